@@ -1,0 +1,48 @@
+#include "lib/kldiv.h"
+#include "lib/problem.h"
+
+#include <string.h>
+
+static const char *const reductions[] = {
+    [KL_MEAN] = "mean",
+    [KL_BATCHMEAN] = "batchmean",
+    [KL_SUM] = "sum",
+    [KL_NONE] = "none",
+    [KL_ELEMENTWISE_MEAN] = "elementwise_mean",
+};
+
+static const char *const compats[] = {
+    [KL_PYTORCH] = "pytorch",
+    [KL_ONEFLOW] = "oneflow",
+    [KL_MATH] = "math",
+};
+
+static bool find(const char *name, const char *const *names, size_t n, size_t *index)
+{
+    for (*index = 0; *index < n; ++*index)
+        if (strcmp(name, names[*index]) == 0)
+            return true;
+    return false;
+}
+
+bool kl_reduction_parse(const char *name, enum kl_reduction *reduction, struct kl_problem *problem)
+{
+    size_t i;
+    if (!find(name, reductions, sizeof reductions / sizeof *reductions, &i))
+        return kl_fail(problem, KL_NO_OPERAND, 0, "reduction_invalid",
+                       "%.100s is not a valid value for reduction", name);
+    *reduction = (enum kl_reduction)i;
+    return true;
+}
+
+const char *kl_reduction_name(enum kl_reduction reduction) { return reductions[reduction]; }
+
+bool kl_compat_parse(const char *name, enum kl_compat *compat, struct kl_problem *problem)
+{
+    size_t i;
+    if (!find(name, compats, sizeof compats / sizeof *compats, &i))
+        return kl_fail(problem, KL_NO_OPERAND, 0, "compat_invalid",
+                       "%.100s is not a valid value for compat: pytorch, oneflow or math", name);
+    *compat = (enum kl_compat)i;
+    return true;
+}

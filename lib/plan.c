@@ -1,0 +1,89 @@
+#include "lib/kldiv.h"
+#include "lib/problem.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+bool kl_tensor_count(const struct kl_tensor *tensor, size_t *count)
+{
+    size_t n = 1, bytes;
+    bool empty = false, overflow = false;
+    for (size_t i = 0; i < tensor->ndim; i++) {
+        empty |= tensor->shape[i] == 0;
+        overflow |= __builtin_mul_overflow(n, tensor->shape[i], &n);
+    }
+    *count = empty ? 0 : n;
+    overflow |= __builtin_mul_overflow(n, kl_dtype_size(tensor->dtype), &bytes);
+    return empty || !overflow;
+}
+
+static void print_shape(const struct kl_tensor *tensor, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "[");
+    for (size_t i = 0; i < tensor->ndim && used < size; i++)
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%zu", i ? ", " : "", tensor->shape[i]);
+    if (used < size)
+        snprintf(text + used, size - used, "]");
+    else
+        memcpy(text + size - 5, "...]", 5);
+}
+
+static bool same_shape(const struct kl_tensor *a, const struct kl_tensor *b)
+{
+    return a->ndim == b->ndim &&
+           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+}
+
+/* The truth table of PyTorch's _Reduction.legacy_get_string. */
+static enum kl_reduction legacy_reduction(const struct kl_options *options)
+{
+    if (options->reduce == KL_FALSE)
+        return KL_NONE;
+    return options->size_average == KL_FALSE ? KL_SUM : KL_MEAN;
+}
+
+static void settle_reduction(struct kl_plan *plan)
+{
+    const struct kl_options *options = &plan->options;
+    plan->reduction = options->reduction;
+    plan->warnings = 0;
+    if (options->size_average != KL_ABSENT || options->reduce != KL_ABSENT) {
+        plan->reduction = legacy_reduction(options);
+        plan->warnings = 1u << KL_SIZE_AVERAGE_REDUCE_DEPRECATED;
+    } else if (options->reduction == KL_ELEMENTWISE_MEAN) {
+        plan->reduction = KL_MEAN;
+        plan->warnings = 1u << KL_ELEMENTWISE_MEAN_DEPRECATED;
+    } else if (options->reduction == KL_MEAN) {
+        plan->warnings = 1u << KL_MEAN_IS_NOT_KL_DIVERGENCE;
+    }
+}
+
+bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
+             const struct kl_options *options, struct kl_problem *problem)
+{
+    *plan = (struct kl_plan){.input = *input, .target = *target, .options = *options};
+    settle_reduction(plan);
+    plan->dtype = kl_dtype_promote(input->dtype, target->dtype);
+
+    if (!same_shape(input, target)) {
+        char a[96], b[96];
+        print_shape(input, a, sizeof a);
+        print_shape(target, b, sizeof b);
+        return kl_fail(problem, KL_TARGET, 0, "shape_mismatch",
+                       "input has shape %s but target has shape %s", a, b);
+    }
+    if (!kl_tensor_count(input, &plan->count) || !kl_tensor_count(target, &plan->count))
+        return kl_fail(problem, KL_INPUT, 0, "out_of_memory",
+                       "the shape stands for more elements than memory can hold");
+    if (plan->options.compat == KL_ONEFLOW && plan->reduction == KL_BATCHMEAN && input->ndim == 0)
+        return kl_fail(problem, KL_INPUT, 0, "batchmean_scalar",
+                       "batchmean needs a batch: under compat=oneflow a 0-dim input has none");
+
+    bool none = plan->reduction == KL_NONE;
+    plan->ndim = none ? input->ndim : 0;
+    plan->shape = none ? input->shape : NULL;
+    plan->loss_size = (none ? plan->count : 1) * kl_dtype_size(plan->dtype);
+    return true;
+}

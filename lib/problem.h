@@ -1,0 +1,12 @@
+/* Filling in a struct kl_problem. */
+#ifndef KLDIV_LIB_PROBLEM_H
+#define KLDIV_LIB_PROBLEM_H
+
+#include "lib/kldiv.h"
+
+/* Records the problem unless one is there already. Always returns false, so that a check reads
+ * `return kl_fail(...)`. `problem` may be NULL. */
+bool kl_fail(struct kl_problem *problem, enum kl_operand operand, size_t index, const char *code,
+             const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+#endif

@@ -1,0 +1,135 @@
+#if defined __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TARGET __attribute__((target("avx2,fma,f16c")))
+#define FN TARGET static inline __attribute__((always_inline))
+#define SINGLE_LANES 4
+typedef __m256d sd;
+typedef __m256i si;
+typedef __m256d sm;
+
+#define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+
+FN sd s_set(double a) { return _mm256_set1_pd(a); }
+FN sd s_add(sd a, sd b) { return _mm256_add_pd(a, b); }
+FN sd s_sub(sd a, sd b) { return _mm256_sub_pd(a, b); }
+FN sd s_mul(sd a, sd b) { return _mm256_mul_pd(a, b); }
+FN sd s_fma(sd a, sd b, sd c) { return _mm256_fmadd_pd(a, b, c); }
+FN sd s_floor(sd a) { return _mm256_floor_pd(a); }
+FN sm s_eq(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_EQ_OQ); }
+FN sm s_gt(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
+FN sm sm_or(sm a, sm b) { return _mm256_or_pd(a, b); }
+FN bool sm_any(sm m) { return _mm256_movemask_pd(m) != 0; }
+FN sd s_select(sm m, sd a, sd b) { return _mm256_blendv_pd(b, a, m); }
+FN si s_bits(sd a) { return _mm256_castpd_si256(a); }
+FN sd from_bits(si a) { return _mm256_castsi256_pd(a); }
+FN si bits_set(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
+
+/* Of two operands of which one is NaN, max and min give the second. */
+FN sd s_clamp(sd v, sd low, sd high) { return _mm256_min_pd(high, _mm256_max_pd(low, v)); }
+
+/* An integer below 2^52 in the mantissa of 2^52 is 2^52 more than itself. */
+FN sd s_split(sd t, sd *k, si *i)
+{
+    const uint64_t two52 = 0x4330000000000000;
+    si bits = s_bits(t);
+    si biased = _mm256_or_si256(_mm256_srli_epi64(bits, 52), bits_set(two52));
+    *k = s_sub(from_bits(biased), s_set(0x1p52 + 1023));
+    *i = _mm256_srli_epi64(bits, 48);
+    si mantissa = _mm256_and_si256(bits, bits_set(0x000fffffffffffff));
+    return from_bits(_mm256_or_si256(mantissa, bits_set(0x3ff0000000000000)));
+}
+
+FN sm s_rare(sd t)
+{
+    sm too_small = _mm256_cmp_pd(t, s_set(0x1p-1022), _CMP_NGE_UQ);
+    sm too_big = s_eq(t, s_set(INFINITY));
+    return sm_or(_mm256_and_pd(too_small, _mm256_cmp_pd(t, s_set(0), _CMP_NEQ_UQ)), too_big);
+}
+
+/* Four loads beat vgatherqpd on every core that was measured. */
+FN sd s_lookup(const double *table, si i)
+{
+    si masked = _mm256_and_si256(i, bits_set(15));
+    __m128i low = _mm256_castsi256_si128(masked), high = _mm256_extracti128_si256(masked, 1);
+    __m128d a = _mm_load_sd(table + _mm_cvtsi128_si64(low));
+    __m128d b = _mm_load_sd(table + _mm_cvtsi128_si64(high));
+    a = _mm_loadh_pd(a, table + _mm_extract_epi64(low, 1));
+    b = _mm_loadh_pd(b, table + _mm_extract_epi64(high, 1));
+    return _mm256_set_m128d(b, a);
+}
+
+FN sd s_scale(sd v, sd k)
+{
+    sd biased = s_add(s_floor(k), s_set(0x1p52 + 1023));
+    return s_mul(v, from_bits(_mm256_slli_epi64(s_bits(biased), 52)));
+}
+
+FN sd s_load_f64(const void *p) { return _mm256_loadu_pd(p); }
+FN void s_store_f64(void *p, sd v) { _mm256_storeu_pd(p, v); }
+FN sd s_load_f32(const void *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+FN void s_store_f32(void *p, sd v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
+
+FN sd s_load_f16(const void *p) { return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(p))); }
+
+FN sd s_load_bf16(const void *p)
+{
+    __m128i words = _mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64(p)), 16);
+    return _mm256_cvtps_pd(_mm_castsi128_ps(words));
+}
+
+/* The low halves of four 64-bit lanes of a mask. */
+FN __m128i narrow_mask(sm m)
+{
+    __m128 low = _mm_castpd_ps(_mm256_castpd256_pd128(m));
+    __m128 high = _mm_castpd_ps(_mm256_extractf128_pd(m, 1));
+    return _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));
+}
+
+/* To float by rounding to odd, so that rounding once more, to fewer bits, is as good as
+ * rounding once: an inexact result whose last bit is 0 goes one step back towards v. */
+FN __m128 to_odd(sd v)
+{
+    const sd sign = s_set(-0.0);
+    __m128 nearest = _mm256_cvtpd_ps(v);
+    sd back = _mm256_cvtps_pd(nearest);
+    __m128i bits = _mm_castps_si128(nearest);
+    __m128i one = _mm_set1_epi32(1);
+    __m128i even = _mm_cmpeq_epi32(_mm_and_si128(bits, one), _mm_setzero_si128());
+    __m128i inexact = narrow_mask(_mm256_cmp_pd(back, v, _CMP_NEQ_OQ));
+    __m128i too_big = narrow_mask(s_gt(_mm256_andnot_pd(sign, back), _mm256_andnot_pd(sign, v)));
+    __m128i step = _mm_or_si128(too_big, one); /* -1 or 1 */
+    step = _mm_and_si128(step, _mm_and_si128(inexact, even));
+    return _mm_castsi128_ps(_mm_add_epi32(bits, step));
+}
+
+FN void s_store_f16(void *p, sd v) { _mm_storel_epi64(p, _mm_cvtps_ph(to_odd(v), NEAREST)); }
+
+FN void s_store_bf16(void *p, sd v)
+{
+    __m128 odd = to_odd(v);
+    __m128i bits = _mm_castps_si128(odd);
+    __m128i even = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
+    __m128i up = _mm_add_epi32(bits, _mm_add_epi32(even, _mm_set1_epi32(0x7fff)));
+    __m128i nan = _mm_castps_si128(_mm_cmpunord_ps(odd, odd));
+    up = _mm_blendv_epi8(up, _mm_set1_epi32(0x7fc00000), nan);
+    up = _mm_srli_epi32(up, 16);
+    _mm_storel_epi64(p, _mm_packus_epi32(up, up));
+}
+
+static bool supported(void)
+{
+    unsigned a, b, c = 0, d; /* clang 14 cannot be asked for f16c */
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+#define KERNEL_NAME "avx2"
+#define KERNEL_STRUCT kl_kernel_avx2
+#include "lib/simd/pair.h"
+#include "lib/simd/template.h"
+#endif

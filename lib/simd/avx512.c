@@ -1,0 +1,105 @@
+#if defined __x86_64__
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TARGET __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,f16c")))
+#define FN TARGET static inline __attribute__((always_inline))
+#define SINGLE_LANES 8
+typedef __m512d sd;
+typedef __m512i si;
+typedef __mmask8 sm;
+
+#define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+
+FN sd s_set(double a) { return _mm512_set1_pd(a); }
+FN sd s_add(sd a, sd b) { return _mm512_add_pd(a, b); }
+FN sd s_sub(sd a, sd b) { return _mm512_sub_pd(a, b); }
+FN sd s_mul(sd a, sd b) { return _mm512_mul_pd(a, b); }
+FN sd s_fma(sd a, sd b, sd c) { return _mm512_fmadd_pd(a, b, c); }
+FN sd s_floor(sd a) { return _mm512_roundscale_pd(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+FN sm s_eq(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ); }
+FN sm s_gt(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
+FN sm sm_or(sm a, sm b) { return a | b; }
+FN bool sm_any(sm m) { return m != 0; }
+FN sd s_select(sm m, sd a, sd b) { return _mm512_mask_blend_pd(m, b, a); }
+FN si s_bits(sd a) { return _mm512_castpd_si512(a); }
+
+/* Of two operands of which one is NaN, max and min give the second. */
+FN sd s_clamp(sd v, sd low, sd high) { return _mm512_min_pd(high, _mm512_max_pd(low, v)); }
+
+FN sd s_split(sd t, sd *k, si *i)
+{
+    sd m = _mm512_getmant_pd(t, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
+    *k = _mm512_getexp_pd(t);
+    *i = _mm512_srli_epi64(s_bits(m), 48);
+    return m;
+}
+
+FN sm s_rare(sd t)
+{
+    enum { QUIET_NAN = 1, PLUS_INF = 8, MINUS_INF = 16, NEGATIVE = 64, SIGNALING_NAN = 128 };
+    return _mm512_fpclass_pd_mask(t, QUIET_NAN | PLUS_INF | MINUS_INF | NEGATIVE | SIGNALING_NAN);
+}
+
+FN sd s_lookup(const double *table, si i)
+{
+    return _mm512_permutex2var_pd(_mm512_loadu_pd(table), i, _mm512_loadu_pd(table + 8));
+}
+
+FN sd s_scale(sd v, sd k) { return _mm512_scalef_pd(v, k); }
+
+FN sd s_load_f64(const void *p) { return _mm512_loadu_pd(p); }
+FN void s_store_f64(void *p, sd v) { _mm512_storeu_pd(p, v); }
+FN sd s_load_f32(const void *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+FN void s_store_f32(void *p, sd v) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); }
+
+FN sd s_load_f16(const void *p) { return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128(p))); }
+
+FN sd s_load_bf16(const void *p)
+{
+    __m256i words = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16);
+    return _mm512_cvtps_pd(_mm256_castsi256_ps(words));
+}
+
+/* To float by rounding to odd, so that rounding once more, to fewer bits, is as good as
+ * rounding once: an inexact result whose last bit is 0 goes one step back towards v. */
+FN __m256 to_odd(sd v)
+{
+    __m256 nearest = _mm512_cvtpd_ps(v);
+    sd back = _mm512_cvtps_pd(nearest);
+    __m256i bits = _mm256_castps_si256(nearest);
+    __m256i one = _mm256_set1_epi32(1);
+    __mmask8 inexact =
+        _mm512_cmp_pd_mask(back, v, _CMP_NEQ_OQ) & ~_mm256_test_epi32_mask(bits, one);
+    __mmask8 too_big =
+        inexact & _mm512_cmp_pd_mask(_mm512_abs_pd(back), _mm512_abs_pd(v), _CMP_GT_OQ);
+    bits = _mm256_mask_add_epi32(bits, inexact & ~too_big, bits, one);
+    bits = _mm256_mask_sub_epi32(bits, too_big, bits, one);
+    return _mm256_castsi256_ps(bits);
+}
+
+FN void s_store_f16(void *p, sd v) { _mm_storeu_si128(p, _mm256_cvtps_ph(to_odd(v), NEAREST)); }
+
+FN void s_store_bf16(void *p, sd v)
+{
+    __m256 odd = to_odd(v);
+    __m256i bits = _mm256_castps_si256(odd);
+    __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(even, _mm256_set1_epi32(0x7fff)));
+    __mmask8 nan = _mm256_cmp_ps_mask(odd, odd, _CMP_UNORD_Q);
+    up = _mm256_mask_mov_epi32(up, nan, _mm256_set1_epi32(0x7fc00000));
+    _mm_storeu_si128(p, _mm256_cvtepi32_epi16(_mm256_srli_epi32(up, 16)));
+}
+
+static bool supported(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+
+#define KERNEL_NAME "avx512"
+#define KERNEL_STRUCT kl_kernel_avx512
+#include "lib/simd/pair.h"
+#include "lib/simd/template.h"
+#endif

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Writes constants.h: the tables and polynomials of the vector kernels.
+
+    python3 lib/simd/constants.py > lib/simd/constants.h
+
+Every number is computed with 60 decimal digits and rounded once. The
+polynomials interpolate at Chebyshev nodes, which is within a fraction of a
+bit of minimax on intervals this short; the error printed above each one is
+measured, on a fine grid, after its coefficients were rounded to double.
+"""
+from decimal import Decimal as D, getcontext
+from fractions import Fraction as F
+import math
+
+getcontext().prec = 60
+LN2 = D(2).ln()
+GRID = 42  # high parts are multiples of 2^-42, so k * ln2_hi + log_hi is exact for |k| <= 1100
+
+
+def double(value):
+    """The double nearest to a Decimal: Fraction division rounds correctly."""
+    f = F(value)
+    return f.numerator / f.denominator
+
+
+def exact(value):
+    f = F(value)
+    return D(f.numerator) / D(f.denominator)
+
+
+def on_grid(value):
+    return round(F(value) * 2**GRID) / 2**GRID
+
+
+def wide_row(i):
+    """c on a grid of 2^-6, so that m * c - 1 is exact for 53-bit m. Beside 1 it is 1 from
+    above and 1/2 from below, whose logarithm -1 * ln2 takes away again: log has no
+    cancellation there, and log(1) is 0."""
+    if i == 0:
+        c = 1.0
+    elif i == 15:
+        c = 0.5
+    else:
+        middle = 1 + (i + 0.5) / 16
+        c = round(64 / middle) / 64
+    log = -exact(c).ln()
+    high = on_grid(log)
+    low = double(log - exact(high))
+    if i == 15:
+        high, low = LN2_HI, LN2_LO
+    return c, high, low
+
+
+def narrow_row(i):
+    """c of 29 bits, so that m * c - 1 is exact for 24-bit m."""
+    c = round(2**29 / (1 + (i + 0.5) / 16)) / 2**29
+    return c, double(-exact(c).ln())
+
+
+def interpolate(function, low, high, degree):
+    n = degree + 1
+    mid, half = (low + high) / 2, (high - low) / 2
+    nodes = [mid + half * D(math.cos(math.pi * (2 * k + 1) / (2 * n))) for k in range(n)]
+    matrix = [[x**j for j in range(n)] + [function(x)] for x in nodes]
+    for col in range(n):
+        pivot = max(range(col, n), key=lambda r: abs(matrix[r][col]))
+        matrix[col], matrix[pivot] = matrix[pivot], matrix[col]
+        for row in range(n):
+            if row != col:
+                factor = matrix[row][col] / matrix[col][col]
+                matrix[row] = [a - factor * b for a, b in zip(matrix[row], matrix[col])]
+    return [double(matrix[j][n] / matrix[j][j]) for j in range(n)]
+
+
+def worst(function, coefficients, low, high, weight):
+    result = D(0)
+    for k in range(2001):
+        x = low + (high - low) * k / 2000
+        value = D(0)
+        for c in reversed(coefficients):
+            value = value * x + exact(c)
+        result = max(result, abs(value - function(x)) * weight(x))
+    return float(result.ln() / LN2) if result else -math.inf
+
+
+def log_tail(r):
+    """(log(1 + r) - r) / r^2"""
+    if abs(r) < D("1e-12"):
+        return D(-1) / 2 + r / 3
+    return ((1 + r).ln() - r) / (r * r)
+
+
+def exp_tail(r):
+    """(exp(r) - 1 - r) / r^2"""
+    if abs(r) < D("1e-12"):
+        return D(1) / 2 + r / 6
+    return (r.exp() - 1 - r) / (r * r)
+
+
+def array(name, values, comment):
+    print(f"/* {comment} */")
+    print(f"static const double {name}[{len(values)}] = {{")
+    for v in values:
+        print(f"    {float(v).hex()},")
+    print("};\n")
+
+
+LN2_HI = on_grid(LN2)
+LN2_LO = double(LN2 - exact(LN2_HI))
+
+wide = [wide_row(i) for i in range(16)]
+narrow = [narrow_row(i) for i in range(16)]
+
+print("/* Tables and polynomials of the vector kernels. Made by constants.py; edit that. */")
+print("#ifndef KLDIV_LIB_SIMD_CONSTANTS_H\n#define KLDIV_LIB_SIMD_CONSTANTS_H\n")
+print("/* clang-format off */")
+exp_hi = float(round(F(LN2) * 2**36) / 2**36)
+print(f"#define LN2 {double(LN2).hex()}")
+print(f"#define LN2_HI {float(LN2_HI).hex()} /* on the grid of 2^-42 */")
+print(f"#define LN2_LO {LN2_LO.hex()}")
+print(f"#define EXP_LN2_HI {exp_hi.hex()} /* 36 bits: times sixteenths below 2^12 it is exact */")
+print(f"#define EXP_LN2_LO {double(LN2 - exact(exp_hi)).hex()}\n")
+
+array("wide_c", [r[0] for r in wide], "about 1/m for each sixteenth of [1, 2), in sixty-fourths")
+array("wide_log_hi", [r[1] for r in wide], "-log(wide_c), on the grid of 2^-42")
+array("wide_log_lo", [r[2] for r in wide], "and what the grid left out")
+array("narrow_c", [r[0] for r in narrow], "about 1/m in 29 bits")
+array("narrow_log", [r[1] for r in narrow], "-log(narrow_c)")
+
+r_wide = [F(1) * F(c) * (1 + F(i + e, 16)) - 1 for i, (c, _, _) in enumerate(wide) for e in (0, 1)]
+r_narrow = [F(c) * (1 + F(i + e, 16)) - 1 for i, (c, _) in enumerate(narrow) for e in (0, 1)]
+for name, rs, degree in (("wide_log_poly", r_wide, 9), ("narrow_log_poly", r_narrow, 6)):
+    low, high = (D(f.numerator) / D(f.denominator) for f in (min(rs), max(rs)))
+    p = interpolate(log_tail, low, high, degree)
+    bits = worst(log_tail, p, low, high, lambda r: r * r)
+    array(name, p, f"(log(1+r) - r) / r^2 on [{float(low):.4f}, {float(high):.4f}]; "
+                   f"times r^2 within 2^{bits:.1f}")
+
+half = D(double(LN2 / 32)) * D("1.0001")
+for name, degree in (("wide_exp_poly", 5), ("narrow_exp_poly", 3)):
+    p = interpolate(exp_tail, -half, half, degree)
+    bits = worst(exp_tail, p, -half, half, lambda r: r * r)
+    array(name, p, f"(exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^{bits:.1f}")
+
+roots = [(LN2 * j / 16).exp() for j in range(16)]
+array("exp_table_hi", [double(v) for v in roots], "2^(j/16)")
+array("exp_table_lo", [double(v - exact(double(v))) for v in roots], "and what rounding left out")
+print("/* clang-format on */\n#endif")

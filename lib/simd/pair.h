@@ -1,0 +1,72 @@
+/* Two vectors side by side as one of twice the lanes: every operation of the vocabulary works on
+ * two independent chains, which is what hides the latency of polynomials that the schedulers of
+ * today's cores are too small to hide. (Measured on Zen 4: float32 sums take 0.8 of the time.)
+ *
+ * The file that includes this has defined the vocabulary of template.h for single vectors, with
+ * s for v: SINGLE_LANES, sd, si, sm, s_add and so on. */
+
+#define LANES (2 * SINGLE_LANES)
+
+typedef struct {
+    sd a, b;
+} vd;
+typedef struct {
+    si a, b;
+} vi;
+typedef struct {
+    sm a, b;
+} vm;
+
+#define PAIR_1(result, name, type)                                                                 \
+    FN result v_##name(type x) { return (result){s_##name(x.a), s_##name(x.b)}; }
+#define PAIR_2(result, name)                                                                       \
+    FN result v_##name(vd x, vd y) { return (result){s_##name(x.a, y.a), s_##name(x.b, y.b)}; }
+#define PAIR_3(name, type)                                                                         \
+    FN vd v_##name(type x, vd y, vd z)                                                             \
+    {                                                                                              \
+        return (vd){s_##name(x.a, y.a, z.a), s_##name(x.b, y.b, z.b)};                             \
+    }
+#define PAIR_MEMORY(suffix, size)                                                                  \
+    FN vd v_load_##suffix(const void *from)                                                        \
+    {                                                                                              \
+        const char *second = (const char *)from + SINGLE_LANES * (size);                           \
+        return (vd){s_load_##suffix(from), s_load_##suffix(second)};                               \
+    }                                                                                              \
+    FN void v_store_##suffix(void *to, vd v)                                                       \
+    {                                                                                              \
+        s_store_##suffix(to, v.a);                                                                 \
+        s_store_##suffix((char *)to + SINGLE_LANES * (size), v.b);                                 \
+    }
+
+FN vd v_set(double a) { return (vd){s_set(a), s_set(a)}; }
+
+PAIR_2(vd, add)
+PAIR_2(vd, sub)
+PAIR_2(vd, mul)
+PAIR_2(vd, scale)
+PAIR_2(vm, eq)
+PAIR_2(vm, gt)
+PAIR_3(fma, vd)
+PAIR_3(clamp, vd)
+PAIR_3(select, vm)
+PAIR_1(vd, floor, vd)
+PAIR_1(vi, bits, vd)
+PAIR_1(vm, rare, vd)
+PAIR_MEMORY(f64, 8)
+PAIR_MEMORY(f32, 4)
+PAIR_MEMORY(f16, 2)
+PAIR_MEMORY(bf16, 2)
+
+FN vm m_or(vm x, vm y) { return (vm){sm_or(x.a, y.a), sm_or(x.b, y.b)}; }
+
+FN bool m_any(vm x) { return sm_any(sm_or(x.a, x.b)); }
+
+FN vd v_split(vd t, vd *k, vi *i)
+{
+    return (vd){s_split(t.a, &k->a, &i->a), s_split(t.b, &k->b, &i->b)};
+}
+
+FN vd v_lookup(const double *table, vi i)
+{
+    return (vd){s_lookup(table, i.a), s_lookup(table, i.b)};
+}

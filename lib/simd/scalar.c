@@ -1,0 +1,95 @@
+/* The definition of the loss, in the libm's long double, and the kernel made of it: slow, plain,
+ * and what every other kernel is tested against. Where long double is no wider than double its
+ * sums and values are still right, to double's precision. */
+#include "lib/kernel.h"
+
+#include <math.h>
+
+static long double prob_term(long double x, long double t) { return t * (logl(t) - x); }
+
+static double pytorch_term(double x, double t)
+{
+    if (t == 0)
+        return isfinite(x) ? 0 : (double)NAN;
+    if (isinf(t) && x >= 0)
+        return (double)NAN;
+    return (double)prob_term(x, t);
+}
+
+static double oneflow_term(double x, double t) { return t > 0 ? (double)prob_term(x, t) : 0; }
+
+static double math_term(double x, double t)
+{
+    if (t == 0)
+        return isnan(x) ? x : 0;
+    return (double)prob_term(x, t);
+}
+
+/* exp(t) of a finite t is neither 0 nor infinite, even where expl says so. */
+static double log_term(double x, double t)
+{
+    long double difference = (long double)t - x;
+    return (double)(difference == 0 || isinf(difference) ? difference : expl(t) * difference);
+}
+
+static double log_pytorch_term(double x, double t)
+{
+    return isinf(t) && t < 0 ? (double)NAN : log_term(x, t);
+}
+
+static double log_math_term(double x, double t)
+{
+    if (isinf(t) && t < 0)
+        return isnan(x) ? x : 0;
+    return log_term(x, t);
+}
+
+double kl_term(enum kl_rule rule, double input, double target)
+{
+    static double (*const terms[KL_RULES])(double, double) = {
+        [KL_PROB_PYTORCH] = pytorch_term, [KL_PROB_ONEFLOW] = oneflow_term,
+        [KL_PROB_MATH] = math_term,       [KL_LOG_PYTORCH] = log_pytorch_term,
+        [KL_LOG_MATH] = log_math_term,
+    };
+    return terms[rule](input, target);
+}
+
+static bool supported(void) { return true; }
+
+/* One dtype's functions for one rule, and its conversions. */
+#define RULE(dtype, suffix, rule)                                                                  \
+    static struct kl_sum sum_##suffix##_##rule(const void *input, const void *target, size_t n)    \
+    {                                                                                              \
+        struct kl_sum sum = {0, 0};                                                                \
+        for (size_t i = 0; i < n; i++)                                                             \
+            kl_sum_add(&sum,                                                                       \
+                       kl_term(KL_##rule, kl_load(dtype, input, i), kl_load(dtype, target, i)));   \
+        return sum;                                                                                \
+    }                                                                                              \
+    static void map_##suffix##_##rule(const void *input, const void *target, void *loss, size_t n) \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            kl_store(dtype, loss, i,                                                               \
+                     kl_term(KL_##rule, kl_load(dtype, input, i), kl_load(dtype, target, i)));     \
+    }
+
+#define DTYPE(dtype, suffix)                                                                       \
+    RULE(dtype, suffix, PROB_PYTORCH)                                                              \
+    RULE(dtype, suffix, PROB_ONEFLOW)                                                              \
+    RULE(dtype, suffix, PROB_MATH)                                                                 \
+    RULE(dtype, suffix, LOG_PYTORCH)                                                               \
+    RULE(dtype, suffix, LOG_MATH)                                                                  \
+    static void widen_##suffix(const void *from, double *to, size_t n)                             \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            to[i] = kl_load(dtype, from, i);                                                       \
+    }                                                                                              \
+    static void narrow_##suffix(const double *from, void *to, size_t n)                            \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            kl_store(dtype, to, i, from[i]);                                                       \
+    }
+
+#define KERNEL_NAME "scalar"
+#define KERNEL_STRUCT kl_kernel_scalar
+#include "lib/simd/table.h"
