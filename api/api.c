@@ -1,0 +1,106 @@
+#include "api/api.h"
+
+#include "api/endpoints.h"
+#include "api/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool has_method(const struct api_endpoint *endpoint, const char *method)
+{
+    return strcmp(endpoint->method, method) == 0 ||
+           (strcmp(endpoint->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
+}
+
+/* "GET, HEAD": what the path takes; empty if it does not exist. */
+static void list_methods(const char *path, char *to, size_t size)
+{
+    size_t used = 0;
+    *to = '\0';
+    for (const struct api_endpoint *e = api_endpoints; e->path; e++)
+        if (strcmp(e->path, path) == 0 && used < size)
+            used += (size_t)snprintf(to + used, size - used, "%s%s%s", used ? ", " : "", e->method,
+                                     strcmp(e->method, "GET") == 0 ? ", HEAD" : "");
+}
+
+static bool route(struct api_exchange *x)
+{
+    char allow[60];
+    for (const struct api_endpoint *e = api_endpoints; e->path; e++)
+        if (strcmp(e->path, x->request->path) == 0 && has_method(e, x->request->method)) {
+            x->reply->endpoint = e;
+            return true;
+        }
+    for (const struct api_endpoint *e = api_endpoints; e->path; e++)
+        if (strcmp(e->path, x->request->path) == 0)
+            x->reply->endpoint = e;
+    list_methods(x->request->path, allow, sizeof allow);
+    if (!*allow)
+        return api_fail(&x->problem, "not_found",
+                        "there is nothing at '%.100s'; GET / lists what there is",
+                        x->request->path);
+    api_reply_header(x->reply, "Allow", allow);
+    return api_fail(&x->problem, "method_not_allowed", "%.60s takes %s, not %.20s",
+                    x->request->path, allow, x->request->method);
+}
+
+static void reply_with_problem(struct api_exchange *x)
+{
+    struct api_reply *reply = x->reply;
+    struct kl_plan plan = {.warnings = reply->warnings, .reduction = reply->reduction};
+    reply->code = x->problem.code;
+    reply->status = api_problem_status(&x->problem);
+    reply->content_type = "application/problem+json";
+    api_buffer_free(&reply->body);
+    reply->body.budget = NULL;
+    api_append_text(&reply->body, "{");
+    api_problem_write(&x->problem, &reply->body);
+    if (reply->warnings) {
+        api_append_text(&reply->body, ",");
+        api_json_warnings(&plan, &reply->body);
+    }
+    api_append_text(&reply->body, "}\n");
+    if (reply->body.failed) /* then the status alone must do */
+        api_buffer_free(&reply->body);
+    if (reply->status == 503 && reply->n_headers == 0)
+        api_reply_header(reply, "Retry-After", "1");
+}
+
+bool api_begin(const struct api_service *service, const struct api_request *request,
+               struct api_reply *reply)
+{
+    struct api_exchange x = {.service = service, .request = request, .reply = reply};
+    *reply = (struct api_reply){.body.budget = service->budget};
+    if (route(&x) && (!reply->endpoint->begin || reply->endpoint->begin(&x)))
+        return true;
+    reply_with_problem(&x);
+    return false;
+}
+
+void api_handle(const struct api_service *service, const struct api_request *request,
+                struct api_reply *reply)
+{
+    struct api_exchange x = {.service = service, .request = request, .reply = reply};
+    bool good = reply->endpoint->handle(&x);
+    if (good && reply->body.failed)
+        good = api_fail(&x.problem, "out_of_memory", "the answer does not fit into memory now");
+    if (good)
+        reply->status = 200;
+    else
+        reply_with_problem(&x);
+    if (reply->warnings)
+        api_reply_header(reply, "Link",
+                         "<https://pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html>; "
+                         "rel=\"deprecation\"");
+}
+
+void api_refuse(const struct api_service *service, struct api_reply *reply, const char *code,
+                const char *detail)
+{
+    struct api_exchange x = {.service = service, .reply = reply};
+    const struct api_endpoint *endpoint = reply->endpoint;
+    api_fail(&x.problem, code, "%s", detail);
+    api_buffer_free(&reply->body);
+    *reply = (struct api_reply){.body.budget = service->budget, .endpoint = endpoint};
+    reply_with_problem(&x);
+}

@@ -1,0 +1,79 @@
+/* The whole service without a socket: requests and replies as bytes. The host (a server, a test,
+ * a fuzzer) owns connections and threads; this owns what requests mean. */
+#ifndef KLDIV_API_API_H
+#define KLDIV_API_API_H
+
+#include "api/buffer.h"
+#include "api/number.h"
+#include "lib/kldiv.h"
+
+#include <stdint.h>
+
+/* What requests are served from. Made by the host before the first request, unchanged until
+ * after the last; shared by all threads. */
+struct api_service {
+    struct kl_pool *pool;      /* may be NULL */
+    struct api_budget *budget; /* for bodies, tensors and replies; may be NULL */
+    size_t max_body;           /* bytes */
+    void *host;                /* for the two functions below, which any thread may call */
+    bool (*ready)(void *host); /* whether /readyz says yes */
+    void (*metrics)(void *host, struct api_buffer *out); /* appends Prometheus text */
+};
+
+/* One request. All of it is borrowed. Header values are NULL where the header is absent. */
+struct api_request {
+    const char *method;
+    const char *path;  /* raw, before any "?" */
+    const char *query; /* raw, after it; NULL or "" for none */
+    const char *content_type, *content_encoding, *accept;
+    uint64_t content_length; /* as declared, 0 if not */
+    char *body;              /* once it is there; API_PADDING zero bytes follow it */
+    size_t body_size;
+};
+
+struct api_header {
+    const char *name;
+    char value[240];
+};
+
+/* What became of a request. Zeroed before api_begin; afterwards it holds `body`, which the host
+ * frees (api_buffer_free) or takes. */
+struct api_reply {
+    int status; /* 0 until the reply is made */
+    const char *content_type;
+    struct api_header headers[6];
+    size_t n_headers;
+    struct api_buffer body;
+
+    /* For logs and metrics: */
+    const struct api_endpoint *endpoint; /* NULL if the path was unknown */
+    const char *code;                    /* of the problem, if that is what it tells */
+    unsigned warnings;                   /* of enum kl_warning, as bits */
+    enum kl_reduction reduction;         /* the one that applied */
+    size_t elements;                     /* compared */
+    double decode_ms, compute_ms, encode_ms;
+};
+
+/* Looks at everything but the body: path, method, media types, declared length. False if that
+ * was enough to refuse; the reply is made then, and the body need not be read. Never blocks. */
+bool api_begin(const struct api_service *service, const struct api_request *request,
+               struct api_reply *reply);
+
+/* Makes the reply, after api_begin gave true for the same request and reply. Computes for as
+ * long as the tensors are large. */
+void api_handle(const struct api_service *service, const struct api_request *request,
+                struct api_reply *reply);
+
+/* Makes the reply to a request that the host itself refuses: any code of api/problem.c. */
+void api_refuse(const struct api_service *service, struct api_reply *reply, const char *code,
+                const char *detail);
+
+/* Of an endpoint: its path, a label of few values; and whether it is polled by machines and not
+ * worth a log line. */
+const char *api_endpoint_path(const struct api_endpoint *endpoint);
+bool api_endpoint_is_probe(const struct api_endpoint *endpoint);
+
+/* The OpenAPI document, NUL-terminated. */
+extern const char api_openapi[];
+
+#endif

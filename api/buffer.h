@@ -1,0 +1,48 @@
+/* Growing byte buffers whose memory counts against one budget for the whole process. */
+#ifndef KLDIV_API_BUFFER_H
+#define KLDIV_API_BUFFER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes held by all buffers made with it. `limit` 0 is no limit. */
+struct api_budget {
+    atomic_size_t used;
+    size_t limit;
+};
+
+bool api_budget_take(struct api_budget *budget, size_t bytes);
+void api_budget_give(struct api_budget *budget, size_t bytes);
+
+/* Zeroed but for `budget` (which may be NULL) it is empty and usable. A failed allocation or an
+ * exhausted budget sets `failed` and leaves the contents alone; appending goes on doing nothing,
+ * so a writer looks at `failed` once, at the end. */
+struct api_buffer {
+    char *data;
+    size_t size, capacity;
+    struct api_budget *budget;
+    bool failed;
+};
+
+/* Makes room for `capacity` bytes in all. */
+bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity);
+
+/* Gives back the capacity beyond size. */
+void api_buffer_trim(struct api_buffer *buffer);
+
+/* Room for `size` more bytes at data + size, at least doubling the capacity when it grows. */
+bool api_buffer_room(struct api_buffer *buffer, size_t size);
+
+void api_append(struct api_buffer *buffer, const void *bytes, size_t size);
+void api_append_text(struct api_buffer *buffer, const char *text);
+void api_append_format(struct api_buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A JSON string, quoted and escaped. Bytes that are not UTF-8 become U+FFFD. */
+void api_append_json_string(struct api_buffer *buffer, const char *text);
+
+/* Leaves it empty and usable. */
+void api_buffer_free(struct api_buffer *buffer);
+
+#endif

@@ -1,0 +1,62 @@
+#include "api/call.h"
+
+#include <stdio.h>
+
+const char *const api_tensor_names[API_TENSORS] = {[API_INPUT] = "input", [API_TARGET] = "target"};
+
+void api_call_init(struct api_call *call, struct api_budget *budget)
+{
+    *call = (struct api_call){.loss.budget = budget};
+    for (size_t i = 0; i < API_TENSORS; i++)
+        call->tensors[i].data.budget = budget;
+}
+
+void api_call_free(struct api_call *call)
+{
+    for (size_t i = 0; i < API_TENSORS; i++)
+        api_buffer_free(&call->tensors[i].data);
+    api_buffer_free(&call->loss);
+}
+
+/* "#/target/2/0", the element of row-major index `index`. */
+static void print_pointer(char *to, size_t size, enum api_tensor_name name,
+                          const struct kl_tensor *tensor, size_t index)
+{
+    size_t subscripts[API_MAX_DIMS];
+    for (size_t i = tensor->ndim; i-- > 0; index /= tensor->shape[i])
+        subscripts[i] = index % tensor->shape[i];
+    size_t used = (size_t)snprintf(to, size, "#/%s", api_tensor_names[name]);
+    for (size_t i = 0; i < tensor->ndim && used < size; i++)
+        used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
+}
+
+/* The library's problem, with its place in the request. */
+static bool carry_over(const struct api_call *call, const struct kl_problem *from,
+                       struct api_problem *to)
+{
+    if (from->operand == KL_NO_OPERAND)
+        return api_fail(to, from->code, "%s", from->detail);
+    enum api_tensor_name name = from->operand == KL_INPUT ? API_INPUT : API_TARGET;
+    const struct kl_tensor *tensor = &call->tensors[name].view;
+    char place[256];
+    if (from->index > 0 || call->plan.loss_size > 0)
+        print_pointer(place, sizeof place, name, tensor, from->index);
+    else
+        snprintf(place, sizeof place, "#/%s", api_tensor_names[name]);
+    return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
+}
+
+bool api_call_run(struct api_call *call, struct kl_pool *pool, struct api_problem *problem)
+{
+    struct kl_options options = api_options_for_loss(&call->options);
+    struct kl_problem from = {0};
+    if (!kl_plan(&call->plan, &call->tensors[API_INPUT].view, &call->tensors[API_TARGET].view,
+                 &options, &from))
+        return carry_over(call, &from, problem);
+    if (!api_buffer_reserve(&call->loss, call->plan.loss_size + 1))
+        return api_fail(problem, "out_of_memory", "the loss does not fit into memory now");
+    call->loss.size = call->plan.loss_size;
+    if (!kl_run(&call->plan, pool, call->loss.data, &from))
+        return carry_over(call, &from, problem);
+    return true;
+}

@@ -1,0 +1,18 @@
+/* Numbers to decimal text. */
+#ifndef KLDIV_API_DECIMAL_H
+#define KLDIV_API_DECIMAL_H
+
+#include "lib/kldiv.h"
+
+enum { API_DECIMAL_MAX = 32 };
+
+/* Writes `value`, which is a value of `dtype`, as the shortest decimal that reads back to it in
+ * that dtype, and of those the closest; with a point or an exponent, so that it stays a float
+ * for readers that tell the two apart. Gives the length, at most API_DECIMAL_MAX; no NUL.
+ * NaN and the infinities, for which JSON has no numbers, become the strings "NaN", "Infinity"
+ * and "-Infinity", quotes included.
+ *
+ * Giulietti's Schubfach ("The Schubfach way to render doubles", 2020). */
+size_t api_decimal_write(char *to, enum kl_dtype dtype, double value);
+
+#endif

@@ -1,0 +1,40 @@
+/* The table of endpoints. Routing, 404, 405, Allow and the root page come from it; adding one is
+ * a row, and a function of its own. */
+#ifndef KLDIV_API_ENDPOINTS_H
+#define KLDIV_API_ENDPOINTS_H
+
+#include "api/api.h"
+#include "api/problem.h"
+
+/* One request on its way through an endpoint. */
+struct api_exchange {
+    const struct api_service *service;
+    const struct api_request *request;
+    struct api_reply *reply; /* its body is empty and on the budget */
+    struct api_problem problem;
+};
+
+struct api_endpoint {
+    const char *method; /* GET also answers HEAD */
+    const char *path;
+    const char *summary;
+    bool probe; /* polled by machines: not worth a log line */
+
+    /* Refuses by what the header says. NULL has nothing to refuse. */
+    bool (*begin)(struct api_exchange *exchange);
+
+    /* Fills the reply's body and content_type (and status, if not 200), or fails. */
+    bool (*handle)(struct api_exchange *exchange);
+};
+
+/* Ends with a row whose path is NULL. */
+extern const struct api_endpoint api_endpoints[];
+
+/* "%s" of name and value, in the reply. */
+void api_reply_header(struct api_reply *reply, const char *name, const char *value);
+
+/* kl_div.c */
+bool api_kl_div_begin(struct api_exchange *exchange);
+bool api_kl_div(struct api_exchange *exchange);
+
+#endif

@@ -1,0 +1,306 @@
+#include "api/json.h"
+
+#include "api/json_tensor.h"
+#include "api/json_text.h"
+
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The body less its tensors, which is what jansson gets to see. It takes 40 bytes and more for
+ * each number, so this bounds its memory. */
+enum { MAX_ENVELOPE = 1 << 20 };
+
+/* Walks the members of the body's object. Tensors are read on the way and leave `null` behind in
+ * the envelope; the rest is copied as it stands, errors included, for jansson to judge. */
+struct walk {
+    struct api_call *call;
+    const char *body;
+    const char *copied; /* all before it is in the envelope */
+    struct api_buffer envelope;
+    const char *values[API_TENSORS]; /* where each tensor's value starts */
+    enum kl_dtype dtype;             /* what tensors are read as, on the way */
+    struct {
+        size_t envelope_end; /* just after the null */
+        const char *body_end;
+    } cuts[API_TENSORS];
+    size_t n_cuts;
+    struct api_problem *problem;
+};
+
+/* Where in the body the envelope's byte `offset` came from. */
+static const char *place_in_body(const struct walk *walk, size_t offset)
+{
+    const char *base = walk->body;
+    size_t from = 0;
+    for (size_t i = 0; i < walk->n_cuts && walk->cuts[i].envelope_end <= offset; i++) {
+        base = walk->cuts[i].body_end;
+        from = walk->cuts[i].envelope_end;
+    }
+    return base + (offset - from);
+}
+
+static bool copy_until(struct walk *walk, const char *end)
+{
+    size_t size = (size_t)(end - walk->copied);
+    if (walk->envelope.size + size > MAX_ENVELOPE)
+        return api_fail(walk->problem, "members_too_large",
+                        "members other than input and target may take 1 MiB together");
+    api_append(&walk->envelope, walk->copied, size);
+    walk->copied = end;
+    return true;
+}
+
+/* Compares a key as it stands, quotes included, with a name; escapes are undone first. */
+static bool key_is(const char *key, const char *end, const char *name)
+{
+    size_t size = (size_t)(end - key);
+    if (!memchr(key, '\\', size))
+        return size == strlen(name) + 2 && memcmp(key + 1, name, size - 2) == 0;
+    char array[512];
+    if (size > sizeof array - 3)
+        return false;
+    int length = snprintf(array, sizeof array, "[%.*s]", (int)size, key);
+    json_t *parsed = json_loadb(array, (size_t)length, 0, NULL);
+    const char *word = json_string_value(json_array_get(parsed, 0));
+    bool same = word && strcmp(word, name) == 0;
+    json_decref(parsed);
+    return same;
+}
+
+static const char *take_tensor(struct walk *walk, enum api_tensor_name name, const char *value)
+{
+    struct api_tensor *tensor = &walk->call->tensors[name];
+    if (tensor->present) {
+        char place[64];
+        api_pointer_to_member(place, sizeof place, api_tensor_names[name]);
+        api_fail_at(walk->problem, API_BODY, place, "json_malformed", "%s is given twice",
+                    api_tensor_names[name]);
+        return NULL;
+    }
+    const char *end =
+        api_json_tensor_read(walk->body, value, name, walk->dtype, tensor, walk->problem);
+    if (!end || !copy_until(walk, value))
+        return NULL;
+    api_append_text(&walk->envelope, "null");
+    walk->copied = end;
+    walk->values[name] = value;
+    walk->cuts[walk->n_cuts].envelope_end = walk->envelope.size;
+    walk->cuts[walk->n_cuts++].body_end = end;
+    return end;
+}
+
+/* A dtype that comes before the tensors saves reading them twice. */
+static void foresee_dtype(struct walk *walk, const char *value, const char *end)
+{
+    for (size_t i = 0; i < KL_DTYPES; i++)
+        if (key_is(value, end, kl_dtype_name((enum kl_dtype)i)))
+            walk->dtype = (enum kl_dtype)i;
+}
+
+/* One member; gives the place after it. NULL is the end of the walk: a problem, or something
+ * that is not JSON. */
+static const char *take_member(struct walk *walk, const char *key)
+{
+    const char *key_end = *key == '"' ? api_json_skip_string(key) : NULL;
+    if (!key_end)
+        return NULL;
+    const char *value = api_json_skip_space(key_end);
+    if (*value != ':')
+        return NULL;
+    value = api_json_skip_space(value + 1);
+    for (size_t i = 0; i < API_TENSORS; i++)
+        if (key_is(key, key_end, api_tensor_names[i]))
+            return take_tensor(walk, (enum api_tensor_name)i, value);
+    const char *end = api_json_skip_value(value);
+    if (end && *value == '"' && key_is(key, key_end, "dtype"))
+        foresee_dtype(walk, value, api_json_skip_string(value));
+    return end;
+}
+
+static bool walk_members(struct walk *walk, const char *body_end)
+{
+    const char *p = api_json_skip_space(walk->body), *last = p;
+    if (*p == '{')
+        p = api_json_skip_space(p + 1);
+    else
+        p = NULL;
+    while (p && *p != '}') {
+        last = p;
+        p = take_member(walk, p);
+        if (walk->problem->code)
+            return false;
+        if (p)
+            p = api_json_skip_space(p);
+        if (p && *p == ',')
+            p = api_json_skip_space(p + 1);
+        else if (p && *p != '}')
+            p = NULL;
+    }
+    /* Of what is not JSON, so much is enough for jansson to see it. */
+    if (!p && body_end - last > MAX_ENVELOPE / 2 && last >= walk->copied)
+        body_end = last + MAX_ENVELOPE / 2;
+    return copy_until(walk, body_end);
+}
+
+static json_t *parse_envelope(const struct walk *walk)
+{
+    if (walk->envelope.failed) {
+        api_fail(walk->problem, "out_of_memory", "the request does not fit into memory now");
+        return NULL;
+    }
+    json_error_t error;
+    json_t *root =
+        json_loadb(walk->envelope.data, walk->envelope.size, JSON_REJECT_DUPLICATES, &error);
+    if (!root) {
+        const char *at = place_in_body(walk, (size_t)(error.position > 0 ? error.position : 0));
+        api_json_malformed(walk->body, at, error.text, walk->problem);
+    } else if (!json_is_object(root)) {
+        api_fail_at(walk->problem, API_BODY, "#", "body_not_object",
+                    "the body must be an object with members input and target");
+        json_decref(root);
+        root = NULL;
+    }
+    return root;
+}
+
+static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
+                       struct api_problem *problem)
+{
+    *ndim = json_array_size(member);
+    if (!json_is_array(member) || *ndim > API_MAX_DIMS)
+        return api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
+                           "shape must be an array of at most 64 sizes");
+    for (size_t i = 0; i < *ndim; i++) {
+        const json_t *size = json_array_get(member, i);
+        if (!json_is_integer(size) || json_integer_value(size) < 0)
+            return api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
+                               "shape[%zu] must be an integer from 0 on", i);
+        shape[i] = (size_t)json_integer_value(size);
+    }
+    return true;
+}
+
+/* An empty tensor is written out as empty arrays; this many at most. */
+enum { MAX_EMPTY_ROWS = 1 << 16 };
+
+static bool shape_fits(const size_t *shape, size_t ndim, size_t count)
+{
+    size_t n = 1, rows = 1;
+    for (size_t i = 0; i < ndim; i++) {
+        if (shape[i] != 0 && __builtin_mul_overflow(rows, shape[i], &rows))
+            return false;
+        n *= shape[i];
+    }
+    return n == count && (count > 0 || rows <= MAX_EMPTY_ROWS);
+}
+
+static bool apply_shape(struct api_tensor *tensor, enum api_tensor_name name, const size_t *shape,
+                        size_t ndim, struct api_problem *problem)
+{
+    struct kl_tensor *view = &tensor->view;
+    if (view->ndim == ndim && memcmp(view->shape, shape, ndim * sizeof *shape) == 0)
+        return true;
+    size_t count = tensor->data.size / kl_dtype_size(view->dtype);
+    if (view->ndim > 1 || !shape_fits(shape, ndim, count))
+        return api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
+                           "shape does not fit %s, which holds %zu numbers%s",
+                           api_tensor_names[name], count,
+                           view->ndim > 1 ? " in arrays nested another way" : "");
+    memcpy(tensor->shape, shape, ndim * sizeof *shape);
+    view->ndim = ndim;
+    return true;
+}
+
+static bool take_options(struct api_call *call, json_t *root, struct api_problem *problem)
+{
+    static const char *const also[] = {"input", "target", "shape", NULL};
+    const char *name;
+    json_t *value;
+    json_object_foreach(root, name, value)
+    {
+        bool known = false;
+        for (size_t i = 0; also[i]; i++)
+            known |= strcmp(name, also[i]) == 0;
+        if (!known && !api_option_set_json(&call->options, name, value, also, problem))
+            return false;
+    }
+    return true;
+}
+
+/* What can be done only when the whole body is known. */
+static bool finish_tensors(struct walk *walk, json_t *root)
+{
+    struct api_call *call = walk->call;
+    enum kl_dtype dtype = api_options_dtype(&call->options);
+    json_t *member = json_object_get(root, "shape");
+    size_t shape[API_MAX_DIMS], ndim = 0;
+    if (member && !read_shape(member, shape, &ndim, walk->problem))
+        return false;
+    for (size_t i = 0; i < API_TENSORS; i++) {
+        enum api_tensor_name name = (enum api_tensor_name)i;
+        struct api_tensor *tensor = &call->tensors[i];
+        if (!tensor->present)
+            return api_fail_at(walk->problem, API_BODY, "#", "tensor_missing",
+                               "the body has no member '%s'", api_tensor_names[i]);
+        if (tensor->view.dtype != dtype &&
+            !api_json_tensor_read(walk->body, walk->values[i], name, dtype, tensor, walk->problem))
+            return false;
+        if (member && !apply_shape(tensor, name, shape, ndim, walk->problem))
+            return false;
+    }
+    return true;
+}
+
+bool api_json_decode(struct api_call *call, const char *body, size_t size,
+                     struct api_problem *problem)
+{
+    struct walk walk = {.call = call,
+                        .body = body,
+                        .copied = body,
+                        .envelope.budget = call->loss.budget,
+                        .dtype = api_options_dtype(&call->options),
+                        .problem = problem};
+    const char *nul = memchr(body, '\0', size);
+    if (nul)
+        return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
+                        (size_t)(nul - body));
+    json_t *root = walk_members(&walk, body + size) ? parse_envelope(&walk) : NULL;
+    bool good = root && take_options(call, root, problem) && finish_tensors(&walk, root);
+    json_decref(root);
+    api_buffer_free(&walk.envelope);
+    return good;
+}
+
+void api_json_warnings(const struct kl_plan *plan, struct api_buffer *out)
+{
+    const char *separator = "";
+    api_append_text(out, "\"warnings\":[");
+    for (unsigned i = 0; i < KL_WARNINGS; i++) {
+        if (!(plan->warnings & 1u << i))
+            continue;
+        const struct kl_warning_text *text = kl_warning_text((enum kl_warning)i, plan->reduction);
+        api_append_format(out, "%s{\"code\":\"%s\",\"category\":\"%s\",\"message\":", separator,
+                          text->code, text->category);
+        api_append_json_string(out, text->message);
+        api_append_text(out, "}");
+        separator = ",";
+    }
+    api_append_text(out, "]");
+}
+
+void api_json_encode(const struct api_call *call, struct api_buffer *out)
+{
+    const struct kl_plan *plan = &call->plan;
+    struct kl_tensor loss = {plan->dtype, plan->ndim, plan->shape, call->loss.data};
+    api_append_text(out, "{\"loss\":");
+    api_json_tensor_write(out, &loss);
+    api_append_text(out, ",\"shape\":[");
+    for (size_t i = 0; i < plan->ndim; i++)
+        api_append_format(out, i ? ",%zu" : "%zu", plan->shape[i]);
+    api_append_format(out, "],\"dtype\":\"%s\",\"reduction\":\"%s\",", kl_dtype_name(plan->dtype),
+                      kl_reduction_name(plan->reduction));
+    api_json_warnings(plan, out);
+    api_append_text(out, "}\n");
+}

@@ -1,0 +1,224 @@
+#include "api/json_tensor.h"
+
+#include "api/decimal.h"
+#include "api/json_text.h"
+#include "api/number.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { UNKNOWN = -1 };
+
+struct reader {
+    const char *text, *p;
+    enum api_tensor_name name;
+    enum kl_dtype dtype;
+    struct api_tensor *tensor;
+    struct api_problem *problem;
+    int depth;                  /* arrays open now */
+    int leaf_depth;             /* arrays around each number, or UNKNOWN */
+    size_t index[API_MAX_DIMS]; /* values seen in each open array */
+    bool closed[API_MAX_DIMS];  /* an array of this depth has ended: shape[depth] is known */
+};
+
+/* "#/input/2/0": where the reader is. */
+static bool fail_here(struct reader *r, const char *code, const char *detail)
+{
+    char place[256];
+    size_t used = (size_t)snprintf(place, sizeof place, "#/%s", api_tensor_names[r->name]);
+    for (int i = 0; i < r->depth && used < sizeof place; i++)
+        used += (size_t)snprintf(place + used, sizeof place - used, "/%zu", r->index[i]);
+    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
+}
+
+static bool malformed(struct reader *r, const char *expected)
+{
+    return api_json_expected(r->text, r->p, expected, r->problem);
+}
+
+static bool skip_word(struct reader *r, const char *word)
+{
+    size_t size = strlen(word);
+    if (strncmp(r->p, word, size) != 0)
+        return false;
+    r->p += size;
+    return true;
+}
+
+/* What stands for a number where JSON has none, or is no number at all. */
+static bool read_word(struct reader *r, double *value)
+{
+    static const struct {
+        const char *word;
+        double value;
+    } words[] = {{"NaN", (double)NAN},
+                 {"Infinity", (double)INFINITY},
+                 {"-Infinity", -(double)INFINITY},
+                 {"\"NaN\"", (double)NAN},
+                 {"\"Infinity\"", (double)INFINITY},
+                 {"\"-Infinity\"", -(double)INFINITY}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (skip_word(r, words[i].word)) {
+            *value = words[i].value;
+            return true;
+        }
+    switch (*r->p) {
+    case '"':
+        return fail_here(r, "element_invalid",
+                         "a string in a tensor must be \"NaN\", \"Infinity\" or \"-Infinity\"");
+    case '{':
+        return fail_here(r, "element_invalid", "an element must be a number, not an object");
+    }
+    if (skip_word(r, "null"))
+        return fail_here(r, "element_invalid",
+                         "null is not a number; JavaScript writes it for NaN and for both "
+                         "infinities: send the strings \"NaN\", \"Infinity\", \"-Infinity\"");
+    if (skip_word(r, "true") || skip_word(r, "false"))
+        return fail_here(r, "element_invalid", "an element must be a number, not a boolean");
+    return malformed(r, "a number or an array");
+}
+
+static bool read_number(struct reader *r)
+{
+    struct api_buffer *data = &r->tensor->data;
+    size_t size = kl_dtype_size(r->dtype);
+    double value;
+    const char *end = api_number_read(r->p, r->dtype, &value);
+    if (end && isinf(value))
+        return fail_here(r, "number_too_large", "the number is too large for float64");
+    if (end)
+        r->p = end;
+    else if (!read_word(r, &value))
+        return false;
+    if (data->capacity - data->size < size && !api_buffer_room(data, size))
+        return fail_here(r, "out_of_memory", "the tensor does not fit into memory now");
+    kl_store(r->dtype, data->data, data->size / size, value);
+    data->size += size;
+    return true;
+}
+
+static bool open_array(struct reader *r)
+{
+    if (r->depth == API_MAX_DIMS)
+        return fail_here(r, "tensor_too_deep", "a tensor may have at most 64 dimensions");
+    if (r->leaf_depth != UNKNOWN && r->depth >= r->leaf_depth)
+        return fail_here(r, "tensor_ragged", "expected a number here, found an array");
+    r->index[r->depth++] = 0;
+    r->p++;
+    return true;
+}
+
+static bool close_array(struct reader *r)
+{
+    size_t d = (size_t)--r->depth, n = r->index[d];
+    if (n == 0 && r->leaf_depth == UNKNOWN)
+        r->leaf_depth = r->depth + 1;
+    if (r->closed[d] && r->tensor->shape[d] != n) {
+        char detail[120];
+        snprintf(detail, sizeof detail, "expected %zu elements in this array, found %zu",
+                 r->tensor->shape[d], n);
+        return fail_here(r, "tensor_ragged", detail);
+    }
+    if (n == 0 && r->leaf_depth != r->depth + 1)
+        return fail_here(r, "tensor_ragged", "expected arrays in this array, found none");
+    r->closed[d] = true;
+    r->tensor->shape[d] = n;
+    r->p++;
+    return true;
+}
+
+static bool read_leaf(struct reader *r)
+{
+    if (r->leaf_depth == UNKNOWN)
+        r->leaf_depth = r->depth;
+    else if (r->leaf_depth != r->depth)
+        return fail_here(r, "tensor_ragged", "expected an array here, found a number");
+    return read_number(r);
+}
+
+/* After a value: closes arrays until another value follows, or all are closed. */
+static bool after_value(struct reader *r)
+{
+    while (r->depth > 0) {
+        r->p = api_json_skip_space(r->p);
+        r->index[r->depth - 1]++;
+        if (*r->p == ',') {
+            r->p = api_json_skip_space(r->p + 1);
+            return true;
+        }
+        if (*r->p != ']')
+            return malformed(r, "',' or ']'");
+        if (!close_array(r))
+            return false;
+    }
+    return true;
+}
+
+static bool read_value(struct reader *r)
+{
+    while (*r->p == '[') {
+        if (!open_array(r))
+            return false;
+        r->p = api_json_skip_space(r->p);
+        if (*r->p == ']')
+            return close_array(r) && after_value(r);
+    }
+    return read_leaf(r) && after_value(r);
+}
+
+const char *api_json_tensor_read(const char *text, const char *at, enum api_tensor_name name,
+                                 enum kl_dtype dtype, struct api_tensor *tensor,
+                                 struct api_problem *problem)
+{
+    struct reader r = {.text = text,
+                       .p = at,
+                       .name = name,
+                       .dtype = dtype,
+                       .tensor = tensor,
+                       .problem = problem,
+                       .leaf_depth = UNKNOWN};
+    tensor->data.size = 0;
+    do
+        if (!read_value(&r))
+            return NULL;
+    while (r.depth > 0);
+
+    api_buffer_trim(&tensor->data);
+    tensor->view =
+        (struct kl_tensor){dtype, (size_t)r.leaf_depth, tensor->shape, tensor->data.data};
+    tensor->present = true;
+    return r.p;
+}
+
+struct writer {
+    struct api_buffer *out;
+    const struct kl_tensor *tensor;
+    size_t next; /* element to write */
+};
+
+static void write_level(struct writer *w, size_t depth)
+{
+    const struct kl_tensor *t = w->tensor;
+    if (depth == t->ndim) {
+        if (api_buffer_room(w->out, API_DECIMAL_MAX))
+            w->out->size += api_decimal_write(w->out->data + w->out->size, t->dtype,
+                                              kl_load(t->dtype, t->data, w->next));
+        w->next++;
+        return;
+    }
+    api_append(w->out, "[", 1);
+    for (size_t i = 0; i < t->shape[depth] && !w->out->failed; i++) {
+        if (i > 0)
+            api_append(w->out, ",", 1);
+        write_level(w, depth + 1);
+    }
+    api_append(w->out, "]", 1);
+}
+
+void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tensor)
+{
+    struct writer w = {out, tensor, 0};
+    write_level(&w, 0);
+}

@@ -1,0 +1,184 @@
+#include "api/options.h"
+
+#include "api/nearest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool parse_reduction(const char *word, int *value, struct kl_problem *problem)
+{
+    enum kl_reduction reduction;
+    if (!kl_reduction_parse(word, &reduction, problem))
+        return false;
+    *value = (int)reduction;
+    return true;
+}
+
+static bool parse_dtype(const char *word, int *value, struct kl_problem *problem)
+{
+    enum kl_dtype dtype;
+    if (!kl_dtype_parse(word, &dtype, problem))
+        return false;
+    *value = (int)dtype;
+    return true;
+}
+
+static bool parse_compat(const char *word, int *value, struct kl_problem *problem)
+{
+    enum kl_compat compat;
+    if (!kl_compat_parse(word, &compat, problem))
+        return false;
+    *value = (int)compat;
+    return true;
+}
+
+/* What an option takes, and the values it has for null, true and false. */
+enum kind { WORD, BOOLEAN, FLAG };
+
+static const struct row {
+    const char *name;
+    enum kind kind;
+    bool (*parse)(const char *word, int *value, struct kl_problem *problem); /* of a WORD */
+} rows[API_OPTIONS] = {
+    [API_REDUCTION] = {"reduction", WORD, parse_reduction},
+    [API_LOG_TARGET] = {"log_target", BOOLEAN, NULL},
+    [API_SIZE_AVERAGE] = {"size_average", FLAG, NULL},
+    [API_REDUCE] = {"reduce", FLAG, NULL},
+    [API_DTYPE] = {"dtype", WORD, parse_dtype},
+    [API_COMPAT] = {"compat", WORD, parse_compat},
+};
+
+static const char *const expected[] = {
+    [WORD] = "a string", [BOOLEAN] = "true or false", [FLAG] = "true, false or null"};
+
+struct kl_options api_options_for_loss(const struct api_options *options)
+{
+    return (struct kl_options){
+        .reduction = (enum kl_reduction)options->value[API_REDUCTION],
+        .size_average = (enum kl_flag)options->value[API_SIZE_AVERAGE],
+        .reduce = (enum kl_flag)options->value[API_REDUCE],
+        .log_target = options->value[API_LOG_TARGET] != 0,
+        .compat = (enum kl_compat)options->value[API_COMPAT],
+    };
+}
+
+enum kl_dtype api_options_dtype(const struct api_options *options)
+{
+    return (enum kl_dtype)options->value[API_DTYPE];
+}
+
+int api_option_find(const char *name)
+{
+    for (int i = 0; i < API_OPTIONS; i++)
+        if (strcmp(name, rows[i].name) == 0)
+            return i;
+    return -1;
+}
+
+void api_pointer_to_member(char *to, size_t size, const char *name)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "-._!$&'()*+,;=:@?";
+    size_t used = (size_t)snprintf(to, size, "#/");
+    for (; *name && used + 4 < size; name++) {
+        if (*name == '~' || *name == '/')
+            used += (size_t)snprintf(to + used, size - used, "~%d", *name == '/');
+        else if (strchr(plain, *name))
+            to[used++] = *name;
+        else
+            used += (size_t)snprintf(to + used, size - used, "%%%02X", (unsigned char)*name);
+    }
+    to[used] = '\0';
+}
+
+static bool unknown(const char *name, const char *const *also, enum api_place where,
+                    const char *place, struct api_problem *problem)
+{
+    const char *known[API_OPTIONS + 8];
+    size_t n = 0;
+    for (; n < API_OPTIONS; n++)
+        known[n] = rows[n].name;
+    for (; also && *also && n < sizeof known / sizeof *known; also++)
+        known[n++] = *also;
+    const char *nearest = api_nearest(name, known, n);
+    if (nearest)
+        return api_fail_at(problem, where, place, "option_unknown",
+                           "there is no option '%.100s'; did you mean '%s'?", name, nearest);
+    return api_fail_at(problem, where, place, "option_unknown", "there is no option '%.100s'",
+                       name);
+}
+
+static bool settle(struct api_options *options, int option, int value, enum api_place where,
+                   const char *place, struct api_problem *problem)
+{
+    if (options->given[option] && options->value[option] != value)
+        return api_fail_at(problem, where, place, "option_conflict",
+                           "%s is given twice, with different values", rows[option].name);
+    options->given[option] = true;
+    options->value[option] = value;
+    return true;
+}
+
+static bool settle_word(struct api_options *options, int option, const char *word,
+                        enum api_place where, const char *place, struct api_problem *problem)
+{
+    struct kl_problem from = {0};
+    int value;
+    if (!rows[option].parse(word, &value, &from))
+        return api_fail_at(problem, where, place, from.code, "%s", from.detail);
+    return settle(options, option, value, where, place, problem);
+}
+
+/* The value an option of `kind` has for a truth value. */
+static int from_bool(enum kind kind, bool truth)
+{
+    return kind == BOOLEAN ? truth : truth ? KL_TRUE : KL_FALSE;
+}
+
+bool api_option_set_text(struct api_options *options, const char *name, const char *text,
+                         struct api_problem *problem)
+{
+    static const struct {
+        const char *word;
+        enum { YES, NO, ABSENT } meaning;
+    } spellings[] = {{"true", YES},    {"True", YES},    {"1", YES},
+                     {"false", NO},    {"False", NO},    {"0", NO},
+                     {"null", ABSENT}, {"None", ABSENT}, {"", ABSENT}};
+    int option = api_option_find(name);
+    if (option < 0)
+        return unknown(name, NULL, API_QUERY, name, problem);
+    enum kind kind = rows[option].kind;
+    if (kind == WORD)
+        return settle_word(options, option, text, API_QUERY, name, problem);
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        if (strcmp(text, spellings[i].word) != 0)
+            continue;
+        if (spellings[i].meaning != ABSENT)
+            return settle(options, option, from_bool(kind, spellings[i].meaning == YES), API_QUERY,
+                          name, problem);
+        if (kind == FLAG)
+            return settle(options, option, KL_ABSENT, API_QUERY, name, problem);
+    }
+    return api_fail_at(problem, API_QUERY, name, "option_invalid", "%s must be %s, not '%.100s'",
+                       name, expected[kind], text);
+}
+
+bool api_option_set_json(struct api_options *options, const char *name, const json_t *value,
+                         const char *const *also, struct api_problem *problem)
+{
+    char place[256];
+    api_pointer_to_member(place, sizeof place, name);
+    int option = api_option_find(name);
+    if (option < 0)
+        return unknown(name, also, API_BODY, place, problem);
+    enum kind kind = rows[option].kind;
+    if (kind == WORD && json_is_string(value))
+        return settle_word(options, option, json_string_value(value), API_BODY, place, problem);
+    if (kind != WORD && json_is_boolean(value))
+        return settle(options, option, from_bool(kind, json_is_true(value)), API_BODY, place,
+                      problem);
+    if (kind == FLAG && json_is_null(value))
+        return settle(options, option, KL_ABSENT, API_BODY, place, problem);
+    return api_fail_at(problem, API_BODY, place, "option_invalid", "%s must be %s", name,
+                       expected[kind]);
+}

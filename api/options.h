@@ -1,0 +1,47 @@
+/* The options of a request, from query parameters and from members of a body alike. */
+#ifndef KLDIV_API_OPTIONS_H
+#define KLDIV_API_OPTIONS_H
+
+#include "api/problem.h"
+#include "lib/kldiv.h"
+
+#include <jansson.h>
+
+enum api_option {
+    API_REDUCTION,
+    API_LOG_TARGET,
+    API_SIZE_AVERAGE,
+    API_REDUCE,
+    API_DTYPE,
+    API_COMPAT,
+};
+#define API_OPTIONS 6
+
+/* Zeroed, all have their defaults. Values are those of the library's enums. */
+struct api_options {
+    int value[API_OPTIONS];
+    bool given[API_OPTIONS];
+};
+
+struct kl_options api_options_for_loss(const struct api_options *options);
+enum kl_dtype api_options_dtype(const struct api_options *options);
+
+/* The row of that name, or -1. */
+int api_option_find(const char *name);
+
+/* Sets one option from a query parameter's text, or from a JSON member. Giving an option again
+ * is fine if the value is the same. Unknown names fail with the nearest known one; `also` lists
+ * further names (NULL at the end) that count as known there. */
+bool api_option_set_text(struct api_options *options, const char *name, const char *text,
+                         struct api_problem *problem);
+bool api_option_set_json(struct api_options *options, const char *name, const json_t *value,
+                         const char *const *also, struct api_problem *problem);
+
+/* Every parameter of a raw query string (NULL is none), percent-decoded. */
+bool api_options_from_query(struct api_options *options, const char *query,
+                            struct api_problem *problem);
+
+/* "#/" and the name, escaped as a JSON Pointer in a URI fragment; cut if `size` is too small. */
+void api_pointer_to_member(char *to, size_t size, const char *name);
+
+#endif

@@ -1,0 +1,108 @@
+#include "api/problem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct kind {
+    const char *code;
+    int status;
+    const char *title;
+} kinds[] = {
+    {"json_malformed", 400, "The body is not JSON"},
+    {"query_malformed", 400, "The query string is malformed"},
+    {"option_conflict", 400, "An option is given twice, with different values"},
+    {"bad_request", 400, "The request is not proper HTTP"},
+    {"not_found", 404, "There is nothing at this path"},
+    {"method_not_allowed", 405, "The path does not take this method"},
+    {"not_acceptable", 406, "No format that the client accepts can be made"},
+    {"request_timeout", 408, "The request took too long to arrive"},
+    {"body_too_large", 413, "The body is larger than this server takes"},
+    {"media_type_unsupported", 415, "The body is of a type this path does not take"},
+    {"content_coding_unsupported", 415, "The body is coded in a way this path does not take"},
+    {"expectation_failed", 417, "The Expect header asks for what this server does not do"},
+    {"body_not_object", 422, "The body is JSON, but not an object"},
+    {"members_too_large", 422, "What is not a tensor takes too much room"},
+    {"option_unknown", 422, "There is no such option"},
+    {"option_invalid", 422, "An option has a value it cannot take"},
+    {"reduction_invalid", 422, "There is no such reduction"},
+    {"compat_invalid", 422, "There is no such compatibility mode"},
+    {"dtype_invalid", 422, "There is no such dtype"},
+    {"dtype_unsupported", 422, "The loss is not defined for this dtype"},
+    {"tensor_missing", 422, "A tensor is missing"},
+    {"tensor_ragged", 422, "Arrays at the same depth differ in length or kind"},
+    {"tensor_too_deep", 422, "A tensor has too many dimensions"},
+    {"element_invalid", 422, "An element of a tensor is not a number"},
+    {"number_too_large", 422, "A number is too large for float64"},
+    {"shape_invalid", 422, "The shape does not fit the numbers"},
+    {"shape_mismatch", 422, "Input and target differ in shape"},
+    {"batchmean_scalar", 422, "A scalar has no batch"},
+    {"target_negative", 422, "A probability is negative"},
+    {"internal_error", 500, "The server failed"},
+    {"out_of_memory", 503, "The server has no memory left for this"},
+    {"too_many_connections", 503, "The server has no connection left"},
+    {"draining", 503, "The server is shutting down"},
+};
+
+static const struct kind *find(const char *code)
+{
+    const struct kind *kind = kinds, *internal = kinds;
+    for (; kind < kinds + sizeof kinds / sizeof *kinds; kind++) {
+        if (strcmp(kind->code, code) == 0)
+            return kind;
+        if (kind->status == 500)
+            internal = kind;
+    }
+    return internal;
+}
+
+static bool fail(struct api_problem *problem, enum api_place where, const char *place,
+                 const char *code, const char *format, va_list arguments)
+{
+    if (problem->code)
+        return false;
+    problem->code = code;
+    problem->where = where;
+    snprintf(problem->place, sizeof problem->place, "%s", place);
+    vsnprintf(problem->detail, sizeof problem->detail, format, arguments);
+    return false;
+}
+
+bool api_fail(struct api_problem *problem, const char *code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(problem, API_NOWHERE, "", code, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool api_fail_at(struct api_problem *problem, enum api_place where, const char *place,
+                 const char *code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(problem, where, place, code, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+int api_problem_status(const struct api_problem *problem) { return find(problem->code)->status; }
+
+void api_problem_write(const struct api_problem *problem, struct api_buffer *out)
+{
+    const struct kind *kind = find(problem->code);
+    api_append_format(out, "\"type\":\"urn:kldiv:problem:%s\",\"title\":", kind->code);
+    api_append_json_string(out, kind->title);
+    api_append_format(out, ",\"status\":%d,\"code\":\"%s\",\"detail\":", kind->status, kind->code);
+    api_append_json_string(out, problem->detail);
+    api_append_text(out, ",\"errors\":[");
+    if (problem->where != API_NOWHERE) {
+        api_append_text(out, "{\"detail\":");
+        api_append_json_string(out, problem->detail);
+        api_append_text(out, problem->where == API_BODY ? ",\"pointer\":" : ",\"parameter\":");
+        api_append_json_string(out, problem->place);
+        api_append_text(out, "}");
+    }
+    api_append_text(out, "]");
+}
