@@ -1,0 +1,141 @@
+#include "server/connections.h"
+
+#include "server/log.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { HEADER_SECONDS = 10, BODY_GRACE_SECONDS = 10, BODY_BYTES_PER_SECOND = 1024 };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t reaper;
+    bool stopping;
+    struct srv_connection *first;
+    size_t open;
+    double idle_seconds;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool overdue(const struct srv_connection *c, double at)
+{
+    double late = at - c->since - c->allowed;
+    switch (c->phase) {
+    case SRV_HEADER:
+        return late > 0;
+    case SRV_BODY:
+        return late > 0 && (double)atomic_load(&c->received) < late * BODY_BYTES_PER_SECOND;
+    case SRV_REPLY:
+        break;
+    }
+    return false;
+}
+
+static void *reap(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&table.lock);
+    while (!table.stopping) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 250000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&table.wake, &table.lock, &until);
+        double at = now();
+        for (const struct srv_connection *c = table.first; c; c = c->next)
+            if (overdue(c, at)) {
+                srv_log(SRV_LOG_DEBUG, "ending a connection that took too long over its %s",
+                        c->phase == SRV_HEADER ? "header" : "body");
+                shutdown(c->fd, SHUT_RDWR);
+            }
+    }
+    pthread_mutex_unlock(&table.lock);
+    return NULL;
+}
+
+bool srv_connections_start(double idle_seconds)
+{
+    table.idle_seconds = idle_seconds;
+    table.stopping = false;
+    return pthread_create(&table.reaper, NULL, reap, NULL) == 0;
+}
+
+void srv_connections_stop(void)
+{
+    pthread_mutex_lock(&table.lock);
+    table.stopping = true;
+    pthread_cond_signal(&table.wake);
+    pthread_mutex_unlock(&table.lock);
+    pthread_join(table.reaper, NULL);
+}
+
+struct srv_connection *srv_connection_add(int fd)
+{
+    struct srv_connection *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->fd = fd;
+    c->since = now();
+    c->allowed = HEADER_SECONDS;
+    pthread_mutex_lock(&table.lock);
+    c->next = table.first;
+    if (c->next)
+        c->next->previous = c;
+    table.first = c;
+    table.open++;
+    pthread_mutex_unlock(&table.lock);
+    return c;
+}
+
+void srv_connection_remove(struct srv_connection *c)
+{
+    if (!c)
+        return;
+    pthread_mutex_lock(&table.lock);
+    if (c->next)
+        c->next->previous = c->previous;
+    if (c->previous)
+        c->previous->next = c->next;
+    else
+        table.first = c->next;
+    table.open--;
+    pthread_mutex_unlock(&table.lock);
+    free(c);
+}
+
+void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
+{
+    pthread_mutex_lock(&table.lock);
+    c->phase = phase;
+    c->since = now();
+    c->allowed = phase == SRV_HEADER ? table.idle_seconds + HEADER_SECONDS : BODY_GRACE_SECONDS;
+    atomic_store(&c->received, 0);
+    pthread_mutex_unlock(&table.lock);
+}
+
+size_t srv_connections_open(void)
+{
+    pthread_mutex_lock(&table.lock);
+    size_t open = table.open;
+    pthread_mutex_unlock(&table.lock);
+    return open;
+}
+
+void srv_connections_close_idle(void)
+{
+    pthread_mutex_lock(&table.lock);
+    for (const struct srv_connection *c = table.first; c; c = c->next)
+        if (c->phase == SRV_HEADER)
+            shutdown(c->fd, SHUT_RD);
+    pthread_mutex_unlock(&table.lock);
+}

@@ -1,0 +1,182 @@
+#include "server/http.h"
+
+#include "server/connections.h"
+#include "server/cpus.h"
+#include "server/log.h"
+#include "server/metrics.h"
+#include "server/request.h"
+
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of each connection, for headers and for a piece of the body at a time: uploads in pieces of
+ * 128 KiB take half the time they take in the default's 32 KiB. Touched only as needed. */
+enum { CONNECTION_MEMORY = 128 << 10 };
+
+/* Connections that health checks and scrapes find free when all others are taken. */
+enum { LOBBY = 64 };
+
+static struct {
+    const struct api_service *service;
+    const struct srv_options *options;
+    size_t n_daemons;
+    struct MHD_Daemon **daemons; /* the last is the lobby */
+    struct MHD_Daemon *lobby;
+    atomic_size_t open, in_lobby, turn;
+    atomic_bool draining;
+} http;
+
+static void notify_connection(void *is_lobby, struct MHD_Connection *connection,
+                              void **socket_context, enum MHD_ConnectionNotificationCode what)
+{
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *socket_context = srv_connection_add(info->connect_fd);
+        return;
+    }
+    srv_connection_remove(*socket_context);
+    atomic_fetch_sub(is_lobby ? &http.in_lobby : &http.open, 1);
+}
+
+static void *begin_request(void *is_lobby, const char *target, struct MHD_Connection *connection)
+{
+    (void)connection;
+    struct srv_request *request = srv_request_new(http.service, target, is_lobby != NULL);
+    if (request)
+        request->draining = &http.draining;
+    return request;
+}
+
+static enum MHD_Result handle(void *is_lobby, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **context)
+{
+    (void)is_lobby;
+    struct srv_request *request = *context;
+    if (!request)
+        return MHD_NO;
+    if (request->step == SRV_NEW)
+        return srv_request_begin(request, connection, url, method, version);
+    if (*upload_size > 0) {
+        size_t size = *upload_size;
+        *upload_size = 0;
+        return srv_request_body(request, upload, size);
+    }
+    return srv_request_complete(request, connection);
+}
+
+static void completed(void *unused, struct MHD_Connection *connection, void **context,
+                      enum MHD_RequestTerminationCode how)
+{
+    (void)unused;
+    struct srv_request *request = *context;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    if (info && info->socket_context)
+        srv_connection_enter(info->socket_context, SRV_HEADER);
+    if (request)
+        srv_request_done(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    *context = NULL;
+}
+
+static void log_library(void *unused, const char *format, va_list arguments)
+{
+    (void)unused;
+    char message[400];
+    vsnprintf(message, sizeof message, format, arguments);
+    message[strcspn(message, "\n")] = '\0';
+    srv_log(SRV_LOG_DEBUG, "libmicrohttpd: %s", message);
+}
+
+static struct MHD_Daemon *start_daemon(bool is_lobby)
+{
+    void *context = is_lobby ? &http.lobby : NULL;
+    unsigned limit = is_lobby ? LOBBY : (unsigned)http.options->max_connections;
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
+            MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG,
+        0, NULL, NULL, handle, context, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
+        MHD_OPTION_CONNECTION_LIMIT, limit + 16, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)http.options->timeout, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, notify_connection, context,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_URI_LOG_CALLBACK, begin_request,
+        context, MHD_OPTION_END);
+}
+
+bool srv_http_start(const struct api_service *service, const struct srv_options *options)
+{
+    size_t threads = options->http_threads ? options->http_threads : srv_cpus();
+    http.service = service;
+    http.options = options;
+    http.daemons = calloc(threads + 1, sizeof *http.daemons);
+    if (!http.daemons)
+        return false;
+    for (http.n_daemons = 0; http.n_daemons < threads + 1; http.n_daemons++) {
+        struct MHD_Daemon *daemon = start_daemon(http.n_daemons == threads);
+        if (!daemon) {
+            srv_log(SRV_LOG_ERROR, "cannot start a network thread");
+            return false;
+        }
+        http.daemons[http.n_daemons] = daemon;
+    }
+    http.lobby = http.daemons[--http.n_daemons];
+    return true;
+}
+
+/* Even the lobby is full: says so without reading what was asked. */
+static void turn_away(int client)
+{
+    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
+                                 "Retry-After: 1\r\n"
+                                 "Content-Length: 0\r\n"
+                                 "Connection: close\r\n\r\n";
+    char ignored[4096];
+    srv_metrics_connection_refused();
+    if (send(client, answer, sizeof answer - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
+        shutdown(client, SHUT_WR);
+        while (recv(client, ignored, sizeof ignored, MSG_DONTWAIT) > 0)
+            ;
+    }
+    close(client);
+}
+
+static bool enter(atomic_size_t *count, size_t limit)
+{
+    if (atomic_fetch_add(count, 1) < limit)
+        return true;
+    atomic_fetch_sub(count, 1);
+    return false;
+}
+
+void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
+{
+    struct MHD_Daemon *daemon;
+    if (enter(&http.open, http.options->max_connections)) {
+        size_t turn = atomic_fetch_add(&http.turn, 1);
+        daemon = http.daemons[turn % http.n_daemons];
+        if (MHD_add_connection(daemon, client, address, size) != MHD_YES)
+            atomic_fetch_sub(&http.open, 1);
+    } else if (enter(&http.in_lobby, LOBBY)) {
+        if (MHD_add_connection(http.lobby, client, address, size) != MHD_YES)
+            atomic_fetch_sub(&http.in_lobby, 1);
+    } else {
+        turn_away(client);
+    }
+}
+
+void srv_http_drain(void) { atomic_store(&http.draining, true); }
+
+void srv_http_stop(void)
+{
+    for (size_t i = 0; i < http.n_daemons; i++)
+        MHD_stop_daemon(http.daemons[i]);
+    if (http.lobby)
+        MHD_stop_daemon(http.lobby);
+    free(http.daemons);
+    http.daemons = NULL;
+    http.lobby = NULL;
+    http.n_daemons = 0;
+}

@@ -1,0 +1,142 @@
+#include "server/listener.h"
+
+#include "server/log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+bool srv_split_address(const char *address, char *host, size_t host_size, const char **port)
+{
+    const char *colon = strrchr(address, ':');
+    if (!colon || !colon[1])
+        return false;
+    size_t size = (size_t)(colon - address);
+    if (size >= 2 && address[0] == '[' && address[size - 1] == ']') {
+        address++;
+        size -= 2;
+    } else if (memchr(address, ':', size)) {
+        return false;
+    }
+    if (size >= host_size)
+        return false;
+    memcpy(host, address, size);
+    host[size] = '\0';
+    *port = colon + 1;
+    return true;
+}
+
+static int bind_first(const struct addrinfo *addresses)
+{
+    for (const struct addrinfo *a = addresses; a; a = a->ai_next) {
+        int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int yes = 1;
+        if (fd < 0)
+            continue;
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+        if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
+            return fd;
+        int reason = errno;
+        close(fd);
+        errno = reason;
+    }
+    return -1;
+}
+
+int srv_listen(const char *address, FILE *errors)
+{
+    char host[256];
+    const char *port;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *addresses;
+    if (!srv_split_address(address, host, sizeof host, &port)) {
+        fprintf(errors, "kldivd: --listen: '%s' is not HOST:PORT\n", address);
+        return -1;
+    }
+    int problem = getaddrinfo(*host ? host : NULL, port, &hints, &addresses);
+    if (problem) {
+        fprintf(errors, "kldivd: --listen: '%s': %s\n", address, gai_strerror(problem));
+        return -1;
+    }
+    int fd = bind_first(addresses);
+    if (fd < 0)
+        fprintf(errors, "kldivd: --listen: cannot listen on %s: %s\n", address, strerror(errno));
+    freeaddrinfo(addresses);
+    return fd;
+}
+
+int srv_bound_address(int fd, char *to, size_t size)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t length = sizeof address;
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    if (getsockname(fd, (struct sockaddr *)&address, &length) != 0 ||
+        getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return -1;
+    snprintf(to, size, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+    int number = -1;
+    sscanf(port, "%d", &number);
+    return number;
+}
+
+static struct {
+    int fd, stop;
+    pthread_t thread;
+    void (*take)(int client, const struct sockaddr *address, socklen_t size);
+} acceptor;
+
+/* Out of descriptors or memory: the backlog must wait, and so must this loop. */
+static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
+
+/* After the word to stop, what is in the backlog is still taken, for the kernel has accepted it
+ * in our name; but no more than a backlog can hold. */
+static void *accept_all(void *unused)
+{
+    (void)unused;
+    struct pollfd fds[] = {{.fd = acceptor.fd, .events = POLLIN},
+                           {.fd = acceptor.stop, .events = POLLIN}};
+    for (int left = SOMAXCONN; left > 0; left -= fds[1].revents != 0) {
+        struct sockaddr_storage address;
+        socklen_t size = sizeof address;
+        int client =
+            accept4(acceptor.fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (client >= 0) {
+            acceptor.take(client, (struct sockaddr *)&address, size);
+            continue;
+        }
+        if (fds[1].revents)
+            break;
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            srv_log(SRV_LOG_WARNING, "cannot accept: %s", strerror(errno));
+            wait_a_little();
+        }
+        poll(fds, 2, -1);
+    }
+    return NULL;
+}
+
+bool srv_accept_start(int fd,
+                      void (*take)(int client, const struct sockaddr *address, socklen_t size))
+{
+    acceptor.fd = fd;
+    acceptor.take = take;
+    acceptor.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return acceptor.stop >= 0 && pthread_create(&acceptor.thread, NULL, accept_all, NULL) == 0;
+}
+
+void srv_accept_stop(void)
+{
+    eventfd_write(acceptor.stop, 1);
+    pthread_join(acceptor.thread, NULL);
+    close(acceptor.fd);
+    close(acceptor.stop);
+}

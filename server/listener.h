@@ -1,0 +1,26 @@
+/* The listening socket and the thread that accepts from it. */
+#ifndef KLDIV_SERVER_LISTENER_H
+#define KLDIV_SERVER_LISTENER_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+/* Splits "host:port" or "[host]:port"; false if it is neither. */
+bool srv_split_address(const char *address, char *host, size_t host_size, const char **port);
+
+/* Binds and listens. The descriptor, or -1 with one line on `errors`. */
+int srv_listen(const char *address, FILE *errors);
+
+/* "127.0.0.1:8080" and the port: where a listening socket is bound. */
+int srv_bound_address(int fd, char *to, size_t size);
+
+/* Accepts on a thread of its own and hands each connection to `take`, which owns it. */
+bool srv_accept_start(int fd,
+                      void (*take)(int client, const struct sockaddr *address, socklen_t size));
+
+/* Ends that thread and closes the socket. */
+void srv_accept_stop(void);
+
+#endif

@@ -1,0 +1,181 @@
+#include "server/log.h"
+
+#include "api/buffer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* When standard error is not read, this much waits in memory and the rest is lost and counted. */
+enum { MAX_WAITING = 1 << 20 };
+
+static struct {
+    enum srv_log_format format;
+    enum srv_log_level level;
+    pthread_mutex_t lock;
+    pthread_cond_t lines;
+    pthread_t thread;
+    bool running, stopping;
+    struct api_buffer waiting;
+    unsigned long lost;
+} logger = {
+    .level = SRV_LOG_INFO, .lock = PTHREAD_MUTEX_INITIALIZER, .lines = PTHREAD_COND_INITIALIZER};
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+static void write_all(const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(STDERR_FILENO, bytes, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        bytes += n;
+        size -= (size_t)n;
+    }
+}
+
+static void *pass_on(void *unused)
+{
+    (void)unused;
+    struct api_buffer out = {0};
+    pthread_mutex_lock(&logger.lock);
+    for (;;) {
+        while (logger.waiting.size == 0 && !logger.stopping)
+            pthread_cond_wait(&logger.lines, &logger.lock);
+        if (logger.waiting.size == 0)
+            break;
+        struct api_buffer full = logger.waiting;
+        logger.waiting = out;
+        pthread_mutex_unlock(&logger.lock);
+        write_all(full.data, full.size);
+        out = full;
+        out.size = 0;
+        pthread_mutex_lock(&logger.lock);
+    }
+    pthread_mutex_unlock(&logger.lock);
+    api_buffer_free(&out);
+    return NULL;
+}
+
+bool srv_log_start(enum srv_log_format format, enum srv_log_level level)
+{
+    logger.format = format;
+    logger.level = level;
+    logger.running = pthread_create(&logger.thread, NULL, pass_on, NULL) == 0;
+    return logger.running;
+}
+
+void srv_log_stop(void)
+{
+    if (!logger.running)
+        return;
+    pthread_mutex_lock(&logger.lock);
+    logger.stopping = true;
+    pthread_cond_signal(&logger.lines);
+    pthread_mutex_unlock(&logger.lock);
+    pthread_join(logger.thread, NULL);
+    logger.running = logger.stopping = false;
+    if (logger.lost)
+        fprintf(stderr, "kldivd: %lu log lines were lost\n", logger.lost);
+    api_buffer_free(&logger.waiting);
+}
+
+bool srv_log_enabled(enum srv_log_level level) { return level <= logger.level; }
+
+static void put_line(const struct api_buffer *line)
+{
+    if (line->failed)
+        return;
+    pthread_mutex_lock(&logger.lock);
+    if (!logger.running) {
+        write_all(line->data, line->size);
+    } else if (logger.waiting.size + line->size > MAX_WAITING) {
+        logger.lost++;
+    } else {
+        bool first = logger.waiting.size == 0;
+        api_append(&logger.waiting, line->data, line->size);
+        if (first)
+            pthread_cond_signal(&logger.lines);
+    }
+    pthread_mutex_unlock(&logger.lock);
+}
+
+/* Time, level and message; a JSON object is left open. */
+static void begin_line(struct api_buffer *line, enum srv_log_level level, const char *message)
+{
+    struct timespec now;
+    struct tm tm;
+    char when[24];
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &tm);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+    const char *format = logger.format == SRV_LOG_JSON
+                             ? "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"message\":"
+                             : "%s.%03ldZ %s ";
+    api_append_format(line, format, when, now.tv_nsec / 1000000, level_names[level]);
+    if (logger.format == SRV_LOG_JSON)
+        api_append_json_string(line, message);
+    else
+        api_append_text(line, message);
+}
+
+static void end_line(struct api_buffer *line)
+{
+    api_append_text(line, logger.format == SRV_LOG_JSON ? "}\n" : "\n");
+    put_line(line);
+    api_buffer_free(line);
+}
+
+void srv_log(enum srv_log_level level, const char *format, ...)
+{
+    if (!srv_log_enabled(level))
+        return;
+    char message[800];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    struct api_buffer line = {0};
+    begin_line(&line, level, message);
+    end_line(&line);
+}
+
+static void add_text(struct api_buffer *line, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    api_append_format(line, logger.format == SRV_LOG_JSON ? ",\"%s\":" : " %s=", name);
+    if (logger.format == SRV_LOG_JSON || value[strcspn(value, " \"=\\")])
+        api_append_json_string(line, value);
+    else
+        api_append_text(line, value);
+}
+
+static void add_number(struct api_buffer *line, const char *name, double value)
+{
+    const char *format = logger.format == SRV_LOG_JSON ? ",\"%s\":%.10g" : " %s=%.10g";
+    api_append_format(line, format, name, value);
+}
+
+void srv_log_access(const struct srv_access *access)
+{
+    if (!srv_log_enabled(SRV_LOG_INFO))
+        return;
+    struct api_buffer line = {0};
+    begin_line(&line, SRV_LOG_INFO, "request");
+    add_text(&line, "id", access->request_id);
+    add_text(&line, "method", access->method);
+    add_text(&line, "target", access->target);
+    add_number(&line, "status", access->status);
+    add_text(&line, "code", access->code);
+    add_number(&line, "body_bytes", (double)access->body_bytes);
+    add_number(&line, "reply_bytes", (double)access->reply_bytes);
+    add_number(&line, "elements", (double)access->elements);
+    add_number(&line, "ms", access->ms);
+    end_line(&line);
+}

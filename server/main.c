@@ -1,0 +1,169 @@
+/* kldivd: the Kullback-Leibler divergence loss over HTTP. */
+#include "server/connections.h"
+#include "server/cpus.h"
+#include "server/healthcheck.h"
+#include "server/http.h"
+#include "server/jobs.h"
+#include "server/listener.h"
+#include "server/log.h"
+#include "server/metrics.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static atomic_bool ready;
+static struct api_budget budget;
+
+static bool is_ready(void *unused)
+{
+    (void)unused;
+    return atomic_load(&ready);
+}
+
+static void write_metrics(void *unused, struct api_buffer *out)
+{
+    (void)unused;
+    srv_metrics_write(&budget, out);
+}
+
+/* Each connection takes a descriptor; what the hard limit allows is ours to use. */
+static void raise_file_limit(size_t connections)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_cur < connections + 100)
+        srv_log(SRV_LOG_WARNING, "only %lu files may be open, for %zu connections",
+                (unsigned long)files.rlim_cur, connections);
+}
+
+static bool write_port_file(const char *path, int port)
+{
+    FILE *file = fopen(path, "we");
+    bool good = file && fprintf(file, "%d\n", port) > 0;
+    if (file && fclose(file) != 0)
+        good = false;
+    if (!good)
+        fprintf(stderr, "kldivd: --port-file: cannot write %s: %s\n", path, strerror(errno));
+    return good;
+}
+
+static bool settled(double deadline)
+{
+    for (;;) {
+        struct timespec t;
+        if (srv_connections_open() == 0 && srv_jobs_pending() == 0)
+            return true;
+        srv_connections_close_idle();
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        if ((double)t.tv_sec + (double)t.tv_nsec / 1e9 > deadline)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+}
+
+/* Refuse readiness, let balancers notice, stop accepting, let requests finish. */
+static bool drain(const struct srv_options *options)
+{
+    struct timespec t;
+    atomic_store(&ready, false);
+    srv_log(SRV_LOG_INFO, "draining");
+    sleep((unsigned)options->drain_delay);
+    srv_http_drain();
+    srv_accept_stop();
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return settled((double)t.tv_sec + (double)t.tv_nsec / 1e9 + (double)options->drain_timeout);
+}
+
+static bool start(const struct srv_options *options, const struct api_service *service, int fd)
+{
+    char address[300];
+    size_t threads = kl_pool_threads(service->pool);
+    int port = srv_bound_address(fd, address, sizeof address);
+    if (!srv_log_start((enum srv_log_format)options->log_format,
+                       (enum srv_log_level)options->log_level))
+        return false;
+    srv_log(SRV_LOG_INFO, "listening on http://%s", address);
+    srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
+    raise_file_limit(options->max_connections);
+    if (!srv_jobs_start(threads) || !srv_connections_start((double)options->timeout) ||
+        !srv_http_start(service, options) || !srv_accept_start(fd, srv_http_take)) {
+        srv_log(SRV_LOG_ERROR, "cannot start a thread: %s", strerror(errno));
+        return false;
+    }
+    if (options->port_file && !write_port_file(options->port_file, port))
+        return false;
+    atomic_store(&ready, true);
+    return true;
+}
+
+static int serve(const struct srv_options *options)
+{
+    sigset_t signals;
+    int signal_number;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    json_object_seed(0);
+
+    int fd = srv_listen(options->listen, stderr);
+    if (fd < 0)
+        return 1;
+    budget.limit = options->max_memory;
+    struct api_service service = {.pool =
+                                      kl_pool_new(options->threads ? options->threads : srv_cpus()),
+                                  .budget = &budget,
+                                  .max_body = options->max_body,
+                                  .ready = is_ready,
+                                  .metrics = write_metrics};
+    if (!service.pool || !start(options, &service, fd)) {
+        srv_log_stop();
+        return 1;
+    }
+    sigwait(&signals, &signal_number);
+    if (!drain(options)) {
+        srv_log(SRV_LOG_WARNING, "%zu connections were cut off after --drain-timeout",
+                srv_connections_open());
+        srv_log_stop();
+        _exit(0);
+    }
+    srv_jobs_stop();
+    srv_http_stop();
+    srv_connections_stop();
+    kl_pool_free(service.pool);
+    srv_log(SRV_LOG_INFO, "stopped");
+    srv_log_stop();
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct srv_options options;
+    struct kl_problem problem = {0};
+    if (!srv_options_read(&options, argc, argv, stderr))
+        return 1;
+    if (options.help) {
+        srv_options_help(stdout);
+        return 0;
+    }
+    if (options.version) {
+        puts("kldivd " KLDIV_VERSION);
+        return 0;
+    }
+    if (options.healthcheck)
+        return srv_healthcheck(options.listen);
+    if (!kl_simd_select(options.simd, &problem)) {
+        fprintf(stderr, "kldivd: --simd: %s\n", problem.detail);
+        return 1;
+    }
+    return serve(&options);
+}

@@ -1,0 +1,188 @@
+#include "server/metrics.h"
+
+#include "api/endpoints.h"
+#include "server/process.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const methods[] = {"GET", "HEAD", "POST", "other"};
+static const int statuses[] = {200, 400, 401, 404, 405, 406, 408,
+                               413, 415, 417, 422, 431, 500, 503};
+static const double seconds_bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                        0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
+static const double bytes_bounds[] = {1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+enum { MAX_ROUTES = 32, MAX_BOUNDS = 16 };
+
+struct histogram {
+    atomic_ulong buckets[MAX_BOUNDS + 1]; /* not cumulated; the last is beyond all bounds */
+    atomic_ulong sum;                     /* in millionths */
+};
+
+static struct {
+    atomic_ulong requests[MAX_ROUTES][COUNT(methods)][COUNT(statuses)];
+    struct histogram seconds[MAX_ROUTES];
+    struct histogram body_bytes;
+    atomic_long in_flight;
+    atomic_ulong elements;
+    atomic_ulong warnings[KL_WARNINGS];
+    atomic_ulong refused;
+} counters;
+
+static void add(atomic_ulong *counter, unsigned long n)
+{
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+static void observe(struct histogram *histogram, const double *bounds, size_t n, double value)
+{
+    size_t i = 0;
+    while (i < n && value > bounds[i])
+        i++;
+    add(&histogram->buckets[i], 1);
+    add(&histogram->sum, (unsigned long)(value * 1e6));
+}
+
+/* Row of the endpoint table; the one after the last is for unknown paths. */
+static size_t route_index(const struct api_endpoint *endpoint)
+{
+    size_t i = 0;
+    while (api_endpoints[i].path && &api_endpoints[i] != endpoint)
+        i++;
+    return i;
+}
+
+static const char *route_name(size_t index)
+{
+    return api_endpoints[index].path ? api_endpoints[index].path : "other";
+}
+
+static size_t method_index(const char *method)
+{
+    size_t i = 0;
+    while (i < COUNT(methods) - 1 && strcmp(methods[i], method) != 0)
+        i++;
+    return i;
+}
+
+static size_t status_index(int status)
+{
+    size_t i = 0;
+    while (i < COUNT(statuses) && statuses[i] != status)
+        i++;
+    return i < COUNT(statuses) ? i : COUNT(statuses) - 2; /* 500 */
+}
+
+void srv_metrics_begin_request(void)
+{
+    atomic_fetch_add_explicit(&counters.in_flight, 1, memory_order_relaxed);
+}
+
+void srv_metrics_end_request(const struct api_reply *reply, const char *method, size_t body_size,
+                             double seconds)
+{
+    size_t route = route_index(reply->endpoint);
+    atomic_fetch_sub_explicit(&counters.in_flight, 1, memory_order_relaxed);
+    if (reply->status == 0)
+        return;
+    add(&counters.requests[route][method_index(method)][status_index(reply->status)], 1);
+    observe(&counters.seconds[route], seconds_bounds, COUNT(seconds_bounds), seconds);
+    observe(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size);
+    add(&counters.elements, reply->elements);
+    for (unsigned i = 0; i < KL_WARNINGS; i++)
+        if (reply->warnings & 1u << i)
+            add(&counters.warnings[i], 1);
+}
+
+void srv_metrics_connection_refused(void) { add(&counters.refused, 1); }
+
+static void head(struct api_buffer *out, const char *name, const char *type, const char *help)
+{
+    api_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void single(struct api_buffer *out, const char *name, const char *type, const char *help,
+                   double value)
+{
+    head(out, name, type, help);
+    api_append_format(out, "%s %.17g\n", name, value);
+}
+
+/* `labels` is "" or `name="value",`. */
+static void write_histogram(struct api_buffer *out, const char *name, const char *labels,
+                            struct histogram *histogram, const double *bounds, size_t n)
+{
+    unsigned long total = 0;
+    for (size_t i = 0; i <= n; i++)
+        total += atomic_load(&histogram->buckets[i]);
+    if (total == 0 && *labels)
+        return;
+    unsigned long below = 0;
+    for (size_t i = 0; i < n; i++) {
+        below += atomic_load(&histogram->buckets[i]);
+        api_append_format(out, "%s_bucket{%sle=\"%g\"} %lu\n", name, labels, bounds[i], below);
+    }
+    api_append_format(out, "%s_bucket{%sle=\"+Inf\"} %lu\n", name, labels, total);
+    int length = *labels ? (int)strlen(labels) - 1 : 0; /* less the comma */
+    const char *open = length ? "{" : "", *close = length ? "}" : "";
+    api_append_format(out, "%s_sum%s%.*s%s %.17g\n", name, open, length, labels, close,
+                      (double)atomic_load(&histogram->sum) / 1e6);
+    api_append_format(out, "%s_count%s%.*s%s %lu\n", name, open, length, labels, close, total);
+}
+
+static void write_requests(struct api_buffer *out)
+{
+    head(out, "kldiv_http_requests_total", "counter", "Requests answered.");
+    for (size_t r = 0; r == 0 || api_endpoints[r - 1].path; r++)
+        for (size_t m = 0; m < COUNT(methods); m++)
+            for (size_t s = 0; s < COUNT(statuses); s++) {
+                unsigned long n = atomic_load(&counters.requests[r][m][s]);
+                if (n)
+                    api_append_format(out,
+                                      "kldiv_http_requests_total{route=\"%s\",method=\"%s\","
+                                      "code=\"%d\"} %lu\n",
+                                      route_name(r), methods[m], statuses[s], n);
+            }
+    head(out, "kldiv_http_request_duration_seconds", "histogram",
+         "From the request's header to the end of its reply.");
+    for (size_t r = 0; r == 0 || api_endpoints[r - 1].path; r++) {
+        char labels[80];
+        snprintf(labels, sizeof labels, "route=\"%s\",", route_name(r));
+        write_histogram(out, "kldiv_http_request_duration_seconds", labels, &counters.seconds[r],
+                        seconds_bounds, COUNT(seconds_bounds));
+    }
+    head(out, "kldiv_http_request_size_bytes", "histogram", "Bodies of requests.");
+    write_histogram(out, "kldiv_http_request_size_bytes", "", &counters.body_bytes, bytes_bounds,
+                    COUNT(bytes_bounds));
+}
+
+static void write_warnings(struct api_buffer *out)
+{
+    head(out, "kldiv_warnings_total", "counter", "Warnings given in answers.");
+    for (unsigned i = 0; i < KL_WARNINGS; i++)
+        api_append_format(out, "kldiv_warnings_total{code=\"%s\"} %lu\n",
+                          kl_warning_text((enum kl_warning)i, KL_MEAN)->code,
+                          atomic_load(&counters.warnings[i]));
+}
+
+void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out)
+{
+    head(out, "kldiv_build_info", "gauge", "1, with what this is.");
+    api_append_format(out, "kldiv_build_info{version=\"%s\",simd=\"%s\"} 1\n", KLDIV_VERSION,
+                      kl_simd_name());
+    write_requests(out);
+    single(out, "kldiv_http_requests_in_flight", "gauge", "Requests being read or answered.",
+           (double)atomic_load(&counters.in_flight));
+    single(out, "kldiv_connections_refused_total", "counter", "Connections over --max-connections.",
+           (double)atomic_load(&counters.refused));
+    single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
+           (double)atomic_load(&counters.elements));
+    write_warnings(out);
+    single(out, "kldiv_memory_reserved_bytes", "gauge",
+           "Held for bodies, tensors and answers; --max-memory bounds it.",
+           (double)atomic_load(&budget->used));
+    srv_process_write(out);
+}

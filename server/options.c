@@ -1,0 +1,192 @@
+#include "server/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { TEXT, NUMBER, BYTES, WORD, SWITCH };
+
+static const char *const formats[] = {"text", "json", NULL};
+static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+
+static const struct row {
+    const char *name; /* --name, KLDIV_NAME */
+    const char *metavariable;
+    enum kind kind;
+    size_t offset;
+    const char *fallback; /* as if given; NULL leaves the field zero */
+    size_t least, most;   /* of NUMBER and BYTES */
+    const char *const *words;
+    const char *help;
+} rows[] = {
+#define FIELD(name) offsetof(struct srv_options, name)
+    {"listen", "HOST:PORT", TEXT, FIELD(listen), "127.0.0.1:8080", 0, 0, NULL,
+     "where to listen; port 0 picks a free one, [::]:8080 is IPv6"},
+    {"port-file", "FILE", TEXT, FIELD(port_file), NULL, 0, 0, NULL,
+     "write the bound port there once listening"},
+    {"threads", "N", NUMBER, FIELD(threads), "0", 0, 1024, NULL,
+     "threads that compute; 0: the CPUs this process may use"},
+    {"http-threads", "N", NUMBER, FIELD(http_threads), "0", 0, 1024, NULL,
+     "threads that serve connections; 0: the CPUs this process may use"},
+    {"max-body", "BYTES", BYTES, FIELD(max_body), "1G", 1, SIZE_MAX / 4, NULL,
+     "largest request body; K, M and G are powers of 1024"},
+    {"max-memory", "BYTES", BYTES, FIELD(max_memory), "4G", 0, SIZE_MAX / 4, NULL,
+     "bodies, tensors and answers held at once, of all requests; 0: no limit"},
+    {"max-connections", "N", NUMBER, FIELD(max_connections), "1000", 1, 100000, NULL,
+     "connections at once; further ones are answered 503"},
+    {"timeout", "SECONDS", NUMBER, FIELD(timeout), "30", 1, 86400, NULL,
+     "end connections that are idle or do not read their answer for so long"},
+    {"drain-delay", "SECONDS", NUMBER, FIELD(drain_delay), "0", 0, 86400, NULL,
+     "after SIGTERM, go on accepting for so long while /readyz says 503"},
+    {"drain-timeout", "SECONDS", NUMBER, FIELD(drain_timeout), "30", 0, 86400, NULL,
+     "after that, wait so long at most for requests to finish"},
+    {"log-format", "FORMAT", WORD, FIELD(log_format), "text", 0, 0, formats, "text or json"},
+    {"log-level", "LEVEL", WORD, FIELD(log_level), "info", 0, 0, levels,
+     "error, warning, info or debug; requests are logged at info"},
+    {"simd", "SET", TEXT, FIELD(simd), "auto", 0, 0, NULL,
+     "instruction set: auto, avx512, avx2, neon or scalar"},
+    {"healthcheck", NULL, SWITCH, FIELD(healthcheck), NULL, 0, 0, NULL,
+     "ask the server at --listen for /readyz; exit 0 if it is ready, else 1"},
+    {"version", NULL, SWITCH, FIELD(version), NULL, 0, 0, NULL, "print the version and exit"},
+    {"help", NULL, SWITCH, FIELD(help), NULL, 0, 0, NULL, "print this and exit"},
+#undef FIELD
+};
+#define N_ROWS (sizeof rows / sizeof *rows)
+
+static bool parse_number(const struct row *row, const char *text, size_t *value)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || errno || number > SIZE_MAX)
+        return false;
+    size_t unit = 1;
+    const char *suffix = row->kind == BYTES && *end ? strchr("KMG", *end) : NULL;
+    if (suffix) {
+        unit = (size_t)1 << 10 * (suffix - "KMG" + 1);
+        end++;
+    }
+    if (*end || __builtin_mul_overflow((size_t)number, unit, value))
+        return false;
+    return *value >= row->least && *value <= row->most;
+}
+
+static bool parse_word(const struct row *row, const char *text, size_t *value)
+{
+    for (*value = 0; row->words[*value]; ++*value)
+        if (strcmp(text, row->words[*value]) == 0)
+            return true;
+    return false;
+}
+
+static bool set(struct srv_options *options, const struct row *row, const char *given_as,
+                const char *text, FILE *errors)
+{
+    void *field = (char *)options + row->offset;
+    size_t value = 0;
+    bool good = true;
+    switch (row->kind) {
+    case TEXT:
+        memcpy(field, &text, sizeof text);
+        break;
+    case SWITCH:
+        memcpy(field, &(bool){true}, sizeof(bool));
+        break;
+    case NUMBER:
+    case BYTES:
+        good = parse_number(row, text, &value);
+        break;
+    case WORD:
+        good = parse_word(row, text, &value);
+        break;
+    }
+    if (good && row->kind != TEXT && row->kind != SWITCH)
+        memcpy(field, &value, sizeof value);
+    if (!good)
+        fprintf(errors, "kldivd: %s: '%s' is not a value it takes (%s)\n", given_as, text,
+                row->help);
+    return good;
+}
+
+/* KLDIV_MAX_BODY for max-body. */
+static void environment_name(const struct row *row, char *to, size_t size)
+{
+    int n = snprintf(to, size, "KLDIV_%s", row->name);
+    for (int i = 0; i < n; i++)
+        to[i] = to[i] == '-' ? '_' : (char)toupper((unsigned char)to[i]);
+}
+
+static bool read_environment(struct srv_options *options, FILE *errors)
+{
+    for (const struct row *row = rows; row < rows + N_ROWS; row++) {
+        char name[40];
+        environment_name(row, name, sizeof name);
+        const char *text = row->kind == SWITCH ? NULL : getenv(name);
+        if (text && *text && !set(options, row, name, text, errors))
+            return false;
+    }
+    return true;
+}
+
+static const struct row *find_flag(const char *flag, size_t length)
+{
+    for (const struct row *row = rows; row < rows + N_ROWS; row++)
+        if (strlen(row->name) == length && memcmp(row->name, flag, length) == 0)
+            return row;
+    return NULL;
+}
+
+/* --flag value and --flag=value. */
+static bool read_flags(struct srv_options *options, int argc, char **argv, FILE *errors)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *flag = argv[i];
+        size_t length = strcspn(flag, "=");
+        const struct row *row =
+            strncmp(flag, "--", 2) == 0 ? find_flag(flag + 2, length - 2) : NULL;
+        if (!row || (row->kind == SWITCH && flag[length])) {
+            fprintf(errors, "kldivd: %s: no such option; --help lists them\n", flag);
+            return false;
+        }
+        const char *text = flag[length] ? flag + length + 1 : NULL;
+        if (row->kind != SWITCH && !text) {
+            if (i + 1 == argc) {
+                fprintf(errors, "kldivd: %s: wants a value (%s)\n", flag, row->help);
+                return false;
+            }
+            text = argv[++i];
+        }
+        if (!set(options, row, argv[i] == text ? flag : argv[i], text, errors))
+            return false;
+    }
+    return true;
+}
+
+bool srv_options_read(struct srv_options *options, int argc, char **argv, FILE *errors)
+{
+    *options = (struct srv_options){0};
+    for (const struct row *row = rows; row < rows + N_ROWS; row++)
+        if (row->fallback && !set(options, row, row->name, row->fallback, errors))
+            return false;
+    return read_environment(options, errors) && read_flags(options, argc, argv, errors);
+}
+
+void srv_options_help(FILE *out)
+{
+    fputs("kldivd: the Kullback-Leibler divergence loss over HTTP\n\n"
+          "usage: kldivd [--option VALUE | --option=VALUE]...\n\n"
+          "Each option is also an environment variable: --max-body is KLDIV_MAX_BODY. "
+          "Flags win.\n\n",
+          out);
+    for (const struct row *row = rows; row < rows + N_ROWS; row++) {
+        char flag[60];
+        snprintf(flag, sizeof flag, "--%s%s%s", row->name, row->metavariable ? " " : "",
+                 row->metavariable ? row->metavariable : "");
+        fprintf(out, "  %-24s %s", flag, row->help);
+        if (row->fallback)
+            fprintf(out, " [%s]", row->fallback);
+        fputc('\n', out);
+    }
+}

@@ -1,0 +1,9 @@
+/* The process_* metrics that every Prometheus client library gives. */
+#ifndef KLDIV_SERVER_PROCESS_H
+#define KLDIV_SERVER_PROCESS_H
+
+#include "api/buffer.h"
+
+void srv_process_write(struct api_buffer *out);
+
+#endif

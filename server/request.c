@@ -1,0 +1,251 @@
+#include "server/request.h"
+
+#include "server/connections.h"
+#include "server/identity.h"
+#include "server/log.h"
+#include "server/metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+/* Bodies up to this size are answered on the network thread: a hand-over costs 5 to 8 us, and
+ * 64 KiB of JSON take some 100 us to read. Larger ones would make other requests wait. */
+enum { INLINE_BODY = 64 << 10 };
+
+/* A refused body is read and dropped up to this size, so that the client gets to read why: one
+ * that closes a connection with unread data resets it. */
+enum { DROPPED_BODY = 64 << 20 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+struct srv_request *srv_request_new(const struct api_service *service, const char *target,
+                                    bool in_lobby)
+{
+    size_t size = strlen(target) + 1;
+    struct srv_request *request = calloc(1, sizeof *request + size);
+    if (!request)
+        return NULL;
+    memcpy(request->target, target, size);
+    request->service = service;
+    request->in_lobby = in_lobby;
+    request->references = 1;
+    request->body.budget = service->budget;
+    request->start = now();
+    srv_metrics_begin_request();
+    return request;
+}
+
+static void release(void *argument)
+{
+    struct srv_request *request = argument;
+    if (--request->references > 0)
+        return;
+    api_buffer_free(&request->body);
+    api_buffer_free(&request->reply.body);
+    free(request);
+}
+
+static void add_headers(struct srv_request *request, struct MHD_Response *response)
+{
+    const struct api_reply *reply = &request->reply;
+    char timing[200];
+    snprintf(timing, sizeof timing,
+             "read;dur=%.3f, decode;dur=%.3f, compute;dur=%.3f, encode;dur=%.3f", request->read_ms,
+             reply->decode_ms, reply->compute_ms, reply->encode_ms);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    MHD_add_response_header(response, "X-Request-Id", request->id);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    MHD_add_response_header(response, "Server-Timing", timing);
+    for (size_t i = 0; i < reply->n_headers; i++)
+        MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value);
+    if (request->must_close || atomic_load(request->draining))
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+static enum MHD_Result answer(struct srv_request *request)
+{
+    struct api_buffer *body = &request->reply.body;
+    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+        body->size, body->data ? body->data : request->target, release, request);
+    if (!response)
+        return MHD_NO;
+    request->references++;
+    request->step = SRV_ANSWERED;
+    if (request->place)
+        srv_connection_enter(request->place, SRV_REPLY);
+    add_headers(request, response);
+    enum MHD_Result result =
+        MHD_queue_response(request->connection, (unsigned)request->reply.status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* The reply is a refusal. If a body is to come that the client will send whatever we say, it is
+ * read first. */
+static enum MHD_Result answer_early(struct srv_request *request)
+{
+    const struct srv_framing *framing = &request->framing;
+    bool coming = framing->chunked || framing->content_length > 0;
+    request->must_close |= coming;
+    if (!coming || framing->expects_continue || framing->content_length > DROPPED_BODY)
+        return answer(request);
+    request->step = SRV_REFUSED;
+    return MHD_YES;
+}
+
+static enum MHD_Result refuse(struct srv_request *request, const char *code, const char *detail)
+{
+    api_refuse(request->service, &request->reply, code, detail);
+    return answer_early(request);
+}
+
+static const char *header(const struct srv_request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+static void describe(struct srv_request *request, const char *url, const char *method)
+{
+    const char *question = strchr(request->target, '?');
+    snprintf(request->method, sizeof request->method, "%s", method);
+    snprintf(request->path, sizeof request->path, "%s", url);
+    request->api = (struct api_request){
+        .method = request->method,
+        .path = request->path,
+        .query = question ? question + 1 : NULL,
+        .content_type = header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
+        .content_encoding = header(request, MHD_HTTP_HEADER_CONTENT_ENCODING),
+        .accept = header(request, MHD_HTTP_HEADER_ACCEPT),
+        .content_length = request->framing.content_length,
+    };
+}
+
+enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
+                                  const char *url, const char *method, const char *version)
+{
+    struct srv_refusal refusal = {0};
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    request->place = info ? info->socket_context : NULL;
+    request->connection = connection;
+    if (request->place)
+        srv_connection_enter(request->place, SRV_BODY);
+    srv_request_identify(header(request, "X-Request-Id"), request->id, sizeof request->id);
+    describe(request, url, method);
+
+    if (!srv_guard(connection, request->target, method, version, &request->framing, &refusal)) {
+        request->must_close = true;
+        api_refuse(request->service, &request->reply, refusal.code, refusal.detail);
+        return answer(request);
+    }
+    request->api.content_length = request->framing.content_length;
+    if (!api_begin(request->service, &request->api, &request->reply))
+        return answer_early(request);
+    if (request->in_lobby && !api_endpoint_is_probe(request->reply.endpoint)) {
+        request->must_close = true;
+        srv_metrics_connection_refused();
+        return refuse(request, "too_many_connections", "all connections are taken; try again");
+    }
+    if (!api_buffer_reserve(&request->body, request->framing.content_length + API_PADDING))
+        return refuse(request, "out_of_memory",
+                      "the memory for requests is taken (--max-memory); try again");
+    request->step = SRV_READING;
+    return MHD_YES;
+}
+
+/* A body without a declared length may outgrow what it may have only now. */
+static enum MHD_Result outgrown(struct srv_request *request, const char *code, const char *detail)
+{
+    api_refuse(request->service, &request->reply, code, detail);
+    api_buffer_free(&request->body);
+    request->must_close = true;
+    request->step = SRV_REFUSED;
+    return MHD_YES;
+}
+
+enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t size)
+{
+    struct api_buffer *body = &request->body;
+    request->received += size;
+    if (request->place)
+        atomic_fetch_add_explicit(&request->place->received, size, memory_order_relaxed);
+    if (request->step == SRV_REFUSED)
+        return request->received > DROPPED_BODY + request->service->max_body ? MHD_NO : MHD_YES;
+    if (body->size + size > request->service->max_body)
+        return outgrown(request, "body_too_large", "the body is larger than this server takes");
+    if (!api_buffer_room(body, size + API_PADDING))
+        return outgrown(request, "out_of_memory",
+                        "the memory for requests is taken (--max-memory); try again");
+    memcpy(body->data + body->size, bytes, size);
+    body->size += size;
+    return MHD_YES;
+}
+
+/* Whether the client has closed the connection: nobody would read the answer. */
+static bool client_left(const struct srv_request *request)
+{
+    char byte;
+    return request->place && recv(request->place->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static void work(struct srv_job *job)
+{
+    struct srv_request *request = (struct srv_request *)job;
+    if (client_left(request))
+        api_refuse(request->service, &request->reply, "request_timeout", "the client left");
+    else
+        api_handle(request->service, &request->api, &request->reply);
+    api_buffer_free(&request->body);
+    MHD_resume_connection(request->connection);
+}
+
+enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Connection *connection)
+{
+    struct api_buffer *body = &request->body;
+    if (request->step != SRV_READING)
+        return answer(request);
+    request->read_ms = (now() - request->start) * 1e3;
+    memset(body->data + body->size, 0, API_PADDING);
+    request->api.body = body->data;
+    request->api.body_size = body->size;
+    if (request->place)
+        srv_connection_enter(request->place, SRV_REPLY);
+    if (body->size > INLINE_BODY) {
+        request->step = SRV_WORKING;
+        request->job.run = work;
+        MHD_suspend_connection(connection);
+        srv_jobs_add(&request->job);
+        return MHD_YES;
+    }
+    api_handle(request->service, &request->api, &request->reply);
+    return answer(request);
+}
+
+void srv_request_done(struct srv_request *request, bool sent)
+{
+    const struct api_reply *reply = &request->reply;
+    double seconds = now() - request->start;
+    bool probe = reply->endpoint && api_endpoint_is_probe(reply->endpoint);
+    srv_metrics_end_request(reply, request->method, request->received, seconds);
+    if (!probe || reply->status != 200) {
+        struct srv_access access = {.request_id = request->id,
+                                    .method = request->method,
+                                    .target = request->target,
+                                    .status = reply->status,
+                                    .code = sent ? reply->code : "aborted",
+                                    .body_bytes = request->received,
+                                    .reply_bytes = reply->body.size,
+                                    .elements = reply->elements,
+                                    .ms = seconds * 1e3};
+        srv_log_access(&access);
+    }
+    release(request);
+}
