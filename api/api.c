@@ -25,7 +25,7 @@ static void list_methods(const char *path, char *to, size_t size)
 
 static bool route(struct api_exchange *x)
 {
-    char allow[60];
+    char *allow = x->reply->header_text;
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
         if (strcmp(e->path, x->request->path) == 0 && has_method(e, x->request->method)) {
             x->reply->endpoint = e;
@@ -34,7 +34,7 @@ static bool route(struct api_exchange *x)
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
         if (strcmp(e->path, x->request->path) == 0)
             x->reply->endpoint = e;
-    list_methods(x->request->path, allow, sizeof allow);
+    list_methods(x->request->path, allow, sizeof x->reply->header_text);
     if (!*allow)
         return api_fail(&x->problem, "not_found",
                         "there is nothing at '%.100s'; GET / lists what there is",

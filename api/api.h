@@ -23,7 +23,7 @@ struct api_service {
 /* One request. All of it is borrowed. Header values are NULL where the header is absent. */
 struct api_request {
     const char *method;
-    const char *path;  /* raw, before any "?" */
+    const char *path;  /* percent-decoded, before any "?" */
     const char *query; /* raw, after it; NULL or "" for none */
     const char *content_type, *content_encoding, *accept;
     uint64_t content_length; /* as declared, 0 if not */
@@ -31,9 +31,9 @@ struct api_request {
     size_t body_size;
 };
 
+/* Both static, or as long-lived as the reply. */
 struct api_header {
-    const char *name;
-    char value[240];
+    const char *name, *value;
 };
 
 /* What became of a request. Zeroed before api_begin; afterwards it holds `body`, which the host
@@ -41,8 +41,9 @@ struct api_header {
 struct api_reply {
     int status; /* 0 until the reply is made */
     const char *content_type;
-    struct api_header headers[6];
+    struct api_header headers[4];
     size_t n_headers;
+    char header_text[160]; /* room for one value that is not static */
     struct api_buffer body;
 
     /* For logs and metrics: */

@@ -1,10 +1,14 @@
 #include "api/buffer.h"
 
+#include "api/decimal.h"
+
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { WORTH_TRIMMING = 4096 };
 
 bool api_budget_take(struct api_budget *budget, size_t bytes)
 {
@@ -48,7 +52,7 @@ bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
 void api_buffer_trim(struct api_buffer *buffer)
 {
     size_t capacity = buffer->size ? buffer->size : 1;
-    if (capacity >= buffer->capacity)
+    if (buffer->capacity - capacity < WORTH_TRIMMING)
         return;
     char *data = realloc(buffer->data, capacity);
     if (!data)
@@ -82,6 +86,12 @@ void api_append(struct api_buffer *buffer, const void *bytes, size_t size)
 void api_append_text(struct api_buffer *buffer, const char *text)
 {
     api_append(buffer, text, strlen(text));
+}
+
+void api_append_unsigned(struct api_buffer *buffer, size_t value)
+{
+    char digits[20];
+    api_append(buffer, digits, api_unsigned_write(digits, value));
 }
 
 void api_append_format(struct api_buffer *buffer, const char *format, ...)

@@ -28,7 +28,7 @@ struct api_buffer {
 /* Makes room for `capacity` bytes in all. */
 bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity);
 
-/* Gives back the capacity beyond size. */
+/* Gives back the capacity beyond size, if that is a page or more. */
 void api_buffer_trim(struct api_buffer *buffer);
 
 /* Room for `size` more bytes at data + size, at least doubling the capacity when it grows. */
@@ -36,6 +36,7 @@ bool api_buffer_room(struct api_buffer *buffer, size_t size);
 
 void api_append(struct api_buffer *buffer, const void *bytes, size_t size);
 void api_append_text(struct api_buffer *buffer, const char *text);
+void api_append_unsigned(struct api_buffer *buffer, size_t value);
 void api_append_format(struct api_buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -6,9 +6,13 @@ const char *const api_tensor_names[API_TENSORS] = {[API_INPUT] = "input", [API_T
 
 void api_call_init(struct api_call *call, struct api_budget *budget)
 {
-    *call = (struct api_call){.loss.budget = budget};
-    for (size_t i = 0; i < API_TENSORS; i++)
-        call->tensors[i].data.budget = budget;
+    call->options = (struct api_options){0};
+    call->plan = (struct kl_plan){0};
+    call->loss = (struct api_buffer){.budget = budget};
+    for (size_t i = 0; i < API_TENSORS; i++) {
+        call->tensors[i].present = false;
+        call->tensors[i].data = (struct api_buffer){.budget = budget};
+    }
 }
 
 void api_call_free(struct api_call *call)

@@ -77,7 +77,7 @@ static struct shortest shorten(struct binary b)
     return (struct shortest){s + (v > half || (v == half && (s & 1))), k};
 }
 
-static size_t write_digits(char *to, uint64_t digits)
+size_t api_unsigned_write(char *to, uint64_t digits)
 {
     char reversed[20];
     size_t n = 0;
@@ -104,7 +104,8 @@ static size_t lay_out(char *to, const char *digits, size_t n, int exponent)
         *p++ = 'e';
         if (point < 1)
             *p++ = '-';
-        return (size_t)(p - to) + write_digits(p, (uint64_t)(point < 1 ? 1 - point : point - 1));
+        return (size_t)(p - to) +
+               api_unsigned_write(p, (uint64_t)(point < 1 ? 1 - point : point - 1));
     }
     if (point <= 0) {
         memcpy(p, "0.000", 5);
@@ -144,6 +145,6 @@ size_t api_decimal_write(char *to, enum kl_dtype dtype, double value)
         shortest.exponent++;
     }
     char digits[20];
-    size_t n = write_digits(digits, shortest.digits);
+    size_t n = api_unsigned_write(digits, shortest.digits);
     return sign + lay_out(to, digits, n, shortest.exponent);
 }

@@ -2,9 +2,6 @@
 
 #include "api/json.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static bool text_reply(struct api_exchange *x, const char *content_type, const char *text)
 {
     x->reply->content_type = content_type;
@@ -68,11 +65,8 @@ const struct api_endpoint api_endpoints[] = {
 
 void api_reply_header(struct api_reply *reply, const char *name, const char *value)
 {
-    if (reply->n_headers == sizeof reply->headers / sizeof *reply->headers)
-        return;
-    struct api_header *header = &reply->headers[reply->n_headers++];
-    header->name = name;
-    snprintf(header->value, sizeof header->value, "%s", value);
+    if (reply->n_headers < sizeof reply->headers / sizeof *reply->headers)
+        reply->headers[reply->n_headers++] = (struct api_header){name, value};
 }
 
 const char *api_endpoint_path(const struct api_endpoint *endpoint) { return endpoint->path; }

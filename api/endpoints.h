@@ -30,7 +30,7 @@ struct api_endpoint {
 /* Ends with a row whose path is NULL. */
 extern const struct api_endpoint api_endpoints[];
 
-/* "%s" of name and value, in the reply. */
+/* Adds a header to the reply; both are static or in reply->header_text. */
 void api_reply_header(struct api_reply *reply, const char *name, const char *value);
 
 /* kl_div.c */

@@ -12,8 +12,8 @@
  * each number, so this bounds its memory. */
 enum { MAX_ENVELOPE = 1 << 20 };
 
-/* Walks the members of the body's object. Tensors are read on the way and leave `null` behind in
- * the envelope; the rest is copied as it stands, errors included, for jansson to judge. */
+/* Walks the members of the body's object. Tensors are read on the way and left out of the
+ * envelope; the rest is copied as it stands, errors included, for jansson to judge. */
 struct walk {
     struct api_call *call;
     const char *body;
@@ -22,7 +22,7 @@ struct walk {
     const char *values[API_TENSORS]; /* where each tensor's value starts */
     enum kl_dtype dtype;             /* what tensors are read as, on the way */
     struct {
-        size_t envelope_end; /* just after the null */
+        size_t envelope_end; /* where something was left out */
         const char *body_end;
     } cuts[API_TENSORS];
     size_t n_cuts;
@@ -69,7 +69,29 @@ static bool key_is(const char *key, const char *end, const char *name)
     return same;
 }
 
-static const char *take_tensor(struct walk *walk, enum api_tensor_name name, const char *value)
+/* Leaves out the member that ends here, with one of the commas around it. */
+static void cut(struct walk *walk, const char *end)
+{
+    struct api_buffer *envelope = &walk->envelope;
+    const char *next = api_json_skip_space(end);
+    if (*next == ',' && *api_json_skip_space(next + 1) == '"') {
+        end = next + 1;
+    } else if (*next == '}') {
+        size_t size = envelope->size;
+        while (size > 0 && strchr(" \t\r\n", envelope->data[size - 1]))
+            size--;
+        if (size > 0 && envelope->data[size - 1] == ',')
+            envelope->size = size - 1;
+    } else if (*next != ',') {
+        api_json_expected(walk->body, next, "',' or '}'", walk->problem);
+    }
+    walk->copied = end;
+    walk->cuts[walk->n_cuts].envelope_end = envelope->size;
+    walk->cuts[walk->n_cuts++].body_end = end;
+}
+
+static const char *take_tensor(struct walk *walk, enum api_tensor_name name, const char *key,
+                               const char *value)
 {
     struct api_tensor *tensor = &walk->call->tensors[name];
     if (tensor->present) {
@@ -81,13 +103,10 @@ static const char *take_tensor(struct walk *walk, enum api_tensor_name name, con
     }
     const char *end =
         api_json_tensor_read(walk->body, value, name, walk->dtype, tensor, walk->problem);
-    if (!end || !copy_until(walk, value))
+    if (!end || !copy_until(walk, key))
         return NULL;
-    api_append_text(&walk->envelope, "null");
-    walk->copied = end;
     walk->values[name] = value;
-    walk->cuts[walk->n_cuts].envelope_end = walk->envelope.size;
-    walk->cuts[walk->n_cuts++].body_end = end;
+    cut(walk, end);
     return end;
 }
 
@@ -112,7 +131,7 @@ static const char *take_member(struct walk *walk, const char *key)
     value = api_json_skip_space(value + 1);
     for (size_t i = 0; i < API_TENSORS; i++)
         if (key_is(key, key_end, api_tensor_names[i]))
-            return take_tensor(walk, (enum api_tensor_name)i, value);
+            return take_tensor(walk, (enum api_tensor_name)i, key, value);
     const char *end = api_json_skip_value(value);
     if (end && *value == '"' && key_is(key, key_end, "dtype"))
         foresee_dtype(walk, value, api_json_skip_string(value));
@@ -122,20 +141,18 @@ static const char *take_member(struct walk *walk, const char *key)
 static bool walk_members(struct walk *walk, const char *body_end)
 {
     const char *p = api_json_skip_space(walk->body), *last = p;
-    if (*p == '{')
-        p = api_json_skip_space(p + 1);
-    else
-        p = NULL;
+    p = *p == '{' ? api_json_skip_space(p + 1) : NULL;
     while (p && *p != '}') {
         last = p;
         p = take_member(walk, p);
         if (walk->problem->code)
             return false;
-        if (p)
-            p = api_json_skip_space(p);
-        if (p && *p == ',')
+        if (!p)
+            break;
+        p = api_json_skip_space(p);
+        if (*p == ',')
             p = api_json_skip_space(p + 1);
-        else if (p && *p != '}')
+        else if (*p != '}')
             p = NULL;
     }
     /* Of what is not JSON, so much is enough for jansson to see it. */
@@ -262,6 +279,8 @@ bool api_json_decode(struct api_call *call, const char *body, size_t size,
                         .envelope.budget = call->loss.budget,
                         .dtype = api_options_dtype(&call->options),
                         .problem = problem};
+    if (size == 0)
+        return api_json_expected(body, body, "'{'", problem);
     const char *nul = memchr(body, '\0', size);
     if (nul)
         return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
@@ -297,10 +316,15 @@ void api_json_encode(const struct api_call *call, struct api_buffer *out)
     api_append_text(out, "{\"loss\":");
     api_json_tensor_write(out, &loss);
     api_append_text(out, ",\"shape\":[");
-    for (size_t i = 0; i < plan->ndim; i++)
-        api_append_format(out, i ? ",%zu" : "%zu", plan->shape[i]);
-    api_append_format(out, "],\"dtype\":\"%s\",\"reduction\":\"%s\",", kl_dtype_name(plan->dtype),
-                      kl_reduction_name(plan->reduction));
+    for (size_t i = 0; i < plan->ndim; i++) {
+        api_append_text(out, i ? "," : "");
+        api_append_unsigned(out, plan->shape[i]);
+    }
+    api_append_text(out, "],\"dtype\":\"");
+    api_append_text(out, kl_dtype_name(plan->dtype));
+    api_append_text(out, "\",\"reduction\":\"");
+    api_append_text(out, kl_reduction_name(plan->reduction));
+    api_append_text(out, "\",");
     api_json_warnings(plan, out);
     api_append_text(out, "}\n");
 }

@@ -24,9 +24,8 @@ bool api_kl_div_begin(struct api_exchange *x)
                         coding);
     }
     if (!api_codec_for_body(request->content_type, &x->problem)) {
-        char readable[200];
-        api_codec_list_readable(readable, sizeof readable);
-        api_reply_header(x->reply, "Accept", readable);
+        api_codec_list_readable(x->reply->header_text, sizeof x->reply->header_text);
+        api_reply_header(x->reply, "Accept", x->reply->header_text);
         return false;
     }
     if (!api_codec_for_answer(request->accept, &x->problem))

@@ -91,42 +91,57 @@ void api_pointer_to_member(char *to, size_t size, const char *name)
     to[used] = '\0';
 }
 
-static bool unknown(const char *name, const char *const *also, enum api_place where,
-                    const char *place, struct api_problem *problem)
+/* Where an option was given. */
+struct origin {
+    enum api_place where;
+    const char *name;
+};
+
+static bool fail_option(const struct origin *origin, struct api_problem *problem, const char *code,
+                        const char *detail)
+{
+    char pointer[256];
+    if (origin->where == API_BODY)
+        api_pointer_to_member(pointer, sizeof pointer, origin->name);
+    return api_fail_at(problem, origin->where, origin->where == API_BODY ? pointer : origin->name,
+                       code, "%s", detail);
+}
+
+static bool unknown(const struct origin *origin, const char *const *also,
+                    struct api_problem *problem)
 {
     const char *known[API_OPTIONS + 8];
+    char detail[300];
     size_t n = 0;
     for (; n < API_OPTIONS; n++)
         known[n] = rows[n].name;
     for (; also && *also && n < sizeof known / sizeof *known; also++)
         known[n++] = *also;
-    const char *nearest = api_nearest(name, known, n);
-    if (nearest)
-        return api_fail_at(problem, where, place, "option_unknown",
-                           "there is no option '%.100s'; did you mean '%s'?", name, nearest);
-    return api_fail_at(problem, where, place, "option_unknown", "there is no option '%.100s'",
-                       name);
+    const char *nearest = api_nearest(origin->name, known, n);
+    snprintf(detail, sizeof detail, "there is no option '%.100s'%s%s%s", origin->name,
+             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    return fail_option(origin, problem, "option_unknown", detail);
 }
 
-static bool settle(struct api_options *options, int option, int value, enum api_place where,
-                   const char *place, struct api_problem *problem)
+static bool settle(struct api_options *options, int option, int value, const struct origin *origin,
+                   struct api_problem *problem)
 {
     if (options->given[option] && options->value[option] != value)
-        return api_fail_at(problem, where, place, "option_conflict",
-                           "%s is given twice, with different values", rows[option].name);
+        return fail_option(origin, problem, "option_conflict",
+                           "the option is given twice, with different values");
     options->given[option] = true;
     options->value[option] = value;
     return true;
 }
 
 static bool settle_word(struct api_options *options, int option, const char *word,
-                        enum api_place where, const char *place, struct api_problem *problem)
+                        const struct origin *origin, struct api_problem *problem)
 {
     struct kl_problem from = {0};
     int value;
     if (!rows[option].parse(word, &value, &from))
-        return api_fail_at(problem, where, place, from.code, "%s", from.detail);
-    return settle(options, option, value, where, place, problem);
+        return fail_option(origin, problem, from.code, from.detail);
+    return settle(options, option, value, origin, problem);
 }
 
 /* The value an option of `kind` has for a truth value. */
@@ -141,44 +156,44 @@ bool api_option_set_text(struct api_options *options, const char *name, const ch
     static const struct {
         const char *word;
         enum { YES, NO, ABSENT } meaning;
-    } spellings[] = {{"true", YES},    {"True", YES},    {"1", YES},
-                     {"false", NO},    {"False", NO},    {"0", NO},
-                     {"null", ABSENT}, {"None", ABSENT}, {"", ABSENT}};
+    } spellings[] = {{"true", YES}, {"True", YES}, {"1", YES},       {"false", NO},   {"False", NO},
+                     {"0", NO},     {"", ABSENT},  {"null", ABSENT}, {"None", ABSENT}};
+    const struct origin origin = {API_QUERY, name};
+    char detail[300];
     int option = api_option_find(name);
     if (option < 0)
-        return unknown(name, NULL, API_QUERY, name, problem);
+        return unknown(&origin, NULL, problem);
     enum kind kind = rows[option].kind;
     if (kind == WORD)
-        return settle_word(options, option, text, API_QUERY, name, problem);
+        return settle_word(options, option, text, &origin, problem);
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         if (strcmp(text, spellings[i].word) != 0)
             continue;
         if (spellings[i].meaning != ABSENT)
-            return settle(options, option, from_bool(kind, spellings[i].meaning == YES), API_QUERY,
-                          name, problem);
+            return settle(options, option, from_bool(kind, spellings[i].meaning == YES), &origin,
+                          problem);
         if (kind == FLAG)
-            return settle(options, option, KL_ABSENT, API_QUERY, name, problem);
+            return settle(options, option, KL_ABSENT, &origin, problem);
     }
-    return api_fail_at(problem, API_QUERY, name, "option_invalid", "%s must be %s, not '%.100s'",
-                       name, expected[kind], text);
+    snprintf(detail, sizeof detail, "%s must be %s, not '%.100s'", name, expected[kind], text);
+    return fail_option(&origin, problem, "option_invalid", detail);
 }
 
 bool api_option_set_json(struct api_options *options, const char *name, const json_t *value,
                          const char *const *also, struct api_problem *problem)
 {
-    char place[256];
-    api_pointer_to_member(place, sizeof place, name);
+    const struct origin origin = {API_BODY, name};
+    char detail[300];
     int option = api_option_find(name);
     if (option < 0)
-        return unknown(name, also, API_BODY, place, problem);
+        return unknown(&origin, also, problem);
     enum kind kind = rows[option].kind;
     if (kind == WORD && json_is_string(value))
-        return settle_word(options, option, json_string_value(value), API_BODY, place, problem);
+        return settle_word(options, option, json_string_value(value), &origin, problem);
     if (kind != WORD && json_is_boolean(value))
-        return settle(options, option, from_bool(kind, json_is_true(value)), API_BODY, place,
-                      problem);
+        return settle(options, option, from_bool(kind, json_is_true(value)), &origin, problem);
     if (kind == FLAG && json_is_null(value))
-        return settle(options, option, KL_ABSENT, API_BODY, place, problem);
-    return api_fail_at(problem, API_BODY, place, "option_invalid", "%s must be %s", name,
-                       expected[kind]);
+        return settle(options, option, KL_ABSENT, &origin, problem);
+    snprintf(detail, sizeof detail, "%s must be %s", name, expected[kind]);
+    return fail_option(&origin, problem, "option_invalid", detail);
 }

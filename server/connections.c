@@ -16,28 +16,26 @@ static struct {
     bool stopping;
     struct srv_connection *first;
     size_t open;
-    double idle_seconds;
+    unsigned long long idle_ms;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
-static double now(void)
+static unsigned long long now_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return (unsigned long long)t.tv_sec * 1000 + (unsigned long long)t.tv_nsec / 1000000;
 }
 
-static bool overdue(const struct srv_connection *c, double at)
+/* The phase is read first and written last: a connection caught in between is judged by its old
+ * phase and new deadline, which only lets it live on. */
+static bool overdue(const struct srv_connection *c, unsigned long long now)
 {
-    double late = at - c->since - c->allowed;
-    switch (c->phase) {
-    case SRV_HEADER:
-        return late > 0;
-    case SRV_BODY:
-        return late > 0 && (double)atomic_load(&c->received) < late * BODY_BYTES_PER_SECOND;
-    case SRV_REPLY:
-        break;
-    }
-    return false;
+    enum srv_phase phase = atomic_load(&c->phase);
+    unsigned long long due = atomic_load(&c->due);
+    if (phase == SRV_REPLY || now <= due)
+        return false;
+    return phase == SRV_HEADER ||
+           atomic_load(&c->received) < (now - due) * BODY_BYTES_PER_SECOND / 1000;
 }
 
 static void *reap(void *unused)
@@ -51,11 +49,11 @@ static void *reap(void *unused)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&table.wake, &table.lock, &until);
-        double at = now();
+        unsigned long long now = now_ms();
         for (const struct srv_connection *c = table.first; c; c = c->next)
-            if (overdue(c, at)) {
+            if (overdue(c, now)) {
                 srv_log(SRV_LOG_DEBUG, "ending a connection that took too long over its %s",
-                        c->phase == SRV_HEADER ? "header" : "body");
+                        atomic_load(&c->phase) == SRV_HEADER ? "header" : "body");
                 shutdown(c->fd, SHUT_RDWR);
             }
     }
@@ -63,9 +61,9 @@ static void *reap(void *unused)
     return NULL;
 }
 
-bool srv_connections_start(double idle_seconds)
+bool srv_connections_start(size_t idle_seconds)
 {
-    table.idle_seconds = idle_seconds;
+    table.idle_ms = idle_seconds * 1000ull;
     table.stopping = false;
     return pthread_create(&table.reaper, NULL, reap, NULL) == 0;
 }
@@ -85,8 +83,7 @@ struct srv_connection *srv_connection_add(int fd)
     if (!c)
         return NULL;
     c->fd = fd;
-    c->since = now();
-    c->allowed = HEADER_SECONDS;
+    atomic_store(&c->due, now_ms() + HEADER_SECONDS * 1000);
     pthread_mutex_lock(&table.lock);
     c->next = table.first;
     if (c->next)
@@ -115,12 +112,11 @@ void srv_connection_remove(struct srv_connection *c)
 
 void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
 {
-    pthread_mutex_lock(&table.lock);
-    c->phase = phase;
-    c->since = now();
-    c->allowed = phase == SRV_HEADER ? table.idle_seconds + HEADER_SECONDS : BODY_GRACE_SECONDS;
+    unsigned long long grace =
+        phase == SRV_HEADER ? table.idle_ms + HEADER_SECONDS * 1000 : BODY_GRACE_SECONDS * 1000;
+    atomic_store(&c->due, now_ms() + grace);
     atomic_store(&c->received, 0);
-    pthread_mutex_unlock(&table.lock);
+    atomic_store(&c->phase, phase);
 }
 
 size_t srv_connections_open(void)
@@ -135,7 +131,7 @@ void srv_connections_close_idle(void)
 {
     pthread_mutex_lock(&table.lock);
     for (const struct srv_connection *c = table.first; c; c = c->next)
-        if (c->phase == SRV_HEADER)
+        if (atomic_load(&c->phase) == SRV_HEADER)
             shutdown(c->fd, SHUT_RD);
     pthread_mutex_unlock(&table.lock);
 }

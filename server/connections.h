@@ -18,14 +18,13 @@ enum srv_phase {
 struct srv_connection {
     struct srv_connection *next, *previous;
     int fd;
-    enum srv_phase phase;
-    double since;   /* when the phase began */
-    double allowed; /* seconds of grace in this phase */
+    _Atomic enum srv_phase phase;
+    atomic_ullong due; /* when the phase's grace ends, in milliseconds of the monotonic clock */
     atomic_size_t received;
 };
 
 /* Starts the reaper. `idle_seconds` is what a connection may wait between requests. */
-bool srv_connections_start(double idle_seconds);
+bool srv_connections_start(size_t idle_seconds);
 void srv_connections_stop(void);
 
 /* NULL if memory is out. The descriptor stays the caller's, who removes the connection before

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -35,5 +34,8 @@ void srv_request_identify(const char *given, char *id, size_t size)
         return;
     }
     pthread_once(&once, make_seed);
-    snprintf(id, size, "%016llx", (unsigned long long)mix(seed + atomic_fetch_add(&counter, 1)));
+    uint64_t number = mix(seed + atomic_fetch_add(&counter, 1));
+    for (int i = 0; i < 16; i++, number <<= 4)
+        id[i] = "0123456789abcdef"[number >> 60];
+    id[16] = '\0';
 }

@@ -12,6 +12,10 @@
 /* When standard error is not read, this much waits in memory and the rest is lost and counted. */
 enum { MAX_WAITING = 1 << 20 };
 
+/* Lines are passed on together: waking a thread for each one cost a tenth of the requests that
+ * the server could answer. */
+enum { GATHER_NANOSECONDS = 20000000 };
+
 static struct {
     enum srv_log_format format;
     enum srv_log_level level;
@@ -49,6 +53,11 @@ static void *pass_on(void *unused)
             pthread_cond_wait(&logger.lines, &logger.lock);
         if (logger.waiting.size == 0)
             break;
+        if (!logger.stopping) {
+            pthread_mutex_unlock(&logger.lock);
+            nanosleep(&(struct timespec){.tv_nsec = GATHER_NANOSECONDS}, NULL);
+            pthread_mutex_lock(&logger.lock);
+        }
         struct api_buffer full = logger.waiting;
         logger.waiting = out;
         pthread_mutex_unlock(&logger.lock);
@@ -106,27 +115,49 @@ static void put_line(const struct api_buffer *line)
 }
 
 /* Time, level and message; a JSON object is left open. */
+/* "2026-11-21T01:02:03", which changes once a second. */
+static const char *print_second(time_t second)
+{
+    static _Thread_local char text[24];
+    static _Thread_local time_t printed;
+    struct tm tm;
+    if (second != printed || !*text) {
+        gmtime_r(&second, &tm);
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+        printed = second;
+    }
+    return text;
+}
+
+static bool as_json(void) { return logger.format == SRV_LOG_JSON; }
+
+static void add_padded(struct api_buffer *line, unsigned long thousandths)
+{
+    api_append_text(line, thousandths < 10 ? ".00" : thousandths < 100 ? ".0" : ".");
+    api_append_unsigned(line, thousandths);
+}
+
 static void begin_line(struct api_buffer *line, enum srv_log_level level, const char *message)
 {
     struct timespec now;
-    struct tm tm;
-    char when[24];
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-    const char *format = logger.format == SRV_LOG_JSON
-                             ? "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"message\":"
-                             : "%s.%03ldZ %s ";
-    api_append_format(line, format, when, now.tv_nsec / 1000000, level_names[level]);
-    if (logger.format == SRV_LOG_JSON)
+    api_append_text(line, as_json() ? "{\"time\":\"" : "");
+    api_append_text(line, print_second(now.tv_sec));
+    add_padded(line, (unsigned long)now.tv_nsec / 1000000);
+    api_append_text(line, as_json() ? "Z\",\"level\":\"" : "Z ");
+    api_append_text(line, level_names[level]);
+    if (as_json()) {
+        api_append_text(line, "\",\"message\":");
         api_append_json_string(line, message);
-    else
+    } else {
+        api_append_text(line, " ");
         api_append_text(line, message);
+    }
 }
 
 static void end_line(struct api_buffer *line)
 {
-    api_append_text(line, logger.format == SRV_LOG_JSON ? "}\n" : "\n");
+    api_append_text(line, as_json() ? "}\n" : "\n");
     put_line(line);
     api_buffer_free(line);
 }
@@ -145,21 +176,35 @@ void srv_log(enum srv_log_level level, const char *format, ...)
     end_line(&line);
 }
 
+static void add_name(struct api_buffer *line, const char *name)
+{
+    api_append_text(line, as_json() ? ",\"" : " ");
+    api_append_text(line, name);
+    api_append_text(line, as_json() ? "\":" : "=");
+}
+
 static void add_text(struct api_buffer *line, const char *name, const char *value)
 {
     if (!value)
         return;
-    api_append_format(line, logger.format == SRV_LOG_JSON ? ",\"%s\":" : " %s=", name);
-    if (logger.format == SRV_LOG_JSON || value[strcspn(value, " \"=\\")])
+    add_name(line, name);
+    if (as_json() || value[strcspn(value, " \"=\\")])
         api_append_json_string(line, value);
     else
         api_append_text(line, value);
 }
 
-static void add_number(struct api_buffer *line, const char *name, double value)
+static void add_number(struct api_buffer *line, const char *name, size_t value)
 {
-    const char *format = logger.format == SRV_LOG_JSON ? ",\"%s\":%.10g" : " %s=%.10g";
-    api_append_format(line, format, name, value);
+    add_name(line, name);
+    api_append_unsigned(line, value);
+}
+
+static void add_ms(struct api_buffer *line, const char *name, double ms)
+{
+    unsigned long us = (unsigned long)(ms * 1e3);
+    add_number(line, name, us / 1000);
+    add_padded(line, us % 1000);
 }
 
 void srv_log_access(const struct srv_access *access)
@@ -171,11 +216,11 @@ void srv_log_access(const struct srv_access *access)
     add_text(&line, "id", access->request_id);
     add_text(&line, "method", access->method);
     add_text(&line, "target", access->target);
-    add_number(&line, "status", access->status);
+    add_number(&line, "status", (size_t)access->status);
     add_text(&line, "code", access->code);
-    add_number(&line, "body_bytes", (double)access->body_bytes);
-    add_number(&line, "reply_bytes", (double)access->reply_bytes);
-    add_number(&line, "elements", (double)access->elements);
-    add_number(&line, "ms", access->ms);
+    add_number(&line, "body_bytes", access->body_bytes);
+    add_number(&line, "reply_bytes", access->reply_bytes);
+    add_number(&line, "elements", access->elements);
+    add_ms(&line, "ms", access->ms);
     end_line(&line);
 }

@@ -93,7 +93,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
     srv_log(SRV_LOG_INFO, "listening on http://%s", address);
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     raise_file_limit(options->max_connections);
-    if (!srv_jobs_start(threads) || !srv_connections_start((double)options->timeout) ||
+    if (!srv_jobs_start(threads) || !srv_connections_start(options->timeout) ||
         !srv_http_start(service, options) || !srv_accept_start(fd, srv_http_take)) {
         srv_log(SRV_LOG_ERROR, "cannot start a thread: %s", strerror(errno));
         return false;

@@ -29,7 +29,7 @@ static const struct row {
     {"threads", "N", NUMBER, FIELD(threads), "0", 0, 1024, NULL,
      "threads that compute; 0: the CPUs this process may use"},
     {"http-threads", "N", NUMBER, FIELD(http_threads), "0", 0, 1024, NULL,
-     "threads that serve connections; 0: the CPUs this process may use"},
+     "threads that serve connections; 0: half the CPUs this process may use"},
     {"max-body", "BYTES", BYTES, FIELD(max_body), "1G", 1, SIZE_MAX / 4, NULL,
      "largest request body; K, M and G are powers of 1024"},
     {"max-memory", "BYTES", BYTES, FIELD(max_memory), "4G", 0, SIZE_MAX / 4, NULL,

@@ -14,7 +14,7 @@ struct srv_options {
     const char *listen;    /* "host:port" */
     const char *port_file; /* or NULL */
     size_t threads;        /* that compute; 0 is one per CPU */
-    size_t http_threads;   /* that serve connections; 0 is one per CPU */
+    size_t http_threads;   /* that serve connections; 0 is one per two CPUs */
     size_t max_body;       /* bytes */
     size_t max_memory;     /* bytes; 0 is no limit */
     size_t max_connections;

@@ -1,5 +1,6 @@
 #include "server/request.h"
 
+#include "api/decimal.h"
 #include "server/connections.h"
 #include "server/identity.h"
 #include "server/log.h"
@@ -53,13 +54,43 @@ static void release(void *argument)
     free(request);
 }
 
+/* Milliseconds to the microsecond, at most 24 characters. */
+static size_t print_ms(char *to, double ms)
+{
+    uint64_t us = (uint64_t)(ms * 1e3);
+    size_t n = api_unsigned_write(to, us / 1000);
+    to[n++] = '.';
+    to[n++] = (char)('0' + us / 100 % 10);
+    to[n++] = (char)('0' + us / 10 % 10);
+    to[n++] = (char)('0' + us % 10);
+    return n;
+}
+
+/* "read;dur=0.125, decode;dur=...": into room for 200. */
+static void print_timing(const struct srv_request *request, char *to)
+{
+    const struct api_reply *reply = &request->reply;
+    const struct {
+        const char *text;
+        double ms;
+    } stages[] = {{"read;dur=", request->read_ms},
+                  {", decode;dur=", reply->decode_ms},
+                  {", compute;dur=", reply->compute_ms},
+                  {", encode;dur=", reply->encode_ms}};
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        size_t size = strlen(stages[i].text);
+        memcpy(to, stages[i].text, size);
+        to += size;
+        to += print_ms(to, stages[i].ms);
+    }
+    *to = '\0';
+}
+
 static void add_headers(struct srv_request *request, struct MHD_Response *response)
 {
     const struct api_reply *reply = &request->reply;
     char timing[200];
-    snprintf(timing, sizeof timing,
-             "read;dur=%.3f, decode;dur=%.3f, compute;dur=%.3f, encode;dur=%.3f", request->read_ms,
-             reply->decode_ms, reply->compute_ms, reply->encode_ms);
+    print_timing(request, timing);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
     MHD_add_response_header(response, "X-Request-Id", request->id);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
@@ -115,11 +146,9 @@ static const char *header(const struct srv_request *request, const char *name)
 static void describe(struct srv_request *request, const char *url, const char *method)
 {
     const char *question = strchr(request->target, '?');
-    snprintf(request->method, sizeof request->method, "%s", method);
-    snprintf(request->path, sizeof request->path, "%s", url);
     request->api = (struct api_request){
-        .method = request->method,
-        .path = request->path,
+        .method = method,
+        .path = url,
         .query = question ? question + 1 : NULL,
         .content_type = header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
         .content_encoding = header(request, MHD_HTTP_HEADER_CONTENT_ENCODING),
@@ -232,12 +261,13 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
 void srv_request_done(struct srv_request *request, bool sent)
 {
     const struct api_reply *reply = &request->reply;
+    const char *method = request->api.method ? request->api.method : "";
     double seconds = now() - request->start;
     bool probe = reply->endpoint && api_endpoint_is_probe(reply->endpoint);
-    srv_metrics_end_request(reply, request->method, request->received, seconds);
+    srv_metrics_end_request(reply, method, request->received, seconds);
     if (!probe || reply->status != 200) {
         struct srv_access access = {.request_id = request->id,
-                                    .method = request->method,
+                                    .method = method,
                                     .target = request->target,
                                     .status = reply->status,
                                     .code = sent ? reply->code : "aborted",

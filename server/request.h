@@ -35,8 +35,7 @@ struct srv_request {
     size_t received; /* bytes of body, dropped ones included */
     double start, read_ms;
     char id[129];
-    char path[256], method[16]; /* api's own */
-    char target[];              /* as it was sent */
+    char target[]; /* as it was sent */
 };
 
 /* NULL if memory is out. */
