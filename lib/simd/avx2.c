@@ -19,6 +19,7 @@ FN sd s_add(sd a, sd b) { return _mm256_add_pd(a, b); }
 FN sd s_sub(sd a, sd b) { return _mm256_sub_pd(a, b); }
 FN sd s_mul(sd a, sd b) { return _mm256_mul_pd(a, b); }
 FN sd s_fma(sd a, sd b, sd c) { return _mm256_fmadd_pd(a, b, c); }
+FN sd s_abs(sd a) { return _mm256_andnot_pd(s_set(-0.0), a); }
 FN sd s_floor(sd a) { return _mm256_floor_pd(a); }
 FN sm s_eq(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_EQ_OQ); }
 FN sm s_gt(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }

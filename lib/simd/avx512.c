@@ -17,6 +17,7 @@ FN sd s_add(sd a, sd b) { return _mm512_add_pd(a, b); }
 FN sd s_sub(sd a, sd b) { return _mm512_sub_pd(a, b); }
 FN sd s_mul(sd a, sd b) { return _mm512_mul_pd(a, b); }
 FN sd s_fma(sd a, sd b, sd c) { return _mm512_fmadd_pd(a, b, c); }
+FN sd s_abs(sd a) { return _mm512_abs_pd(a); }
 FN sd s_floor(sd a) { return _mm512_roundscale_pd(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 FN sm s_eq(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ); }
 FN sm s_gt(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }

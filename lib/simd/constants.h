@@ -9,69 +9,9 @@
 #define EXP_LN2_HI 0x1.62e42fefa0000p-1 /* 36 bits: times sixteenths below 2^12 it is exact */
 #define EXP_LN2_LO 0x1.cf79abc9e3b3ap-40
 
-/* about 1/m for each sixteenth of [1, 2), in sixty-fourths */
-static const double wide_c[16] = {
+/* about 1/m for each sixteenth of [1, 2) */
+static const double log_c[16] = {
     0x1.0000000000000p+0,
-    0x1.d800000000000p-1,
-    0x1.b800000000000p-1,
-    0x1.a800000000000p-1,
-    0x1.9000000000000p-1,
-    0x1.8000000000000p-1,
-    0x1.7000000000000p-1,
-    0x1.6000000000000p-1,
-    0x1.5000000000000p-1,
-    0x1.4000000000000p-1,
-    0x1.3800000000000p-1,
-    0x1.2800000000000p-1,
-    0x1.2000000000000p-1,
-    0x1.1800000000000p-1,
-    0x1.1000000000000p-1,
-    0x1.0000000000000p-1,
-};
-
-/* -log(wide_c), on the grid of 2^-42 */
-static const double wide_log_hi[16] = {
-    0x0.0p+0,
-    0x1.4d3115d208000p-4,
-    0x1.365fcb015a000p-3,
-    0x1.823c16551a000p-3,
-    0x1.f991c6cb3c000p-3,
-    0x1.269621134e000p-2,
-    0x1.522ae0738a000p-2,
-    0x1.7fafa3bd81000p-2,
-    0x1.af5295248d000p-2,
-    0x1.e148a1a272000p-2,
-    0x1.fb358af7a5000p-2,
-    0x1.188ee40f24000p-1,
-    0x1.269621134d800p-1,
-    0x1.35028ad9d9000p-1,
-    0x1.43d9ff2f92000p-1,
-    0x1.62e42fefa3800p-1,
-};
-
-/* and what the grid left out */
-static const double wide_log_lo[16] = {
-    0x0.0p+0,
-    -0x1.53a2582f4e1efp-48,
-    -0x1.fd3a0afb9691bp-44,
-    0x1.e0ddb9a631e83p-46,
-    -0x1.90d04cd7cc834p-44,
-    -0x1.1b61f10522625p-44,
-    0x1.ebe708164c759p-45,
-    0x1.46fb79bf6d4cbp-44,
-    -0x1.17cc552774458p-45,
-    0x1.b36537e3375b2p-44,
-    -0x1.def40b87d36d9p-44,
-    -0x1.accec41d52e6cp-44,
-    0x1.c93c1df5bb3b6p-44,
-    -0x1.bd1f01ab60655p-44,
-    0x1.e267b0b7efae1p-44,
-    0x1.ef35793c76730p-45,
-};
-
-/* about 1/m in 29 bits */
-static const double narrow_c[16] = {
-    0x1.f07c1f0000000p-1,
     0x1.d41d41d000000p-1,
     0x1.bacf915000000p-1,
     0x1.a41a41a000000p-1,
@@ -86,12 +26,12 @@ static const double narrow_c[16] = {
     0x1.1f7047e000000p-1,
     0x1.15b1e5f000000p-1,
     0x1.0c97150000000p-1,
-    0x1.0410410000000p-1,
+    0x1.0000000000000p-1,
 };
 
-/* -log(narrow_c) */
-static const double narrow_log[16] = {
-    0x1.f829b1e783300p-6,
+/* -log(log_c) */
+static const double log_of_c[16] = {
+    0x0.0p+0,
     0x1.6f0d28d256b4cp-4,
     0x1.29552f6fff523p-3,
     0x1.9525a9e3456b4p-3,
@@ -106,32 +46,73 @@ static const double narrow_log[16] = {
     0x1.2795e1219b11bp-1,
     0x1.393e0d42e2a1ap-1,
     0x1.4a4f85d303ebbp-1,
-    0x1.5ad404cb59f2dp-1,
+    0x1.62e42fefa39efp-1,
 };
 
-/* (log(1+r) - r) / r^2 on [-0.0332, 0.0625]; times r^2 within 2^-63.7 */
+/* the same on the grid of 2^-42 */
+static const double log_of_c_hi[16] = {
+    0x0.0p+0,
+    0x1.6f0d28d258000p-4,
+    0x1.29552f7000000p-3,
+    0x1.9525a9e346000p-3,
+    0x1.fb9186b5e4000p-3,
+    0x1.2e8e2bc312000p-2,
+    0x1.5d1bdbea81000p-2,
+    0x1.89a3385814000p-2,
+    0x1.b44f77c5c9000p-2,
+    0x1.dd46a0501c000p-2,
+    0x1.02552a5edd000p-1,
+    0x1.154c3d2c4d800p-1,
+    0x1.2795e1219b000p-1,
+    0x1.393e0d42e2800p-1,
+    0x1.4a4f85d304000p-1,
+    0x1.62e42fefa3800p-1,
+};
+
+/* and what the grid left out */
+static const double log_of_c_lo[16] = {
+    0x0.0p+0,
+    -0x1.4b4619366460fp-44,
+    -0x1.5b9656c471e00p-44,
+    -0x1.297105d9f1589p-44,
+    -0x1.d56eaab993d31p-47,
+    -0x1.67b0309b72b77p-45,
+    -0x1.8d6ba01c7c23fp-44,
+    0x1.2d5c638c4082fp-45,
+    -0x1.3ae53e24aa2b0p-47,
+    0x1.282fc189a9275p-44,
+    0x1.fd8ddad2bafecp-46,
+    -0x1.0b2b26662e34ep-44,
+    0x1.1aec3c3f3db7ap-45,
+    0x1.0cd64ea13021dp-44,
+    -0x1.44fcd840b85bcp-45,
+    0x1.ef35793c76730p-45,
+};
+
+/* (log(1+r) - r) / r^2 on [-0.0312, 0.0625]; times r^2 within 2^-64.2 */
 static const double wide_log_poly[10] = {
     -0x1.0000000000000p-1,
-    0x1.5555555555554p-2,
-    -0x1.0000000000f3cp-2,
-    0x1.99999999ad015p-3,
-    -0x1.5555553953ccbp-3,
-    0x1.2492475e20892p-3,
-    -0x1.0000809c7bdf4p-3,
-    0x1.c733ea01fa93ap-4,
-    -0x1.98816f1233015p-4,
-    0x1.476d53232ff73p-4,
+    0x1.555555555555dp-2,
+    -0x1.0000000000ccap-2,
+    0x1.9999999988d8ap-3,
+    -0x1.5555553b09264p-3,
+    0x1.2492488c56290p-3,
+    -0x1.00008c6171281p-3,
+    0x1.c72ede3d314c7p-4,
+    -0x1.9808b4e863b47p-4,
+    0x1.447cbbafa4886p-4,
 };
 
-/* (log(1+r) - r) / r^2 on [-0.0303, 0.0303]; times r^2 within 2^-54.5 */
-static const double narrow_log_poly[7] = {
-    -0x1.0000000000000p-1,
-    0x1.555555557ec61p-2,
-    -0x1.00000000254c5p-2,
-    0x1.99998e955591fp-3,
-    -0x1.55554b6b02162p-3,
-    0x1.24effcacb96cdp-3,
-    -0x1.005455406da2ap-3,
+/* (log(1+r) - r) / r^2 on [-0.0312, 0.0625]; times r^2 within 2^-53.9 */
+static const double narrow_log_poly[8] = {
+    -0x1.0000000000086p-1,
+    0x1.555555555aba2p-2,
+    -0x1.fffffff7d2e56p-3,
+    0x1.999998706a488p-3,
+    -0x1.55559b1aca906p-3,
+    0x1.249bdb6e53331p-3,
+    -0x1.ff2be106050c7p-4,
+    0x1.9874e754240b9p-4,
 };
 
 /* (exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^-64.4 */

@@ -32,29 +32,16 @@ def on_grid(value):
     return round(F(value) * 2**GRID) / 2**GRID
 
 
-def wide_row(i):
-    """c on a grid of 2^-6, so that m * c - 1 is exact for 53-bit m. Beside 1 it is 1 from
-    above and 1/2 from below, whose logarithm -1 * ln2 takes away again: log has no
+def row(i):
+    """c of 29 bits, so that m * c is exact for 24-bit m, and -log(c) in two parts. Beside 1, c is
+    1 from above and 1/2 from below, whose logarithm -1 * ln2 takes away again: log has no
     cancellation there, and log(1) is 0."""
-    if i == 0:
-        c = 1.0
-    elif i == 15:
-        c = 0.5
-    else:
-        middle = 1 + (i + 0.5) / 16
-        c = round(64 / middle) / 64
+    if i == 15:
+        return 0.5, LN2_HI, LN2_LO
+    c = 1.0 if i == 0 else round(2**29 / (1 + (i + 0.5) / 16)) / 2**29
     log = -exact(c).ln()
     high = on_grid(log)
-    low = double(log - exact(high))
-    if i == 15:
-        high, low = LN2_HI, LN2_LO
-    return c, high, low
-
-
-def narrow_row(i):
-    """c of 29 bits, so that m * c - 1 is exact for 24-bit m."""
-    c = round(2**29 / (1 + (i + 0.5) / 16)) / 2**29
-    return c, double(-exact(c).ln())
+    return c, high, double(log - exact(high))
 
 
 def interpolate(function, low, high, degree):
@@ -108,8 +95,7 @@ def array(name, values, comment):
 LN2_HI = on_grid(LN2)
 LN2_LO = double(LN2 - exact(LN2_HI))
 
-wide = [wide_row(i) for i in range(16)]
-narrow = [narrow_row(i) for i in range(16)]
+rows = [row(i) for i in range(16)]
 
 print("/* Tables and polynomials of the vector kernels. Made by constants.py; edit that. */")
 print("#ifndef KLDIV_LIB_SIMD_CONSTANTS_H\n#define KLDIV_LIB_SIMD_CONSTANTS_H\n")
@@ -121,16 +107,14 @@ print(f"#define LN2_LO {LN2_LO.hex()}")
 print(f"#define EXP_LN2_HI {exp_hi.hex()} /* 36 bits: times sixteenths below 2^12 it is exact */")
 print(f"#define EXP_LN2_LO {double(LN2 - exact(exp_hi)).hex()}\n")
 
-array("wide_c", [r[0] for r in wide], "about 1/m for each sixteenth of [1, 2), in sixty-fourths")
-array("wide_log_hi", [r[1] for r in wide], "-log(wide_c), on the grid of 2^-42")
-array("wide_log_lo", [r[2] for r in wide], "and what the grid left out")
-array("narrow_c", [r[0] for r in narrow], "about 1/m in 29 bits")
-array("narrow_log", [r[1] for r in narrow], "-log(narrow_c)")
+array("log_c", [r[0] for r in rows], "about 1/m for each sixteenth of [1, 2)")
+array("log_of_c", [double(exact(r[1]) + exact(r[2])) for r in rows], "-log(log_c)")
+array("log_of_c_hi", [r[1] for r in rows], "the same on the grid of 2^-42")
+array("log_of_c_lo", [r[2] for r in rows], "and what the grid left out")
 
-r_wide = [F(1) * F(c) * (1 + F(i + e, 16)) - 1 for i, (c, _, _) in enumerate(wide) for e in (0, 1)]
-r_narrow = [F(c) * (1 + F(i + e, 16)) - 1 for i, (c, _) in enumerate(narrow) for e in (0, 1)]
-for name, rs, degree in (("wide_log_poly", r_wide, 9), ("narrow_log_poly", r_narrow, 6)):
-    low, high = (D(f.numerator) / D(f.denominator) for f in (min(rs), max(rs)))
+ends = [F(c) * (1 + F(i + e, 16)) - 1 for i, (c, _, _) in enumerate(rows) for e in (0, 1)]
+low, high = (D(f.numerator) / D(f.denominator) for f in (min(ends), max(ends)))
+for name, degree in (("wide_log_poly", 9), ("narrow_log_poly", 7)):
     p = interpolate(log_tail, low, high, degree)
     bits = worst(log_tail, p, low, high, lambda r: r * r)
     array(name, p, f"(log(1+r) - r) / r^2 on [{float(low):.4f}, {float(high):.4f}]; "

@@ -3,7 +3,7 @@
  *
  *   FN                 what precedes a function of the vocabulary: inline, with its target
  *   LANES, vd, vi, vm  doubles in a vector; vectors of doubles and of 64-bit integers; masks
- *   v_set v_add v_sub v_mul v_max v_min v_floor
+ *   v_set v_add v_sub v_mul v_abs v_floor
  *   v_fma(a, b, c)     a * b + c, rounded once
  *   v_eq v_gt          comparisons, masks; m_or(a, b); m_any(m), whether any lane holds
  *   v_select(m, a, b)  a where m holds, else b
@@ -22,11 +22,10 @@
  * a low part, compensated sums. "narrow" is for operands of at most 24 bits, where one double
  * has room for all of it.
  *
- * log t = k ln2 + log(1/c) + log1p(r), where c is close to 1/m and has so few bits that
- * r = m c - 1 is exact. The constants have low parts such that k ln2 + log(1/c) is exact on the
- * grid of 2^-42; so x is subtracted from a number without error, and what t and x have in
- * common cancels before anything is rounded. Tang's method ("Table-driven implementation of the
- * logarithm function", ACM TOMS 16, 1990), with the subtraction moved in. */
+ * log t = k ln2 + log(1/c) + log1p(r), where c is close to 1/m and r = m c - 1: Tang's method
+ * ("Table-driven implementation of the logarithm function", ACM TOMS 16, 1990). The narrow form
+ * has an absolute error of about 2^-53, which is plenty until log t and x almost cancel; lanes
+ * where they do are told apart and done again in the wide form, which carries some 64 bits. */
 #include "lib/kernel.h"
 #include "lib/simd/constants.h"
 
@@ -47,28 +46,32 @@ FN vd horner2(const double *c, int degree, vd r, vd r2)
     return v_fma(odd, r, even);
 }
 
-/* log t - x for t of at most 24 bits, within 2^-54 or so. */
+/* log t - x for t of at most 24 bits, within 2^-53 or so, and exact at t = 1. */
 FN vd log_minus_narrow(vd t, vd x)
 {
     vd k;
     vi i;
     vd m = v_split(t, &k, &i);
-    vd r = v_fma(m, v_lookup(narrow_c, i), v_set(-1));
-    vd high = v_fma(k, v_set(LN2), v_lookup(narrow_log, i));
+    vd r = v_fma(m, v_lookup(log_c, i), v_set(-1));
+    vd high = v_fma(k, v_set(LN2), v_lookup(log_of_c, i));
     vd r2 = v_mul(r, r);
-    vd tail = horner2(narrow_log_poly, 6, r, r2);
+    vd tail = horner2(narrow_log_poly, 7, r, r2);
     return v_fma(r2, tail, v_add(v_sub(high, x), r));
 }
 
+/* The same with the low parts kept, within 2^-62 or so. */
 FN vd log_minus_wide(vd t, vd x)
 {
     vd k;
     vi i;
-    vd m = v_split(t, &k, &i);
-    vd r = v_fma(m, v_lookup(wide_c, i), v_set(-1));
-    vd high = v_fma(k, v_set(LN2_HI), v_lookup(wide_log_hi, i));
-    vd low = v_fma(k, v_set(LN2_LO), v_lookup(wide_log_lo, i));
+    vd m = v_split(t, &k, &i), c = v_lookup(log_c, i);
+    vd product = v_mul(m, c);
+    vd r = v_sub(product, v_set(1));
+    vd rest = v_fma(m, c, v_sub(v_set(0), product)); /* m c - 1 = r + rest, exactly */
     vd r2 = v_mul(r, r);
+    vd high = v_fma(k, v_set(LN2_HI), v_lookup(log_of_c_hi, i));
+    vd low = v_fma(k, v_set(LN2_LO), v_lookup(log_of_c_lo, i));
+    low = v_add(low, v_fma(rest, v_sub(r2, r), rest)); /* rest / (1 + r) */
     low = v_fma(r2, horner2(wide_log_poly, 9, r, r2), low);
 
     /* |high| >= |r| or high = 0, so the first error needs no comparison. */
@@ -121,10 +124,11 @@ FN vd exp_times_wide(vd t, vd d)
 {
     vd k;
     vd p = exp_parts_wide(v_clamp(t, v_set(-2000), v_set(2000)), &k);
+    k = v_floor(k);
     vd first = v_clamp(k, v_set(-900), v_set(900));
     vd product = v_mul(v_scale(p, first), d);
-    vd rest = v_sub(v_floor(k), first);
-    if (!m_any(v_gt(v_mul(rest, rest), v_set(1))))
+    vd rest = v_sub(k, first);
+    if (!m_any(v_gt(v_mul(rest, rest), v_set(0))))
         return product;
     vd second = v_clamp(rest, v_set(-1000), v_set(1000));
     return v_scale(v_scale(product, second), v_sub(rest, second));
@@ -135,39 +139,40 @@ struct product {
     vd a, b;
 };
 
-FN vd log_minus(enum kl_dtype dtype, vd t, vd x)
-{
-    return dtype == KL_FLOAT64 ? log_minus_wide(t, x) : log_minus_narrow(t, x);
-}
+/* Narrow lanes that lost more than 13 bits to cancellation, log-probabilities x being negative. */
+FN vm cancelled(vd d, vd x) { return v_gt(v_mul(x, v_set(-0x1p-13)), v_abs(d)); }
 
-/* Lanes with a rare target come out as anything, and *rare grows by them. */
+/* Lanes that this form does not serve come out as anything, and *rare grows by them. */
 FN struct product prob_term(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *rare)
 {
     vd zero = v_set(0);
-    if (rule == KL_PROB_ONEFLOW) {
-        vm positive = v_gt(t, zero);
-        vd p = v_select(positive, t, v_set(1));
-        *rare = m_or(*rare, v_rare(p));
-        return (struct product){p, v_select(positive, log_minus(dtype, p, x), zero)};
-    }
-    *rare = m_or(*rare, v_rare(t));
+    vm positive = v_gt(t, zero);
+    vd p = rule == KL_PROB_ONEFLOW ? v_select(positive, t, v_set(1)) : t;
+    vd d = dtype == KL_FLOAT64 ? log_minus_wide(p, x) : log_minus_narrow(p, x);
+    *rare = m_or(*rare, v_rare(p));
+    if (dtype != KL_FLOAT64)
+        *rare = m_or(*rare, cancelled(d, x));
+    if (rule == KL_PROB_ONEFLOW)
+        return (struct product){p, v_select(positive, d, zero)};
     /* 0 times a finite number is 0; under math, 0 times an infinite one too */
     vd at_zero = rule == KL_PROB_MATH ? v_clamp(x, zero, zero) : v_sub(zero, x);
-    return (struct product){t, v_select(v_eq(t, zero), at_zero, log_minus(dtype, t, x))};
+    return (struct product){t, v_select(v_eq(t, zero), at_zero, d)};
 }
 
-FN struct product log_term(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t)
+FN struct product log_term(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *rare)
 {
     vd zero = v_set(0);
     vd at_minus_infinity = rule == KL_LOG_MATH ? v_clamp(x, zero, zero) : v_set(NAN);
     vd d = v_select(v_eq(t, v_set(-INFINITY)), at_minus_infinity, v_sub(t, x));
+    if (dtype == KL_FLOAT64) /* an infinite difference of finite numbers */
+        *rare = m_or(*rare, v_gt(v_mul(d, d), v_set(DBL_MAX)));
     vd loss = dtype == KL_FLOAT64 ? exp_times_wide(t, d) : exp_times_narrow(t, d);
     return (struct product){loss, v_set(1)};
 }
 
 FN struct product term(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *rare)
 {
-    return rule >= KL_LOG_PYTORCH ? log_term(dtype, rule, x, t)
+    return rule >= KL_LOG_PYTORCH ? log_term(dtype, rule, x, t, rare)
                                   : prob_term(dtype, rule, x, t, rare);
 }
 
@@ -202,10 +207,10 @@ FN size_t size_of(enum kl_dtype dtype)
     return dtype == KL_FLOAT64 ? 8 : dtype == KL_FLOAT32 ? 4 : 2;
 }
 
-/* A block is what is computed before looking whether a rare target was among it. If so, it is
- * computed again, here. The loops that matter hold no call then, and keep their constants in
- * registers. */
-enum { BLOCK = 64 * LANES };
+/* A block is what is computed before looking whether a rare lane was among it. If so, it is
+ * computed again, here: in the wide form, and what is rare even there by the definition. The
+ * loops that matter hold no call then, and keep their constants in registers. */
+enum { BLOCK = 16 * LANES };
 
 TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, enum kl_rule rule,
                                                            const char *x, const char *t, size_t n,
@@ -213,8 +218,8 @@ TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, 
 {
     for (size_t i = 0; i < n; i += LANES) {
         vd xs = load(dtype, x + i * size_of(dtype)), ts = load(dtype, t + i * size_of(dtype));
-        vm rare = v_gt(xs, v_set(INFINITY)); /* none */
-        struct product p = term(dtype, rule, xs, ts, &rare);
+        vm rare = v_gt(v_set(0), v_set(0));
+        struct product p = term(KL_FLOAT64, rule, xs, ts, &rare);
         v_store_f64(losses + i, v_mul(p.a, p.b));
         if (!m_any(rare))
             continue;

@@ -1,0 +1,194 @@
+/* Each instruction set against the definition, and the conversions against kl_store. */
+#include "lib/kernel.h"
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void unmap(char *array, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page) / page * page;
+    munmap(array + size - whole, whole + page);
+}
+
+/* Arrays that end where memory ends: reading or writing past them is fatal. */
+static char *before_the_edge(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page) / page * page;
+    char *map =
+        mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(map != MAP_FAILED);
+    cr_assert_eq(mprotect(map + whole, page, PROT_NONE), 0);
+    return map + whole - size;
+}
+
+enum { LONGEST = 1100 };
+
+/* Probabilities and logarithms, and now and then what is special. */
+static double draw(unsigned long long *state, bool logarithm, bool special)
+{
+    static const double specials[] = {
+        0,    -0.0, INFINITY, -INFINITY, NAN,         -0.5, 5e-324, 1e-310, 0x1p-1022, 1e-40,
+        1e-5, 6e-8, 1.7e308,  -1.7e308,  1 - 0x1p-53, 1,    700,    -745,   -1e9};
+    double u = uniform(state);
+    if (special && u < 0.15)
+        return specials[(size_t)(u / 0.15 * (double)COUNT(specials))];
+    u = uniform(state);
+    return logarithm ? log(u) : u;
+}
+
+/* Equal, but for what the dtype's rounding and the arithmetic before it may change: `cancelled`
+ * is the size of what a float64 loss is the difference of, of which 62 bits are good; the
+ * definition itself has 63. */
+static bool close_enough(enum kl_dtype dtype, double ours, double exact, double cancelled)
+{
+    static const struct {
+        double relative, least;
+    } dtypes[KL_DTYPES] = {[KL_FLOAT64] = {0x1p-51, 0x1p-1074},
+                           [KL_FLOAT32] = {0x1.05p-24, 0x1p-149},
+                           [KL_FLOAT16] = {0x1.05p-11, 0x1p-24},
+                           [KL_BFLOAT16] = {0x1.05p-8, 0x1p-133}};
+    if (isnan(exact) || isinf(exact) || exact == 0)
+        return isnan(exact) ? isnan(ours) : ours == exact;
+    double lost = dtype == KL_FLOAT64 ? 0x1p-62 * cancelled : 0;
+    return fabs(ours - exact) <= dtypes[dtype].relative * fabs(exact) + dtypes[dtype].least + lost;
+}
+
+static void check_map(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule,
+                      size_t n, bool special, unsigned long long *state)
+{
+    size_t size = kl_dtype_size(dtype);
+    char *x = before_the_edge(n * size), *t = before_the_edge(n * size);
+    char *loss = before_the_edge(n * size);
+    bool log_target = rule >= KL_LOG_PYTORCH;
+    for (size_t i = 0; i < n; i++) {
+        kl_store(dtype, x, i, draw(state, true, special));
+        kl_store(dtype, t, i, draw(state, log_target, special));
+    }
+    kernel->map[dtype][rule](x, t, loss, n);
+    for (size_t i = 0; i < n; i++) {
+        double a = kl_load(dtype, x, i), b = kl_load(dtype, t, i);
+        double exact = kl_term(rule, a, b), ours = kl_load(dtype, loss, i), rounded;
+        char cell[8];
+        kl_store(dtype, cell, 0, exact);
+        rounded = kl_load(dtype, cell, 0);
+        if (isinf(rounded) || rounded == 0)
+            exact = rounded;
+        if (!close_enough(dtype, ours, exact, fabs(a * b)))
+            cr_expect(false, "%s %s rule %d n %zu: x=%a t=%a: %a, not %a", kernel->name,
+                      kl_dtype_name(dtype), rule, n, a, b, ours, exact);
+    }
+    unmap(x, n * size);
+    unmap(t, n * size);
+    unmap(loss, n * size);
+}
+
+static void check_sum(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule,
+                      size_t n, unsigned long long *state)
+{
+    size_t size = kl_dtype_size(dtype);
+    char *x = before_the_edge(n * size), *t = before_the_edge(n * size);
+    long double exact = 0, sizes = 0;
+    for (size_t i = 0; i < n; i++) {
+        kl_store(dtype, x, i, draw(state, true, false));
+        kl_store(dtype, t, i, draw(state, rule >= KL_LOG_PYTORCH, false));
+        double term = kl_term(rule, kl_load(dtype, x, i), kl_load(dtype, t, i));
+        exact += term;
+        sizes += fabs(term);
+    }
+    struct kl_sum sum = kernel->sum[dtype][rule](x, t, n);
+    double error = fabs((double)((long double)sum.high + sum.low - exact));
+    double bound = dtype == KL_FLOAT64 ? 0x1p-50 : 0x1p-40;
+    cr_expect(error <= bound * (double)sizes, "%s %s rule %d n %zu: off by %g", kernel->name,
+              kl_dtype_name(dtype), rule, n, error / (double)sizes);
+    unmap(x, n * size);
+    unmap(t, n * size);
+}
+
+static void for_each_kernel(void (*check)(const struct kl_kernel *kernel, enum kl_dtype dtype,
+                                          enum kl_rule rule))
+{
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++)
+        for (enum kl_dtype dtype = 0; dtype < KL_DTYPES && (*k)->supported(); dtype++)
+            for (enum kl_rule rule = 0; rule < KL_RULES; rule++)
+                check(*k, dtype, rule);
+}
+
+static void check_lengths(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)
+{
+    unsigned long long state = 1 + dtype * 8u + rule;
+    for (size_t n = 0; n <= 300; n++) {
+        check_map(kernel, dtype, rule, n, false, &state);
+        check_sum(kernel, dtype, rule, n, &state);
+    }
+    check_map(kernel, dtype, rule, LONGEST, false, &state);
+    check_sum(kernel, dtype, rule, LONGEST, &state);
+}
+
+static void check_specials(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)
+{
+    unsigned long long state = 99 + dtype * 8u + rule;
+    for (int i = 0; i < 30; i++)
+        check_map(kernel, dtype, rule, LONGEST, true, &state);
+}
+
+Test(kernels, agree_with_the_definition_at_every_length_up_to_unmapped_memory)
+{
+    for_each_kernel(check_lengths);
+}
+
+Test(kernels, agree_with_the_definition_on_special_values) { for_each_kernel(check_specials); }
+
+/* Nearly equal distributions: what drift monitors look at. */
+Test(kernels, keep_their_digits_where_target_and_input_almost_agree)
+{
+    enum { N = 4096 };
+    static float x[N], t[N], loss[N];
+    unsigned long long state = 5;
+    for (size_t i = 0; i < N; i++) {
+        t[i] = (float)uniform(&state);
+        x[i] = (float)(log((double)t[i]) + 1e-6 * (uniform(&state) - 0.5));
+    }
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++) {
+        if (!(*k)->supported())
+            continue;
+        (*k)->map[KL_FLOAT32][KL_PROB_PYTORCH](x, t, loss, N);
+        for (size_t i = 0; i < N; i++) {
+            double exact = kl_term(KL_PROB_PYTORCH, (double)x[i], (double)t[i]);
+            cr_expect(fabs((double)loss[i] - exact) <= 1e-6 * fabs(exact), "%s: %g, not %g",
+                      (*k)->name, (double)loss[i], exact);
+        }
+    }
+}
+
+Test(kernels, narrow_every_float16_and_bfloat16_tie_as_kl_store_does)
+{
+    for (enum kl_dtype dtype = KL_FLOAT16; dtype <= KL_BFLOAT16; dtype++) {
+        for (unsigned bits = 0; bits < 65536; bits++) {
+            unsigned short half = (unsigned short)bits, next = (unsigned short)(bits + 1);
+            double a = kl_load(dtype, &half, 0), b = kl_load(dtype, &next, 0);
+            double middle = isfinite(a) && isfinite(b) ? a / 2 + b / 2 : a;
+            double values[] = {
+                a, middle, nextafter(middle, a), nextafter(middle, b), middle * 0x1p-3, a * 0x1p20};
+            unsigned short expected[COUNT(values)], ours[COUNT(values)];
+            for (size_t i = 0; i < COUNT(values); i++)
+                kl_store(dtype, expected, i, values[i]);
+            if (!isnan(a))
+                cr_assert_eq(expected[0], half);
+            for (const struct kl_kernel *const *k = kl_kernels; *k; k++) {
+                if (!(*k)->supported())
+                    continue;
+                (*k)->narrow[dtype](values, ours, COUNT(values));
+                for (size_t i = 0; i < COUNT(values); i++)
+                    cr_assert(isnan(values[i]) ? isnan(kl_load(dtype, ours, i))
+                                               : ours[i] == expected[i],
+                              "%s %s %a: %04x, not %04x", (*k)->name, kl_dtype_name(dtype),
+                              values[i], ours[i], expected[i]);
+            }
+        }
+    }
+}

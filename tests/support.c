@@ -1,0 +1,126 @@
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct api_budget budget;
+
+size_t bytes_held(void) { return atomic_load(&budget.used); }
+
+struct answer ask(const char *method, const char *path, const char *query, const char *headers,
+                  const char *body, size_t body_size)
+{
+    struct answer answer = {0};
+    struct api_service service = {.budget = &budget, .max_body = 1 << 30};
+    char *padded = calloc(1, body_size + API_PADDING);
+    cr_assert(padded);
+    if (body_size)
+        memcpy(padded, body, body_size);
+    struct api_request request = {.method = method,
+                                  .path = path,
+                                  .query = query,
+                                  .content_type = headers,
+                                  .content_length = body_size,
+                                  .body = padded,
+                                  .body_size = body_size};
+    if (api_begin(&service, &request, &answer.reply))
+        api_handle(&service, &request, &answer.reply);
+    answer.status = answer.reply.status;
+    if (answer.reply.body.size)
+        answer.json = json_loadb(answer.reply.body.data, answer.reply.body.size, 0, NULL);
+    free(padded);
+    return answer;
+}
+
+struct answer ask_loss(const char *query, const char *body)
+{
+    return ask("POST", "/kl_div", query, "application/json", body, strlen(body));
+}
+
+void answer_free(struct answer *answer)
+{
+    json_decref(answer->json);
+    api_buffer_free(&answer->reply.body);
+}
+
+const char *text_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
+double number_of(const json_t *value)
+{
+    const char *word = json_string_value(value);
+    if (json_is_number(value))
+        return json_number_value(value);
+    cr_assert(word, "neither a number nor a string");
+    if (strcmp(word, "NaN") == 0)
+        return (double)NAN;
+    cr_assert(strcmp(word, "Infinity") == 0 || strcmp(word, "-Infinity") == 0, "%s", word);
+    return *word == '-' ? -(double)INFINITY : (double)INFINITY;
+}
+
+double uniform(unsigned long long *state)
+{
+    *state = *state * 6364136223846793005ull + 1442695040888963407ull;
+    return (double)(*state >> 11) * 0x1p-53;
+}
+
+char *read_file(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    cr_assert(file, "cannot open %s", path);
+    fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    char *text = calloc(1, *size + 1);
+    cr_assert(text && fread(text, 1, *size, file) == *size);
+    fclose(file);
+    return text;
+}
+
+/* The linker sends the allocations of all objects in the test program through these. */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static struct {
+    bool on, sticky, failed;
+    long left;
+} failing;
+
+void fail_allocation(long n, bool sticky)
+{
+    failing.on = n >= 0;
+    failing.left = n;
+    failing.sticky = sticky;
+    failing.failed = false;
+    json_set_alloc_funcs(n >= 0 ? __wrap_malloc : malloc, free);
+}
+
+bool allocation_failed(void) { return failing.failed; }
+
+static bool fails_now(void)
+{
+    if (!failing.on || failing.left-- > 0)
+        return false;
+    if (failing.failed && !failing.sticky)
+        return false;
+    failing.failed = true;
+    return true;
+}
+
+void *__wrap_malloc(size_t size) { return fails_now() ? NULL : __real_malloc(size); }
+
+void *__wrap_calloc(size_t n, size_t size) { return fails_now() ? NULL : __real_calloc(n, size); }
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return fails_now() ? NULL : __real_realloc(old, size);
+}

@@ -1,0 +1,46 @@
+/* What several tests share. */
+#ifndef KLDIV_TESTS_SUPPORT_H
+#define KLDIV_TESTS_SUPPORT_H
+
+#include "api/api.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* A request handled in this process, and what came of it. */
+struct answer {
+    int status;
+    json_t *json; /* NULL if the body is not JSON */
+    struct api_reply reply;
+};
+
+struct answer ask(const char *method, const char *path, const char *query, const char *headers,
+                  const char *body, size_t body_size);
+
+/* POST /kl_div with a JSON body. */
+struct answer ask_loss(const char *query, const char *body);
+void answer_free(struct answer *answer);
+
+/* Bytes that requests hold now; 0 between them, or something leaked. */
+size_t bytes_held(void);
+
+/* The text of a member, or "" if there is none. */
+const char *text_of(const json_t *object, const char *name);
+
+/* A JSON number, or one of the three strings; anything else fails the test. */
+double number_of(const json_t *value);
+
+/* A pseudo-random sequence that is the same everywhere. */
+double uniform(unsigned long long *state);
+
+/* From now on allocation number `n`, counted from 0, fails, and with `sticky` all after it;
+ * only allocations by the code under test and by jansson count. Gives back whether one failed. */
+void fail_allocation(long n, bool sticky);
+bool allocation_failed(void);
+
+/* A file of this repository, whole and NUL-terminated; the caller frees it. */
+char *read_file(const char *path, size_t *size);
+
+#endif
