@@ -1,9 +1,9 @@
 #include "api/json.h"
 
+#include "api/json_load.h"
 #include "api/json_tensor.h"
 #include "api/json_text.h"
 
-#include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,8 +52,13 @@ static bool copy_until(struct walk *walk, const char *end)
     return true;
 }
 
+static bool fail_for_memory(struct api_problem *problem)
+{
+    return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+}
+
 /* Compares a key as it stands, quotes included, with a name; escapes are undone first. */
-static bool key_is(const char *key, const char *end, const char *name)
+static bool key_is(const char *key, const char *end, const char *name, struct api_problem *problem)
 {
     size_t size = (size_t)(end - key);
     if (!memchr(key, '\\', size))
@@ -61,8 +66,12 @@ static bool key_is(const char *key, const char *end, const char *name)
     char array[512];
     if (size > sizeof array - 3)
         return false;
+    json_error_t error;
     int length = snprintf(array, sizeof array, "[%.*s]", (int)size, key);
-    json_t *parsed = json_loadb(array, (size_t)length, 0, NULL);
+    bool out_of_memory;
+    json_t *parsed = api_json_load(array, (size_t)length, &error, &out_of_memory);
+    if (out_of_memory)
+        return fail_for_memory(problem);
     const char *word = json_string_value(json_array_get(parsed, 0));
     bool same = word && strcmp(word, name) == 0;
     json_decref(parsed);
@@ -114,7 +123,7 @@ static const char *take_tensor(struct walk *walk, enum api_tensor_name name, con
 static void foresee_dtype(struct walk *walk, const char *value, const char *end)
 {
     for (size_t i = 0; i < KL_DTYPES; i++)
-        if (key_is(value, end, kl_dtype_name((enum kl_dtype)i)))
+        if (key_is(value, end, kl_dtype_name((enum kl_dtype)i), walk->problem))
             walk->dtype = (enum kl_dtype)i;
 }
 
@@ -130,10 +139,10 @@ static const char *take_member(struct walk *walk, const char *key)
         return NULL;
     value = api_json_skip_space(value + 1);
     for (size_t i = 0; i < API_TENSORS; i++)
-        if (key_is(key, key_end, api_tensor_names[i]))
+        if (key_is(key, key_end, api_tensor_names[i], walk->problem))
             return take_tensor(walk, (enum api_tensor_name)i, key, value);
     const char *end = api_json_skip_value(value);
-    if (end && *value == '"' && key_is(key, key_end, "dtype"))
+    if (end && *value == '"' && key_is(key, key_end, "dtype", walk->problem))
         foresee_dtype(walk, value, api_json_skip_string(value));
     return end;
 }
@@ -164,13 +173,15 @@ static bool walk_members(struct walk *walk, const char *body_end)
 static json_t *parse_envelope(const struct walk *walk)
 {
     if (walk->envelope.failed) {
-        api_fail(walk->problem, "out_of_memory", "the request does not fit into memory now");
+        fail_for_memory(walk->problem);
         return NULL;
     }
     json_error_t error;
-    json_t *root =
-        json_loadb(walk->envelope.data, walk->envelope.size, JSON_REJECT_DUPLICATES, &error);
-    if (!root) {
+    bool out_of_memory;
+    json_t *root = api_json_load(walk->envelope.data, walk->envelope.size, &error, &out_of_memory);
+    if (out_of_memory) {
+        fail_for_memory(walk->problem);
+    } else if (!root) {
         const char *at = place_in_body(walk, (size_t)(error.position > 0 ? error.position : 0));
         api_json_malformed(walk->body, at, error.text, walk->problem);
     } else if (!json_is_object(root)) {

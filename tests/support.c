@@ -101,7 +101,6 @@ void fail_allocation(long n, bool sticky)
     failing.left = n;
     failing.sticky = sticky;
     failing.failed = false;
-    json_set_alloc_funcs(n >= 0 ? __wrap_malloc : malloc, free);
 }
 
 bool allocation_failed(void) { return failing.failed; }

@@ -35,8 +35,8 @@ double number_of(const json_t *value);
 /* A pseudo-random sequence that is the same everywhere. */
 double uniform(unsigned long long *state);
 
-/* From now on allocation number `n`, counted from 0, fails, and with `sticky` all after it;
- * only allocations by the code under test and by jansson count. Gives back whether one failed. */
+/* From now on allocation number `n`, counted from 0, fails, and with `sticky` all after it; only
+ * allocations by the code under test and by jansson for it count. -1 ends that. */
 void fail_allocation(long n, bool sticky);
 bool allocation_failed(void);
 

@@ -1,0 +1,405 @@
+/* Requests, good and bad, handled in this process. */
+#include "api/endpoints.h"
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct bad {
+    const char *query, *body;
+    int status;
+    const char *code, *pointer; /* "" for none */
+} bad[] = {
+    /* not JSON */
+    {NULL, "", 400, "json_malformed", ""},
+    {NULL, "{", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [1, 2", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [1 2], \"target\": [1, 2]}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [1], \"target\": [1],}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [1],, \"target\": [1]}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [1] \"target\": [1]}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [1], \"target\": [1]} x", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [01], \"target\": [1]}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [+1], \"target\": [1]}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [1.], \"target\": [1]}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [-], \"target\": [1]}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [nan], \"target\": [1]}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [1], \"target\": [1], \"reduction\": NaN}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [1], \"target\": [1], \"reduction\": 'sum'}", 400, "json_malformed", ""},
+    {NULL, "{\"input\": [1], \"input\": [1], \"target\": [1]}", 400, "json_malformed", "#/input"},
+    {NULL, "{\"compat\": \"math\", \"compat\": \"math\", \"input\": 1, \"target\": 1}", 400,
+     "json_malformed", ""},
+    {NULL, "{\"input\": [1], \"target\": [1], \"\xff\": 1}", 400, "json_malformed", ""},
+    /* options */
+    {"reduction=sum&reduction=mean", "{\"input\": 1, \"target\": 1}", 400, "option_conflict",
+     "reduction"},
+    {"reduction=sum", "{\"input\": 1, \"target\": 1, \"reduction\": \"mean\"}", 400,
+     "option_conflict", "#/reduction"},
+    {"reduction=%zz", "{\"input\": 1, \"target\": 1}", 400, "query_malformed", ""},
+    {"reduction=%00", "{\"input\": 1, \"target\": 1}", 400, "query_malformed", ""},
+    {"reduktion=sum", "{\"input\": 1, \"target\": 1}", 422, "option_unknown", "reduktion"},
+    {"log_target=maybe", "{\"input\": 1, \"target\": 1}", 422, "option_invalid", "log_target"},
+    {"log_target=null", "{\"input\": 1, \"target\": 1}", 422, "option_invalid", "log_target"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"a/b~c \": 1}", 422, "option_unknown", "#/a~1b~0c%20"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"reduction\": \"bogus\"}", 422, "reduction_invalid",
+     "#/reduction"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"reduction\": null}", 422, "option_invalid",
+     "#/reduction"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"log_target\": 1}", 422, "option_invalid",
+     "#/log_target"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"size_average\": \"true\"}", 422, "option_invalid",
+     "#/size_average"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"dtype\": \"int64\"}", 422, "dtype_unsupported",
+     "#/dtype"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"compat\": \"jax\"}", 422, "compat_invalid", "#/compat"},
+    /* tensors */
+    {NULL, "[1, 2]", 422, "body_not_object", "#"},
+    {NULL, "{\"input\": [1]}", 422, "tensor_missing", "#"},
+    {NULL, "{\"target\": [1]}", 422, "tensor_missing", "#"},
+    {NULL, "{}", 422, "tensor_missing", "#"},
+    {NULL, "{\"input\": [[1, 2], [3]], \"target\": 1}", 422, "tensor_ragged", "#/input/1"},
+    {NULL, "{\"input\": [[1, 2], 3], \"target\": 1}", 422, "tensor_ragged", "#/input/1"},
+    {NULL, "{\"input\": [1, [2]], \"target\": 1}", 422, "tensor_ragged", "#/input/1"},
+    {NULL, "{\"input\": [[], [1]], \"target\": 1}", 422, "tensor_ragged", "#/input/1"},
+    {NULL, "{\"input\": [[1], []], \"target\": 1}", 422, "tensor_ragged", "#/input/1"},
+    {NULL, "{\"input\": [[[1]], []], \"target\": 1}", 422, "tensor_ragged", "#/input/1"},
+    {NULL, "{\"input\": [[], [[]]], \"target\": 1}", 422, "tensor_ragged", "#/input/1/0"},
+    {NULL, "{\"target\": [[1, 2], [3, null]], \"input\": 1}", 422, "element_invalid",
+     "#/target/1/1"},
+    {NULL, "{\"input\": [true], \"target\": 1}", 422, "element_invalid", "#/input/0"},
+    {NULL, "{\"input\": [1, \"2\"], \"target\": 1}", 422, "element_invalid", "#/input/1"},
+    {NULL, "{\"input\": {\"a\": 1}, \"target\": 1}", 422, "element_invalid", "#/input"},
+    {NULL, "{\"input\": null, \"target\": 1}", 422, "element_invalid", "#/input"},
+    {NULL, "{\"input\": [1e309], \"target\": 1}", 422, "number_too_large", "#/input/0"},
+    {NULL, "{\"input\": [[1, 2]], \"target\": [1, 2]}", 422, "shape_mismatch", "#/target"},
+    {NULL, "{\"input\": [1, 2], \"target\": [1, 2], \"shape\": [3]}", 422, "shape_invalid",
+     "#/shape"},
+    {NULL, "{\"input\": [1, 2], \"target\": [1, 2], \"shape\": [-2]}", 422, "shape_invalid",
+     "#/shape"},
+    {NULL, "{\"input\": [1, 2], \"target\": [1, 2], \"shape\": [2.0]}", 422, "shape_invalid",
+     "#/shape"},
+    {NULL, "{\"input\": [1, 2], \"target\": [1, 2], \"shape\": 2}", 422, "shape_invalid",
+     "#/shape"},
+    {NULL, "{\"input\": [[1], [2]], \"target\": [1, 2], \"shape\": [1, 2]}", 422, "shape_invalid",
+     "#/shape"},
+    {NULL, "{\"input\": [], \"target\": [], \"shape\": [9223372036854775807, 0, 9]}", 422,
+     "shape_invalid", "#/shape"},
+    {NULL, "{\"input\": [], \"target\": [], \"shape\": [1000000000, 0]}", 422, "shape_invalid",
+     "#/shape"},
+    {"compat=oneflow&reduction=batchmean", "{\"input\": 1, \"target\": 1}", 422, "batchmean_scalar",
+     "#/input"},
+    {"compat=math", "{\"input\": [[1, 2], [3, 4]], \"target\": [[1, 2], [-3, 4]]}", 422,
+     "target_negative", "#/target/1/0"},
+};
+
+static void check_bad(const struct bad *b)
+{
+    struct answer answer = ask_loss(b->query, b->body);
+    const json_t *error = json_array_get(json_object_get(answer.json, "errors"), 0);
+    const char *place =
+        *text_of(error, "pointer") ? text_of(error, "pointer") : text_of(error, "parameter");
+    cr_expect_eq(answer.status, b->status, "%s: %d", b->body, answer.status);
+    cr_expect_str_eq(answer.reply.content_type, "application/problem+json");
+    cr_expect_eq(json_integer_value(json_object_get(answer.json, "status")), b->status);
+    cr_expect_str_eq(text_of(answer.json, "code"), b->code, "%s: %s", b->body,
+                     text_of(answer.json, "code"));
+    cr_expect_str_eq(place, b->pointer, "%s: %s", b->body, place);
+    cr_expect(*text_of(answer.json, "title") && *text_of(answer.json, "detail") &&
+              *text_of(answer.json, "type"));
+    answer_free(&answer);
+    cr_expect_eq(bytes_held(), 0, "%s: leak", b->body);
+}
+
+Test(requests, every_bad_one_gets_its_status_code_and_pointer)
+{
+    for (size_t i = 0; i < COUNT(bad); i++)
+        check_bad(&bad[i]);
+}
+
+Test(requests, say_where_json_is_malformed)
+{
+    struct answer answer = ask_loss(NULL, "{\"input\": [1,\n  2,\n  x], \"target\": 1}");
+    cr_expect_str_eq(text_of(answer.json, "detail"),
+                     "line 3, column 3: expected a number or an array, found 'x'");
+    answer_free(&answer);
+    answer = ask_loss(NULL, "{\"input\": [1, 2],\n\"target\": [1, 2],\n\"log_target\": treu}");
+    cr_expect(strncmp(text_of(answer.json, "detail"), "line 3, column ", 15) == 0, "%s",
+              text_of(answer.json, "detail"));
+    answer_free(&answer);
+    answer = ask_loss(NULL, "{\"input\": 1, \"target\": 1, \"redction\": \"sum\"}");
+    cr_expect_str_eq(text_of(answer.json, "detail"),
+                     "there is no option 'redction'; did you mean 'reduction'?");
+    answer_free(&answer);
+}
+
+/* Bodies that mean the same. */
+Test(requests, options_and_tensors_come_in_many_forms)
+{
+    static const struct {
+        const char *query, *body;
+    } cases[] = {
+        {"reduction=sum", "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]]}"},
+        {"reduction=sum",
+         " \r\n\t{ \"target\" : [ [ 0.4 , 6e-1 ] ] , \"input\" : [[-1.0,-5E-1]] } "},
+        {NULL, "{\"reduction\":\"sum\",\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]]}"},
+        {NULL, "{\"input\":[[-1,-0.5]],\"reduction\":\"sum\",\"target\":[[0.4,0.6]]}"},
+        {NULL, "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]],\"reduction\":\"sum\"}"},
+        {"reduction=sum", "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]],\"reduction\":\"sum\"}"},
+        {"size_average=False&reduce=True", "{\"input\":[-1,-0.5],\"target\":[0.4,0.6]}"},
+        {"size_average=0", "{\"input\":[-1,-0.5],\"target\":[0.4,0.6],\"reduce\":null}"},
+        {"log_target=false&reduction=%73um", "{\"input\":[-1,-0.5],\"target\":[0.4,0.6]}"},
+        {NULL, "{\"shape\":[2,1],\"input\":[-1,-0.5],\"target\":[0.4,0.6],\"size_average\":false}"},
+        {NULL, "{\"\\u0069nput\":[-1,-0.5],\"t\\u0061rget\":[0.4,0.6],\"size_average\":false}"},
+        {NULL, "{\"input\":[-1,-0.5],\"target\":[0.4,0.6],\"dtype\":\"float64\","
+               "\"size_average\":false}"},
+        {NULL, "{\"dtype\":\"float64\",\"input\":[-1,-0.5],\"target\":[0.4,0.6],"
+               "\"size_average\":false}"},
+    };
+    double expected = 0.4 * (log(0.4) + 1) + 0.6 * (log(0.6) + 0.5);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct answer answer = ask_loss(cases[i].query, cases[i].body);
+        cr_expect_eq(answer.status, 200, "%s: %s", cases[i].body, text_of(answer.json, "detail"));
+        double loss = json_number_value(json_object_get(answer.json, "loss"));
+        cr_expect(fabs(loss - expected) < 1e-16, "%s: %.17g", cases[i].body, loss);
+        answer_free(&answer);
+    }
+}
+
+Test(requests, numbers_are_rounded_to_the_dtype_wherever_it_stands)
+{
+    static const char *const bodies[] = {
+        "{\"dtype\":\"float16\",\"input\":[-1.0004],\"target\":[1],\"reduction\":\"none\"}",
+        "{\"input\":[-1.0004],\"target\":[1],\"reduction\":\"none\",\"dtype\":\"float16\"}",
+        "{\"input\":[-1.0004],\"d\\u0074ype\":\"float16\",\"target\":[1],\"reduction\":\"none\"}",
+    };
+    for (size_t i = 0; i < COUNT(bodies); i++) {
+        struct answer answer = ask_loss(NULL, bodies[i]);
+        double loss = json_number_value(json_array_get(json_object_get(answer.json, "loss"), 0));
+        cr_expect_eq(loss, 1, "%s: %.17g", bodies[i], loss);
+        cr_expect_str_eq(text_of(answer.json, "dtype"), "float16");
+        answer_free(&answer);
+    }
+}
+
+Test(requests, non_finite_numbers_come_quoted_or_bare_and_go_quoted)
+{
+    struct answer answer =
+        ask_loss("reduction=none", "{\"input\":[-Infinity,\"-Infinity\",Infinity,\"NaN\",NaN],"
+                                   "\"target\":[1,1,1,1,1]}");
+    const char *expected = "{\"loss\":[\"Infinity\",\"Infinity\",\"-Infinity\",\"NaN\",\"NaN\"],"
+                           "\"shape\":[5],\"dtype\":\"float64\",\"reduction\":\"none\","
+                           "\"warnings\":[]}\n";
+    cr_expect_eq(answer.status, 200);
+    cr_expect(answer.reply.body.size == strlen(expected) &&
+                  memcmp(answer.reply.body.data, expected, strlen(expected)) == 0,
+              "%.*s", (int)answer.reply.body.size, answer.reply.body.data);
+    answer_free(&answer);
+}
+
+Test(requests, tensors_have_at_most_64_dimensions)
+{
+    char body[1000];
+    for (int depth = 64; depth <= 65; depth++) {
+        int n = snprintf(body, sizeof body, "{\"input\": ");
+        n += (int)strlen(memset(memset(body + n, 0, 200), '[', (size_t)depth));
+        body[n++] = '1';
+        memset(body + n, ']', (size_t)depth);
+        n += depth;
+        snprintf(body + n, sizeof body - (size_t)n, ", \"target\": 1}");
+        struct answer answer = ask_loss(NULL, body);
+        cr_expect_str_eq(text_of(answer.json, "code"),
+                         depth == 64 ? "shape_mismatch" : "tensor_too_deep");
+        answer_free(&answer);
+    }
+}
+
+Test(requests, what_is_not_a_tensor_is_bounded)
+{
+    size_t size = 3 << 20;
+    char *body = malloc(size);
+    size_t n = (size_t)snprintf(body, size, "{\"input\": 1, \"target\": 1, \"x\": [1");
+    while (n < size - 3)
+        n += (size_t)snprintf(body + n, 3, ",1");
+    memcpy(body + n, "]}", 2);
+    struct answer answer = ask("POST", "/kl_div", NULL, NULL, body, n + 2);
+    cr_expect_eq(answer.status, 422);
+    cr_expect_str_eq(text_of(answer.json, "code"), "members_too_large");
+    answer_free(&answer);
+    free(body);
+}
+
+Test(requests, a_nul_is_refused_wherever_it_stands)
+{
+    static const char body[] = "{\"input\": [1\0,2], \"target\": [1,2]}";
+    struct answer answer = ask("POST", "/kl_div", NULL, NULL, body, sizeof body - 1);
+    cr_expect_eq(answer.status, 400);
+    cr_expect_str_eq(text_of(answer.json, "code"), "json_malformed");
+    answer_free(&answer);
+}
+
+Test(requests, failed_calls_still_carry_their_warnings)
+{
+    struct answer answer = ask_loss("size_average=true", "{\"input\": [1], \"target\": [1, 2]}");
+    const json_t *warning = json_array_get(json_object_get(answer.json, "warnings"), 0);
+    cr_expect_eq(answer.status, 422);
+    cr_expect_str_eq(text_of(warning, "code"), "size_average_reduce_deprecated");
+    cr_expect_str_eq(text_of(warning, "message"),
+                     "size_average and reduce args will be deprecated, please use "
+                     "reduction='mean' instead.");
+    answer_free(&answer);
+}
+
+static const char *header_of(const struct answer *answer, const char *name)
+{
+    for (size_t i = 0; i < answer->reply.n_headers; i++)
+        if (strcmp(answer->reply.headers[i].name, name) == 0)
+            return answer->reply.headers[i].value;
+    return "";
+}
+
+Test(requests, deprecation_warnings_come_with_a_link)
+{
+    struct answer answer = ask_loss("reduce=true", "{\"input\": 1, \"target\": 1}");
+    cr_expect(strstr(header_of(&answer, "Link"), "rel=\"deprecation\""));
+    answer_free(&answer);
+    answer = ask_loss("reduction=sum", "{\"input\": 1, \"target\": 1}");
+    cr_expect_str_eq(header_of(&answer, "Link"), "");
+    answer_free(&answer);
+}
+
+Test(endpoints, unknown_paths_and_methods_are_told_apart)
+{
+    static const struct {
+        const char *method, *path;
+        int status;
+        const char *allow;
+    } cases[] = {
+        {"GET", "/kl_div", 405, "POST"},
+        {"PUT", "/kl_div", 405, "POST"},
+        {"POST", "/livez", 405, "GET, HEAD"},
+        {"DELETE", "/", 405, "GET, HEAD"},
+        {"GET", "/nothing", 404, ""},
+        {"POST", "/kl_div/", 404, ""},
+        {"GET", "/livez", 200, ""},
+        {"HEAD", "/livez", 200, ""},
+        {"GET", "/healthz", 200, ""},
+        {"GET", "/readyz", 200, ""},
+        {"GET", "/", 200, ""},
+        {"GET", "/metrics", 200, ""},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct answer answer = ask(cases[i].method, cases[i].path, NULL, NULL, NULL, 0);
+        cr_expect_eq(answer.status, cases[i].status, "%s %s", cases[i].method, cases[i].path);
+        cr_expect_str_eq(header_of(&answer, "Allow"), cases[i].allow);
+        answer_free(&answer);
+    }
+}
+
+Test(endpoints, bodies_are_judged_by_their_headers)
+{
+    static const char body[] = "{\"input\": 1, \"target\": 1}";
+    static const struct {
+        const char *content_type, *content_encoding, *accept, *body;
+        uint64_t content_length;
+        int status;
+    } cases[] = {
+        {"application/json", NULL, NULL, body, 0, 200},
+        {"Application/JSON; charset=utf-8", "identity", "*/*", body, 0, 200},
+        {NULL, NULL, "", body, 0, 200},
+        {"application/x-www-form-urlencoded", NULL, NULL, body, 0, 200},
+        {"application/x-www-form-urlencoded", NULL, NULL, "input=1", 0, 415},
+        {NULL, NULL, NULL, "input=1", 0, 415},
+        {"text/csv", NULL, NULL, body, 0, 415},
+        {"application/json", "br", NULL, body, 0, 415},
+        {"application/json", NULL, "text/html, application/*;q=0.5", body, 0, 200},
+        {"application/json", NULL, "text/html, */*; q=0.1", body, 0, 200},
+        {"application/json", NULL, "text/html", body, 0, 406},
+        {"application/json", NULL, "*/*, application/json;q=0, text/json;q=0", body, 0, 406},
+        {"application/json", NULL, NULL, body, (1ull << 30) + 1, 413},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char padded[100] = {0};
+        strcpy(padded, cases[i].body);
+        struct api_service service = {.max_body = 1 << 30};
+        struct api_reply reply;
+        struct api_request request = {.method = "POST",
+                                      .path = "/kl_div",
+                                      .content_type = cases[i].content_type,
+                                      .content_encoding = cases[i].content_encoding,
+                                      .accept = cases[i].accept,
+                                      .content_length = cases[i].content_length,
+                                      .body = padded,
+                                      .body_size = strlen(padded)};
+        if (api_begin(&service, &request, &reply))
+            api_handle(&service, &request, &reply);
+        cr_expect_eq(reply.status, cases[i].status, "case %zu: %d", i, reply.status);
+        api_buffer_free(&reply.body);
+    }
+}
+
+/* Every allocation fails once, and once for good, until the request comes through. */
+static void fail_each_allocation(const char *query, const char *body, int expected, bool sticky)
+{
+    for (long n = 0; n < 500; n++) {
+        fail_allocation(n, sticky);
+        struct answer answer = {0};
+        struct api_service service = {.max_body = 1 << 20};
+        char padded[400] = {0};
+        strcpy(padded, body);
+        struct api_request request = {.method = "POST",
+                                      .path = "/kl_div",
+                                      .query = query,
+                                      .body = padded,
+                                      .body_size = strlen(body)};
+        if (api_begin(&service, &request, &answer.reply))
+            api_handle(&service, &request, &answer.reply);
+        bool failed = allocation_failed();
+        fail_allocation(-1, false);
+        int status = answer.reply.status;
+        api_buffer_free(&answer.reply.body);
+        if (!failed) {
+            cr_expect_eq(status, expected);
+            cr_expect_gt(n, 2);
+            return;
+        }
+        cr_expect(status == 503 || status == expected, "allocation %ld: %d", n, status);
+    }
+    cr_expect(false, "it never comes through");
+}
+
+Test(failures, each_allocation_in_turn)
+{
+    for (int sticky = 0; sticky <= 1; sticky++) {
+        fail_each_allocation("reduction=none",
+                             "{\"input\": [[-1, -2], [-3, -4]], \"compat\": \"math\", "
+                             "\"target\": [[0.1, 0.2], [0.3, 0.4]], \"log_target\": false}",
+                             200, sticky);
+        fail_each_allocation(NULL, "{\"in\\u0070ut\": [1], \"target\": [1], \"shape\": [1, 1]}",
+                             200, sticky);
+        fail_each_allocation(NULL, "{\"input\": [1], \"target\": [1], \"redution\": 1}", 422,
+                             sticky);
+        fail_each_allocation(NULL, "{\"input\": [1, 2], \"target\": [1]}", 422, sticky);
+    }
+}
+
+Test(failures, a_full_budget_is_503_and_nothing_is_kept)
+{
+    struct api_budget budget = {.limit = 4000};
+    struct api_service service = {.budget = &budget, .max_body = 1 << 20};
+    static char body[60000];
+    size_t n = (size_t)snprintf(body, sizeof body, "{\"input\": [1");
+    while (n < 20000)
+        n += (size_t)snprintf(body + n, 3, ",1");
+    n += (size_t)snprintf(body + n, 40, "], \"target\": 1}");
+    struct api_request request = {
+        .method = "POST", .path = "/kl_div", .body = body, .body_size = n, .content_length = n};
+    struct api_reply reply;
+    cr_assert(api_begin(&service, &request, &reply));
+    api_handle(&service, &request, &reply);
+    cr_expect_eq(reply.status, 503);
+    cr_expect_str_eq(reply.code, "out_of_memory");
+    api_buffer_free(&reply.body);
+    cr_expect_eq(atomic_load(&budget.used), 0);
+}
