@@ -31,6 +31,8 @@ PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcu
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev
 
+$(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"'
+
 objects = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
 LIB = $(call objects,lib/*.c lib/simd/*.c)
 API = $(call objects,api/*.c)
@@ -56,8 +58,8 @@ $(B)/kldivd: $(SERVER) $(B)/libapi.a $(B)/libkldiv.a
 	$(CC) $(LDFLAGS) $^ $(SERVER_LIBS) $(API_LIBS) -lm -o $@
 build/kldivd: $(B)/kldivd
 	cp $< $@
-$(B)/tests/all: $(TESTS) $(SERVER_BUT_MAIN) $(B)/libapi.a $(B)/libkldiv.a
-	$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $^ -lcriterion \
+$(B)/tests/all: $(B)/kldivd $(TESTS) $(SERVER_BUT_MAIN) $(B)/libapi.a $(B)/libkldiv.a
+	$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(filter %.o %.a,$^) -lcriterion \
 	    $(SERVER_LIBS) $(API_LIBS) -lm -o $@
 
 -include $(shell find build -name '*.d' 2>/dev/null)

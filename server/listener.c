@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -15,7 +16,8 @@
 bool srv_split_address(const char *address, char *host, size_t host_size, const char **port)
 {
     const char *colon = strrchr(address, ':');
-    if (!colon || !colon[1])
+    char *end;
+    if (!colon || colon[1] < '0' || colon[1] > '9' || strtoul(colon + 1, &end, 10) > 65535 || *end)
         return false;
     size_t size = (size_t)(colon - address);
     if (size >= 2 && address[0] == '[' && address[size - 1] == ']') {

@@ -1,0 +1,188 @@
+/* The document against what is really answered. */
+#include "api/endpoints.h"
+#include "api/options.h"
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static json_t *document;
+
+/* The schema itself, or what its $ref names. */
+static const json_t *resolve(const json_t *schema)
+{
+    const char *reference = text_of(schema, "$ref");
+    if (!*reference)
+        return schema;
+    const json_t *components = json_object_get(document, "components");
+    const json_t *found =
+        json_object_get(json_object_get(components, "schemas"), strrchr(reference, '/') + 1);
+    cr_assert(found, "%s", reference);
+    return found;
+}
+
+static bool has_type(const json_t *value, const char *type)
+{
+    return (strcmp(type, "object") == 0 && json_is_object(value)) ||
+           (strcmp(type, "array") == 0 && json_is_array(value)) ||
+           (strcmp(type, "string") == 0 && json_is_string(value)) ||
+           (strcmp(type, "integer") == 0 && json_is_integer(value)) ||
+           (strcmp(type, "number") == 0 && json_is_number(value)) ||
+           (strcmp(type, "boolean") == 0 && json_is_boolean(value)) ||
+           (strcmp(type, "null") == 0 && json_is_null(value));
+}
+
+static bool matches(const json_t *value, const json_t *schema);
+
+static bool members_match(const json_t *value, const json_t *schema)
+{
+    const json_t *properties = json_object_get(schema, "properties");
+    const char *name;
+    json_t *member, *required;
+    size_t i;
+    json_array_foreach(
+        json_object_get(schema, "required"), i,
+        required) if (!json_object_get(value, json_string_value(required))) return false;
+    json_object_foreach((json_t *)value, name, member)
+    {
+        const json_t *property = json_object_get(properties, name);
+        if (property ? !matches(member, property)
+                     : json_is_false(json_object_get(schema, "additionalProperties")))
+            return false;
+    }
+    return true;
+}
+
+static bool is_one_of(const json_t *value, const json_t *list, bool schemas)
+{
+    size_t i, n = 0;
+    json_t *item;
+    json_array_foreach(list, i, item) n += schemas ? matches(value, item) : json_equal(value, item);
+    return n == 1;
+}
+
+/* As much of JSON Schema as the document uses. */
+static bool matches(const json_t *value, const json_t *reference)
+{
+    const json_t *schema = resolve(reference), *type = json_object_get(schema, "type");
+    const json_t *alternatives = json_object_get(schema, "oneOf");
+    const json_t *words = json_object_get(schema, "enum"),
+                 *items = json_object_get(schema, "items");
+    size_t i;
+    json_t *item;
+    if (json_is_string(type) && !has_type(value, json_string_value(type)))
+        return false;
+    if (alternatives && !is_one_of(value, alternatives, true))
+        return false;
+    if (words && !is_one_of(value, words, false))
+        return false;
+    json_array_foreach(value, i, item) if (items && !matches(item, items)) return false;
+    return !json_is_object(value) || members_match(value, schema);
+}
+
+static const json_t *operation(const char *path, const char *method)
+{
+    char lower[16] = "";
+    for (size_t i = 0; method[i] && i < sizeof lower - 1; i++)
+        lower[i] = (char)(method[i] | 0x20);
+    return json_object_get(json_object_get(json_object_get(document, "paths"), path), lower);
+}
+
+static void check_answer(const struct answer *answer, const char *path, const char *method)
+{
+    char status[8], type[80];
+    snprintf(status, sizeof status, "%d", answer->status);
+    snprintf(type, sizeof type, "%.*s", (int)strcspn(answer->reply.content_type, ";"),
+             answer->reply.content_type);
+    const json_t *response =
+        json_object_get(json_object_get(operation(path, method), "responses"), status);
+    const json_t *content = json_object_get(json_object_get(response, "content"), type);
+    cr_assert(content, "%s %s: %s with %s is not in the document", method, path, status, type);
+    if (answer->json)
+        cr_expect(matches(answer->json, json_object_get(content, "schema")), "%s %s: %.*s", method,
+                  path, (int)answer->reply.body.size, answer->reply.body.data);
+}
+
+static void load(void)
+{
+    document = json_loads(api_openapi, 0, NULL);
+    cr_assert(document);
+}
+
+TestSuite(openapi, .init = load);
+
+Test(openapi, lists_the_endpoints_and_no_others)
+{
+    size_t n = 0;
+    for (const struct api_endpoint *e = api_endpoints; e->path; e++, n++)
+        cr_expect(operation(e->path, e->method), "%s %s", e->method, e->path);
+    cr_expect_eq(json_object_size(json_object_get(document, "paths")), n);
+    cr_expect_str_eq(text_of(json_object_get(document, "info"), "version"), KLDIV_VERSION);
+}
+
+Test(openapi, lists_the_options_and_no_others)
+{
+    const json_t *parameters = json_object_get(operation("/kl_div", "POST"), "parameters");
+    json_t *parameter;
+    size_t i, in_query = 0;
+    json_array_foreach(parameters, i, parameter)
+    {
+        if (strcmp(text_of(parameter, "in"), "query") != 0)
+            continue;
+        in_query++;
+        cr_expect_geq(api_option_find(text_of(parameter, "name")), 0);
+    }
+    cr_expect_eq(in_query, API_OPTIONS);
+}
+
+Test(openapi, get_answers_are_as_it_says)
+{
+    for (const struct api_endpoint *e = api_endpoints; e->path; e++) {
+        if (strcmp(e->method, "GET") != 0)
+            continue;
+        struct answer answer = ask(e->method, e->path, NULL, NULL, NULL, 0);
+        check_answer(&answer, e->path, e->method);
+        answer_free(&answer);
+    }
+}
+
+Test(openapi, losses_and_problems_are_as_it_says)
+{
+    static const char *const bodies[] = {
+        "{\"input\": [[-1, -2]], \"target\": [[0.5, NaN]], \"reduction\": \"none\"}",
+        "{\"input\": -1, \"target\": 0.5, \"size_average\": true}",
+        "{\"input\": -1, \"target\": 0.5, \"reduction\": \"elementwise_mean\"}",
+        "{\"input\": [], \"target\": [], \"dtype\": \"float16\"}",
+        "{\"input\": [1], \"target\": [[1]], \"reduce\": true}",
+        "{\"input\": [1], \"target\": [1], \"what\": 1}",
+        "{\"input\": [1], \"target\": [1,]}",
+        "{\"input\": [1], \"target\": [null]}",
+        "[]",
+    };
+    static const char *const queries[] = {NULL, "reduction=sum&reduction=mean", "nonsense=1"};
+    for (size_t i = 0; i < COUNT(bodies); i++)
+        for (size_t j = 0; j < COUNT(queries); j++) {
+            struct answer answer = ask_loss(queries[j], bodies[i]);
+            cr_expect(answer.json);
+            check_answer(&answer, "/kl_div", "POST");
+            answer_free(&answer);
+        }
+}
+
+Test(openapi, its_examples_are_true)
+{
+    const json_t *post = operation("/kl_div", "POST");
+    const json_t *media = json_object_get(
+        json_object_get(json_object_get(post, "requestBody"), "content"), "application/json");
+    const json_t *request = json_object_get(media, "example");
+    cr_expect(matches(request, json_object_get(media, "schema")));
+    char *body = json_dumps(request, 0);
+    struct answer answer = ask_loss(NULL, body);
+    const json_t *ok = json_object_get(json_object_get(post, "responses"), "200");
+    media = json_object_get(json_object_get(ok, "content"), "application/json");
+    cr_expect(json_equal(answer.json, json_object_get(media, "example")));
+    answer_free(&answer);
+    free(body);
+}

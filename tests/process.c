@@ -1,0 +1,228 @@
+#include "tests/process.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_FLAGS = 24 };
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+static pid_t spawn(const char *const *flags, const char *output)
+{
+    char *argv[MAX_FLAGS + 2] = {(char *)KLDIV_BINARY};
+    for (size_t i = 0; i < MAX_FLAGS && flags[i]; i++)
+        argv[i + 1] = (char *)flags[i];
+    pid_t pid = fork();
+    cr_assert(pid >= 0);
+    if (pid > 0)
+        return pid;
+    int fd = open(output, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    dup2(fd, STDOUT_FILENO);
+    dup2(fd, STDERR_FILENO);
+    execv(argv[0], argv);
+    _exit(127);
+}
+
+static char *read_whole(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = calloc(1, 1 << 20);
+    cr_assert(text);
+    if (file) {
+        cr_assert(fread(text, 1, (1 << 20) - 1, file) < (1 << 20) - 1);
+        fclose(file);
+    }
+    return text;
+}
+
+static void path_in(const struct server *server, const char *name, char *to, size_t size)
+{
+    snprintf(to, size, "%s/%s", server->folder, name);
+}
+
+struct server server_start(const char *const *flags)
+{
+    struct server server = {.folder = "/tmp/kldiv-test-XXXXXX"};
+    char log[64], port_file[64];
+    cr_assert(mkdtemp(server.folder));
+    path_in(&server, "log", log, sizeof log);
+    path_in(&server, "port", port_file, sizeof port_file);
+    const char *all[MAX_FLAGS + 1] = {"--listen", "127.0.0.1:0", "--port-file", port_file};
+    for (size_t i = 0; flags && flags[i]; i++)
+        all[i + 4] = flags[i];
+    server.pid = spawn(all, log);
+    for (int i = 0; i < 3000 && server.port == 0; i++) {
+        char *text = read_whole(port_file);
+        server.port = atoi(text);
+        free(text);
+        sleep_ms(5);
+    }
+    cr_assert(server.port > 0, "the server did not start");
+    return server;
+}
+
+char *server_log_text(const struct server *server)
+{
+    char log[64];
+    path_in(server, "log", log, sizeof log);
+    return read_whole(log);
+}
+
+static int wait_for_exit(pid_t pid)
+{
+    int status;
+    for (int i = 0; i < 6000; i++) {
+        if (waitpid(pid, &status, WNOHANG) == pid)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        sleep_ms(10);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    return -1;
+}
+
+int server_stop(struct server *server, bool may_complain)
+{
+    char path[64];
+    kill(server->pid, SIGTERM);
+    int status = wait_for_exit(server->pid);
+    char *log = server_log_text(server);
+    bool complained = strstr(log, " warning ") || strstr(log, " error ") ||
+                      strstr(log, "Sanitizer") || strstr(log, "runtime error");
+    cr_expect(may_complain || !complained, "%s", log);
+    free(log);
+    path_in(server, "log", path, sizeof path);
+    unlink(path);
+    path_in(server, "port", path, sizeof path);
+    unlink(path);
+    rmdir(server->folder);
+    return status;
+}
+
+int run_server(const char *const *flags, char *output, size_t size)
+{
+    char path[] = "/tmp/kldiv-run-XXXXXX";
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0);
+    close(fd);
+    int status = wait_for_exit(spawn(flags, path));
+    char *text = read_whole(path);
+    snprintf(output, size, "%s", text);
+    free(text);
+    unlink(path);
+    return status;
+}
+
+static size_t collect(char *bytes, size_t size, size_t n, void *buffer)
+{
+    api_append(buffer, bytes, size * n);
+    return size * n;
+}
+
+struct fetched fetch(const struct server *server, const char *method, const char *target,
+                     const char *const *headers, const char *body, size_t body_size)
+{
+    struct fetched fetched = {0};
+    struct curl_slist *list = NULL;
+    char url[400];
+    snprintf(url, sizeof url, "http://127.0.0.1:%d%s", server->port, target);
+    CURL *curl = curl_easy_init();
+    for (size_t i = 0; headers && headers[i]; i++)
+        list = curl_slist_append(list, headers[i]);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 60L);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, list);
+    if (body) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body_size);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    }
+    if (strcmp(method, "HEAD") == 0)
+        curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+    else
+        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, collect);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, &fetched.head);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &fetched.body);
+    if (curl_easy_perform(curl) == CURLE_OK)
+        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &fetched.status);
+    curl_easy_cleanup(curl);
+    curl_slist_free_all(list);
+    api_append(&fetched.head, "", 1);
+    if (fetched.body.size)
+        fetched.json = json_loadb(fetched.body.data, fetched.body.size, 0, NULL);
+    api_append(&fetched.body, "", 1);
+    return fetched;
+}
+
+void fetched_free(struct fetched *fetched)
+{
+    api_buffer_free(&fetched->head);
+    api_buffer_free(&fetched->body);
+    json_decref(fetched->json);
+}
+
+const char *header_in(const struct fetched *fetched, const char *name, char *to, size_t size)
+{
+    size_t length = strlen(name);
+    *to = '\0';
+    for (const char *line = fetched->head.data; line && *line; line += strcspn(line, "\n") + 1) {
+        if (strncasecmp(line, name, length) == 0 && line[length] == ':') {
+            const char *value = line + length + 1 + strspn(line + length + 1, " ");
+            snprintf(to, size, "%.*s", (int)strcspn(value, "\r\n"), value);
+        }
+        if (!strchr(line, '\n'))
+            break;
+    }
+    return to;
+}
+
+int dial(const struct server *server)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)server->port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert(fd >= 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+size_t talk(const struct server *server, const char *bytes, size_t size, char *answer, size_t room,
+            double seconds)
+{
+    int fd = dial(server);
+    size_t got = 0;
+    if (send(fd, bytes, size, MSG_NOSIGNAL) < 0)
+        size = 0;
+    while (got < room - 1) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (poll(&p, 1, (int)(seconds * 1000)) <= 0)
+            break;
+        ssize_t n = recv(fd, answer + got, room - 1 - got, 0);
+        if (n <= 0)
+            break;
+        got += (size_t)n;
+    }
+    answer[got] = '\0';
+    close(fd);
+    return got;
+}

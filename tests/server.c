@@ -1,0 +1,420 @@
+/* The server as its users meet it: a process, sockets, signals. */
+#include "tests/process.h"
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TWO_BY_TWO "{\"input\": [[-1, -0.5], [-2, -0.2]], \"target\": [[0.4, 0.6], [0.1, 0.9]]}"
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static struct fetched post(const struct server *server, const char *target, const char *body)
+{
+    static const char *const json[] = {"Content-Type: application/json", NULL};
+    return fetch(server, "POST", target, json, body, strlen(body));
+}
+
+Test(server, answers_with_the_loss_and_its_headers)
+{
+    struct server server = server_start(NULL);
+    char value[300];
+    static const char *const named[] = {"X-Request-Id: mine-1.2_3", NULL};
+    struct fetched f = post(&server, "/kl_div?reduction=batchmean", TWO_BY_TWO);
+    cr_expect_eq(f.status, 200);
+    cr_expect_eq(json_number_value(json_object_get(f.json, "loss")), 0.04095267979964768);
+    cr_expect_str_eq(header_in(&f, "Content-Type", value, sizeof value), "application/json");
+    cr_expect_str_eq(header_in(&f, "Cache-Control", value, sizeof value), "no-store");
+    cr_expect_eq(strlen(header_in(&f, "X-Request-Id", value, sizeof value)), 16);
+    cr_expect(strstr(header_in(&f, "Server-Timing", value, sizeof value), "compute;dur="));
+    fetched_free(&f);
+
+    f = fetch(&server, "POST", "/kl_div", named, TWO_BY_TWO, strlen(TWO_BY_TWO));
+    cr_expect_eq(f.status, 200, "curl's own Content-Type must do");
+    cr_expect_str_eq(header_in(&f, "X-Request-Id", value, sizeof value), "mine-1.2_3");
+    cr_expect(strstr(header_in(&f, "Link", value, sizeof value), "deprecation"));
+    fetched_free(&f);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, serves_the_routes_beside_the_loss)
+{
+    static const struct {
+        const char *method, *path;
+        long status;
+        const char *type, *contains;
+    } cases[] = {
+        {"GET", "/", 200, "text/plain; charset=utf-8", "/kl_div"},
+        {"GET", "/livez", 200, "application/json", "ok"},
+        {"GET", "/readyz", 200, "application/json", "ok"},
+        {"GET", "/healthz", 200, "application/json", "ok"},
+        {"HEAD", "/healthz", 200, "application/json", ""},
+        {"GET", "/openapi.json", 200, "application/json", "\"openapi\""},
+        {"GET", "/metrics", 200, "text/plain; version=0.0.4; charset=utf-8", "kldiv_build_info{"},
+        {"GET", "/kl_div", 405, "application/problem+json", "method_not_allowed"},
+        {"GET", "/nothing", 404, "application/problem+json", "not_found"},
+    };
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char value[200];
+        struct fetched f = fetch(&server, cases[i].method, cases[i].path, NULL, NULL, 0);
+        cr_expect_eq(f.status, cases[i].status, "%s %s: %ld", cases[i].method, cases[i].path,
+                     f.status);
+        cr_expect_str_eq(header_in(&f, "Content-Type", value, sizeof value), cases[i].type);
+        cr_expect(strstr(f.body.data, cases[i].contains), "%s", f.body.data);
+        fetched_free(&f);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, metrics_count_what_happened)
+{
+    static const char *const lines[] = {
+        "kldiv_http_requests_total{route=\"/kl_div\",method=\"POST\",code=\"200\"} 2\n",
+        "kldiv_http_requests_total{route=\"/kl_div\",method=\"POST\",code=\"422\"} 1\n",
+        "kldiv_http_requests_total{route=\"other\",method=\"GET\",code=\"404\"} 1\n",
+        "kldiv_http_request_duration_seconds_count{route=\"/kl_div\"} 3\n",
+        "kldiv_elements_total 8\n",
+        "kldiv_warnings_total{code=\"mean_is_not_kl_divergence\"} 1\n",
+        "kldiv_http_requests_in_flight 1\n",
+        "process_open_fds ",
+        "process_start_time_seconds 1",
+    };
+    static const struct {
+        const char *target, *body;
+    } posts[] = {
+        {"/kl_div", TWO_BY_TWO}, {"/kl_div?reduction=sum", TWO_BY_TWO}, {"/kl_div?x=1", "{}"}};
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(posts); i++) {
+        struct fetched f = post(&server, posts[i].target, posts[i].body);
+        fetched_free(&f);
+    }
+    struct fetched f = fetch(&server, "GET", "/nothing", NULL, NULL, 0);
+    fetched_free(&f);
+    f = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
+    for (size_t i = 0; i < COUNT(lines); i++)
+        cr_expect(strstr(f.body.data, lines[i]), "no %s in\n%s", lines[i], f.body.data);
+    fetched_free(&f);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Large bodies go by another way than small ones: through a job thread. */
+Test(server, large_and_chunked_bodies_arrive_whole)
+{
+    static const char *const chunked[] = {"Transfer-Encoding: chunked",
+                                          "Expect:", "Content-Type: application/json", NULL};
+    struct server server = server_start(NULL);
+    enum { N = 200000 };
+    struct api_buffer body = {0};
+    api_append_text(&body, "{\"reduction\": \"sum\", \"input\": [-1");
+    for (int i = 1; i < N; i++)
+        api_append_text(&body, ",-1");
+    api_append_text(&body, "], \"target\": [1");
+    for (int i = 1; i < N; i++)
+        api_append_text(&body, ", 1");
+    api_append_text(&body, "]}");
+    for (int i = 0; i < 4; i++) {
+        struct fetched f =
+            fetch(&server, "POST", "/kl_div", i & 1 ? chunked : NULL, body.data, body.size);
+        cr_expect_eq(f.status, 200, "%s", f.body.data);
+        cr_expect_eq(json_number_value(json_object_get(f.json, "loss")), N);
+        fetched_free(&f);
+    }
+    api_buffer_free(&body);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, bodies_over_the_limit_are_refused_before_they_are_read)
+{
+    static const char *const flags[] = {"--max-body", "1K", NULL};
+    static const char *const chunked[] = {"Transfer-Encoding: chunked", "Expect:", NULL};
+    struct server server = server_start(flags);
+    char answer[4000], body[5000];
+    memset(body, ' ', sizeof body);
+
+    static const char header[] = "POST /kl_div HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n"
+                                 "Expect: 100-continue\r\n\r\n";
+    talk(&server, header, sizeof header - 1, answer, sizeof answer, 2);
+    cr_expect(strncmp(answer, "HTTP/1.1 413 ", 13) == 0, "%s", answer);
+    cr_expect(!strstr(answer, "100 Continue"));
+
+    static const char *const without_expect[] = {"Expect:", NULL};
+    struct fetched f = fetch(&server, "POST", "/kl_div", without_expect, body, sizeof body);
+    cr_expect_eq(f.status, 413);
+    cr_expect_str_eq(text_of(f.json, "code"), "body_too_large");
+    fetched_free(&f);
+    f = fetch(&server, "POST", "/kl_div", chunked, body, sizeof body);
+    cr_expect_eq(f.status, 413);
+    fetched_free(&f);
+    f = post(&server, "/kl_div", TWO_BY_TWO);
+    cr_expect_eq(f.status, 200);
+    fetched_free(&f);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, framing_that_could_smuggle_is_refused)
+{
+    static const struct {
+        const char *request;
+        int status;
+    } cases[] = {
+        {"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n", 200},
+        {"GET /livez HTTP/1.0\r\n\r\n", 200},
+        {"GET /livez HTTP/1.1\r\n\r\n", 400},
+        {"GET /livez HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400},
+        {"GET /livez HTTP/1.1\r\nHost: a/b\r\n\r\n", 400},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+         400},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: +2\r\n\r\n{}", 400},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length : 2\r\n\r\n{}", 400},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: "
+         "chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+         400},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+         400},
+        {"POST /kl_div HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+        {"GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}", 400},
+        {"GET /livez HTTP/1.1\r\nHost: a\r\nX(y): z\r\n\r\n", 400},
+        {"GET /livez HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n", 400},
+        {"GET /../livez HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+        {"GET /livez%00 HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+        {"GET /live\\z HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: x\r\n\r\n{}", 417},
+    };
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char answer[4000], status[20];
+        snprintf(status, sizeof status, "HTTP/1.%d %d ", strstr(cases[i].request, "/1.0\r") ? 0 : 1,
+                 cases[i].status);
+        talk(&server, cases[i].request, strlen(cases[i].request), answer, sizeof answer, 0.3);
+        bool right = strncmp(answer + 9, status + 9, 3) == 0;
+        cr_expect(right, "%s\n%s", cases[i].request, answer);
+        cr_expect(!strstr(answer, "problem+json") || !strstr(answer + 1, "HTTP/1.1 4"),
+                  "answered twice: %s", answer);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, a_slow_header_ends_while_others_are_served, .timeout = 60)
+{
+    struct server server = server_start(NULL);
+    int slow = dial(&server);
+    double start = seconds();
+    bool ended = false;
+    while (!ended && seconds() - start < 20) {
+        char byte;
+        ended = send(slow, "G", 1, MSG_NOSIGNAL) < 0 || recv(slow, &byte, 1, MSG_DONTWAIT) == 0;
+        struct fetched f = fetch(&server, "GET", "/livez", NULL, NULL, 0);
+        cr_expect_eq(f.status, 200);
+        fetched_free(&f);
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    }
+    cr_expect(ended && seconds() - start > 9 && seconds() - start < 13, "%g s", seconds() - start);
+    close(slow);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, over_the_connection_limit_health_answers_and_others_are_told)
+{
+    static const char *const flags[] = {"--max-connections", "4", NULL};
+    struct server server = server_start(flags);
+    int held[4];
+    for (size_t i = 0; i < COUNT(held); i++)
+        held[i] = dial(&server);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    struct fetched f = fetch(&server, "GET", "/readyz", NULL, NULL, 0);
+    cr_expect_eq(f.status, 200);
+    fetched_free(&f);
+    f = post(&server, "/kl_div", TWO_BY_TWO);
+    char value[40];
+    cr_expect_eq(f.status, 503);
+    cr_expect_str_eq(text_of(f.json, "code"), "too_many_connections");
+    cr_expect_str_eq(header_in(&f, "Retry-After", value, sizeof value), "1");
+    fetched_free(&f);
+    for (size_t i = 0; i < COUNT(held); i++)
+        close(held[i]);
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    f = post(&server, "/kl_div", TWO_BY_TWO);
+    cr_expect_eq(f.status, 200);
+    fetched_free(&f);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, a_full_budget_is_503_until_memory_is_back)
+{
+    static const char *const flags[] = {"--max-memory", "100K", NULL};
+    struct server server = server_start(flags);
+    static const char header[] =
+        "POST /kl_div HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n";
+    int holder = dial(&server);
+    cr_assert(send(holder, header, sizeof header - 1, 0) > 0);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    char *body = calloc(1, 50000);
+    memset(body, ' ', 49999);
+    struct fetched f = post(&server, "/kl_div", body);
+    cr_expect_eq(f.status, 503);
+    cr_expect_str_eq(text_of(f.json, "code"), "out_of_memory");
+    fetched_free(&f);
+    close(holder);
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    f = post(&server, "/kl_div", TWO_BY_TWO);
+    cr_expect_eq(f.status, 200);
+    fetched_free(&f);
+    free(body);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+struct load {
+    const struct server *server;
+    atomic_bool stop;
+    atomic_ulong answered, lost;
+};
+
+/* A connection that is refused is none that the server accepted. */
+static void *keep_asking(void *argument)
+{
+    struct load *load = argument;
+    while (!atomic_load(&load->stop)) {
+        struct fetched f =
+            post(load->server, "/kl_div?reduction=sum", "{\"input\": -1, \"target\": 0.5}");
+        if (f.status == 200)
+            atomic_fetch_add(&load->answered, 1);
+        else if (f.status != 0)
+            atomic_fetch_add(&load->lost, 1);
+        fetched_free(&f);
+    }
+    return NULL;
+}
+
+Test(server, sigterm_under_load_answers_what_was_accepted, .timeout = 120)
+{
+    for (int round = 0; round < 5; round++) {
+        struct server server = server_start(NULL);
+        struct load load = {.server = &server};
+        pthread_t clients[4];
+        for (size_t i = 0; i < COUNT(clients); i++)
+            pthread_create(&clients[i], NULL, keep_asking, &load);
+        nanosleep(&(struct timespec){.tv_nsec = 150000000}, NULL);
+        cr_expect_eq(server_stop(&server, false), 0);
+        atomic_store(&load.stop, true);
+        for (size_t i = 0; i < COUNT(clients); i++)
+            pthread_join(clients[i], NULL);
+        cr_expect_gt(atomic_load(&load.answered), 10);
+        cr_expect_eq(atomic_load(&load.lost), 0);
+    }
+}
+
+Test(server, draining_says_not_ready_and_still_serves)
+{
+    static const char *const flags[] = {"--drain-delay", "1", NULL};
+    struct server server = server_start(flags);
+    kill(server.pid, SIGTERM);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    struct fetched f = fetch(&server, "GET", "/readyz", NULL, NULL, 0);
+    cr_expect_eq(f.status, 503);
+    cr_expect_str_eq(text_of(f.json, "code"), "draining");
+    fetched_free(&f);
+    f = post(&server, "/kl_div", TWO_BY_TWO);
+    cr_expect_eq(f.status, 200);
+    fetched_free(&f);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, bad_options_are_told_in_one_line_that_names_them)
+{
+    static const struct {
+        const char *const flags[5];
+        const char *says;
+    } cases[] = {
+        {{"--nonsense"}, "--nonsense"},
+        {{"--max-body", "12Q"}, "--max-body"},
+        {{"--max-body"}, "--max-body"},
+        {{"--threads", "-1"}, "--threads"},
+        {{"--log-format=xml"}, "--log-format=xml"},
+        {{"--simd", "mmx"}, "--simd"},
+        {{"--listen", "nowhere"}, "--listen"},
+        {{"--listen", "127.0.0.1:99999"}, "--listen"},
+        {{"--listen", "127.0.0.1:0", "--port-file", "/nonexistent/file"}, "--port-file"},
+    };
+    char output[1000];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cr_expect_eq(run_server(cases[i].flags, output, sizeof output), 1, "%s", output);
+        cr_expect(strstr(output, cases[i].says), "%s", output);
+    }
+}
+
+Test(server, a_taken_port_is_told)
+{
+    struct server server = server_start(NULL);
+    char address[40], output[1000];
+    snprintf(address, sizeof address, "127.0.0.1:%d", server.port);
+    const char *const flags[] = {"--listen", address, NULL};
+    cr_expect_eq(run_server(flags, output, sizeof output), 1);
+    cr_expect(strstr(output, "--listen") && strstr(output, "in use"), "%s", output);
+    const char *const check[] = {"--healthcheck", "--listen", address, NULL};
+    cr_expect_eq(run_server(check, output, sizeof output), 0, "%s", output);
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(run_server(check, output, sizeof output), 1);
+}
+
+Test(server, environment_sets_what_flags_do_not)
+{
+    setenv("KLDIV_MAX_BODY", "10", 1);
+    setenv("KLDIV_LOG_FORMAT", "json", 1);
+    static const char *const flags[] = {"--log-format", "text", NULL};
+    struct server server = server_start(flags);
+    struct fetched f = post(&server, "/kl_div", TWO_BY_TWO);
+    cr_expect_eq(f.status, 413);
+    fetched_free(&f);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    char *log = server_log_text(&server);
+    cr_expect(strstr(log, " info listening on http://127.0.0.1:"), "%s", log);
+    cr_expect(strstr(log, "target=/kl_div status=413 code=body_too_large"), "%s", log);
+    free(log);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, json_log_lines_are_json_and_health_checks_are_not_among_them)
+{
+    static const char *const flags[] = {"--log-format=json", NULL};
+    struct server server = server_start(flags);
+    struct fetched f = fetch(&server, "GET", "/livez", NULL, NULL, 0);
+    fetched_free(&f);
+    f = post(&server, "/kl_div?reduction=sum", TWO_BY_TWO);
+    fetched_free(&f);
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    char *log = server_log_text(&server), *rest = NULL;
+    size_t requests = 0;
+    for (char *line = strtok_r(log, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        json_t *json = json_loads(line, 0, NULL);
+        cr_expect(json, "%s", line);
+        requests += strcmp(text_of(json, "message"), "request") == 0;
+        cr_expect(!strstr(line, "livez"));
+        json_decref(json);
+    }
+    cr_expect_eq(requests, 1);
+    free(log);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, help_and_version_print_and_exit)
+{
+    char output[8000];
+    static const char *const help[] = {"--help", NULL}, *const version[] = {"--version", NULL};
+    cr_expect_eq(run_server(help, output, sizeof output), 0);
+    cr_expect(strstr(output, "--drain-timeout SECONDS"), "%s", output);
+    cr_expect_eq(run_server(version, output, sizeof output), 0);
+    cr_expect(strncmp(output, "kldivd ", 7) == 0);
+}
