@@ -40,26 +40,121 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check deps deps-build lint bench fuzz stress install clean readme golden
+.PHONY: all run test check deps lint bench fuzz sanitize install clean golden peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c $< -o $@
+	@echo "  CC   $@"
+	@$(CC) $(CFLAGS) -c $< -o $@
 $(B)/api/openapi.o: api/openapi.json
 
 $(B)/libkldiv.a: $(LIB)
-	$(AR) rcs $@ $?
+	@$(AR) rcs $@ $?
 $(B)/libapi.a: $(API)
-	$(AR) rcs $@ $?
+	@$(AR) rcs $@ $?
 $(B)/libkldiv.so: $(LIB)
-	$(CC) -shared -Wl,-soname,libkldiv.so.0 $(filter-out -pie,$(LDFLAGS)) $^ -lm -o $@
+	@echo "  LINK $@"
+	@$(CC) -shared -Wl,-soname,libkldiv.so.0 $(filter-out -pie,$(LDFLAGS)) $^ -lm -o $@
 $(B)/kldivd: $(SERVER) $(B)/libapi.a $(B)/libkldiv.a
-	$(CC) $(LDFLAGS) $^ $(SERVER_LIBS) $(API_LIBS) -lm -o $@
+	@echo "  LINK $@"
+	@$(CC) $(LDFLAGS) $^ $(SERVER_LIBS) $(API_LIBS) -lm -o $@
 build/kldivd: $(B)/kldivd
-	cp $< $@
+	@cp $< $@
 $(B)/tests/all: $(B)/kldivd $(TESTS) $(SERVER_BUT_MAIN) $(B)/libapi.a $(B)/libkldiv.a
-	$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(filter %.o %.a,$^) -lcriterion \
+	@echo "  LINK $@"
+	@$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(filter %.o %.a,$^) -lcriterion \
 	    $(SERVER_LIBS) $(API_LIBS) -lm -o $@
+
+$(B)/stress: tests/stress/pool.c $(B)/libkldiv.a
+	@echo "  LINK $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) $^ -lm -o $@
+
+# ---- For people
+
+# Installs what is missing, builds, serves, and says how to call it.
+run:
+	@pkg-config --exists libmicrohttpd jansson libcurl 2>/dev/null || $(MAKE) deps-run
+	@$(MAKE) --no-print-directory all
+	@echo; echo "Try:  curl 'http://127.0.0.1:8080/kl_div?reduction=batchmean' -d '$(EXAMPLE)'"; echo
+	@build/kldivd --listen 127.0.0.1:8080
+
+EXAMPLE = {"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]}
+APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get -qq
+INSTALL_PACKAGES = $(APT) update && $(APT) install -y --no-install-recommends
+
+.PHONY: deps-run deps-test
+deps: deps-test
+deps-run:
+	$(INSTALL_PACKAGES) $(PACKAGES_BUILD)
+deps-test:
+	@dpkg -s $(PACKAGES_TEST) >/dev/null 2>&1 || { $(INSTALL_PACKAGES) $(PACKAGES_TEST); }
+
+# The tests as they are, then under sanitizers, then some seconds of each fuzzer, then lint.
+test: deps-test
+	$(MAKE) check
+	$(MAKE) sanitize
+	$(MAKE) fuzz
+	$(MAKE) lint
+
+# The tests of one VARIANT.
+check: $(B)/tests/all $(B)/libkldiv.so
+	$(B)/tests/all
+
+sanitize:
+	$(MAKE) check VARIANT=asan
+	$(MAKE) build/tsan/stress build/tsan/kldivd VARIANT=tsan
+	build/tsan/stress
+	KLDIV_SERVER=build/tsan/kldivd build/release/tests/all --filter 'server/*'
+
+FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
+FUZZED = $(wildcard lib/*.c lib/simd/*.c api/*.c) server/guard.c
+build/fuzz/%: tests/fuzz/%.c $(FUZZED) $(wildcard lib/*.h lib/simd/*.h api/*.h server/*.h)
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CLANG) -std=c11 -D_GNU_SOURCE -I. -g -O1 -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=undefined -ffp-contract=off -pthread $< $(FUZZED) \
+	    -ljansson -lmicrohttpd -lm -o $@
+fuzz: $(FUZZERS)
+	@for f in $^; do \
+	    mkdir -p $$f.corpus && echo "$$f, $(SECONDS_EACH) s" && \
+	    $$f -max_total_time=$(SECONDS_EACH) -timeout=10 -dict=tests/fuzz/json.dict \
+	        -artifact_prefix=$$f- $$f.corpus 2>$$f.log || { tail -40 $$f.log; exit 1; }; \
+	done
+
+SOURCES = $(wildcard lib/*.[ch] lib/simd/*.[ch] api/*.[ch] server/*.[ch] tests/*.[ch] tests/*/*.[ch])
+lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
+	clang-format --dry-run -Werror $(SOURCES)
+	tests/layers.sh $(B)
+	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
+	    --suppress=missingIncludeSystem -D__x86_64__ -I. lib api server
+	clang-tidy --quiet $(wildcard lib/*.c api/*.c server/*.c) lib/simd/scalar.c -- \
+	    -std=c11 -D_GNU_SOURCE -I. 2>/dev/null
+
+# Needs python3-torch, python3-numpy: the peers that our numbers are compared with.
+PYTHON = /usr/bin/python3
+golden:
+	$(PYTHON) tests/golden/make.py > tests/golden/vectors.jsonl
+peer: all
+	$(PYTHON) tests/peer/random_requests.py build/kldivd
+bench: all
+	sh tests/bench/run.sh
+
+install: all
+	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd
+	install -D -m 644 server/kldivd.1 $(DESTDIR)$(PREFIX)/share/man/man1/kldivd.1
+	install -D -m 644 lib/kldiv.h $(DESTDIR)$(PREFIX)/include/kldiv.h
+	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(PREFIX)/lib/libkldiv.a
+	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(PREFIX)/lib/libkldiv.so.$(VERSION)
+	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libkldiv.so.0
+	ln -sf libkldiv.so.0 $(DESTDIR)$(PREFIX)/lib/libkldiv.so
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: kldiv' \
+	    'Description: The Kullback-Leibler divergence loss' 'Version: $(VERSION)' \
+	    'Libs: -L$${prefix}/lib -lkldiv' 'Libs.private: -lm -pthread' 'Cflags: -I$${prefix}/include' \
+	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/kldiv.pc
+
+clean:
+	rm -rf build
 
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -90,8 +90,9 @@ void api_append_text(struct api_buffer *buffer, const char *text)
 
 void api_append_unsigned(struct api_buffer *buffer, size_t value)
 {
-    char digits[20];
-    api_append(buffer, digits, api_unsigned_write(digits, value));
+    char digits[20] = "";
+    size_t size = api_unsigned_write(digits, value);
+    api_append(buffer, digits, size);
 }
 
 void api_append_format(struct api_buffer *buffer, const char *format, ...)

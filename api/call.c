@@ -26,7 +26,7 @@ void api_call_free(struct api_call *call)
 static void print_pointer(char *to, size_t size, enum api_tensor_name name,
                           const struct kl_tensor *tensor, size_t index)
 {
-    size_t subscripts[API_MAX_DIMS];
+    size_t subscripts[API_MAX_DIMS] = {0};
     for (size_t i = tensor->ndim; i-- > 0; index /= tensor->shape[i])
         subscripts[i] = index % tensor->shape[i];
     size_t used = (size_t)snprintf(to, size, "#/%s", api_tensor_names[name]);

@@ -25,7 +25,8 @@ static void sleep_ms(long ms)
 
 static pid_t spawn(const char *const *flags, const char *output)
 {
-    char *argv[MAX_FLAGS + 2] = {(char *)KLDIV_BINARY};
+    char *other = getenv("KLDIV_SERVER");
+    char *argv[MAX_FLAGS + 2] = {other ? other : (char *)KLDIV_BINARY};
     for (size_t i = 0; i < MAX_FLAGS && flags[i]; i++)
         argv[i + 1] = (char *)flags[i];
     pid_t pid = fork();

@@ -1,0 +1,27 @@
+#!/bin/sh
+# The rooms: lib <- api <- server. Checks what each includes and what its objects want, and that
+# each archive exports names of its own prefix only. Usage: tests/layers.sh build/release
+set -eu
+bad=0
+complain() { echo "layers: $*" >&2; bad=1; }
+
+includes() { grep -nE "#include \"($2)/" "$1"/*.[ch] "$1"/*/*.[ch] 2>/dev/null || true; }
+[ -z "$(includes lib 'api|server|tests')" ] || complain "lib includes from above: $(includes lib 'api|server|tests')"
+[ -z "$(includes api 'server|tests')" ] || complain "api includes from above: $(includes api 'server|tests')"
+[ -z "$(includes server 'tests')" ] || complain "server includes tests"
+system=$(grep -nE '#include <(jansson|microhttpd|curl/)' lib/*.[ch] lib/*/*.[ch] || true)
+[ -z "$system" ] || complain "lib wants libraries: $system"
+system=$(grep -nE '#include <(microhttpd|curl/)' api/*.[ch] || true)
+[ -z "$system" ] || complain "api wants the server's libraries: $system"
+
+exports() { nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }' | grep -vE "^$2" || true; }
+[ -z "$(exports "$1/libkldiv.a" kl_)" ] || complain "libkldiv.a exports $(exports "$1/libkldiv.a" kl_)"
+[ -z "$(exports "$1/libapi.a" api_)" ] || complain "libapi.a exports $(exports "$1/libapi.a" api_)"
+
+# libkldiv.so needs libc, libm and pthread, and shows what kldiv.h declares and nothing else.
+needed=$(readelf -d "$1/libkldiv.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^lib(c|m|pthread)\.so' || true)
+[ -z "$needed" ] || complain "libkldiv.so needs $needed"
+for name in $(nm -D --defined-only "$1/libkldiv.so" | awk '{ print $3 }'); do
+    grep -q "\b$name(" lib/kldiv.h || complain "libkldiv.so exports $name, which kldiv.h does not declare"
+done
+exit $bad
