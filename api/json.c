@@ -263,7 +263,7 @@ static bool finish_tensors(struct walk *walk, json_t *root)
     struct api_call *call = walk->call;
     enum kl_dtype dtype = api_options_dtype(&call->options);
     json_t *member = json_object_get(root, "shape");
-    size_t shape[API_MAX_DIMS], ndim = 0;
+    size_t shape[API_MAX_DIMS] = {0}, ndim = 0;
     if (member && !read_shape(member, shape, &ndim, walk->problem))
         return false;
     for (size_t i = 0; i < API_TENSORS; i++) {

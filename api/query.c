@@ -8,7 +8,8 @@ static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
-    c |= 0x20;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
@@ -20,7 +21,7 @@ static bool decode(const char *from, size_t size, char *to, struct api_problem *
         if (n == MAX_PARAMETER)
             return api_fail(problem, "query_malformed", "a query parameter is too long");
         if (from[i] != '%') {
-            to[n] = from[i] == '+' ? ' ' : from[i];
+            to[n] = (char)(from[i] == '+' ? ' ' : from[i]);
             continue;
         }
         int high = i + 2 < size ? hex_digit(from[i + 1]) : -1;

@@ -20,10 +20,11 @@ const struct kl_kernel *const kl_kernels[] = {
 
 static _Atomic(const struct kl_kernel *) chosen;
 
+/* The last one, scalar, runs anywhere. */
 static const struct kl_kernel *best(void)
 {
     const struct kl_kernel *const *k = kl_kernels;
-    while (!(*k)->supported())
+    while (k[1] && !(*k)->supported())
         k++;
     return *k;
 }

@@ -7,7 +7,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { HEADER_SECONDS = 10, BODY_GRACE_SECONDS = 10, BODY_BYTES_PER_SECOND = 1024 };
+static const unsigned long long header_ms = 10000, body_grace_ms = 10000;
+static const unsigned long long body_bytes_per_second = 1024;
 
 static struct {
     pthread_mutex_t lock;
@@ -35,7 +36,7 @@ static bool overdue(const struct srv_connection *c, unsigned long long now)
     if (phase == SRV_REPLY || now <= due)
         return false;
     return phase == SRV_HEADER ||
-           atomic_load(&c->received) < (now - due) * BODY_BYTES_PER_SECOND / 1000;
+           atomic_load(&c->received) < (now - due) * body_bytes_per_second / 1000;
 }
 
 static void *reap(void *unused)
@@ -83,7 +84,7 @@ struct srv_connection *srv_connection_add(int fd)
     if (!c)
         return NULL;
     c->fd = fd;
-    atomic_store(&c->due, now_ms() + HEADER_SECONDS * 1000);
+    atomic_store(&c->due, now_ms() + header_ms);
     pthread_mutex_lock(&table.lock);
     c->next = table.first;
     if (c->next)
@@ -112,8 +113,7 @@ void srv_connection_remove(struct srv_connection *c)
 
 void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
 {
-    unsigned long long grace =
-        phase == SRV_HEADER ? table.idle_ms + HEADER_SECONDS * 1000 : BODY_GRACE_SECONDS * 1000;
+    unsigned long long grace = phase == SRV_HEADER ? table.idle_ms + header_ms : body_grace_ms;
     atomic_store(&c->due, now_ms() + grace);
     atomic_store(&c->received, 0);
     atomic_store(&c->phase, phase);

@@ -115,7 +115,7 @@ static void environment_name(const struct row *row, char *to, size_t size)
 {
     int n = snprintf(to, size, "KLDIV_%s", row->name);
     for (int i = 0; i < n; i++)
-        to[i] = to[i] == '-' ? '_' : (char)toupper((unsigned char)to[i]);
+        to[i] = (char)(to[i] == '-' ? '_' : toupper((unsigned char)to[i]));
 }
 
 static bool read_environment(struct srv_options *options, FILE *errors)

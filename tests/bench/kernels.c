@@ -1,0 +1,138 @@
+/* Nanoseconds an element, of each kernel at several sizes, beside a pure read of the same arrays
+ * and beside plain libm. Medians of runs taken in turn. */
+#include "lib/kernel.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { RUNS = 15, MAX_N = 1 << 22 };
+
+static char *x, *t, *loss;
+static volatile double sink;
+
+static double now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double d = *(const double *)a - *(const double *)b;
+    return (d > 0) - (d < 0);
+}
+
+/* What is timed: n elements by kernel k. */
+struct task {
+    const struct kl_kernel *kernel; /* NULL: a read, or libm */
+    enum kl_dtype dtype;
+    enum kl_rule rule;
+    void (*run)(const struct task *task, size_t n);
+};
+
+static void run_sum(const struct task *task, size_t n)
+{
+    sink = task->kernel->sum[task->dtype][task->rule](x, t, n).high;
+}
+
+static void run_map(const struct task *task, size_t n)
+{
+    task->kernel->map[task->dtype][task->rule](x, t, loss, n);
+}
+
+static void run_read(const struct task *task, size_t n)
+{
+    uint64_t parts[8] = {0}, a[8], b[8];
+    size_t bytes = n * kl_dtype_size(task->dtype) / sizeof a * sizeof a;
+    for (size_t i = 0; i < bytes; i += sizeof a) {
+        memcpy(a, x + i, sizeof a);
+        memcpy(b, t + i, sizeof b);
+        for (size_t j = 0; j < 8; j++)
+            parts[j] ^= a[j] ^ b[j];
+    }
+    sink = (double)(parts[0] ^ parts[1] ^ parts[2] ^ parts[3] ^ parts[4] ^ parts[5] ^ parts[6] ^
+                    parts[7]);
+}
+
+static void run_libm(const struct task *task, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        double a = kl_load(task->dtype, x, i), b = kl_load(task->dtype, t, i);
+        sum += task->rule >= KL_LOG_PYTORCH ? exp(b) * (b - a) : b * (log(b) - a);
+    }
+    sink = sum;
+}
+
+static double median_ns(const struct task *task, size_t n)
+{
+    double times[RUNS];
+    size_t repeat = n < 65536 ? 65536 / n : 1;
+    for (int i = -2; i < RUNS; i++) {
+        double start = now_ns();
+        for (size_t j = 0; j < repeat; j++)
+            task->run(task, n);
+        if (i >= 0)
+            times[i] = (now_ns() - start) / (double)(n * repeat);
+    }
+    qsort(times, RUNS, sizeof *times, by_size);
+    return times[RUNS / 2];
+}
+
+static void fill(enum kl_dtype dtype, bool logarithm)
+{
+    srand48(1);
+    for (size_t i = 0; i < MAX_N; i++) {
+        kl_store(dtype, x, i, log(drand48() + 1e-9));
+        kl_store(dtype, t, i, logarithm ? log(drand48() + 1e-9) : drand48() + 1e-9);
+    }
+}
+
+static void print_row(const char *what, struct task task)
+{
+    static const size_t sizes[] = {1 << 10, 1 << 16, 1 << 20, MAX_N};
+    printf("| %-26s |", what);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        printf(" %7.3f |", median_ns(&task, sizes[i]));
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void print_table(enum kl_dtype dtype, enum kl_rule rule)
+{
+    printf("\n%s%s, one thread, ns an element\n\n", kl_dtype_name(dtype),
+           rule >= KL_LOG_PYTORCH ? ", log_target" : "");
+    printf("| %-26s | %7s | %7s | %7s | %7s |\n|---|---|---|---|---|\n", "elements", "2^10", "2^16",
+           "2^20", "2^22");
+    fill(dtype, rule >= KL_LOG_PYTORCH);
+    print_row("read of both arrays", (struct task){NULL, dtype, rule, run_read});
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++) {
+        char what[60];
+        if (!(*k)->supported())
+            continue;
+        snprintf(what, sizeof what, "%s sum", (*k)->name);
+        print_row(what, (struct task){*k, dtype, rule, run_sum});
+        snprintf(what, sizeof what, "%s none", (*k)->name);
+        print_row(what, (struct task){*k, dtype, rule, run_map});
+    }
+    print_row("libm, in double, sum", (struct task){NULL, dtype, rule, run_libm});
+}
+
+int main(void)
+{
+    x = malloc(MAX_N * sizeof(double));
+    t = malloc(MAX_N * sizeof(double));
+    loss = malloc(MAX_N * sizeof(double));
+    if (!x || !t || !loss)
+        return 1;
+    for (enum kl_dtype dtype = 0; dtype < KL_DTYPES; dtype++) {
+        print_table(dtype, KL_PROB_PYTORCH);
+        print_table(dtype, KL_LOG_PYTORCH);
+    }
+    return 0;
+}

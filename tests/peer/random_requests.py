@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Random requests to a running kldivd, held against the PyTorch at hand.
+
+    /usr/bin/python3 tests/peer/random_requests.py build/kldivd [N]
+
+Compares value (1e-13 of the terms' sizes in float64), NaN pattern, shape, dtype and the texts of
+warnings. Needs Debian's python3-torch. Exits 1 if any request disagrees.
+"""
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+TOLERANCE = {"float64": 1e-13, "float32": 2e-6}
+
+
+def encode(value):
+    if isinstance(value, list):
+        return [encode(v) for v in value]
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def decode(value):
+    return [decode(v) for v in value] if isinstance(value, list) else float(value)
+
+
+def start(binary):
+    port_file = tempfile.NamedTemporaryFile()
+    server = subprocess.Popen([binary, "--listen", "127.0.0.1:0", "--port-file", port_file.name,
+                               "--log-level", "warning"])
+    while True:
+        text = open(port_file.name).read()
+        if text.endswith("\n"):
+            return server, int(text)
+        time.sleep(0.01)
+
+
+def draw(rng):
+    shape = [rng.randint(1, 5) for _ in range(rng.randint(0, 4))]
+    dtype = rng.choice(["float64", "float32"])
+    log_target = rng.random() < 0.4
+    x = torch.randn(shape, dtype=torch.float64)
+    t = torch.rand(shape, dtype=torch.float64)
+    if log_target:
+        t = t.log()
+    for tensor, values in ((x, [math.inf, -math.inf, math.nan, 0]),
+                           (t, [math.nan, 0, -0.5] if not log_target else [-math.inf, math.nan])):
+        if rng.random() < 0.2 and tensor.numel():
+            tensor.view(-1)[rng.randrange(tensor.numel())] = rng.choice(values)
+    options = {}
+    if rng.random() < 0.8:
+        options["reduction"] = rng.choice(["mean", "batchmean", "sum", "none", "elementwise_mean"])
+    if log_target:
+        options["log_target"] = True
+    if rng.random() < 0.2:
+        options[rng.choice(["size_average", "reduce"])] = rng.choice([True, False])
+        if options.get("reduction") == "batchmean":
+            del options["reduction"]
+    return x.to(getattr(torch, dtype)), t.to(getattr(torch, dtype)), options, dtype
+
+
+def pytorch(x, t, options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        value = F.kl_div(x, t, **options)
+    return value, [str(w.message) for w in caught if w.category is UserWarning]
+
+
+def same(ours, theirs, tolerance):
+    if isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(same(a, b, tolerance) for a, b in zip(ours, theirs))
+    if math.isnan(theirs) or math.isinf(theirs):
+        return math.isnan(ours) if math.isnan(theirs) else ours == theirs
+    return abs(ours - theirs) <= tolerance
+
+
+def check(url, rng):
+    x, t, options, dtype = draw(rng)
+    value, texts = pytorch(x, t, options)
+    body = {"input": encode(x.tolist()), "target": encode(t.tolist()), "dtype": dtype, **options}
+    request = urllib.request.Request(url, json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    answer = json.load(urllib.request.urlopen(request))
+    p = t.double().exp() if options.get("log_target") else t.double()
+    scale = float(torch.nan_to_num((p * x.double()).abs(), 0, 0, 0).sum()) + p.numel() + 1
+    agree = (same(decode(answer["loss"]), value.tolist(), TOLERANCE[dtype] * scale)
+             and answer["shape"] == list(value.shape) and answer["dtype"] == dtype
+             and [w["message"] for w in answer["warnings"]] == texts)
+    if not agree:
+        print("disagree:", json.dumps(body), json.dumps(answer), value.tolist(), texts)
+    return agree
+
+
+def main():
+    n = int(sys.argv[2]) if len(sys.argv) > 2 else 400
+    rng = random.Random(1)
+    torch.manual_seed(1)
+    server, port = start(sys.argv[1])
+    try:
+        good = sum(check(f"http://127.0.0.1:{port}/kl_div", rng) for _ in range(n))
+    finally:
+        server.terminate()
+        server.wait()
+    print(f"PyTorch {torch.__version__}: {good} passed, {n - good} failed")
+    return good != n
+
+
+sys.exit(main())
