@@ -40,7 +40,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check deps lint bench fuzz sanitize install clean golden peer
+.PHONY: all run test check deps readme lint bench fuzz sanitize install clean golden peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -139,6 +139,12 @@ peer: all
 	$(PYTHON) tests/peer/random_requests.py build/kldivd
 bench: all
 	sh tests/bench/run.sh
+
+# The options' help, from the table that makes it.
+readme: all
+	build/kldivd --help | sed -e 1,6d -e 's/^  /    /' > build/help
+	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
+	    -e '/<!-- help begins -->/r build/help' README.md
 
 install: all
 	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd

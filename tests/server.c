@@ -409,6 +409,37 @@ Test(server, json_log_lines_are_json_and_health_checks_are_not_among_them)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* The name of an option as roff has it: -\\- */
+static void as_roff(const char *name, size_t size, char *to)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (name[i] == '-')
+            *to++ = '\\';
+        *to++ = name[i];
+    }
+    *to = '\0';
+}
+
+Test(server, readme_and_manual_page_have_every_option)
+{
+    static const char *const help[] = {"--help", NULL};
+    char output[8000], *rest = NULL;
+    size_t size;
+    char *readme = read_file("README.md", &size), *manual = read_file("server/kldivd.1", &size);
+    cr_expect_eq(run_server(help, output, sizeof output), 0);
+    for (char *line = strtok_r(output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char roff[100];
+        const char *flag = line + 2;
+        if (strncmp(line, "  --", 4) != 0)
+            continue;
+        as_roff(flag, strcspn(flag, " "), roff);
+        cr_expect(strstr(readme, line), "README.md lacks %s: make readme", line);
+        cr_expect(strstr(manual, roff), "kldivd.1 lacks %s", flag);
+    }
+    free(readme);
+    free(manual);
+}
+
 Test(server, help_and_version_print_and_exit)
 {
     char output[8000];

@@ -1,0 +1,22 @@
+# Builds and tests, then keeps the binary on a slim base.
+#
+#   docker build -t kldiv . && docker run -p 8080:8080 kldiv
+
+FROM debian:bookworm-slim AS build
+RUN apt-get update && apt-get install -y --no-install-recommends make ca-certificates
+WORKDIR /src
+COPY . .
+RUN make deps && make check && make install DESTDIR=/out PREFIX=/usr
+
+FROM debian:bookworm-slim
+RUN apt-get update && \
+    apt-get install -y --no-install-recommends libmicrohttpd12 libjansson4 libcurl3-gnutls && \
+    rm -rf /var/lib/apt/lists/* && \
+    useradd --system --no-create-home --uid 10001 kldiv
+COPY --from=build /out/usr/bin/kldivd /usr/bin/kldivd
+USER 10001
+ENV KLDIV_LISTEN=0.0.0.0:8080
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=6s --start-period=2s CMD ["/usr/bin/kldivd", "--healthcheck"]
+ENTRYPOINT ["/usr/bin/kldivd"]
