@@ -14,20 +14,25 @@ struct kl_sum {
     double high, low;
 };
 
+static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYTORCH; }
+
 /* The kernels of one instruction set. Arrays need no alignment. Under KL_PROB_MATH a negative
- * target counts as NaN; whoever sees the NaN looks for it.
+ * target counts as NaN; whoever sees the NaN looks for it. The second index is whether the rule
+ * is_log, for nothing else of it matters to speed.
  *
- *   sum[dtype][rule]   the losses of n elements, input and target both of `dtype`
- *   map[dtype][rule]   the loss of each, rounded to `dtype`; loss must not overlap the operands
- *   widen[dtype]       n elements to doubles
- *   narrow[dtype]      n doubles, each rounded once to `dtype`
+ *   sum[dtype][log]   the losses of n elements, input and target both of `dtype`
+ *   map[dtype][log]   the loss of each, rounded to `dtype`; loss must not overlap the operands
+ *   widen[dtype]      n elements to doubles
+ *   narrow[dtype]     n doubles, each rounded once to `dtype`
  *
  * Operands of different dtypes are widened block by block. */
 struct kl_kernel {
     const char *name;
     bool (*supported)(void);
-    struct kl_sum (*sum[KL_DTYPES][KL_RULES])(const void *input, const void *target, size_t n);
-    void (*map[KL_DTYPES][KL_RULES])(const void *input, const void *target, void *loss, size_t n);
+    struct kl_sum (*sum[KL_DTYPES][2])(enum kl_rule rule, const void *input, const void *target,
+                                       size_t n);
+    void (*map[KL_DTYPES][2])(enum kl_rule rule, const void *input, const void *target, void *loss,
+                              size_t n);
     void (*widen[KL_DTYPES])(const void *from, double *to, size_t n);
     void (*narrow[KL_DTYPES])(const double *from, void *to, size_t n);
 };

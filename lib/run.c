@@ -52,15 +52,16 @@ static struct kl_sum mixed_piece(const struct run *run, size_t start, size_t n)
     const struct kl_tensor *input = &run->plan->input, *target = &run->plan->target;
     double x[BLOCK], t[BLOCK], losses[BLOCK];
     struct kl_sum total = {0, 0};
+    bool is_log = kl_rule_is_log(run->rule);
     for (size_t end = start + n; start < end; start += BLOCK) {
         size_t length = end - start < BLOCK ? end - start : BLOCK;
         run->kernel->widen[input->dtype](at(input, start), x, length);
         run->kernel->widen[target->dtype](at(target, start), t, length);
         if (run->sums) {
-            add_block(&total, run->kernel->sum[KL_FLOAT64][run->rule](x, t, length));
+            add_block(&total, run->kernel->sum[KL_FLOAT64][is_log](run->rule, x, t, length));
         } else {
             enum kl_dtype dtype = run->plan->dtype;
-            run->kernel->map[KL_FLOAT64][run->rule](x, t, losses, length);
+            run->kernel->map[KL_FLOAT64][is_log](run->rule, x, t, losses, length);
             run->kernel->narrow[dtype](losses, run->losses + start * kl_dtype_size(dtype), length);
         }
     }
@@ -72,6 +73,7 @@ static void run_piece(void *context, size_t i)
     const struct run *run = context;
     const struct kl_plan *plan = run->plan;
     enum kl_dtype dtype = plan->dtype;
+    bool is_log = kl_rule_is_log(run->rule);
     size_t start = i * PIECE;
     size_t n = plan->count - start < PIECE ? plan->count - start : PIECE;
     const void *x = at(&plan->input, start), *t = at(&plan->target, start);
@@ -81,9 +83,10 @@ static void run_piece(void *context, size_t i)
         if (run->sums)
             run->sums[i] = sum;
     } else if (run->sums) {
-        run->sums[i] = run->kernel->sum[dtype][run->rule](x, t, n);
+        run->sums[i] = run->kernel->sum[dtype][is_log](run->rule, x, t, n);
     } else {
-        run->kernel->map[dtype][run->rule](x, t, run->losses + start * kl_dtype_size(dtype), n);
+        run->kernel->map[dtype][is_log](run->rule, x, t, run->losses + start * kl_dtype_size(dtype),
+                                        n);
     }
 }
 

@@ -23,6 +23,7 @@ FN sd s_abs(sd a) { return _mm256_andnot_pd(s_set(-0.0), a); }
 FN sd s_floor(sd a) { return _mm256_floor_pd(a); }
 FN sm s_eq(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_EQ_OQ); }
 FN sm s_gt(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
+FN sm sm_not(sm m) { return _mm256_xor_pd(m, _mm256_castsi256_pd(_mm256_set1_epi64x(-1))); }
 FN sm sm_or(sm a, sm b) { return _mm256_or_pd(a, b); }
 FN bool sm_any(sm m) { return _mm256_movemask_pd(m) != 0; }
 FN sd s_select(sm m, sd a, sd b) { return _mm256_blendv_pd(b, a, m); }
@@ -50,6 +51,18 @@ FN sm s_rare(sd t)
     sm too_small = _mm256_cmp_pd(t, s_set(0x1p-1022), _CMP_NGE_UQ);
     sm too_big = s_eq(t, s_set(INFINITY));
     return sm_or(_mm256_and_pd(too_small, _mm256_cmp_pd(t, s_set(0), _CMP_NEQ_UQ)), too_big);
+}
+
+/* Infinities and NaN show in t * log t; what is negative or subnormal does not. */
+FN sd s_watch_log(sd watch, sd t) { return _mm256_min_pd(t, watch); }
+
+FN sd s_watch_exp(sd watch, sd t) { return _mm256_max_pd(s_abs(t), watch); }
+
+FN sm s_watched(sd watch, bool wide, bool log_target)
+{
+    if (log_target)
+        return s_gt(watch, s_set(700));
+    return s_gt(s_set(wide ? 0x1p-1022 : 0), watch);
 }
 
 /* Four loads beat vgatherqpd on every core that was measured. */

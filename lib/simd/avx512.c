@@ -21,6 +21,7 @@ FN sd s_abs(sd a) { return _mm512_abs_pd(a); }
 FN sd s_floor(sd a) { return _mm512_roundscale_pd(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 FN sm s_eq(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ); }
 FN sm s_gt(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
+FN sm sm_not(sm m) { return (sm)~m; }
 FN sm sm_or(sm a, sm b) { return a | b; }
 FN bool sm_any(sm m) { return m != 0; }
 FN sd s_select(sm m, sd a, sd b) { return _mm512_mask_blend_pd(m, b, a); }
@@ -29,8 +30,10 @@ FN si s_bits(sd a) { return _mm512_castpd_si512(a); }
 /* Of two operands of which one is NaN, max and min give the second. */
 FN sd s_clamp(sd v, sd low, sd high) { return _mm512_min_pd(high, _mm512_max_pd(low, v)); }
 
+/* Of 0 it takes the least positive number, whose logarithm times 0 is 0. */
 FN sd s_split(sd t, sd *k, si *i)
 {
+    t = _mm512_max_pd(s_set(0x1p-1074), t);
     sd m = _mm512_getmant_pd(t, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
     *k = _mm512_getexp_pd(t);
     *i = _mm512_srli_epi64(s_bits(m), 48);
@@ -43,12 +46,28 @@ FN sm s_rare(sd t)
     return _mm512_fpclass_pd_mask(t, QUIET_NAN | PLUS_INF | MINUS_INF | NEGATIVE | SIGNALING_NAN);
 }
 
+FN sd s_watch_log(sd watch, sd t) { return _mm512_min_pd(t, watch); }
+
+/* s_scale knows no limits. */
+FN sd s_watch_exp(sd watch, sd t)
+{
+    (void)t;
+    return watch;
+}
+
+FN sm s_watched(sd watch, bool wide, bool log_target)
+{
+    (void)wide;
+    return log_target ? 0 : s_gt(s_set(0), watch);
+}
+
 FN sd s_lookup(const double *table, si i)
 {
     return _mm512_permutex2var_pd(_mm512_loadu_pd(table), i, _mm512_loadu_pd(table + 8));
 }
 
-FN sd s_scale(sd v, sd k) { return _mm512_scalef_pd(v, k); }
+/* Below -3000 nothing is left of any double; -infinity itself would make 0 of NaN. */
+FN sd s_scale(sd v, sd k) { return _mm512_scalef_pd(v, _mm512_max_pd(s_set(-3000), k)); }
 
 FN sd s_load_f64(const void *p) { return _mm512_loadu_pd(p); }
 FN void s_store_f64(void *p, sd v) { _mm512_storeu_pd(p, v); }

@@ -44,6 +44,8 @@ PAIR_2(vd, add)
 PAIR_2(vd, sub)
 PAIR_2(vd, mul)
 PAIR_2(vd, scale)
+PAIR_2(vd, watch_log)
+PAIR_2(vd, watch_exp)
 PAIR_2(vm, eq)
 PAIR_2(vm, gt)
 PAIR_3(fma, vd)
@@ -59,6 +61,13 @@ PAIR_MEMORY(f16, 2)
 PAIR_MEMORY(bf16, 2)
 
 FN vm m_or(vm x, vm y) { return (vm){sm_or(x.a, y.a), sm_or(x.b, y.b)}; }
+
+FN vm m_not(vm x) { return (vm){sm_not(x.a), sm_not(x.b)}; }
+
+FN vm v_watched(vd watch, bool wide, bool log_target)
+{
+    return (vm){s_watched(watch.a, wide, log_target), s_watched(watch.b, wide, log_target)};
+}
 
 FN bool m_any(vm x) { return sm_any(sm_or(x.a, x.b)); }
 

@@ -56,29 +56,27 @@ double kl_term(enum kl_rule rule, double input, double target)
 
 static bool supported(void) { return true; }
 
-/* One dtype's functions for one rule, and its conversions. */
-#define RULE(dtype, suffix, rule)                                                                  \
-    static struct kl_sum sum_##suffix##_##rule(const void *input, const void *target, size_t n)    \
+/* One dtype's functions for probabilities or for logarithms, and its conversions. */
+#define FORM(dtype, suffix, form)                                                                  \
+    static struct kl_sum sum_##suffix##_##form(enum kl_rule rule, const void *input,               \
+                                               const void *target, size_t n)                       \
     {                                                                                              \
         struct kl_sum sum = {0, 0};                                                                \
         for (size_t i = 0; i < n; i++)                                                             \
-            kl_sum_add(&sum,                                                                       \
-                       kl_term(KL_##rule, kl_load(dtype, input, i), kl_load(dtype, target, i)));   \
+            kl_sum_add(&sum, kl_term(rule, kl_load(dtype, input, i), kl_load(dtype, target, i)));  \
         return sum;                                                                                \
     }                                                                                              \
-    static void map_##suffix##_##rule(const void *input, const void *target, void *loss, size_t n) \
+    static void map_##suffix##_##form(enum kl_rule rule, const void *input, const void *target,    \
+                                      void *loss, size_t n)                                        \
     {                                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
             kl_store(dtype, loss, i,                                                               \
-                     kl_term(KL_##rule, kl_load(dtype, input, i), kl_load(dtype, target, i)));     \
+                     kl_term(rule, kl_load(dtype, input, i), kl_load(dtype, target, i)));          \
     }
 
 #define DTYPE(dtype, suffix)                                                                       \
-    RULE(dtype, suffix, PROB_PYTORCH)                                                              \
-    RULE(dtype, suffix, PROB_ONEFLOW)                                                              \
-    RULE(dtype, suffix, PROB_MATH)                                                                 \
-    RULE(dtype, suffix, LOG_PYTORCH)                                                               \
-    RULE(dtype, suffix, LOG_MATH)                                                                  \
+    FORM(dtype, suffix, prob)                                                                      \
+    FORM(dtype, suffix, log)                                                                       \
     static void widen_##suffix(const void *from, double *to, size_t n)                             \
     {                                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \

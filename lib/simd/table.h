@@ -7,19 +7,17 @@ DTYPE(KL_FLOAT32, f32)
 DTYPE(KL_FLOAT16, f16)
 DTYPE(KL_BFLOAT16, bf16)
 
-#define RULES(function, suffix)                                                                    \
+#define FORMS(function, suffix)                                                                    \
     {                                                                                              \
-        function##_##suffix##_PROB_PYTORCH, function##_##suffix##_PROB_ONEFLOW,                    \
-            function##_##suffix##_PROB_MATH, function##_##suffix##_LOG_PYTORCH,                    \
-            function##_##suffix##_LOG_MATH                                                         \
+        function##_##suffix##_prob, function##_##suffix##_log                                      \
     }
 
 extern const struct kl_kernel KERNEL_STRUCT;
 const struct kl_kernel KERNEL_STRUCT = {
     .name = KERNEL_NAME,
     .supported = supported,
-    .sum = {RULES(sum, f64), RULES(sum, f32), RULES(sum, f16), RULES(sum, bf16)},
-    .map = {RULES(map, f64), RULES(map, f32), RULES(map, f16), RULES(map, bf16)},
+    .sum = {FORMS(sum, f64), FORMS(sum, f32), FORMS(sum, f16), FORMS(sum, bf16)},
+    .map = {FORMS(map, f64), FORMS(map, f32), FORMS(map, f16), FORMS(map, bf16)},
     .widen = {widen_f64, widen_f32, widen_f16, widen_bf16},
     .narrow = {narrow_f64, narrow_f32, narrow_f16, narrow_bf16},
 };

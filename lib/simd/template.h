@@ -5,16 +5,21 @@
  *   LANES, vd, vi, vm  doubles in a vector; vectors of doubles and of 64-bit integers; masks
  *   v_set v_add v_sub v_mul v_abs v_floor
  *   v_fma(a, b, c)     a * b + c, rounded once
- *   v_eq v_gt          comparisons, masks; m_or(a, b); m_any(m), whether any lane holds
+ *   v_eq v_gt          comparisons, masks; m_or(a, b); m_not(m); m_any(m), if any lane holds
  *   v_select(m, a, b)  a where m holds, else b
  *   v_clamp(v, low, high), which lets NaN through
  *   v_split(t, &k, &i) m in [1, 2) with t = m * 2^k for t > 0, and i, the first four bits of
- *                      the mantissa; of 0 and of rare lanes it may make anything
+ *                      the mantissa; of rare lanes it may make anything
  *   v_rare(t)          mask of the lanes that are negative, infinite or NaN, or positive but too
  *                      small for v_split; not of -0
+ *   v_watch_log(w, t)  w and what it takes to know afterwards, by v_watched(w, wide, false), that
+ *                      a lane of t was rare; of those whose loss comes out as NaN or an infinity,
+ *                      and of 0, it need not know
+ *   v_watch_exp(w, t)  the same of lanes whose exponential leaves the range of v_scale, of which
+ *                      it need not make an infinity or NaN; v_watched(w, wide, true)
  *   v_bits(v)          the lanes' bits as integers
  *   v_lookup(table, i) table[i & 15] of sixteen doubles
- *   v_scale(v, k)      v * 2^floor(k), for |k| < 1020
+ *   v_scale(v, k)      v * 2^floor(k), for |k| < 1020 at least
  *   v_load_S, v_store_S for S in f64, f32, f16, bf16: LANES elements at any address, widened
  *                      exactly, or rounded once to nearest even
  *
@@ -24,8 +29,8 @@
  *
  * log t = k ln2 + log(1/c) + log1p(r), where c is close to 1/m and r = m c - 1: Tang's method
  * ("Table-driven implementation of the logarithm function", ACM TOMS 16, 1990). The narrow form
- * has an absolute error of about 2^-53, which is plenty until log t and x almost cancel; lanes
- * where they do are told apart and done again in the wide form, which carries some 64 bits. */
+ * has an absolute error of about 2^-53, which is plenty until log t and x almost cancel; where
+ * they do it is done again in the wide form, which carries some 64 bits. */
 #include "lib/kernel.h"
 #include "lib/simd/constants.h"
 
@@ -110,70 +115,26 @@ FN vd exp_parts_wide(vd t, vd *k)
     return v_add(root, v_fma(root, e, root_low));
 }
 
-/* exp(t) d. Past +-700 float32 has long overflowed or underflowed, and double has not yet. */
-FN vd exp_times_narrow(vd t, vd d)
+/* exp(t) d where neither exp(t) nor the product leaves the range of double, and a bad sign of it
+ * where one does: see v_watch_exp. */
+FN vd exp_times(enum kl_dtype dtype, vd t, vd d)
 {
     vd k;
-    vd p = exp_parts_narrow(v_clamp(t, v_set(-700), v_set(700)), &k);
+    vd p = dtype == KL_FLOAT64 ? exp_parts_wide(t, &k) : exp_parts_narrow(t, &k);
     return v_scale(v_mul(p, d), k);
 }
 
 /* Where exp(t) leaves the range of double the product need not: three factors of 2^k then, and
  * no rounding but the product's and, at the end, that of a subnormal. */
-FN vd exp_times_wide(vd t, vd d)
+FN vd exp_times_anywhere(vd t, vd d)
 {
     vd k;
     vd p = exp_parts_wide(v_clamp(t, v_set(-2000), v_set(2000)), &k);
     k = v_floor(k);
     vd first = v_clamp(k, v_set(-900), v_set(900));
-    vd product = v_mul(v_scale(p, first), d);
-    vd rest = v_sub(k, first);
-    if (!m_any(v_gt(v_mul(rest, rest), v_set(0))))
-        return product;
-    vd second = v_clamp(rest, v_set(-1000), v_set(1000));
-    return v_scale(v_scale(product, second), v_sub(rest, second));
-}
-
-/* The loss of each lane as a product a * b, which sums fuse with their addition. */
-struct product {
-    vd a, b;
-};
-
-/* Narrow lanes that lost more than 13 bits to cancellation, log-probabilities x being negative. */
-FN vm cancelled(vd d, vd x) { return v_gt(v_mul(x, v_set(-0x1p-13)), v_abs(d)); }
-
-/* Lanes that this form does not serve come out as anything, and *rare grows by them. */
-FN struct product prob_term(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *rare)
-{
-    vd zero = v_set(0);
-    vm positive = v_gt(t, zero);
-    vd p = rule == KL_PROB_ONEFLOW ? v_select(positive, t, v_set(1)) : t;
-    vd d = dtype == KL_FLOAT64 ? log_minus_wide(p, x) : log_minus_narrow(p, x);
-    *rare = m_or(*rare, v_rare(p));
-    if (dtype != KL_FLOAT64)
-        *rare = m_or(*rare, cancelled(d, x));
-    if (rule == KL_PROB_ONEFLOW)
-        return (struct product){p, v_select(positive, d, zero)};
-    /* 0 times a finite number is 0; under math, 0 times an infinite one too */
-    vd at_zero = rule == KL_PROB_MATH ? v_clamp(x, zero, zero) : v_sub(zero, x);
-    return (struct product){t, v_select(v_eq(t, zero), at_zero, d)};
-}
-
-FN struct product log_term(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *rare)
-{
-    vd zero = v_set(0);
-    vd at_minus_infinity = rule == KL_LOG_MATH ? v_clamp(x, zero, zero) : v_set(NAN);
-    vd d = v_select(v_eq(t, v_set(-INFINITY)), at_minus_infinity, v_sub(t, x));
-    if (dtype == KL_FLOAT64) /* an infinite difference of finite numbers */
-        *rare = m_or(*rare, v_gt(v_mul(d, d), v_set(DBL_MAX)));
-    vd loss = dtype == KL_FLOAT64 ? exp_times_wide(t, d) : exp_times_narrow(t, d);
-    return (struct product){loss, v_set(1)};
-}
-
-FN struct product term(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *rare)
-{
-    return rule >= KL_LOG_PYTORCH ? log_term(dtype, rule, x, t, rare)
-                                  : prob_term(dtype, rule, x, t, rare);
+    vd second = v_clamp(v_sub(k, first), v_set(-1000), v_set(1000));
+    vd third = v_sub(v_sub(k, first), second);
+    return v_scale(v_scale(v_mul(v_scale(p, first), d), second), third);
 }
 
 FN vd load(enum kl_dtype dtype, const void *from)
@@ -207,20 +168,43 @@ FN size_t size_of(enum kl_dtype dtype)
     return dtype == KL_FLOAT64 ? 8 : dtype == KL_FLOAT32 ? 4 : 2;
 }
 
-/* A block is what is computed before looking whether a rare lane was among it. If so, it is
- * computed again, here: in the wide form, and what is rare even there by the definition. The
- * loops that matter hold no call then, and keep their constants in registers. */
-enum { BLOCK = 16 * LANES };
+/* ---- The careful form, for any rule and any value: wide, and what even that does not serve by
+ * the definition. Out of line, so that the loops below hold no call and keep their constants in
+ * registers. */
 
+FN vd careful_prob(enum kl_rule rule, vd x, vd t, vm *rare)
+{
+    vd zero = v_set(0);
+    vm positive = v_gt(t, zero);
+    vd p = rule == KL_PROB_ONEFLOW ? v_select(positive, t, v_set(1)) : t;
+    *rare = v_rare(p);
+    vd loss = v_mul(p, log_minus_wide(p, x));
+    if (rule == KL_PROB_ONEFLOW)
+        return v_select(positive, loss, zero);
+    /* 0 times a finite number is 0; under math, 0 times an infinite one too */
+    vd at_zero = rule == KL_PROB_MATH ? v_clamp(x, zero, zero) : v_mul(x, zero);
+    return v_select(v_eq(t, zero), at_zero, loss);
+}
+
+FN vd careful_log(enum kl_rule rule, vd x, vd t, vm *rare)
+{
+    vd zero = v_set(0), d = v_sub(t, x);
+    vd at_minus_infinity = rule == KL_LOG_MATH ? v_clamp(x, zero, zero) : v_set(NAN);
+    *rare = v_gt(v_mul(d, d), v_set(DBL_MAX)); /* an infinite difference of finite numbers */
+    d = v_select(v_eq(t, v_set(-INFINITY)), at_minus_infinity, d);
+    return exp_times_anywhere(t, d);
+}
+
+/* The losses of a block, as doubles. n is a multiple of LANES. */
 TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, enum kl_rule rule,
                                                            const char *x, const char *t, size_t n,
                                                            double *losses)
 {
     for (size_t i = 0; i < n; i += LANES) {
         vd xs = load(dtype, x + i * size_of(dtype)), ts = load(dtype, t + i * size_of(dtype));
-        vm rare = v_gt(v_set(0), v_set(0));
-        struct product p = term(KL_FLOAT64, rule, xs, ts, &rare);
-        v_store_f64(losses + i, v_mul(p.a, p.b));
+        vm rare;
+        v_store_f64(losses + i, kl_rule_is_log(rule) ? careful_log(rule, xs, ts, &rare)
+                                                     : careful_prob(rule, xs, ts, &rare));
         if (!m_any(rare))
             continue;
         double x_lanes[LANES], t_lanes[LANES];
@@ -231,22 +215,39 @@ TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, 
     }
 }
 
+/* ---- The plain form, for ordinary values, by which alone the rules do not differ. It looks at
+ * a block's outcome rather than at each value: whatever is not ordinary makes a sum that is not
+ * finite, or shows in the watch; and where too much cancelled, the sum is small beside what it
+ * is the difference of. Then the block is computed again, carefully. */
+enum { BLOCK = 4 * LANES };
+
+/* A plain loss as a product a * b, which sums fuse with their addition. */
+struct product {
+    vd a, b;
+};
+
+FN struct product plain_term(enum kl_dtype dtype, bool log_target, vd x, vd t, vd *watch)
+{
+    if (log_target) {
+        *watch = v_watch_exp(*watch, t);
+        return (struct product){exp_times(dtype, t, v_sub(t, x)), v_set(1)};
+    }
+    *watch = v_watch_log(*watch, t);
+    return (struct product){t, dtype == KL_FLOAT64 ? log_minus_wide(t, x) : log_minus_narrow(t, x)};
+}
+
+FN vm not_finite(vd v) { return m_not(v_eq(v_sub(v, v), v_set(0))); }
+
 struct running {
     vd high, low;
 };
 
-/* A piece of 2^14 narrow losses loses at most 2^-42 of their sizes by plain addition. Wide
- * ones are added by Knuth's two-sum, which keeps the error of each addition. */
-FN struct running accumulate(enum kl_dtype dtype, enum kl_rule rule, struct running sum,
-                             struct product p)
+/* Knuth's two-sum: the error of the addition is kept. A block's sum itself is of 4 additions. */
+FN struct running add_block(struct running sum, vd block)
 {
-    if (dtype != KL_FLOAT64)
-        return (struct running){
-            rule >= KL_LOG_PYTORCH ? v_add(p.a, sum.high) : v_fma(p.a, p.b, sum.high), sum.low};
-    vd value = v_mul(p.a, p.b);
-    vd total = v_add(sum.high, value);
+    vd total = v_add(sum.high, block);
     vd back = v_sub(total, sum.high);
-    vd error = v_add(v_sub(sum.high, v_sub(total, back)), v_sub(value, back));
+    vd error = v_add(v_sub(sum.high, v_sub(total, back)), v_sub(block, back));
     return (struct running){total, v_add(sum.low, error)};
 }
 
@@ -263,36 +264,60 @@ FN struct kl_sum total_of(struct running running)
     return sum;
 }
 
-/* n is a multiple of LANES, at most BLOCK. */
-FN struct running sum_block(enum kl_dtype dtype, enum kl_rule rule, const char *x, const char *t,
-                            size_t n, struct running before)
+/* The sum of each lane over a block; false if it may be wrong. n is a multiple of LANES. Narrow
+ * losses may err by 2^-53 of |t x|; a sum of less than 2^-12 of those does not count, so the
+ * others err by 2^-41. */
+FN bool sum_plainly(enum kl_dtype dtype, bool log_target, const char *x, const char *t, size_t n,
+                    vd *result)
 {
-    struct running sum = before;
-    vm rare = v_gt(v_set(0), v_set(0));
-    for (size_t i = 0; i < n * size_of(dtype); i += LANES * size_of(dtype))
-        sum = accumulate(dtype, rule, sum,
-                         term(dtype, rule, load(dtype, x + i), load(dtype, t + i), &rare));
-    if (__builtin_expect(m_any(rare), 0)) {
-        double losses[BLOCK];
-        careful_block(dtype, rule, x, t, n, losses);
-        sum = before;
-        for (size_t i = 0; i < n; i += LANES)
-            sum = accumulate(dtype, rule, sum, (struct product){v_load_f64(losses + i), v_set(1)});
+    bool narrow_log = dtype != KL_FLOAT64 && !log_target;
+    vd sum = v_set(0), subtracted = v_set(0), watch = v_set(1);
+    for (size_t i = 0; i < n * size_of(dtype); i += LANES * size_of(dtype)) {
+        vd xs = load(dtype, x + i), ts = load(dtype, t + i);
+        struct product p = plain_term(dtype, log_target, xs, ts, &watch);
+        sum = log_target ? v_add(sum, p.a) : v_fma(p.a, p.b, sum);
+        if (narrow_log)
+            subtracted = v_fma(ts, xs, subtracted);
     }
+    vm bad = m_or(not_finite(sum), v_watched(watch, dtype == KL_FLOAT64, log_target));
+    if (narrow_log)
+        bad = m_or(bad, v_gt(v_abs(v_mul(subtracted, v_set(0x1p-12))), v_abs(sum)));
+    *result = sum;
+    return !m_any(bad);
+}
+
+FN vd sum_carefully(enum kl_dtype dtype, enum kl_rule rule, const char *x, const char *t, size_t n)
+{
+    double losses[BLOCK];
+    vd sum = v_set(0);
+    careful_block(dtype, rule, x, t, n, losses);
+    for (size_t i = 0; i < n; i += LANES)
+        sum = v_add(sum, v_load_f64(losses + i));
     return sum;
 }
 
+/* Where one block was not ordinary the next ones seldom are: so many are not even tried. */
+enum { WARY_BLOCKS = 8 };
+
 /* The last, partial vector goes through a copy padded with zeros, whose loss is 0 by every
  * rule; so nothing beyond the arrays is touched. */
-FN struct kl_sum sum_of(enum kl_dtype dtype, enum kl_rule rule, const void *input,
+FN struct kl_sum sum_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule, const void *input,
                         const void *target, size_t n)
 {
     const char *x = input, *t = target;
     struct running sum = {v_set(0), v_set(0)};
-    size_t rest = n % LANES;
+    size_t rest = n % LANES, wary = 0;
+    vd block;
     for (n -= rest; n > 0;) {
         size_t length = n < BLOCK ? n : BLOCK;
-        sum = sum_block(dtype, rule, x, t, length, sum);
+        if (__builtin_expect(wary > 0, 0)) {
+            block = sum_carefully(dtype, rule, x, t, length);
+            wary--;
+        } else if (__builtin_expect(!sum_plainly(dtype, log_target, x, t, length, &block), 0)) {
+            block = sum_carefully(dtype, rule, x, t, length);
+            wary = WARY_BLOCKS;
+        }
+        sum = add_block(sum, block);
         x += length * size_of(dtype);
         t += length * size_of(dtype);
         n -= length;
@@ -301,20 +326,30 @@ FN struct kl_sum sum_of(enum kl_dtype dtype, enum kl_rule rule, const void *inpu
         char xs[LANES * sizeof(double)] = {0}, ts[LANES * sizeof(double)] = {0};
         memcpy(xs, x, rest * size_of(dtype));
         memcpy(ts, t, rest * size_of(dtype));
-        sum = sum_block(dtype, rule, xs, ts, LANES, sum);
+        sum = add_block(sum, sum_carefully(dtype, rule, xs, ts, LANES));
     }
     return total_of(sum);
 }
 
-FN void map_block(enum kl_dtype dtype, enum kl_rule rule, const char *x, const char *t, char *loss,
-                  size_t n)
+/* Narrow lanes of which so much cancelled that rounding to float32 would show it. */
+FN vm cancelled(vd d, vd x) { return v_gt(v_mul(x, v_set(-0x1p-21)), v_abs(d)); }
+
+FN void map_block(enum kl_dtype dtype, enum kl_rule rule, bool log_target, const char *x,
+                  const char *t, char *loss, size_t n)
 {
-    vm rare = v_gt(v_set(0), v_set(0));
+    vd sum = v_set(0), watch = v_set(1);
+    vm bad = v_gt(sum, sum);
     for (size_t i = 0; i < n * size_of(dtype); i += LANES * size_of(dtype)) {
-        struct product p = term(dtype, rule, load(dtype, x + i), load(dtype, t + i), &rare);
-        store(dtype, loss + i, v_fma(p.a, p.b, v_set(0))); /* adding 0 makes 0 of -0 */
+        vd xs = load(dtype, x + i), ts = load(dtype, t + i);
+        struct product p = plain_term(dtype, log_target, xs, ts, &watch);
+        vd losses = v_fma(p.a, p.b, v_set(0)); /* adding 0 makes 0 of -0 */
+        sum = v_add(sum, losses);
+        if (dtype != KL_FLOAT64 && !log_target)
+            bad = m_or(bad, cancelled(p.b, xs));
+        store(dtype, loss + i, losses);
     }
-    if (__builtin_expect(m_any(rare), 0)) {
+    bad = m_or(bad, m_or(not_finite(sum), v_watched(watch, dtype == KL_FLOAT64, log_target)));
+    if (__builtin_expect(m_any(bad), 0)) {
         double losses[BLOCK];
         careful_block(dtype, rule, x, t, n, losses);
         for (size_t i = 0; i < n; i += LANES)
@@ -322,15 +357,15 @@ FN void map_block(enum kl_dtype dtype, enum kl_rule rule, const char *x, const c
     }
 }
 
-FN void map_of(enum kl_dtype dtype, enum kl_rule rule, const void *input, const void *target,
-               void *loss, size_t n)
+FN void map_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule, const void *input,
+               const void *target, void *loss, size_t n)
 {
     const char *x = input, *t = target;
     char *to = loss;
     size_t rest = n % LANES;
     for (n -= rest; n > 0;) {
         size_t length = n < BLOCK ? n : BLOCK;
-        map_block(dtype, rule, x, t, to, length);
+        map_block(dtype, rule, log_target, x, t, to, length);
         x += length * size_of(dtype);
         t += length * size_of(dtype);
         to += length * size_of(dtype);
@@ -341,7 +376,7 @@ FN void map_of(enum kl_dtype dtype, enum kl_rule rule, const void *input, const 
         char losses[LANES * sizeof(double)];
         memcpy(xs, x, rest * size_of(dtype));
         memcpy(ts, t, rest * size_of(dtype));
-        map_block(dtype, rule, xs, ts, losses, LANES);
+        map_block(dtype, rule, log_target, xs, ts, losses, LANES);
         memcpy(to, losses, rest * size_of(dtype));
     }
 }
@@ -362,24 +397,21 @@ FN void convert(enum kl_dtype from_dtype, const char *from, enum kl_dtype to_dty
     }
 }
 
-#define RULE(dtype, suffix, rule)                                                                  \
-    TARGET static struct kl_sum sum_##suffix##_##rule(const void *input, const void *target,       \
-                                                      size_t n)                                    \
+#define FORM(dtype, suffix, form, log_target)                                                      \
+    TARGET static struct kl_sum sum_##suffix##_##form(enum kl_rule rule, const void *input,        \
+                                                      const void *target, size_t n)                \
     {                                                                                              \
-        return sum_of(dtype, KL_##rule, input, target, n);                                         \
+        return sum_of(dtype, log_target, rule, input, target, n);                                  \
     }                                                                                              \
-    TARGET static void map_##suffix##_##rule(const void *input, const void *target, void *loss,    \
-                                             size_t n)                                             \
+    TARGET static void map_##suffix##_##form(enum kl_rule rule, const void *input,                 \
+                                             const void *target, void *loss, size_t n)             \
     {                                                                                              \
-        map_of(dtype, KL_##rule, input, target, loss, n);                                          \
+        map_of(dtype, log_target, rule, input, target, loss, n);                                   \
     }
 
 #define DTYPE(dtype, suffix)                                                                       \
-    RULE(dtype, suffix, PROB_PYTORCH)                                                              \
-    RULE(dtype, suffix, PROB_ONEFLOW)                                                              \
-    RULE(dtype, suffix, PROB_MATH)                                                                 \
-    RULE(dtype, suffix, LOG_PYTORCH)                                                               \
-    RULE(dtype, suffix, LOG_MATH)                                                                  \
+    FORM(dtype, suffix, prob, false)                                                               \
+    FORM(dtype, suffix, log, true)                                                                 \
     TARGET static void widen_##suffix(const void *from, double *to, size_t n)                      \
     {                                                                                              \
         convert(dtype, from, KL_FLOAT64, (char *)to, n);                                           \

@@ -37,12 +37,12 @@ struct task {
 
 static void run_sum(const struct task *task, size_t n)
 {
-    sink = task->kernel->sum[task->dtype][task->rule](x, t, n).high;
+    sink = task->kernel->sum[task->dtype][kl_rule_is_log(task->rule)](task->rule, x, t, n).high;
 }
 
 static void run_map(const struct task *task, size_t n)
 {
-    task->kernel->map[task->dtype][task->rule](x, t, loss, n);
+    task->kernel->map[task->dtype][kl_rule_is_log(task->rule)](task->rule, x, t, loss, n);
 }
 
 static void run_read(const struct task *task, size_t n)
@@ -64,7 +64,7 @@ static void run_libm(const struct task *task, size_t n)
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
         double a = kl_load(task->dtype, x, i), b = kl_load(task->dtype, t, i);
-        sum += task->rule >= KL_LOG_PYTORCH ? exp(b) * (b - a) : b * (log(b) - a);
+        sum += task->kl_rule_is_log(rule) ? exp(b) * (b - a) : b * (log(b) - a);
     }
     sink = sum;
 }
@@ -106,10 +106,10 @@ static void print_row(const char *what, struct task task)
 static void print_table(enum kl_dtype dtype, enum kl_rule rule)
 {
     printf("\n%s%s, one thread, ns an element\n\n", kl_dtype_name(dtype),
-           rule >= KL_LOG_PYTORCH ? ", log_target" : "");
+           kl_rule_is_log(rule) ? ", log_target" : "");
     printf("| %-26s | %7s | %7s | %7s | %7s |\n|---|---|---|---|---|\n", "elements", "2^10", "2^16",
            "2^20", "2^22");
-    fill(dtype, rule >= KL_LOG_PYTORCH);
+    fill(dtype, kl_rule_is_log(rule));
     print_row("read of both arrays", (struct task){NULL, dtype, rule, run_read});
     for (const struct kl_kernel *const *k = kl_kernels; *k; k++) {
         char what[60];
