@@ -76,9 +76,10 @@ $(B)/stress: tests/stress/pool.c $(B)/libkldiv.a
 run:
 	@pkg-config --exists libmicrohttpd jansson libcurl 2>/dev/null || $(MAKE) deps-run
 	@$(MAKE) --no-print-directory all
-	@echo; echo "Try:  curl 'http://127.0.0.1:8080/kl_div?reduction=batchmean' -d '$(EXAMPLE)'"; echo
+	@printf '\n%s\n\n' "Try:  curl '$(URL)?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
 	@build/kldivd --listen 127.0.0.1:8080
 
+URL = http://127.0.0.1:8080/kl_div
 EXAMPLE = {"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]}
 APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get -qq
 INSTALL_PACKAGES = $(APT) update && $(APT) install -y --no-install-recommends

@@ -56,7 +56,8 @@ bool api_codec_body_fits(const char *content_type, const char *body, struct api_
     char first = body[strspn(body, " \t\r\n")];
     if ((length > 0 && !is_type(value, length, form_type)) || first == '{' || first == '\0')
         return true;
-    return unsupported(content_type ? content_type : "", problem);
+    return api_fail(problem, "media_type_unsupported",
+                    "the body does not begin with {, so it needs a Content-Type: application/json");
 }
 
 /* One element of Accept: how well it fits a media type, 0 not at all, 3 exactly. */
@@ -117,7 +118,8 @@ const struct api_codec *api_codec_for_answer(const char *accept, struct api_prob
             }
         }
     if (!best)
-        api_fail(problem, "not_acceptable", "Accept '%.100s' leaves none of: application/json",
+        api_fail(problem, "not_acceptable",
+                 "Accept '%.100s' allows none of the formats this path writes: application/json",
                  accept);
     return best;
 }

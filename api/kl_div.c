@@ -30,10 +30,13 @@ bool api_kl_div_begin(struct api_exchange *x)
     }
     if (!api_codec_for_answer(request->accept, &x->problem))
         return false;
-    if (request->content_length > x->service->max_body)
+    size_t most = x->service->max_body;
+    if (x->service->budget && x->service->budget->limit && x->service->budget->limit < most)
+        most = x->service->budget->limit;
+    if (request->content_length > most)
         return api_fail(&x->problem, "body_too_large",
                         "the body has %llu bytes and this server takes %zu",
-                        (unsigned long long)request->content_length, x->service->max_body);
+                        (unsigned long long)request->content_length, most);
     return true;
 }
 

@@ -123,12 +123,21 @@ static bool unknown(const struct origin *origin, const char *const *also,
     return fail_option(origin, problem, "option_unknown", detail);
 }
 
+static bool fail_conflict(const struct origin *origin, struct api_problem *problem)
+{
+    char detail[300];
+    snprintf(detail, sizeof detail,
+             "%s is given twice, with different values (query parameters and members of the body "
+             "count alike)",
+             origin->name);
+    return fail_option(origin, problem, "option_conflict", detail);
+}
+
 static bool settle(struct api_options *options, int option, int value, const struct origin *origin,
                    struct api_problem *problem)
 {
     if (options->given[option] && options->value[option] != value)
-        return fail_option(origin, problem, "option_conflict",
-                           "the option is given twice, with different values");
+        return fail_conflict(origin, problem);
     options->given[option] = true;
     options->value[option] = value;
     return true;

@@ -9,7 +9,7 @@ static const struct kind {
     int status;
     const char *title;
 } kinds[] = {
-    {"json_malformed", 400, "The body is not JSON"},
+    {"json_malformed", 400, "The body is not well-formed JSON"},
     {"query_malformed", 400, "The query string is malformed"},
     {"option_conflict", 400, "An option is given twice, with different values"},
     {"bad_request", 400, "The request is not proper HTTP"},

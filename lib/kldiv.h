@@ -171,9 +171,9 @@ struct kl_plan {
 };
 
 /* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows both tensors'
- * shapes and data and holds nothing to free. Shapes must be the same: PyTorch broadcasts
- * silently, and then divides batchmean by the wrong number. Fails with shape_mismatch or
- * batchmean_scalar. */
+ * shapes and data and holds nothing to free. No pointer but `problem` may be NULL. Shapes must be
+ * the same: PyTorch broadcasts silently, and then divides batchmean by the wrong number. Fails with
+ * shape_mismatch or batchmean_scalar. */
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
              const struct kl_options *options, struct kl_problem *problem);
 

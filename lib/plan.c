@@ -60,10 +60,28 @@ static void settle_reduction(struct kl_plan *plan)
     }
 }
 
+/* Enums come from callers in C, where any number fits. */
+static bool check_enums(const struct kl_tensor *input, const struct kl_tensor *target,
+                        const struct kl_options *options, struct kl_problem *problem)
+{
+    if ((unsigned)input->dtype >= KL_DTYPES || (unsigned)target->dtype >= KL_DTYPES)
+        return kl_fail(problem, (unsigned)input->dtype >= KL_DTYPES ? KL_INPUT : KL_TARGET, 0,
+                       "dtype_invalid", "the dtype is none of enum kl_dtype");
+    if ((unsigned)options->reduction > KL_ELEMENTWISE_MEAN)
+        return kl_fail(problem, KL_NO_OPERAND, 0, "reduction_invalid",
+                       "the reduction is none of enum kl_reduction");
+    if ((unsigned)options->compat > KL_MATH)
+        return kl_fail(problem, KL_NO_OPERAND, 0, "compat_invalid",
+                       "compat is none of enum kl_compat");
+    return true;
+}
+
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
              const struct kl_options *options, struct kl_problem *problem)
 {
     *plan = (struct kl_plan){.input = *input, .target = *target, .options = *options};
+    if (!check_enums(input, target, options, problem))
+        return false;
     settle_reduction(plan);
     plan->dtype = kl_dtype_promote(input->dtype, target->dtype);
 

@@ -87,19 +87,19 @@ static bool start(const struct srv_options *options, const struct api_service *s
     char address[300];
     size_t threads = kl_pool_threads(service->pool);
     int port = srv_bound_address(fd, address, sizeof address);
+    if (!srv_jobs_start(threads) || !srv_connections_start(options->timeout) ||
+        !srv_http_start(service, options) || !srv_accept_start(fd, srv_http_take)) {
+        fprintf(stderr, "kldivd: cannot start a thread: %s\n", strerror(errno));
+        return false;
+    }
+    if (options->port_file && !write_port_file(options->port_file, port))
+        return false;
     if (!srv_log_start((enum srv_log_format)options->log_format,
                        (enum srv_log_level)options->log_level))
         return false;
     srv_log(SRV_LOG_INFO, "listening on http://%s", address);
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     raise_file_limit(options->max_connections);
-    if (!srv_jobs_start(threads) || !srv_connections_start(options->timeout) ||
-        !srv_http_start(service, options) || !srv_accept_start(fd, srv_http_take)) {
-        srv_log(SRV_LOG_ERROR, "cannot start a thread: %s", strerror(errno));
-        return false;
-    }
-    if (options->port_file && !write_port_file(options->port_file, port))
-        return false;
     atomic_store(&ready, true);
     return true;
 }

@@ -108,7 +108,7 @@ static void single(struct api_buffer *out, const char *name, const char *type, c
                    double value)
 {
     head(out, name, type, help);
-    api_append_format(out, "%s %.17g\n", name, value);
+    api_append_format(out, "%s %.15g\n", name, value);
 }
 
 /* `labels` is "" or `name="value",`. */
@@ -128,7 +128,7 @@ static void write_histogram(struct api_buffer *out, const char *name, const char
     api_append_format(out, "%s_bucket{%sle=\"+Inf\"} %lu\n", name, labels, total);
     int length = *labels ? (int)strlen(labels) - 1 : 0; /* less the comma */
     const char *open = length ? "{" : "", *close = length ? "}" : "";
-    api_append_format(out, "%s_sum%s%.*s%s %.17g\n", name, open, length, labels, close,
+    api_append_format(out, "%s_sum%s%.*s%s %.15g\n", name, open, length, labels, close,
                       (double)atomic_load(&histogram->sum) / 1e6);
     api_append_format(out, "%s_count%s%.*s%s %lu\n", name, open, length, labels, close, total);
 }

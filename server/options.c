@@ -104,7 +104,10 @@ static bool set(struct srv_options *options, const struct row *row, const char *
     }
     if (good && row->kind != TEXT && row->kind != SWITCH)
         memcpy(field, &value, sizeof value);
-    if (!good)
+    if (!good && row->kind == NUMBER)
+        fprintf(errors, "kldivd: %s: '%s' is not a whole number from %zu to %zu (%s)\n", given_as,
+                text, row->least, row->most, row->help);
+    else if (!good)
         fprintf(errors, "kldivd: %s: '%s' is not a value it takes (%s)\n", given_as, text,
                 row->help);
     return good;

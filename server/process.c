@@ -9,7 +9,7 @@
 static void metric(struct api_buffer *out, const char *name, const char *type, const char *help,
                    double value)
 {
-    api_append_format(out, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, type, name,
+    api_append_format(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", name, help, name, type, name,
                       value);
 }
 

@@ -119,15 +119,15 @@ static enum MHD_Result answer(struct srv_request *request)
     return result;
 }
 
-/* The reply is a refusal. If a body is to come that the client will send whatever we say, it is
- * read first. */
+/* The reply is a refusal. It is given only when the request is complete, which keeps the
+ * connection, unless the client waits to be told or its body is too large to be read in vain. */
 static enum MHD_Result answer_early(struct srv_request *request)
 {
     const struct srv_framing *framing = &request->framing;
-    bool coming = framing->chunked || framing->content_length > 0;
-    request->must_close |= coming;
-    if (!coming || framing->expects_continue || framing->content_length > DROPPED_BODY)
+    if (framing->expects_continue || framing->content_length > DROPPED_BODY) {
+        request->must_close = true;
         return answer(request);
+    }
     request->step = SRV_REFUSED;
     return MHD_YES;
 }
@@ -270,7 +270,9 @@ void srv_request_done(struct srv_request *request, bool sent)
                                     .method = method,
                                     .target = request->target,
                                     .status = reply->status,
-                                    .code = sent ? reply->code : "aborted",
+                                    .code = sent                       ? reply->code
+                                            : request->step == SRV_NEW ? "malformed"
+                                                                       : "aborted",
                                     .body_bytes = request->received,
                                     .reply_bytes = reply->body.size,
                                     .elements = reply->elements,

@@ -394,7 +394,7 @@ Test(failures, a_full_budget_is_503_and_nothing_is_kept)
         n += (size_t)snprintf(body + n, 3, ",1");
     n += (size_t)snprintf(body + n, 40, "], \"target\": 1}");
     struct api_request request = {
-        .method = "POST", .path = "/kl_div", .body = body, .body_size = n, .content_length = n};
+        .method = "POST", .path = "/kl_div", .body = body, .body_size = n};
     struct api_reply reply;
     cr_assert(api_begin(&service, &request, &reply));
     api_handle(&service, &request, &reply);

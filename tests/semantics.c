@@ -220,6 +220,20 @@ Test(plan, shapes_must_be_the_same)
     cr_expect(!kl_plan(&plan, &too_large, &too_large, &options, NULL));
 }
 
+Test(plan, numbers_that_are_no_enum_are_refused)
+{
+    double value = 1;
+    struct kl_tensor good = {KL_FLOAT64, 0, NULL, &value},
+                     bad = {(enum kl_dtype)77, 0, NULL, &value};
+    struct kl_options options = {0},
+                      odd[] = {{.reduction = (enum kl_reduction)99}, {.compat = (enum kl_compat)9}};
+    struct kl_plan plan;
+    cr_expect(!kl_plan(&plan, &bad, &good, &options, NULL));
+    cr_expect(!kl_plan(&plan, &good, &bad, &options, NULL));
+    for (size_t i = 0; i < COUNT(odd); i++)
+        cr_expect(!kl_plan(&plan, &good, &good, &odd[i], NULL));
+}
+
 Test(plan, dtypes_are_promoted_as_pytorch_does)
 {
     static const enum kl_dtype expected[KL_DTYPES][KL_DTYPES] = {
