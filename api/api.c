@@ -62,7 +62,7 @@ static void reply_with_problem(struct api_exchange *x)
     api_append_text(&reply->body, "}\n");
     if (reply->body.failed) /* then the status alone must do */
         api_buffer_free(&reply->body);
-    if (reply->status == 503 && reply->n_headers == 0)
+    if (reply->status == 503)
         api_reply_header(reply, "Retry-After", "1");
 }
 

@@ -14,11 +14,12 @@ bool api_budget_take(struct api_budget *budget, size_t bytes)
 {
     if (!budget)
         return true;
-    size_t before = atomic_fetch_add(&budget->used, bytes);
-    if (budget->limit == 0 || (before <= budget->limit && bytes <= budget->limit - before))
-        return true;
-    atomic_fetch_sub(&budget->used, bytes);
-    return false;
+    size_t used = atomic_load(&budget->used);
+    do
+        if (budget->limit && (used > budget->limit || bytes > budget->limit - used))
+            return false;
+    while (!atomic_compare_exchange_weak(&budget->used, &used, used + bytes));
+    return true;
 }
 
 void api_budget_give(struct api_budget *budget, size_t bytes)
@@ -143,7 +144,7 @@ void api_append_json_string(struct api_buffer *buffer, const char *text)
             length = 1;
         } else if (*s == '"' || *s == '\\') {
             api_append_format(buffer, "\\%c", *s);
-        } else if (*s < 0x20) {
+        } else if (*s < 0x20 || *s == 0x7f) {
             api_append_format(buffer, "\\u%04x", *s);
         } else {
             api_append(buffer, s, length);

@@ -22,15 +22,16 @@ void api_call_free(struct api_call *call)
     api_buffer_free(&call->loss);
 }
 
-/* "#/target/2/0", the element of row-major index `index`. */
+/* "#/target/2/0": the element of row-major index `index`, as the body nests it. */
 static void print_pointer(char *to, size_t size, enum api_tensor_name name,
-                          const struct kl_tensor *tensor, size_t index)
+                          const struct api_tensor *tensor, size_t index)
 {
-    size_t subscripts[API_MAX_DIMS] = {0};
-    for (size_t i = tensor->ndim; i-- > 0; index /= tensor->shape[i])
-        subscripts[i] = index % tensor->shape[i];
+    const struct kl_tensor *view = &tensor->view;
+    size_t subscripts[API_MAX_DIMS] = {index}, n = tensor->flat ? 1 : view->ndim;
+    for (size_t i = tensor->flat ? 0 : n; i-- > 0; index /= view->shape[i])
+        subscripts[i] = index % view->shape[i];
     size_t used = (size_t)snprintf(to, size, "#/%s", api_tensor_names[name]);
-    for (size_t i = 0; i < tensor->ndim && used < size; i++)
+    for (size_t i = 0; i < n && used < size; i++)
         used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
 }
 
@@ -41,10 +42,9 @@ static bool carry_over(const struct api_call *call, const struct kl_problem *fro
     if (from->operand == KL_NO_OPERAND)
         return api_fail(to, from->code, "%s", from->detail);
     enum api_tensor_name name = from->operand == KL_INPUT ? API_INPUT : API_TARGET;
-    const struct kl_tensor *tensor = &call->tensors[name].view;
     char place[256];
-    if (from->index > 0 || call->plan.loss_size > 0)
-        print_pointer(place, sizeof place, name, tensor, from->index);
+    if (from->has_index)
+        print_pointer(place, sizeof place, name, &call->tensors[name], from->index);
     else
         snprintf(place, sizeof place, "#/%s", api_tensor_names[name]);
     return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);

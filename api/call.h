@@ -14,6 +14,7 @@ enum api_tensor_name { API_INPUT, API_TARGET };
 /* Owns its data; `view` borrows shape and data once `present`. */
 struct api_tensor {
     bool present;
+    bool flat; /* came as one array, whatever its shape */
     struct kl_tensor view;
     size_t shape[API_MAX_DIMS];
     struct api_buffer data;

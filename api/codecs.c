@@ -103,24 +103,33 @@ static double quality_of_type(const char *accept, const char *type)
     return q;
 }
 
+static void not_acceptable(const char *accept, struct api_problem *problem)
+{
+    char writable[200] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < N_CODECS && used < sizeof writable; i++)
+        if (codecs[i].encode)
+            used += (size_t)snprintf(writable + used, sizeof writable - used, used ? ", %s" : "%s",
+                                     codecs[i].media_types[0]);
+    api_fail(problem, "not_acceptable",
+             "Accept '%.100s' allows none of the formats this path writes: %s", accept, writable);
+}
+
 const struct api_codec *api_codec_for_answer(const char *accept, struct api_problem *problem)
 {
     const struct api_codec *best = NULL;
     double best_quality = 0;
     if (!accept || !*skip_blank(accept))
         return &codecs[0];
-    for (size_t i = 0; i < N_CODECS; i++)
-        for (const char *const *type = codecs[i].media_types; codecs[i].encode && *type; type++) {
-            double q = quality_of_type(accept, *type);
-            if (q > best_quality) {
-                best_quality = q;
-                best = &codecs[i];
-            }
+    for (size_t i = 0; i < N_CODECS; i++) {
+        double q = codecs[i].encode ? quality_of_type(accept, codecs[i].media_types[0]) : 0;
+        if (q > best_quality) {
+            best_quality = q;
+            best = &codecs[i];
         }
+    }
     if (!best)
-        api_fail(problem, "not_acceptable",
-                 "Accept '%.100s' allows none of the formats this path writes: application/json",
-                 accept);
+        not_acceptable(accept, problem);
     return best;
 }
 

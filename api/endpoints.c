@@ -16,10 +16,8 @@ static bool live(struct api_exchange *x)
 
 static bool ready(struct api_exchange *x)
 {
-    if (x->service->ready && !x->service->ready(x->service->host)) {
-        api_reply_header(x->reply, "Retry-After", "1");
+    if (x->service->ready && !x->service->ready(x->service->host))
         return api_fail(&x->problem, "draining", "the server is shutting down");
-    }
     return live(x);
 }
 

@@ -23,7 +23,7 @@ struct api_endpoint {
     /* Refuses by what the header says. NULL has nothing to refuse. */
     bool (*begin)(struct api_exchange *exchange);
 
-    /* Fills the reply's body and content_type (and status, if not 200), or fails. */
+    /* Fills the reply's body and content_type, or fails. */
     bool (*handle)(struct api_exchange *exchange);
 };
 

@@ -8,16 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The body less its tensors, which is what jansson gets to see. It takes 40 bytes and more for
- * each number, so this bounds its memory. */
-enum { MAX_ENVELOPE = 1 << 20 };
+/* The body less its tensors, which is what jansson gets to see: options, a few hundred bytes.
+ * jansson takes up to 80 bytes of memory for one of text, so this bounds its memory. */
+enum { MAX_ENVELOPE = 64 << 10 };
 
 /* Walks the members of the body's object. Tensors are read on the way and left out of the
  * envelope; the rest is copied as it stands, errors included, for jansson to judge. */
 struct walk {
     struct api_call *call;
     const char *body;
-    const char *copied; /* all before it is in the envelope */
+    const char *start;  /* its first character that is not space */
+    const char *copied; /* all from there to here is in the envelope */
     struct api_buffer envelope;
     const char *values[API_TENSORS]; /* where each tensor's value starts */
     enum kl_dtype dtype;             /* what tensors are read as, on the way */
@@ -32,7 +33,7 @@ struct walk {
 /* Where in the body the envelope's byte `offset` came from. */
 static const char *place_in_body(const struct walk *walk, size_t offset)
 {
-    const char *base = walk->body;
+    const char *base = walk->start;
     size_t from = 0;
     for (size_t i = 0; i < walk->n_cuts && walk->cuts[i].envelope_end <= offset; i++) {
         base = walk->cuts[i].body_end;
@@ -46,7 +47,7 @@ static bool copy_until(struct walk *walk, const char *end)
     size_t size = (size_t)(end - walk->copied);
     if (walk->envelope.size + size > MAX_ENVELOPE)
         return api_fail(walk->problem, "members_too_large",
-                        "members other than input and target may take 1 MiB together");
+                        "what is not input or target may take 64 KiB");
     api_append(&walk->envelope, walk->copied, size);
     walk->copied = end;
     return true;
@@ -149,8 +150,13 @@ static const char *take_member(struct walk *walk, const char *key)
 
 static bool walk_members(struct walk *walk, const char *body_end)
 {
-    const char *p = api_json_skip_space(walk->body), *last = p;
-    p = *p == '{' ? api_json_skip_space(p + 1) : NULL;
+    const char *p = walk->start, *last = p;
+    if (*p == '[')
+        return api_fail_at(walk->problem, API_BODY, "#", "body_not_object",
+                           "the body must be an object with members input and target");
+    if (*p != '{')
+        return api_json_expected(walk->body, p, "'{'", walk->problem);
+    p = api_json_skip_space(p + 1);
     while (p && *p != '}') {
         last = p;
         p = take_member(walk, p);
@@ -158,12 +164,16 @@ static bool walk_members(struct walk *walk, const char *body_end)
             return false;
         if (!p)
             break;
+        if (p > walk->copied && p - walk->copied > MAX_ENVELOPE)
+            return copy_until(walk, p);
         p = api_json_skip_space(p);
         if (*p == ',')
             p = api_json_skip_space(p + 1);
         else if (*p != '}')
             p = NULL;
     }
+    while (body_end > last && strchr(" \t\r\n", body_end[-1]))
+        body_end--;
     /* Of what is not JSON, so much is enough for jansson to see it. */
     if (!p && body_end - last > MAX_ENVELOPE / 2 && last >= walk->copied)
         body_end = last + MAX_ENVELOPE / 2;
@@ -184,11 +194,6 @@ static json_t *parse_envelope(const struct walk *walk)
     } else if (!root) {
         const char *at = place_in_body(walk, (size_t)(error.position > 0 ? error.position : 0));
         api_json_malformed(walk->body, at, error.text, walk->problem);
-    } else if (!json_is_object(root)) {
-        api_fail_at(walk->problem, API_BODY, "#", "body_not_object",
-                    "the body must be an object with members input and target");
-        json_decref(root);
-        root = NULL;
     }
     return root;
 }
@@ -238,6 +243,7 @@ static bool apply_shape(struct api_tensor *tensor, enum api_tensor_name name, co
                            view->ndim > 1 ? " in arrays nested another way" : "");
     memcpy(tensor->shape, shape, ndim * sizeof *shape);
     view->ndim = ndim;
+    tensor->flat = true;
     return true;
 }
 
@@ -286,7 +292,8 @@ bool api_json_decode(struct api_call *call, const char *body, size_t size,
 {
     struct walk walk = {.call = call,
                         .body = body,
-                        .copied = body,
+                        .start = api_json_skip_space(body),
+                        .copied = api_json_skip_space(body),
                         .envelope.budget = call->loss.budget,
                         .dtype = api_options_dtype(&call->options),
                         .problem = problem};

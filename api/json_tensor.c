@@ -191,6 +191,7 @@ const char *api_json_tensor_read(const char *text, const char *at, enum api_tens
     tensor->view =
         (struct kl_tensor){dtype, (size_t)r.leaf_depth, tensor->shape, tensor->data.data};
     tensor->present = true;
+    tensor->flat = false;
     return r.p;
 }
 

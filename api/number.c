@@ -130,6 +130,33 @@ static bool clinger(const struct decimal *decimal, double *value)
     return true;
 }
 
+/* A double of the first 54 bits of a product and its biased exponent, rounded to nearest even;
+ * `may_be_halfway` if the bits after them may all be 0. */
+static double round_product(uint64_t high, int shift, long power, bool may_be_halfway)
+{
+    uint64_t mantissa = high >> shift;
+    if (power <= -63)
+        return 0;
+    if (power <= 0) {
+        mantissa >>= 1 - power;
+        mantissa = (mantissa + (mantissa & 1)) >> 1;
+        power = mantissa >> 52 ? 1 : 0;
+    } else {
+        bool halfway = may_be_halfway && (mantissa & 3) == 1 && mantissa << shift == high;
+        mantissa &= ~(uint64_t)halfway;
+        mantissa = (mantissa + (mantissa & 1)) >> 1;
+        if (mantissa >> 53) {
+            mantissa >>= 1;
+            power++;
+        }
+    }
+    uint64_t bits =
+        power >= 2047 ? 0x7ff0000000000000 : (mantissa & 0xfffffffffffff) | (uint64_t)power << 52;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 /* digits * 10^q rounded to double; false where 128 bits of 5^q do not settle it. */
 static bool eisel_lemire(uint64_t digits, long q, double *value)
 {
@@ -156,29 +183,9 @@ static bool eisel_lemire(uint64_t digits, long q, double *value)
         return false;
 
     int upper = (int)(high >> 63);
-    uint64_t mantissa = high >> (upper + 9);
     long power = ((217706 * q) >> 16) + 63 + upper - leading + 1023;
-    if (power <= 0) {
-        if (power <= -63) {
-            *value = 0;
-            return true;
-        }
-        mantissa >>= 1 - power;
-        mantissa = (mantissa + (mantissa & 1)) >> 1;
-        power = mantissa >> 52 ? 1 : 0;
-    } else {
-        bool halfway = low <= 1 && q >= -4 && q <= 23 && (mantissa & 3) == 1 &&
-                       mantissa << (upper + 9) == high;
-        mantissa &= ~(uint64_t)halfway;
-        mantissa = (mantissa + (mantissa & 1)) >> 1;
-        if (mantissa >> 53) {
-            mantissa >>= 1;
-            power++;
-        }
-    }
-    uint64_t bits =
-        power >= 2047 ? 0x7ff0000000000000 : (mantissa & 0xfffffffffffff) | (uint64_t)power << 52;
-    memcpy(value, &bits, sizeof bits);
+    bool halfway = low <= 1 && q >= -4 && q <= 23;
+    *value = round_product(high, upper + 9, power, halfway);
     return true;
 }
 
@@ -220,21 +227,22 @@ static double magnitude_to_odd(const struct decimal *decimal)
     return bits & 1 ? down : up;
 }
 
-/* Whether `value` lies halfway between two neighbours in `dtype`, or might: below the normal
- * numbers, where ulps stop shrinking, everything might. */
-static bool may_be_tie(enum kl_dtype dtype, double value)
+/* Whether `value` lies halfway between two neighbours in `dtype`. */
+static bool is_tie(enum kl_dtype dtype, double value)
 {
     static const struct {
         int dropped_bits;
-        double min_normal;
-    } formats[KL_DTYPES] = {[KL_FLOAT64] = {0, 0},
-                            [KL_FLOAT32] = {29, 0x1p-126},
-                            [KL_FLOAT16] = {42, 0x1p-14},
-                            [KL_BFLOAT16] = {45, 0x1p-126}};
-    if (dtype == KL_FLOAT64 || value == 0)
+        double min_normal, halves; /* of the least positive number in 1 */
+    } formats[KL_DTYPES] = {[KL_FLOAT64] = {0, 0, 0},
+                            [KL_FLOAT32] = {29, 0x1p-126, 0x1p150},
+                            [KL_FLOAT16] = {42, 0x1p-14, 0x1p25},
+                            [KL_BFLOAT16] = {45, 0x1p-126, 0x1p134}};
+    if (dtype == KL_FLOAT64)
         return false;
-    if (value < formats[dtype].min_normal)
-        return true;
+    if (value < formats[dtype].min_normal) {
+        double halves = value * formats[dtype].halves;
+        return ((uint64_t)halves & 1) && (double)(uint64_t)halves == halves;
+    }
     uint64_t bits, dropped = (UINT64_C(1) << formats[dtype].dropped_bits) - 1;
     memcpy(&bits, &value, sizeof bits);
     return (bits & dropped) == dropped / 2 + 1;
@@ -247,7 +255,7 @@ const char *api_number_read(const char *text, enum kl_dtype dtype, double *value
     if (!end)
         return NULL;
     double size = magnitude(&decimal);
-    if (may_be_tie(dtype, size))
+    if (is_tie(dtype, size))
         size = magnitude_to_odd(&decimal);
     *value = decimal.negative ? -size : size;
     return end;

@@ -8,7 +8,7 @@
 enum { API_POWER_MIN = -342, API_POWER_MAX = 324 };
 
 /* 5^q, or what is the same but for the exponent, 10^q: its first 128 bits, the first of them 1,
- * the rest cut off. `exact` if nothing was. */
+ * the rest cut off; api_power_exact tells whether there was any. */
 struct api_power {
     uint64_t high, low;
 };

@@ -16,7 +16,7 @@ static const struct kind {
     {"not_found", 404, "There is nothing at this path"},
     {"method_not_allowed", 405, "The path does not take this method"},
     {"not_acceptable", 406, "No format that the client accepts can be made"},
-    {"request_timeout", 408, "The request took too long to arrive"},
+    {"client_left", 408, "The client closed its side before the answer was there"},
     {"body_too_large", 413, "The body is larger than this server takes"},
     {"media_type_unsupported", 415, "The body is of a type this path does not take"},
     {"content_coding_unsupported", 415, "The body is coded in a way this path does not take"},

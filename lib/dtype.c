@@ -32,13 +32,13 @@ bool kl_dtype_parse(const char *name, enum kl_dtype *dtype, struct kl_problem *p
             return true;
         }
     if (strncmp(name, "complex", 7) == 0)
-        return kl_fail(problem, KL_NO_OPERAND, 0, "dtype_unsupported",
+        return kl_fail(problem, KL_NO_OPERAND, "dtype_unsupported",
                        "kl_div: Complex inputs not supported.");
     for (size_t i = 0; i < sizeof integral / sizeof *integral; i++)
         if (strcmp(name, integral[i]) == 0)
-            return kl_fail(problem, KL_NO_OPERAND, 0, "dtype_unsupported",
+            return kl_fail(problem, KL_NO_OPERAND, "dtype_unsupported",
                            "kl_div: Integral inputs not supported.");
-    return kl_fail(problem, KL_NO_OPERAND, 0, "dtype_invalid",
+    return kl_fail(problem, KL_NO_OPERAND, "dtype_invalid",
                    "%.40s is not a dtype: float64, float32, float16 or bfloat16", name);
 }
 

@@ -50,7 +50,7 @@ bool kl_simd_select(const char *name, struct kl_problem *problem)
             atomic_store(&chosen, *k);
             return true;
         }
-    return kl_fail(problem, KL_NO_OPERAND, 0, "simd_invalid",
+    return kl_fail(problem, KL_NO_OPERAND, "simd_invalid",
                    "%.40s is not an instruction set of this CPU", name);
 }
 

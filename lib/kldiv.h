@@ -40,14 +40,15 @@ enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET };
  *   dtype_unsupported   a complex or integral dtype (bool counts as integral)
  *   shape_mismatch      input and target differ in shape
  *   batchmean_scalar    batchmean of a 0-dim tensor, under KL_ONEFLOW
- *   target_negative     a negative probability, under KL_MATH; `index` is the first one,
- *                       counted in row-major order
+ *   target_negative     a negative probability, under KL_MATH; `index` is that of the first one,
+ *                       counted in row-major order, and has_index is set
  *   simd_invalid        no such instruction set, or this CPU lacks it
  *   out_of_memory       */
 struct kl_problem {
     const char *code;
     char detail[256];
     enum kl_operand operand;
+    bool has_index;
     size_t index;
 };
 
@@ -184,8 +185,8 @@ struct kl_pool;
  *
  * Accuracy: every element and every sum is computed in at least double arithmetic from the
  * exact values of the operands and rounded once, to the dtype of the loss; so a float16
- * batchmean overflows only if the quotient does. The result has the same bits for any number of
- * threads.
+ * batchmean overflows only if the quotient does. A float64 sum whose parts overflow on the way
+ * is infinite or NaN. The result has the same bits for any number of threads.
  *
  * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it.
  * Fails with target_negative or out_of_memory; then `loss` holds nothing of use. */

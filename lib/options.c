@@ -29,7 +29,7 @@ bool kl_reduction_parse(const char *name, enum kl_reduction *reduction, struct k
 {
     size_t i;
     if (!find(name, reductions, sizeof reductions / sizeof *reductions, &i))
-        return kl_fail(problem, KL_NO_OPERAND, 0, "reduction_invalid",
+        return kl_fail(problem, KL_NO_OPERAND, "reduction_invalid",
                        "%.100s is not a valid value for reduction", name);
     *reduction = (enum kl_reduction)i;
     return true;
@@ -41,7 +41,7 @@ bool kl_compat_parse(const char *name, enum kl_compat *compat, struct kl_problem
 {
     size_t i;
     if (!find(name, compats, sizeof compats / sizeof *compats, &i))
-        return kl_fail(problem, KL_NO_OPERAND, 0, "compat_invalid",
+        return kl_fail(problem, KL_NO_OPERAND, "compat_invalid",
                        "%.100s is not a valid value for compat: pytorch, oneflow or math", name);
     *compat = (enum kl_compat)i;
     return true;

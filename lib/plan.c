@@ -65,13 +65,13 @@ static bool check_enums(const struct kl_tensor *input, const struct kl_tensor *t
                         const struct kl_options *options, struct kl_problem *problem)
 {
     if ((unsigned)input->dtype >= KL_DTYPES || (unsigned)target->dtype >= KL_DTYPES)
-        return kl_fail(problem, (unsigned)input->dtype >= KL_DTYPES ? KL_INPUT : KL_TARGET, 0,
+        return kl_fail(problem, (unsigned)input->dtype >= KL_DTYPES ? KL_INPUT : KL_TARGET,
                        "dtype_invalid", "the dtype is none of enum kl_dtype");
     if ((unsigned)options->reduction > KL_ELEMENTWISE_MEAN)
-        return kl_fail(problem, KL_NO_OPERAND, 0, "reduction_invalid",
+        return kl_fail(problem, KL_NO_OPERAND, "reduction_invalid",
                        "the reduction is none of enum kl_reduction");
     if ((unsigned)options->compat > KL_MATH)
-        return kl_fail(problem, KL_NO_OPERAND, 0, "compat_invalid",
+        return kl_fail(problem, KL_NO_OPERAND, "compat_invalid",
                        "compat is none of enum kl_compat");
     return true;
 }
@@ -89,14 +89,14 @@ bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct k
         char a[96], b[96];
         print_shape(input, a, sizeof a);
         print_shape(target, b, sizeof b);
-        return kl_fail(problem, KL_TARGET, 0, "shape_mismatch",
+        return kl_fail(problem, KL_TARGET, "shape_mismatch",
                        "input has shape %s but target has shape %s", a, b);
     }
     if (!kl_tensor_count(input, &plan->count) || !kl_tensor_count(target, &plan->count))
-        return kl_fail(problem, KL_INPUT, 0, "out_of_memory",
+        return kl_fail(problem, KL_INPUT, "out_of_memory",
                        "the shape stands for more elements than memory can hold");
     if (plan->options.compat == KL_ONEFLOW && plan->reduction == KL_BATCHMEAN && input->ndim == 0)
-        return kl_fail(problem, KL_INPUT, 0, "batchmean_scalar",
+        return kl_fail(problem, KL_INPUT, "batchmean_scalar",
                        "batchmean needs a batch: under compat=oneflow a 0-dim input has none");
 
     bool none = plan->reduction == KL_NONE;

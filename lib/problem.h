@@ -6,7 +6,7 @@
 
 /* Records the problem unless one is there already. Always returns false, so that a check reads
  * `return kl_fail(...)`. `problem` may be NULL. */
-bool kl_fail(struct kl_problem *problem, enum kl_operand operand, size_t index, const char *code,
-             const char *format, ...) __attribute__((format(printf, 5, 6)));
+bool kl_fail(struct kl_problem *problem, enum kl_operand operand, const char *code,
+             const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

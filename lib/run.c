@@ -111,9 +111,14 @@ static bool refuse_negative(const struct kl_plan *plan, struct kl_problem *probl
 {
     for (size_t i = 0; i < plan->count; i++) {
         double t = kl_load(plan->target.dtype, plan->target.data, i);
-        if (t < 0)
-            return kl_fail(problem, KL_TARGET, i, "target_negative",
-                           "target holds %g, and a probability is never negative", t);
+        if (!(t < 0))
+            continue;
+        if (problem && !problem->code) {
+            problem->has_index = true;
+            problem->index = i;
+        }
+        return kl_fail(problem, KL_TARGET, "target_negative",
+                       "target holds %g, and a probability is never negative", t);
     }
     return true;
 }
@@ -141,7 +146,7 @@ bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
         struct kl_sum on_stack[PIECES_ON_STACK];
         run.sums = pieces <= PIECES_ON_STACK ? on_stack : malloc(pieces * sizeof *run.sums);
         if (!run.sums)
-            return kl_fail(problem, KL_NO_OPERAND, 0, "out_of_memory", "out of memory");
+            return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
         kl_pool_run(pool, pieces, run_piece, &run);
         double reduced = reduce(plan, run.sums, pieces);
         if (run.sums != on_stack)

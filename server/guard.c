@@ -91,6 +91,9 @@ bool srv_guard_field(struct srv_guard_state *state, const char *name, size_t nam
         framing->chunked = true;
         if (state->codings++ || !same(value, value_size, "chunked"))
             return bad(refusal, "there may be one Transfer-Encoding, and it must be chunked");
+    } else if (same(name, name_size, "content-type")) {
+        if (state->types++)
+            return bad(refusal, "there may be one Content-Type");
     } else if (same(name, name_size, "expect")) {
         framing->expects_continue = true;
         if (state->expectations++ || !same(value, value_size, "100-continue"))
@@ -125,6 +128,8 @@ bool srv_guard(struct MHD_Connection *connection, const char *target, const char
     struct srv_guard_state state = {.framing = framing, .refusal = refusal};
     if (!srv_guard_target(target))
         return bad(refusal, "the request target holds a character that has no place in one, or ..");
+    if (!is_token(method, strlen(method)))
+        return bad(refusal, "the method is not a token");
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, check_field, &state);
     if (refusal->code)
         return false;

@@ -22,11 +22,11 @@ struct srv_refusal {
 bool srv_guard(struct MHD_Connection *connection, const char *target, const char *method,
                const char *version, struct srv_framing *framing, struct srv_refusal *refusal);
 
-/* The same for one field, for what wants to test it; `seen_host` starts at 0. */
+/* The parts of it that need no connection, a field at a time; the counts start at 0. */
 struct srv_guard_state {
     struct srv_framing *framing;
     struct srv_refusal *refusal;
-    unsigned hosts, lengths, codings, expectations;
+    unsigned hosts, lengths, codings, types, expectations;
 };
 bool srv_guard_field(struct srv_guard_state *state, const char *name, size_t name_size,
                      const char *value, size_t value_size);

@@ -24,37 +24,41 @@ static struct {
     size_t n_daemons;
     struct MHD_Daemon **daemons; /* the last is the lobby */
     struct MHD_Daemon *lobby;
-    atomic_size_t open, in_lobby, turn;
+    size_t turn;
     atomic_bool draining;
 } http;
 
-static void notify_connection(void *is_lobby, struct MHD_Connection *connection,
-                              void **socket_context, enum MHD_ConnectionNotificationCode what)
+static enum srv_room room_of(const void *context) { return context ? SRV_LOBBY : SRV_MAIN; }
+
+/* The context of a daemon's callbacks is not NULL in the lobby. */
+static void notify_connection(void *lobby, struct MHD_Connection *connection, void **socket_context,
+                              enum MHD_ConnectionNotificationCode what)
 {
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *socket_context = srv_connection_add(info->connect_fd);
+        *socket_context = srv_connection_add(info->connect_fd, room_of(lobby));
+        if (!*socket_context)
+            shutdown(info->connect_fd, SHUT_RDWR);
         return;
     }
-    srv_connection_remove(*socket_context);
-    atomic_fetch_sub(is_lobby ? &http.in_lobby : &http.open, 1);
+    srv_connection_remove(*socket_context, room_of(lobby));
 }
 
-static void *begin_request(void *is_lobby, const char *target, struct MHD_Connection *connection)
+static void *begin_request(void *lobby, const char *target, struct MHD_Connection *connection)
 {
     (void)connection;
-    struct srv_request *request = srv_request_new(http.service, target, is_lobby != NULL);
+    struct srv_request *request = srv_request_new(http.service, target, lobby != NULL);
     if (request)
         request->draining = &http.draining;
     return request;
 }
 
-static enum MHD_Result handle(void *is_lobby, struct MHD_Connection *connection, const char *url,
+static enum MHD_Result handle(void *lobby, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **context)
 {
-    (void)is_lobby;
+    (void)lobby;
     struct srv_request *request = *context;
     if (!request)
         return MHD_NO;
@@ -143,28 +147,21 @@ static void turn_away(int client)
     close(client);
 }
 
-static bool enter(atomic_size_t *count, size_t limit)
+static void hand_over(struct MHD_Daemon *daemon, enum srv_room room, int client,
+                      const struct sockaddr *address, socklen_t size)
 {
-    if (atomic_fetch_add(count, 1) < limit)
-        return true;
-    atomic_fetch_sub(count, 1);
-    return false;
+    if (MHD_add_connection(daemon, client, address, size) != MHD_YES)
+        srv_connections_withdraw(room);
 }
 
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
 {
-    struct MHD_Daemon *daemon;
-    if (enter(&http.open, http.options->max_connections)) {
-        size_t turn = atomic_fetch_add(&http.turn, 1);
-        daemon = http.daemons[turn % http.n_daemons];
-        if (MHD_add_connection(daemon, client, address, size) != MHD_YES)
-            atomic_fetch_sub(&http.open, 1);
-    } else if (enter(&http.in_lobby, LOBBY)) {
-        if (MHD_add_connection(http.lobby, client, address, size) != MHD_YES)
-            atomic_fetch_sub(&http.in_lobby, 1);
-    } else {
+    if (srv_connections_admit(SRV_MAIN, http.options->max_connections))
+        hand_over(http.daemons[http.turn++ % http.n_daemons], SRV_MAIN, client, address, size);
+    else if (srv_connections_admit(SRV_LOBBY, LOBBY))
+        hand_over(http.lobby, SRV_LOBBY, client, address, size);
+    else
         turn_away(client);
-    }
 }
 
 void srv_http_drain(void) { atomic_store(&http.draining, true); }

@@ -8,12 +8,12 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-/* Starts network and job threads; `service` and `options` outlive them. False, with a line
+/* Starts the network threads; `service` and `options` outlive them. False, with a line
  * logged, if one cannot be had. */
 bool srv_http_start(const struct api_service *service, const struct srv_options *options);
 
 /* Takes an accepted connection, whatever comes of it. Over --max-connections it goes to the
- * lobby, where health routes are answered and all else is told 503. */
+ * lobby, where health routes are answered and all else is told 503. Called by one thread. */
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size);
 
 /* From now on replies ask the client to close the connection. */

@@ -3,29 +3,31 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static struct {
-    pthread_mutex_t lock;
+struct lane {
+    struct srv_job *first, *last;
     pthread_cond_t wake;
-    struct srv_job *first, **end;
-    size_t pending;
-    bool stopping;
     size_t started;
     pthread_t *threads;
-} jobs = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .end = &jobs.first};
+};
 
-static void *work(void *unused)
+static struct {
+    pthread_mutex_t lock;
+    struct lane lanes[SRV_LANES];
+    size_t pending;
+    bool stopping;
+} jobs = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *work(void *argument)
 {
-    (void)unused;
+    struct lane *lane = argument;
     pthread_mutex_lock(&jobs.lock);
     for (;;) {
-        while (!jobs.first && !jobs.stopping)
-            pthread_cond_wait(&jobs.wake, &jobs.lock);
-        struct srv_job *job = jobs.first;
+        while (!lane->first && !jobs.stopping)
+            pthread_cond_wait(&lane->wake, &jobs.lock);
+        struct srv_job *job = lane->first;
         if (!job)
             break;
-        jobs.first = job->next;
-        if (!jobs.first)
-            jobs.end = &jobs.first;
+        lane->first = job->next;
         pthread_mutex_unlock(&jobs.lock);
         job->run(job);
         pthread_mutex_lock(&jobs.lock);
@@ -35,29 +37,42 @@ static void *work(void *unused)
     return NULL;
 }
 
-bool srv_jobs_start(size_t threads)
+static bool start_lane(struct lane *lane, size_t threads)
+{
+    lane->started = 0;
+    pthread_cond_init(&lane->wake, NULL);
+    lane->threads = calloc(threads, sizeof *lane->threads);
+    if (!lane->threads)
+        return false;
+    for (; lane->started < threads; lane->started++)
+        if (pthread_create(&lane->threads[lane->started], NULL, work, lane) != 0)
+            return false;
+    return true;
+}
+
+bool srv_jobs_start(size_t threads_of_each_lane)
 {
     jobs.stopping = false;
-    jobs.started = 0;
-    jobs.threads = calloc(threads, sizeof *jobs.threads);
-    if (!jobs.threads)
-        return false;
-    for (; jobs.started < threads; jobs.started++)
-        if (pthread_create(&jobs.threads[jobs.started], NULL, work, NULL) != 0) {
+    for (size_t i = 0; i < SRV_LANES; i++)
+        if (!start_lane(&jobs.lanes[i], threads_of_each_lane)) {
             srv_jobs_stop();
             return false;
         }
     return true;
 }
 
-void srv_jobs_add(struct srv_job *job)
+void srv_jobs_add(enum srv_lane lane_of_it, struct srv_job *job)
 {
+    struct lane *lane = &jobs.lanes[lane_of_it];
     job->next = NULL;
     pthread_mutex_lock(&jobs.lock);
-    *jobs.end = job;
-    jobs.end = &job->next;
+    if (lane->first)
+        lane->last->next = job;
+    else
+        lane->first = job;
+    lane->last = job;
     jobs.pending++;
-    pthread_cond_signal(&jobs.wake);
+    pthread_cond_signal(&lane->wake);
     pthread_mutex_unlock(&jobs.lock);
 }
 
@@ -73,11 +88,14 @@ void srv_jobs_stop(void)
 {
     pthread_mutex_lock(&jobs.lock);
     jobs.stopping = true;
-    pthread_cond_broadcast(&jobs.wake);
+    for (size_t i = 0; i < SRV_LANES; i++)
+        pthread_cond_broadcast(&jobs.lanes[i].wake);
     pthread_mutex_unlock(&jobs.lock);
-    for (size_t i = 0; i < jobs.started; i++)
-        pthread_join(jobs.threads[i], NULL);
-    free(jobs.threads);
-    jobs.threads = NULL;
-    jobs.started = 0;
+    for (size_t i = 0; i < SRV_LANES; i++) {
+        struct lane *lane = &jobs.lanes[i];
+        for (size_t j = 0; j < lane->started; j++)
+            pthread_join(lane->threads[j], NULL);
+        free(lane->threads);
+        *lane = (struct lane){.wake = PTHREAD_COND_INITIALIZER};
+    }
 }

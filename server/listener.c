@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -99,31 +100,59 @@ static struct {
 /* Out of descriptors or memory: the backlog must wait, and so must this loop. */
 static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
 
-/* After the word to stop, what is in the backlog is still taken, for the kernel has accepted it
- * in our name; but no more than a backlog can hold. */
+/* From now on the kernel drops every SYN for the socket, so that clients try again, and later are
+ * refused; handshakes under way still end, and what is accepted stays to be taken. Closing alone
+ * would reset whoever connects between the last accept and the close. */
+static void refuse_new(int fd)
+{
+    enum { FLAGS = 13, SYN = 0x02, ACK = 0x10 }; /* of the TCP header, where filters begin */
+    struct sock_filter no_syn[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FLAGS), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SYN | ACK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYN, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)};
+    struct sock_fprog program = {.len = sizeof no_syn / sizeof *no_syn, .filter = no_syn};
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+/* How long the last handshakes may take. */
+enum { LAST_HANDSHAKES_MS = 20 };
+
+static bool out_of_something(int reason)
+{
+    return reason == EMFILE || reason == ENFILE || reason == ENOBUFS || reason == ENOMEM;
+}
+
 static void *accept_all(void *unused)
 {
     (void)unused;
     struct pollfd fds[] = {{.fd = acceptor.fd, .events = POLLIN},
                            {.fd = acceptor.stop, .events = POLLIN}};
-    for (int left = SOMAXCONN; left > 0; left -= fds[1].revents != 0) {
+    bool stopping = false, complained = false;
+    for (;;) {
         struct sockaddr_storage address;
         socklen_t size = sizeof address;
         int client =
             accept4(acceptor.fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (client >= 0) {
+            complained = false;
             acceptor.take(client, (struct sockaddr *)&address, size);
             continue;
         }
-        if (fds[1].revents)
-            break;
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            srv_log(SRV_LOG_WARNING, "cannot accept: %s", strerror(errno));
+        if (stopping && poll(fds, 1, LAST_HANDSHAKES_MS) == 0)
+            return NULL;
+        if (stopping)
+            continue;
+        if (out_of_something(errno)) {
+            if (!complained)
+                srv_log(SRV_LOG_WARNING, "cannot accept: %s", strerror(errno));
+            complained = true;
             wait_a_little();
         }
         poll(fds, 2, -1);
+        stopping = fds[1].revents != 0;
+        if (stopping)
+            refuse_new(acceptor.fd);
     }
-    return NULL;
 }
 
 bool srv_accept_start(int fd,

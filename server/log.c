@@ -64,6 +64,7 @@ static void *pass_on(void *unused)
         write_all(full.data, full.size);
         out = full;
         out.size = 0;
+        out.failed = false;
         pthread_mutex_lock(&logger.lock);
     }
     pthread_mutex_unlock(&logger.lock);
@@ -108,13 +109,14 @@ static void put_line(const struct api_buffer *line)
     } else {
         bool first = logger.waiting.size == 0;
         api_append(&logger.waiting, line->data, line->size);
+        logger.lost += logger.waiting.failed;
+        logger.waiting.failed = false;
         if (first)
             pthread_cond_signal(&logger.lines);
     }
     pthread_mutex_unlock(&logger.lock);
 }
 
-/* Time, level and message; a JSON object is left open. */
 /* "2026-11-21T01:02:03", which changes once a second. */
 static const char *print_second(time_t second)
 {
@@ -137,6 +139,7 @@ static void add_padded(struct api_buffer *line, unsigned long thousandths)
     api_append_unsigned(line, thousandths);
 }
 
+/* Time, level and message; a JSON object is left open. */
 static void begin_line(struct api_buffer *line, enum srv_log_level level, const char *message)
 {
     struct timespec now;
@@ -183,12 +186,21 @@ static void add_name(struct api_buffer *line, const char *name)
     api_append_text(line, as_json() ? "\":" : "=");
 }
 
+/* Without anything that a terminal or a reader of key=value might take for something else. */
+static bool is_plain(const char *value)
+{
+    for (; *value; value++)
+        if (*value <= ' ' || *value > '~' || strchr("\"=\\", *value))
+            return false;
+    return true;
+}
+
 static void add_text(struct api_buffer *line, const char *name, const char *value)
 {
     if (!value)
         return;
     add_name(line, name);
-    if (as_json() || value[strcspn(value, " \"=\\")])
+    if (as_json() || !is_plain(value))
         api_append_json_string(line, value);
     else
         api_append_text(line, value);

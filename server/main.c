@@ -1,4 +1,5 @@
 /* kldivd: the Kullback-Leibler divergence loss over HTTP. */
+#include "server/clock.h"
 #include "server/connections.h"
 #include "server/cpus.h"
 #include "server/healthcheck.h"
@@ -13,7 +14,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 static atomic_bool ready;
@@ -57,29 +57,24 @@ static bool write_port_file(const char *path, int port)
 
 static bool settled(double deadline)
 {
-    for (;;) {
-        struct timespec t;
-        if (srv_connections_open() == 0 && srv_jobs_pending() == 0)
-            return true;
+    while (srv_connections_open() > 0 || srv_jobs_pending() > 0) {
         srv_connections_close_idle();
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        if ((double)t.tv_sec + (double)t.tv_nsec / 1e9 > deadline)
+        if (srv_now() > deadline)
             return false;
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }
+    return true;
 }
 
 /* Refuse readiness, let balancers notice, stop accepting, let requests finish. */
 static bool drain(const struct srv_options *options)
 {
-    struct timespec t;
     atomic_store(&ready, false);
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
     srv_http_drain();
     srv_accept_stop();
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return settled((double)t.tv_sec + (double)t.tv_nsec / 1e9 + (double)options->drain_timeout);
+    return settled(srv_now() + (double)options->drain_timeout);
 }
 
 static bool start(const struct srv_options *options, const struct api_service *service, int fd)
@@ -89,14 +84,16 @@ static bool start(const struct srv_options *options, const struct api_service *s
     int port = srv_bound_address(fd, address, sizeof address);
     if (!srv_jobs_start(threads) || !srv_connections_start(options->timeout) ||
         !srv_http_start(service, options) || !srv_accept_start(fd, srv_http_take)) {
-        fprintf(stderr, "kldivd: cannot start a thread: %s\n", strerror(errno));
+        fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads\n");
         return false;
     }
     if (options->port_file && !write_port_file(options->port_file, port))
         return false;
     if (!srv_log_start((enum srv_log_format)options->log_format,
-                       (enum srv_log_level)options->log_level))
+                       (enum srv_log_level)options->log_level)) {
+        fprintf(stderr, "kldivd: cannot start the thread of the log\n");
         return false;
+    }
     srv_log(SRV_LOG_INFO, "listening on http://%s", address);
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     raise_file_limit(options->max_connections);
@@ -125,10 +122,12 @@ static int serve(const struct srv_options *options)
                                   .max_body = options->max_body,
                                   .ready = is_ready,
                                   .metrics = write_metrics};
-    if (!service.pool || !start(options, &service, fd)) {
-        srv_log_stop();
+    if (!service.pool) {
+        fprintf(stderr, "kldivd: --threads: cannot start that many threads\n");
         return 1;
     }
+    if (!start(options, &service, fd))
+        return 1;
     sigwait(&signals, &signal_number);
     if (!drain(options)) {
         srv_log(SRV_LOG_WARNING, "%zu connections were cut off after --drain-timeout",

@@ -17,9 +17,12 @@ static const double bytes_bounds[] = {1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 enum { MAX_ROUTES = 32, MAX_BOUNDS = 16 };
 
+/* Sums of seconds are kept in microseconds. */
+#define MICRO 1e6
+
 struct histogram {
     atomic_ulong buckets[MAX_BOUNDS + 1]; /* not cumulated; the last is beyond all bounds */
-    atomic_ulong sum;                     /* in millionths */
+    atomic_ulong sum;                     /* in units of 1 / scale */
 };
 
 static struct {
@@ -37,20 +40,21 @@ static void add(atomic_ulong *counter, unsigned long n)
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-static void observe(struct histogram *histogram, const double *bounds, size_t n, double value)
+static void observe(struct histogram *histogram, const double *bounds, size_t n, double value,
+                    double scale)
 {
     size_t i = 0;
     while (i < n && value > bounds[i])
         i++;
     add(&histogram->buckets[i], 1);
-    add(&histogram->sum, (unsigned long)(value * 1e6));
+    add(&histogram->sum, (unsigned long)(value * scale));
 }
 
 /* Row of the endpoint table; the one after the last is for unknown paths. */
 static size_t route_index(const struct api_endpoint *endpoint)
 {
     size_t i = 0;
-    while (api_endpoints[i].path && &api_endpoints[i] != endpoint)
+    while (i < MAX_ROUTES - 1 && api_endpoints[i].path && &api_endpoints[i] != endpoint)
         i++;
     return i;
 }
@@ -89,8 +93,8 @@ void srv_metrics_end_request(const struct api_reply *reply, const char *method, 
     if (reply->status == 0)
         return;
     add(&counters.requests[route][method_index(method)][status_index(reply->status)], 1);
-    observe(&counters.seconds[route], seconds_bounds, COUNT(seconds_bounds), seconds);
-    observe(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size);
+    observe(&counters.seconds[route], seconds_bounds, COUNT(seconds_bounds), seconds, MICRO);
+    observe(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size, 1);
     add(&counters.elements, reply->elements);
     for (unsigned i = 0; i < KL_WARNINGS; i++)
         if (reply->warnings & 1u << i)
@@ -113,7 +117,8 @@ static void single(struct api_buffer *out, const char *name, const char *type, c
 
 /* `labels` is "" or `name="value",`. */
 static void write_histogram(struct api_buffer *out, const char *name, const char *labels,
-                            struct histogram *histogram, const double *bounds, size_t n)
+                            struct histogram *histogram, const double *bounds, size_t n,
+                            double scale)
 {
     unsigned long total = 0;
     for (size_t i = 0; i <= n; i++)
@@ -129,7 +134,7 @@ static void write_histogram(struct api_buffer *out, const char *name, const char
     int length = *labels ? (int)strlen(labels) - 1 : 0; /* less the comma */
     const char *open = length ? "{" : "", *close = length ? "}" : "";
     api_append_format(out, "%s_sum%s%.*s%s %.15g\n", name, open, length, labels, close,
-                      (double)atomic_load(&histogram->sum) / 1e6);
+                      (double)atomic_load(&histogram->sum) / scale);
     api_append_format(out, "%s_count%s%.*s%s %lu\n", name, open, length, labels, close, total);
 }
 
@@ -152,11 +157,11 @@ static void write_requests(struct api_buffer *out)
         char labels[80];
         snprintf(labels, sizeof labels, "route=\"%s\",", route_name(r));
         write_histogram(out, "kldiv_http_request_duration_seconds", labels, &counters.seconds[r],
-                        seconds_bounds, COUNT(seconds_bounds));
+                        seconds_bounds, COUNT(seconds_bounds), MICRO);
     }
     head(out, "kldiv_http_request_size_bytes", "histogram", "Bodies of requests.");
     write_histogram(out, "kldiv_http_request_size_bytes", "", &counters.body_bytes, bytes_bounds,
-                    COUNT(bytes_bounds));
+                    COUNT(bytes_bounds), 1);
 }
 
 static void write_warnings(struct api_buffer *out)

@@ -11,7 +11,7 @@ void srv_metrics_begin_request(void);
 void srv_metrics_end_request(const struct api_reply *reply, const char *method, size_t body_size,
                              double seconds);
 
-/* Connections turned away, requests that never got whole. */
+/* One connection, or the request on it, turned away because all are taken. */
 void srv_metrics_connection_refused(void);
 
 void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out);

@@ -1,6 +1,7 @@
 #include "server/request.h"
 
 #include "api/decimal.h"
+#include "server/clock.h"
 #include "server/connections.h"
 #include "server/identity.h"
 #include "server/log.h"
@@ -9,23 +10,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 
 /* Bodies up to this size are answered on the network thread: a hand-over costs 5 to 8 us, and
  * 64 KiB of JSON take some 100 us to read. Larger ones would make other requests wait. */
 enum { INLINE_BODY = 64 << 10 };
 
+/* A job thread reads some 100 MB/s of JSON, so smaller ones are done within a tenth of a second. */
+enum { HUGE_BODY = 8 << 20 };
+
 /* A refused body is read and dropped up to this size, so that the client gets to read why: one
  * that closes a connection with unread data resets it. */
 enum { DROPPED_BODY = 64 << 20 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 struct srv_request *srv_request_new(const struct api_service *service, const char *target,
                                     bool in_lobby)
@@ -39,7 +36,7 @@ struct srv_request *srv_request_new(const struct api_service *service, const cha
     request->in_lobby = in_lobby;
     request->references = 1;
     request->body.budget = service->budget;
-    request->start = now();
+    request->start = srv_now();
     srv_metrics_begin_request();
     return request;
 }
@@ -143,16 +140,46 @@ static const char *header(const struct srv_request *request, const char *name)
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
 }
 
+/* "http://host/path" is another way to write "/path" (RFC 9112, 3.2.2). */
+static const char *path_of(const char *url)
+{
+    static const char scheme[] = "http://";
+    const char *slash =
+        strncmp(url, scheme, sizeof scheme - 1) == 0 ? strchr(url + sizeof scheme - 1, '/') : url;
+    return slash ? slash : "/";
+}
+
+static enum MHD_Result join_accept(void *joined, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    char *to = joined;
+    size_t used = strlen(to);
+    (void)kind;
+    if (strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) == 0 && value)
+        snprintf(to + used, MAX_ACCEPT - used, used ? ", %s" : "%s", value);
+    return MHD_YES;
+}
+
+/* All Accept lines as one, as HTTP has it; with a single one, that itself. */
+static const char *accept_of(struct srv_request *request)
+{
+    const char *first = header(request, MHD_HTTP_HEADER_ACCEPT);
+    if (!first)
+        return NULL;
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join_accept, request->accept);
+    return strlen(request->accept) > strlen(first) ? request->accept : first;
+}
+
 static void describe(struct srv_request *request, const char *url, const char *method)
 {
     const char *question = strchr(request->target, '?');
     request->api = (struct api_request){
         .method = method,
-        .path = url,
+        .path = path_of(url),
         .query = question ? question + 1 : NULL,
         .content_type = header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
         .content_encoding = header(request, MHD_HTTP_HEADER_CONTENT_ENCODING),
-        .accept = header(request, MHD_HTTP_HEADER_ACCEPT),
+        .accept = accept_of(request),
         .content_length = request->framing.content_length,
     };
 }
@@ -178,8 +205,8 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     request->api.content_length = request->framing.content_length;
     if (!api_begin(request->service, &request->api, &request->reply))
         return answer_early(request);
+    request->must_close |= request->in_lobby;
     if (request->in_lobby && !api_endpoint_is_probe(request->reply.endpoint)) {
-        request->must_close = true;
         srv_metrics_connection_refused();
         return refuse(request, "too_many_connections", "all connections are taken; try again");
     }
@@ -222,14 +249,15 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
 static bool client_left(const struct srv_request *request)
 {
     char byte;
-    return request->place && recv(request->place->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    return request->place && !atomic_load(&request->place->shut) &&
+           recv(request->place->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 static void work(struct srv_job *job)
 {
     struct srv_request *request = (struct srv_request *)job;
     if (client_left(request))
-        api_refuse(request->service, &request->reply, "request_timeout", "the client left");
+        api_refuse(request->service, &request->reply, "client_left", "the client closed its side");
     else
         api_handle(request->service, &request->api, &request->reply);
     api_buffer_free(&request->body);
@@ -241,7 +269,7 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
     struct api_buffer *body = &request->body;
     if (request->step != SRV_READING)
         return answer(request);
-    request->read_ms = (now() - request->start) * 1e3;
+    request->read_ms = (srv_now() - request->start) * 1e3;
     memset(body->data + body->size, 0, API_PADDING);
     request->api.body = body->data;
     request->api.body_size = body->size;
@@ -251,7 +279,7 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
         request->step = SRV_WORKING;
         request->job.run = work;
         MHD_suspend_connection(connection);
-        srv_jobs_add(&request->job);
+        srv_jobs_add(body->size > HUGE_BODY ? SRV_HUGE : SRV_LARGE, &request->job);
         return MHD_YES;
     }
     api_handle(request->service, &request->api, &request->reply);
@@ -262,7 +290,7 @@ void srv_request_done(struct srv_request *request, bool sent)
 {
     const struct api_reply *reply = &request->reply;
     const char *method = request->api.method ? request->api.method : "";
-    double seconds = now() - request->start;
+    double seconds = srv_now() - request->start;
     bool probe = reply->endpoint && api_endpoint_is_probe(reply->endpoint);
     srv_metrics_end_request(reply, method, request->received, seconds);
     if (!probe || reply->status != 200) {

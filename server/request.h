@@ -11,6 +11,8 @@
 #include <microhttpd.h>
 #include <stdatomic.h>
 
+enum { MAX_ACCEPT = 512 };
+
 enum srv_step {
     SRV_NEW,     /* the header is not there yet */
     SRV_READING, /* the body is coming in */
@@ -35,7 +37,8 @@ struct srv_request {
     size_t received; /* bytes of body, dropped ones included */
     double start, read_ms;
     char id[129];
-    char target[]; /* as it was sent */
+    char accept[MAX_ACCEPT]; /* several Accept lines joined */
+    char target[];           /* as it was sent */
 };
 
 /* NULL if memory is out. */

@@ -163,8 +163,10 @@ struct fetched fetch(const struct server *server, const char *method, const char
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, &fetched.head);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &fetched.body);
-    if (curl_easy_perform(curl) == CURLE_OK)
+    CURLcode result = curl_easy_perform(curl);
+    if (result == CURLE_OK)
         curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &fetched.status);
+    fetched.lost = result != CURLE_OK && result != CURLE_COULDNT_CONNECT;
     curl_easy_cleanup(curl);
     curl_slist_free_all(list);
     api_append(&fetched.head, "", 1);
@@ -172,6 +174,12 @@ struct fetched fetch(const struct server *server, const char *method, const char
         fetched.json = json_loadb(fetched.body.data, fetched.body.size, 0, NULL);
     api_append(&fetched.body, "", 1);
     return fetched;
+}
+
+struct fetched post_json(const struct server *server, const char *target, const char *body)
+{
+    static const char *const json[] = {"Content-Type: application/json", NULL};
+    return fetch(server, "POST", target, json, body, strlen(body));
 }
 
 void fetched_free(struct fetched *fetched)

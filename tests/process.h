@@ -30,12 +30,18 @@ int run_server(const char *const *flags, char *output, size_t size);
 /* One exchange by libcurl. `headers` are lines, NULL at the end; `body` NULL is a GET. */
 struct fetched {
     long status;
+    bool lost; /* connected and sent, and got no answer */
     struct api_buffer head, body;
     json_t *json;
 };
 struct fetched fetch(const struct server *server, const char *method, const char *target,
                      const char *const *headers, const char *body, size_t body_size);
 void fetched_free(struct fetched *fetched);
+
+/* POST of a JSON body. */
+struct fetched post_json(const struct server *server, const char *target, const char *body);
+
+#define TWO_BY_TWO "{\"input\": [[-1, -0.5], [-2, -0.2]], \"target\": [[0.4, 0.6], [0.1, 0.9]]}"
 
 /* A header's value, or "" */
 const char *header_in(const struct fetched *fetched, const char *name, char *to, size_t size);

@@ -1,0 +1,126 @@
+/* The server's flags, environment, help and log. */
+#include "tests/process.h"
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+Test(command_line, bad_options_are_told_in_one_line_that_names_them)
+{
+    static const struct {
+        const char *const flags[5];
+        const char *says;
+    } cases[] = {
+        {{"--nonsense"}, "--nonsense"},
+        {{"--max-body", "12Q"}, "--max-body"},
+        {{"--max-body"}, "--max-body"},
+        {{"--threads", "-1"}, "--threads"},
+        {{"--log-format=xml"}, "--log-format=xml"},
+        {{"--simd", "mmx"}, "--simd"},
+        {{"--listen", "nowhere"}, "--listen"},
+        {{"--listen", "127.0.0.1:99999"}, "--listen"},
+        {{"--listen", "127.0.0.1:0", "--port-file", "/nonexistent/file"}, "--port-file"},
+    };
+    char output[1000];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cr_expect_eq(run_server(cases[i].flags, output, sizeof output), 1, "%s", output);
+        cr_expect(strstr(output, cases[i].says), "%s", output);
+    }
+}
+
+Test(command_line, a_taken_port_is_told)
+{
+    struct server server = server_start(NULL);
+    char address[40], output[1000];
+    snprintf(address, sizeof address, "127.0.0.1:%d", server.port);
+    const char *const flags[] = {"--listen", address, NULL};
+    cr_expect_eq(run_server(flags, output, sizeof output), 1);
+    cr_expect(strstr(output, "--listen") && strstr(output, "in use"), "%s", output);
+    const char *const check[] = {"--healthcheck", "--listen", address, NULL};
+    cr_expect_eq(run_server(check, output, sizeof output), 0, "%s", output);
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(run_server(check, output, sizeof output), 1);
+}
+
+Test(command_line, environment_sets_what_flags_do_not)
+{
+    setenv("KLDIV_MAX_BODY", "10", 1);
+    setenv("KLDIV_LOG_FORMAT", "json", 1);
+    static const char *const flags[] = {"--log-format", "text", NULL};
+    struct server server = server_start(flags);
+    struct fetched f = post_json(&server, "/kl_div", TWO_BY_TWO);
+    cr_expect_eq(f.status, 413);
+    fetched_free(&f);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    char *log = server_log_text(&server);
+    cr_expect(strstr(log, " info listening on http://127.0.0.1:"), "%s", log);
+    cr_expect(strstr(log, "target=/kl_div status=413 code=body_too_large"), "%s", log);
+    free(log);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(command_line, json_log_lines_are_json_and_health_checks_are_not_among_them)
+{
+    static const char *const flags[] = {"--log-format=json", NULL};
+    struct server server = server_start(flags);
+    struct fetched f = fetch(&server, "GET", "/livez", NULL, NULL, 0);
+    fetched_free(&f);
+    f = post_json(&server, "/kl_div?reduction=sum", TWO_BY_TWO);
+    fetched_free(&f);
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    char *log = server_log_text(&server), *rest = NULL;
+    size_t requests = 0;
+    for (char *line = strtok_r(log, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        json_t *json = json_loads(line, 0, NULL);
+        cr_expect(json, "%s", line);
+        requests += strcmp(text_of(json, "message"), "request") == 0;
+        cr_expect(!strstr(line, "livez"));
+        json_decref(json);
+    }
+    cr_expect_eq(requests, 1);
+    free(log);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* The name of an option as roff has it: -\\- */
+static void as_roff(const char *name, size_t size, char *to)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (name[i] == '-')
+            *to++ = '\\';
+        *to++ = name[i];
+    }
+    *to = '\0';
+}
+
+Test(command_line, readme_and_manual_page_have_every_option)
+{
+    static const char *const help[] = {"--help", NULL};
+    char output[8000], *rest = NULL;
+    size_t size;
+    char *readme = read_file("README.md", &size), *manual = read_file("server/kldivd.1", &size);
+    cr_expect_eq(run_server(help, output, sizeof output), 0);
+    for (char *line = strtok_r(output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char roff[100];
+        const char *flag = line + 2;
+        if (strncmp(line, "  --", 4) != 0)
+            continue;
+        as_roff(flag, strcspn(flag, " "), roff);
+        cr_expect(strstr(readme, line), "README.md lacks %s: make readme", line);
+        cr_expect(strstr(manual, roff), "kldivd.1 lacks %s", flag);
+    }
+    free(readme);
+    free(manual);
+}
+
+Test(command_line, help_and_version_print_and_exit)
+{
+    char output[8000];
+    static const char *const help[] = {"--help", NULL}, *const version[] = {"--version", NULL};
+    cr_expect_eq(run_server(help, output, sizeof output), 0);
+    cr_expect(strstr(output, "--drain-timeout SECONDS"), "%s", output);
+    cr_expect_eq(run_server(version, output, sizeof output), 0);
+    cr_expect(strncmp(output, "kldivd ", 7) == 0);
+}
