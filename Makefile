@@ -70,6 +70,12 @@ $(B)/stress: tests/stress/pool.c $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS) $^ -lm -o $@
 
+BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
+$(B)/bench/%: tests/bench/%.c $(B)/libkldiv.a
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) $^ -lmicrohttpd -lm -o $@
+
 # ---- For people
 
 # Installs what is missing, builds, serves, and says how to call it.
@@ -99,7 +105,7 @@ test: deps-test
 	$(MAKE) lint
 
 # The tests of one VARIANT.
-check: $(B)/tests/all $(B)/libkldiv.so
+check: $(B)/tests/all $(B)/libkldiv.so $(BENCHES)
 	$(B)/tests/all
 
 sanitize:
@@ -138,7 +144,7 @@ golden:
 	$(PYTHON) tests/golden/make.py > tests/golden/vectors.jsonl
 peer: all
 	$(PYTHON) tests/peer/random_requests.py build/kldivd
-bench: all
+bench: all $(BENCHES)
 	sh tests/bench/run.sh
 
 # The options' help, from the table that makes it.

@@ -23,119 +23,14 @@
  *   v_load_S, v_store_S for S in f64, f32, f16, bf16: LANES elements at any address, widened
  *                      exactly, or rounded once to nearest even
  *
- * Doubles carry the arithmetic of every dtype. "wide" is for float64 operands: logarithms with
- * a low part, compensated sums. "narrow" is for operands of at most 24 bits, where one double
- * has room for all of it.
- *
- * log t = k ln2 + log(1/c) + log1p(r), where c is close to 1/m and r = m c - 1: Tang's method
- * ("Table-driven implementation of the logarithm function", ACM TOMS 16, 1990). The narrow form
- * has an absolute error of about 2^-53, which is plenty until log t and x almost cancel; where
- * they do it is done again in the wide form, which carries some 64 bits. */
+ * Doubles carry the arithmetic of every dtype: "wide" for float64 operands, "narrow" for those of
+ * at most 24 bits. */
 #include "lib/kernel.h"
-#include "lib/simd/constants.h"
+#include "lib/simd/log_exp.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-FN vd horner2(const double *c, int degree, vd r, vd r2)
-{
-    /* Even and odd powers apart: half the latency, no more work, since r2 is wanted anyway. */
-    vd even = v_set(c[degree - (degree & 1)]), odd = v_set(c[degree - !(degree & 1)]);
-#pragma GCC unroll 16
-    for (int i = degree - 2; i >= 0; i--)
-        if (i & 1)
-            odd = v_fma(odd, r2, v_set(c[i]));
-        else
-            even = v_fma(even, r2, v_set(c[i]));
-    return v_fma(odd, r, even);
-}
-
-/* log t - x for t of at most 24 bits, within 2^-53 or so, and exact at t = 1. */
-FN vd log_minus_narrow(vd t, vd x)
-{
-    vd k;
-    vi i;
-    vd m = v_split(t, &k, &i);
-    vd r = v_fma(m, v_lookup(log_c, i), v_set(-1));
-    vd high = v_fma(k, v_set(LN2), v_lookup(log_of_c, i));
-    vd r2 = v_mul(r, r);
-    vd tail = horner2(narrow_log_poly, 7, r, r2);
-    return v_fma(r2, tail, v_add(v_sub(high, x), r));
-}
-
-/* The same with the low parts kept, within 2^-62 or so. */
-FN vd log_minus_wide(vd t, vd x)
-{
-    vd k;
-    vi i;
-    vd m = v_split(t, &k, &i), c = v_lookup(log_c, i);
-    vd product = v_mul(m, c);
-    vd r = v_sub(product, v_set(1));
-    vd rest = v_fma(m, c, v_sub(v_set(0), product)); /* m c - 1 = r + rest, exactly */
-    vd r2 = v_mul(r, r);
-    vd high = v_fma(k, v_set(LN2_HI), v_lookup(log_of_c_hi, i));
-    vd low = v_fma(k, v_set(LN2_LO), v_lookup(log_of_c_lo, i));
-    low = v_add(low, v_fma(rest, v_sub(r2, r), rest)); /* rest / (1 + r) */
-    low = v_fma(r2, horner2(wide_log_poly, 9, r, r2), low);
-
-    /* |high| >= |r| or high = 0, so the first error needs no comparison. */
-    vd s = v_add(high, r);
-    low = v_add(low, v_sub(r, v_sub(s, high)));
-    vd d = v_sub(s, x);
-    vd back = v_sub(s, d);
-    vd error = v_add(v_sub(s, v_add(d, back)), v_sub(back, x));
-    error = v_select(v_eq(v_sub(d, d), v_set(0)), error, v_set(0)); /* d infinite: no error */
-    return v_add(d, v_add(error, low));
-}
-
-/* exp(t) = 2^k exp(r), with k a multiple of 1/16: gives 2^(k - floor(k)) exp(r), and k. Adding
- * 1.5 * 2^48 rounds to sixteenths, and leaves their number in the low bits. */
-FN vd exp_parts_narrow(vd t, vd *k)
-{
-    vd shifted = v_fma(t, v_set(1 / LN2), v_set(0x1.8p48));
-    *k = v_sub(shifted, v_set(0x1.8p48));
-    vd r = v_fma(*k, v_set(-LN2), t);
-    vd r2 = v_mul(r, r);
-    vd e = v_fma(r2, horner2(narrow_exp_poly, 3, r, r2), r);
-    vd root = v_lookup(exp_table_hi, v_bits(shifted));
-    return v_fma(root, e, root);
-}
-
-FN vd exp_parts_wide(vd t, vd *k)
-{
-    vd shifted = v_fma(t, v_set(1 / LN2), v_set(0x1.8p48));
-    *k = v_sub(shifted, v_set(0x1.8p48));
-    vd r = v_fma(*k, v_set(-EXP_LN2_HI), t);
-    r = v_fma(*k, v_set(-EXP_LN2_LO), r);
-    vd r2 = v_mul(r, r);
-    vd e = v_fma(r2, horner2(wide_exp_poly, 5, r, r2), r);
-    vd root = v_lookup(exp_table_hi, v_bits(shifted));
-    vd root_low = v_lookup(exp_table_lo, v_bits(shifted));
-    return v_add(root, v_fma(root, e, root_low));
-}
-
-/* exp(t) d where neither exp(t) nor the product leaves the range of double, and a bad sign of it
- * where one does: see v_watch_exp. */
-FN vd exp_times(enum kl_dtype dtype, vd t, vd d)
-{
-    vd k;
-    vd p = dtype == KL_FLOAT64 ? exp_parts_wide(t, &k) : exp_parts_narrow(t, &k);
-    return v_scale(v_mul(p, d), k);
-}
-
-/* Where exp(t) leaves the range of double the product need not: three factors of 2^k then, and
- * no rounding but the product's and, at the end, that of a subnormal. */
-FN vd exp_times_anywhere(vd t, vd d)
-{
-    vd k;
-    vd p = exp_parts_wide(v_clamp(t, v_set(-2000), v_set(2000)), &k);
-    k = v_floor(k);
-    vd first = v_clamp(k, v_set(-900), v_set(900));
-    vd second = v_clamp(v_sub(k, first), v_set(-1000), v_set(1000));
-    vd third = v_sub(v_sub(k, first), second);
-    return v_scale(v_scale(v_mul(v_scale(p, first), d), second), third);
-}
 
 FN vd load(enum kl_dtype dtype, const void *from)
 {
@@ -219,7 +114,7 @@ TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, 
  * a block's outcome rather than at each value: whatever is not ordinary makes a sum that is not
  * finite, or shows in the watch; and where too much cancelled, the sum is small beside what it
  * is the difference of. Then the block is computed again, carefully. */
-enum { BLOCK = 4 * LANES };
+enum { BLOCK = 8 * LANES };
 
 /* A plain loss as a product a * b, which sums fuse with their addition. */
 struct product {
@@ -242,7 +137,7 @@ struct running {
     vd high, low;
 };
 
-/* Knuth's two-sum: the error of the addition is kept. A block's sum itself is of 4 additions. */
+/* Knuth's two-sum: the error of the addition is kept. A block's sum itself is of 8 additions. */
 FN struct running add_block(struct running sum, vd block)
 {
     vd total = v_add(sum.high, block);
@@ -265,8 +160,8 @@ FN struct kl_sum total_of(struct running running)
 }
 
 /* The sum of each lane over a block; false if it may be wrong. n is a multiple of LANES. Narrow
- * losses may err by 2^-53 of |t x|; a sum of less than 2^-12 of those does not count, so the
- * others err by 2^-41. */
+ * losses may err by 2^-53 of |t x|; a sum of less than 2^-13 of those does not count, so the
+ * others err by 2^-40. */
 FN bool sum_plainly(enum kl_dtype dtype, bool log_target, const char *x, const char *t, size_t n,
                     vd *result)
 {
@@ -281,7 +176,7 @@ FN bool sum_plainly(enum kl_dtype dtype, bool log_target, const char *x, const c
     }
     vm bad = m_or(not_finite(sum), v_watched(watch, dtype == KL_FLOAT64, log_target));
     if (narrow_log)
-        bad = m_or(bad, v_gt(v_abs(v_mul(subtracted, v_set(0x1p-12))), v_abs(sum)));
+        bad = m_or(bad, v_gt(v_abs(v_mul(subtracted, v_set(0x1p-13))), v_abs(sum)));
     *result = sum;
     return !m_any(bad);
 }
@@ -296,7 +191,8 @@ FN vd sum_carefully(enum kl_dtype dtype, enum kl_rule rule, const char *x, const
     return sum;
 }
 
-/* Where one block was not ordinary the next ones seldom are: so many are not even tried. */
+/* After two blocks in a row that were not ordinary, so many are not even tried. One alone may
+ * have cancelled by chance. */
 enum { WARY_BLOCKS = 8 };
 
 /* The last, partial vector goes through a copy padded with zeros, whose loss is 0 by every
@@ -306,7 +202,7 @@ FN struct kl_sum sum_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule,
 {
     const char *x = input, *t = target;
     struct running sum = {v_set(0), v_set(0)};
-    size_t rest = n % LANES, wary = 0;
+    size_t rest = n % LANES, wary = 0, in_a_row = 0;
     vd block;
     for (n -= rest; n > 0;) {
         size_t length = n < BLOCK ? n : BLOCK;
@@ -315,7 +211,9 @@ FN struct kl_sum sum_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule,
             wary--;
         } else if (__builtin_expect(!sum_plainly(dtype, log_target, x, t, length, &block), 0)) {
             block = sum_carefully(dtype, rule, x, t, length);
-            wary = WARY_BLOCKS;
+            wary = ++in_a_row > 1 ? WARY_BLOCKS : 0;
+        } else {
+            in_a_row = 0;
         }
         sum = add_block(sum, block);
         x += length * size_of(dtype);

@@ -5,8 +5,7 @@ work=$(mktemp -d)
 started=
 trap 'for p in $started; do kill "$p" 2>/dev/null || true; done; rm -rf "$work"' EXIT
 
-cc -std=c11 -D_GNU_SOURCE -O2 -I. tests/bench/kernels.c build/release/libkldiv.a -lm -lpthread -o "$work/kernels"
-"$work/kernels"
+build/release/bench/kernels
 
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     /usr/bin/python3 tests/bench/pytorch.py build/release/libkldiv.so
@@ -14,8 +13,7 @@ else
     echo; echo "(python3-torch is not installed: no comparison with PyTorch)"
 fi
 
-cc -O2 -D_GNU_SOURCE tests/bench/bare.c -lmicrohttpd -o "$work/bare"
-"$work/bare" > "$work/bare.port" & started="$started $!"
+build/release/bench/bare > "$work/bare.port" & started="$started $!"
 build/kldivd --listen 127.0.0.1:0 --port-file "$work/port" 2>/dev/null & started="$started $!"
 while [ ! -s "$work/port" ] || [ ! -s "$work/bare.port" ]; do sleep 0.05; done
 ours=http://127.0.0.1:$(cat "$work/port")/kl_div
