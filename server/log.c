@@ -89,10 +89,12 @@ void srv_log_stop(void)
     pthread_cond_signal(&logger.lines);
     pthread_mutex_unlock(&logger.lock);
     pthread_join(logger.thread, NULL);
+    pthread_mutex_lock(&logger.lock);
     logger.running = logger.stopping = false;
     if (logger.lost)
         fprintf(stderr, "kldivd: %lu log lines were lost\n", logger.lost);
     api_buffer_free(&logger.waiting);
+    pthread_mutex_unlock(&logger.lock);
 }
 
 bool srv_log_enabled(enum srv_log_level level) { return level <= logger.level; }

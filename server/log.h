@@ -5,7 +5,7 @@
 
 #include "server/options.h"
 
-/* Starts the log's thread; without it lines go out at once. */
+/* Starts the log's thread, before any other thread writes; without it lines go out at once. */
 bool srv_log_start(enum srv_log_format format, enum srv_log_level level);
 
 /* Passes on what is left and ends the thread. */

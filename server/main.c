@@ -82,6 +82,11 @@ static bool start(const struct srv_options *options, const struct api_service *s
     char address[300];
     size_t threads = kl_pool_threads(service->pool);
     int port = srv_bound_address(fd, address, sizeof address);
+    if (!srv_log_start((enum srv_log_format)options->log_format,
+                       (enum srv_log_level)options->log_level)) {
+        fprintf(stderr, "kldivd: cannot start the thread of the log\n");
+        return false;
+    }
     if (!srv_jobs_start(threads) || !srv_connections_start(options->timeout) ||
         !srv_http_start(service, options) || !srv_accept_start(fd, srv_http_take)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads\n");
@@ -89,11 +94,6 @@ static bool start(const struct srv_options *options, const struct api_service *s
     }
     if (options->port_file && !write_port_file(options->port_file, port))
         return false;
-    if (!srv_log_start((enum srv_log_format)options->log_format,
-                       (enum srv_log_level)options->log_level)) {
-        fprintf(stderr, "kldivd: cannot start the thread of the log\n");
-        return false;
-    }
     srv_log(SRV_LOG_INFO, "listening on http://%s", address);
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     raise_file_limit(options->max_connections);
