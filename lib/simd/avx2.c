@@ -1,4 +1,6 @@
 #if defined __x86_64__
+#include "lib/simd/constants.h"
+
 #include <cpuid.h>
 #include <immintrin.h>
 #include <math.h>
@@ -19,10 +21,12 @@ FN sd s_add(sd a, sd b) { return _mm256_add_pd(a, b); }
 FN sd s_sub(sd a, sd b) { return _mm256_sub_pd(a, b); }
 FN sd s_mul(sd a, sd b) { return _mm256_mul_pd(a, b); }
 FN sd s_fma(sd a, sd b, sd c) { return _mm256_fmadd_pd(a, b, c); }
+FN sd s_fms(sd a, sd b, sd c) { return _mm256_fmsub_pd(a, b, c); }
 FN sd s_abs(sd a) { return _mm256_andnot_pd(s_set(-0.0), a); }
-FN sd s_floor(sd a) { return _mm256_floor_pd(a); }
+FN sd s_and(sd a, sd b) { return _mm256_and_pd(a, b); }
 FN sm s_eq(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_EQ_OQ); }
 FN sm s_gt(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
+FN sm s_signed(sd a) { return a; }
 FN sm sm_not(sm m) { return _mm256_xor_pd(m, _mm256_castsi256_pd(_mm256_set1_epi64x(-1))); }
 FN sm sm_or(sm a, sm b) { return _mm256_or_pd(a, b); }
 FN bool sm_any(sm m) { return _mm256_movemask_pd(m) != 0; }
@@ -33,6 +37,14 @@ FN si bits_set(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
 
 /* Of two operands of which one is NaN, max and min give the second. */
 FN sd s_clamp(sd v, sd low, sd high) { return _mm256_min_pd(high, _mm256_max_pd(low, v)); }
+
+FN sd s_limit(sd v) { return _mm256_min_pd(_mm256_max_pd(v, s_set(-700)), s_set(700)); }
+
+FN double s_total(sd a)
+{
+    __m128d half = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
+    return _mm_cvtsd_f64(half) + _mm_cvtsd_f64(_mm_unpackhi_pd(half, half));
+}
 
 /* An integer below 2^52 in the mantissa of 2^52 is 2^52 more than itself. */
 FN sd s_split(sd t, sd *k, si *i)
@@ -56,14 +68,14 @@ FN sm s_rare(sd t)
 /* Infinities and NaN show in t * log t; what is negative or subnormal does not. */
 FN sd s_watch_log(sd watch, sd t) { return _mm256_min_pd(t, watch); }
 
-FN sd s_watch_exp(sd watch, sd t) { return _mm256_max_pd(s_abs(t), watch); }
+FN sm s_watched_log(sd watch, bool wide) { return s_gt(s_set(wide ? 0x1p-1022 : 0), watch); }
 
-FN sm s_watched(sd watch, bool wide, bool log_target)
+FN sd s_watch_exp(sd watch, sd t)
 {
-    if (log_target)
-        return s_gt(watch, s_set(700));
-    return s_gt(s_set(wide ? 0x1p-1022 : 0), watch);
+    return _mm256_max_pd(s_abs(t), watch);
 }
+
+FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
 
 /* Four loads beat vgatherqpd on every core that was measured. */
 FN sd s_lookup(const double *table, si i)
@@ -77,10 +89,10 @@ FN sd s_lookup(const double *table, si i)
     return _mm256_set_m128d(b, a);
 }
 
-FN sd s_scale(sd v, sd k)
+FN sd s_exp2(sd n)
 {
-    sd biased = s_add(s_floor(k), s_set(0x1p52 + 1023));
-    return s_mul(v, from_bits(_mm256_slli_epi64(s_bits(biased), 52)));
+    si root = s_bits(s_lookup(exp2_table, s_bits(n)));
+    return from_bits(_mm256_add_epi64(root, _mm256_slli_epi64(s_bits(n), 48)));
 }
 
 FN sd s_load_f64(const void *p) { return _mm256_loadu_pd(p); }

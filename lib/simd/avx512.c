@@ -1,4 +1,6 @@
 #if defined __x86_64__
+#include "lib/simd/constants.h"
+
 #include <immintrin.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,10 +19,13 @@ FN sd s_add(sd a, sd b) { return _mm512_add_pd(a, b); }
 FN sd s_sub(sd a, sd b) { return _mm512_sub_pd(a, b); }
 FN sd s_mul(sd a, sd b) { return _mm512_mul_pd(a, b); }
 FN sd s_fma(sd a, sd b, sd c) { return _mm512_fmadd_pd(a, b, c); }
+FN sd s_fms(sd a, sd b, sd c) { return _mm512_fmsub_pd(a, b, c); }
 FN sd s_abs(sd a) { return _mm512_abs_pd(a); }
-FN sd s_floor(sd a) { return _mm512_roundscale_pd(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+FN sd s_and(sd a, sd b) { return _mm512_and_pd(a, b); }
+FN double s_total(sd a) { return _mm512_reduce_add_pd(a); }
 FN sm s_eq(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ); }
 FN sm s_gt(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
+FN sm s_signed(sd a) { return _mm512_movepi64_mask(_mm512_castpd_si512(a)); }
 FN sm sm_not(sm m) { return (sm)~m; }
 FN sm sm_or(sm a, sm b) { return a | b; }
 FN bool sm_any(sm m) { return m != 0; }
@@ -30,12 +35,18 @@ FN si s_bits(sd a) { return _mm512_castpd_si512(a); }
 /* Of two operands of which one is NaN, max and min give the second. */
 FN sd s_clamp(sd v, sd low, sd high) { return _mm512_min_pd(high, _mm512_max_pd(low, v)); }
 
-/* Of 0 it takes the least positive number, whose logarithm times 0 is 0. */
+/* The size of the lesser, with the sign of v; of NaN, 700. */
+FN sd s_limit(sd v)
+{
+    enum { LESSER_SIZE = 2, SIGN_OF_FIRST = 0 };
+    return _mm512_range_pd(v, s_set(700), LESSER_SIZE | SIGN_OF_FIRST << 2);
+}
+
+/* Of 0 it takes the exponent of the least positive number; of negative numbers m is NaN. */
 FN sd s_split(sd t, sd *k, si *i)
 {
-    t = _mm512_max_pd(s_set(0x1p-1074), t);
-    sd m = _mm512_getmant_pd(t, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
-    *k = _mm512_getexp_pd(t);
+    sd m = _mm512_getmant_pd(t, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan);
+    *k = _mm512_getexp_pd(_mm512_max_pd(s_set(0x1p-1074), t));
     *i = _mm512_srli_epi64(s_bits(m), 48);
     return m;
 }
@@ -46,28 +57,36 @@ FN sm s_rare(sd t)
     return _mm512_fpclass_pd_mask(t, QUIET_NAN | PLUS_INF | MINUS_INF | NEGATIVE | SIGNALING_NAN);
 }
 
-FN sd s_watch_log(sd watch, sd t) { return _mm512_min_pd(t, watch); }
-
-/* s_scale knows no limits. */
-FN sd s_watch_exp(sd watch, sd t)
+FN sd s_watch_log(sd watch, sd t)
 {
     (void)t;
     return watch;
 }
 
-FN sm s_watched(sd watch, bool wide, bool log_target)
+FN sm s_watched_log(sd watch, bool wide)
 {
-    (void)wide;
-    return log_target ? 0 : s_gt(s_set(0), watch);
+    (void)watch, (void)wide;
+    return 0;
 }
+
+FN sd s_watch_exp(sd watch, sd t)
+{
+    enum { GREATER_SIZE = 3, NO_SIGN = 2 };
+    return _mm512_range_pd(watch, t, GREATER_SIZE | NO_SIGN << 2);
+}
+
+FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
 
 FN sd s_lookup(const double *table, si i)
 {
     return _mm512_permutex2var_pd(_mm512_loadu_pd(table), i, _mm512_loadu_pd(table + 8));
 }
 
-/* Below -3000 nothing is left of any double; -infinity itself would make 0 of NaN. */
-FN sd s_scale(sd v, sd k) { return _mm512_scalef_pd(v, _mm512_max_pd(s_set(-3000), k)); }
+FN sd s_exp2(sd n)
+{
+    si root = s_bits(s_lookup(exp2_table, s_bits(n)));
+    return _mm512_castsi512_pd(_mm512_add_epi64(root, _mm512_slli_epi64(s_bits(n), 48)));
+}
 
 FN sd s_load_f64(const void *p) { return _mm512_loadu_pd(p); }
 FN void s_store_f64(void *p, sd v) { _mm512_storeu_pd(p, v); }

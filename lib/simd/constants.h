@@ -115,6 +115,17 @@ static const double narrow_log_poly[8] = {
     0x1.9874e754240b9p-4,
 };
 
+/* (log(1+r) - r) / r^2 on [-0.0312, 0.0625]; times r^2 within 2^-48.3 */
+static const double short_log_poly[7] = {
+    -0x1.0000000001317p-1,
+    0x1.55555553cbf67p-2,
+    -0x1.ffffff07030a5p-3,
+    0x1.9999c2786c7aep-3,
+    -0x1.555e52363f9bep-3,
+    0x1.245671c278876p-3,
+    -0x1.d24c27028e35ep-4,
+};
+
 /* (exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^-64.4 */
 static const double wide_exp_poly[6] = {
     0x1.0000000000001p-1,
@@ -125,52 +136,54 @@ static const double wide_exp_poly[6] = {
     0x1.a01b0c3c80bbcp-13,
 };
 
-/* (exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^-45.7 */
-static const double narrow_exp_poly[4] = {
-    0x1.ffffffff57d7ap-2,
-    0x1.555555552549dp-3,
-    0x1.5556b342d640ep-5,
-    0x1.1111d90669f41p-7,
+/* exp(r) on |r| <= ln2/32, within 2^-47.6 */
+static const double narrow_exp_poly[6] = {
+    0x1.0000000000014p+0,
+    0x1.0000000000003p+0,
+    0x1.fffffffd0b49bp-2,
+    0x1.555555547d216p-3,
+    0x1.55576239dec7fp-5,
+    0x1.11123d01366d4p-7,
 };
 
-/* 2^(j/16) */
-static const double exp_table_hi[16] = {
+/* 2^(j/16), with j taken off the bits from 2^48 up: adding n 2^48 makes 2^(n/16) */
+static const double exp2_table[16] = {
     0x1.0000000000000p+0,
-    0x1.0b5586cf9890fp+0,
-    0x1.172b83c7d517bp+0,
-    0x1.2387a6e756238p+0,
-    0x1.306fe0a31b715p+0,
-    0x1.3dea64c123422p+0,
-    0x1.4bfdad5362a27p+0,
-    0x1.5ab07dd485429p+0,
-    0x1.6a09e667f3bcdp+0,
-    0x1.7a11473eb0187p+0,
-    0x1.8ace5422aa0dbp+0,
-    0x1.9c49182a3f090p+0,
-    0x1.ae89f995ad3adp+0,
-    0x1.c199bdd85529cp+0,
-    0x1.d5818dcfba487p+0,
-    0x1.ea4afa2a490dap+0,
+    0x1.fb5586cf9890fp-1,
+    0x1.f72b83c7d517bp-1,
+    0x1.f387a6e756238p-1,
+    0x1.f06fe0a31b715p-1,
+    0x1.edea64c123422p-1,
+    0x1.ebfdad5362a27p-1,
+    0x1.eab07dd485429p-1,
+    0x1.ea09e667f3bcdp-1,
+    0x1.ea11473eb0187p-1,
+    0x1.eace5422aa0dbp-1,
+    0x1.ec49182a3f090p-1,
+    0x1.ee89f995ad3adp-1,
+    0x1.f199bdd85529cp-1,
+    0x1.f5818dcfba487p-1,
+    0x1.fa4afa2a490dap-1,
 };
 
-/* and what rounding left out */
+/* what rounding left out of 2^(j/16), in proportion */
 static const double exp_table_lo[16] = {
     0x0.0p+0,
-    0x1.8a62e4adc610bp-54,
-    -0x1.19041b9d78a76p-55,
-    0x1.9b07eb6c70573p-54,
-    0x1.6f46ad23182e4p-55,
-    0x1.ada0911f09ebcp-55,
-    0x1.d4397afec42e2p-56,
-    0x1.6324c054647adp-54,
-    -0x1.bdd3413b26456p-54,
-    -0x1.41577ee04992fp-55,
-    0x1.6e9f156864b27p-54,
-    0x1.c7c46b071f2bep-56,
-    0x1.7a1cd345dcc81p-54,
-    0x1.11065895048ddp-55,
-    0x1.2ed02d75b3707p-55,
-    -0x1.e9c23179c2893p-54,
+    0x1.79aa65d837b6cp-54,
+    -0x1.01b15eaa59348p-55,
+    0x1.68efde3a8a893p-54,
+    0x1.34d754db0abb6p-55,
+    0x1.59f48a72a4c6cp-55,
+    0x1.690cebb7aafb0p-56,
+    0x1.063e1e21c5409p-54,
+    -0x1.3b3efbf5e2229p-54,
+    -0x1.b32dcb94da51dp-56,
+    0x1.db72fc1f0eab4p-55,
+    0x1.1affc2b91ce27p-56,
+    0x1.c1a7792cb3386p-55,
+    0x1.36eae30af0cb3p-56,
+    0x1.4a385a63d07a7p-56,
+    -0x1.ff7128fd391f1p-55,
 };
 
 /* clang-format on */

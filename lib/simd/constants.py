@@ -11,6 +11,7 @@ measured, on a fine grid, after its coefficients were rounded to double.
 from decimal import Decimal as D, getcontext
 from fractions import Fraction as F
 import math
+import struct
 
 getcontext().prec = 60
 LN2 = D(2).ln()
@@ -114,19 +115,24 @@ array("log_of_c_lo", [r[2] for r in rows], "and what the grid left out")
 
 ends = [F(c) * (1 + F(i + e, 16)) - 1 for i, (c, _, _) in enumerate(rows) for e in (0, 1)]
 low, high = (D(f.numerator) / D(f.denominator) for f in (min(ends), max(ends)))
-for name, degree in (("wide_log_poly", 9), ("narrow_log_poly", 7)):
+for name, degree in (("wide_log_poly", 9), ("narrow_log_poly", 7), ("short_log_poly", 6)):
     p = interpolate(log_tail, low, high, degree)
     bits = worst(log_tail, p, low, high, lambda r: r * r)
     array(name, p, f"(log(1+r) - r) / r^2 on [{float(low):.4f}, {float(high):.4f}]; "
                    f"times r^2 within 2^{bits:.1f}")
 
 half = D(double(LN2 / 32)) * D("1.0001")
-for name, degree in (("wide_exp_poly", 5), ("narrow_exp_poly", 3)):
-    p = interpolate(exp_tail, -half, half, degree)
-    bits = worst(exp_tail, p, -half, half, lambda r: r * r)
-    array(name, p, f"(exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^{bits:.1f}")
+p = interpolate(exp_tail, -half, half, 5)
+bits = worst(exp_tail, p, -half, half, lambda r: r * r)
+array("wide_exp_poly", p, f"(exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^{bits:.1f}")
+p = interpolate(D.exp, -half, half, 5)
+bits = worst(D.exp, p, -half, half, lambda r: D(1))
+array("narrow_exp_poly", p, f"exp(r) on |r| <= ln2/32, within 2^{bits:.1f}")
 
 roots = [(LN2 * j / 16).exp() for j in range(16)]
-array("exp_table_hi", [double(v) for v in roots], "2^(j/16)")
-array("exp_table_lo", [double(v - exact(double(v))) for v in roots], "and what rounding left out")
+bits = [struct.unpack("<Q", struct.pack("<d", double(v)))[0] - (j << 48) for j, v in enumerate(roots)]
+array("exp2_table", [struct.unpack("<d", struct.pack("<Q", b))[0] for b in bits],
+      "2^(j/16), with j taken off the bits from 2^48 up: adding n 2^48 makes 2^(n/16)")
+array("exp_table_lo", [double((v - exact(double(v))) / v) for v in roots],
+      "what rounding left out of 2^(j/16), in proportion")
 print("/* clang-format on */\n#endif")

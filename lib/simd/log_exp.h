@@ -6,14 +6,23 @@
  * has room for all of it.
  *
  * log t = k ln2 + log(1/c) + log1p(r), where c is close to 1/m and r = m c - 1: Tang's method
- * ("Table-driven implementation of the logarithm function", ACM TOMS 16, 1990). The narrow form
- * has an absolute error of about 2^-53, which is plenty until log t and x almost cancel; where
- * they do it is done again in the wide form, which carries some 64 bits. */
+ * ("Table-driven implementation of the logarithm function", ACM TOMS 16, 1990). The narrow forms
+ * are plenty until log t and x almost cancel; where they do it is done again in the wide form,
+ * which carries some 62 bits. */
 #include "lib/simd/constants.h"
 
+FN vd horner(const double *c, int degree, vd r)
+{
+    vd sum = v_set(c[degree]);
+#pragma GCC unroll 16
+    for (int i = degree - 1; i >= 0; i--)
+        sum = v_fma(sum, r, v_set(c[i]));
+    return sum;
+}
+
+/* Even and odd powers apart: half the latency, and no more work where r2 is wanted anyway. */
 FN vd horner2(const double *c, int degree, vd r, vd r2)
 {
-    /* Even and odd powers apart: half the latency, no more work, since r2 is wanted anyway. */
     vd even = v_set(c[degree - (degree & 1)]), odd = v_set(c[degree - !(degree & 1)]);
 #pragma GCC unroll 16
     for (int i = degree - 2; i >= 0; i--)
@@ -24,20 +33,24 @@ FN vd horner2(const double *c, int degree, vd r, vd r2)
     return v_fma(odd, r, even);
 }
 
-/* log t - x for t of at most 24 bits, within 2^-53 or so, and exact at t = 1. */
-FN vd log_minus_narrow(vd t, vd x)
+/* log t for t of at most 24 bits, relatively good near t = 1, where it is r (1 + r p(r)). */
+FN vd log_narrow(vd t, const double *poly, int degree)
 {
     vd k;
     vi i;
     vd m = v_split(t, &k, &i);
     vd r = v_fma(m, v_lookup(log_c, i), v_set(-1));
     vd high = v_fma(k, v_set(LN2), v_lookup(log_of_c, i));
-    vd r2 = v_mul(r, r);
-    vd tail = horner2(narrow_log_poly, 7, r, r2);
-    return v_fma(r2, tail, v_add(v_sub(high, x), r));
+    return v_fma(v_fma(horner(poly, degree, r), r, v_set(1)), r, high);
 }
 
-/* The same with the low parts kept, within 2^-62 or so. */
+/* For sums whose cancellation is looked after: within 2^-48. */
+FN vd log_to_sum(vd t) { return log_narrow(t, short_log_poly, 6); }
+
+/* log t - x, within 2^-53 or so of both. */
+FN vd log_minus_narrow(vd t, vd x) { return v_sub(log_narrow(t, narrow_log_poly, 7), x); }
+
+/* The same of any t, with the low parts kept: within 2^-61 or so before the last roundings. */
 FN vd log_minus_wide(vd t, vd x)
 {
     vd k;
@@ -45,67 +58,65 @@ FN vd log_minus_wide(vd t, vd x)
     vd m = v_split(t, &k, &i), c = v_lookup(log_c, i);
     vd product = v_mul(m, c);
     vd r = v_sub(product, v_set(1));
-    vd rest = v_fma(m, c, v_sub(v_set(0), product)); /* m c - 1 = r + rest, exactly */
+    vd rest = v_fms(m, c, product); /* m c - 1 = r + rest, exactly */
     vd r2 = v_mul(r, r);
     vd high = v_fma(k, v_set(LN2_HI), v_lookup(log_of_c_hi, i));
     vd low = v_fma(k, v_set(LN2_LO), v_lookup(log_of_c_lo, i));
-    low = v_add(low, v_fma(rest, v_sub(r2, r), rest)); /* rest / (1 + r) */
+    low = v_fma(rest, v_sub(v_set(1), r), low); /* rest / (1 + r) */
     low = v_fma(r2, horner2(wide_log_poly, 9, r, r2), low);
 
-    /* |high| >= |r| or high = 0, so the first error needs no comparison. */
+    /* |high| >= |r| or high = 0, so the error needs no comparison. That of s - x is no more
+     * than half a unit of the result. */
     vd s = v_add(high, r);
     low = v_add(low, v_sub(r, v_sub(s, high)));
-    vd d = v_sub(s, x);
-    vd back = v_sub(s, d);
-    vd error = v_add(v_sub(s, v_add(d, back)), v_sub(back, x));
-    error = v_select(v_eq(v_sub(d, d), v_set(0)), error, v_set(0)); /* d infinite: no error */
-    return v_add(d, v_add(error, low));
+    return v_add(v_sub(s, x), low);
 }
 
-/* exp(t) = 2^k exp(r), with k a multiple of 1/16: gives 2^(k - floor(k)) exp(r), and k. Adding
- * 1.5 * 2^48 rounds to sixteenths, and leaves their number in the low bits. */
-FN vd exp_parts_narrow(vd t, vd *k)
+/* exp(t) = 2^k exp(r), with k a multiple of 1/16. Adding 1.5 * 2^48 rounds to sixteenths, and
+ * leaves their number in the low bits, where v_exp2 finds it. */
+#define SIXTEENTHS 0x1.8p48
+
+/* exp(t) for t of at most 24 bits and |t| <= 700. */
+FN vd exp_narrow(vd t)
 {
-    vd shifted = v_fma(t, v_set(1 / LN2), v_set(0x1.8p48));
-    *k = v_sub(shifted, v_set(0x1.8p48));
-    vd r = v_fma(*k, v_set(-LN2), t);
-    vd r2 = v_mul(r, r);
-    vd e = v_fma(r2, horner2(narrow_exp_poly, 3, r, r2), r);
-    vd root = v_lookup(exp_table_hi, v_bits(shifted));
-    return v_fma(root, e, root);
+    vd shifted = v_fma(t, v_set(1 / LN2), v_set(SIXTEENTHS));
+    vd k = v_sub(shifted, v_set(SIXTEENTHS));
+    vd r = v_fma(k, v_set(-LN2), t);
+    return v_mul(v_exp2(shifted), horner(narrow_exp_poly, 5, r));
 }
 
-FN vd exp_parts_wide(vd t, vd *k)
+/* exp(r) - 1 for the r that is left of t, and what rounding left out of the table's 2^(1/16)s,
+ * in proportion. */
+FN vd exp_rest(vd t, vd shifted)
 {
-    vd shifted = v_fma(t, v_set(1 / LN2), v_set(0x1.8p48));
-    *k = v_sub(shifted, v_set(0x1.8p48));
-    vd r = v_fma(*k, v_set(-EXP_LN2_HI), t);
-    r = v_fma(*k, v_set(-EXP_LN2_LO), r);
+    vd k = v_sub(shifted, v_set(SIXTEENTHS));
+    vd r = v_fma(k, v_set(-EXP_LN2_HI), t);
+    r = v_fma(k, v_set(-EXP_LN2_LO), r);
     vd r2 = v_mul(r, r);
     vd e = v_fma(r2, horner2(wide_exp_poly, 5, r, r2), r);
-    vd root = v_lookup(exp_table_hi, v_bits(shifted));
-    vd root_low = v_lookup(exp_table_lo, v_bits(shifted));
-    return v_add(root, v_fma(root, e, root_low));
+    return v_add(e, v_lookup(exp_table_lo, v_bits(shifted)));
 }
 
-/* exp(t) d where neither exp(t) nor the product leaves the range of double, and a bad sign of it
- * where one does: see v_watch_exp. */
-FN vd exp_times(enum kl_dtype dtype, vd t, vd d)
+/* exp(t) for |t| <= 700. */
+FN vd exp_wide(vd t)
 {
-    vd k;
-    vd p = dtype == KL_FLOAT64 ? exp_parts_wide(t, &k) : exp_parts_narrow(t, &k);
-    return v_scale(v_mul(p, d), k);
+    vd shifted = v_fma(t, v_set(1 / LN2), v_set(SIXTEENTHS));
+    vd root = v_exp2(shifted);
+    return v_fma(root, exp_rest(t, shifted), root);
 }
 
-/* Where exp(t) leaves the range of double the product need not: three factors of 2^k then, and
- * no rounding but the product's and, at the end, that of a subnormal. */
+/* Where exp(t) leaves the range of double the product with d need not: three factors of 2^k
+ * then, one of them with the sixteenths. */
 FN vd exp_times_anywhere(vd t, vd d)
 {
-    vd k;
-    vd p = exp_parts_wide(v_clamp(t, v_set(-2000), v_set(2000)), &k);
-    k = v_floor(k);
+    const vd bias = v_set(SIXTEENTHS);
+    t = v_clamp(t, v_set(-2000), v_set(2000));
+    vd shifted = v_fma(t, v_set(1 / LN2), bias);
+    vd k = v_sub(shifted, bias);
     vd first = v_clamp(k, v_set(-900), v_set(900));
     vd second = v_clamp(v_sub(k, first), v_set(-1000), v_set(1000));
     vd third = v_sub(v_sub(k, first), second);
-    return v_scale(v_scale(v_mul(v_scale(p, first), d), second), third);
+    vd root = v_exp2(v_add(first, bias));
+    vd product = v_mul(v_fma(root, exp_rest(t, shifted), root), d);
+    return v_mul(v_mul(product, v_exp2(v_add(second, bias))), v_exp2(v_add(third, bias)));
 }

@@ -43,16 +43,20 @@ FN vd v_set(double a) { return (vd){s_set(a), s_set(a)}; }
 PAIR_2(vd, add)
 PAIR_2(vd, sub)
 PAIR_2(vd, mul)
-PAIR_2(vd, scale)
+PAIR_2(vd, and)
 PAIR_2(vd, watch_log)
 PAIR_2(vd, watch_exp)
 PAIR_2(vm, eq)
 PAIR_2(vm, gt)
 PAIR_3(fma, vd)
+PAIR_3(fms, vd)
 PAIR_3(clamp, vd)
 PAIR_3(select, vm)
 PAIR_1(vd, abs, vd)
-PAIR_1(vd, floor, vd)
+PAIR_1(vd, limit, vd)
+PAIR_1(vd, exp2, vd)
+PAIR_1(vm, signed, vd)
+PAIR_1(vm, watched_exp, vd)
 PAIR_1(vi, bits, vd)
 PAIR_1(vm, rare, vd)
 PAIR_MEMORY(f64, 8)
@@ -64,10 +68,12 @@ FN vm m_or(vm x, vm y) { return (vm){sm_or(x.a, y.a), sm_or(x.b, y.b)}; }
 
 FN vm m_not(vm x) { return (vm){sm_not(x.a), sm_not(x.b)}; }
 
-FN vm v_watched(vd watch, bool wide, bool log_target)
+FN vm v_watched_log(vd watch, bool wide)
 {
-    return (vm){s_watched(watch.a, wide, log_target), s_watched(watch.b, wide, log_target)};
+    return (vm){s_watched_log(watch.a, wide), s_watched_log(watch.b, wide)};
 }
+
+FN double v_total(vd x) { return s_total(s_add(x.a, x.b)); }
 
 FN bool m_any(vm x) { return sm_any(sm_or(x.a, x.b)); }
 

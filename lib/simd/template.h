@@ -3,23 +3,26 @@
  *
  *   FN                 what precedes a function of the vocabulary: inline, with its target
  *   LANES, vd, vi, vm  doubles in a vector; vectors of doubles and of 64-bit integers; masks
- *   v_set v_add v_sub v_mul v_abs v_floor
- *   v_fma(a, b, c)     a * b + c, rounded once
- *   v_eq v_gt          comparisons, masks; m_or(a, b); m_not(m); m_any(m), if any lane holds
+ *   v_set v_add v_sub v_mul v_abs
+ *   v_fma(a, b, c)     a * b + c, rounded once; v_fms, a * b - c
+ *   v_and              of the lanes' bits
+ *   v_eq v_gt          comparisons, masks; v_signed(v), of the lanes with a sign bit; m_or(a, b); m_not(m); m_any(m), if any lane holds
  *   v_select(m, a, b)  a where m holds, else b
  *   v_clamp(v, low, high), which lets NaN through
+ *   v_limit(v)         v_clamp(v, -700, 700), which need not let NaN through
+ *   v_total(v)         the sum of the lanes
  *   v_split(t, &k, &i) m in [1, 2) with t = m * 2^k for t > 0, and i, the first four bits of
- *                      the mantissa; of rare lanes it may make anything
+ *                      the mantissa. Of 0, anything finite. Of rare lanes anything, NaN for
+ *                      choice: then s_watch_log need not look
  *   v_rare(t)          mask of the lanes that are negative, infinite or NaN, or positive but too
  *                      small for v_split; not of -0
- *   v_watch_log(w, t)  w and what it takes to know afterwards, by v_watched(w, wide, false), that
- *                      a lane of t was rare; of those whose loss comes out as NaN or an infinity,
+ *   v_watch_log(w, t)  w and what it takes to know afterwards, by v_watched_log(w, wide), that a
+ *                      lane of t was rare; of those whose loss comes out as NaN or an infinity,
  *                      and of 0, it need not know
- *   v_watch_exp(w, t)  the same of lanes whose exponential leaves the range of v_scale, of which
- *                      it need not make an infinity or NaN; v_watched(w, wide, true)
+ *   v_watch_exp(w, t)  the same, by v_watched_exp(w), of lanes beyond v_limit
  *   v_bits(v)          the lanes' bits as integers
  *   v_lookup(table, i) table[i & 15] of sixteen doubles
- *   v_scale(v, k)      v * 2^floor(k), for |k| < 1020 at least
+ *   v_exp2(n)          2^(n/16), for an integer n in the low 16 bits; not beyond normal doubles
  *   v_load_S, v_store_S for S in f64, f32, f16, bf16: LANES elements at any address, widened
  *                      exactly, or rounded once to nearest even
  *
@@ -114,22 +117,10 @@ TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, 
  * a block's outcome rather than at each value: whatever is not ordinary makes a sum that is not
  * finite, or shows in the watch; and where too much cancelled, the sum is small beside what it
  * is the difference of. Then the block is computed again, carefully. */
-enum { BLOCK = 8 * LANES };
 
-/* A plain loss as a product a * b, which sums fuse with their addition. */
-struct product {
-    vd a, b;
-};
-
-FN struct product plain_term(enum kl_dtype dtype, bool log_target, vd x, vd t, vd *watch)
-{
-    if (log_target) {
-        *watch = v_watch_exp(*watch, t);
-        return (struct product){exp_times(dtype, t, v_sub(t, x)), v_set(1)};
-    }
-    *watch = v_watch_log(*watch, t);
-    return (struct product){t, dtype == KL_FLOAT64 ? log_minus_wide(t, x) : log_minus_narrow(t, x)};
-}
+/* Vectors in a block. In float64 a plain sum of more would lose the bits that the sum of the
+ * blocks keeps; 24-bit operands leave room for more. */
+enum { BLOCK = 8 * LANES, NARROW_BLOCK = 32 * LANES };
 
 FN vm not_finite(vd v) { return m_not(v_eq(v_sub(v, v), v_set(0))); }
 
@@ -137,7 +128,7 @@ struct running {
     vd high, low;
 };
 
-/* Knuth's two-sum: the error of the addition is kept. A block's sum itself is of 8 additions. */
+/* Knuth's two-sum: the error of the addition is kept. */
 FN struct running add_block(struct running sum, vd block)
 {
     vd total = v_add(sum.high, block);
@@ -159,31 +150,82 @@ FN struct kl_sum total_of(struct running running)
     return sum;
 }
 
-/* The sum of each lane over a block; false if it may be wrong. n is a multiple of LANES. Narrow
- * losses may err by 2^-53 of |t x|; a sum of less than 2^-13 of those does not count, so the
- * others err by 2^-40. */
-FN bool sum_plainly(enum kl_dtype dtype, bool log_target, const char *x, const char *t, size_t n,
-                    vd *result)
+/* A plain loss as a product a * b, which sums fuse with their addition. */
+struct product {
+    vd a, b;
+};
+
+FN struct product plain_term(enum kl_dtype dtype, bool log_target, vd x, vd t, vd *watch)
 {
-    bool narrow_log = dtype != KL_FLOAT64 && !log_target;
-    vd sum = v_set(0), subtracted = v_set(0), watch = v_set(1);
+    bool wide = dtype == KL_FLOAT64;
+    if (!log_target) {
+        *watch = v_watch_log(*watch, t);
+        return (struct product){t, wide ? log_minus_wide(t, x) : log_minus_narrow(t, x)};
+    }
+    if (!wide)
+        return (struct product){exp_narrow(v_limit(t)), v_sub(t, x)};
+    *watch = v_watch_exp(*watch, t);
+    return (struct product){exp_wide(t), v_sub(t, x)};
+}
+
+FN vm watched(enum kl_dtype dtype, bool log_target, vd watch)
+{
+    bool wide = dtype == KL_FLOAT64;
+    if (!log_target)
+        return v_watched_log(watch, wide);
+    return wide ? v_watched_exp(watch) : v_gt(v_set(0), v_set(0));
+}
+
+/* What follows gives the sum of each lane over a block; false if it may be wrong. n is a multiple
+ * of LANES. */
+FN bool sum_terms(enum kl_dtype dtype, bool log_target, const char *x, const char *t, size_t n,
+                  vd *sum)
+{
+    vd watch = v_set(1);
+    *sum = v_set(0);
     for (size_t i = 0; i < n * size_of(dtype); i += LANES * size_of(dtype)) {
         vd xs = load(dtype, x + i), ts = load(dtype, t + i);
         struct product p = plain_term(dtype, log_target, xs, ts, &watch);
-        sum = log_target ? v_add(sum, p.a) : v_fma(p.a, p.b, sum);
-        if (narrow_log)
-            subtracted = v_fma(ts, xs, subtracted);
+        *sum = v_fma(p.a, p.b, *sum);
     }
-    vm bad = m_or(not_finite(sum), v_watched(watch, dtype == KL_FLOAT64, log_target));
-    if (narrow_log)
-        bad = m_or(bad, v_gt(v_abs(v_mul(subtracted, v_set(0x1p-13))), v_abs(sum)));
-    *result = sum;
-    return !m_any(bad);
+    return !m_any(m_or(not_finite(*sum), watched(dtype, log_target, watch)));
+}
+
+/* The sum of t |x|. */
+TARGET static __attribute__((noinline)) double size_of_inputs(enum kl_dtype dtype, const char *x,
+                                                              const char *t, size_t n)
+{
+    vd sum = v_set(0);
+    for (size_t i = 0; i < n * size_of(dtype); i += LANES * size_of(dtype)) {
+        vd xs = load(dtype, x + i), ts = load(dtype, t + i);
+        sum = v_fma(ts, v_abs(xs), sum);
+    }
+    return v_total(sum);
+}
+
+/* Of 24-bit operands the sums of t log t and t x, apart. Their terms err by 2^-48, so where
+ * what is left of them is more than 2^-8, it errs by 2^-40. */
+FN bool sum_narrow_logs(enum kl_dtype dtype, const char *x, const char *t, size_t n, vd *sum)
+{
+    vd logs = v_set(0), inputs = v_set(0), signs = v_set(-0.0), watch = v_set(1);
+    for (size_t i = 0; i < n * size_of(dtype); i += LANES * size_of(dtype)) {
+        vd xs = load(dtype, x + i), ts = load(dtype, t + i);
+        watch = v_watch_log(watch, ts);
+        signs = v_and(signs, xs);
+        logs = v_fma(ts, log_to_sum(ts), logs);
+        inputs = v_fma(ts, xs, inputs);
+    }
+    *sum = v_sub(logs, inputs);
+    if (m_any(m_or(not_finite(*sum), v_watched_log(watch, false))))
+        return false;
+    bool all_negative = !m_any(m_not(v_signed(signs)));
+    double size = all_negative ? -v_total(inputs) : size_of_inputs(dtype, x, t, n);
+    return fabs(v_total(*sum)) >= 0x1p-8 * size;
 }
 
 FN vd sum_carefully(enum kl_dtype dtype, enum kl_rule rule, const char *x, const char *t, size_t n)
 {
-    double losses[BLOCK];
+    double losses[NARROW_BLOCK];
     vd sum = v_set(0);
     careful_block(dtype, rule, x, t, n, losses);
     for (size_t i = 0; i < n; i += LANES)
@@ -203,17 +245,20 @@ FN struct kl_sum sum_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule,
     const char *x = input, *t = target;
     struct running sum = {v_set(0), v_set(0)};
     size_t rest = n % LANES, wary = 0, in_a_row = 0;
+    bool narrow_logs = dtype != KL_FLOAT64 && !log_target;
+    size_t most = narrow_logs ? NARROW_BLOCK : BLOCK;
     vd block;
     for (n -= rest; n > 0;) {
-        size_t length = n < BLOCK ? n : BLOCK;
+        size_t length = n < most ? n : most;
         if (__builtin_expect(wary > 0, 0)) {
             block = sum_carefully(dtype, rule, x, t, length);
             wary--;
-        } else if (__builtin_expect(!sum_plainly(dtype, log_target, x, t, length, &block), 0)) {
+        } else if (narrow_logs ? sum_narrow_logs(dtype, x, t, length, &block)
+                               : sum_terms(dtype, log_target, x, t, length, &block)) {
+            in_a_row = 0;
+        } else {
             block = sum_carefully(dtype, rule, x, t, length);
             wary = ++in_a_row > 1 ? WARY_BLOCKS : 0;
-        } else {
-            in_a_row = 0;
         }
         sum = add_block(sum, block);
         x += length * size_of(dtype);
@@ -229,8 +274,8 @@ FN struct kl_sum sum_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule,
     return total_of(sum);
 }
 
-/* Narrow lanes of which so much cancelled that rounding to float32 would show it. */
-FN vm cancelled(vd d, vd x) { return v_gt(v_mul(x, v_set(-0x1p-21)), v_abs(d)); }
+/* Narrow lanes of which so much cancelled that rounding to float32 might show it. */
+FN vm cancelled(vd d, vd x) { return v_gt(v_abs(v_mul(x, v_set(0x1p-13))), v_abs(d)); }
 
 FN void map_block(enum kl_dtype dtype, enum kl_rule rule, bool log_target, const char *x,
                   const char *t, char *loss, size_t n)
@@ -246,7 +291,7 @@ FN void map_block(enum kl_dtype dtype, enum kl_rule rule, bool log_target, const
             bad = m_or(bad, cancelled(p.b, xs));
         store(dtype, loss + i, losses);
     }
-    bad = m_or(bad, m_or(not_finite(sum), v_watched(watch, dtype == KL_FLOAT64, log_target)));
+    bad = m_or(bad, m_or(not_finite(sum), watched(dtype, log_target, watch)));
     if (__builtin_expect(m_any(bad), 0)) {
         double losses[BLOCK];
         careful_block(dtype, rule, x, t, n, losses);
