@@ -27,9 +27,10 @@ MACHINE := $(shell uname -m)
 
 API_LIBS = -ljansson
 SERVER_LIBS = -lmicrohttpd -lcurl
+TEST_LIBS = -lcriterion -lquadmath
 PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcurl4-gnutls-dev
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev clang clang-format clang-tidy cppcheck \
-                libclang-rt-14-dev
+                libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 
 $(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"'
 
@@ -40,7 +41,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check deps readme lint bench fuzz sanitize install clean golden peer
+.PHONY: all run test check deps readme lint bench fuzz sanitize neon install clean golden peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -63,7 +64,7 @@ build/kldivd: $(B)/kldivd
 	@cp $< $@
 $(B)/tests/all: $(B)/kldivd $(TESTS) $(SERVER_BUT_MAIN) $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"
-	@$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(filter %.o %.a,$^) -lcriterion \
+	@$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(filter %.o %.a,$^) $(TEST_LIBS) \
 	    $(SERVER_LIBS) $(API_LIBS) -lm -o $@
 
 $(B)/stress: tests/stress/pool.c $(B)/libkldiv.a
@@ -97,10 +98,12 @@ deps-run:
 deps-test:
 	@dpkg -s $(PACKAGES_TEST) >/dev/null 2>&1 || { $(INSTALL_PACKAGES) $(PACKAGES_TEST); }
 
-# The tests as they are, then under sanitizers, then some seconds of each fuzzer, then lint.
+# The tests as they are, then under sanitizers, those of the kernels on an emulated ARM, then some
+# seconds of each fuzzer, then lint.
 test: deps-test
 	$(MAKE) check
 	$(MAKE) sanitize
+	$(MAKE) neon
 	$(MAKE) fuzz
 	$(MAKE) lint
 
@@ -113,6 +116,16 @@ sanitize:
 	$(MAKE) build/tsan/stress build/tsan/kldivd VARIANT=tsan
 	build/tsan/stress
 	KLDIV_SERVER=build/tsan/kldivd build/release/tests/all --filter 'server/*'
+
+CROSS = $(wildcard lib/*.c lib/simd/*.c) tests/kernels.c tests/accuracy.c tests/threads.c \
+        tests/cross/main.c
+build/aarch64/kernels: $(CROSS) $(wildcard lib/*.h lib/simd/*.h tests/*.h tests/cross/*/*.h)
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@aarch64-linux-gnu-gcc -std=c11 -D_GNU_SOURCE -Itests/cross -I. $(WARNINGS) -Wno-conversion -O2 \
+	    -ffp-contract=off -static -pthread $(CROSS) -lm -o $@
+neon: build/aarch64/kernels
+	qemu-aarch64 $<
 
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZED = $(wildcard lib/*.c lib/simd/*.c api/*.c) server/guard.c
@@ -129,7 +142,7 @@ fuzz: $(FUZZERS)
 	        -artifact_prefix=$$f- $$f.corpus 2>$$f.log || { tail -40 $$f.log; exit 1; }; \
 	done
 
-SOURCES = $(wildcard lib/*.[ch] lib/simd/*.[ch] api/*.[ch] server/*.[ch] tests/*.[ch] tests/*/*.[ch])
+SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/simd api server tests tests/* tests/cross/criterion))
 lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/layers.sh $(B)

@@ -8,14 +8,18 @@ extern const struct kl_kernel kl_kernel_scalar;
 #ifdef __x86_64__
 extern const struct kl_kernel kl_kernel_avx512, kl_kernel_avx2;
 #endif
+#ifdef __aarch64__
+extern const struct kl_kernel kl_kernel_neon;
+#endif
 
 const struct kl_kernel *const kl_kernels[] = {
 #ifdef __x86_64__
-    &kl_kernel_avx512,
-    &kl_kernel_avx2,
+    &kl_kernel_avx512, &kl_kernel_avx2,
 #endif
-    &kl_kernel_scalar,
-    NULL,
+#ifdef __aarch64__
+    &kl_kernel_neon,
+#endif
+    &kl_kernel_scalar, NULL,
 };
 
 static _Atomic(const struct kl_kernel *) chosen;

@@ -1,30 +1,11 @@
 /* Each instruction set against the definition, and the conversions against kl_store. */
 #include "lib/kernel.h"
-#include "tests/support.h"
+#include "tests/arrays.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-static void unmap(char *array, size_t size)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page) / page * page;
-    munmap(array + size - whole, whole + page);
-}
-
-/* Arrays that end where memory ends: reading or writing past them is fatal. */
-static char *before_the_edge(size_t size)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page) / page * page;
-    char *map =
-        mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    cr_assert(map != MAP_FAILED);
-    cr_assert_eq(mprotect(map + whole, page, PROT_NONE), 0);
-    return map + whole - size;
-}
 
 enum { LONGEST = 1100 };
 
@@ -162,6 +143,36 @@ Test(kernels, keep_their_digits_where_target_and_input_almost_agree)
             cr_expect(fabs((double)loss[i] - exact) <= 1e-6 * fabs(exact), "%s: %g, not %g",
                       (*k)->name, (double)loss[i], exact);
         }
+    }
+}
+
+/* A server reads tensors where they stand in a message. */
+Test(kernels, do_not_care_how_arrays_are_aligned)
+{
+    enum { N = 100 };
+    static char xs[N * 8 + 64], ts[N * 8 + 64], losses[N * 8 + 64], first[N * 8];
+    unsigned long long state = 17;
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++) {
+        if (!(*k)->supported())
+            continue;
+        for (enum kl_dtype dtype = 0; dtype < KL_DTYPES; dtype++)
+            for (size_t offset = 0; offset < 64; offset++) {
+                char x[N * 8], t[N * 8];
+                size_t size = N * kl_dtype_size(dtype);
+                state = 17;
+                for (size_t i = 0; i < N; i++) {
+                    kl_store(dtype, x, i, log(uniform(&state)));
+                    kl_store(dtype, t, i, uniform(&state));
+                }
+                memcpy(xs + offset, x, size);
+                memcpy(ts + (offset * 7) % 64, t, size);
+                (*k)->map[dtype][false](KL_PROB_PYTORCH, xs + offset, ts + (offset * 7) % 64,
+                                        losses + (offset * 11) % 64, N);
+                if (offset == 0)
+                    memcpy(first, losses, size);
+                cr_expect_arr_eq(losses + (offset * 11) % 64, first, size, "%s %s offset %zu",
+                                 (*k)->name, kl_dtype_name(dtype), offset);
+            }
     }
 }
 

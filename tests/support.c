@@ -63,12 +63,6 @@ double number_of(const json_t *value)
     return *word == '-' ? -(double)INFINITY : (double)INFINITY;
 }
 
-double uniform(unsigned long long *state)
-{
-    *state = *state * 6364136223846793005ull + 1442695040888963407ull;
-    return (double)(*state >> 11) * 0x1p-53;
-}
-
 char *read_file(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");

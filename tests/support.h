@@ -3,11 +3,10 @@
 #define KLDIV_TESTS_SUPPORT_H
 
 #include "api/api.h"
+#include "tests/arrays.h"
 
 #include <jansson.h>
 #include <stdio.h>
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* A request handled in this process, and what came of it. */
 struct answer {
@@ -31,9 +30,6 @@ const char *text_of(const json_t *object, const char *name);
 
 /* A JSON number, or one of the three strings; anything else fails the test. */
 double number_of(const json_t *value);
-
-/* A pseudo-random sequence that is the same everywhere. */
-double uniform(unsigned long long *state);
 
 /* From now on allocation number `n`, counted from 0, fails, and with `sticky` all after it; only
  * allocations by the code under test and by jansson for it count. -1 ends that. */

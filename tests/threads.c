@@ -1,6 +1,6 @@
 /* The pool: the same bits for any number of threads, and many callers at once. */
 #include "lib/pool.h"
-#include "tests/support.h"
+#include "tests/arrays.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

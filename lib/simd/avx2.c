@@ -38,6 +38,7 @@ FN si bits_set(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
 /* Of two operands of which one is NaN, max and min give the second. */
 FN sd s_clamp(sd v, sd low, sd high) { return _mm256_min_pd(high, _mm256_max_pd(low, v)); }
 
+FN sd s_lesser_size(sd a, sd b) { return _mm256_min_pd(s_abs(b), s_abs(a)); }
 FN sd s_limit(sd v) { return _mm256_min_pd(_mm256_max_pd(v, s_set(-700)), s_set(700)); }
 
 FN double s_total(sd a)
@@ -70,10 +71,7 @@ FN sd s_watch_log(sd watch, sd t) { return _mm256_min_pd(t, watch); }
 
 FN sm s_watched_log(sd watch, bool wide) { return s_gt(s_set(wide ? 0x1p-1022 : 0), watch); }
 
-FN sd s_watch_exp(sd watch, sd t)
-{
-    return _mm256_max_pd(s_abs(t), watch);
-}
+FN sd s_watch_exp(sd watch, sd t) { return _mm256_max_pd(s_abs(t), watch); }
 
 FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
 

@@ -35,12 +35,11 @@ FN si s_bits(sd a) { return _mm512_castpd_si512(a); }
 /* Of two operands of which one is NaN, max and min give the second. */
 FN sd s_clamp(sd v, sd low, sd high) { return _mm512_min_pd(high, _mm512_max_pd(low, v)); }
 
-/* The size of the lesser, with the sign of v; of NaN, 700. */
-FN sd s_limit(sd v)
-{
-    enum { LESSER_SIZE = 2, SIGN_OF_FIRST = 0 };
-    return _mm512_range_pd(v, s_set(700), LESSER_SIZE | SIGN_OF_FIRST << 2);
-}
+/* vrangepd: which of two numbers, and with which sign; a NaN is not one of them. */
+enum { LESSER_SIZE = 2, GREATER_SIZE = 3, SIGN_OF_FIRST = 0 << 2, NO_SIGN = 2 << 2 };
+
+FN sd s_limit(sd v) { return _mm512_range_pd(v, s_set(700), LESSER_SIZE | SIGN_OF_FIRST); }
+FN sd s_lesser_size(sd a, sd b) { return _mm512_range_pd(a, b, LESSER_SIZE | NO_SIGN); }
 
 /* Of 0 it takes the exponent of the least positive number; of negative numbers m is NaN. */
 FN sd s_split(sd t, sd *k, si *i)
@@ -69,11 +68,7 @@ FN sm s_watched_log(sd watch, bool wide)
     return 0;
 }
 
-FN sd s_watch_exp(sd watch, sd t)
-{
-    enum { GREATER_SIZE = 3, NO_SIGN = 2 };
-    return _mm512_range_pd(watch, t, GREATER_SIZE | NO_SIGN << 2);
-}
+FN sd s_watch_exp(sd watch, sd t) { return _mm512_range_pd(watch, t, GREATER_SIZE | NO_SIGN); }
 
 FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
 

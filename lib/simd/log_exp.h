@@ -33,22 +33,29 @@ FN vd horner2(const double *c, int degree, vd r, vd r2)
     return v_fma(odd, r, even);
 }
 
-/* log t for t of at most 24 bits, relatively good near t = 1, where it is r (1 + r p(r)). */
-FN vd log_narrow(vd t, const double *poly, int degree)
+/* For t of at most 24 bits: r and k ln2 + log(1/c). */
+FN vd reduce_narrow(vd t, vd *high)
 {
     vd k;
     vi i;
     vd m = v_split(t, &k, &i);
-    vd r = v_fma(m, v_lookup(log_c, i), v_set(-1));
-    vd high = v_fma(k, v_set(LN2), v_lookup(log_of_c, i));
-    return v_fma(v_fma(horner(poly, degree, r), r, v_set(1)), r, high);
+    *high = v_fma(k, v_set(LN2), v_lookup(log_of_c, i));
+    return v_fma(m, v_lookup(log_c, i), v_set(-1));
 }
 
-/* For sums whose cancellation is looked after: within 2^-48. */
-FN vd log_to_sum(vd t) { return log_narrow(t, short_log_poly, 6); }
+/* log t within 2^-48, relatively so near t = 1, for sums whose cancellation is looked after. */
+FN vd log_to_sum(vd t)
+{
+    vd high, r = reduce_narrow(t, &high);
+    return v_fma(v_fma(horner(short_log_poly, 6, r), r, v_set(1)), r, high);
+}
 
-/* log t - x, within 2^-53 or so of both. */
-FN vd log_minus_narrow(vd t, vd x) { return v_sub(log_narrow(t, narrow_log_poly, 7), x); }
+/* log t - x within 2^-53 or so of both. */
+FN vd log_minus_narrow(vd t, vd x)
+{
+    vd high, r = reduce_narrow(t, &high), r2 = v_mul(r, r);
+    return v_fma(r2, horner2(narrow_log_poly, 7, r, r2), v_add(v_sub(high, x), r));
+}
 
 /* The same of any t, with the low parts kept: within 2^-61 or so before the last roundings. */
 FN vd log_minus_wide(vd t, vd x)

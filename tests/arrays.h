@@ -1,0 +1,42 @@
+/* Arrays and numbers for the tests of lib, which include nothing else of the tests. */
+#ifndef KLDIV_TESTS_ARRAYS_H
+#define KLDIV_TESTS_ARRAYS_H
+
+#include <criterion/criterion.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* A pseudo-random sequence in (0, 1) that is the same everywhere. */
+static inline double uniform(unsigned long long *state)
+{
+    *state = *state * 6364136223846793005ull + 1442695040888963407ull;
+    return (double)(*state >> 11) * 0x1p-53;
+}
+
+static inline size_t whole_pages(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page) / page * page;
+}
+
+/* An array that ends where memory ends: reading or writing past it is fatal. */
+static inline char *before_the_edge(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = whole_pages(size);
+    char *map =
+        mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(map != MAP_FAILED);
+    cr_assert_eq(mprotect(map + whole, page, PROT_NONE), 0);
+    return map + whole - size;
+}
+
+static inline void unmap(char *array, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = whole_pages(size);
+    munmap(array + size - whole, whole + page);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* As much of Criterion as the tests of the kernels use, for machines that are only emulated and
+ * have no Criterion. Tests run in one process, in turn; main() is here too. */
+#ifndef KLDIV_TESTS_CROSS_CRITERION_H
+#define KLDIV_TESTS_CROSS_CRITERION_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cross_test {
+    const char *suite, *name;
+    void (*run)(void);
+    struct cross_test *next;
+};
+
+extern struct cross_test *cross_tests;
+extern int cross_failures;
+
+#define Test(suite_name, test_name)                                                                \
+    static void suite_name##_##test_name(void);                                                    \
+    __attribute__((constructor)) static void add_##suite_name##_##test_name(void)                  \
+    {                                                                                              \
+        static struct cross_test test = {#suite_name, #test_name, suite_name##_##test_name, NULL}; \
+        test.next = cross_tests;                                                                   \
+        cross_tests = &test;                                                                       \
+    }                                                                                              \
+    static void suite_name##_##test_name(void)
+
+#define cr_expect(condition, ...)                                                                  \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            cross_failures++;                                                                      \
+            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);                                 \
+            printf(" " __VA_ARGS__);                                                               \
+            puts("");                                                                              \
+        }                                                                                          \
+    } while (0)
+#define cr_assert(condition, ...)                                                                  \
+    do {                                                                                           \
+        int failures_before = cross_failures;                                                      \
+        cr_expect(condition, __VA_ARGS__);                                                         \
+        if (cross_failures != failures_before)                                                     \
+            exit(1);                                                                               \
+    } while (0)
+#define cr_expect_eq(a, b, ...) cr_expect((a) == (b), __VA_ARGS__)
+#define cr_assert_eq(a, b, ...) cr_assert((a) == (b), __VA_ARGS__)
+#define cr_expect_null(a, ...) cr_expect((a) == NULL, __VA_ARGS__)
+#define cr_expect_arr_eq(a, b, size, ...) cr_expect(memcmp(a, b, size) == 0, __VA_ARGS__)
+
+#endif
