@@ -71,11 +71,13 @@ $(B)/stress: tests/stress/pool.c $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS) $^ -lm -o $@
 
+SLEEF = $(shell pkg-config --libs sleef 2>/dev/null)
+$(B)/bench/sleef: CFLAGS += $(if $(filter x86_64,$(MACHINE)),-mavx512f) # its header asks for it
 BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
-$(B)/bench/%: tests/bench/%.c $(B)/libkldiv.a
+$(B)/bench/%: tests/bench/%.c tests/bench/measure.h $(B)/libkldiv.a
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS) $^ -lmicrohttpd -lm -o $@
+	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $(filter %.c %.a,$^) -lmicrohttpd $(SLEEF) -lm -o $@
 
 # ---- For people
 
@@ -151,7 +153,8 @@ lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
 	clang-tidy --quiet $(wildcard lib/*.c api/*.c server/*.c) lib/simd/scalar.c -- \
 	    -std=c11 -D_GNU_SOURCE -I. 2>/dev/null
 
-# Needs python3-torch, python3-numpy: the peers that our numbers are compared with.
+# Need python3-torch, python3-numpy; bench takes what it finds of them, python3-scipy, libsleef-dev
+# and wrk: the peers that our numbers are compared with.
 PYTHON = /usr/bin/python3
 golden:
 	$(PYTHON) tests/golden/make.py > tests/golden/vectors.jsonl

@@ -185,8 +185,13 @@ struct kl_pool;
  *
  * Accuracy: every element and every sum is computed in at least double arithmetic from the
  * exact values of the operands and rounded once, to the dtype of the loss; so a float16
- * batchmean overflows only if the quotient does. A float64 sum whose parts overflow on the way
- * is infinite or NaN. The result has the same bits for any number of threads.
+ * batchmean overflows only if the quotient does. Losses of float16, bfloat16 and float32 are
+ * correctly rounded but for one in 10,000 at worst, and those are off by no more than 0.51 units
+ * in the last place; their sums err by 2^-40 of the sum of the losses' sizes before rounding.
+ * Losses of float64 are within 2.2 units, their sums within 2^-50 of the sizes, both but for
+ * 2^-61 of target * max(|input|, 1), which shows where input and log target agree to 10 digits
+ * and more. A float64 sum whose parts overflow on the way is infinite or NaN. The result has the
+ * same bits for any number of threads.
  *
  * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it.
  * Fails with target_negative or out_of_memory; then `loss` holds nothing of use. */

@@ -1,6 +1,7 @@
 #include "lib/pool.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* One kl_pool_run under way; lives on its caller's stack. It is in the ring as long as it has
@@ -9,15 +10,22 @@ struct job {
     struct job *next, *previous;
     void (*piece)(void *context, size_t i);
     void *context;
-    size_t n, taken, done;
+    size_t n, taken;
+    atomic_size_t done;
     pthread_cond_t finished;
 };
+
+/* Who waits looks so often before it sleeps, some 20 us in all. Waking a thread takes longer than
+ * half of a sum of 2^16 elements, to which a second thread was no help without this (measured on
+ * Zen 4 in a virtual machine: 1.02 times as fast, with it 1.83). */
+enum { LOOKS = 400 };
 
 struct kl_pool {
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct job *ring; /* whose turn it is; each piece taken passes the turn on */
+    _Atomic(struct job *) ring; /* whose turn it is; each piece taken passes the turn on */
     bool closing;
+    size_t sleeping;
     size_t started;
     size_t threads;
     pthread_t workers[];
@@ -52,8 +60,46 @@ static void run_piece(struct kl_pool *pool, struct job *job)
     pthread_mutex_unlock(&pool->lock);
     job->piece(job->context, i);
     pthread_mutex_lock(&pool->lock);
-    if (++job->done == job->n)
+    if (atomic_fetch_add(&job->done, 1) + 1 == job->n)
         pthread_cond_signal(&job->finished);
+}
+
+static void pause_briefly(void)
+{
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+/* With the lock held: gives it up while there is nothing to do, for a while. */
+static void look_for_work(struct kl_pool *pool)
+{
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < LOOKS && !atomic_load_explicit(&pool->ring, memory_order_relaxed); i++)
+        pause_briefly();
+    pthread_mutex_lock(&pool->lock);
+}
+
+static void wait_for_work(struct kl_pool *pool)
+{
+    look_for_work(pool);
+    pool->sleeping++;
+    while (!pool->ring && !pool->closing)
+        pthread_cond_wait(&pool->work, &pool->lock);
+    pool->sleeping--;
+}
+
+/* With the lock held, as is whoever ran the last piece until it is done with `job`. */
+static void wait_for_others(struct kl_pool *pool, struct job *job)
+{
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < LOOKS && atomic_load(&job->done) < job->n; i++)
+        pause_briefly();
+    pthread_mutex_lock(&pool->lock);
+    while (job->done < job->n)
+        pthread_cond_wait(&job->finished, &pool->lock);
 }
 
 static void *work(void *argument)
@@ -61,8 +107,8 @@ static void *work(void *argument)
     struct kl_pool *pool = argument;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        while (!pool->ring && !pool->closing)
-            pthread_cond_wait(&pool->work, &pool->lock);
+        if (!pool->ring && !pool->closing)
+            wait_for_work(pool);
         if (pool->closing)
             break;
         struct job *job = pool->ring;
@@ -120,15 +166,12 @@ void kl_pool_run(struct kl_pool *pool, size_t n, void (*piece)(void *context, si
     pthread_cond_init(&job.finished, NULL);
     pthread_mutex_lock(&pool->lock);
     link_job(pool, &job);
-    if (n - 1 < pool->started)
-        for (size_t i = 1; i < n; i++)
-            pthread_cond_signal(&pool->work);
-    else
-        pthread_cond_broadcast(&pool->work);
+    for (size_t i = 1; i < n && i <= pool->sleeping; i++)
+        pthread_cond_signal(&pool->work);
     while (job.taken < n)
         run_piece(pool, &job);
-    while (job.done < n)
-        pthread_cond_wait(&job.finished, &pool->lock);
+    if (job.done < n)
+        wait_for_others(pool, &job);
     pthread_mutex_unlock(&pool->lock);
     pthread_cond_destroy(&job.finished);
 }

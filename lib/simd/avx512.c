@@ -97,19 +97,13 @@ FN sd s_load_bf16(const void *p)
 }
 
 /* To float by rounding to odd, so that rounding once more, to fewer bits, is as good as
- * rounding once: an inexact result whose last bit is 0 goes one step back towards v. */
+ * rounding once: what is not exact is cut off, and its last bit set. */
 FN __m256 to_odd(sd v)
 {
-    __m256 nearest = _mm512_cvtpd_ps(v);
-    sd back = _mm512_cvtps_pd(nearest);
-    __m256i bits = _mm256_castps_si256(nearest);
-    __m256i one = _mm256_set1_epi32(1);
-    __mmask8 inexact =
-        _mm512_cmp_pd_mask(back, v, _CMP_NEQ_OQ) & ~_mm256_test_epi32_mask(bits, one);
-    __mmask8 too_big =
-        inexact & _mm512_cmp_pd_mask(_mm512_abs_pd(back), _mm512_abs_pd(v), _CMP_GT_OQ);
-    bits = _mm256_mask_add_epi32(bits, inexact & ~too_big, bits, one);
-    bits = _mm256_mask_sub_epi32(bits, too_big, bits, one);
+    __m256 cut = _mm512_cvt_roundpd_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(cut), v, _CMP_NEQ_OQ);
+    __m256i bits = _mm256_castps_si256(cut);
+    bits = _mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1));
     return _mm256_castsi256_ps(bits);
 }
 

@@ -1,31 +1,16 @@
 /* Nanoseconds an element, of each kernel at several sizes, beside a pure read of the same arrays
  * and beside plain libm. Medians of runs taken in turn. */
 #include "lib/kernel.h"
+#include "tests/bench/measure.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum { RUNS = 15, MAX_N = 1 << 22 };
 
 static char *x, *t, *loss;
 static volatile double sink;
-
-static double now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double d = *(const double *)a - *(const double *)b;
-    return (d > 0) - (d < 0);
-}
 
 /* What is timed: n elements by kernel k. */
 struct task {
@@ -47,16 +32,7 @@ static void run_map(const struct task *task, size_t n)
 
 static void run_read(const struct task *task, size_t n)
 {
-    uint64_t parts[8] = {0}, a[8], b[8];
-    size_t bytes = n * kl_dtype_size(task->dtype) / sizeof a * sizeof a;
-    for (size_t i = 0; i < bytes; i += sizeof a) {
-        memcpy(a, x + i, sizeof a);
-        memcpy(b, t + i, sizeof b);
-        for (size_t j = 0; j < 8; j++)
-            parts[j] ^= a[j] ^ b[j];
-    }
-    sink = (double)(parts[0] ^ parts[1] ^ parts[2] ^ parts[3] ^ parts[4] ^ parts[5] ^ parts[6] ^
-                    parts[7]);
+    sink = (double)read_both(x, t, n * kl_dtype_size(task->dtype));
 }
 
 static void run_libm(const struct task *task, size_t n)
@@ -69,7 +45,7 @@ static void run_libm(const struct task *task, size_t n)
     sink = sum;
 }
 
-static double median_ns(const struct task *task, size_t n)
+static double ns_an_element(const struct task *task, size_t n)
 {
     double times[RUNS];
     size_t repeat = n < 65536 ? 65536 / n : 1;
@@ -80,8 +56,7 @@ static double median_ns(const struct task *task, size_t n)
         if (i >= 0)
             times[i] = (now_ns() - start) / (double)(n * repeat);
     }
-    qsort(times, RUNS, sizeof *times, by_size);
-    return times[RUNS / 2];
+    return median(times, RUNS);
 }
 
 static void fill(enum kl_dtype dtype, bool logarithm)
@@ -98,7 +73,7 @@ static void print_row(const char *what, struct task task)
     static const size_t sizes[] = {1 << 10, 1 << 16, 1 << 20, MAX_N};
     printf("| %-26s |", what);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        printf(" %7.3f |", median_ns(&task, sizes[i]));
+        printf(" %7.3f |", ns_an_element(&task, sizes[i]));
     putchar('\n');
     fflush(stdout);
 }
@@ -125,9 +100,9 @@ static void print_table(enum kl_dtype dtype, enum kl_rule rule)
 
 int main(void)
 {
-    x = malloc(MAX_N * sizeof(double));
-    t = malloc(MAX_N * sizeof(double));
-    loss = malloc(MAX_N * sizeof(double));
+    x = aligned_alloc(64, MAX_N * sizeof(double));
+    t = aligned_alloc(64, MAX_N * sizeof(double));
+    loss = aligned_alloc(64, MAX_N * sizeof(double));
     if (!x || !t || !loss)
         return 1;
     for (enum kl_dtype dtype = 0; dtype < KL_DTYPES; dtype++) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""libkldiv beside PyTorch on the same arrays, in turn, one thread each.
+"""libkldiv beside PyTorch and scipy on the same arrays, in turn, one thread each.
 
     /usr/bin/python3 tests/bench/pytorch.py build/release/libkldiv.so
 
-Prints medians in ns an element and their ratio. Needs Debian's python3-torch.
+Prints medians in ns an element and their ratio. Needs Debian's python3-torch; python3-scipy if it is there.
 """
 import ctypes
 import statistics
@@ -13,6 +13,11 @@ import warnings
 
 import torch
 import torch.nn.functional as F
+
+try:
+    from scipy.special import rel_entr
+except ImportError:
+    rel_entr = None
 
 N, RUNS = 1 << 20, 21
 DTYPES = {torch.float64: 0, torch.float32: 1}
@@ -47,6 +52,19 @@ def clock(function):
     return (time.perf_counter() - start) / N * 1e9
 
 
+def draw(dtype, log_target):
+    x = F.log_softmax(torch.randn(N // 64, 64, dtype=dtype), 1).reshape(-1)
+    t = F.softmax(torch.randn(N // 64, 64, dtype=dtype), 1).reshape(-1)
+    return x, t.log() if log_target else t
+
+
+def row(what, ours, peer):
+    pairs = [(clock(ours), clock(peer)) for _ in range(RUNS + 3)][3:]
+    a, b = (statistics.median(p[i] for p in pairs) for i in (0, 1))
+    ratio = statistics.median(p[1] / p[0] for p in pairs)
+    print(f"| {what} | {a:.3f} | {b:.3f} | {ratio:.1f} |", flush=True)
+
+
 def main():
     library = ctypes.CDLL(sys.argv[1])
     torch.set_num_threads(1)
@@ -59,17 +77,20 @@ def main():
     for dtype in DTYPES:
         for log_target in (False, True):
             for reduction in REDUCTIONS:
-                x = F.log_softmax(torch.randn(N // 64, 64, dtype=dtype), 1).reshape(-1)
-                t = F.softmax(torch.randn(N // 64, 64, dtype=dtype), 1).reshape(-1)
-                t = t.log() if log_target else t
+                x, t = draw(dtype, log_target)
                 ours = prepare(library, x, t, reduction, log_target)
-                pairs = [(clock(ours), clock(lambda: F.kl_div(x, t, reduction=reduction,
-                                                              log_target=log_target)))
-                         for _ in range(RUNS + 3)][3:]
-                a, b = (statistics.median(p[i] for p in pairs) for i in (0, 1))
-                ratio = statistics.median(p[1] / p[0] for p in pairs)
-                print(f"| {str(dtype)[6:]} | {reduction} | {str(log_target).lower()} "
-                      f"| {a:.3f} | {b:.3f} | {ratio:.1f} |", flush=True)
+                row(f"{str(dtype)[6:]} | {reduction} | {str(log_target).lower()}", ours,
+                    lambda: F.kl_div(x, t, reduction=reduction, log_target=log_target))
+    if rel_entr is None:
+        print("\n(python3-scipy is not installed: no comparison with rel_entr)")
+        return
+    print("\nBeside scipy's rel_entr(target, exp(input)), which is given the exponential\n")
+    print("| dtype | reduction | kldiv | rel_entr | ratio |\n|---|---|---|---|---|")
+    for dtype in DTYPES:
+        x, t = draw(dtype, False)
+        p, q = t.numpy(), x.exp().numpy()
+        row(f"{str(dtype)[6:]} | sum", prepare(library, x, t, "sum", False),
+            lambda: rel_entr(p, q).sum())
 
 
 main()

@@ -1,11 +1,13 @@
 #!/bin/sh
-# make bench: kernels, PyTorch beside them where it is installed, and the server end to end.
+# make bench: kernels, their limits, their peers where those are installed, and the server end to end.
 set -eu
 work=$(mktemp -d)
 started=
 trap 'for p in $started; do kill "$p" 2>/dev/null || true; done; rm -rf "$work"' EXIT
 
 build/release/bench/kernels
+build/release/bench/limits
+build/release/bench/sleef
 
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     /usr/bin/python3 tests/bench/pytorch.py build/release/libkldiv.so
