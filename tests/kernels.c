@@ -90,6 +90,33 @@ static void check_sum(const struct kl_kernel *kernel, enum kl_dtype dtype, enum 
     unmap(t, n * size);
 }
 
+/* Here and there in a long run a zero target under an infinite input, a subnormal target, and a
+ * stretch of which all cancels. */
+static void check_rare_values(const struct kl_kernel *kernel, enum kl_dtype dtype,
+                              enum kl_rule rule)
+{
+    enum { LONG = 9000 };
+    static char x[LONG * 8], t[LONG * 8];
+    unsigned long long state = 7;
+    long double exact = 0, sizes = 0;
+    bool log_target = kl_rule_is_log(rule);
+    for (size_t i = 0; i < LONG; i++) {
+        double p = uniform(&state), q = i / 700 == 5 ? p : uniform(&state);
+        p = i % 2777 == 2000 ? 1e-310 : p;
+        bool zero = i % 3333 == 1500 && (rule == KL_PROB_MATH || rule == KL_PROB_ONEFLOW);
+        kl_store(dtype, x, i, zero ? -INFINITY : log(q));
+        kl_store(dtype, t, i, zero ? 0 : log_target ? log(p) : p);
+        double term = kl_term(rule, kl_load(dtype, x, i), kl_load(dtype, t, i));
+        exact += term;
+        sizes += fabsl(term);
+    }
+    struct kl_sum sum = kernel->sum[dtype][log_target](rule, x, t, LONG);
+    double error = fabs((double)((long double)sum.high + sum.low - exact));
+    cr_expect(error <= (dtype == KL_FLOAT64 ? 0x1p-50 : 0x1p-40) * (double)sizes,
+              "%s %s rule %d: off by %g", kernel->name, kl_dtype_name(dtype), rule,
+              error / (double)sizes);
+}
+
 static void for_each_kernel(void (*check)(const struct kl_kernel *kernel, enum kl_dtype dtype,
                                           enum kl_rule rule))
 {
@@ -121,6 +148,8 @@ Test(kernels, agree_with_the_definition_at_every_length_up_to_unmapped_memory)
 {
     for_each_kernel(check_lengths);
 }
+
+Test(kernels, sum_rare_values_among_ordinary_ones) { for_each_kernel(check_rare_values); }
 
 Test(kernels, agree_with_the_definition_on_special_values) { for_each_kernel(check_specials); }
 

@@ -114,9 +114,9 @@ TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, 
  * finite, or shows in the watch; and where too much cancelled, the sum is small beside what it
  * is the difference of. Then the block is computed again, carefully. */
 
-/* Vectors in a block. In float64 a plain sum of more would lose the bits that the sum of the
+/* Elements in a block. In float64 a plain sum of more would lose the bits that the sum of the
  * blocks keeps; 24-bit operands leave room for more. */
-enum { BLOCK = 8 * LANES, NARROW_BLOCK = 32 * LANES };
+enum { BLOCK = 8 * LANES, LONG_BLOCK = 128 * LANES };
 
 FN vm not_finite(vd v) { return m_not(v_eq(v_sub(v, v), v_set(0))); }
 
@@ -221,7 +221,7 @@ FN bool sum_narrow_logs(enum kl_dtype dtype, const char *x, const char *t, size_
 
 FN vd sum_carefully(enum kl_dtype dtype, enum kl_rule rule, const char *x, const char *t, size_t n)
 {
-    double losses[NARROW_BLOCK];
+    double losses[BLOCK];
     vd sum = v_set(0);
     careful_block(dtype, rule, x, t, n, losses);
     for (size_t i = 0; i < n; i += LANES)
@@ -230,7 +230,8 @@ FN vd sum_carefully(enum kl_dtype dtype, enum kl_rule rule, const char *x, const
 }
 
 /* After two blocks in a row that were not ordinary, so many are not even tried. One alone may
- * have cancelled by chance. */
+ * have cancelled by chance. Of a long block that was not ordinary, the short ones that make it
+ * up are looked at. */
 enum { WARY_BLOCKS = 8 };
 
 /* The last, partial vector goes through a copy padded with zeros, whose loss is 0 by every
@@ -240,22 +241,28 @@ FN struct kl_sum sum_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule,
 {
     const char *x = input, *t = target;
     struct running sum = {v_set(0), v_set(0)};
-    size_t rest = n % LANES, wary = 0, in_a_row = 0;
+    size_t rest = n % LANES, wary = 0, in_a_row = 0, look_closer = 0;
     bool narrow_logs = dtype != KL_FLOAT64 && !log_target;
-    size_t most = narrow_logs ? NARROW_BLOCK : BLOCK;
     vd block;
     for (n -= rest; n > 0;) {
+        size_t most = narrow_logs && look_closer == 0 ? LONG_BLOCK : BLOCK;
         size_t length = n < most ? n : most;
-        if (__builtin_expect(wary > 0, 0)) {
-            block = sum_carefully(dtype, rule, x, t, length);
-            wary--;
-        } else if (narrow_logs ? sum_narrow_logs(dtype, x, t, length, &block)
-                               : sum_terms(dtype, log_target, x, t, length, &block)) {
-            in_a_row = 0;
-        } else {
-            block = sum_carefully(dtype, rule, x, t, length);
-            wary = ++in_a_row > 1 ? WARY_BLOCKS : 0;
+        bool plain =
+            wary == 0 && (narrow_logs ? sum_narrow_logs(dtype, x, t, length, &block)
+                                      : sum_terms(dtype, log_target, x, t, length, &block));
+        if (!plain && length > BLOCK) {
+            look_closer = LONG_BLOCK / BLOCK;
+            continue;
         }
+        if (!plain)
+            block = sum_carefully(dtype, rule, x, t, length);
+        if (wary > 0)
+            wary--;
+        else if (plain)
+            in_a_row = 0;
+        else if (++in_a_row > 1)
+            wary = WARY_BLOCKS;
+        look_closer -= look_closer > 0;
         sum = add_block(sum, block);
         x += length * size_of(dtype);
         t += length * size_of(dtype);
