@@ -66,8 +66,13 @@ FN sm s_rare(sd t)
     return sm_or(_mm256_and_pd(too_small, _mm256_cmp_pd(t, s_set(0), _CMP_NEQ_UQ)), too_big);
 }
 
-/* Infinities and NaN show in t * log t; what is negative or subnormal does not. */
-FN sd s_watch_log(sd watch, sd t) { return _mm256_min_pd(t, watch); }
+/* Infinities and NaN show in t * log t; what is negative or subnormal does not. The number before
+ * t in the order of bits is NaN for 0, which is ordinary and which the minimum passes over. */
+FN sd s_watch_log(sd watch, sd t, bool wide)
+{
+    sd before = wide ? from_bits(_mm256_sub_epi64(s_bits(t), bits_set(1))) : t;
+    return _mm256_min_pd(before, watch);
+}
 
 FN sm s_watched_log(sd watch, bool wide) { return s_gt(s_set(wide ? 0x1p-1022 : 0), watch); }
 

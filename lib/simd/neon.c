@@ -52,8 +52,14 @@ FN sm s_rare(sd t)
     return vorrq_u64(small, vceqq_f64(t, s_set(INFINITY)));
 }
 
-/* Infinities and NaN show in t * log t; what is negative or subnormal does not. */
-FN sd s_watch_log(sd watch, sd t) { return vminnmq_f64(watch, t); }
+/* Infinities and NaN show in t * log t; what is negative or subnormal does not. The number before
+ * t in the order of bits is NaN for 0, which is ordinary and which the minimum passes over. */
+FN sd s_watch_log(sd watch, sd t, bool wide)
+{
+    sd before = wide ? from_bits(vsubq_s64(s_bits(t), vdupq_n_s64(1))) : t;
+    return vminnmq_f64(watch, before);
+}
+
 FN sm s_watched_log(sd watch, bool wide) { return s_gt(s_set(wide ? 0x1p-1022 : 0), watch); }
 FN sd s_watch_exp(sd watch, sd t) { return vmaxnmq_f64(watch, vabsq_f64(t)); }
 FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }

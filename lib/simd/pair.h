@@ -45,7 +45,6 @@ PAIR_2(vd, sub)
 PAIR_2(vd, mul)
 PAIR_2(vd, and)
 PAIR_2(vd, lesser_size)
-PAIR_2(vd, watch_log)
 PAIR_2(vd, watch_exp)
 PAIR_2(vm, eq)
 PAIR_2(vm, gt)
@@ -68,6 +67,11 @@ PAIR_MEMORY(bf16, 2)
 FN vm m_or(vm x, vm y) { return (vm){sm_or(x.a, y.a), sm_or(x.b, y.b)}; }
 
 FN vm m_not(vm x) { return (vm){sm_not(x.a), sm_not(x.b)}; }
+
+FN vd v_watch_log(vd watch, vd t, bool wide)
+{
+    return (vd){s_watch_log(watch.a, t.a, wide), s_watch_log(watch.b, t.b, wide)};
+}
 
 FN vm v_watched_log(vd watch, bool wide)
 {

@@ -7,16 +7,23 @@
  *   v_fma(a, b, c)     a * b + c, rounded once; v_fms, a * b - c
  *   v_and              of the lanes' bits
  *   v_eq v_gt          comparisons, masks; v_signed(v), of the lanes with a sign bit; m_or(a, b);
- * m_not(m); m_any(m), if any lane holds v_select(m, a, b)  a where m holds, else b v_clamp(v, low,
- * high), which lets NaN through v_lesser_size(a, b), of which neither need let NaN through:
- * min(|a|, |b|) v_limit(v)         v_clamp(v, -700, 700), which need not let NaN through v_total(v)
- * the sum of the lanes v_split(t, &k, &i) m in [1, 2) with t = m * 2^k for t > 0, and i, the first
- * four bits of the mantissa. Of 0, anything finite. Of rare lanes anything, NaN for choice: then
- * s_watch_log need not look v_rare(t)          mask of the lanes that are negative, infinite or
- * NaN, or positive but too small for v_split; not of -0 v_watch_log(w, t)  w and what it takes to
- * know afterwards, by v_watched_log(w, wide), that a lane of t was rare; of those whose loss comes
- * out as NaN or an infinity, and of 0, it need not know v_watch_exp(w, t)  the same, by
- * v_watched_exp(w), of lanes beyond v_limit v_bits(v)          the lanes' bits as integers
+ *                      m_not(m); m_any(m), if any lane holds
+ *   v_select(m, a, b)  a where m holds, else b
+ *   v_clamp(v, low, high)  which lets NaN through
+ *   v_limit(v)         v_clamp(v, -700, 700), which need not let NaN through
+ *   v_lesser_size(a, b)    min(|a|, |b|), which need not let NaN through
+ *   v_total(v)         the sum of the lanes
+ *   v_split(t, &k, &i) m in [1, 2) with t = m * 2^k for t > 0, and i, the first four bits of
+ *                      the mantissa. Of 0, anything finite. Of rare lanes anything, NaN for
+ *                      choice: then s_watch_log need not look
+ *   v_rare(t)          mask of the lanes that are negative, infinite or NaN, or positive but too
+ *                      small for v_split; not of -0
+ *   v_watch_log(w, t, wide)
+ *                      w and what it takes to know afterwards, by v_watched_log(w, wide), that
+ *                      a lane of t was rare; of those whose loss comes out as NaN or an
+ *                      infinity, and of 0, it need not know
+ *   v_watch_exp(w, t)  the same, by v_watched_exp(w), of lanes beyond v_limit
+ *   v_bits(v)          the lanes' bits as integers
  *   v_lookup(table, i) table[i & 15] of sixteen doubles
  *   v_exp2(n)          2^(n/16), for an integer n in the low 16 bits; not beyond normal doubles
  *   v_load_S, v_store_S for S in f64, f32, f16, bf16: LANES elements at any address, widened
@@ -155,7 +162,7 @@ FN struct product plain_term(enum kl_dtype dtype, bool log_target, vd x, vd t, v
 {
     bool wide = dtype == KL_FLOAT64;
     if (!log_target) {
-        *watch = v_watch_log(*watch, t);
+        *watch = v_watch_log(*watch, t, wide);
         return (struct product){t, wide ? log_minus_wide(t, x) : log_minus_narrow(t, x)};
     }
     if (!wide)
@@ -206,7 +213,7 @@ FN bool sum_narrow_logs(enum kl_dtype dtype, const char *x, const char *t, size_
     vd logs = v_set(0), inputs = v_set(0), signs = v_set(-0.0), watch = v_set(1);
     for (size_t i = 0; i < n * size_of(dtype); i += LANES * size_of(dtype)) {
         vd xs = load(dtype, x + i), ts = load(dtype, t + i);
-        watch = v_watch_log(watch, ts);
+        watch = v_watch_log(watch, ts, false);
         signs = v_and(signs, xs);
         logs = v_fma(ts, log_to_sum(ts), logs);
         inputs = v_fma(ts, xs, inputs);
