@@ -40,7 +40,7 @@ struct kl_kernel {
 /* The definition of one element's loss, on which every kernel falls back for rare values. */
 double kl_term(enum kl_rule rule, double input, double target);
 
-/* Adds without losing: s += value, Neumaier's way. An infinite or NaN sum stays what it is. */
+/* Adds without losing: s += value, Neumaier's way. A sum that is not finite stays so. */
 static inline void kl_sum_add(struct kl_sum *s, double value)
 {
     double total = s->high + value;

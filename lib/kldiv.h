@@ -163,7 +163,7 @@ struct kl_plan {
     struct kl_tensor input, target;
     struct kl_options options;
     enum kl_reduction reduction; /* the one that applies: never KL_ELEMENTWISE_MEAN */
-    unsigned warnings;           /* set even where kl_plan fails */
+    unsigned warnings;           /* set even where shapes or dtypes make kl_plan fail */
     enum kl_dtype dtype;         /* of the loss */
     size_t ndim;                 /* of the loss: input's under KL_NONE, else 0 */
     const size_t *shape;         /* of the loss; borrowed from input */
@@ -174,7 +174,8 @@ struct kl_plan {
 /* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows both tensors'
  * shapes and data and holds nothing to free. No pointer but `problem` may be NULL. Shapes must be
  * the same: PyTorch broadcasts silently, and then divides batchmean by the wrong number. Fails with
- * shape_mismatch or batchmean_scalar. */
+ * shape_mismatch, batchmean_scalar, out_of_memory where the elements outnumber any memory, or the
+ * _invalid of an enum that has no such value. */
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
              const struct kl_options *options, struct kl_problem *problem);
 
@@ -184,13 +185,13 @@ struct kl_pool;
  * overlap the operands. The operands' data must stay unchanged until it returns.
  *
  * Accuracy: every element and every sum is computed in at least double arithmetic from the
- * exact values of the operands and rounded once, to the dtype of the loss; so a float16
- * batchmean overflows only if the quotient does. Losses of float16, bfloat16 and float32 are
- * correctly rounded but for one in 10,000 at worst, and those are off by no more than 0.51 units
- * in the last place; their sums err by 2^-40 of the sum of the losses' sizes before rounding.
- * Losses of float64 are within 2.2 units, their sums within 2^-50 of the sizes, both but for
- * 2^-61 of target * max(|input|, 1), which shows where input and log target agree to 10 digits
- * and more. A float64 sum whose parts overflow on the way is infinite or NaN. The result has the
+ * exact values of the operands, reduced there, and rounded to the dtype of the loss at the end; so
+ * a float16 batchmean overflows only if the quotient does. Losses of float16, bfloat16 and float32
+ * are correctly rounded but for one in 10,000 at worst, and those are off by no more than 0.51
+ * units in the last place; their sums err by 2^-40 of the sum of the losses' sizes before
+ * rounding. Losses of float64 are within 2.6 units, their sums within 2^-50 of the sizes, both but
+ * for 2^-60 of target * max(|input|, 1), which shows where input and log target agree to 10 digits
+ * and more. A sum whose parts overflow double on the way is infinite or NaN. The result has the
  * same bits for any number of threads.
  *
  * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it.
@@ -202,7 +203,8 @@ bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
 
 /* A pool of `threads` threads, the caller of kl_run counting as one, so 1 starts none. It may
  * serve any number of kl_run calls at once; they share it piece by piece, so a long one does
- * not hold up a short one. NULL if memory or threads cannot be had. */
+ * not hold up a short one. Its threads take no signals. After a fork the child must neither use
+ * nor free it. NULL if memory or threads cannot be had. */
 struct kl_pool *kl_pool_new(size_t threads);
 
 /* Waits for the threads to end. No kl_run may be using the pool. NULL is fine. */

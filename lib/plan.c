@@ -61,18 +61,26 @@ static void settle_reduction(struct kl_plan *plan)
 }
 
 /* Enums come from callers in C, where any number fits. */
-static bool check_enums(const struct kl_tensor *input, const struct kl_tensor *target,
-                        const struct kl_options *options, struct kl_problem *problem)
+static bool check_options(const struct kl_options *options, struct kl_problem *problem)
+{
+    if ((unsigned)options->reduction > KL_ELEMENTWISE_MEAN)
+        return kl_fail(problem, KL_NO_OPERAND, "reduction_invalid",
+                       "the reduction is none of enum kl_reduction");
+    if ((unsigned)options->size_average > KL_FALSE || (unsigned)options->reduce > KL_FALSE)
+        return kl_fail(problem, KL_NO_OPERAND, "reduction_invalid",
+                       "size_average or reduce is none of enum kl_flag");
+    if ((unsigned)options->compat > KL_MATH)
+        return kl_fail(problem, KL_NO_OPERAND, "compat_invalid",
+                       "compat is none of enum kl_compat");
+    return true;
+}
+
+static bool check_dtypes(const struct kl_tensor *input, const struct kl_tensor *target,
+                         struct kl_problem *problem)
 {
     if ((unsigned)input->dtype >= KL_DTYPES || (unsigned)target->dtype >= KL_DTYPES)
         return kl_fail(problem, (unsigned)input->dtype >= KL_DTYPES ? KL_INPUT : KL_TARGET,
                        "dtype_invalid", "the dtype is none of enum kl_dtype");
-    if ((unsigned)options->reduction > KL_ELEMENTWISE_MEAN)
-        return kl_fail(problem, KL_NO_OPERAND, "reduction_invalid",
-                       "the reduction is none of enum kl_reduction");
-    if ((unsigned)options->compat > KL_MATH)
-        return kl_fail(problem, KL_NO_OPERAND, "compat_invalid",
-                       "compat is none of enum kl_compat");
     return true;
 }
 
@@ -80,9 +88,11 @@ bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct k
              const struct kl_options *options, struct kl_problem *problem)
 {
     *plan = (struct kl_plan){.input = *input, .target = *target, .options = *options};
-    if (!check_enums(input, target, options, problem))
+    if (!check_options(options, problem))
         return false;
     settle_reduction(plan);
+    if (!check_dtypes(input, target, problem))
+        return false;
     plan->dtype = kl_dtype_promote(input->dtype, target->dtype);
 
     if (!same_shape(input, target)) {

@@ -27,9 +27,10 @@ static const struct {
 
 /* What the operands are like. Those of `near` are what drift monitors see: a relative difference
  * of 1e-6, rounded to the dtype. */
-enum data { RANDOM, NEAR, PEAKED, TINY, DATA };
+enum data { RANDOM, NEAR, PEAKED, TINY, CLOSE, JUST_ABOVE_ONE, DATA };
 
-static const char *const data_names[DATA] = {"random", "near", "peaked", "tiny"};
+static const char *const data_names[DATA] = {"random", "near",  "peaked",
+                                             "tiny",   "close", "just above one"};
 
 static void draw(enum data data, bool log_target, unsigned long long *state, double *x, double *t)
 {
@@ -45,6 +46,14 @@ static void draw(enum data data, bool log_target, unsigned long long *state, dou
     case TINY:
         p = exp(-80 * p);
         q = exp(-80 * q);
+        break;
+    case CLOSE: /* the difference of logarithms is 2^-13 and a little, their size up to 77 */
+        p = exp(-77 * p);
+        q = p * (1 + (1 + q) * 0x1p-13);
+        break;
+    case JUST_ABOVE_ONE: /* where a short polynomial for the logarithm is at its worst */
+        p = 1.05 + 0.0125 * p;
+        q = pow(p, 1 + 0x1.04p-8);
         break;
     default:
         break;
@@ -99,24 +108,24 @@ static double error_in_ulps(enum kl_dtype dtype, double ours, quad exact)
     return (double)(fabsq((quad)ours - exact) / (quad)ldexp(1, exponent + 1 - formats[dtype].bits));
 }
 
-/* What cancels: log t - x of float64 is known to 2^-61 of this, that of smaller dtypes wholly. */
+/* What cancels: log t - x of float64 is known to 2^-60 of this, that of smaller dtypes wholly. */
 static double cancelled(enum kl_dtype dtype, quad scale)
 {
-    return dtype == KL_FLOAT64 ? 0x1p-61 * (double)scale : 0;
+    return dtype == KL_FLOAT64 ? 0x1p-60 * (double)scale : 0;
 }
 
 static void check_losses(const struct kl_kernel *kernel, struct sample *s)
 {
     enum kl_rule rule = s->log_target ? KL_LOG_PYTORCH : KL_PROB_PYTORCH;
-    double most = s->dtype == KL_FLOAT64 ? 2.2 : 0.51, worst = 0;
+    double most = s->dtype == KL_FLOAT64 ? 2.6 : 0.51, worst = 0;
     size_t misrounded = 0;
     kernel->map[s->dtype][s->log_target](rule, s->x, s->t, s->loss, N);
     for (size_t i = 0; i < N; i++) {
         double ours = kl_load(s->dtype, s->loss, i);
         double error = error_in_ulps(s->dtype, ours, s->exact[i]);
         quad scale = scale_of(kl_load(s->dtype, s->t, i), kl_load(s->dtype, s->x, i));
-        misrounded += error > 0.5;
-        if (error > worst && fabsq(ours - s->exact[i]) > cancelled(s->dtype, scale))
+        misrounded += !(error <= 0.5);
+        if (!(error <= worst) && !(fabsq(ours - s->exact[i]) <= cancelled(s->dtype, scale)))
             worst = error;
     }
     bool few = s->dtype == KL_FLOAT64 || misrounded * 10000 <= N;
@@ -151,6 +160,48 @@ Test(accuracy, of_losses_and_sums)
                     }
             }
     free(s);
+}
+
+/* Pairs of float32 that were found to cancel by chance, so that what is left has few of the bits
+ * that even a long double logarithm keeps. */
+Test(accuracy, of_what_cancels_by_chance)
+{
+    static const float pairs[][2] = {{0x1.42096p-5f, 0x1.0a439ap+0f},
+                                     {-0x1.23c352p-1f, 0x1.2197b4p-1f},
+                                     {-0x1.8cef6ep-1f, 0x1.d7a2d4p-2f},
+                                     {0, 1},
+                                     {0x1p-149f, 1}};
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++)
+        for (size_t i = 0; i < COUNT(pairs) && (*k)->supported(); i++) {
+            quad x = pairs[i][0], t = pairs[i][1], exact = t * (logq(t) - x);
+            float loss;
+            (*k)->map[KL_FLOAT32][false](KL_PROB_PYTORCH, &pairs[i][0], &pairs[i][1], &loss, 1);
+            cr_expect(error_in_ulps(KL_FLOAT32, loss, exact) <= 0.51, "%s: pair %zu: %a",
+                      (*k)->name, i, (double)loss);
+            struct kl_sum sum =
+                (*k)->sum[KL_FLOAT32][false](KL_PROB_PYTORCH, &pairs[i][0], &pairs[i][1], 1);
+            cr_expect(fabsq((quad)sum.high + sum.low - exact) <= 0x1p-40 * fabsq(exact),
+                      "%s: sum of pair %zu: %a", (*k)->name, i, sum.high);
+        }
+}
+
+/* Losses whose exponential only just fits a double, or does not; their sum is past float32. */
+Test(accuracy, of_the_sign_of_sums_that_overflow)
+{
+    enum { LENGTH = 64 };
+    float x[LENGTH], t[LENGTH];
+    for (size_t i = 0; i < LENGTH; i++)
+        x[i] = t[i] = -1;
+    t[0] = 709;
+    x[0] = 709 - 0x1p-14f;
+    t[1] = 695;
+    x[1] = 695.125f;
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++) {
+        if (!(*k)->supported())
+            continue;
+        struct kl_sum sum = (*k)->sum[KL_FLOAT32][true](KL_LOG_PYTORCH, x, t, LENGTH);
+        cr_expect(sum.high > 0x1p900, "%s: %g", (*k)->name, sum.high);
+    }
 }
 
 /* What drift monitors want: six digits of the KL of float32 distributions that almost agree,

@@ -23,8 +23,7 @@ static double draw(unsigned long long *state, bool logarithm, bool special)
 }
 
 /* Equal, but for what the dtype's rounding and the arithmetic before it may change: `cancelled`
- * is the size of what a float64 loss is the difference of, of which 62 bits are good; the
- * definition itself has 63. */
+ * is the size of what a float64 loss is the difference of, of which 60 bits are good. */
 static bool close_enough(enum kl_dtype dtype, double ours, double exact, double cancelled)
 {
     static const struct {

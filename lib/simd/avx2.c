@@ -76,7 +76,7 @@ FN sd s_watch_log(sd watch, sd t, bool wide)
 
 FN sm s_watched_log(sd watch, bool wide) { return s_gt(s_set(wide ? 0x1p-1022 : 0), watch); }
 
-FN sd s_watch_exp(sd watch, sd t) { return _mm256_max_pd(s_abs(t), watch); }
+FN sd s_watch_exp(sd watch, sd t, bool wide) { return _mm256_max_pd(wide ? s_abs(t) : t, watch); }
 
 FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
 

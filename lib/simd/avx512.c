@@ -68,7 +68,10 @@ FN sm s_watched_log(sd watch, bool wide)
     return 0;
 }
 
-FN sd s_watch_exp(sd watch, sd t) { return _mm512_range_pd(watch, t, GREATER_SIZE | NO_SIGN); }
+FN sd s_watch_exp(sd watch, sd t, bool wide)
+{
+    return wide ? _mm512_range_pd(watch, t, GREATER_SIZE | NO_SIGN) : _mm512_max_pd(t, watch);
+}
 
 FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
 
@@ -120,6 +123,7 @@ FN void s_store_bf16(void *p, sd v)
     _mm_storeu_si128(p, _mm256_cvtepi32_epi16(_mm256_srli_epi32(up, 16)));
 }
 
+/* No CPU has these without f16c. */
 static bool supported(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&

@@ -8,7 +8,7 @@
  * log t = k ln2 + log(1/c) + log1p(r), where c is close to 1/m and r = m c - 1: Tang's method
  * ("Table-driven implementation of the logarithm function", ACM TOMS 16, 1990). The narrow forms
  * are plenty until log t and x almost cancel; where they do it is done again in the wide form,
- * which carries some 62 bits. */
+ * which carries some 60 bits. */
 #include "lib/simd/constants.h"
 
 FN vd horner(const double *c, int degree, vd r)
@@ -43,7 +43,7 @@ FN vd reduce_narrow(vd t, vd *high)
     return v_fma(m, v_lookup(log_c, i), v_set(-1));
 }
 
-/* log t within 2^-48, relatively so near t = 1, for sums whose cancellation is looked after. */
+/* log t within 2^-44 of itself, for sums whose cancellation is looked after. */
 FN vd log_to_sum(vd t)
 {
     vd high, r = reduce_narrow(t, &high);
@@ -57,7 +57,7 @@ FN vd log_minus_narrow(vd t, vd x)
     return v_fma(r2, horner2(narrow_log_poly, 7, r, r2), v_add(v_sub(high, x), r));
 }
 
-/* The same of any t, with the low parts kept: within 2^-61 or so before the last roundings. */
+/* The same of any t, with the low parts kept: within 2^-60 or so before the last roundings. */
 FN vd log_minus_wide(vd t, vd x)
 {
     vd k;

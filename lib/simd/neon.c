@@ -61,7 +61,7 @@ FN sd s_watch_log(sd watch, sd t, bool wide)
 }
 
 FN sm s_watched_log(sd watch, bool wide) { return s_gt(s_set(wide ? 0x1p-1022 : 0), watch); }
-FN sd s_watch_exp(sd watch, sd t) { return vmaxnmq_f64(watch, vabsq_f64(t)); }
+FN sd s_watch_exp(sd watch, sd t, bool wide) { return vmaxnmq_f64(watch, wide ? vabsq_f64(t) : t); }
 FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
 
 FN sd s_lookup(const double *table, si i)

@@ -45,7 +45,6 @@ PAIR_2(vd, sub)
 PAIR_2(vd, mul)
 PAIR_2(vd, and)
 PAIR_2(vd, lesser_size)
-PAIR_2(vd, watch_exp)
 PAIR_2(vm, eq)
 PAIR_2(vm, gt)
 PAIR_3(fma, vd)
@@ -71,6 +70,11 @@ FN vm m_not(vm x) { return (vm){sm_not(x.a), sm_not(x.b)}; }
 FN vd v_watch_log(vd watch, vd t, bool wide)
 {
     return (vd){s_watch_log(watch.a, t.a, wide), s_watch_log(watch.b, t.b, wide)};
+}
+
+FN vd v_watch_exp(vd watch, vd t, bool wide)
+{
+    return (vd){s_watch_exp(watch.a, t.a, wide), s_watch_exp(watch.b, t.b, wide)};
 }
 
 FN vm v_watched_log(vd watch, bool wide)

@@ -5,7 +5,38 @@
 
 #include <math.h>
 
-static long double prob_term(long double x, long double t) { return t * (logl(t) - x); }
+#ifdef __x86_64__
+typedef __float128 quad; /* of libgcc */
+#else
+typedef long double quad;
+#endif
+
+/* log t - x where it is close to 0, as log1p(t e^-x - 1): the quotient's error of 2^-100 takes no
+ * more digits from it than float32 leaves. */
+static long double small_difference(long double x, long double t)
+{
+    enum { TERMS = 14, SQUARINGS = 8 };
+    const quad ln2 =
+        (quad)0x1.62e42fefa39efp-1 + (quad)0x1.abc9e3b39803fp-56 + (quad)0x1.7b57a079a1934p-111;
+    long double k = roundl(x / (long double)ln2);
+    quad r = ((quad)k * ln2 - (quad)x) / (1 << SQUARINGS), exponential = 1;
+    for (int i = TERMS; i > 0; i--)
+        exponential = 1 + exponential * r / i;
+    for (int i = 0; i < SQUARINGS; i++)
+        exponential *= exponential;
+    quad u = exponential * (quad)ldexpl(t, (int)-k) - 1;
+    return (long double)(u * (1 - u * ((quad)1 / 2 - u * ((quad)1 / 3 - u / 4))));
+}
+
+/* logl is good to 2^-64 of its value. */
+static long double log_minus(long double t, long double x)
+{
+    long double difference = t == 1 ? -x : logl(t) - x;
+    bool close = fabsl(difference) < 0x1p-30L * fmaxl(1, fabsl(x)) && t != 1;
+    return close ? small_difference(x, t) : difference;
+}
+
+static long double prob_term(long double x, long double t) { return t * log_minus(t, x); }
 
 static double pytorch_term(double x, double t)
 {

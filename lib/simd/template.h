@@ -22,7 +22,9 @@
  *                      w and what it takes to know afterwards, by v_watched_log(w, wide), that
  *                      a lane of t was rare; of those whose loss comes out as NaN or an
  *                      infinity, and of 0, it need not know
- *   v_watch_exp(w, t)  the same, by v_watched_exp(w), of lanes beyond v_limit
+ *   v_watch_exp(w, t, wide)
+ *                      the same, by v_watched_exp(w), of lanes whose size is past 700, or, of
+ *                      operands that are not wide, which are past 700
  *   v_bits(v)          the lanes' bits as integers
  *   v_lookup(table, i) table[i & 15] of sixteen doubles
  *   v_exp2(n)          2^(n/16), for an integer n in the low 16 bits; not beyond normal doubles
@@ -73,13 +75,20 @@ FN size_t size_of(enum kl_dtype dtype)
  * the definition. Out of line, so that the loops below hold no call and keep their constants in
  * registers. */
 
-FN vd careful_prob(enum kl_rule rule, vd x, vd t, vm *rare)
+/* A wide log t - x errs by 2^-60 of x, or of 1: rounding to float32 does not show that from
+ * here on. */
+#define LEAST_WIDE_DIFFERENCE 0x1p-29
+
+FN vd careful_prob(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *rare)
 {
-    vd zero = v_set(0);
+    vd zero = v_set(0), least = v_set(LEAST_WIDE_DIFFERENCE);
     vm positive = v_gt(t, zero);
     vd p = rule == KL_PROB_ONEFLOW ? v_select(positive, t, v_set(1)) : t;
+    vd difference = log_minus_wide(p, x);
     *rare = v_rare(p);
-    vd loss = v_mul(p, log_minus_wide(p, x));
+    if (dtype != KL_FLOAT64)
+        *rare = m_or(*rare, v_gt(v_fma(v_abs(x), least, least), v_abs(difference)));
+    vd loss = v_mul(p, difference);
     if (rule == KL_PROB_ONEFLOW)
         return v_select(positive, loss, zero);
     /* 0 times a finite number is 0; under math, 0 times an infinite one too */
@@ -105,7 +114,7 @@ TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, 
         vd xs = load(dtype, x + i * size_of(dtype)), ts = load(dtype, t + i * size_of(dtype));
         vm rare;
         v_store_f64(losses + i, kl_rule_is_log(rule) ? careful_log(rule, xs, ts, &rare)
-                                                     : careful_prob(rule, xs, ts, &rare));
+                                                     : careful_prob(dtype, rule, xs, ts, &rare));
         if (!m_any(rare))
             continue;
         double x_lanes[LANES], t_lanes[LANES];
@@ -165,18 +174,13 @@ FN struct product plain_term(enum kl_dtype dtype, bool log_target, vd x, vd t, v
         *watch = v_watch_log(*watch, t, wide);
         return (struct product){t, wide ? log_minus_wide(t, x) : log_minus_narrow(t, x)};
     }
-    if (!wide)
-        return (struct product){exp_narrow(v_limit(t)), v_sub(t, x)};
-    *watch = v_watch_exp(*watch, t);
-    return (struct product){exp_wide(t), v_sub(t, x)};
+    *watch = v_watch_exp(*watch, t, wide);
+    return (struct product){wide ? exp_wide(t) : exp_narrow(v_limit(t)), v_sub(t, x)};
 }
 
 FN vm watched(enum kl_dtype dtype, bool log_target, vd watch)
 {
-    bool wide = dtype == KL_FLOAT64;
-    if (!log_target)
-        return v_watched_log(watch, wide);
-    return wide ? v_watched_exp(watch) : v_gt(v_set(0), v_set(0));
+    return log_target ? v_watched_exp(watch) : v_watched_log(watch, dtype == KL_FLOAT64);
 }
 
 /* What follows gives the sum of each lane over a block; false if it may be wrong. n is a multiple
@@ -206,8 +210,8 @@ TARGET static __attribute__((noinline)) double size_of_inputs(enum kl_dtype dtyp
     return v_total(sum);
 }
 
-/* Of 24-bit operands the sums of t log t and t x, apart. Their terms err by 2^-48, so where
- * what is left of them is more than 2^-8, it errs by 2^-40. */
+/* Of 24-bit operands the sums of t log t and t x, apart. The logarithms err by 2^-44 of
+ * themselves, so where what is left of the sums is more than 2^-4, it errs by 2^-40. */
 FN bool sum_narrow_logs(enum kl_dtype dtype, const char *x, const char *t, size_t n, vd *sum)
 {
     vd logs = v_set(0), inputs = v_set(0), signs = v_set(-0.0), watch = v_set(1);
@@ -223,7 +227,7 @@ FN bool sum_narrow_logs(enum kl_dtype dtype, const char *x, const char *t, size_
         return false;
     bool all_negative = !m_any(m_not(v_signed(signs)));
     double size = all_negative ? -v_total(inputs) : size_of_inputs(dtype, x, t, n);
-    return fabs(v_total(*sum)) >= 0x1p-8 * size;
+    return fabs(v_total(*sum)) >= 0x1p-4 * size;
 }
 
 FN vd sum_carefully(enum kl_dtype dtype, enum kl_rule rule, const char *x, const char *t, size_t n)
@@ -284,9 +288,23 @@ FN struct kl_sum sum_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule,
     return total_of(sum);
 }
 
-/* A narrow log t - x errs by 2^-51 for |x| up to 8, so by 2^-38 of itself from here on: rounding
- * to float32 shows that in one element of 2^13 at worst. */
-#define LEAST_NARROW_DIFFERENCE 0x1p-13
+/* A narrow log t - x errs by 2^-54 of x, or of 8. Where it is 2^-16 of these at least it errs by
+ * 2^-38 of itself: rounding to float32 shows that in one element of 2^13 at worst. Blocks without
+ * anything below the first number need no look at x, which where logarithms are as close as that
+ * is no more than 104. */
+#define SMALL_NARROW_DIFFERENCE 0x1p-9
+#define LEAST_NARROW_DIFFERENCE 0x1p-16
+
+TARGET static __attribute__((noinline)) bool nearly_cancelled(enum kl_dtype dtype, const char *x,
+                                                              size_t n, vd least)
+{
+    vd greatest = v_set(8);
+    for (size_t i = 0; i < n * size_of(dtype); i += LANES * size_of(dtype)) {
+        vd size = v_abs(load(dtype, x + i));
+        greatest = v_select(v_gt(size, greatest), size, greatest);
+    }
+    return m_any(v_gt(v_mul(greatest, v_set(LEAST_NARROW_DIFFERENCE)), least));
+}
 
 FN void map_block(enum kl_dtype dtype, enum kl_rule rule, bool log_target, const char *x,
                   const char *t, char *loss, size_t n)
@@ -303,8 +321,10 @@ FN void map_block(enum kl_dtype dtype, enum kl_rule rule, bool log_target, const
         store(dtype, loss + i, losses);
     }
     vm bad = m_or(not_finite(sum), watched(dtype, log_target, watch));
-    bad = m_or(bad, v_gt(v_set(LEAST_NARROW_DIFFERENCE), least));
-    if (__builtin_expect(m_any(bad), 0)) {
+    bool careful = m_any(bad);
+    if (narrow_logs && m_any(v_gt(v_set(SMALL_NARROW_DIFFERENCE), least)))
+        careful |= nearly_cancelled(dtype, x, n, least);
+    if (__builtin_expect(careful, 0)) {
         double losses[BLOCK];
         careful_block(dtype, rule, x, t, n, losses);
         for (size_t i = 0; i < n; i += LANES)
