@@ -25,11 +25,12 @@ CFLAGS += -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(if $(filter x86_64,$(MACHINE)
 LDFLAGS += -pie -Wl,-z,relro,-z,now -pthread $(filter -fsanitize%,$(OPTIMIZE_$(VARIANT)))
 MACHINE := $(shell uname -m)
 
-API_LIBS = -ljansson
+API_LIBS = -ljansson -lzip -lz
 SERVER_LIBS = -lmicrohttpd -lcurl
 TEST_LIBS = -lcriterion -lquadmath
-PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcurl4-gnutls-dev
-PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev clang clang-format clang-tidy cppcheck \
+PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libzip-dev \
+                 zlib1g-dev libcurl4-gnutls-dev
+PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 
 $(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"'
@@ -83,7 +84,7 @@ $(B)/bench/%: tests/bench/%.c tests/bench/measure.h $(B)/libkldiv.a
 
 # Installs what is missing, builds, serves, and says how to call it.
 run:
-	@pkg-config --exists libmicrohttpd jansson libcurl 2>/dev/null || $(MAKE) deps-run
+	@pkg-config --exists libmicrohttpd jansson libzip zlib libcurl 2>/dev/null || $(MAKE) deps-run
 	@$(MAKE) --no-print-directory all
 	@printf '\n%s\n\n' "Try:  curl '$(URL)?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
 	@build/kldivd --listen 127.0.0.1:8080
@@ -131,17 +132,23 @@ neon: build/aarch64/kernels
 
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZED = $(wildcard lib/*.c lib/simd/*.c api/*.c) server/guard.c
-build/fuzz/%: tests/fuzz/%.c $(FUZZED) $(wildcard lib/*.h lib/simd/*.h api/*.h server/*.h)
+build/fuzz/%: tests/fuzz/%.c tests/fuzz/ask.h $(FUZZED) $(wildcard lib/*.h lib/simd/*.h api/*.h server/*.h)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CLANG) -std=c11 -D_GNU_SOURCE -I. -g -O1 -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined -ffp-contract=off -pthread $< $(FUZZED) \
-	    -ljansson -lmicrohttpd -lm -o $@
-fuzz: $(FUZZERS)
-	@for f in $^; do \
+	    $(API_LIBS) -lmicrohttpd -lm -o $@
+# Seeds are the bodies of the table, where there is numpy to make them.
+build/fuzz/seeds: tests/golden/bodies.py
+	@mkdir -p $@
+	@$(PYTHON) $< $@ 2>/dev/null || echo "(no python3-numpy: fuzzing without seeds)"
+fuzz: $(FUZZERS) build/fuzz/seeds
+	@for f in $(FUZZERS); do \
+	    seeds=build/fuzz/seeds/$$(basename $$f); [ -d $$seeds ] || seeds=; \
 	    mkdir -p $$f.corpus && echo "$$f, $(SECONDS_EACH) s" && \
-	    $$f -max_total_time=$(SECONDS_EACH) -timeout=10 -dict=tests/fuzz/json.dict \
-	        -artifact_prefix=$$f- $$f.corpus 2>$$f.log || { tail -40 $$f.log; exit 1; }; \
+	    $$f -max_total_time=$(SECONDS_EACH) -timeout=10 -rss_limit_mb=1024 \
+	        -dict=tests/fuzz/words.dict -artifact_prefix=$$f- $$f.corpus $$seeds 2>$$f.log || \
+	        { tail -40 $$f.log; exit 1; }; \
 	done
 
 SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/simd api server tests tests/* tests/cross/criterion))

@@ -1,7 +1,8 @@
 #include "api/api.h"
 
 #include "api/endpoints.h"
-#include "api/json.h"
+#include "api/reply.h"
+#include "api/warnings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,13 +52,13 @@ static void reply_with_problem(struct api_exchange *x)
     reply->code = x->problem.code;
     reply->status = api_problem_status(&x->problem);
     reply->content_type = "application/problem+json";
-    api_buffer_free(&reply->body);
+    api_reply_free(reply);
     reply->body.budget = NULL;
     api_append_text(&reply->body, "{");
     api_problem_write(&x->problem, &reply->body);
     if (reply->warnings) {
-        api_append_text(&reply->body, ",");
-        api_json_warnings(&plan, &reply->body);
+        api_append_text(&reply->body, ",\"warnings\":");
+        api_warnings_json(&plan, &reply->body);
     }
     api_append_text(&reply->body, "}\n");
     if (reply->body.failed) /* then the status alone must do */
@@ -100,7 +101,7 @@ void api_refuse(const struct api_service *service, struct api_reply *reply, cons
     struct api_exchange x = {.service = service, .reply = reply};
     const struct api_endpoint *endpoint = reply->endpoint;
     api_fail(&x.problem, code, "%s", detail);
-    api_buffer_free(&reply->body);
+    api_reply_free(reply);
     *reply = (struct api_reply){.body.budget = service->budget, .endpoint = endpoint};
     reply_with_problem(&x);
 }

@@ -14,7 +14,7 @@
 struct api_service {
     struct kl_pool *pool;      /* may be NULL */
     struct api_budget *budget; /* for bodies, tensors and replies; may be NULL */
-    size_t max_body;           /* bytes */
+    size_t max_body;           /* bytes, inflated ones */
     void *host;                /* for the two functions below, which any thread may call */
     bool (*ready)(void *host); /* whether /readyz says yes */
     void (*metrics)(void *host, struct api_buffer *out); /* appends Prometheus text */
@@ -27,7 +27,7 @@ struct api_request {
     const char *query; /* raw, after it; NULL or "" for none */
     const char *content_type, *content_encoding, *accept;
     uint64_t content_length; /* as declared, 0 if not */
-    char *body;              /* once it is there; API_PADDING zero bytes follow it */
+    char *body; /* once it is there, and free to change; API_PADDING zero bytes follow */
     size_t body_size;
 };
 
@@ -36,8 +36,11 @@ struct api_header {
     const char *name, *value;
 };
 
-/* What became of a request. Zeroed before api_begin; afterwards it holds `body`, which the host
- * frees (api_buffer_free) or takes. */
+/* The tensors of an answer that may go out without a copy. */
+#define API_REPLY_TENSORS 3
+
+/* What became of a request. The content is `body` and, after it, `tensors`; the host frees them
+ * (api_reply_free). */
 struct api_reply {
     int status; /* 0 until the reply is made */
     const char *content_type;
@@ -45,6 +48,8 @@ struct api_reply {
     size_t n_headers;
     char header_text[160]; /* room for one value that is not static */
     struct api_buffer body;
+    struct api_buffer tensors[API_REPLY_TENSORS];
+    size_t n_tensors;
 
     /* For logs and metrics: */
     const struct api_endpoint *endpoint; /* NULL if the path was unknown */
@@ -68,6 +73,12 @@ void api_handle(const struct api_service *service, const struct api_request *req
 /* Makes the reply to a request that the host itself refuses: any code of api/problem.c. */
 void api_refuse(const struct api_service *service, struct api_reply *reply, const char *code,
                 const char *detail);
+
+/* The bytes of its content. */
+size_t api_reply_size(const struct api_reply *reply);
+
+/* Leaves it without content. */
+void api_reply_free(struct api_reply *reply);
 
 /* Of an endpoint: its path, a label of few values; and whether it is polled by machines and not
  * worth a log line. */

@@ -96,6 +96,17 @@ void api_append_unsigned(struct api_buffer *buffer, size_t value)
     api_append(buffer, digits, size);
 }
 
+void api_append_sizes(struct api_buffer *buffer, const size_t *sizes, size_t n)
+{
+    api_append(buffer, "[", 1);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            api_append(buffer, ",", 1);
+        api_append_unsigned(buffer, sizes[i]);
+    }
+    api_append(buffer, "]", 1);
+}
+
 void api_append_format(struct api_buffer *buffer, const char *format, ...)
 {
     va_list arguments;

@@ -37,6 +37,7 @@ bool api_buffer_room(struct api_buffer *buffer, size_t size);
 void api_append(struct api_buffer *buffer, const void *bytes, size_t size);
 void api_append_text(struct api_buffer *buffer, const char *text);
 void api_append_unsigned(struct api_buffer *buffer, size_t value);
+void api_append_sizes(struct api_buffer *buffer, const size_t *sizes, size_t n); /* [2,3] */
 void api_append_format(struct api_buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

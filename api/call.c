@@ -1,11 +1,18 @@
 #include "api/call.h"
 
+#include "api/nearest.h"
+
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-const char *const api_tensor_names[API_TENSORS] = {[API_INPUT] = "input", [API_TARGET] = "target"};
+const char *const api_tensor_names[API_TENSORS + 1] = {
+    [API_INPUT] = "input", [API_TARGET] = "target"};
 
-void api_call_init(struct api_call *call, struct api_budget *budget)
+void api_call_init(struct api_call *call, const struct api_service *service)
 {
+    struct api_budget *budget = service->budget;
+    call->service = service;
     call->options = (struct api_options){0};
     call->plan = (struct kl_plan){0};
     call->loss = (struct api_buffer){.budget = budget};
@@ -20,6 +27,70 @@ void api_call_free(struct api_call *call)
     for (size_t i = 0; i < API_TENSORS; i++)
         api_buffer_free(&call->tensors[i].data);
     api_buffer_free(&call->loss);
+}
+
+const char *api_tensor_name(const struct api_call *call, const struct api_tensor *tensor)
+{
+    return api_tensor_names[tensor - call->tensors];
+}
+
+bool api_tensor_fail(const struct api_call *call, const struct api_tensor *tensor,
+                     const char *field, struct api_problem *problem, const char *code,
+                     const char *format, ...)
+{
+    char place[64], detail[300];
+    const char *name = api_tensor_name(call, tensor);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    snprintf(place, sizeof place, "#/%s%s%s", name, field ? "/" : "", field ? field : "");
+    return api_fail_at(problem, API_BODY, place, code, "%s: %s", name, detail);
+}
+
+struct api_tensor *api_call_tensor(struct api_call *call, const char *name,
+                                   struct api_problem *problem)
+{
+    for (size_t i = 0; i < API_TENSORS; i++) {
+        struct api_tensor *tensor = &call->tensors[i];
+        if (strcmp(name, api_tensor_names[i]) != 0)
+            continue;
+        if (!tensor->present)
+            return tensor;
+        api_tensor_fail(call, tensor, NULL, problem, "tensor_repeated", "it is given twice");
+        return NULL;
+    }
+    char place[256];
+    const char *nearest = api_nearest(name, api_tensor_names, API_TENSORS);
+    api_pointer_to_member(place, sizeof place, "#/", name);
+    api_fail_at(problem, API_BODY, place, "tensor_unknown",
+                "'%.100s' is neither input nor target%s%s%s", name,
+                nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    return NULL;
+}
+
+void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim, const void *data)
+{
+    tensor->view = (struct kl_tensor){dtype, ndim, tensor->shape, data};
+    tensor->present = true;
+    tensor->flat = false;
+}
+
+bool api_call_complete(const struct api_call *call, struct api_problem *problem)
+{
+    enum kl_dtype dtype = api_options_dtype(&call->options);
+    for (size_t i = 0; i < API_TENSORS; i++) {
+        const struct api_tensor *tensor = &call->tensors[i];
+        if (!tensor->present)
+            return api_fail_at(problem, API_BODY, "#", "tensor_missing",
+                               "the body has no tensor '%s'", api_tensor_names[i]);
+        if (call->options.given[API_DTYPE] && tensor->view.dtype != dtype)
+            return api_tensor_fail(call, tensor, NULL, problem, "option_invalid",
+                                   "it is %s: dtype=%s says what numbers in JSON are read as, "
+                                   "and other tensors bring their own",
+                                   kl_dtype_name(tensor->view.dtype), kl_dtype_name(dtype));
+    }
+    return true;
 }
 
 /* "#/target/2/0": the element of row-major index `index`, as the body nests it. */
@@ -50,7 +121,7 @@ static bool carry_over(const struct api_call *call, const struct kl_problem *fro
     return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
 }
 
-bool api_call_run(struct api_call *call, struct kl_pool *pool, struct api_problem *problem)
+bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
     struct kl_options options = api_options_for_loss(&call->options);
     struct kl_problem from = {0};
@@ -60,7 +131,7 @@ bool api_call_run(struct api_call *call, struct kl_pool *pool, struct api_proble
     if (!api_buffer_reserve(&call->loss, call->plan.loss_size + 1))
         return api_fail(problem, "out_of_memory", "the loss does not fit into memory now");
     call->loss.size = call->plan.loss_size;
-    if (!kl_run(&call->plan, pool, call->loss.data, &from))
+    if (!kl_run(&call->plan, call->service->pool, call->loss.data, &from))
         return carry_over(call, &from, problem);
     return true;
 }

@@ -2,6 +2,7 @@
 #ifndef KLDIV_API_CALL_H
 #define KLDIV_API_CALL_H
 
+#include "api/api.h"
 #include "api/options.h"
 #include "api/problem.h"
 #include "lib/kldiv.h"
@@ -11,7 +12,8 @@ enum { API_MAX_DIMS = 64 };
 enum api_tensor_name { API_INPUT, API_TARGET };
 #define API_TENSORS 2
 
-/* Owns its data; `view` borrows shape and data once `present`. */
+/* `view` borrows the shape here and, once `present`, the elements: from the request's body where
+ * they lie there ready to be read, or else from `data`. */
 struct api_tensor {
     bool present;
     bool flat; /* came as one array, whatever its shape */
@@ -20,21 +22,39 @@ struct api_tensor {
     struct api_buffer data;
 };
 
-extern const char *const api_tensor_names[API_TENSORS];
+extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end */
 
 struct api_call {
+    const struct api_service *service;
     struct api_options options;
     struct api_tensor tensors[API_TENSORS];
     struct kl_plan plan;
     struct api_buffer loss;
 };
 
-/* Empty, its buffers on the budget (which may be NULL). */
-void api_call_init(struct api_call *call, struct api_budget *budget);
+/* Empty, its buffers on the service's budget. */
+void api_call_init(struct api_call *call, const struct api_service *service);
 void api_call_free(struct api_call *call);
 
-/* Checks the call and computes its loss on the pool. call->plan.warnings is right afterwards
+/* The tensor of that name, which is about to be read: NULL, with a problem, if there is none or
+ * it was read before. */
+struct api_tensor *api_call_tensor(struct api_call *call, const char *name,
+                                   struct api_problem *problem);
+
+/* Gives the tensor its elements; its shape is there already. */
+void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim, const void *data);
+
+/* Fails with a place inside a tensor: `field` of it, or the tensor itself if that is NULL. */
+bool api_tensor_fail(const struct api_call *call, const struct api_tensor *tensor,
+                     const char *field, struct api_problem *problem, const char *code,
+                     const char *format, ...) __attribute__((format(printf, 6, 7)));
+const char *api_tensor_name(const struct api_call *call, const struct api_tensor *tensor);
+
+/* Whether all tensors are there that must be, in the dtype that the options ask for. */
+bool api_call_complete(const struct api_call *call, struct api_problem *problem);
+
+/* Checks the call and computes its loss. call->plan.warnings is right afterwards
  * even where it fails. */
-bool api_call_run(struct api_call *call, struct kl_pool *pool, struct api_problem *problem);
+bool api_call_run(struct api_call *call, struct api_problem *problem);
 
 #endif

@@ -1,16 +1,29 @@
 #include "api/codecs.h"
 
 #include "api/json.h"
+#include "api/multipart.h"
+#include "api/npy.h"
+#include "api/npz.h"
+#include "api/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-static const char *const json_types[] = {"application/json", "text/json", NULL};
+static const char *const json[] = {"application/json", NULL};
+static const char *const safetensors[] = {
+    "application/vnd.safetensors", "application/x-safetensors", "application/safetensors", NULL};
+static const char *const npy[] = {"application/x-npy", NULL};
+static const char *const npz[] = {"application/x-npz", NULL};
+static const char *const form[] = {"multipart/form-data", NULL};
 
 static const struct api_codec codecs[] = {
-    {json_types, api_json_decode, api_json_encode},
+    {json, api_json_decode, api_json_encode},
+    {safetensors, api_safetensors_decode, api_safetensors_encode},
+    {npy, NULL, api_npy_encode},
+    {npz, api_npz_decode, NULL},
+    {form, api_multipart_decode, NULL},
 };
 #define N_CODECS (sizeof codecs / sizeof *codecs)
 
@@ -115,19 +128,22 @@ static void not_acceptable(const char *accept, struct api_problem *problem)
              "Accept '%.100s' allows none of the formats this path writes: %s", accept, writable);
 }
 
-const struct api_codec *api_codec_for_answer(const char *accept, struct api_problem *problem)
+const struct api_codec *api_codec_for_answer(const char *accept, const char **media_type,
+                                             struct api_problem *problem)
 {
     const struct api_codec *best = NULL;
     double best_quality = 0;
     if (!accept || !*skip_blank(accept))
-        return &codecs[0];
-    for (size_t i = 0; i < N_CODECS; i++) {
-        double q = codecs[i].encode ? quality_of_type(accept, codecs[i].media_types[0]) : 0;
-        if (q > best_quality) {
-            best_quality = q;
-            best = &codecs[i];
+        accept = "*/*";
+    for (size_t i = 0; i < N_CODECS; i++)
+        for (const char *const *type = codecs[i].media_types; *type && codecs[i].encode; type++) {
+            double q = quality_of_type(accept, *type);
+            if (q > best_quality) {
+                best_quality = q;
+                best = &codecs[i];
+                *media_type = *type;
+            }
         }
-    }
     if (!best)
         not_acceptable(accept, problem);
     return best;

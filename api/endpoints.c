@@ -1,7 +1,5 @@
 #include "api/endpoints.h"
 
-#include "api/json.h"
-
 static bool text_reply(struct api_exchange *x, const char *content_type, const char *text)
 {
     x->reply->content_type = content_type;
@@ -60,12 +58,6 @@ const struct api_endpoint api_endpoints[] = {
     {"GET", "/readyz", "whether requests are welcome", true, NULL, ready},
     {0},
 };
-
-void api_reply_header(struct api_reply *reply, const char *name, const char *value)
-{
-    if (reply->n_headers < sizeof reply->headers / sizeof *reply->headers)
-        reply->headers[reply->n_headers++] = (struct api_header){name, value};
-}
 
 const char *api_endpoint_path(const struct api_endpoint *endpoint) { return endpoint->path; }
 

@@ -30,9 +30,6 @@ struct api_endpoint {
 /* Ends with a row whose path is NULL. */
 extern const struct api_endpoint api_endpoints[];
 
-/* Adds a header to the reply; both are static or in reply->header_text. */
-void api_reply_header(struct api_reply *reply, const char *name, const char *value);
-
 /* kl_div.c */
 bool api_kl_div_begin(struct api_exchange *exchange);
 bool api_kl_div(struct api_exchange *exchange);

@@ -3,6 +3,7 @@
 #include "api/json_load.h"
 #include "api/json_tensor.h"
 #include "api/json_text.h"
+#include "api/warnings.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -67,15 +68,14 @@ static bool key_is(const char *key, const char *end, const char *name, struct ap
     char array[512];
     if (size > sizeof array - 3)
         return false;
-    json_error_t error;
     int length = snprintf(array, sizeof array, "[%.*s]", (int)size, key);
-    bool out_of_memory;
-    json_t *parsed = api_json_load(array, (size_t)length, &error, &out_of_memory);
-    if (out_of_memory)
-        return fail_for_memory(problem);
-    const char *word = json_string_value(json_array_get(parsed, 0));
+    struct api_json json = {0};
+    bool loaded = api_json_load(&json, array, (size_t)length);
+    const char *word = loaded ? json_string_value(json_array_get(json.root, 0)) : NULL;
     bool same = word && strcmp(word, name) == 0;
-    json_decref(parsed);
+    if (json.out_of_memory)
+        fail_for_memory(problem);
+    api_json_free(&json);
     return same;
 }
 
@@ -103,14 +103,9 @@ static void cut(struct walk *walk, const char *end)
 static const char *take_tensor(struct walk *walk, enum api_tensor_name name, const char *key,
                                const char *value)
 {
-    struct api_tensor *tensor = &walk->call->tensors[name];
-    if (tensor->present) {
-        char place[64];
-        api_pointer_to_member(place, sizeof place, api_tensor_names[name]);
-        api_fail_at(walk->problem, API_BODY, place, "json_malformed", "%s is given twice",
-                    api_tensor_names[name]);
+    struct api_tensor *tensor = api_call_tensor(walk->call, api_tensor_names[name], walk->problem);
+    if (!tensor)
         return NULL;
-    }
     const char *end =
         api_json_tensor_read(walk->body, value, name, walk->dtype, tensor, walk->problem);
     if (!end || !copy_until(walk, key))
@@ -180,22 +175,17 @@ static bool walk_members(struct walk *walk, const char *body_end)
     return copy_until(walk, body_end);
 }
 
-static json_t *parse_envelope(const struct walk *walk)
+static bool parse_envelope(const struct walk *walk, struct api_json *json)
 {
-    if (walk->envelope.failed) {
-        fail_for_memory(walk->problem);
-        return NULL;
-    }
-    json_error_t error;
-    bool out_of_memory;
-    json_t *root = api_json_load(walk->envelope.data, walk->envelope.size, &error, &out_of_memory);
-    if (out_of_memory) {
-        fail_for_memory(walk->problem);
-    } else if (!root) {
-        const char *at = place_in_body(walk, (size_t)(error.position > 0 ? error.position : 0));
-        api_json_malformed(walk->body, at, error.text, walk->problem);
-    }
-    return root;
+    if (walk->envelope.failed)
+        return fail_for_memory(walk->problem);
+    if (api_json_load(json, walk->envelope.data, walk->envelope.size))
+        return true;
+    if (json->out_of_memory)
+        return fail_for_memory(walk->problem);
+    int position = json->error.position > 0 ? json->error.position : 0;
+    return api_json_malformed(walk->body, place_in_body(walk, (size_t)position), json->error.text,
+                              walk->problem);
 }
 
 static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
@@ -254,10 +244,9 @@ static bool take_options(struct api_call *call, json_t *root, struct api_problem
     json_t *value;
     json_object_foreach(root, name, value)
     {
-        bool known = false;
-        for (size_t i = 0; also[i]; i++)
-            known |= strcmp(name, also[i]) == 0;
-        if (!known && !api_option_set_json(&call->options, name, value, also, problem))
+        const struct api_origin origin = {"#/", name};
+        if (strcmp(name, "shape") != 0 &&
+            !api_option_set_json(&call->options, origin, value, also, problem))
             return false;
     }
     return true;
@@ -276,8 +265,7 @@ static bool finish_tensors(struct walk *walk, json_t *root)
         enum api_tensor_name name = (enum api_tensor_name)i;
         struct api_tensor *tensor = &call->tensors[i];
         if (!tensor->present)
-            return api_fail_at(walk->problem, API_BODY, "#", "tensor_missing",
-                               "the body has no member '%s'", api_tensor_names[i]);
+            return true;
         if (tensor->view.dtype != dtype &&
             !api_json_tensor_read(walk->body, walk->values[i], name, dtype, tensor, walk->problem))
             return false;
@@ -287,9 +275,11 @@ static bool finish_tensors(struct walk *walk, json_t *root)
     return true;
 }
 
-bool api_json_decode(struct api_call *call, const char *body, size_t size,
+bool api_json_decode(struct api_call *call, const struct api_request *request,
                      struct api_problem *problem)
 {
+    const char *body = request->body;
+    size_t size = request->body_size;
     struct walk walk = {.call = call,
                         .body = body,
                         .start = api_json_skip_space(body),
@@ -303,46 +293,28 @@ bool api_json_decode(struct api_call *call, const char *body, size_t size,
     if (nul)
         return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
                         (size_t)(nul - body));
-    json_t *root = walk_members(&walk, body + size) ? parse_envelope(&walk) : NULL;
-    bool good = root && take_options(call, root, problem) && finish_tensors(&walk, root);
-    json_decref(root);
+    struct api_json json = {.memory.budget = walk.envelope.budget};
+    bool good = walk_members(&walk, body + size) && parse_envelope(&walk, &json) &&
+                take_options(call, json.root, problem) && finish_tensors(&walk, json.root);
+    api_json_free(&json);
     api_buffer_free(&walk.envelope);
     return good;
 }
 
-void api_json_warnings(const struct kl_plan *plan, struct api_buffer *out)
-{
-    const char *separator = "";
-    api_append_text(out, "\"warnings\":[");
-    for (unsigned i = 0; i < KL_WARNINGS; i++) {
-        if (!(plan->warnings & 1u << i))
-            continue;
-        const struct kl_warning_text *text = kl_warning_text((enum kl_warning)i, plan->reduction);
-        api_append_format(out, "%s{\"code\":\"%s\",\"category\":\"%s\",\"message\":", separator,
-                          text->code, text->category);
-        api_append_json_string(out, text->message);
-        api_append_text(out, "}");
-        separator = ",";
-    }
-    api_append_text(out, "]");
-}
-
-void api_json_encode(const struct api_call *call, struct api_buffer *out)
+void api_json_encode(struct api_call *call, struct api_reply *reply)
 {
     const struct kl_plan *plan = &call->plan;
+    struct api_buffer *out = &reply->body;
     struct kl_tensor loss = {plan->dtype, plan->ndim, plan->shape, call->loss.data};
     api_append_text(out, "{\"loss\":");
     api_json_tensor_write(out, &loss);
-    api_append_text(out, ",\"shape\":[");
-    for (size_t i = 0; i < plan->ndim; i++) {
-        api_append_text(out, i ? "," : "");
-        api_append_unsigned(out, plan->shape[i]);
-    }
-    api_append_text(out, "],\"dtype\":\"");
+    api_append_text(out, ",\"shape\":");
+    api_append_sizes(out, plan->shape, plan->ndim);
+    api_append_text(out, ",\"dtype\":\"");
     api_append_text(out, kl_dtype_name(plan->dtype));
     api_append_text(out, "\",\"reduction\":\"");
     api_append_text(out, kl_reduction_name(plan->reduction));
-    api_append_text(out, "\",");
-    api_json_warnings(plan, out);
+    api_append_text(out, "\",\"warnings\":");
+    api_warnings_json(plan, out);
     api_append_text(out, "}\n");
 }

@@ -1,13 +1,26 @@
-/* jansson, with failed allocations told apart from malformed text. */
+/* jansson, in memory that is had beforehand. */
 #ifndef KLDIV_API_JSON_LOAD_H
 #define KLDIV_API_JSON_LOAD_H
 
-#include <jansson.h>
-#include <stdbool.h>
+#include "api/buffer.h"
 
-/* json_loadb with duplicate keys rejected. NULL if the text is malformed, with *error set, or, as
- * *out_of_memory then says, if memory is out: jansson itself tells some of those as syntax
- * errors. */
-json_t *api_json_load(const char *text, size_t size, json_error_t *error, bool *out_of_memory);
+#include <jansson.h>
+
+/* A parsed text and the memory it lives in. Zeroed but for memory.budget it is empty. One thread
+ * has one at a time. */
+struct api_json {
+    json_t *root;
+    struct api_buffer memory;
+    json_error_t error;
+    bool out_of_memory;
+};
+
+/* Parses with duplicate keys and NULs refused. False if the text is malformed, as json->error
+ * tells, or, as json->out_of_memory tells, there is no memory. All that jansson needs is had
+ * before it starts: where an allocation fails in the middle of a number, it aborts. */
+bool api_json_load(struct api_json *json, const char *text, size_t size);
+
+/* Empty is fine. */
+void api_json_free(struct api_json *json);
 
 #endif

@@ -2,8 +2,9 @@
 #include "api/call.h"
 #include "api/codecs.h"
 #include "api/endpoints.h"
+#include "api/inflate.h"
+#include "api/reply.h"
 
-#include <strings.h>
 #include <time.h>
 
 static double now_ms(void)
@@ -16,19 +17,19 @@ static double now_ms(void)
 bool api_kl_div_begin(struct api_exchange *x)
 {
     const struct api_request *request = x->request;
-    const char *coding = request->content_encoding;
-    if (coding && *coding && strcasecmp(coding, "identity") != 0) {
-        api_reply_header(x->reply, "Accept-Encoding", "identity");
+    if (!api_coding_known(request->content_encoding)) {
+        api_reply_header(x->reply, "Accept-Encoding", api_codings);
         return api_fail(&x->problem, "content_coding_unsupported",
-                        "Content-Encoding '%.40s' is not among those this path reads: identity",
-                        coding);
+                        "Content-Encoding '%.40s' is not among those this path reads: %s",
+                        request->content_encoding, api_codings);
     }
     if (!api_codec_for_body(request->content_type, &x->problem)) {
         api_codec_list_readable(x->reply->header_text, sizeof x->reply->header_text);
         api_reply_header(x->reply, "Accept", x->reply->header_text);
         return false;
     }
-    if (!api_codec_for_answer(request->accept, &x->problem))
+    const char *media_type;
+    if (!api_codec_for_answer(request->accept, &media_type, &x->problem))
         return false;
     size_t most = x->service->max_body;
     if (x->service->budget && x->service->budget->limit && x->service->budget->limit < most)
@@ -40,33 +41,48 @@ bool api_kl_div_begin(struct api_exchange *x)
     return true;
 }
 
-static bool decode(struct api_exchange *x, struct api_call *call)
+/* Undoes the Content-Encoding: afterwards request->body is what `inflated` holds. */
+static bool undo_coding(struct api_exchange *x, struct api_request *request,
+                        struct api_buffer *inflated)
 {
-    const struct api_request *request = x->request;
-    const struct api_codec *codec = api_codec_for_body(request->content_type, &x->problem);
-    return codec && api_codec_body_fits(request->content_type, request->body, &x->problem) &&
-           api_options_from_query(&call->options, request->query, &x->problem) &&
-           codec->decode(call, request->body, request->body_size, &x->problem);
+    if (api_coding_is_none(request->content_encoding))
+        return true;
+    if (!api_inflate(request->content_encoding, request->body, request->body_size,
+                     x->service->max_body, inflated, &x->problem))
+        return false;
+    request->body = inflated->data;
+    request->body_size = inflated->size;
+    return true;
 }
 
-static bool encode(struct api_exchange *x, const struct api_call *call)
+static bool decode(struct api_exchange *x, struct api_call *call, struct api_buffer *inflated)
 {
-    const struct api_codec *codec = api_codec_for_answer(x->request->accept, &x->problem);
-    if (!codec)
-        return false;
-    codec->encode(call, &x->reply->body);
-    x->reply->content_type = codec->media_types[0];
-    return true;
+    struct api_request request = *x->request;
+    const struct api_codec *codec = api_codec_for_body(request.content_type, &x->problem);
+    return codec && undo_coding(x, &request, inflated) &&
+           api_codec_body_fits(request.content_type, request.body, &x->problem) &&
+           api_options_from_query(&call->options, request.query, &x->problem) &&
+           codec->decode(call, &request, &x->problem) && api_call_complete(call, &x->problem);
+}
+
+static bool encode(struct api_exchange *x, struct api_call *call)
+{
+    const struct api_codec *codec =
+        api_codec_for_answer(x->request->accept, &x->reply->content_type, &x->problem);
+    if (codec)
+        codec->encode(call, x->reply);
+    return codec != NULL;
 }
 
 bool api_kl_div(struct api_exchange *x)
 {
     struct api_call call;
-    api_call_init(&call, x->service->budget);
+    struct api_buffer inflated = {.budget = x->service->budget};
+    api_call_init(&call, x->service);
     double start = now_ms();
-    bool good = decode(x, &call);
+    bool good = decode(x, &call, &inflated);
     double decoded = now_ms();
-    good = good && api_call_run(&call, x->service->pool, &x->problem);
+    good = good && api_call_run(&call, &x->problem);
     double computed = now_ms();
     good = good && encode(x, &call);
     double encoded = now_ms();
@@ -78,5 +94,6 @@ bool api_kl_div(struct api_exchange *x)
     x->reply->warnings = call.plan.warnings;
     x->reply->elements = good ? call.plan.count : 0;
     api_call_free(&call);
+    api_buffer_free(&inflated);
     return good;
 }

@@ -75,11 +75,11 @@ int api_option_find(const char *name)
     return -1;
 }
 
-void api_pointer_to_member(char *to, size_t size, const char *name)
+void api_pointer_to_member(char *to, size_t size, const char *within, const char *name)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "-._!$&'()*+,;=:@?";
-    size_t used = (size_t)snprintf(to, size, "#/");
+    size_t used = (size_t)snprintf(to, size, "%s", within);
     for (; *name && used + 4 < size; name++) {
         if (*name == '~' || *name == '/')
             used += (size_t)snprintf(to + used, size - used, "~%d", *name == '/');
@@ -91,24 +91,17 @@ void api_pointer_to_member(char *to, size_t size, const char *name)
     to[used] = '\0';
 }
 
-/* Where an option was given. */
-struct origin {
-    enum api_place where;
-    const char *name;
-};
-
-static bool fail_option(const struct origin *origin, struct api_problem *problem, const char *code,
+static bool fail_option(struct api_origin origin, struct api_problem *problem, const char *code,
                         const char *detail)
 {
     char pointer[256];
-    if (origin->where == API_BODY)
-        api_pointer_to_member(pointer, sizeof pointer, origin->name);
-    return api_fail_at(problem, origin->where, origin->where == API_BODY ? pointer : origin->name,
-                       code, "%s", detail);
+    if (!origin.within)
+        return api_fail_at(problem, API_QUERY, origin.name, code, "%s", detail);
+    api_pointer_to_member(pointer, sizeof pointer, origin.within, origin.name);
+    return api_fail_at(problem, API_BODY, pointer, code, "%s", detail);
 }
 
-static bool unknown(const struct origin *origin, const char *const *also,
-                    struct api_problem *problem)
+static bool unknown(struct api_origin origin, const char *const *also, struct api_problem *problem)
 {
     const char *known[API_OPTIONS + 8];
     char detail[300];
@@ -117,23 +110,23 @@ static bool unknown(const struct origin *origin, const char *const *also,
         known[n] = rows[n].name;
     for (; also && *also && n < sizeof known / sizeof *known; also++)
         known[n++] = *also;
-    const char *nearest = api_nearest(origin->name, known, n);
-    snprintf(detail, sizeof detail, "there is no option '%.100s'%s%s%s", origin->name,
+    const char *nearest = api_nearest(origin.name, known, n);
+    snprintf(detail, sizeof detail, "there is no option '%.100s'%s%s%s", origin.name,
              nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     return fail_option(origin, problem, "option_unknown", detail);
 }
 
-static bool fail_conflict(const struct origin *origin, struct api_problem *problem)
+static bool fail_conflict(struct api_origin origin, struct api_problem *problem)
 {
     char detail[300];
     snprintf(detail, sizeof detail,
              "%s is given twice, with different values (query parameters and members of the body "
              "count alike)",
-             origin->name);
+             origin.name);
     return fail_option(origin, problem, "option_conflict", detail);
 }
 
-static bool settle(struct api_options *options, int option, int value, const struct origin *origin,
+static bool settle(struct api_options *options, int option, int value, struct api_origin origin,
                    struct api_problem *problem)
 {
     if (options->given[option] && options->value[option] != value)
@@ -144,7 +137,7 @@ static bool settle(struct api_options *options, int option, int value, const str
 }
 
 static bool settle_word(struct api_options *options, int option, const char *word,
-                        const struct origin *origin, struct api_problem *problem)
+                        struct api_origin origin, struct api_problem *problem)
 {
     struct kl_problem from = {0};
     int value;
@@ -159,50 +152,49 @@ static int from_bool(enum kind kind, bool truth)
     return kind == BOOLEAN ? truth : truth ? KL_TRUE : KL_FALSE;
 }
 
-bool api_option_set_text(struct api_options *options, const char *name, const char *text,
-                         struct api_problem *problem)
+bool api_option_set_text(struct api_options *options, struct api_origin origin, const char *text,
+                         const char *const *also, struct api_problem *problem)
 {
     static const struct {
         const char *word;
         enum { YES, NO, ABSENT } meaning;
     } spellings[] = {{"true", YES}, {"True", YES}, {"1", YES},       {"false", NO},   {"False", NO},
                      {"0", NO},     {"", ABSENT},  {"null", ABSENT}, {"None", ABSENT}};
-    const struct origin origin = {API_QUERY, name};
     char detail[300];
-    int option = api_option_find(name);
+    int option = api_option_find(origin.name);
     if (option < 0)
-        return unknown(&origin, NULL, problem);
+        return unknown(origin, also, problem);
     enum kind kind = rows[option].kind;
     if (kind == WORD)
-        return settle_word(options, option, text, &origin, problem);
+        return settle_word(options, option, text, origin, problem);
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         if (strcmp(text, spellings[i].word) != 0)
             continue;
         if (spellings[i].meaning != ABSENT)
-            return settle(options, option, from_bool(kind, spellings[i].meaning == YES), &origin,
+            return settle(options, option, from_bool(kind, spellings[i].meaning == YES), origin,
                           problem);
         if (kind == FLAG)
-            return settle(options, option, KL_ABSENT, &origin, problem);
+            return settle(options, option, KL_ABSENT, origin, problem);
     }
-    snprintf(detail, sizeof detail, "%s must be %s, not '%.100s'", name, expected[kind], text);
-    return fail_option(&origin, problem, "option_invalid", detail);
+    snprintf(detail, sizeof detail, "%s must be %s, not '%.100s'", origin.name, expected[kind],
+             text);
+    return fail_option(origin, problem, "option_invalid", detail);
 }
 
-bool api_option_set_json(struct api_options *options, const char *name, const json_t *value,
+bool api_option_set_json(struct api_options *options, struct api_origin origin, const json_t *value,
                          const char *const *also, struct api_problem *problem)
 {
-    const struct origin origin = {API_BODY, name};
     char detail[300];
-    int option = api_option_find(name);
+    int option = api_option_find(origin.name);
     if (option < 0)
-        return unknown(&origin, also, problem);
+        return unknown(origin, also, problem);
     enum kind kind = rows[option].kind;
     if (kind == WORD && json_is_string(value))
-        return settle_word(options, option, json_string_value(value), &origin, problem);
+        return settle_word(options, option, json_string_value(value), origin, problem);
     if (kind != WORD && json_is_boolean(value))
-        return settle(options, option, from_bool(kind, json_is_true(value)), &origin, problem);
+        return settle(options, option, from_bool(kind, json_is_true(value)), origin, problem);
     if (kind == FLAG && json_is_null(value))
-        return settle(options, option, KL_ABSENT, &origin, problem);
-    snprintf(detail, sizeof detail, "%s must be %s", name, expected[kind]);
-    return fail_option(&origin, problem, "option_invalid", detail);
+        return settle(options, option, KL_ABSENT, origin, problem);
+    snprintf(detail, sizeof detail, "%s must be %s", origin.name, expected[kind]);
+    return fail_option(origin, problem, "option_invalid", detail);
 }

@@ -29,19 +29,26 @@ enum kl_dtype api_options_dtype(const struct api_options *options);
 /* The row of that name, or -1. */
 int api_option_find(const char *name);
 
-/* Sets one option from a query parameter's text, or from a JSON member. Giving an option again
- * is fine if the value is the same. Unknown names fail with the nearest known one; `also` lists
- * further names (NULL at the end) that count as known there. */
-bool api_option_set_text(struct api_options *options, const char *name, const char *text,
-                         struct api_problem *problem);
-bool api_option_set_json(struct api_options *options, const char *name, const json_t *value,
+/* Where an option was given: `within` is the JSON Pointer of what holds it in the body, with a
+ * slash at its end ("#/"), or NULL for the query. */
+struct api_origin {
+    const char *within, *name;
+};
+
+/* Sets one option from text, or from a JSON value. Giving an option again is fine if the value
+ * is the same. Unknown names fail with the nearest known one; `also` lists further names (NULL
+ * at the end) that may stand beside options there. */
+bool api_option_set_text(struct api_options *options, struct api_origin origin, const char *text,
+                         const char *const *also, struct api_problem *problem);
+bool api_option_set_json(struct api_options *options, struct api_origin origin, const json_t *value,
                          const char *const *also, struct api_problem *problem);
 
 /* Every parameter of a raw query string (NULL is none), percent-decoded. */
 bool api_options_from_query(struct api_options *options, const char *query,
                             struct api_problem *problem);
 
-/* "#/" and the name, escaped as a JSON Pointer in a URI fragment; cut if `size` is too small. */
-void api_pointer_to_member(char *to, size_t size, const char *name);
+/* `within` and the name, escaped as a JSON Pointer in a URI fragment; cut if `size` is too
+ * small. */
+void api_pointer_to_member(char *to, size_t size, const char *within, const char *name);
 
 #endif

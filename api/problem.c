@@ -10,6 +10,12 @@ static const struct kind {
     const char *title;
 } kinds[] = {
     {"json_malformed", 400, "The body is not well-formed JSON"},
+    {"safetensors_malformed", 400, "The body is not a well-formed safetensors file"},
+    {"npy_malformed", 400, "An array is not a well-formed .npy file"},
+    {"npz_malformed", 400, "The body is not a well-formed .npz file"},
+    {"multipart_malformed", 400, "The body is not a well-formed multipart form"},
+    {"content_malformed", 400, "The body is not coded as its Content-Encoding says"},
+    {"tensor_repeated", 400, "A tensor is given twice"},
     {"query_malformed", 400, "The query string is malformed"},
     {"option_conflict", 400, "An option is given twice, with different values"},
     {"bad_request", 400, "The request is not proper HTTP"},
@@ -30,6 +36,7 @@ static const struct kind {
     {"dtype_invalid", 422, "There is no such dtype"},
     {"dtype_unsupported", 422, "The loss is not defined for this dtype"},
     {"tensor_missing", 422, "A tensor is missing"},
+    {"tensor_unknown", 422, "There is no such tensor"},
     {"tensor_ragged", 422, "Arrays at the same depth differ in length or kind"},
     {"tensor_too_deep", 422, "A tensor has too many dimensions"},
     {"element_invalid", 422, "An element of a tensor is not a number"},

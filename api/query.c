@@ -44,9 +44,10 @@ bool api_options_from_query(struct api_options *options, const char *query,
         size_t size = strcspn(p, "&");
         size_t name_size = strcspn(p, "=&");
         size_t skip = name_size < size ? name_size + 1 : size;
-        if (size > 0 && (!decode(p, name_size, name, problem) ||
-                         !decode(p + skip, size - skip, value, problem) ||
-                         !api_option_set_text(options, name, value, problem)))
+        if (size > 0 &&
+            (!decode(p, name_size, name, problem) ||
+             !decode(p + skip, size - skip, value, problem) ||
+             !api_option_set_text(options, (struct api_origin){NULL, name}, value, NULL, problem)))
             return false;
         p += size;
     }

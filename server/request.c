@@ -47,7 +47,7 @@ static void release(void *argument)
     if (--request->references > 0)
         return;
     api_buffer_free(&request->body);
-    api_buffer_free(&request->reply.body);
+    api_reply_free(&request->reply);
     free(request);
 }
 
@@ -98,11 +98,23 @@ static void add_headers(struct srv_request *request, struct MHD_Response *respon
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
+/* The reply's content as libmicrohttpd sends it, from where it lies. */
+static struct MHD_Response *make_response(struct srv_request *request)
+{
+    const struct api_reply *reply = &request->reply;
+    const struct api_buffer *body = &reply->body;
+    if (reply->n_tensors == 0)
+        return MHD_create_response_from_buffer_with_free_callback_cls(
+            body->size, body->data ? body->data : request->target, release, request);
+    struct MHD_IoVec pieces[1 + API_REPLY_TENSORS] = {{body->data, body->size}};
+    for (size_t i = 0; i < reply->n_tensors; i++)
+        pieces[1 + i] = (struct MHD_IoVec){reply->tensors[i].data, reply->tensors[i].size};
+    return MHD_create_response_from_iovec(pieces, 1 + (unsigned)reply->n_tensors, release, request);
+}
+
 static enum MHD_Result answer(struct srv_request *request)
 {
-    struct api_buffer *body = &request->reply.body;
-    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
-        body->size, body->data ? body->data : request->target, release, request);
+    struct MHD_Response *response = make_response(request);
     if (!response)
         return MHD_NO;
     request->references++;
@@ -302,7 +314,7 @@ void srv_request_done(struct srv_request *request, bool sent)
                                             : request->step == SRV_NEW ? "malformed"
                                                                        : "aborted",
                                     .body_bytes = request->received,
-                                    .reply_bytes = reply->body.size,
+                                    .reply_bytes = api_reply_size(reply),
                                     .elements = reply->elements,
                                     .ms = seconds * 1e3};
         srv_log_access(&access);

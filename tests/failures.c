@@ -23,7 +23,7 @@ static void fail_each_allocation(const char *query, const char *body, int expect
         bool failed = allocation_failed();
         fail_allocation(-1, false);
         int status = answer.reply.status;
-        api_buffer_free(&answer.reply.body);
+        api_reply_free(&answer.reply);
         if (!failed) {
             cr_expect_eq(status, expected);
             cr_expect_gt(n, 2);
@@ -65,6 +65,6 @@ Test(failures, a_full_budget_is_503_and_nothing_is_kept)
     api_handle(&service, &request, &reply);
     cr_expect_eq(reply.status, 503);
     cr_expect_str_eq(reply.code, "out_of_memory");
-    api_buffer_free(&reply.body);
+    api_reply_free(&reply);
     cr_expect_eq(atomic_load(&budget.used), 0);
 }

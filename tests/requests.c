@@ -28,7 +28,7 @@ static const struct bad {
     {NULL, "{\"input\": [nan], \"target\": [1]}", 400, "json_malformed", ""},
     {NULL, "{\"input\": [1], \"target\": [1], \"reduction\": NaN}", 400, "json_malformed", ""},
     {NULL, "{\"input\": [1], \"target\": [1], \"reduction\": 'sum'}", 400, "json_malformed", ""},
-    {NULL, "{\"input\": [1], \"input\": [1], \"target\": [1]}", 400, "json_malformed", "#/input"},
+    {NULL, "{\"input\": [1], \"input\": [1], \"target\": [1]}", 400, "tensor_repeated", "#/input"},
     {NULL, "{\"compat\": \"math\", \"compat\": \"math\", \"input\": 1, \"target\": 1}", 400,
      "json_malformed", ""},
     {NULL, "{\"input\": [1], \"target\": [1], \"\xff\": 1}", 400, "json_malformed", ""},
@@ -319,7 +319,8 @@ Test(endpoints, bodies_are_judged_by_their_headers)
         {"application/json", NULL, "text/html, application/*;q=0.5", body, 0, 200},
         {"application/json", NULL, "text/html, */*; q=0.1", body, 0, 200},
         {"application/json", NULL, "text/html", body, 0, 406},
-        {"application/json", NULL, "*/*, application/json;q=0", body, 0, 406},
+        {"application/json", NULL, "*/*, application/json;q=0", body, 0, 200},
+        {"application/json", NULL, "application/safetensors;q=0.2, text/html", body, 0, 200},
         {"application/json", NULL, "text/json", body, 0, 406},
         {"application/json", NULL, NULL, body, (1ull << 30) + 1, 413},
     };

@@ -7,31 +7,43 @@
 
 static struct api_budget budget;
 
+/* Of allocations. */
+static struct {
+    bool on, sticky, failed;
+    long left;
+} failing;
+
 size_t bytes_held(void) { return atomic_load(&budget.used); }
 
-struct answer ask(const char *method, const char *path, const char *query, const char *headers,
-                  const char *body, size_t body_size)
+struct answer ask_request(const struct api_request *request, const char *body, size_t body_size,
+                          size_t max_body)
 {
     struct answer answer = {0};
-    struct api_service service = {.budget = &budget, .max_body = 1 << 30};
-    char *padded = calloc(1, body_size + API_PADDING);
-    cr_assert(padded);
+    struct api_service service = {.budget = &budget, .max_body = max_body};
+    struct api_request whole = *request;
+    whole.method = request->method ? request->method : "POST";
+    whole.path = request->path ? request->path : "/kl_div";
+    whole.content_length = whole.body_size = body_size;
+    whole.body = calloc(1, body_size + API_PADDING);
+    cr_assert(whole.body);
     if (body_size)
-        memcpy(padded, body, body_size);
-    struct api_request request = {.method = method,
-                                  .path = path,
-                                  .query = query,
-                                  .content_type = headers,
-                                  .content_length = body_size,
-                                  .body = padded,
-                                  .body_size = body_size};
-    if (api_begin(&service, &request, &answer.reply))
-        api_handle(&service, &request, &answer.reply);
+        memcpy(whole.body, body, body_size);
+    if (api_begin(&service, &whole, &answer.reply))
+        api_handle(&service, &whole, &answer.reply);
     answer.status = answer.reply.status;
+    failing.on = false;
     if (answer.reply.body.size)
         answer.json = json_loadb(answer.reply.body.data, answer.reply.body.size, 0, NULL);
-    free(padded);
+    free(whole.body);
     return answer;
+}
+
+struct answer ask(const char *method, const char *path, const char *query, const char *content_type,
+                  const char *body, size_t body_size)
+{
+    struct api_request request = {
+        .method = method, .path = path, .query = query, .content_type = content_type};
+    return ask_request(&request, body, body_size, 1 << 30);
 }
 
 struct answer ask_loss(const char *query, const char *body)
@@ -42,7 +54,7 @@ struct answer ask_loss(const char *query, const char *body)
 void answer_free(struct answer *answer)
 {
     json_decref(answer->json);
-    api_buffer_free(&answer->reply.body);
+    api_reply_free(&answer->reply);
 }
 
 const char *text_of(const json_t *object, const char *name)
@@ -83,11 +95,6 @@ void *__real_realloc(void *old, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t size);
-
-static struct {
-    bool on, sticky, failed;
-    long left;
-} failing;
 
 void fail_allocation(long n, bool sticky)
 {

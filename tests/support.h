@@ -15,8 +15,12 @@ struct answer {
     struct api_reply reply;
 };
 
-struct answer ask(const char *method, const char *path, const char *query, const char *headers,
+struct answer ask(const char *method, const char *path, const char *query, const char *content_type,
                   const char *body, size_t body_size);
+
+/* The same with whatever else `request` holds, POST /kl_div where it names neither. */
+struct answer ask_request(const struct api_request *request, const char *body, size_t body_size,
+                          size_t max_body);
 
 /* POST /kl_div with a JSON body. */
 struct answer ask_loss(const char *query, const char *body);

@@ -1,0 +1,108 @@
+#include "api/inflate.h"
+
+#include "api/number.h"
+
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+#define ZLIB_CONST
+#include <zlib.h>
+
+const char api_codings[] = "gzip, deflate";
+
+enum wrapper { NONE, GZIP, DEFLATE };
+
+/* What zlib takes for window bits: 15, 16 more for gzip, negative for no wrapper. */
+enum { GZIP_BITS = 15 + 16, ZLIB_BITS = 15, RAW_BITS = -15 };
+
+static const struct {
+    const char *name;
+    enum wrapper wrapper;
+} codings[] = {
+    {"gzip", GZIP}, {"x-gzip", GZIP}, {"deflate", DEFLATE}, {"identity", NONE}, {"", NONE}};
+#define N_CODINGS (sizeof codings / sizeof *codings)
+
+static size_t find(const char *coding)
+{
+    size_t i = 0;
+    while (i < N_CODINGS && strcasecmp(coding ? coding : "", codings[i].name) != 0)
+        i++;
+    return i;
+}
+
+bool api_coding_known(const char *coding) { return find(coding) < N_CODINGS; }
+
+bool api_coding_is_none(const char *coding)
+{
+    size_t i = find(coding);
+    return i < N_CODINGS && codings[i].wrapper == NONE;
+}
+
+/* A zlib header is 8 for deflate, and a check sum of two bytes (RFC 1950, 2.2). */
+static int window_bits(enum wrapper wrapper, const unsigned char *bytes, size_t size)
+{
+    if (wrapper == GZIP)
+        return GZIP_BITS;
+    bool wrapped = size >= 2 && (bytes[0] & 15) == 8 && (bytes[0] << 8 | bytes[1]) % 31 == 0;
+    return wrapped ? ZLIB_BITS : RAW_BITS;
+}
+
+/* Room for zlib to write into, up to one byte more than `most`. */
+static bool make_room(struct api_buffer *out, size_t most, struct api_problem *problem)
+{
+    if (out->size > most)
+        return api_fail(problem, "body_too_large",
+                        "the body inflates to more than the %zu bytes this server takes", most);
+    size_t capacity = out->capacity < 32768 ? 65536 : 2 * out->capacity;
+    if (capacity > most + 1 + API_PADDING)
+        capacity = most + 1 + API_PADDING;
+    if (out->capacity - out->size <= API_PADDING && !api_buffer_reserve(out, capacity))
+        return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+    return true;
+}
+
+static bool inflate_all(z_stream *z, const unsigned char *end, bool members, size_t most,
+                        struct api_buffer *out, struct api_problem *problem)
+{
+    for (int state = Z_OK;;) {
+        size_t left = (size_t)(end - z->next_in);
+        if (state == Z_STREAM_END && left == 0)
+            return true;
+        if (state == Z_STREAM_END && (!members || inflateReset(z) != Z_OK))
+            return api_fail(problem, "content_malformed",
+                            "%zu bytes follow the end of the compressed body", left);
+        if (!make_room(out, most, problem))
+            return false;
+        size_t room = out->capacity - out->size - API_PADDING;
+        z->avail_in = left < UINT_MAX ? (unsigned)left : UINT_MAX;
+        z->avail_out = room < UINT_MAX ? (unsigned)room : UINT_MAX;
+        z->next_out = (unsigned char *)out->data + out->size;
+        state = inflate(z, Z_NO_FLUSH);
+        out->size = (size_t)((char *)z->next_out - out->data);
+        if (state == Z_MEM_ERROR)
+            return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+        if (state == Z_BUF_ERROR && z->next_in == end)
+            return api_fail(problem, "content_malformed", "the compressed body is cut off");
+        if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
+            return api_fail(problem, "content_malformed",
+                            "the body is not what its Content-Encoding says: %s",
+                            z->msg ? z->msg : "a dictionary is asked for");
+    }
+}
+
+bool api_inflate(const char *coding, const char *bytes, size_t size, size_t most,
+                 struct api_buffer *out, struct api_problem *problem)
+{
+    const unsigned char *start = (const unsigned char *)bytes;
+    enum wrapper wrapper = codings[find(coding)].wrapper;
+    z_stream z = {.next_in = start};
+    if (inflateInit2(&z, window_bits(wrapper, start, size)) != Z_OK)
+        return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+    bool good = inflate_all(&z, start + size, wrapper == GZIP, most, out, problem);
+    inflateEnd(&z);
+    if (good && out->size > most)
+        return make_room(out, most, problem);
+    if (good && make_room(out, most, problem))
+        memset(out->data + out->size, 0, API_PADDING);
+    return good;
+}

@@ -1,0 +1,12 @@
+/* Requests of /kl_div as numpy's .npz, a zip archive of .npy files. */
+#ifndef KLDIV_API_NPZ_H
+#define KLDIV_API_NPZ_H
+
+#include "api/api.h"
+#include "api/call.h"
+
+/* Reads entries input.npy and target.npy, stored or deflated. */
+bool api_npz_decode(struct api_call *call, const struct api_request *request,
+                    struct api_problem *problem);
+
+#endif

@@ -1,0 +1,36 @@
+#include "api/reply.h"
+
+/* A copy of so much costs less than handing out one piece more. */
+enum { WORTH_COPYING = 32 << 10 };
+
+void api_reply_header(struct api_reply *reply, const char *name, const char *value)
+{
+    if (reply->n_headers < sizeof reply->headers / sizeof *reply->headers)
+        reply->headers[reply->n_headers++] = (struct api_header){name, value};
+}
+
+void api_reply_take(struct api_reply *reply, struct api_buffer *tensor)
+{
+    if (tensor->size <= WORTH_COPYING && reply->n_tensors == 0) {
+        api_append(&reply->body, tensor->data, tensor->size);
+        api_buffer_free(tensor);
+        return;
+    }
+    reply->tensors[reply->n_tensors++] = *tensor;
+    *tensor = (struct api_buffer){.budget = tensor->budget};
+}
+
+size_t api_reply_size(const struct api_reply *reply)
+{
+    size_t size = reply->body.size;
+    for (size_t i = 0; i < reply->n_tensors; i++)
+        size += reply->tensors[i].size;
+    return size;
+}
+
+void api_reply_free(struct api_reply *reply)
+{
+    api_buffer_free(&reply->body);
+    while (reply->n_tensors > 0)
+        api_buffer_free(&reply->tensors[--reply->n_tensors]);
+}

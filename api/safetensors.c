@@ -1,0 +1,264 @@
+#include "api/safetensors.h"
+
+#include "api/json_load.h"
+#include "api/reply.h"
+#include "api/warnings.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* The length of the header's length, and the alignment that headers are padded to. */
+enum { PREFIX = 8, ALIGNMENT = 8 };
+
+/* Two tensors and some options take a few hundred bytes; jansson takes up to 80 bytes of memory
+ * for one of text. */
+enum { MAX_HEADER = 64 << 10 };
+
+static const struct {
+    const char *name;
+    enum kl_dtype dtype;
+} dtypes[KL_DTYPES] = {
+    {"F64", KL_FLOAT64}, {"F32", KL_FLOAT32}, {"F16", KL_FLOAT16}, {"BF16", KL_BFLOAT16}};
+
+/* The part of the data that a tensor claims. */
+struct span {
+    const struct api_tensor *tensor;
+    size_t begin, end;
+};
+
+struct reader {
+    struct api_call *call;
+    const char *data;
+    size_t data_size;
+    struct span spans[API_TENSORS]; /* in the order of their offsets */
+    size_t n_spans;
+    struct api_problem *problem;
+};
+
+static bool malformed(struct reader *r, const struct api_tensor *tensor, const char *field,
+                      const char *what)
+{
+    return api_tensor_fail(r->call, tensor, field, r->problem, "safetensors_malformed", "%s", what);
+}
+
+static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const json_t *member,
+                       enum kl_dtype *dtype)
+{
+    const char *name = json_string_value(member);
+    if (!name)
+        return malformed(r, tensor, "dtype", "it has no dtype, which must be a string");
+    for (size_t i = 0; i < KL_DTYPES; i++)
+        if (strcmp(name, dtypes[i].name) == 0) {
+            *dtype = dtypes[i].dtype;
+            return true;
+        }
+    return api_tensor_fail(r->call, tensor, "dtype", r->problem, "dtype_unsupported",
+                           "dtype %.20s is none of F64, F32, F16, BF16", name);
+}
+
+static bool read_sizes(const json_t *array, size_t *sizes, size_t most, size_t *n)
+{
+    *n = json_array_size(array);
+    if (!json_is_array(array) || *n > most)
+        return false;
+    for (size_t i = 0; i < *n; i++) {
+        const json_t *size = json_array_get(array, i);
+        if (!json_is_integer(size) || json_integer_value(size) < 0)
+            return false;
+        sizes[i] = (size_t)json_integer_value(size);
+    }
+    return true;
+}
+
+static bool read_tensor(struct reader *r, const char *name, const json_t *info)
+{
+    struct api_tensor *tensor = api_call_tensor(r->call, name, r->problem);
+    enum kl_dtype dtype = KL_FLOAT64;
+    size_t ndim, count, two, offsets[2];
+    if (!tensor)
+        return false;
+    if (!json_is_object(info))
+        return malformed(r, tensor, NULL, "its entry in the header is not an object");
+    if (!read_dtype(r, tensor, json_object_get(info, "dtype"), &dtype))
+        return false;
+    if (!read_sizes(json_object_get(info, "shape"), tensor->shape, API_MAX_DIMS, &ndim))
+        return malformed(r, tensor, "shape",
+                         "shape must be an array of at most 64 integers from 0 on");
+    if (!read_sizes(json_object_get(info, "data_offsets"), offsets, 2, &two) || two != 2)
+        return malformed(r, tensor, "data_offsets",
+                         "data_offsets must be an array of two integers from 0 on");
+    if (offsets[0] > offsets[1] || offsets[1] > r->data_size)
+        return api_tensor_fail(r->call, tensor, "data_offsets", r->problem, "safetensors_malformed",
+                               "data_offsets [%zu, %zu] are not within the %zu bytes of data",
+                               offsets[0], offsets[1], r->data_size);
+    api_tensor_set(tensor, dtype, ndim, r->data + offsets[0]);
+    if (!kl_tensor_count(&tensor->view, &count) ||
+        count * kl_dtype_size(dtype) != offsets[1] - offsets[0])
+        return api_tensor_fail(r->call, tensor, "shape", r->problem, "safetensors_malformed",
+                               "shape and dtype do not fit the %zu bytes between data_offsets",
+                               offsets[1] - offsets[0]);
+    r->spans[r->n_spans++] = (struct span){tensor, offsets[0], offsets[1]};
+    return true;
+}
+
+static bool read_metadata(struct reader *r, json_t *metadata)
+{
+    /* What libraries write there for themselves. */
+    static const char *const also[] = {"format", NULL};
+    const char *name;
+    json_t *value;
+    if (!json_is_object(metadata))
+        return api_fail_at(r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
+                           "__metadata__ must be an object of strings");
+    json_object_foreach(metadata, name, value)
+    {
+        const struct api_origin origin = {"#/__metadata__/", name};
+        if (!json_is_string(value))
+            return api_fail_at(r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
+                               "__metadata__ must be an object of strings, and '%.100s' is none",
+                               name);
+        if (strcmp(name, also[0]) != 0 &&
+            !api_option_set_text(&r->call->options, origin, json_string_value(value), also,
+                                 r->problem))
+            return false;
+    }
+    return true;
+}
+
+/* Sorts the spans, which are few, and follows them through the data. */
+static bool check_coverage(struct reader *r)
+{
+    size_t covered = 0;
+    for (size_t i = 0; i < r->n_spans; i++) {
+        struct span *next = &r->spans[i];
+        for (struct span *s = next + 1; s < r->spans + r->n_spans; s++)
+            if (s->begin < next->begin || (s->begin == next->begin && s->end < next->end)) {
+                struct span lower = *s;
+                *s = *next;
+                *next = lower;
+            }
+        if (next->begin != covered)
+            return api_tensor_fail(r->call, next->tensor, "data_offsets", r->problem,
+                                   "safetensors_malformed",
+                                   "data_offsets begin at %zu where %zu was due: tensors must "
+                                   "neither overlap nor leave holes",
+                                   next->begin, covered);
+        covered = next->end;
+    }
+    if (covered != r->data_size)
+        return api_fail(r->problem, "safetensors_malformed",
+                        "the tensors end at byte %zu of the data, which has %zu", covered,
+                        r->data_size);
+    return true;
+}
+
+/* *size becomes that of the header's text, which starts after the prefix. */
+static bool find_header(const char *body, size_t body_size, size_t *size,
+                        struct api_problem *problem)
+{
+    uint64_t length;
+    if (body_size < PREFIX)
+        return api_fail(problem, "safetensors_malformed",
+                        "the body has %zu bytes, and a safetensors file begins with 8 that hold "
+                        "the length of its header",
+                        body_size);
+    memcpy(&length, body, sizeof length);
+    if (length > body_size - PREFIX)
+        return api_fail(problem, "safetensors_malformed",
+                        "the header has %llu bytes by its length, more than the body holds",
+                        (unsigned long long)length);
+    if (length > MAX_HEADER)
+        return api_fail(problem, "members_too_large",
+                        "the header has %llu bytes, and may have 65536",
+                        (unsigned long long)length);
+    if (length == 0 || body[PREFIX] != '{')
+        return api_fail(problem, "safetensors_malformed", "the header does not begin with '{'");
+    *size = (size_t)length;
+    return true;
+}
+
+static bool load_header(struct api_json *json, const char *text, size_t size,
+                        struct api_problem *problem)
+{
+    if (api_json_load(json, text, size))
+        return true;
+    if (json->out_of_memory)
+        return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+    return api_fail(problem, "safetensors_malformed", "the header is not JSON: byte %d: %s",
+                    json->error.position, json->error.text);
+}
+
+static bool read_members(struct reader *r, json_t *header)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(header, name, value)
+    {
+        if (!(strcmp(name, "__metadata__") == 0 ? read_metadata(r, value)
+                                                : read_tensor(r, name, value)))
+            return false;
+    }
+    return check_coverage(r);
+}
+
+bool api_safetensors_decode(struct api_call *call, const struct api_request *request,
+                            struct api_problem *problem)
+{
+    const char *text = request->body + PREFIX;
+    size_t size = 0;
+    if (!find_header(request->body, request->body_size, &size, problem))
+        return false;
+    struct api_json json = {.memory.budget = call->loss.budget};
+    struct reader r = {.call = call,
+                       .data = text + size,
+                       .data_size = request->body_size - PREFIX - size,
+                       .problem = problem};
+    bool good = load_header(&json, text, size, problem) && read_members(&r, json.root);
+    api_json_free(&json);
+    return good;
+}
+
+static const char *dtype_name(enum kl_dtype dtype)
+{
+    size_t i = 0;
+    while (dtypes[i].dtype != dtype)
+        i++;
+    return dtypes[i].name;
+}
+
+static void write_metadata(const struct kl_plan *plan, struct api_buffer *out)
+{
+    struct api_buffer warnings = {.budget = out->budget};
+    api_append_text(out, "\"__metadata__\":{\"reduction\":\"");
+    api_append_text(out, kl_reduction_name(plan->reduction));
+    api_append_text(out, "\",\"warnings\":");
+    api_warnings_json(plan, &warnings);
+    api_append(&warnings, "", 1);
+    api_append_json_string(out, warnings.failed ? "" : warnings.data);
+    out->failed |= warnings.failed;
+    api_buffer_free(&warnings);
+    api_append_text(out, "}");
+}
+
+void api_safetensors_encode(struct api_call *call, struct api_reply *reply)
+{
+    const struct kl_plan *plan = &call->plan;
+    struct api_buffer *out = &reply->body;
+    uint64_t size = 0;
+    api_append(out, &size, sizeof size);
+    api_append_text(out, "{");
+    write_metadata(plan, out);
+    api_append_text(out, ",\"loss\":{\"dtype\":\"");
+    api_append_text(out, dtype_name(plan->dtype));
+    api_append_text(out, "\",\"shape\":");
+    api_append_sizes(out, plan->shape, plan->ndim);
+    api_append_text(out, ",\"data_offsets\":[0,");
+    api_append_unsigned(out, plan->loss_size);
+    api_append_text(out, "]}}");
+    while (out->size % ALIGNMENT != 0 && !out->failed)
+        api_append(out, " ", 1);
+    size = out->size - PREFIX;
+    if (!out->failed)
+        memcpy(out->data, &size, sizeof size);
+    api_reply_take(reply, &call->loss);
+}

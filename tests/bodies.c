@@ -1,0 +1,154 @@
+/* Bodies of every format, sound and broken: the table that tests/golden/bodies.py makes, and
+ * what becomes of each of its bodies when it is cut or changed. */
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char table[] = "tests/golden/bodies.jsonl";
+
+/* The limit that bodies of the table exceed on purpose. */
+enum { MAX_BODY = 1 << 20 };
+
+struct row {
+    json_t *json;
+    const char *format, *name;
+    char *body;
+    size_t size;
+};
+
+static unsigned sextet(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    return (unsigned)(strchr(digits, c) - digits);
+}
+
+/* Base64 as Python writes it, with padding. */
+static char *decode(const char *text, size_t *size)
+{
+    size_t length = strlen(text);
+    char *bytes = malloc(length + 1);
+    cr_assert(bytes);
+    *size = 0;
+    for (size_t i = 0; i < length; i += 4) {
+        unsigned bits = 0, n = 0;
+        for (size_t j = i; j < i + 4; j++) {
+            bits = bits << 6 | (text[j] == '=' ? 0 : sextet(text[j]));
+            n += text[j] != '=';
+        }
+        for (unsigned k = 0; k + 1 < n; k++)
+            bytes[(*size)++] = (char)(bits >> (16 - 8 * k));
+    }
+    return bytes;
+}
+
+/* Calls `check` for each row. */
+static void walk(void (*check)(const struct row *row))
+{
+    size_t size, rows = 0;
+    char *text = read_file(table, &size);
+    for (char *line = text; *line;) {
+        char *end = line + strcspn(line, "\n");
+        struct row row = {.json = json_loadb(line, (size_t)(end - line), 0, NULL)};
+        cr_assert(row.json, "line %zu of %s", rows + 1, table);
+        row.format = text_of(row.json, "format");
+        row.name = text_of(row.json, "name");
+        row.body = decode(text_of(row.json, "body"), &row.size);
+        check(&row);
+        free(row.body);
+        json_decref(row.json);
+        rows++;
+        line = end + (*end == '\n');
+    }
+    free(text);
+    cr_assert_gt(rows, 200);
+}
+
+static struct answer ask_row(const struct row *row, const char *body, size_t size)
+{
+    struct api_request request = {.query = text_of(row->json, "query"),
+                                  .content_type = text_of(row->json, "content_type"),
+                                  .content_encoding = text_of(row->json, "coding")};
+    return ask_request(&request, body, size, MAX_BODY);
+}
+
+static void check_row(const struct row *row)
+{
+    struct answer answer = ask_row(row, row->body, row->size);
+    int status = (int)json_integer_value(json_object_get(row->json, "status"));
+    cr_expect_eq(answer.status, status, "%s, %s: %d %s", row->format, row->name, answer.status,
+                 text_of(answer.json, "detail"));
+    if (status == 200) {
+        double loss = number_of(json_object_get(answer.json, "loss"));
+        double exact = json_number_value(json_object_get(row->json, "loss"));
+        bool float32 = strcmp(text_of(answer.json, "dtype"), "float32") == 0;
+        cr_expect_leq(fabs(loss - exact), (float32 ? 1e-6 : 1e-14) * fabs(exact),
+                      "%s, %s: %.17g is not %.17g", row->format, row->name, loss, exact);
+    } else {
+        const char *detail = text_of(answer.json, "detail");
+        cr_expect_str_eq(text_of(answer.json, "code"), text_of(row->json, "code"), "%s, %s",
+                         row->format, row->name);
+        cr_expect(strstr(detail, text_of(row->json, "detail")), "%s, %s: %s", row->format,
+                  row->name, detail);
+    }
+    answer_free(&answer);
+    cr_expect_eq(bytes_held(), 0, "%s, %s", row->format, row->name);
+}
+
+Test(bodies, each_is_answered_as_the_table_says) { walk(check_row); }
+
+static void expect_an_answer(const struct row *row, const char *body, size_t size)
+{
+    struct answer answer = ask_row(row, body, size);
+    cr_expect(answer.json && (answer.status == 200 || answer.status == 400 ||
+                              answer.status == 413 || answer.status == 422),
+              "%s, %s, changed: %d", row->format, row->name, answer.status);
+    answer_free(&answer);
+    cr_expect_eq(bytes_held(), 0);
+}
+
+static void cut_and_change(const struct row *row)
+{
+    enum { MOST = 1200 };
+    static char body[MOST];
+    if (json_integer_value(json_object_get(row->json, "status")) != 200 || row->size > MOST)
+        return;
+    memcpy(body, row->body, row->size);
+    for (size_t i = 0; i < row->size; i++) {
+        static const char changes[] = {'\0', '\xff', '"', '9'};
+        expect_an_answer(row, body, i);
+        for (size_t j = 0; j < COUNT(changes); j++) {
+            body[i] = changes[j];
+            expect_an_answer(row, body, row->size);
+        }
+        body[i] = row->body[i];
+    }
+}
+
+Test(bodies, cut_anywhere_or_changed_anywhere_get_an_answer) { walk(cut_and_change); }
+
+/* Every allocation of our own fails once, and once for good, until the answer is the usual. */
+static void run_out_of_memory(const struct row *row)
+{
+    int expected = (int)json_integer_value(json_object_get(row->json, "status"));
+    for (int sticky = 0; sticky <= 1; sticky++)
+        for (long n = 0;; n++) {
+            cr_assert_lt(n, 500, "%s, %s never comes through", row->format, row->name);
+            /* the first is the copy of the body, which is not the service's */
+            fail_allocation(n + 1, sticky);
+            struct answer answer = ask_row(row, row->body, row->size);
+            bool failed = allocation_failed();
+            fail_allocation(-1, false);
+            int status = answer.reply.status;
+            answer_free(&answer);
+            cr_expect_eq(bytes_held(), 0);
+            cr_expect(status == expected || (failed && status == 503), "%s, %s, allocation %ld: %d",
+                      row->format, row->name, n, status);
+            if (!failed)
+                break;
+        }
+}
+
+Test(bodies, without_memory_get_503_and_nothing_leaks) { walk(run_out_of_memory); }

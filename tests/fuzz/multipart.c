@@ -1,0 +1,8 @@
+/* Bodies as forms, JSON and options in them. */
+#include "tests/fuzz/ask.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ask((struct api_request){.content_type = "multipart/form-data; boundary=XyZ"}, data, size);
+    return 0;
+}

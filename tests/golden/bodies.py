@@ -1,0 +1,474 @@
+"""Bodies of every format but plain JSON, sound and broken, and what becomes of each.
+
+    bodies.py > bodies.jsonl     the table that tests/bodies.c walks
+    bodies.py DIRECTORY          the bodies as files, a folder a format: seeds for the fuzzers
+
+Needs numpy, whose own writers make the sound arrays.
+"""
+import base64
+import gzip
+import io
+import json
+import os
+import struct
+import sys
+import zipfile
+import zlib
+
+import numpy as np
+
+ROWS = []
+X = np.array([[-1.0, -0.5], [-2.0, -0.25]])
+T = np.array([[0.4, 0.6], [0.1, 0.9]])
+LOSS = float((T * (np.log(T) - X)).sum())
+SAFE = "application/x-safetensors"
+NPZ = "application/x-npz"
+BOUNDARY = "XyZ"
+FORM = "multipart/form-data; boundary=" + BOUNDARY
+
+
+def add(format, name, body, status=200, code="", detail="", loss=LOSS, content_type=None,
+        query="reduction=sum", coding=""):
+    types = {"safetensors": SAFE, "npz": NPZ, "multipart": FORM, "npy": FORM}
+    ROWS.append(dict(format=format, name=name, content_type=content_type or types[format],
+                     coding=coding, query=query, status=status, code=code, detail=detail,
+                     loss=loss if status == 200 else None,
+                     body=base64.b64encode(body).decode()))
+
+
+# ---- safetensors
+
+def header(text, data=b"", length=None):
+    text = text.encode() if isinstance(text, str) else text
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def safetensors(tensors, metadata=None, dtypes=None, gap=b""):
+    """tensors: name -> array, in the order of their data."""
+    names = {"f8": "F64", "f4": "F32", "f2": "F16"}
+    entries, data = {}, b""
+    if metadata is not None:
+        entries["__metadata__"] = metadata
+    for name, array in tensors.items():
+        data += gap if data else b""
+        raw = array.tobytes()
+        entries[name] = {"dtype": (dtypes or {}).get(name) or names[array.dtype.str[1:]],
+                         "shape": list(array.shape),
+                         "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    return header(json.dumps(entries), data)
+
+
+def entry(dtype="F64", shape=(2,), begin=0, end=16, **more):
+    return dict(dtype=dtype, shape=list(shape), data_offsets=[begin, end], **more)
+
+
+def entries(input=None, target=None, **more):
+    return json.dumps(dict(input=input or entry(), target=target or entry(begin=16, end=32),
+                           **more))
+
+
+def add_safetensors():
+    def good(name, body, **more):
+        add("safetensors", name, body, **more)
+
+    def bad(name, body, detail, code="safetensors_malformed", status=400, **more):
+        add("safetensors", name, body, status, code, detail, **more)
+
+    good("two float64 tensors", safetensors({"input": X, "target": T}))
+    good("in the other order", safetensors({"target": T, "input": X}))
+    good("float32 and float64", safetensors({"input": X.astype("f4"), "target": T}))
+    good("float16 and float64", safetensors({"input": X.astype("f2"), "target": T}))
+    bf16 = (X.astype("<f4").view("<u4") >> 16).astype("<u2")
+    good("bfloat16 and float64",
+         safetensors({"input": bf16, "target": T}, dtypes={"input": "BF16"}))
+    good("options in metadata", query="",
+         body=safetensors({"input": X, "target": T}, {"reduction": "sum", "format": "pt"}))
+    good("the same option in metadata and query",
+         safetensors({"input": X, "target": T}, {"reduction": "sum"}))
+    good("log_target", query="reduction=sum&log_target=1",
+         body=safetensors({"input": X, "target": np.log(T)}))
+    good("under its registered name", safetensors({"input": X, "target": T}),
+         content_type="application/vnd.safetensors")
+    good("under its third name", safetensors({"input": X, "target": T}),
+         content_type="application/safetensors")
+    text = json.dumps({"input": entry(shape=(2, 2), end=32),
+                       "target": entry(shape=(2, 2), begin=32, end=64)})
+    for pad in range(8):
+        good(f"unaligned, header padded by {pad}",
+             header(text + " " * pad, X.tobytes() + T.tobytes()))
+    good("scalars", safetensors({"input": X[0, 0], "target": T[0, 0]}),
+         loss=float(T[0, 0] * (np.log(T[0, 0]) - X[0, 0])))
+    good("empty tensors", safetensors({"input": np.zeros((0, 3)), "target": np.zeros((0, 3))}),
+         loss=0.0)
+    good("members of an entry that mean nothing here",
+         header(json.dumps({"input": entry(note="x"), "target": entry(begin=16, end=32)}),
+                X[0].tobytes() + T[0].tobytes()),
+         loss=float((T[0] * (np.log(T[0]) - X[0])).sum()))
+    whole = safetensors({"input": X, "target": T})
+    good("gzip", gzip.compress(whole, mtime=0), coding="gzip")
+    good("two gzip members", gzip.compress(whole[:50], mtime=0) + gzip.compress(whole[50:], mtime=0),
+         coding="x-gzip")
+    good("deflate", zlib.compress(whole), coding="deflate")
+    raw = zlib.compressobj(wbits=-15)
+    good("deflate without its wrapper", raw.compress(whole) + raw.flush(), coding="Deflate")
+
+    bad("nothing", b"", "0 bytes")
+    bad("seven bytes", b"\2\0\0\0\0\0\0", "7 bytes")
+    bad("no header", header(""), "begin with '{'")
+    bad("a header longer than the body", header("{}", length=3), "more than the body")
+    bad("a header of 2^64-1 bytes", header("{}", length=2**64 - 1), "more than the body")
+    bad("a header of 2^63 bytes", header("{}", length=2**63), "more than the body")
+    bad("a huge header", header("{" + " " * 70000 + "}"), "65536", "members_too_large", 422)
+    bad("space before the header", header(" {}"), "begin with '{'")
+    bad("an array", header("[]"), "begin with '{'")
+    bad("broken JSON", header('{"input": '), "not JSON")
+    bad("something after the object", header("{} x"), "not JSON")
+    bad("a NUL in the header", header('{"__metadata__": {}\0}'), "not JSON")
+    bad("not UTF-8", header(b'{"\xff": {}}'), "not JSON")
+    bad("nested 5000 deep", header('{"input":' + "[" * 5000), "not JSON")
+    bad("nothing in it", header("{}"), "no tensor 'input'", "tensor_missing", 422)
+    bad("target missing", safetensors({"input": X}), "'target'", "tensor_missing", 422)
+    bad("input twice", header('{"input": %s, "input": %s}' % ((json.dumps(entry()),) * 2)),
+        "not JSON")
+    bad("a tensor of another name", safetensors({"inptu": X, "target": T}),
+        "did you mean 'input'", "tensor_unknown", 422)
+    bad("an entry that is no object", header('{"input": 1}'), "input: its entry")
+    data = bytes(32)
+    bad("no dtype", header(entries({"shape": [2], "data_offsets": [0, 16]}), data), "input: it has")
+    bad("dtype not a string", header(entries(entry(3)), data), "input: it has no dtype")
+    for dtype in ("I64", "U8", "BOOL", "F8_E4M3", "C64", "f64"):
+        bad("dtype " + dtype, header(entries(target=entry(dtype, begin=16, end=32)), data),
+            "target: dtype " + dtype, "dtype_unsupported", 422)
+    for name, shape in {"missing": None, "not an array": 2, "negative": [-2], "of reals": [2.0],
+                        "of strings": ["2"], "of 65 sizes": [1] * 65, "null": [None]}.items():
+        info = entry()
+        info["shape"] = shape
+        if shape is None:
+            del info["shape"]
+        bad("shape " + name, header(entries(info), data), "input: shape")
+    for name, offsets in {"missing": None, "three": [0, 8, 16], "one": [16], "negative": [-1, 15],
+                          "reals": [0.0, 16.0], "a string": "0,16"}.items():
+        info = entry()
+        info["data_offsets"] = offsets
+        bad("data_offsets " + name, header(entries(info), data), "input: data_offsets must")
+    bad("offsets backwards", header(entries(entry(begin=16, end=0)), data), "input: data_offsets [16, 0]")
+    bad("offsets past the end", header(entries(target=entry(begin=16, end=40, shape=(3,))), data),
+        "target: data_offsets [16, 40]")
+    bad("shape smaller than its bytes", header(entries(entry(shape=(1,))), data), "input: shape")
+    bad("shape larger than its bytes", header(entries(entry(shape=(3,))), data), "input: shape")
+    bad("shape whose product overflows",
+        header(entries(entry(shape=(2**32, 2**32, 2))), data), "input: shape")
+    bad("shape whose bytes overflow", header(entries(entry(shape=(2**61, 1))), data), "input: shape")
+    bad("shape of zero with bytes", header(entries(entry(shape=(0, 2))), data), "input: shape")
+    bad("overlapping tensors", header(entries(target=entry(begin=8, end=24)), bytes(24)),
+        "target: data_offsets begin at 8 where 16")
+    bad("a hole between tensors", safetensors({"input": X, "target": T}, gap=bytes(8)),
+        "target: data_offsets begin at 40 where 32")
+    bad("a hole before the first", header(entries(entry(begin=8, end=24),
+                                                  entry(begin=24, end=40)), bytes(40)),
+        "input: data_offsets begin at 8 where 0")
+    bad("bytes after the last", safetensors({"input": X, "target": T}) + bytes(3),
+        "end at byte 64 of the data, which has 67")
+    bad("a byte missing", safetensors({"input": X, "target": T})[:-1], "target: data_offsets")
+    bad("metadata not an object", header('{"__metadata__": []}'), "__metadata__ must")
+    bad("metadata not strings", safetensors({"input": X, "target": T}, {"log_target": True}),
+        "'log_target' is none")
+    bad("an unknown option in metadata", safetensors({"input": X, "target": T}, {"reducton": "sum"}),
+        "did you mean 'reduction'", "option_unknown", 422)
+    bad("metadata against the query", safetensors({"input": X, "target": T}, {"reduction": "mean"}),
+        "reduction is given twice", "option_conflict")
+    bad("a dtype that no tensor has", safetensors({"input": X, "target": T}),
+        "input: it is float64", "option_invalid", 422, query="dtype=float32")
+    bad("shapes that differ", safetensors({"input": X, "target": T[0]}), "[2, 2]",
+        "shape_mismatch", 422)
+    bad("gzip cut off", gzip.compress(whole, mtime=0)[:-9], "cut off", "content_malformed",
+        coding="gzip")
+    bad("gzip of nothing", b"", "cut off", "content_malformed", coding="gzip")
+    bad("gzip with a wrong checksum", gzip.compress(whole, mtime=0)[:-8] + bytes(8),
+        "incorrect data check", "content_malformed", coding="gzip")
+    bad("not gzip", whole, "not what its Content-Encoding says", "content_malformed", coding="gzip")
+    bad("not deflate", b"\xff" * 40, "not what its Content-Encoding says", "content_malformed",
+        coding="deflate")
+    bad("bytes after deflate", zlib.compress(whole) + b"xyz", "3 bytes follow",
+        "content_malformed", coding="deflate")
+    bad("gzip that inflates past the limit", gzip.compress(bytes(3 << 20), mtime=0), "inflates",
+        "body_too_large", 413, coding="gzip")
+
+
+# ---- .npy, which travels in forms
+
+def npy(array, version=None):
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.asanyarray(array), version, allow_pickle=False)
+    return out.getvalue()
+
+
+def npy_of(text, data=X.tobytes(), version=b"\1\0"):
+    text = text.encode("latin1")
+    length = struct.pack("<H" if version == b"\1\0" else "<I", len(text))
+    return b"\x93NUMPY" + version + length + text + data
+
+
+def form(*parts, end=True):
+    """parts: (name, content, extra header lines)."""
+    out = b""
+    for name, content, *lines in parts:
+        out += b"--" + BOUNDARY.encode() + b"\r\n"
+        out += b'Content-Disposition: form-data; name="%s"\r\n' % name.encode()
+        for line in lines:
+            out += line.encode() + b"\r\n"
+        out += b"\r\n" + content + b"\r\n"
+    return out + b"--" + BOUNDARY.encode() + (b"--\r\n" if end else b"\r\n")
+
+
+def add_npy():
+    def good(name, body, target=None, **more):
+        add("npy", name, form(("input", body), ("target", npy(T) if target is None else target)),
+            **more)
+
+    def bad(name, body, detail, code="npy_malformed", status=400):
+        add("npy", name, form(("target", npy(T)), ("input", body)), status, code, detail)
+
+    good("C order", npy(X))
+    good("Fortran order", npy(np.asfortranarray(X)))
+    good("both in Fortran order", npy(np.asfortranarray(X)), npy(np.asfortranarray(T)))
+    good("big-endian", npy(X.astype(">f8")))
+    good("big-endian float32 in Fortran order", npy(np.asfortranarray(X).astype(">f4")))
+    good("float16", npy(X.astype("f2")))
+    for version in ((1, 0), (2, 0), (3, 0)):
+        good("version %d.%d" % version, npy(X, version))
+    a = np.log(np.arange(1, 25).reshape(2, 3, 4) / 30)
+    b = np.arange(1, 25).reshape(2, 3, 4) / 300
+    good("three axes in Fortran order", npy(np.asfortranarray(a)), npy(b),
+         loss=float((b * (np.log(b) - a)).sum()))
+    good("a scalar", npy(X[0, 0]), npy(T[0, 0]),
+         loss=float(T[0, 0] * (np.log(T[0, 0]) - X[0, 0])))
+    good("empty", npy(np.zeros((0, 2))), npy(np.zeros((0, 2))), loss=0.0)
+    order = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2)}"
+    good("an unpadded header", npy_of(order))
+    good("sizes as Python 2 wrote them",
+         npy_of("{\"shape\": (2L, 2L,), 'fortran_order':False,'descr': \"=f8\", }\n"))
+
+    bad("cut after the magic", b"\x93NUMPY\1\0", "does not begin")
+    bad("version 4", npy_of(order, version=b"\4\0"), "version 4.0")
+    bad("version 1.1", npy_of(order, version=b"\1\1"), "version 1.1")
+    bad("a header longer than the file", npy(X)[:30], "ends after")
+    bad("a header of 2^32-1 bytes", b"\x93NUMPY\2\0\xff\xff\xff\xff{}", "ends after")
+    bad("a header too long", npy_of("{" + " " * 5000 + "}"), "4096")
+    bad("a NUL in the header", npy_of(order + "\0"), "NUL")
+    for name, text, expected in (
+            ("not a dictionary", "[]", "expected '{'"), ("nothing", "", "expected '{'"),
+            ("unclosed", order[:-1], "expected ',' or '}'"),
+            ("more after it", order + "x", "expected nothing more"),
+            ("an empty dictionary", "{}", "lacks"),
+            ("without shape", "{'descr': '<f8', 'fortran_order': False}", "lacks"),
+            ("an unknown member", order[:-1] + ", 'x': 1}", "should not have"),
+            ("a member twice", order[:-1] + ", 'descr': '<f8'}", "should not have"),
+            ("an unquoted key", "{descr: '<f8'}", "expected a string"),
+            ("an unclosed string", "{'descr", "expected a string"),
+            ("a key without value", "{'descr'}", "expected ':'"),
+            ("an order that is no truth", order.replace("False", "Falsch"), "expected True"),
+            ("a shape that is no tuple", order.replace("(2, 2)", "[2, 2]"), "expected '('"),
+            ("a shape that is a number", order.replace("(2, 2)", "(4)"), "expected ','"),
+            ("a negative size", order.replace("(2, 2)", "(-2, 2)"), "expected a size"),
+            ("a size too large", order.replace("(2, 2)", "(99999999999999999999,)"), "a size"),
+            ("a shape whose product overflows",
+             order.replace("(2, 2)", "(4294967296, 4294967296)"), "do not fit"),
+            ("too few bytes", order.replace("(2, 2)", "(2, 3)"), "do not fit the 32 bytes"),
+            ("too many bytes", order.replace("(2, 2)", "(2,)"), "do not fit the 32 bytes")):
+        bad("header: " + name, npy_of(text), expected)
+    bad("65 axes", npy_of(order.replace("(2, 2)", "(" + "1, " * 65 + ")")), "64 dimensions",
+        "tensor_too_deep", 422)
+    for descr, reason in (("|O", "objects are never read"), ("<i8", "Integral"), ("|b1", "Integral"),
+                          ("<c16", "Complex"), ("|V2", "'|V2'"), ("<U3", "'<U3'"), ("<f16", "'<f16'"),
+                          ("<M8[ns]", "'<M8[ns]'"), ("", "''"), ("f8", "'f8'")):
+        bad("descr " + descr, npy_of(order.replace("<f8", descr)), reason, "dtype_unsupported", 422)
+    bad("structured", npy(np.zeros(2, [("a", "<f8"), ("b", "<f4")])), "structured",
+        "dtype_unsupported", 422)
+
+
+# ---- .npz
+
+def npz(save=np.savez, **arrays):
+    out = io.BytesIO()
+    save(out, **arrays)
+    return out.getvalue()
+
+
+class Unseekable(io.RawIOBase):
+    """Makes zipfile write data descriptors, as to a pipe."""
+
+    def __init__(self):
+        self.bytes = b""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self.bytes += bytes(data)
+        return len(data)
+
+
+def zipped(*entries, method=zipfile.ZIP_STORED, stream=False, force_zip64=False, comment=b""):
+    out = Unseekable() if stream else io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.comment = comment
+        for name, content in entries:
+            info = zipfile.ZipInfo(name)
+            info.compress_type = method
+            with archive.open(info, "w", force_zip64=force_zip64) as file:
+                file.write(content)
+    return out.bytes if stream else out.getvalue()
+
+
+def add_npz():
+    both = (("input.npy", npy(X)), ("target.npy", npy(T)))
+
+    def good(name, body, **more):
+        add("npz", name, body, **more)
+
+    def bad(name, body, detail, code="npz_malformed", status=400):
+        add("npz", name, body, status, code, detail)
+
+    good("numpy.savez", npz(input=X, target=T))
+    good("numpy.savez_compressed", npz(np.savez_compressed, input=X, target=T))
+    good("float32 big-endian and Fortran order", npz(input=X.astype(">f4"),
+                                                     target=np.asfortranarray(T)))
+    good("scalars", npz(input=X[0, 0], target=T[0, 0]),
+         loss=float(T[0, 0] * (np.log(T[0, 0]) - X[0, 0])))
+    good("empty", npz(input=np.zeros((3, 0)), target=np.zeros((3, 0))), loss=0.0)
+    good("data descriptors", zipped(*both, stream=True))
+    good("deflated, with data descriptors",
+         zipped(*both, stream=True, method=zipfile.ZIP_DEFLATED))
+    good("zip64", zipped(*both, force_zip64=True))
+    good("zip64, with data descriptors", zipped(*both, stream=True, force_zip64=True))
+    good("a comment", zipped(*both, comment=b"made by hand"))
+
+    whole = zipped(*both)
+    bad("nothing", b"", "empty")
+    bad("text", b"hello", "zip")
+    bad("cut off", whole[:-30], "sound")
+    bad("no directory", whole[:whole.index(b"PK\1\2")], "sound")
+    broken = bytearray(whole)
+    broken[whole.index(X.tobytes()) + 3] ^= 1
+    bad("a wrong checksum", bytes(broken), "input.npy cannot be read")
+    bad("only input", zipped(both[0]), "'target'", "tensor_missing", 422)
+    bad("an empty archive", zipped(), "'input'", "tensor_missing", 422)
+    bad("another entry", zipped(*both, ("weights.npy", npy(T))), "'weights'", "tensor_unknown", 422)
+    bad("an entry that is no .npy", zipped(("input.txt", b"x")), "'input.txt'", "tensor_unknown",
+        422)
+    bad("positional arrays", npz(arr_0=X),
+        "'arr_0'", "tensor_unknown", 422)
+    bad("a broken array", zipped(("input.npy", npy(X)[:-1]), both[1]), "input: the .npy header",
+        "npy_malformed")
+    bad("an entry of text", zipped(("input.npy", b"[1, 2]"), both[1]), "input: it does not begin",
+        "npy_malformed")
+    bad("an array of objects", zipped(("input.npy", npy_of(
+        "{'descr': '|O', 'fortran_order': False, 'shape': ()}")), both[1]), "objects",
+        "dtype_unsupported", 422)
+    bad("seventeen entries", zipped(*(("a%d.npy" % i, b"") for i in range(17))), "too large")
+    end = whole.rindex(b"PK\5\6")
+    bad("a directory that claims 65,535 entries",
+        whole[:end + 8] + b"\xff\xff\xff\xff" + whole[end + 12:], "too large")
+    bad("a locator that leads nowhere",
+        whole[:end] + b"PK\6\7" + struct.pack("<IQI", 0, 2**62, 1) + whole[end:], "too large")
+    bomb = zipped(("input.npy", npy(np.zeros(3 << 17))), both[1], method=zipfile.ZIP_DEFLATED)
+    bad("an entry that inflates past the limit", bomb, "larger than this server", "body_too_large",
+        413)
+    size = whole.index(b"PK\1\2") + 24
+    bad("an entry that claims to be larger than it is",
+        whole[:size] + struct.pack("<I", 900000) + whole[size + 4:], "sound")
+    secret = bytearray(whole)
+    for magic, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        secret[whole.index(magic) + at] |= 1
+    bad("an encrypted entry", bytes(secret), "input.npy cannot be read")
+
+
+# ---- multipart/form-data
+
+def add_multipart():
+    x, t = json.dumps(X.tolist()).encode(), json.dumps(T.tolist()).encode()
+    both = (("input", x), ("target", t))
+
+    def good(name, body, **more):
+        add("multipart", name, body, **more)
+
+    def bad(name, body, detail, code="multipart_malformed", status=400, **more):
+        add("multipart", name, body, status, code, detail, **more)
+
+    good("JSON", form(*both))
+    good("JSON and .npy", form(both[0], ("target", npy(T))))
+    good("options in parts", form(("reduction", b"sum"), *both), query="")
+    good("a dtype after the tensors", form(*both, ("dtype", b"float64")))
+    good("files with types", form(
+        ("input", npy(X), "Content-Type: application/octet-stream"),
+        ("target", t, "content-type: application/json", "Content-Transfer-Encoding: binary")))
+    good("space around JSON", form(("input", b"\n" + x + b" \r\n"), both[1]))
+    good("text before and after", b"preamble\r\n" + form(*both) + b"epilogue")
+    good("space after a boundary", form(*both).replace(b"XyZ\r\n", b"XyZ \t\r\n"))
+    good("a quoted boundary", form(*both).replace(b"XyZ", b"a b;c"),
+         content_type='multipart/form-data; charset=utf-8; Boundary="a b;c"')
+    good("a file name that looks like a parameter", form(*both).replace(
+        b'form-data; name="input"', b'form-data; filename="a; name=\\"b\\""; name=input'))
+    good("a boundary inside a part's bytes", form(("input", npy(X)), ("target", npy(T))).replace(
+        b"XyZ", b"descr"), content_type="multipart/form-data; boundary=descr")
+
+    bad("no boundary", form(*both), "no boundary", content_type="multipart/form-data")
+    bad("an empty boundary", form(*both), "no boundary",
+        content_type='multipart/form-data; boundary=""')
+    bad("a boundary too long", form(*both), "no boundary",
+        content_type="multipart/form-data; boundary=" + "x" * 71)
+    bad("another boundary", form(*both), "not in the body",
+        content_type="multipart/form-data; boundary=other")
+    bad("nothing", b"", "not in the body")
+    bad("no end", form(*both, end=False), "header lines")
+    bad("cut in a part", form(*both)[:-12], "no boundary ends")
+    bad("cut in a header", form(*both)[:30], "header lines")
+    bad("cut in the first boundary", b"--Xy", "not in the body")
+    bad("cut after the boundary", b"--XyZ", "expected the end of a line")
+    bad("a part without a name", form(*both).replace(b'; name="input"', b""), "no name")
+    bad("a part without Content-Disposition",
+        form(*both).replace(b"Content-Disposition", b"Content-Position"), "no Content-Disposition")
+    bad("a name that does not end", form(*both).replace(b'name="input"', b'name="input'), "no name")
+    bad("base64", form(("input", x, "Content-Transfer-Encoding: base64"), both[1]),
+        "transfer encoding")
+    bad("an empty tensor part", form(("input", b""), both[1]), "input: the part is empty")
+    bad("broken JSON", form(("input", b"[1, 2"), both[1]), "line 1, column 6", "json_malformed")
+    bad("JSON and more", form(("input", x + b"]"), both[1]), "follows", "json_malformed")
+    bad("JSON with a NUL", form(("input", b"[1\0, 2]"), both[1]), "expected", "json_malformed")
+    bad("ragged JSON", form(("input", b"[[1, 2], [3]]"), both[1]), "expected 2 elements",
+        "tensor_ragged", 422)
+    bad("a .npy cut off", form(("input", npy(X)[:-8]), both[1]), "input: the .npy header",
+        "npy_malformed")
+    bad("target missing", form(both[0]), "'target'", "tensor_missing", 422)
+    bad("input twice", form(both[0], *both), "input: it is given twice", "tensor_repeated")
+    bad("an unknown part", form(*both, ("redution", b"sum")), "did you mean 'reduction'",
+        "option_unknown", 422)
+    bad("an option's value", form(*both, ("log_target", b"maybe")), "true or false",
+        "option_invalid", 422)
+    bad("an option twice", form(*both, ("reduction", b"mean")), "given twice", "option_conflict")
+    bad("a long option", form(*both, ("reduction", b"s" * 2000)), "1024")
+    bad("an option with a NUL", form(*both, ("reduction", b"sum\0")), "NUL")
+    bad("a dtype that .npy contradicts", form(("input", npy(X)), both[1], ("dtype", b"float32")),
+        "input: it is float64", "option_invalid", 422)
+
+
+add_safetensors()
+add_npy()
+add_npz()
+add_multipart()
+if len(sys.argv) == 2:
+    for i, row in enumerate(ROWS):
+        body = base64.b64decode(row["body"])
+        fuzzer = {"npy": "multipart"}.get(row["format"], row["format"])
+        if row["coding"]:
+            fuzzer = "inflate"
+            body = (b"\1" if "gzip" in row["coding"] else b"\0") + body
+        folder = os.path.join(sys.argv[1], fuzzer)
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "%03d" % i), "wb") as file:
+            file.write(body)
+else:
+    for row in ROWS:
+        print(json.dumps(row))
