@@ -5,28 +5,10 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { WORTH_TRIMMING = 4096 };
-
-bool api_budget_take(struct api_budget *budget, size_t bytes)
-{
-    if (!budget)
-        return true;
-    size_t used = atomic_load(&budget->used);
-    do
-        if (budget->limit && (used > budget->limit || bytes > budget->limit - used))
-            return false;
-    while (!atomic_compare_exchange_weak(&budget->used, &used, used + bytes));
-    return true;
-}
-
-void api_budget_give(struct api_budget *budget, size_t bytes)
-{
-    if (budget)
-        atomic_fetch_sub(&budget->used, bytes);
-}
+/* Of what a buffer holds, the part that may be wasted. */
+enum { WORTH_TRIMMING = 4 };
 
 bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
 {
@@ -34,14 +16,8 @@ bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
         return false;
     if (capacity <= buffer->capacity)
         return true;
-    size_t more = capacity - buffer->capacity;
-    if (!api_budget_take(buffer->budget, more)) {
-        buffer->failed = true;
-        return false;
-    }
-    char *data = realloc(buffer->data, capacity);
+    void *data = api_block_resize(buffer->budget, buffer->data, buffer->capacity, &capacity);
     if (!data) {
-        api_budget_give(buffer->budget, more);
         buffer->failed = true;
         return false;
     }
@@ -53,12 +29,11 @@ bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
 void api_buffer_trim(struct api_buffer *buffer)
 {
     size_t capacity = buffer->size ? buffer->size : 1;
-    if (buffer->capacity - capacity < WORTH_TRIMMING)
+    if (buffer->capacity - capacity <= capacity / WORTH_TRIMMING)
         return;
-    char *data = realloc(buffer->data, capacity);
+    void *data = api_block_resize(buffer->budget, buffer->data, buffer->capacity, &capacity);
     if (!data)
         return;
-    api_budget_give(buffer->budget, buffer->capacity - capacity);
     buffer->data = data;
     buffer->capacity = capacity;
 }
@@ -167,7 +142,6 @@ void api_append_json_string(struct api_buffer *buffer, const char *text)
 
 void api_buffer_free(struct api_buffer *buffer)
 {
-    free(buffer->data);
-    api_budget_give(buffer->budget, buffer->capacity);
+    api_block_free(buffer->budget, buffer->data, buffer->capacity);
     *buffer = (struct api_buffer){.budget = buffer->budget};
 }

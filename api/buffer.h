@@ -1,19 +1,8 @@
-/* Growing byte buffers whose memory counts against one budget for the whole process. */
+/* Growing byte buffers on the budget of the process. */
 #ifndef KLDIV_API_BUFFER_H
 #define KLDIV_API_BUFFER_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-
-/* Bytes held by all buffers made with it. `limit` 0 is no limit. */
-struct api_budget {
-    atomic_size_t used;
-    size_t limit;
-};
-
-bool api_budget_take(struct api_budget *budget, size_t bytes);
-void api_budget_give(struct api_budget *budget, size_t bytes);
+#include "api/budget.h"
 
 /* Zeroed but for `budget` (which may be NULL) it is empty and usable. A failed allocation or an
  * exhausted budget sets `failed` and leaves the contents alone; appending goes on doing nothing,
@@ -28,7 +17,7 @@ struct api_buffer {
 /* Makes room for `capacity` bytes in all. */
 bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity);
 
-/* Gives back the capacity beyond size, if that is a page or more. */
+/* Gives back the capacity beyond size, if that is a quarter of it or more. */
 void api_buffer_trim(struct api_buffer *buffer);
 
 /* Room for `size` more bytes at data + size, at least doubling the capacity when it grows. */

@@ -28,7 +28,8 @@ static inline void ask(struct api_request request, const uint8_t *body, size_t s
     if (reply.status < 200 || reply.status == 500 || api_reply_size(&reply) == 0)
         abort();
     api_reply_free(&reply);
-    if (atomic_load(&budget.used) != 0)
+    api_budget_trim(&budget, 0);
+    if (atomic_load(&budget.used) != 0 || atomic_load(&budget.idle) != 0)
         abort();
     free(request.body);
 }
