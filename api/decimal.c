@@ -19,7 +19,8 @@ struct shortest {
     int exponent;
 };
 
-static struct binary take_apart(enum kl_dtype dtype, double size)
+/* Of a finite number that is not 0. */
+static struct binary take_apart(enum kl_dtype dtype, double value)
 {
     static const struct {
         int precision, min_q;
@@ -27,14 +28,21 @@ static struct binary take_apart(enum kl_dtype dtype, double size)
                             [KL_FLOAT32] = {24, -149},
                             [KL_FLOAT16] = {11, -24},
                             [KL_BFLOAT16] = {8, -133}};
-    int exponent;
-    frexp(size, &exponent);
-    int q = exponent - formats[dtype].precision;
-    if (q < formats[dtype].min_q)
-        q = formats[dtype].min_q;
-    uint64_t c = (uint64_t)ldexp(size, -q);
-    uint64_t least = UINT64_C(1) << (formats[dtype].precision - 1);
-    return (struct binary){c, q, c == least && q > formats[dtype].min_q};
+    enum { PRECISION = 53, BIAS = 1075 };
+    int precision = formats[dtype].precision, min_q = formats[dtype].min_q;
+    uint64_t bits, hidden = UINT64_C(1) << (PRECISION - 1);
+    memcpy(&bits, &value, sizeof bits);
+    int exponent = (int)(bits >> (PRECISION - 1) & 0x7ff);
+    uint64_t c = bits & (hidden - 1);
+    if (exponent > 0)
+        c |= hidden;
+    int q = (exponent > 0 ? exponent : 1) - BIAS + (PRECISION - precision);
+    c >>= PRECISION - precision;
+    if (q < min_q) {
+        c >>= min_q - q;
+        q = min_q;
+    }
+    return (struct binary){c, q, c == UINT64_C(1) << (precision - 1) && q > min_q};
 }
 
 /* The first 64 bits after the point's 2 of g * cp, the rest folded into the last bit. */
@@ -63,44 +71,104 @@ static struct shortest shorten(struct binary b)
     uint64_t vr = round_to_odd(g, right << h);
     uint64_t lower = vl + odd, upper = vr - odd;
 
-    uint64_t s = v / 4;
-    if (s >= 10) {
-        uint64_t tens = s / 10;
-        bool down = lower <= 40 * tens, up = 40 * tens + 40 <= upper;
-        if (down != up)
-            return (struct shortest){tens + up, k + 1};
-    }
+    /* A digit less, if exactly one such number is within; else whichever of the two neighbours
+     * with all digits is, or is closer. Which it is cannot be foreseen, so all are computed. */
+    uint64_t s = v / 4, less = s / 10;
+    bool less_down = lower <= 40 * less, less_up = 40 * less + 40 <= upper;
     bool down = lower <= 4 * s, up = 4 * s + 4 <= upper;
-    if (down != up)
-        return (struct shortest){s + up, k};
     uint64_t half = 4 * s + 2;
-    return (struct shortest){s + (v > half || (v == half && (s & 1))), k};
+    bool round_up = (v > half) | ((v == half) & s);
+    bool use_less = (s >= 10) & (less_down != less_up);
+    uint64_t full = s + (down != up ? up : round_up);
+    return (struct shortest){use_less ? less + less_up : full, k + use_less};
 }
 
-size_t api_unsigned_write(char *to, uint64_t digits)
+/* The two digits of a number below 100. */
+static void write_pair(char *to, uint32_t value)
 {
-    char reversed[20];
-    size_t n = 0;
-    do
-        reversed[n++] = (char)('0' + digits % 10);
-    while (digits /= 10);
-    for (size_t i = 0; i < n; i++)
-        to[i] = reversed[n - 1 - i];
+    static const char pairs[] =
+        "00010203040506070809101112131415161718192021222324252627282930313233"
+        "34353637383940414243444546474849505152535455565758596061626364656667"
+        "6869707172737475767778798081828384858687888990919293949596979899";
+    memcpy(to, pairs + 2 * value, 2);
+}
+
+/* The eight digits of a number below 10^8, leading zeros included. */
+static void write_eight(char *to, uint32_t value)
+{
+    uint32_t high = value / 10000, low = value % 10000;
+    write_pair(to, high / 100);
+    write_pair(to + 2, high % 100);
+    write_pair(to + 4, low / 100);
+    write_pair(to + 6, low % 100);
+}
+
+static const uint64_t tens[] = {1,
+                                10,
+                                100,
+                                1000,
+                                10000,
+                                100000,
+                                1000000,
+                                10000000,
+                                100000000,
+                                1000000000,
+                                10000000000,
+                                100000000000,
+                                1000000000000,
+                                10000000000000,
+                                100000000000000,
+                                1000000000000000,
+                                10000000000000000,
+                                100000000000000000,
+                                1000000000000000000,
+                                UINT64_C(10000000000000000000)};
+
+/* Decimal digits of a number; 1 of 0. */
+static size_t count_digits(uint64_t value)
+{
+    size_t bits = 64 - (size_t)__builtin_clzll(value | 1);
+    size_t n = bits * 1233 >> 12; /* bits times log10(2), rounded down */
+    return n + (value >= tens[n] || n == 0);
+}
+
+/* Writes the n digits of `value` and up to 15 zeros after them. In place, eight at a time: moving
+ * what was just written in smaller pieces would have to wait for it. */
+static void write_digits(char *to, uint64_t value, size_t n)
+{
+    enum { EIGHT = 100000000 };
+    if (n > 16) {
+        uint32_t head = (uint32_t)(value / tens[16]);
+        for (size_t i = n - 16; i-- > 0; head /= 10)
+            to[i] = (char)('0' + head % 10);
+        value %= tens[16];
+        to += n - 16;
+        n = 16;
+    }
+    value *= tens[16 - n];
+    write_eight(to, (uint32_t)(value / EIGHT));
+    write_eight(to + 8, (uint32_t)(value % EIGHT));
+}
+
+size_t api_unsigned_write(char *to, uint64_t value)
+{
+    char digits[API_DECIMAL_MAX];
+    size_t n = count_digits(value);
+    write_digits(digits, value, n);
+    memcpy(to, digits, n);
     return n;
 }
 
 /* As Python and JavaScript choose: with an exponent below 1e-4 and from 1e16 on. */
-static size_t lay_out(char *to, const char *digits, size_t n, int exponent)
+static size_t lay_out(char *to, struct shortest number)
 {
-    int point = (int)n + exponent; /* digits before the decimal point */
-    char *p = to;
+    size_t n = count_digits(number.digits);
+    int point = (int)n + number.exponent; /* digits before the decimal point */
     if (point > 16 || point < -3) {
-        *p++ = digits[0];
-        if (n > 1) {
-            *p++ = '.';
-            memcpy(p, digits + 1, n - 1);
-            p += n - 1;
-        }
+        char *p = to + (n > 1 ? n + 1 : 1);
+        write_digits(to + 1, number.digits, n);
+        to[0] = to[1];
+        to[1] = '.';
         *p++ = 'e';
         if (point < 1)
             *p++ = '-';
@@ -108,20 +176,23 @@ static size_t lay_out(char *to, const char *digits, size_t n, int exponent)
                api_unsigned_write(p, (uint64_t)(point < 1 ? 1 - point : point - 1));
     }
     if (point <= 0) {
-        memcpy(p, "0.000", 5);
-        p += 2 - point;
-        memcpy(p, digits, n);
-        return (size_t)(p - to) + n;
+        size_t before = 2 + (size_t)-point;
+        memcpy(to, "0.000", 5);
+        write_digits(to + before, number.digits, n);
+        return before + n;
     }
-    size_t whole = (size_t)point < n ? (size_t)point : n;
-    memcpy(p, digits, whole);
-    memset(p + whole, '0', (size_t)point - whole);
-    p += point;
-    *p++ = '.';
-    if (whole == n)
-        *p++ = '0';
-    memcpy(p, digits + whole, n - whole);
-    return (size_t)(p - to) + n - whole;
+    size_t whole = (size_t)point;
+    if (whole >= n) {
+        write_digits(to, number.digits, n);
+        memset(to + n, '0', whole - n);
+        memcpy(to + whole, ".0", 2);
+        return whole + 2;
+    }
+    write_digits(to + 1, number.digits, n);
+    for (size_t i = 0; i < whole; i++)
+        to[i] = to[i + 1];
+    to[whole] = '.';
+    return n + 1;
 }
 
 size_t api_decimal_write(char *to, enum kl_dtype dtype, double value)
@@ -139,12 +210,10 @@ size_t api_decimal_write(char *to, enum kl_dtype dtype, double value)
         memcpy(to, "0.0", 3);
         return sign + 3;
     }
-    struct shortest shortest = shorten(take_apart(dtype, fabs(value)));
+    struct shortest shortest = shorten(take_apart(dtype, value));
     while (shortest.digits % 10 == 0) {
         shortest.digits /= 10;
         shortest.exponent++;
     }
-    char digits[20];
-    size_t n = api_unsigned_write(digits, shortest.digits);
-    return sign + lay_out(to, digits, n, shortest.exponent);
+    return sign + lay_out(to, shortest);
 }

@@ -201,27 +201,52 @@ struct writer {
     size_t next; /* element to write */
 };
 
+/* n numbers with commas between. */
+static void write_numbers(struct writer *w, size_t n)
+{
+    enum { AT_ONCE = 256 };
+    const struct kl_tensor *t = w->tensor;
+    for (size_t end = w->next + n; w->next < end;) {
+        size_t until = end - w->next > AT_ONCE ? w->next + AT_ONCE : end;
+        if (!api_buffer_room(w->out, AT_ONCE * (API_DECIMAL_MAX + 1)))
+            return;
+        char *p = w->out->data + w->out->size;
+        for (; w->next < until; w->next++) {
+            p += api_decimal_write(p, t->dtype, kl_load(t->dtype, t->data, w->next));
+            *p++ = ',';
+        }
+        w->out->size = (size_t)(p - w->out->data);
+    }
+    w->out->size--;
+}
+
 static void write_level(struct writer *w, size_t depth)
 {
     const struct kl_tensor *t = w->tensor;
     if (depth == t->ndim) {
-        if (api_buffer_room(w->out, API_DECIMAL_MAX))
-            w->out->size += api_decimal_write(w->out->data + w->out->size, t->dtype,
-                                              kl_load(t->dtype, t->data, w->next));
-        w->next++;
+        write_numbers(w, 1);
         return;
     }
+    size_t n = t->shape[depth];
     api_append(w->out, "[", 1);
-    for (size_t i = 0; i < t->shape[depth] && !w->out->failed; i++) {
-        if (i > 0)
-            api_append(w->out, ",", 1);
-        write_level(w, depth + 1);
+    if (depth + 1 == t->ndim && n > 0) {
+        write_numbers(w, n);
+    } else {
+        for (size_t i = 0; i < n && !w->out->failed; i++) {
+            if (i > 0)
+                api_append(w->out, ",", 1);
+            write_level(w, depth + 1);
+        }
     }
     api_append(w->out, "]", 1);
 }
 
 void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tensor)
 {
+    enum { TYPICAL = 21 }; /* characters of a float64 and a comma */
     struct writer w = {out, tensor, 0};
+    size_t count;
+    if (kl_tensor_count(tensor, &count))
+        api_buffer_room(out, count * TYPICAL);
     write_level(&w, 0);
 }

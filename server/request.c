@@ -6,6 +6,7 @@
 #include "server/identity.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,9 @@ enum { INLINE_BODY = 64 << 10 };
 
 /* A job thread reads some 100 MB/s of JSON, so smaller ones are done within a tenth of a second. */
 enum { HUGE_BODY = 8 << 20 };
+
+/* Larger ones may not stay in the caches until they are read. */
+enum { STREAMED_BODY = 4 << 20 };
 
 /* A refused body is read and dropped up to this size, so that the client gets to read why: one
  * that closes a connection with unread data resets it. */
@@ -252,7 +256,10 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
     if (!api_buffer_room(body, size + API_PADDING))
         return outgrown(request, "out_of_memory",
                         "the memory for requests is taken (--max-memory); try again");
-    memcpy(body->data + body->size, bytes, size);
+    if (request->framing.content_length > STREAMED_BODY)
+        srv_stream(body->data + body->size, bytes, size);
+    else
+        memcpy(body->data + body->size, bytes, size);
     body->size += size;
     return MHD_YES;
 }

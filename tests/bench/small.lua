@@ -1,3 +1,8 @@
-wrk.method = "POST"
-wrk.headers["Content-Type"] = "application/json"
-wrk.body = '{"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]], "reduction": "batchmean"}'
+-- wrk -s small.lua URL -- FILE TYPE: posts the file's bytes.
+function init(args)
+    local file = io.open(args[1], "rb")
+    wrk.method = "POST"
+    wrk.headers["Content-Type"] = args[2]
+    wrk.body = file:read("*a")
+    file:close()
+end
