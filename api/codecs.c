@@ -133,8 +133,10 @@ const struct api_codec *api_codec_for_answer(const char *accept, const char **me
 {
     const struct api_codec *best = NULL;
     double best_quality = 0;
-    if (!accept || !*skip_blank(accept))
-        accept = "*/*";
+    if (!accept || !*skip_blank(accept) || strcmp(accept, "*/*") == 0) {
+        *media_type = codecs[0].media_types[0];
+        return &codecs[0];
+    }
     for (size_t i = 0; i < N_CODECS; i++)
         for (const char *const *type = codecs[i].media_types; *type && codecs[i].encode; type++) {
             double q = quality_of_type(accept, *type);

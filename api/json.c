@@ -293,7 +293,7 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
     if (nul)
         return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
                         (size_t)(nul - body));
-    struct api_json json = {.memory.budget = walk.envelope.budget};
+    struct api_json json = {.budget = walk.envelope.budget};
     bool good = walk_members(&walk, body + size) && parse_envelope(&walk, &json) &&
                 take_options(call, json.root, problem) && finish_tensors(&walk, json.root);
     api_json_free(&json);

@@ -8,37 +8,44 @@
  * here left behind in its former sizes. A text without any content takes the rest. */
 enum { MEMORY_EACH = 160, MEMORY_BESIDE = 4096, ALIGNMENT = 16 };
 
-/* What the text that this thread parses lives in; NULL while it parses none. */
-static _Thread_local struct api_json *current;
+/* What each thread keeps for texts as requests have them, when tensors are taken out. */
+enum { KEPT = 16 << 10 };
+static _Thread_local char kept[KEPT] __attribute__((aligned(ALIGNMENT)));
 
-static bool is_ours(const void *memory)
-{
-    const char *p = memory;
-    return current && current->memory.data <= p && p < current->memory.data + current->memory.size;
-}
+/* The text that this thread parses or reads from; NULL if there is none. */
+static _Thread_local struct api_json *current;
 
 static void *allocate(size_t size)
 {
     if (!current)
         return malloc(size);
-    struct api_buffer *memory = &current->memory;
     size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (rounded > memory->capacity - memory->size) {
+    if (rounded > current->size - current->used) {
         current->out_of_memory = true;
         return NULL;
     }
-    void *place = memory->data + memory->size;
-    memory->size += rounded;
+    void *place = current->memory + current->used;
+    current->used += rounded;
     return place;
 }
 
 static void release(void *memory)
 {
-    if (!is_ours(memory))
+    const char *p = memory;
+    if (!current || p < current->memory || p >= current->memory + current->size)
         free(memory);
 }
 
 static void hook(void) { json_set_alloc_funcs(allocate, release); }
+
+static bool get_memory(struct api_json *json, size_t size)
+{
+    json->size = size;
+    json->memory =
+        size <= sizeof kept ? kept : api_block_resize(json->budget, NULL, 0, &json->size);
+    json->out_of_memory = !json->memory;
+    return json->memory != NULL;
+}
 
 bool api_json_load(struct api_json *json, const char *text, size_t size)
 {
@@ -50,10 +57,8 @@ bool api_json_load(struct api_json *json, const char *text, size_t size)
         strcpy(json->error.text, "there is a NUL");
         return false;
     }
-    if (!api_buffer_reserve(&json->memory, MEMORY_EACH * size + MEMORY_BESIDE)) {
-        json->out_of_memory = true;
+    if (!get_memory(json, MEMORY_EACH * size + MEMORY_BESIDE))
         return false;
-    }
     current = json;
     json->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &json->error);
     return json->root != NULL;
@@ -63,5 +68,6 @@ void api_json_free(struct api_json *json)
 {
     json_decref(json->root);
     current = NULL;
-    api_buffer_free(&json->memory);
+    if (json->memory != kept)
+        api_block_free(json->budget, json->memory, json->size);
 }

@@ -2,15 +2,17 @@
 #ifndef KLDIV_API_JSON_LOAD_H
 #define KLDIV_API_JSON_LOAD_H
 
-#include "api/buffer.h"
+#include "api/budget.h"
 
 #include <jansson.h>
 
-/* A parsed text and the memory it lives in. Zeroed but for memory.budget it is empty. One thread
+/* A parsed text and the memory it lives in. Zeroed but for `budget` it is empty. One thread
  * has one at a time. */
 struct api_json {
     json_t *root;
-    struct api_buffer memory;
+    struct api_budget *budget; /* for more memory than each thread keeps */
+    char *memory;
+    size_t size, used;
     json_error_t error;
     bool out_of_memory;
 };

@@ -208,7 +208,7 @@ bool api_safetensors_decode(struct api_call *call, const struct api_request *req
     size_t size = 0;
     if (!find_header(request->body, request->body_size, &size, problem))
         return false;
-    struct api_json json = {.memory.budget = call->loss.budget};
+    struct api_json json = {.budget = call->loss.budget};
     struct reader r = {.call = call,
                        .data = text + size,
                        .data_size = request->body_size - PREFIX - size,

@@ -13,7 +13,7 @@
 
 /* Of each connection, for headers and for a piece of the body at a time. libmicrohttpd clears it
  * between requests: 128 KiB cost a tenth of all small requests, and large bodies came no faster. */
-enum { CONNECTION_MEMORY = 32 << 10 };
+enum { CONNECTION_MEMORY = 24 << 10 };
 
 /* Connections that health checks and scrapes find free when all others are taken. */
 enum { LOBBY = 64 };
