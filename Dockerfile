@@ -10,7 +10,8 @@ RUN make deps && make check && make install DESTDIR=/out PREFIX=/usr
 
 FROM debian:bookworm-slim
 RUN apt-get update && \
-    apt-get install -y --no-install-recommends libmicrohttpd12 libjansson4 libcurl3-gnutls && \
+    apt-get install -y --no-install-recommends libmicrohttpd12 libjansson4 libzip4 zlib1g \
+        libcurl3-gnutls && \
     rm -rf /var/lib/apt/lists/* && \
     useradd --system --no-create-home --uid 10001 kldiv
 COPY --from=build /out/usr/bin/kldivd /usr/bin/kldivd

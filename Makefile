@@ -165,16 +165,25 @@ lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
 PYTHON = /usr/bin/python3
 golden:
 	$(PYTHON) tests/golden/make.py > tests/golden/vectors.jsonl
+	$(PYTHON) tests/golden/bodies.py > tests/golden/bodies.jsonl
 peer: all
 	$(PYTHON) tests/peer/random_requests.py build/kldivd
 bench: all $(BENCHES)
 	sh tests/bench/run.sh
 
-# The options' help, from the table that makes it.
+# The options' help, from the table that makes it, and the clients, from their sources.
+CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R
 readme: all
 	build/kldivd --help | sed -e 1,6d -e 's/^  /    /' > build/help
 	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
 	    -e '/<!-- help begins -->/r build/help' README.md
+	for f in $(CLIENTS); do \
+	    printf '<details><summary>%s</summary>\n\n```%s\n%s\n```\n\n</details>\n\n' \
+	        "$$(sed -n -e 's/^[^A-Za-z]*//' -e '/^[A-Z].*:/{s/[.]* *\*\/$$//;s/"""$$//;p;q}' tests/clients/$$f)" \
+	        "$${f##*.}" "$$(cat tests/clients/$$f)"; \
+	done > build/clients
+	sed -i -e '/<!-- clients begin -->/,/<!-- clients end -->/{/<!-- clients/!d}' \
+	    -e '/<!-- clients begin -->/r build/clients' README.md
 
 install: all
 	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd

@@ -45,6 +45,38 @@ static bool route(struct api_exchange *x)
                     x->request->path, allow, x->request->method);
 }
 
+static void add_cors(const struct api_service *service, struct api_reply *reply)
+{
+    if (!service->cors_origin)
+        return;
+    api_reply_header(reply, "Access-Control-Allow-Origin", service->cors_origin);
+    api_reply_header(reply, "Access-Control-Expose-Headers",
+                     "KL-Div-Warnings, Link, Retry-After, Server-Timing, X-Request-Id");
+}
+
+/* OPTIONS of a path that exists: what it takes, which browsers ask before they let a page of
+ * another origin post. */
+static bool answer_options(struct api_exchange *x)
+{
+    struct api_reply *reply = x->reply;
+    if (strcmp(x->request->method, "OPTIONS") != 0)
+        return false;
+    list_methods(x->request->path, reply->header_text, sizeof reply->header_text);
+    if (!*reply->header_text)
+        return false;
+    reply->status = 204;
+    api_reply_header(reply, "Allow", reply->header_text);
+    if (x->service->cors_origin) {
+        add_cors(x->service, reply);
+        api_reply_header(reply, "Access-Control-Allow-Methods", reply->header_text);
+        api_reply_header(reply, "Access-Control-Allow-Headers",
+                         "Accept, Authorization, Content-Encoding, Content-Type, "
+                         "Inference-Header-Content-Length, X-Request-Id");
+        api_reply_header(reply, "Access-Control-Max-Age", "86400");
+    }
+    return true;
+}
+
 static void reply_with_problem(struct api_exchange *x)
 {
     struct api_reply *reply = x->reply;
@@ -65,6 +97,7 @@ static void reply_with_problem(struct api_exchange *x)
         api_buffer_free(&reply->body);
     if (reply->status == 503)
         api_reply_header(reply, "Retry-After", "1");
+    add_cors(x->service, reply);
 }
 
 bool api_begin(const struct api_service *service, const struct api_request *request,
@@ -72,6 +105,8 @@ bool api_begin(const struct api_service *service, const struct api_request *requ
 {
     struct api_exchange x = {.service = service, .request = request, .reply = reply};
     *reply = (struct api_reply){.body.budget = service->budget};
+    if (answer_options(&x))
+        return false;
     if (route(&x) && (!reply->endpoint->begin || reply->endpoint->begin(&x)))
         return true;
     reply_with_problem(&x);
@@ -85,10 +120,12 @@ void api_handle(const struct api_service *service, const struct api_request *req
     bool good = reply->endpoint->handle(&x);
     if (good && reply->body.failed)
         good = api_fail(&x.problem, "out_of_memory", "the answer does not fit into memory now");
-    if (good)
+    if (good) {
         reply->status = 200;
-    else
+        add_cors(service, reply);
+    } else {
         reply_with_problem(&x);
+    }
     if (reply->warnings)
         api_reply_header(reply, "Link",
                          "<https://pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html>; "

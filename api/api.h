@@ -15,6 +15,7 @@ struct api_service {
     struct kl_pool *pool;      /* may be NULL */
     struct api_budget *budget; /* for bodies, tensors and replies; may be NULL */
     size_t max_body;           /* bytes, inflated ones */
+    const char *cors_origin;   /* whose pages may read answers: an origin, "*", or NULL */
     void *host;                /* for the two functions below, which any thread may call */
     bool (*ready)(void *host); /* whether /readyz says yes */
     void (*metrics)(void *host, struct api_buffer *out); /* appends Prometheus text */
@@ -42,9 +43,9 @@ struct api_header {
 /* What became of a request. The content is `body` and, after it, `tensors`; the host frees them
  * (api_reply_free). */
 struct api_reply {
-    int status; /* 0 until the reply is made */
-    const char *content_type;
-    struct api_header headers[4];
+    int status;               /* 0 until the reply is made */
+    const char *content_type; /* NULL with nothing to describe */
+    struct api_header headers[8];
     size_t n_headers;
     char header_text[160]; /* room for one value that is not static */
     struct api_buffer body;

@@ -34,7 +34,8 @@ static void *map(size_t size)
     size_t more = size >= HUGE ? HUGE_UNIT : 0;
     if (size > SIZE_MAX - more)
         return NULL;
-    char *data = mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *data =
+        mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         return NULL;
     if (more) {

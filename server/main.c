@@ -101,10 +101,12 @@ static bool start(const struct srv_options *options, const struct api_service *s
     return true;
 }
 
+/* Memory that is not used for so long goes back to the system. */
+enum { KEEP_SECONDS = 10 };
+
 static int serve(const struct srv_options *options)
 {
     sigset_t signals;
-    int signal_number;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
@@ -120,6 +122,7 @@ static int serve(const struct srv_options *options)
                                       kl_pool_new(options->threads ? options->threads : srv_cpus()),
                                   .budget = &budget,
                                   .max_body = options->max_body,
+                                  .cors_origin = options->cors_origin,
                                   .ready = is_ready,
                                   .metrics = write_metrics};
     if (!service.pool) {
@@ -128,7 +131,8 @@ static int serve(const struct srv_options *options)
     }
     if (!start(options, &service, fd))
         return 1;
-    sigwait(&signals, &signal_number);
+    while (sigtimedwait(&signals, NULL, &(struct timespec){.tv_sec = 1}) < 0)
+        api_budget_trim(&budget, KEEP_SECONDS * INT64_C(1000000000));
     if (!drain(options)) {
         srv_log(SRV_LOG_WARNING, "%zu connections were cut off after --drain-timeout",
                 srv_connections_open());

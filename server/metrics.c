@@ -189,5 +189,8 @@ void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out)
     single(out, "kldiv_memory_reserved_bytes", "gauge",
            "Held for bodies, tensors and answers; --max-memory bounds it.",
            (double)atomic_load(&budget->used));
+    single(out, "kldiv_memory_idle_bytes", "gauge",
+           "Kept for the next requests for some seconds; makes room when it is needed.",
+           (double)atomic_load(&budget->idle));
     srv_process_write(out);
 }

@@ -42,6 +42,8 @@ static const struct row {
      "after SIGTERM, go on accepting for so long while /readyz says 503"},
     {"drain-timeout", "SECONDS", NUMBER, FIELD(drain_timeout), "30", 0, 86400, NULL,
      "after that, wait so long at most for requests to finish"},
+    {"cors-origin", "ORIGIN", TEXT, FIELD(cors_origin), NULL, 0, 0, NULL,
+     "let pages of this origin read answers; * is any"},
     {"log-format", "FORMAT", WORD, FIELD(log_format), "text", 0, 0, formats, "text or json"},
     {"log-level", "LEVEL", WORD, FIELD(log_level), "info", 0, 0, levels,
      "error, warning, info or debug; requests are logged at info"},

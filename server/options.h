@@ -18,11 +18,12 @@ struct srv_options {
     size_t max_body;       /* bytes */
     size_t max_memory;     /* bytes; 0 is no limit */
     size_t max_connections;
-    size_t timeout;       /* seconds */
-    size_t drain_delay;   /* seconds */
-    size_t drain_timeout; /* seconds */
-    size_t log_format;    /* enum srv_log_format */
-    size_t log_level;     /* enum srv_log_level */
+    const char *cors_origin; /* or NULL */
+    size_t timeout;          /* seconds */
+    size_t drain_delay;      /* seconds */
+    size_t drain_timeout;    /* seconds */
+    size_t log_format;       /* enum srv_log_format */
+    size_t log_level;        /* enum srv_log_level */
     const char *simd;
     bool healthcheck, version, help;
 };

@@ -92,7 +92,8 @@ static void add_headers(struct srv_request *request, struct MHD_Response *respon
     const struct api_reply *reply = &request->reply;
     char timing[200];
     print_timing(request, timing);
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    if (reply->content_type)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
     MHD_add_response_header(response, "X-Request-Id", request->id);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     MHD_add_response_header(response, "Server-Timing", timing);

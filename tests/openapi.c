@@ -1,4 +1,5 @@
 /* The document against what is really answered. */
+#include "api/codecs.h"
 #include "api/endpoints.h"
 #include "api/options.h"
 #include "tests/support.h"
@@ -135,6 +136,18 @@ Test(openapi, lists_the_options_and_no_others)
         cr_expect_geq(api_option_find(text_of(parameter, "name")), 0);
     }
     cr_expect_eq(in_query, API_OPTIONS);
+}
+
+Test(openapi, lists_the_formats_of_bodies_and_no_others)
+{
+    const json_t *body = json_object_get(operation("/kl_div", "POST"), "requestBody");
+    const json_t *content = json_object_get(body, "content");
+    char readable[400];
+    size_t n = 0;
+    api_codec_list_readable(readable, sizeof readable);
+    for (char *rest = readable, *type; (type = strtok_r(rest, ", ", &rest)); n++)
+        cr_expect(json_object_get(content, type), "%s", type);
+    cr_expect_eq(json_object_size(content), n);
 }
 
 Test(openapi, get_answers_are_as_it_says)

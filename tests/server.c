@@ -41,6 +41,81 @@ Test(server, answers_with_the_loss_and_its_headers)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+Test(server, lets_pages_of_the_named_origin_in)
+{
+    static const char *const flags[] = {"--cors-origin", "https://example.org", NULL};
+    static const char *const preflight[] = {"Origin: https://example.org",
+                                            "Access-Control-Request-Method: POST", NULL};
+    struct server server = server_start(flags);
+    char value[300];
+    struct fetched f = fetch(&server, "OPTIONS", "/kl_div", preflight, NULL, 0);
+    cr_expect_eq(f.status, 204);
+    cr_expect_str_eq(header_in(&f, "Allow", value, sizeof value), "POST");
+    cr_expect_str_eq(header_in(&f, "Access-Control-Allow-Methods", value, sizeof value), "POST");
+    cr_expect(
+        strstr(header_in(&f, "Access-Control-Allow-Headers", value, sizeof value), "Content-Type"));
+    fetched_free(&f);
+    static const char *const bodies[] = {TWO_BY_TWO, "{}"};
+    for (size_t i = 0; i < COUNT(bodies); i++) {
+        f = post_json(&server, "/kl_div", bodies[i]);
+        cr_expect_str_eq(header_in(&f, "Access-Control-Allow-Origin", value, sizeof value),
+                         "https://example.org");
+        fetched_free(&f);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+
+    server = server_start(NULL);
+    f = fetch(&server, "OPTIONS", "/livez", preflight, NULL, 0);
+    cr_expect_eq(f.status, 204);
+    cr_expect_str_eq(header_in(&f, "Allow", value, sizeof value), "GET, HEAD");
+    cr_expect_str_eq(header_in(&f, "Access-Control-Allow-Origin", value, sizeof value), "");
+    fetched_free(&f);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* 64 MiB of float32 there, and half of it back: bodies and answers that are pages of their own. */
+Test(server, takes_and_gives_large_tensors)
+{
+    enum { N = 8 << 20 };
+    static const char *const headers[] = {"Content-Type: application/vnd.safetensors",
+                                          "Accept: application/x-npy", NULL};
+    char header[300];
+    size_t bytes = N * sizeof(float);
+    snprintf(header, sizeof header,
+             "{\"input\":{\"dtype\":\"F32\",\"shape\":[%d],\"data_offsets\":[0,%zu]},"
+             "\"target\":{\"dtype\":\"F32\",\"shape\":[%d],\"data_offsets\":[%zu,%zu]}}",
+             N, bytes, N, bytes, 2 * bytes);
+    uint64_t length = strlen(header);
+    size_t size = 8 + (size_t)length + 2 * bytes;
+    char *body = malloc(size);
+    cr_assert(body);
+    memcpy(body, &length, 8);
+    memcpy(body + 8, header, (size_t)length);
+    float *x = malloc(bytes);
+    for (size_t i = 0; i < N; i++)
+        x[i] = -(float)(i % 1000) / 100;
+    memcpy(body + 8 + length, x, bytes);
+    for (size_t i = 0; i < N; i++)
+        x[i] = 1;
+    memcpy(body + 8 + length + bytes, x, bytes);
+
+    struct server server = server_start(NULL);
+    for (int i = 0; i < 3; i++) {
+        struct fetched f = fetch(&server, "POST", "/kl_div?reduction=none", headers, body, size);
+        cr_assert_eq(f.status, 200);
+        cr_assert_eq(f.body.size, 128 + bytes + 1, "with the NUL that fetch adds");
+        memcpy(x, f.body.data + 128, bytes);
+        size_t wrong = 0;
+        for (size_t j = 0; j < N; j++)
+            wrong += x[j] != (float)(j % 1000) / 100;
+        cr_expect_eq(wrong, 0);
+        fetched_free(&f);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+    free(x);
+    free(body);
+}
+
 Test(server, serves_the_routes_beside_the_loss)
 {
     static const struct {

@@ -86,8 +86,10 @@ FN vd careful_prob(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *rare)
     vd p = rule == KL_PROB_ONEFLOW ? v_select(positive, t, v_set(1)) : t;
     vd difference = log_minus_wide(p, x);
     *rare = v_rare(p);
-    if (dtype != KL_FLOAT64)
-        *rare = m_or(*rare, v_gt(v_fma(v_abs(x), least, least), v_abs(difference)));
+    if (dtype != KL_FLOAT64) { /* that of t = 1 is exact */
+        vm ample = m_not(v_gt(v_fma(v_abs(x), least, least), v_abs(difference)));
+        *rare = m_or(*rare, m_not(m_or(ample, v_eq(t, v_set(1)))));
+    }
     vd loss = v_mul(p, difference);
     if (rule == KL_PROB_ONEFLOW)
         return v_select(positive, loss, zero);

@@ -1,0 +1,16 @@
+#!/bin/sh
+# With curl: JSON, and .npy files as a form.
+set -eu
+url=$1
+dir=$(mktemp -d); trap 'rm -r "$dir"' EXIT; cd "$dir"
+
+curl -fsS "$url?reduction=batchmean" \
+    -d '{"input": [[-1, -0.5], [-2, -0.25]], "target": [[0.25, 0.75], [0.5, 0.5]]}'
+
+# What numpy.save writes of float32 arrays of shape (2, 2).
+header="{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }"
+{ printf '\223NUMPY\001\000\166\000%-117s\n' "$header"
+  printf '\000\000\200\277\000\000\000\277\000\000\000\300\000\000\200\276'; } > input.npy
+{ printf '\223NUMPY\001\000\166\000%-117s\n' "$header"
+  printf '\000\000\200\076\000\000\100\077\000\000\000\077\000\000\000\077'; } > target.npy
+curl -fsS "$url" -F input=@input.npy -F target=@target.npy -F reduction=batchmean
