@@ -160,8 +160,8 @@ lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
 	clang-tidy --quiet $(wildcard lib/*.c api/*.c server/*.c) lib/simd/scalar.c -- \
 	    -std=c11 -D_GNU_SOURCE -I. 2>/dev/null
 
-# Need python3-torch, python3-numpy; bench takes what it finds of them, python3-scipy, libsleef-dev
-# and wrk: the peers that our numbers are compared with.
+# Need python3-torch, python3-numpy; bench takes what it finds of them, python3-scipy, libsleef-dev,
+# wrk, python3-fastapi and python3-uvicorn: the peers that our numbers are compared with.
 PYTHON = /usr/bin/python3
 golden:
 	$(PYTHON) tests/golden/make.py > tests/golden/vectors.jsonl

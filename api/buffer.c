@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of what a buffer holds, the part that may be wasted. */
-enum { WORTH_TRIMMING = 4 };
+/* Of what a buffer holds, the part that may be wasted. Less than a half is not worth a block of a
+ * size that the next request does not ask for. */
+enum { WORTH_TRIMMING = 2 };
 
 bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
 {

@@ -17,7 +17,7 @@ struct api_buffer {
 /* Makes room for `capacity` bytes in all. */
 bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity);
 
-/* Gives back the capacity beyond size, if that is a quarter of it or more. */
+/* Gives back the capacity beyond size, if that is more than half of it. */
 void api_buffer_trim(struct api_buffer *buffer);
 
 /* Room for `size` more bytes at data + size, at least doubling the capacity when it grows. */

@@ -170,6 +170,23 @@ static bool read_value(struct reader *r)
     return read_leaf(r) && after_value(r);
 }
 
+/* About how many numbers the tensor has, by the commas at its start, if it ends before the next
+ * quote or brace. Knowing that saves growing its buffer, which would cost fresh memory. */
+static size_t foresee_count(const char *p)
+{
+    enum { SAMPLE = 4096, SLACK = 16 };
+    const char *end = strchrnul(p, '"');
+    const char *brace = memchr(p, '}', (size_t)(end - p));
+    size_t size = (size_t)((brace ? brace : end) - p), sample = size < SAMPLE ? size : SAMPLE;
+    size_t commas = 0;
+    for (size_t i = 0; i < sample; i++)
+        commas += p[i] == ',';
+    if (size <= SAMPLE)
+        return commas + 1;
+    size_t count = (size_t)((double)commas / SAMPLE * (double)size);
+    return count + count / SLACK;
+}
+
 const char *api_json_tensor_read(const char *text, const char *at, enum api_tensor_name name,
                                  enum kl_dtype dtype, struct api_tensor *tensor,
                                  struct api_problem *problem)
@@ -182,6 +199,10 @@ const char *api_json_tensor_read(const char *text, const char *at, enum api_tens
                        .problem = problem,
                        .leaf_depth = UNKNOWN};
     tensor->data.size = 0;
+    if (!api_buffer_reserve(&tensor->data, foresee_count(at) * kl_dtype_size(dtype))) {
+        fail_here(&r, "out_of_memory", "the tensor does not fit into memory now");
+        return NULL;
+    }
     do
         if (!read_value(&r))
             return NULL;
