@@ -52,9 +52,9 @@ $(B)/%.o: %.c
 $(B)/api/openapi.o: api/openapi.json
 
 $(B)/libkldiv.a: $(LIB)
-	@$(AR) rcs $@ $?
+	@rm -f $@; $(AR) rcs $@ $^
 $(B)/libapi.a: $(API)
-	@$(AR) rcs $@ $?
+	@rm -f $@; $(AR) rcs $@ $^
 $(B)/libkldiv.so: $(LIB)
 	@echo "  LINK $@"
 	@$(CC) -shared -Wl,-soname,libkldiv.so.0 $(filter-out -pie,$(LDFLAGS)) $^ -lm -o $@

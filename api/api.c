@@ -1,6 +1,7 @@
 #include "api/api.h"
 
 #include "api/endpoints.h"
+#include "api/oip.h"
 #include "api/reply.h"
 #include "api/warnings.h"
 
@@ -19,7 +20,7 @@ static void list_methods(const char *path, char *to, size_t size)
     size_t used = 0;
     *to = '\0';
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
-        if (strcmp(e->path, path) == 0 && used < size)
+        if (api_endpoint_has_path(e, path) && used < size)
             used += (size_t)snprintf(to + used, size - used, "%s%s%s", used ? ", " : "", e->method,
                                      strcmp(e->method, "GET") == 0 ? ", HEAD" : "");
 }
@@ -28,12 +29,12 @@ static bool route(struct api_exchange *x)
 {
     char *allow = x->reply->header_text;
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
-        if (strcmp(e->path, x->request->path) == 0 && has_method(e, x->request->method)) {
+        if (api_endpoint_has_path(e, x->request->path) && has_method(e, x->request->method)) {
             x->reply->endpoint = e;
             return true;
         }
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
-        if (strcmp(e->path, x->request->path) == 0)
+        if (api_endpoint_has_path(e, x->request->path))
             x->reply->endpoint = e;
     list_methods(x->request->path, allow, sizeof x->reply->header_text);
     if (!*allow)
@@ -77,15 +78,11 @@ static bool answer_options(struct api_exchange *x)
     return true;
 }
 
-static void reply_with_problem(struct api_exchange *x)
+/* As RFC 9457 has it, with the warnings beside. */
+static void write_problem(struct api_exchange *x)
 {
     struct api_reply *reply = x->reply;
     struct kl_plan plan = {.warnings = reply->warnings, .reduction = reply->reduction};
-    reply->code = x->problem.code;
-    reply->status = api_problem_status(&x->problem);
-    reply->content_type = "application/problem+json";
-    api_reply_free(reply);
-    reply->body.budget = NULL;
     api_append_text(&reply->body, "{");
     api_problem_write(&x->problem, &reply->body);
     if (reply->warnings) {
@@ -93,6 +90,22 @@ static void reply_with_problem(struct api_exchange *x)
         api_warnings_json(&plan, &reply->body);
     }
     api_append_text(&reply->body, "}\n");
+}
+
+static void reply_with_problem(struct api_exchange *x)
+{
+    struct api_reply *reply = x->reply;
+    reply->code = x->problem.code;
+    reply->status = api_problem_status(&x->problem);
+    api_reply_free(reply);
+    reply->body.budget = NULL;
+    if (api_oip_owns(x->request->path)) {
+        reply->content_type = "application/json";
+        api_oip_write_problem(&x->problem, &reply->body);
+    } else {
+        reply->content_type = "application/problem+json";
+        write_problem(x);
+    }
     if (reply->body.failed) /* then the status alone must do */
         api_buffer_free(&reply->body);
     if (reply->status == 503)
@@ -132,10 +145,10 @@ void api_handle(const struct api_service *service, const struct api_request *req
                          "rel=\"deprecation\"");
 }
 
-void api_refuse(const struct api_service *service, struct api_reply *reply, const char *code,
-                const char *detail)
+void api_refuse(const struct api_service *service, const struct api_request *request,
+                struct api_reply *reply, const char *code, const char *detail)
 {
-    struct api_exchange x = {.service = service, .reply = reply};
+    struct api_exchange x = {.service = service, .request = request, .reply = reply};
     const struct api_endpoint *endpoint = reply->endpoint;
     api_fail(&x.problem, code, "%s", detail);
     api_reply_free(reply);

@@ -12,12 +12,13 @@
 /* What requests are served from. Made by the host before the first request, unchanged until
  * after the last; shared by all threads. */
 struct api_service {
-    struct kl_pool *pool;      /* may be NULL */
-    struct api_budget *budget; /* for bodies, tensors and replies; may be NULL */
-    size_t max_body;           /* bytes, inflated ones */
-    const char *cors_origin;   /* whose pages may read answers: an origin, "*", or NULL */
-    void *host;                /* for the two functions below, which any thread may call */
-    bool (*ready)(void *host); /* whether /readyz says yes */
+    struct kl_pool *pool;              /* may be NULL */
+    struct api_budget *budget;         /* for bodies, tensors and replies; may be NULL */
+    size_t max_body;                   /* bytes, inflated ones */
+    struct api_statistics *statistics; /* of inference requests; may be NULL */
+    const char *cors_origin;           /* whose pages may read answers: an origin, "*", or NULL */
+    void *host;                        /* for the two functions below, which any thread may call */
+    bool (*ready)(void *host);         /* whether /readyz says yes */
     void (*metrics)(void *host, struct api_buffer *out); /* appends Prometheus text */
 };
 
@@ -26,7 +27,8 @@ struct api_request {
     const char *method;
     const char *path;  /* percent-decoded, before any "?" */
     const char *query; /* raw, after it; NULL or "" for none */
-    const char *content_type, *content_encoding, *accept;
+    const char *content_type, *content_encoding, *accept, *accept_encoding;
+    const char *inference_header_length;
     uint64_t content_length; /* as declared, 0 if not */
     char *body; /* once it is there, and free to change; API_PADDING zero bytes follow */
     size_t body_size;
@@ -72,8 +74,8 @@ void api_handle(const struct api_service *service, const struct api_request *req
                 struct api_reply *reply);
 
 /* Makes the reply to a request that the host itself refuses: any code of api/problem.c. */
-void api_refuse(const struct api_service *service, struct api_reply *reply, const char *code,
-                const char *detail);
+void api_refuse(const struct api_service *service, const struct api_request *request,
+                struct api_reply *reply, const char *code, const char *detail);
 
 /* The bytes of its content. */
 size_t api_reply_size(const struct api_reply *reply);

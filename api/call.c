@@ -16,6 +16,8 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     call->options = (struct api_options){0};
     call->plan = (struct kl_plan){0};
     call->loss = (struct api_buffer){.budget = budget};
+    call->oip.id = (struct api_buffer){.budget = budget};
+    call->oip.binary = true;
     for (size_t i = 0; i < API_TENSORS; i++) {
         call->tensors[i].present = false;
         call->tensors[i].data = (struct api_buffer){.budget = budget};
@@ -27,6 +29,7 @@ void api_call_free(struct api_call *call)
     for (size_t i = 0; i < API_TENSORS; i++)
         api_buffer_free(&call->tensors[i].data);
     api_buffer_free(&call->loss);
+    api_buffer_free(&call->oip.id);
 }
 
 const char *api_tensor_name(const struct api_call *call, const struct api_tensor *tensor)

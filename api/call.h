@@ -30,6 +30,10 @@ struct api_call {
     struct api_tensor tensors[API_TENSORS];
     struct kl_plan plan;
     struct api_buffer loss;
+    struct {
+        struct api_buffer id; /* NUL-terminated, to be given back */
+        bool binary;          /* the answer's tensors come after its JSON */
+    } oip;                    /* what a request in that protocol says of its answer */
 };
 
 /* Empty, its buffers on the service's budget. */

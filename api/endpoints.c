@@ -1,5 +1,10 @@
 #include "api/endpoints.h"
 
+#include "api/oip.h"
+#include "api/oip_model.h"
+
+#include <string.h>
+
 static bool text_reply(struct api_exchange *x, const char *content_type, const char *text)
 {
     x->reply->content_type = content_type;
@@ -40,7 +45,7 @@ static bool root(struct api_exchange *x)
                       "kldiv " KLDIV_VERSION ": the Kullback-Leibler divergence loss, KL(target || "
                       "input)\n\n");
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
-        api_append_format(out, "%-5s %-14s %s\n", e->method, e->path, e->summary);
+        api_append_format(out, "%-5s %-45s %s\n", e->method, e->path, e->summary);
     api_append_text(out, "\nTry it:\n\n"
                          "curl 'http://HOST/kl_div?reduction=batchmean' -d "
                          "'{\"input\": [[-1, -0.5], [-2, -0.2]], "
@@ -48,16 +53,42 @@ static bool root(struct api_exchange *x)
     return true;
 }
 
+#define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"
+
 const struct api_endpoint api_endpoints[] = {
     {"POST", "/kl_div", "the loss of two tensors", false, api_kl_div_begin, api_kl_div},
     {"GET", "/", "this page", false, NULL, root},
     {"GET", "/openapi.json", "the contract", false, NULL, openapi},
     {"GET", "/metrics", "counters, for Prometheus", true, NULL, metrics},
+    {"GET", "/v2[/]", "the Open Inference Protocol: this server", false, NULL, api_oip_server},
+    {"GET", "/v2/health/live", "whether the process lives", true, NULL, api_oip_live},
+    {"GET", "/v2/health/ready", "whether requests are welcome", true, NULL, api_oip_ready},
+    {"GET", MODEL, "its one model", false, NULL, api_oip_model},
+    {"GET", "/v2/models/stats", "what all models have done", false, NULL, api_oip_stats},
+    {"GET", MODEL "/ready", "whether it is ready", true, NULL, api_oip_model_ready},
+    {"GET", MODEL "/config", "its configuration", false, NULL, api_oip_config},
+    {"GET", MODEL "/stats", "what it has done", false, NULL, api_oip_stats},
+    {"POST", MODEL "/infer", "the loss of two tensors", false, api_infer_begin, api_infer},
+    {"POST", "/v2/repository/index", "all models", false, NULL, api_oip_index},
     {"GET", "/livez", "whether the process lives", true, NULL, live},
     {"GET", "/healthz", "the same", true, NULL, live},
     {"GET", "/readyz", "whether requests are welcome", true, NULL, ready},
     {0},
 };
+
+bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path)
+{
+    const char *pattern = endpoint->path, *open = strchr(pattern, '[');
+    if (!open)
+        return strcmp(pattern, path) == 0;
+    const char *close = strchr(open, ']');
+    size_t before = (size_t)(open - pattern), optional = (size_t)(close - open - 1);
+    if (strncmp(path, pattern, before) != 0)
+        return false;
+    path += before;
+    return strcmp(path, close + 1) == 0 ||
+           (strncmp(path, open + 1, optional) == 0 && strcmp(path + optional, close + 1) == 0);
+}
 
 const char *api_endpoint_path(const struct api_endpoint *endpoint) { return endpoint->path; }
 

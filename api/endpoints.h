@@ -16,7 +16,7 @@ struct api_exchange {
 
 struct api_endpoint {
     const char *method; /* GET also answers HEAD */
-    const char *path;
+    const char *path;   /* a part in brackets may be absent */
     const char *summary;
     bool probe; /* polled by machines: not worth a log line */
 
@@ -30,8 +30,13 @@ struct api_endpoint {
 /* Ends with a row whose path is NULL. */
 extern const struct api_endpoint api_endpoints[];
 
+/* Whether the endpoint serves this path. */
+bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path);
+
 /* kl_div.c */
 bool api_kl_div_begin(struct api_exchange *exchange);
 bool api_kl_div(struct api_exchange *exchange);
+bool api_infer_begin(struct api_exchange *exchange);
+bool api_infer(struct api_exchange *exchange);
 
 #endif

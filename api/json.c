@@ -191,50 +191,9 @@ static bool parse_envelope(const struct walk *walk, struct api_json *json)
 static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
                        struct api_problem *problem)
 {
-    *ndim = json_array_size(member);
-    if (!json_is_array(member) || *ndim > API_MAX_DIMS)
-        return api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
-                           "shape must be an array of at most 64 sizes");
-    for (size_t i = 0; i < *ndim; i++) {
-        const json_t *size = json_array_get(member, i);
-        if (!json_is_integer(size) || json_integer_value(size) < 0)
-            return api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
-                               "shape[%zu] must be an integer from 0 on", i);
-        shape[i] = (size_t)json_integer_value(size);
-    }
-    return true;
-}
-
-/* An empty tensor is written out as empty arrays; this many at most. */
-enum { MAX_EMPTY_ROWS = 1 << 16 };
-
-static bool shape_fits(const size_t *shape, size_t ndim, size_t count)
-{
-    size_t n = 1, rows = 1;
-    for (size_t i = 0; i < ndim; i++) {
-        if (shape[i] != 0 && __builtin_mul_overflow(rows, shape[i], &rows))
-            return false;
-        n *= shape[i];
-    }
-    return n == count && (count > 0 || rows <= MAX_EMPTY_ROWS);
-}
-
-static bool apply_shape(struct api_tensor *tensor, enum api_tensor_name name, const size_t *shape,
-                        size_t ndim, struct api_problem *problem)
-{
-    struct kl_tensor *view = &tensor->view;
-    if (view->ndim == ndim && memcmp(view->shape, shape, ndim * sizeof *shape) == 0)
-        return true;
-    size_t count = tensor->data.size / kl_dtype_size(view->dtype);
-    if (view->ndim > 1 || !shape_fits(shape, ndim, count))
-        return api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
-                           "shape does not fit %s, which holds %zu numbers%s",
-                           api_tensor_names[name], count,
-                           view->ndim > 1 ? " in arrays nested another way" : "");
-    memcpy(tensor->shape, shape, ndim * sizeof *shape);
-    view->ndim = ndim;
-    tensor->flat = true;
-    return true;
+    return api_json_sizes(member, shape, API_MAX_DIMS, ndim) ||
+           api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
+                       "shape must be an array of at most 64 integers from 0 on");
 }
 
 static bool take_options(struct api_call *call, json_t *root, struct api_problem *problem)
@@ -269,7 +228,8 @@ static bool finish_tensors(struct walk *walk, json_t *root)
         if (tensor->view.dtype != dtype &&
             !api_json_tensor_read(walk->body, walk->values[i], name, dtype, tensor, walk->problem))
             return false;
-        if (member && !apply_shape(tensor, name, shape, ndim, walk->problem))
+        if (member &&
+            !api_json_tensor_reshape(tensor, ndim, shape, api_tensor_names[i], walk->problem))
             return false;
     }
     return true;
@@ -307,7 +267,7 @@ void api_json_encode(struct api_call *call, struct api_reply *reply)
     struct api_buffer *out = &reply->body;
     struct kl_tensor loss = {plan->dtype, plan->ndim, plan->shape, call->loss.data};
     api_append_text(out, "{\"loss\":");
-    api_json_tensor_write(out, &loss);
+    api_json_tensor_write(out, &loss, API_QUOTED);
     api_append_text(out, ",\"shape\":");
     api_append_sizes(out, plan->shape, plan->ndim);
     api_append_text(out, ",\"dtype\":\"");

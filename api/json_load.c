@@ -53,7 +53,8 @@ bool api_json_load(struct api_json *json, const char *text, size_t size)
     pthread_once(&once, hook);
     const char *nul = memchr(text, '\0', size); /* which jansson skips in some places */
     if (nul) {
-        json->error.position = (int)(nul - text);
+        json->error.line = 1;
+        json->error.position = json->error.column = (int)(nul - text);
         strcpy(json->error.text, "there is a NUL");
         return false;
     }
@@ -70,4 +71,18 @@ void api_json_free(struct api_json *json)
     current = NULL;
     if (json->memory != kept)
         api_block_free(json->budget, json->memory, json->size);
+}
+
+bool api_json_sizes(const json_t *array, size_t *sizes, size_t most, size_t *n)
+{
+    *n = json_array_size(array);
+    if (!json_is_array(array) || *n > most)
+        return false;
+    for (size_t i = 0; i < *n; i++) {
+        const json_t *size = json_array_get(array, i);
+        if (!json_is_integer(size) || json_integer_value(size) < 0)
+            return false;
+        sizes[i] = (size_t)json_integer_value(size);
+    }
+    return true;
 }

@@ -216,11 +216,49 @@ const char *api_json_tensor_read(const char *text, const char *at, enum api_tens
     return r.p;
 }
 
+/* An empty tensor is written out as empty arrays; this many at most. */
+enum { MAX_EMPTY_ROWS = 1 << 16 };
+
+static bool shape_fits(const size_t *shape, size_t ndim, size_t count)
+{
+    size_t n = 1, rows = 1;
+    for (size_t i = 0; i < ndim; i++) {
+        if (shape[i] != 0 && __builtin_mul_overflow(rows, shape[i], &rows))
+            return false;
+        n *= shape[i];
+    }
+    return n == count && (count > 0 || rows <= MAX_EMPTY_ROWS);
+}
+
+bool api_json_tensor_reshape(struct api_tensor *tensor, size_t ndim, const size_t *shape,
+                             const char *name, struct api_problem *problem)
+{
+    struct kl_tensor *view = &tensor->view;
+    if (view->ndim == ndim && memcmp(view->shape, shape, ndim * sizeof *shape) == 0)
+        return true;
+    size_t count = tensor->data.size / kl_dtype_size(view->dtype);
+    if (view->ndim > 1 || !shape_fits(shape, ndim, count))
+        return api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
+                           "shape does not fit %s, which holds %zu numbers%s", name, count,
+                           view->ndim > 1 ? " in arrays nested another way" : "");
+    memcpy(tensor->shape, shape, ndim * sizeof *shape);
+    view->ndim = ndim;
+    tensor->flat = true;
+    return true;
+}
+
 struct writer {
     struct api_buffer *out;
     const struct kl_tensor *tensor;
     size_t next; /* element to write */
+    enum api_nonfinite nonfinite;
 };
+
+static size_t strip_quotes(char *word, size_t size)
+{
+    memmove(word, word + 1, size - 2);
+    return size - 2;
+}
 
 /* n numbers with commas between. */
 static void write_numbers(struct writer *w, size_t n)
@@ -233,7 +271,8 @@ static void write_numbers(struct writer *w, size_t n)
             return;
         char *p = w->out->data + w->out->size;
         for (; w->next < until; w->next++) {
-            p += api_decimal_write(p, t->dtype, kl_load(t->dtype, t->data, w->next));
+            size_t size = api_decimal_write(p, t->dtype, kl_load(t->dtype, t->data, w->next));
+            p += *p == '"' && w->nonfinite == API_BARE ? strip_quotes(p, size) : size;
             *p++ = ',';
         }
         w->out->size = (size_t)(p - w->out->data);
@@ -262,10 +301,11 @@ static void write_level(struct writer *w, size_t depth)
     api_append(w->out, "]", 1);
 }
 
-void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tensor)
+void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tensor,
+                           enum api_nonfinite nonfinite)
 {
     enum { TYPICAL = 21 }; /* characters of a float64 and a comma */
-    struct writer w = {out, tensor, 0};
+    struct writer w = {out, tensor, 0, nonfinite};
     size_t count;
     if (kl_tensor_count(tensor, &count))
         api_buffer_room(out, count * TYPICAL);

@@ -13,7 +13,17 @@ const char *api_json_tensor_read(const char *text, const char *at, enum api_tens
                                  enum kl_dtype dtype, struct api_tensor *tensor,
                                  struct api_problem *problem);
 
+/* Gives a tensor that was read from one flat array another shape. Fails with shape_invalid where
+ * it has another number of elements, or came nested in another way. */
+bool api_json_tensor_reshape(struct api_tensor *tensor, size_t ndim, const size_t *shape,
+                             const char *name, struct api_problem *problem);
+
+/* How NaN and infinities are written, for which JSON has no numbers: as strings, or as the bare
+ * words that many programs write and read all the same. */
+enum api_nonfinite { API_QUOTED, API_BARE };
+
 /* Appends n-dimensional data as nested arrays, numbers as api_decimal_write has them. */
-void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tensor);
+void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tensor,
+                           enum api_nonfinite nonfinite);
 
 #endif

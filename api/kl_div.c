@@ -1,9 +1,11 @@
-/* POST /kl_div. */
+/* POST /kl_div, and POST /v2/models/kl_div/infer. */
 #include "api/call.h"
 #include "api/codecs.h"
+#include "api/coding.h"
 #include "api/endpoints.h"
-#include "api/inflate.h"
+#include "api/oip.h"
 #include "api/reply.h"
+#include "api/statistics.h"
 
 #include <time.h>
 
@@ -14,32 +16,43 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
+static bool check_coding(struct api_exchange *x)
+{
+    const char *coding = x->request->content_encoding;
+    if (api_coding_known(coding))
+        return true;
+    api_reply_header(x->reply, "Accept-Encoding", api_codings);
+    return api_fail(&x->problem, "content_coding_unsupported",
+                    "Content-Encoding '%.40s' is not among those this path reads: %s", coding,
+                    api_codings);
+}
+
+static bool check_size(struct api_exchange *x)
+{
+    size_t most = x->service->max_body;
+    if (x->service->budget && x->service->budget->limit && x->service->budget->limit < most)
+        most = x->service->budget->limit;
+    if (x->request->content_length > most)
+        return api_fail(&x->problem, "body_too_large",
+                        "the body has %llu bytes and this server takes %zu",
+                        (unsigned long long)x->request->content_length, most);
+    return true;
+}
+
 bool api_kl_div_begin(struct api_exchange *x)
 {
-    const struct api_request *request = x->request;
-    if (!api_coding_known(request->content_encoding)) {
-        api_reply_header(x->reply, "Accept-Encoding", api_codings);
-        return api_fail(&x->problem, "content_coding_unsupported",
-                        "Content-Encoding '%.40s' is not among those this path reads: %s",
-                        request->content_encoding, api_codings);
-    }
-    if (!api_codec_for_body(request->content_type, &x->problem)) {
+    const char *media_type;
+    if (!check_coding(x))
+        return false;
+    if (!api_codec_for_body(x->request->content_type, &x->problem)) {
         api_codec_list_readable(x->reply->header_text, sizeof x->reply->header_text);
         api_reply_header(x->reply, "Accept", x->reply->header_text);
         return false;
     }
-    const char *media_type;
-    if (!api_codec_for_answer(request->accept, &media_type, &x->problem))
-        return false;
-    size_t most = x->service->max_body;
-    if (x->service->budget && x->service->budget->limit && x->service->budget->limit < most)
-        most = x->service->budget->limit;
-    if (request->content_length > most)
-        return api_fail(&x->problem, "body_too_large",
-                        "the body has %llu bytes and this server takes %zu",
-                        (unsigned long long)request->content_length, most);
-    return true;
+    return api_codec_for_answer(x->request->accept, &media_type, &x->problem) && check_size(x);
 }
+
+bool api_infer_begin(struct api_exchange *x) { return check_coding(x) && check_size(x); }
 
 /* Undoes the Content-Encoding: afterwards request->body is what `inflated` holds. */
 static bool undo_coding(struct api_exchange *x, struct api_request *request,
@@ -74,17 +87,39 @@ static bool encode(struct api_exchange *x, struct api_call *call)
     return codec != NULL;
 }
 
-bool api_kl_div(struct api_exchange *x)
+static bool decode_inference(struct api_exchange *x, struct api_call *call,
+                             struct api_buffer *inflated)
+{
+    struct api_request request = *x->request;
+    return undo_coding(x, &request, inflated) &&
+           api_options_from_query(&call->options, request.query, &x->problem) &&
+           api_oip_decode(call, &request, &x->problem) && api_call_complete(call, &x->problem);
+}
+
+static bool encode_inference(struct api_exchange *x, struct api_call *call)
+{
+    const char *coding = api_coding_for_answer(x->request->accept_encoding);
+    api_oip_encode(call, x->reply);
+    if (coding && !x->reply->body.failed)
+        api_deflate_reply(x->reply, coding);
+    return true;
+}
+
+/* One loss from body to reply. */
+static bool answer(struct api_exchange *x,
+                   bool (*decode_body)(struct api_exchange *, struct api_call *,
+                                       struct api_buffer *),
+                   bool (*encode_answer)(struct api_exchange *, struct api_call *))
 {
     struct api_call call;
     struct api_buffer inflated = {.budget = x->service->budget};
     api_call_init(&call, x->service);
     double start = now_ms();
-    bool good = decode(x, &call, &inflated);
+    bool good = decode_body(x, &call, &inflated);
     double decoded = now_ms();
     good = good && api_call_run(&call, &x->problem);
     double computed = now_ms();
-    good = good && encode(x, &call);
+    good = good && encode_answer(x, &call);
     double encoded = now_ms();
 
     x->reply->decode_ms = decoded - start;
@@ -95,5 +130,31 @@ bool api_kl_div(struct api_exchange *x)
     x->reply->elements = good ? call.plan.count : 0;
     api_call_free(&call);
     api_buffer_free(&inflated);
+    return good;
+}
+
+bool api_kl_div(struct api_exchange *x) { return answer(x, decode, encode); }
+
+static void count(struct api_duration *duration, double ms)
+{
+    atomic_fetch_add(&duration->count, 1);
+    atomic_fetch_add(&duration->ns, (unsigned long long)(ms * 1e6));
+}
+
+bool api_infer(struct api_exchange *x)
+{
+    bool good = answer(x, decode_inference, encode_inference);
+    const struct api_reply *reply = x->reply;
+    struct api_statistics *statistics = x->service->statistics;
+    double ms = reply->decode_ms + reply->compute_ms + reply->encode_ms;
+    if (!statistics)
+        return good;
+    count(good ? &statistics->success : &statistics->fail, ms);
+    if (good) {
+        count(&statistics->decode, reply->decode_ms);
+        count(&statistics->compute, reply->compute_ms);
+        count(&statistics->encode, reply->encode_ms);
+        atomic_store(&statistics->last_ms, (unsigned long long)time(NULL) * 1000);
+    }
     return good;
 }

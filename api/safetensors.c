@@ -56,20 +56,6 @@ static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const 
                            "dtype %.20s is none of F64, F32, F16, BF16", name);
 }
 
-static bool read_sizes(const json_t *array, size_t *sizes, size_t most, size_t *n)
-{
-    *n = json_array_size(array);
-    if (!json_is_array(array) || *n > most)
-        return false;
-    for (size_t i = 0; i < *n; i++) {
-        const json_t *size = json_array_get(array, i);
-        if (!json_is_integer(size) || json_integer_value(size) < 0)
-            return false;
-        sizes[i] = (size_t)json_integer_value(size);
-    }
-    return true;
-}
-
 static bool read_tensor(struct reader *r, const char *name, const json_t *info)
 {
     struct api_tensor *tensor = api_call_tensor(r->call, name, r->problem);
@@ -81,10 +67,10 @@ static bool read_tensor(struct reader *r, const char *name, const json_t *info)
         return malformed(r, tensor, NULL, "its entry in the header is not an object");
     if (!read_dtype(r, tensor, json_object_get(info, "dtype"), &dtype))
         return false;
-    if (!read_sizes(json_object_get(info, "shape"), tensor->shape, API_MAX_DIMS, &ndim))
+    if (!api_json_sizes(json_object_get(info, "shape"), tensor->shape, API_MAX_DIMS, &ndim))
         return malformed(r, tensor, "shape",
                          "shape must be an array of at most 64 integers from 0 on");
-    if (!read_sizes(json_object_get(info, "data_offsets"), offsets, 2, &two) || two != 2)
+    if (!api_json_sizes(json_object_get(info, "data_offsets"), offsets, 2, &two) || two != 2)
         return malformed(r, tensor, "data_offsets",
                          "data_offsets must be an array of two integers from 0 on");
     if (offsets[0] > offsets[1] || offsets[1] > r->data_size)
@@ -228,15 +214,10 @@ static const char *dtype_name(enum kl_dtype dtype)
 
 static void write_metadata(const struct kl_plan *plan, struct api_buffer *out)
 {
-    struct api_buffer warnings = {.budget = out->budget};
     api_append_text(out, "\"__metadata__\":{\"reduction\":\"");
     api_append_text(out, kl_reduction_name(plan->reduction));
     api_append_text(out, "\",\"warnings\":");
-    api_warnings_json(plan, &warnings);
-    api_append(&warnings, "", 1);
-    api_append_json_string(out, warnings.failed ? "" : warnings.data);
-    out->failed |= warnings.failed;
-    api_buffer_free(&warnings);
+    api_warnings_json_text(plan, out);
     api_append_text(out, "}");
 }
 

@@ -19,6 +19,16 @@ void api_warnings_json(const struct kl_plan *plan, struct api_buffer *out)
     api_append_text(out, "]");
 }
 
+void api_warnings_json_text(const struct kl_plan *plan, struct api_buffer *out)
+{
+    struct api_buffer array = {.budget = out->budget};
+    api_warnings_json(plan, &array);
+    api_append(&array, "", 1);
+    api_append_json_string(out, array.failed ? "" : array.data);
+    out->failed |= array.failed;
+    api_buffer_free(&array);
+}
+
 void api_warnings_codes(const struct kl_plan *plan, char *to, size_t size)
 {
     size_t used = 0;

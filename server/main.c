@@ -1,4 +1,5 @@
 /* kldivd: the Kullback-Leibler divergence loss over HTTP. */
+#include "api/statistics.h"
 #include "server/clock.h"
 #include "server/connections.h"
 #include "server/cpus.h"
@@ -18,6 +19,7 @@
 
 static atomic_bool ready;
 static struct api_budget budget;
+static struct api_statistics statistics;
 
 static bool is_ready(void *unused)
 {
@@ -122,6 +124,7 @@ static int serve(const struct srv_options *options)
                                       kl_pool_new(options->threads ? options->threads : srv_cpus()),
                                   .budget = &budget,
                                   .max_body = options->max_body,
+                                  .statistics = &statistics,
                                   .cors_origin = options->cors_origin,
                                   .ready = is_ready,
                                   .metrics = write_metrics};

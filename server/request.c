@@ -148,7 +148,7 @@ static enum MHD_Result answer_early(struct srv_request *request)
 
 static enum MHD_Result refuse(struct srv_request *request, const char *code, const char *detail)
 {
-    api_refuse(request->service, &request->reply, code, detail);
+    api_refuse(request->service, &request->api, &request->reply, code, detail);
     return answer_early(request);
 }
 
@@ -197,6 +197,8 @@ static void describe(struct srv_request *request, const char *url, const char *m
         .content_type = header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
         .content_encoding = header(request, MHD_HTTP_HEADER_CONTENT_ENCODING),
         .accept = accept_of(request),
+        .accept_encoding = header(request, MHD_HTTP_HEADER_ACCEPT_ENCODING),
+        .inference_header_length = header(request, "Inference-Header-Content-Length"),
         .content_length = request->framing.content_length,
     };
 }
@@ -216,7 +218,7 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
 
     if (!srv_guard(connection, request->target, method, version, &request->framing, &refusal)) {
         request->must_close = true;
-        api_refuse(request->service, &request->reply, refusal.code, refusal.detail);
+        api_refuse(request->service, &request->api, &request->reply, refusal.code, refusal.detail);
         return answer(request);
     }
     request->api.content_length = request->framing.content_length;
@@ -237,7 +239,7 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
 /* A body without a declared length may outgrow what it may have only now. */
 static enum MHD_Result outgrown(struct srv_request *request, const char *code, const char *detail)
 {
-    api_refuse(request->service, &request->reply, code, detail);
+    api_refuse(request->service, &request->api, &request->reply, code, detail);
     api_buffer_free(&request->body);
     request->must_close = true;
     request->step = SRV_REFUSED;
@@ -277,7 +279,8 @@ static void work(struct srv_job *job)
 {
     struct srv_request *request = (struct srv_request *)job;
     if (client_left(request))
-        api_refuse(request->service, &request->reply, "client_left", "the client closed its side");
+        api_refuse(request->service, &request->api, &request->reply, "client_left",
+                   "the client closed its side");
     else
         api_handle(request->service, &request->api, &request->reply);
     api_buffer_free(&request->body);

@@ -68,28 +68,46 @@ static void walk(void (*check)(const struct row *row))
 
 static struct answer ask_row(const struct row *row, const char *body, size_t size)
 {
-    struct api_request request = {.query = text_of(row->json, "query"),
+    struct api_request request = {.path = text_of(row->json, "path"),
+                                  .query = text_of(row->json, "query"),
                                   .content_type = text_of(row->json, "content_type"),
-                                  .content_encoding = text_of(row->json, "coding")};
+                                  .content_encoding = text_of(row->json, "coding"),
+                                  .inference_header_length =
+                                      json_string_value(json_object_get(row->json, "json_size"))};
     return ask_request(&request, body, size, MAX_BODY);
+}
+
+/* Of an answer at /kl_div or at /v2. */
+static double loss_of(const json_t *answer)
+{
+    const json_t *output = json_array_get(json_object_get(answer, "outputs"), 0);
+    return number_of(output ? json_array_get(json_object_get(output, "data"), 0)
+                            : json_object_get(answer, "loss"));
+}
+
+static const char *dtype_of(const json_t *answer)
+{
+    const json_t *output = json_array_get(json_object_get(answer, "outputs"), 0);
+    return output ? text_of(output, "datatype") : text_of(answer, "dtype");
 }
 
 static void check_row(const struct row *row)
 {
     struct answer answer = ask_row(row, row->body, row->size);
+    const char *error = text_of(answer.json, "error"), *detail = text_of(answer.json, "detail");
     int status = (int)json_integer_value(json_object_get(row->json, "status"));
+    detail = *error ? error : detail;
     cr_expect_eq(answer.status, status, "%s, %s: %d %s", row->format, row->name, answer.status,
-                 text_of(answer.json, "detail"));
-    if (status == 200) {
-        double loss = number_of(json_object_get(answer.json, "loss"));
+                 detail);
+    if (answer.status == 200 && status == 200) {
+        double loss = loss_of(answer.json);
         double exact = json_number_value(json_object_get(row->json, "loss"));
-        bool float32 = strcmp(text_of(answer.json, "dtype"), "float32") == 0;
+        bool float32 = strstr(dtype_of(answer.json), "32") != NULL;
         cr_expect_leq(fabs(loss - exact), (float32 ? 1e-6 : 1e-14) * fabs(exact),
                       "%s, %s: %.17g is not %.17g", row->format, row->name, loss, exact);
-    } else {
-        const char *detail = text_of(answer.json, "detail");
-        cr_expect_str_eq(text_of(answer.json, "code"), text_of(row->json, "code"), "%s, %s",
-                         row->format, row->name);
+    } else if (answer.status != 200) {
+        cr_expect_str_eq(answer.reply.code, text_of(row->json, "code"), "%s, %s", row->format,
+                         row->name);
         cr_expect(strstr(detail, text_of(row->json, "detail")), "%s, %s: %s", row->format,
                   row->name, detail);
     }
@@ -102,8 +120,8 @@ Test(bodies, each_is_answered_as_the_table_says) { walk(check_row); }
 static void expect_an_answer(const struct row *row, const char *body, size_t size)
 {
     struct answer answer = ask_row(row, body, size);
-    cr_expect(answer.json && (answer.status == 200 || answer.status == 400 ||
-                              answer.status == 413 || answer.status == 422),
+    cr_expect(answer.reply.body.size > 0 && (answer.status == 200 || answer.status == 400 ||
+                                             answer.status == 413 || answer.status == 422),
               "%s, %s, changed: %d", row->format, row->name, answer.status);
     answer_free(&answer);
     cr_expect_eq(bytes_held(), 0);

@@ -17,7 +17,7 @@ static inline void ask(struct api_request request, const uint8_t *body, size_t s
     struct api_service service = {.budget = &budget, .max_body = 1 << 20};
     struct api_reply reply;
     request.method = "POST";
-    request.path = "/kl_div";
+    request.path = request.path ? request.path : "/kl_div";
     request.body_size = size;
     request.body = calloc(1, size + API_PADDING);
     if (!request.body)

@@ -28,11 +28,12 @@ FORM = "multipart/form-data; boundary=" + BOUNDARY
 
 
 def add(format, name, body, status=200, code="", detail="", loss=LOSS, content_type=None,
-        query="reduction=sum", coding=""):
-    types = {"safetensors": SAFE, "npz": NPZ, "multipart": FORM, "npy": FORM}
-    ROWS.append(dict(format=format, name=name, content_type=content_type or types[format],
-                     coding=coding, query=query, status=status, code=code, detail=detail,
-                     loss=loss if status == 200 else None,
+        query="reduction=sum", coding="", path="/kl_div", json_size=None):
+    types = {"safetensors": SAFE, "npz": NPZ, "multipart": FORM, "npy": FORM, "inference": ""}
+    ROWS.append(dict(format=format, name=name, path=path,
+                     content_type=types[format] if content_type is None else content_type,
+                     coding=coding, query=query, json_size=json_size, status=status, code=code,
+                     detail=detail, loss=loss if status == 200 else None,
                      body=base64.b64encode(body).decode()))
 
 
@@ -454,14 +455,146 @@ def add_multipart():
         "input: it is float64", "option_invalid", 422)
 
 
+# ---- The Open Inference Protocol
+
+def tensor(name, array=None, datatype=None, **more):
+    """One of a request's inputs, whose data is JSON unless it is in the binary part."""
+    names = {"f8": "FP64", "f4": "FP32", "f2": "FP16"}
+    entry = {"name": name, "shape": list(array.shape),
+             "datatype": datatype or names[array.dtype.str[1:]]}
+    entry.update(more)
+    return entry
+
+
+def inference(*tensors, raw=b"", **members):
+    text = json.dumps(dict(inputs=tensors, **members)).encode()
+    return dict(body=text + raw, json_size=str(len(text)))
+
+
+def add_inference():
+    infer = "/v2/models/kl_div/infer"
+    sizes = {"parameters": {"binary_data_size": 32}}
+    x, t = tensor("input", X, data=X.ravel().tolist()), tensor("target", T, data=T.tolist())
+    raw_x, raw_t = tensor("input", X, **sizes), tensor("target", T, **sizes)
+    raw = X.tobytes() + T.tobytes()
+
+    def good(name, request, **more):
+        add("inference", name, path=more.pop("path", infer), **{**request, **more})
+
+    def bad(name, request, detail, code="inference_malformed", status=400, **more):
+        add("inference", name, status=status, code=code, detail=detail, path=infer,
+            **{**request, **more})
+
+    good("JSON, flat and nested", inference(x, t), json_size=None)
+    good("JSON, of a length that says so", inference(x, t))
+    good("JSON as octets", inference(x, t), json_size=None, content_type="application/octet-stream")
+    good("a version in the path", inference(x, t), path="/v2/models/kl_div/versions/1/infer")
+    good("binary", inference(raw_x, raw_t, raw=raw))
+    good("binary, target first", inference(raw_t, raw_x, raw=T.tobytes() + X.tobytes()))
+    good("binary without sizes",
+         inference(tensor("input", X), tensor("target", T), raw=raw))
+    good("binary and JSON", inference(x, raw_t, raw=T.tobytes()))
+    good("unaligned", inference(raw_x, raw_t, raw=raw, id="1" * 3))
+    good("at /kl_div", inference(raw_x, raw_t, raw=raw), path="/kl_div",
+         content_type="application/octet-stream")
+    bits = (X.astype("<f4").view("<u4") >> 16).astype("<u2")
+    good("BF16", inference(tensor("input", X, "BF16"), raw_t, raw=bits.tobytes() + T.tobytes()))
+    good("FP16", inference(tensor("input", X.astype("f2")), raw_t,
+                           raw=X.astype("f2").tobytes() + T.tobytes()))
+    good("gzip", inference(raw_x, raw_t, raw=raw), coding="gzip",
+         body=gzip.compress(inference(raw_x, raw_t, raw=raw)["body"], mtime=0))
+    good("null parameters, an empty id, a model's name",
+         inference(x, t, parameters=None, id="", model_name="kl_div", outputs=None))
+    good("what clients send beside", inference(x, t, parameters={
+        "sequence_id": 1, "sequence_start": True, "sequence_end": False, "priority": 1,
+        "timeout": 5, "binary_data_output": False}))
+    good("options", inference(x, t, parameters={"reduction": "sum"}), query="")
+    for value in (False, 0, "false", "0"):
+        good("log_target as %r" % value, inference(x, t, parameters={"log_target": value}))
+    good("log_target as a string", inference(x, tensor("target", T, data=np.log(T).tolist()),
+                                             parameters={"log_target": "true"}))
+    good("an output asked for", inference(x, t, outputs=[
+        {"name": "loss", "parameters": {"binary_data": False}}]))
+    good("scalars", inference(tensor("input", X[0, 0], data=[-1.0]),
+                              tensor("target", T[0, 0], data=[0.4])),
+         loss=float(T[0, 0] * (np.log(T[0, 0]) - X[0, 0])))
+    good("empty tensors", inference(tensor("input", np.zeros((0, 2)), data=[]),
+                                    tensor("target", np.zeros((0, 2)))), loss=0.0)
+
+    whole = inference(raw_x, raw_t, raw=raw)
+    for length in ("0", "-1", "+5", "abc", "", "1e2", "99999", "99999999999999999999999"):
+        bad("a JSON length of '%s'" % length, whole, "Inference-Header-Content-Length",
+            json_size=length)
+    bad("a JSON length that is one less", whole, "line 1", "json_malformed",
+        json_size=str(int(whole["json_size"]) - 1))
+    bad("a JSON length that is one more", whole, "line 1", "json_malformed",
+        json_size=str(int(whole["json_size"]) + 1))
+    bad("no JSON length", whole, "the JSON", "json_malformed", json_size=None)
+    bad("nothing", dict(body=b"", json_size=None), "line 1", "json_malformed")
+    bad("a byte missing", inference(raw_x, raw_t, raw=raw[:-1]), "target: shape and datatype")
+    bad("a byte too many", inference(raw_x, raw_t, raw=raw + b"x"), "1 bytes of binary data")
+    bad("a size that is wrong", inference(
+        tensor("input", X, parameters={"binary_data_size": 31}), raw_t, raw=raw),
+        "input: binary_data_size")
+    bad("a size that is no number", inference(
+        tensor("input", X, parameters={"binary_data_size": "32"}), raw_t, raw=raw),
+        "input: binary_data_size")
+    bad("sizes that overflow", inference(
+        dict(name="input", datatype="FP64", shape=[2**32, 2**32]), raw_t, raw=raw),
+        "input: shape and datatype")
+    bad("not an object", dict(body=b"[]", json_size=None), "must be a JSON object",
+        "body_not_object", 422)
+    bad("no inputs", dict(body=b"{}", json_size=None), "array of inputs")
+    bad("inputs not an array", dict(body=b'{"inputs": {}}', json_size=None), "array of inputs")
+    bad("an input without a name", dict(body=b'{"inputs": [{}]}', json_size=None), "no name")
+    bad("another input", inference(tensor("inputs", X, data=[1])), "did you mean 'input'",
+        "tensor_unknown", 422)
+    bad("input twice", inference(raw_x, raw_x, raw=X.tobytes() * 2), "given twice",
+        "tensor_repeated")
+    bad("only input", inference(x), "'target'", "tensor_missing", 422)
+    for datatype in ("INT64", "BYTES", "BOOL", "fp32"):
+        bad("datatype " + datatype, inference(tensor("input", X, datatype, data=[1]), t),
+            "datatype " + datatype, "dtype_unsupported", 422)
+    bad("no datatype", inference(dict(name="input", shape=[2])), "datatype", "dtype_unsupported",
+        422)
+    bad("no shape", inference(dict(name="input", datatype="FP32", data=[1, 2])), "input: shape")
+    bad("a negative size", inference(dict(name="input", datatype="FP32", shape=[-1], data=[1])),
+        "input: shape")
+    bad("a shape that data does not fit", inference(dict(x, shape=[3]), t), "input, which holds 4",
+        "shape_invalid", 422)
+    bad("nested another way", inference(x, dict(t, shape=[4, 1])), "target, which holds 4",
+        "shape_invalid", 422)
+    bad("data that is no array", inference(dict(x, data=1.5), t), "data must be an array")
+    bad("null in data", inference(dict(x, data=[1, None, 2, 3]), t), "null is not a number",
+        "element_invalid", 422)
+    bad("data cut off", dict(body=inference(x, t)["body"][:90], json_size=None), "the JSON",
+        "json_malformed")
+    bad("shared memory", inference(tensor("input", X, parameters={"shared_memory_region": "r"}), t),
+        "shared memory")
+    bad("another output", inference(x, t, outputs=[{"name": "lss"}]), "no output 'lss'",
+        "output_unknown", 422)
+    bad("an unknown parameter", inference(x, t, parameters={"reducton": "sum"}),
+        "did you mean 'reduction'", "option_unknown", 422)
+    bad("an option beside the parameters", inference(x, t, reduction="sum"),
+        "options go into parameters", "option_unknown", 422)
+    bad("parameters that are no object", inference(x, t, parameters=[1]), "parameters must be")
+    bad("an id that is no string", inference(x, t, id=7), "id must be a string")
+    bad("shapes that differ", inference(tensor("input", X[0], data=[-1.0, -0.5]), t), "[2, 2]",
+        "shape_mismatch", 422)
+
+
 add_safetensors()
 add_npy()
 add_npz()
 add_multipart()
+add_inference()
 if len(sys.argv) == 2:
     for i, row in enumerate(ROWS):
         body = base64.b64decode(row["body"])
         fuzzer = {"npy": "multipart"}.get(row["format"], row["format"])
+        if row["format"] == "inference":
+            body = int(row["json_size"] or len(body)).to_bytes(2, "little") + body \
+                if (row["json_size"] or "0").isdigit() and len(body) < 65536 else b"\0\0" + body
         if row["coding"]:
             fuzzer = "inflate"
             body = (b"\1" if "gzip" in row["coding"] else b"\0") + body

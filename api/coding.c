@@ -1,6 +1,8 @@
-#include "api/inflate.h"
+#include "api/coding.h"
 
+#include "api/accept.h"
 #include "api/number.h"
+#include "api/reply.h"
 
 #include <limits.h>
 #include <string.h>
@@ -105,4 +107,62 @@ bool api_inflate(const char *coding, const char *bytes, size_t size, size_t most
     if (good && make_room(out, most, problem))
         memset(out->data + out->size, 0, API_PADDING);
     return good;
+}
+
+const char *api_coding_for_answer(const char *accept_encoding)
+{
+    static const char *const offered[] = {"gzip", "deflate"};
+    const char *best = NULL;
+    double best_quality = 0;
+    for (size_t i = 0; accept_encoding && i < sizeof offered / sizeof *offered; i++) {
+        double q = api_accept_quality(accept_encoding, offered[i]);
+        if (q > best_quality) {
+            best_quality = q;
+            best = offered[i];
+        }
+    }
+    return best && best_quality >= api_accept_quality(accept_encoding, "identity") ? best : NULL;
+}
+
+/* Feeds one piece of content; with `last` the end too. */
+static bool deflate_piece(z_stream *z, const struct api_buffer *piece, bool last,
+                          struct api_buffer *out)
+{
+    const unsigned char *end = (const unsigned char *)piece->data + piece->size;
+    z->next_in = (const unsigned char *)piece->data;
+    for (int state = Z_OK;;) {
+        size_t left = (size_t)(end - z->next_in);
+        if (left == 0 && (!last || state == Z_STREAM_END))
+            return true;
+        if (!api_buffer_room(out, 4096))
+            return false;
+        size_t room = out->capacity - out->size;
+        z->avail_in = left < UINT_MAX ? (unsigned)left : UINT_MAX;
+        z->avail_out = room < UINT_MAX ? (unsigned)room : UINT_MAX;
+        z->next_out = (unsigned char *)out->data + out->size;
+        state = deflate(z, last && z->avail_in == left ? Z_FINISH : Z_NO_FLUSH);
+        out->size = (size_t)((char *)z->next_out - out->data);
+        if (state == Z_STREAM_ERROR)
+            return false;
+    }
+}
+
+void api_deflate_reply(struct api_reply *reply, const char *coding)
+{
+    bool gzip = strcmp(coding, "gzip") == 0;
+    struct api_buffer out = {.budget = reply->body.budget};
+    z_stream z = {0};
+    bool good = deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, gzip ? GZIP_BITS : ZLIB_BITS,
+                             MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK;
+    if (good) {
+        good = deflate_piece(&z, &reply->body, reply->n_tensors == 0, &out);
+        for (size_t i = 0; good && i < reply->n_tensors; i++)
+            good = deflate_piece(&z, &reply->tensors[i], i + 1 == reply->n_tensors, &out);
+        deflateEnd(&z);
+    }
+    api_reply_free(reply);
+    reply->body = out;
+    reply->body.failed |= !good;
+    api_reply_header(reply, "Content-Encoding", coding);
+    api_reply_header(reply, "Vary", "Accept-Encoding");
 }

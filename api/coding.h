@@ -1,8 +1,8 @@
-/* Content-Encoding of bodies: gzip and deflate (RFC 9110, 8.4.1), through zlib. */
-#ifndef KLDIV_API_INFLATE_H
-#define KLDIV_API_INFLATE_H
+/* Content codings, both ways: gzip and deflate (RFC 9110, 8.4.1), through zlib. */
+#ifndef KLDIV_API_CODING_H
+#define KLDIV_API_CODING_H
 
-#include "api/buffer.h"
+#include "api/api.h"
 #include "api/problem.h"
 
 /* "gzip, deflate": what api_inflate undoes. */
@@ -17,5 +17,12 @@ bool api_coding_is_none(const char *coding);
  * the zlib wrapper that the RFC demands, and without, as some clients send it. */
 bool api_inflate(const char *coding, const char *bytes, size_t size, size_t most,
                  struct api_buffer *out, struct api_problem *problem);
+
+/* The coding for an answer, by Accept-Encoding (NULL is none): "gzip", "deflate", or NULL to leave
+ * it as it is. */
+const char *api_coding_for_answer(const char *accept_encoding);
+
+/* Codes a reply's content, tensors and all, and says so in its header. */
+void api_deflate_reply(struct api_reply *reply, const char *coding);
 
 #endif

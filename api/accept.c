@@ -1,0 +1,58 @@
+#include "api/accept.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *skip_blank(const char *p) { return p + strspn(p, " \t"); }
+
+size_t api_essence_length(const char *value) { return strcspn(value, "; \t,"); }
+
+static bool is_word(const char *range, size_t length, const char *word)
+{
+    return length == strlen(word) && strncasecmp(range, word, length) == 0;
+}
+
+/* One element: how well it fits, 0 not at all, 3 exactly. */
+static int specificity(const char *range, size_t length, const char *word)
+{
+    size_t slash = strcspn(word, "/");
+    if (is_word(range, length, word))
+        return 3;
+    if (length == slash + 2 && range[slash] == '/' && range[slash + 1] == '*' &&
+        strncasecmp(range, word, slash) == 0)
+        return 2;
+    return is_word(range, length, "*/*") || is_word(range, length, "*") ? 1 : 0;
+}
+
+/* The q of the element whose parameters start here; 1 without one. */
+static double quality(const char *parameters, const char *end)
+{
+    for (const char *p = parameters; p < end; p++) {
+        if (*p != ';')
+            continue;
+        const char *name = skip_blank(p + 1);
+        if ((*name == 'q' || *name == 'Q') && name[1] == '=')
+            return strtod(name + 2, NULL);
+    }
+    return 1;
+}
+
+double api_accept_quality(const char *value, const char *word)
+{
+    int best = 0;
+    double q = 0;
+    for (const char *p = value; *p; p += *p == ',') {
+        p = skip_blank(p);
+        const char *end = p + strcspn(p, ",");
+        size_t length = api_essence_length(p);
+        int fit = specificity(p, length, word);
+        if (fit > best) {
+            best = fit;
+            q = quality(p + length, end);
+        }
+        p = end;
+    }
+    return q;
+}

@@ -1,0 +1,387 @@
+#include "api/oip.h"
+
+#include "api/json_load.h"
+#include "api/json_tensor.h"
+#include "api/json_text.h"
+#include "api/reply.h"
+#include "api/warnings.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The JSON part less its tensors, which is what jansson gets to see. */
+enum { MAX_ENVELOPE = 64 << 10 };
+
+static const struct {
+    const char *name;
+    enum kl_dtype dtype;
+} datatypes[KL_DTYPES] = {
+    {"FP64", KL_FLOAT64}, {"FP32", KL_FLOAT32}, {"FP16", KL_FLOAT16}, {"BF16", KL_BFLOAT16}};
+
+struct reader {
+    struct api_call *call;
+    const char *text, *end;          /* the JSON part */
+    const char *raw, *raw_end;       /* what is not read of the binary part */
+    struct api_buffer envelope;      /* the JSON part, with [k] for the k-th array of data */
+    const char *values[API_TENSORS]; /* where these arrays start */
+    size_t n_values;
+    struct api_problem *problem;
+};
+
+static bool malformed(struct reader *r, const char *place, const char *what)
+{
+    return api_fail_at(r->problem, API_BODY, place, "inference_malformed", "%s", what);
+}
+
+static bool fail_for_memory(struct reader *r)
+{
+    return api_fail(r->problem, "out_of_memory", "the request does not fit into memory now");
+}
+
+/* ---- The two parts of a body */
+
+/* Without the header, and where it says all of the body, all is JSON. */
+static bool split(struct reader *r, const struct api_request *request)
+{
+    const char *header = request->inference_header_length;
+    size_t size = 0;
+    r->text = request->body;
+    r->raw_end = request->body + request->body_size;
+    r->raw = r->end = r->raw_end;
+    if (!header)
+        return true;
+    const char *p = header;
+    for (; *p >= '0' && *p <= '9' && size <= request->body_size; p++)
+        size = size * 10 + (size_t)(*p - '0');
+    if (*p || size == 0 || size > request->body_size)
+        return api_fail(r->problem, "inference_malformed",
+                        "Inference-Header-Content-Length '%.40s' is not a number from 1 to the %zu "
+                        "bytes of the body",
+                        header, request->body_size);
+    r->raw = r->end = request->body + size;
+    return true;
+}
+
+/* Where a value of a member "data" starts, if it is an array and `key_end` ends such a key. */
+static const char *data_after(const char *key, const char *key_end)
+{
+    static const char word[] = "\"data\"";
+    if (key_end - key != sizeof word - 1 || memcmp(key, word, sizeof word - 1) != 0)
+        return NULL;
+    const char *colon = api_json_skip_space(key_end);
+    const char *value = *colon == ':' ? api_json_skip_space(colon + 1) : NULL;
+    return value && *value == '[' ? value : NULL;
+}
+
+/* Copies the JSON part without its arrays of data. What is not JSON is left for jansson to tell. */
+static bool make_envelope(struct reader *r)
+{
+    const char *copied = r->text;
+    for (const char *p = strchrnul(r->text, '"'); *p && p < r->end; p = strchrnul(p, '"')) {
+        const char *key_end = api_json_skip_string(p);
+        if (!key_end || key_end > r->end)
+            break;
+        const char *value = data_after(p, key_end);
+        p = key_end;
+        if (!value)
+            continue;
+        const char *value_end = api_json_skip_value(value);
+        if (!value_end || value_end > r->end || r->n_values == API_TENSORS)
+            break;
+        api_append(&r->envelope, copied, (size_t)(value - copied));
+        api_append_format(&r->envelope, "[%zu]", r->n_values);
+        r->values[r->n_values++] = value;
+        copied = p = value_end;
+    }
+    size_t rest = (size_t)(r->end - copied);
+    if (r->envelope.size + rest > MAX_ENVELOPE)
+        return api_fail(r->problem, "members_too_large", "what is not data may take 64 KiB");
+    api_append(&r->envelope, copied, rest);
+    return r->envelope.failed ? fail_for_memory(r) : true;
+}
+
+static bool load(struct reader *r, struct api_json *json)
+{
+    if (!make_envelope(r))
+        return false;
+    if (!api_json_load(json, r->envelope.data ? r->envelope.data : "", r->envelope.size))
+        return json->out_of_memory
+                   ? fail_for_memory(r)
+                   : api_fail(r->problem, "json_malformed",
+                              "line %d, column %d of the JSON less its data: %s", json->error.line,
+                              json->error.column, json->error.text);
+    return json_is_object(json->root)
+               ? true
+               : api_fail(r->problem, "body_not_object", "the request must be a JSON object");
+}
+
+/* ---- Parameters */
+
+/* What Triton's clients send for purposes that a loss does not have. */
+static const char *const ignored[] = {
+    "binary_data_output", "sequence_id", "sequence_start", "sequence_end",
+    "priority",           "timeout",     "headers",        NULL};
+
+static bool is_ignored(const char *name)
+{
+    for (const char *const *word = ignored; *word; word++)
+        if (strcmp(name, *word) == 0)
+            return true;
+    return false;
+}
+
+static bool take_parameter(struct reader *r, const char *name, const json_t *value)
+{
+    const struct api_origin origin = {"#/parameters/", name};
+    struct api_options *options = &r->call->options;
+    char number[32];
+    if (json_is_string(value))
+        return api_option_set_text(options, origin, json_string_value(value), ignored, r->problem);
+    if (json_is_integer(value)) {
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+        return api_option_set_text(options, origin, number, ignored, r->problem);
+    }
+    return api_option_set_json(options, origin, value, ignored, r->problem);
+}
+
+static bool take_parameters(struct reader *r, json_t *parameters)
+{
+    const char *name;
+    json_t *value;
+    if (parameters && !json_is_object(parameters) && !json_is_null(parameters))
+        return malformed(r, "#/parameters", "parameters must be an object");
+    json_object_foreach(parameters, name, value)
+    {
+        if (!is_ignored(name) && !take_parameter(r, name, value))
+            return false;
+    }
+    r->call->oip.binary |= json_is_true(json_object_get(parameters, "binary_data_output"));
+    return true;
+}
+
+/* ---- Inputs */
+
+static bool read_datatype(struct reader *r, const struct api_tensor *tensor, const json_t *member,
+                          enum kl_dtype *dtype)
+{
+    const char *name = json_string_value(member);
+    for (size_t i = 0; name && i < KL_DTYPES; i++)
+        if (strcmp(name, datatypes[i].name) == 0) {
+            *dtype = datatypes[i].dtype;
+            return true;
+        }
+    return api_tensor_fail(r->call, tensor, "datatype", r->problem, "dtype_unsupported",
+                           "datatype %.20s is none of FP64, FP32, FP16, BF16",
+                           name ? name : "that is no string");
+}
+
+static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
+                      const json_t *data, size_t ndim, const size_t *shape)
+{
+    json_int_t k = json_integer_value(json_array_get(data, 0));
+    if (json_array_size(data) != 1 || k < 0 || (size_t)k >= r->n_values)
+        return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
+                               "data must be an array");
+    const char *end = api_json_tensor_read(r->text, r->values[k],
+                                           (enum api_tensor_name)(tensor - r->call->tensors), dtype,
+                                           tensor, r->problem);
+    return end && api_json_tensor_reshape(tensor, ndim, shape, api_tensor_name(r->call, tensor),
+                                          r->problem);
+}
+
+/* The next bytes of the binary part, as many as shape and datatype ask for. */
+static bool take_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
+                     const json_t *given)
+{
+    size_t count;
+    api_tensor_set(tensor, dtype, ndim, r->raw);
+    size_t left = (size_t)(r->raw_end - r->raw);
+    bool fits = kl_tensor_count(&tensor->view, &count);
+    size_t size = fits ? count * kl_dtype_size(dtype) : SIZE_MAX;
+    if (given && (!json_is_integer(given) || json_integer_value(given) < 0 ||
+                  (size_t)json_integer_value(given) != size))
+        return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
+                               "inference_malformed",
+                               "binary_data_size is not what shape and datatype ask for");
+    if (size > left)
+        return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
+                               "shape and datatype ask for more than the %zu bytes that are left "
+                               "of the binary data",
+                               left);
+    r->raw += size;
+    return true;
+}
+
+static bool take_input(struct reader *r, const json_t *input)
+{
+    const char *name = json_string_value(json_object_get(input, "name"));
+    if (!name)
+        return malformed(r, "#/inputs", "an input has no name");
+    struct api_tensor *tensor = api_call_tensor(r->call, name, r->problem);
+    const json_t *data = json_object_get(input, "data");
+    const json_t *parameters = json_object_get(input, "parameters");
+    enum kl_dtype dtype = KL_FLOAT64;
+    size_t shape[API_MAX_DIMS], ndim;
+    if (!tensor || !read_datatype(r, tensor, json_object_get(input, "datatype"), &dtype))
+        return false;
+    if (!api_json_sizes(json_object_get(input, "shape"), shape, API_MAX_DIMS, &ndim))
+        return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
+                               "shape must be an array of at most 64 integers from 0 on");
+    if (json_object_get(parameters, "shared_memory_region"))
+        return api_tensor_fail(r->call, tensor, "parameters/shared_memory_region", r->problem,
+                               "inference_malformed", "shared memory is not supported");
+    if (data)
+        return read_data(r, tensor, dtype, data, ndim, shape);
+    if (ndim > 0)
+        memcpy(tensor->shape, shape, ndim * sizeof *shape);
+    return take_raw(r, tensor, dtype, ndim, json_object_get(parameters, "binary_data_size"));
+}
+
+static bool take_inputs(struct reader *r, const json_t *inputs)
+{
+    size_t i;
+    json_t *input;
+    if (!json_is_array(inputs))
+        return malformed(r, "#/inputs", "the request must have an array of inputs");
+    json_array_foreach(inputs, i, input)
+    {
+        if (!take_input(r, input))
+            return false;
+    }
+    if (r->raw != r->raw_end)
+        return api_fail(r->problem, "inference_malformed",
+                        "%zu bytes of binary data are left after the inputs",
+                        (size_t)(r->raw_end - r->raw));
+    return true;
+}
+
+static bool take_outputs(struct reader *r, const json_t *outputs)
+{
+    size_t i;
+    json_t *output;
+    if (outputs && !json_is_array(outputs) && !json_is_null(outputs))
+        return malformed(r, "#/outputs", "outputs must be an array");
+    json_array_foreach(outputs, i, output)
+    {
+        const char *name = json_string_value(json_object_get(output, "name"));
+        const json_t *parameters = json_object_get(output, "parameters");
+        const json_t *binary = json_object_get(parameters, "binary_data");
+        if (!name || strcmp(name, "loss") != 0)
+            return api_fail_at(r->problem, API_BODY, "#/outputs", "output_unknown",
+                               "there is no output '%.60s': there is loss", name ? name : "");
+        if (json_object_get(parameters, "shared_memory_region"))
+            return malformed(r, "#/outputs", "shared memory is not supported");
+        if (json_is_boolean(binary))
+            r->call->oip.binary = json_is_true(binary);
+    }
+    return true;
+}
+
+static bool take_members(struct reader *r, json_t *root)
+{
+    static const char *const known[] = {"id",         "inputs",     "outputs",
+                                        "parameters", "model_name", "model_version"};
+    const char *name;
+    json_t *value;
+    json_object_foreach(root, name, value)
+    {
+        bool found = false;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            found |= strcmp(name, known[i]) == 0;
+        if (!found)
+            return api_fail(r->problem, "option_unknown",
+                            "there is no member '%.60s' in a request: options go into parameters",
+                            name);
+    }
+    const json_t *id = json_object_get(root, "id");
+    if (id && !json_is_string(id))
+        return malformed(r, "#/id", "id must be a string");
+    if (id)
+        api_append(&r->call->oip.id, json_string_value(id), json_string_length(id) + 1);
+    if (r->call->oip.id.failed)
+        return fail_for_memory(r);
+    return take_parameters(r, json_object_get(root, "parameters")) &&
+           take_inputs(r, json_object_get(root, "inputs")) &&
+           take_outputs(r, json_object_get(root, "outputs"));
+}
+
+bool api_oip_decode(struct api_call *call, const struct api_request *request,
+                    struct api_problem *problem)
+{
+    struct reader r = {.call = call, .problem = problem, .envelope.budget = call->loss.budget};
+    struct api_json json = {.budget = call->loss.budget};
+    call->oip.binary = false;
+    bool good = split(&r, request) && load(&r, &json) && take_members(&r, json.root);
+    api_json_free(&json);
+    api_buffer_free(&r.envelope);
+    return good;
+}
+
+/* ---- Replies */
+
+static const char *datatype_name(enum kl_dtype dtype)
+{
+    size_t i = 0;
+    while (datatypes[i].dtype != dtype)
+        i++;
+    return datatypes[i].name;
+}
+
+static void write_head(const struct api_call *call, struct api_buffer *out)
+{
+    const struct kl_plan *plan = &call->plan;
+    api_append_text(out, "{\"model_name\":\"" API_OIP_MODEL
+                         "\",\"model_version\":\"" API_OIP_VERSION "\"");
+    if (call->oip.id.size > 1) {
+        api_append_text(out, ",\"id\":");
+        api_append_json_string(out, call->oip.id.data);
+    }
+    api_append_text(out, ",\"parameters\":{\"reduction\":\"");
+    api_append_text(out, kl_reduction_name(plan->reduction));
+    api_append_text(out, "\",\"warnings\":");
+    api_warnings_json_text(plan, out);
+    api_append_text(out, "},\"outputs\":[{\"name\":\"loss\",\"datatype\":\"");
+    api_append_text(out, datatype_name(plan->dtype));
+    api_append_text(out, "\",\"shape\":");
+    api_append_sizes(out, plan->shape, plan->ndim);
+}
+
+void api_oip_encode(struct api_call *call, struct api_reply *reply)
+{
+    const struct kl_plan *plan = &call->plan;
+    struct api_buffer *out = &reply->body;
+    write_head(call, out);
+    if (call->oip.binary) {
+        api_append_text(out, ",\"parameters\":{\"binary_data_size\":");
+        api_append_unsigned(out, plan->loss_size);
+        api_append_text(out, "}}]}");
+        snprintf(reply->header_text, sizeof reply->header_text, "%zu", out->size);
+        api_reply_header(reply, "Inference-Header-Content-Length", reply->header_text);
+        reply->content_type = "application/octet-stream";
+        api_reply_take(reply, &call->loss);
+        return;
+    }
+    size_t count = plan->loss_size / kl_dtype_size(plan->dtype);
+    struct kl_tensor flat = {plan->dtype, 1, &count, call->loss.data};
+    api_append_text(out, ",\"data\":");
+    api_json_tensor_write(out, &flat, API_BARE);
+    api_append_text(out, "}]}");
+    reply->content_type = "application/json";
+}
+
+bool api_oip_owns(const char *path)
+{
+    return strncmp(path, "/v2", 3) == 0 && (path[3] == '\0' || path[3] == '/');
+}
+
+void api_oip_write_problem(const struct api_problem *problem, struct api_buffer *out)
+{
+    char text[sizeof problem->detail + sizeof problem->place + 8];
+    bool placed = problem->where == API_BODY && problem->place[0] && problem->place[1];
+    snprintf(text, sizeof text, "%s%s%s%s", problem->detail, placed ? " (at " : "",
+             placed ? problem->place : "", placed ? ")" : "");
+    api_append_text(out, "{\"error\":");
+    api_append_json_string(out, text);
+    api_append_text(out, "}");
+}

@@ -1,0 +1,107 @@
+#include "api/oip_model.h"
+
+#include "api/oip.h"
+#include "api/statistics.h"
+
+static bool json_reply(struct api_exchange *x, const char *text)
+{
+    x->reply->content_type = "application/json";
+    api_append_text(&x->reply->body, text);
+    return true;
+}
+
+static bool is_ready(const struct api_exchange *x)
+{
+    return !x->service->ready || x->service->ready(x->service->host);
+}
+
+bool api_oip_server(struct api_exchange *x)
+{
+    return json_reply(x, "{\"name\":\"kldiv\",\"version\":\"" KLDIV_VERSION
+                         "\",\"extensions\":[\"binary_tensor_data\"]}");
+}
+
+bool api_oip_live(struct api_exchange *x)
+{
+    return json_reply(x, is_ready(x) ? "{\"live\":true,\"ready\":true}"
+                                     : "{\"live\":true,\"ready\":false}");
+}
+
+bool api_oip_ready(struct api_exchange *x)
+{
+    if (!is_ready(x))
+        return api_fail(&x->problem, "draining", "the server is shutting down");
+    return api_oip_live(x);
+}
+
+/* FP32 and one axis are what clients that fill in metadata begin with: any dtype and shape goes. */
+bool api_oip_model(struct api_exchange *x)
+{
+    return json_reply(x, "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
+                         "\"],\"platform\":\"kldiv\",\"inputs\":["
+                         "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                         "{\"name\":\"target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
+                         "\"outputs\":[{\"name\":\"loss\",\"datatype\":\"FP32\",\"shape\":[-1]}]}");
+}
+
+bool api_oip_model_ready(struct api_exchange *x)
+{
+    if (!is_ready(x))
+        return api_fail(&x->problem, "draining", "the server is shutting down");
+    return json_reply(x, "{\"name\":\"" API_OIP_MODEL "\",\"ready\":true}");
+}
+
+bool api_oip_config(struct api_exchange *x)
+{
+    return json_reply(
+        x, "{\"name\":\"" API_OIP_MODEL "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\","
+           "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,\"input\":["
+           "{\"name\":\"input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+           "{\"name\":\"target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
+           "\"output\":[{\"name\":\"loss\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}]}");
+}
+
+static void write_duration(struct api_buffer *out, const char *name,
+                           const struct api_duration *duration)
+{
+    api_append_format(out, "\"%s\":{\"count\":%llu,\"ns\":%llu}", name,
+                      atomic_load(&duration->count), atomic_load(&duration->ns));
+}
+
+bool api_oip_stats(struct api_exchange *x)
+{
+    static const struct api_statistics none;
+    static const struct api_duration never;
+    const struct api_statistics *s = x->service->statistics ? x->service->statistics : &none;
+    struct api_buffer *out = &x->reply->body;
+    const struct {
+        const char *name;
+        const struct api_duration *duration;
+    } durations[] = {{"success", &s->success},
+                     {"fail", &s->fail},
+                     {"queue", &never},
+                     {"compute_input", &s->decode},
+                     {"compute_infer", &s->compute},
+                     {"compute_output", &s->encode},
+                     {"cache_hit", &never},
+                     {"cache_miss", &never}};
+    x->reply->content_type = "application/json";
+    api_append_format(out,
+                      "{\"model_stats\":[{\"name\":\"" API_OIP_MODEL
+                      "\",\"version\":\"" API_OIP_VERSION "\",\"last_inference\":%llu,"
+                      "\"inference_count\":%llu,\"execution_count\":%llu,\"inference_stats\":{",
+                      atomic_load(&s->last_ms), atomic_load(&s->success.count),
+                      atomic_load(&s->success.count));
+    for (size_t i = 0; i < sizeof durations / sizeof *durations; i++) {
+        api_append_text(out, i ? "," : "");
+        write_duration(out, durations[i].name, durations[i].duration);
+    }
+    api_append_text(out, "},\"batch_stats\":[]}]}");
+    return true;
+}
+
+bool api_oip_index(struct api_exchange *x)
+{
+    return json_reply(x, "[{\"name\":\"" API_OIP_MODEL "\",\"version\":\"" API_OIP_VERSION
+                         "\",\"state\":\"READY\",\"reason\":\"\"}]");
+}

@@ -1,0 +1,16 @@
+/* What the Open Inference Protocol tells of the server and its one model. */
+#ifndef KLDIV_API_OIP_MODEL_H
+#define KLDIV_API_OIP_MODEL_H
+
+#include "api/endpoints.h"
+
+bool api_oip_server(struct api_exchange *x);
+bool api_oip_live(struct api_exchange *x);
+bool api_oip_ready(struct api_exchange *x);
+bool api_oip_model(struct api_exchange *x);
+bool api_oip_model_ready(struct api_exchange *x);
+bool api_oip_config(struct api_exchange *x);
+bool api_oip_stats(struct api_exchange *x);
+bool api_oip_index(struct api_exchange *x);
+
+#endif
