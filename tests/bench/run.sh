@@ -28,12 +28,18 @@ printf '%s' '{"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.
   printf '%s' '"target":{"dtype":"F32","shape":[2,2],"data_offsets":[16,32]}}   '
   head -c 32 /dev/zero; } > "$work/vnd.safetensors"
 
+printf '%s' '{"inputs":[{"name":"input","shape":[2,2],"datatype":"FP32","data":[-1,-0.5,-2,-0.2]},' \
+    '{"name":"target","shape":[2,2],"datatype":"FP32","data":[0.4,0.6,0.1,0.9]}]}' > "$work/inference"
+
 if command -v wrk >/dev/null; then
-    rate() { wrk -t1 -c32 -d2 -s tests/bench/small.lua "http://127.0.0.1:$1/kl_div?reduction=sum" -- \
-        "$work/$2" "application/$2" | awk '/Requests\/sec/ { print $2 }'; }
+    rate() {
+        path=/kl_div; [ "$2" != inference ] || path=/v2/models/kl_div/infer
+        wrk -t1 -c32 -d2 -s tests/bench/small.lua "http://127.0.0.1:$1$path?reduction=sum" -- \
+            "$work/$2" "application/$2" | awk '/Requests\/sec/ { print $2 }'
+    }
     echo; echo "Small requests, wrk -t1 -c32, requests a second, medians of 9 in turn"; echo
     echo "| 2 x 2 | kldivd | bare libmicrohttpd | ratio |"; echo "|---|---|---|---|"
-    for format in json vnd.safetensors; do
+    for format in json vnd.safetensors inference; do
         for i in 1 2 3 4 5 6 7 8 9; do
             a=$(rate "$port" $format); b=$(rate "$bare_port" $format)
             echo "$a" >> "$work/$format.a"; echo "$b" >> "$work/$format.b"

@@ -17,7 +17,8 @@ enum { RUNS = 15 };
 
 /* A request, and what its row of the table says. */
 struct load {
-    const char *what, *query, *type;
+    const char *what, *target, *type;
+    size_t json_size; /* of an inference request, else 0 */
     char *body;
     size_t size;
     size_t numbers; /* of which one is timed, where it is not 0 */
@@ -75,9 +76,12 @@ static double post(int fd, const struct load *load)
 {
     char header[300];
     int size = snprintf(header, sizeof header,
-                        "POST /kl_div%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"
-                        "Content-Length: %zu\r\n\r\n",
-                        load->query, load->type, load->size);
+                        "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"
+                        "Content-Length: %zu\r\n",
+                        load->target, load->type, load->size);
+    if (load->json_size)
+        size += sprintf(header + size, "Inference-Header-Content-Length: %zu\r\n", load->json_size);
+    size += sprintf(header + size, "\r\n");
     double start = now_ns();
     send_all(fd, header, (size_t)size);
     send_all(fd, load->body, load->size);
@@ -145,7 +149,15 @@ static void print_row(const struct load *load, int ours, int bare, const char *p
 }
 
 /* n float32 of each tensor. */
-static struct load make_safetensors(const char *what, const char *query, size_t n)
+static void put_tensors(char *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        kl_store(KL_FLOAT32, to, i, log(drand48() + 1e-9));
+        kl_store(KL_FLOAT32, to, n + i, drand48() + 1e-9);
+    }
+}
+
+static struct load make_safetensors(const char *what, const char *target, size_t n)
 {
     char header[300];
     size_t bytes = n * sizeof(float);
@@ -155,23 +167,44 @@ static struct load make_safetensors(const char *what, const char *query, size_t 
                  "\"target\":{\"dtype\":\"F32\",\"shape\":[%zu],\"data_offsets\":[%zu,%zu]}}",
                  n, bytes, n, bytes, 2 * bytes);
     uint64_t length = (uint64_t)size;
-    struct load load = {
-        what, query, "application/x-safetensors", NULL, 8 + (size_t)size + 2 * bytes, 0};
-    char *p = load.body = malloc(load.size);
-    memcpy(p, &length, 8);
-    memcpy(p + 8, header, (size_t)size);
-    p += 8 + size;
-    for (size_t i = 0; i < n; i++) {
-        kl_store(KL_FLOAT32, p, i, log(drand48() + 1e-9));
-        kl_store(KL_FLOAT32, p + bytes, i, drand48() + 1e-9);
-    }
+    struct load load = {.what = what,
+                        .target = target,
+                        .type = "application/x-safetensors",
+                        .size = 8 + (size_t)size + 2 * bytes};
+    load.body = malloc(load.size);
+    memcpy(load.body, &length, 8);
+    memcpy(load.body + 8, header, (size_t)size);
+    put_tensors(load.body + 8 + size, n);
+    return load;
+}
+
+static struct load make_inference(const char *what, size_t n)
+{
+    char header[400];
+    int size = snprintf(header, sizeof header,
+                        "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[%zu]},"
+                        "{\"name\":\"target\",\"datatype\":\"FP32\",\"shape\":[%zu]}],"
+                        "\"parameters\":{\"reduction\":\"sum\"}}",
+                        n, n);
+    struct load load = {.what = what,
+                        .target = "/v2/models/kl_div/infer",
+                        .type = "application/octet-stream",
+                        .json_size = (size_t)size,
+                        .size = (size_t)size + 2 * n * sizeof(float)};
+    load.body = malloc(load.size);
+    memcpy(load.body, header, (size_t)size);
+    put_tensors(load.body + size, n);
     return load;
 }
 
 /* n numbers of each tensor, of so many digits after the point. */
-static struct load make_json(const char *what, const char *query, size_t n, int digits)
+static struct load make_json(const char *what, const char *target, size_t n, int digits)
 {
-    struct load load = {what, query, "application/json", malloc(n * 60 + 100), 0, 2 * n};
+    struct load load = {.what = what,
+                        .target = target,
+                        .type = "application/json",
+                        .body = malloc(n * 60 + 100),
+                        .numbers = 2 * n};
     char *p = load.body;
     for (int tensor = 0; tensor < 2; tensor++) {
         p += sprintf(p, tensor ? ",\"target\":[" : "{\"input\":[");
@@ -191,12 +224,17 @@ int main(int argc, char **argv)
         return 1;
     int ours = open_connection(argv[1]), bare = open_connection(argv[2]);
     const struct load loads[] = {
-        make_safetensors("safetensors, 64 MiB, sum", "?reduction=sum", (32 << 20) / sizeof(float)),
-        make_safetensors("safetensors, 1 MiB, sum", "?reduction=sum", (512 << 10) / sizeof(float)),
-        make_json("JSON, 2 million numbers of 9 digits, sum", "?reduction=sum", MILLION, 9),
-        make_json("JSON, 2 million numbers of 17 digits, sum", "?reduction=sum", MILLION, 17),
-        make_json("the same, none: a million numbers come back", "?reduction=none", MILLION, 17),
-        make_json("the same as float32", "?reduction=none&dtype=float32", MILLION, 9),
+        make_safetensors("safetensors, 64 MiB, sum", "/kl_div?reduction=sum",
+                         (32 << 20) / sizeof(float)),
+        make_safetensors("safetensors, 1 MiB, sum", "/kl_div?reduction=sum",
+                         (512 << 10) / sizeof(float)),
+        make_inference("inference, 64 MiB, sum", (32 << 20) / sizeof(float)),
+        make_json("JSON, 2 million numbers of 9 digits, sum", "/kl_div?reduction=sum", MILLION, 9),
+        make_json("JSON, 2 million numbers of 17 digits, sum", "/kl_div?reduction=sum", MILLION,
+                  17),
+        make_json("the same, none: a million numbers come back", "/kl_div?reduction=none", MILLION,
+                  17),
+        make_json("the same as float32", "/kl_div?reduction=none&dtype=float32", MILLION, 9),
     };
     printf("\nLarge bodies over loopback, milliseconds, medians of %d in turn; memory of the whole "
            "process, code and all\n\n",

@@ -1,0 +1,224 @@
+/* The Open Inference Protocol as Triton's clients speak it, byte for byte, to the real server. */
+#include "tests/process.h"
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+#include <zlib.h>
+
+/* What tritonclient.http sends of two FP32 tensors of shape [2], answered in binary. */
+static const char python_json[] =
+    "{\"id\":\"1\",\"inputs\":[{\"name\":\"input\",\"shape\":[2],\"datatype\":\"FP32\","
+    "\"parameters\":{\"binary_data_size\":8}},{\"name\":\"target\",\"shape\":[2],\"datatype\":"
+    "\"FP32\",\"parameters\":{\"binary_data_size\":8}}],\"outputs\":[{\"name\":\"loss\","
+    "\"parameters\":{\"binary_data\":true}}],\"parameters\":{\"reduction\":\"none\"}}";
+
+/* What its C++ client sends: parameters first, binary_data_output in the place of outputs. */
+static const char cpp_json[] =
+    "{\"id\":\"\",\"parameters\":{\"binary_data_output\":true,\"reduction\":\"none\"},\"inputs\":["
+    "{\"name\":\"input\",\"shape\":[2],\"datatype\":\"FP32\",\"parameters\":{\"binary_data_size\":"
+    "8}},"
+    "{\"name\":\"target\",\"shape\":[2],\"datatype\":\"FP32\",\"parameters\":{\"binary_data_size\":"
+    "8}}"
+    "]}";
+
+/* And its Java client. */
+static const char java_json[] = "{\"id\":\"\",\"parameters\":{\"reduction\":\"none\"},\"inputs\":[{"
+                                "\"name\":\"input\",\"shape\":[2],"
+                                "\"datatype\":\"FP32\",\"parameters\":{\"binary_data_size\":8}},{"
+                                "\"name\":\"target\",\"shape\":[2],"
+                                "\"datatype\":\"FP32\",\"parameters\":{\"binary_data_size\":8}}],"
+                                "\"outputs\":[{\"name\":\"loss\","
+                                "\"parameters\":{\"binary_data\":true}}]}";
+
+static const float values[] = {-1, -2, 0.5f, 0.5f};
+
+static const struct dialect {
+    const char *name, *headers, *json;
+} dialects[] = {
+    {"Python", "", python_json},
+    {"Python, asynchronous", "accept: */*\r\naccept-encoding: identity\r\nuser-agent: aiohttp\r\n",
+     python_json},
+    {"C++", "Accept: */*\r\nContent-Type: application/octet-stream\r\n", cpp_json},
+    {"Java", "Content-Type: application/json\r\nUser-Agent: Apache-HttpAsyncClient/4.1.4\r\n",
+     java_json},
+};
+
+/* Splits a raw answer; gives its status. */
+static int take_apart(char *answer, size_t size, char **head, char **body, size_t *body_size)
+{
+    char *end = memmem(answer, size, "\r\n\r\n", 4);
+    cr_assert(end, "%s", answer);
+    *end = '\0';
+    *head = answer;
+    *body = end + 4;
+    *body_size = size - (size_t)(*body - answer);
+    return atoi(answer + strlen("HTTP/1.1 "));
+}
+
+static size_t header_number(const char *head, const char *name)
+{
+    const char *line = strcasestr(head, name);
+    return line ? strtoul(line + strlen(name) + 1, NULL, 10) : 0;
+}
+
+static void infer_as(const struct server *server, const struct dialect *dialect, const char *path)
+{
+    char request[2000], answer[4000], *head, *body;
+    size_t body_size, json_size = strlen(dialect->json);
+    int n = snprintf(request, sizeof request,
+                     "POST %s HTTP/1.1\r\nhost: 127.0.0.1:%d\r\n%sinference-header-content-length: "
+                     "%zu\r\ncontent-length: %zu\r\nconnection: close\r\n\r\n%s",
+                     path, server->port, dialect->headers, json_size, json_size + sizeof values,
+                     dialect->json);
+    memcpy(request + n, values, sizeof values);
+    size_t size = talk(server, request, (size_t)n + sizeof values, answer, sizeof answer, 5);
+    int status = take_apart(answer, size, &head, &body, &body_size);
+    cr_assert_eq(status, 200, "%s: %.*s", dialect->name, (int)body_size, body);
+    size_t header_size = header_number(head, "Inference-Header-Content-Length");
+    cr_expect(strcasestr(head, "content-type: application/octet-stream"), "%s", head);
+    cr_assert_eq(body_size, header_size + 2 * sizeof(float), "%s", dialect->name);
+    json_t *json = json_loadb(body, header_size, 0, NULL);
+    cr_assert(json);
+    const json_t *output = json_array_get(json_object_get(json, "outputs"), 0);
+    cr_expect_str_eq(text_of(output, "name"), "loss");
+    cr_expect_str_eq(text_of(output, "datatype"), "FP32");
+    cr_expect_eq(json_object_get(json, "id") != NULL, dialect->json == python_json);
+    float losses[2];
+    memcpy(losses, body + header_size, sizeof losses);
+    for (int i = 0; i < 2; i++)
+        cr_expect_lt(fabs((double)losses[i] - 0.5 * (log(0.5) - (double)values[i])), 1e-7);
+    json_decref(json);
+}
+
+Test(oip, speaks_as_the_clients_of_triton_do)
+{
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(dialects); i++) {
+        infer_as(&server, &dialects[i], "/v2/models/kl_div/infer");
+        infer_as(&server, &dialects[i], "/v2/models/kl%5Fdiv/versions/1/infer");
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* A POST without body and length, as for the index of models. */
+Test(oip, takes_a_post_without_a_body)
+{
+    static const char request[] = "POST /v2/repository/index HTTP/1.1\r\nHost: localhost\r\n"
+                                  "Connection: close\r\n\r\n";
+    struct server server = server_start(NULL);
+    char answer[2000] = "";
+    talk(&server, request, strlen(request), answer, sizeof answer - 1, 5);
+    cr_expect(strstr(answer, " 200 ") && strstr(answer, "READY"), "%s", answer);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+static size_t inflate_answer(const struct fetched *f, char *to, size_t room)
+{
+    z_stream z = {.next_in = (unsigned char *)f->body.data,
+                  .avail_in = (unsigned)f->body.size,
+                  .next_out = (unsigned char *)to,
+                  .avail_out = (unsigned)room};
+    cr_assert_eq(inflateInit2(&z, 15 + 32), Z_OK);
+    cr_expect_eq(inflate(&z, Z_FINISH), Z_STREAM_END);
+    inflateEnd(&z);
+    return z.total_out;
+}
+
+Test(oip, compresses_inferences_and_nothing_else)
+{
+    static const char body[] =
+        "{\"inputs\":[{\"name\":\"input\",\"shape\":[2],\"datatype\":\"FP32\","
+        "\"data\":[-1,-2]},{\"name\":\"target\",\"shape\":[2],\"datatype\":"
+        "\"FP32\",\"data\":[0.5,0.5]}]}";
+    static const struct {
+        const char *accept, *coding;
+    } cases[] = {{"Accept-Encoding: gzip", "gzip"},
+                 {"Accept-Encoding: deflate", "deflate"},
+                 {"Accept-Encoding: deflate, gzip;q=0.5", "deflate"},
+                 {"Accept-Encoding: gzip;q=0", ""},
+                 {"Accept-Encoding: br", ""},
+                 {"Accept-Encoding: identity, gzip;q=0.5", ""}};
+    struct server server = server_start(NULL);
+    char value[100], inflated[2000];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const headers[] = {cases[i].accept, NULL};
+        struct fetched f = fetch(&server, "POST", "/v2/models/kl_div/infer?reduction=sum", headers,
+                                 body, strlen(body));
+        cr_expect_eq(f.status, 200);
+        cr_expect_str_eq(header_in(&f, "Content-Encoding", value, sizeof value), cases[i].coding,
+                         "%s", cases[i].accept);
+        if (*cases[i].coding) {
+            size_t size = inflate_answer(&f, inflated, sizeof inflated - 1);
+            inflated[size] = '\0';
+            cr_expect(strstr(inflated, "\"data\":[0.8068528"), "%s", inflated);
+        }
+        fetched_free(&f);
+        f = fetch(&server, "POST", "/v2/models/kl_div/infer", headers, "{}", 2);
+        cr_expect_str_eq(header_in(&f, "Content-Encoding", value, sizeof value), "");
+        cr_expect_str_eq(header_in(&f, "Content-Type", value, sizeof value), "application/json");
+        cr_expect_eq(json_object_size(f.json), 1);
+        cr_expect(*text_of(f.json, "error"));
+        fetched_free(&f);
+        f = fetch(&server, "GET", "/v2/models/kl_div", headers, NULL, 0);
+        cr_expect_str_eq(header_in(&f, "Content-Encoding", value, sizeof value), "");
+        fetched_free(&f);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(oip, counts_inferences)
+{
+    static const char good[] =
+        "{\"inputs\":[{\"name\":\"input\",\"shape\":[],\"datatype\":\"FP32\","
+        "\"data\":[-1]},{\"name\":\"target\",\"shape\":[],\"datatype\":"
+        "\"FP32\",\"data\":[0.5]}]}";
+    struct server server = server_start(NULL);
+    for (int i = 0; i < 3; i++) {
+        struct fetched f = post_json(&server, "/v2/models/kl_div/infer", i < 2 ? good : "{}");
+        fetched_free(&f);
+    }
+    struct fetched f = fetch(&server, "GET", "/v2/models/kl_div/stats", NULL, NULL, 0);
+    const json_t *stats = json_array_get(json_object_get(f.json, "model_stats"), 0);
+    const json_t *durations = json_object_get(stats, "inference_stats");
+    cr_expect_eq(json_integer_value(json_object_get(stats, "inference_count")), 2);
+    cr_expect_eq(
+        json_integer_value(json_object_get(json_object_get(durations, "success"), "count")), 2);
+    cr_expect_eq(json_integer_value(json_object_get(json_object_get(durations, "fail"), "count")),
+                 1);
+    cr_expect_gt(json_integer_value(json_object_get(stats, "last_inference")), 1600000000000);
+    fetched_free(&f);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Whatever a path of the protocol is refused for, the error has its one form. */
+Test(oip, errors_are_an_object_with_error_alone)
+{
+    static const struct {
+        const char *method, *path, *header, *body;
+        long status;
+    } cases[] = {
+        {"GET", "/v2/models/other", NULL, NULL, 404},
+        {"GET", "/v2/models/kl_div/versions/2", NULL, NULL, 404},
+        {"GET", "/v2/nothing", NULL, NULL, 404},
+        {"GET", "/v2/models/kl_div/infer", NULL, NULL, 405},
+        {"POST", "/v2/models/kl_div/infer", "Content-Encoding: br", "{}", 415},
+        {"POST", "/v2/models/kl_div/infer", "Content-Encoding: gzip", "{}", 400},
+        {"POST", "/v2/models/kl_div/infer", "Expect: miracles", "{}", 417},
+        {"POST", "/v2/models/kl_div/infer", NULL, "", 400},
+    };
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const headers[] = {cases[i].header, NULL};
+        char value[100];
+        struct fetched f = fetch(&server, cases[i].method, cases[i].path, headers, cases[i].body,
+                                 cases[i].body ? strlen(cases[i].body) : 0);
+        cr_expect_eq(f.status, cases[i].status, "%s: %ld", cases[i].path, f.status);
+        cr_expect_str_eq(header_in(&f, "Content-Type", value, sizeof value), "application/json");
+        cr_expect_eq(json_object_size(f.json), 1, "%s", f.body.data);
+        cr_expect(*text_of(f.json, "error"), "%s", f.body.data);
+        fetched_free(&f);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
