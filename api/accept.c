@@ -26,6 +26,9 @@ static int specificity(const char *range, size_t length, const char *word)
     return is_word(range, length, "*/*") || is_word(range, length, "*") ? 1 : 0;
 }
 
+/* NaN becomes 0. */
+static double within_one(double q) { return q > 1 ? 1 : q > 0 ? q : 0; }
+
 /* The q of the element whose parameters start here; 1 without one. */
 static double quality(const char *parameters, const char *end)
 {
@@ -34,7 +37,7 @@ static double quality(const char *parameters, const char *end)
             continue;
         const char *name = skip_blank(p + 1);
         if ((*name == 'q' || *name == 'Q') && name[1] == '=')
-            return strtod(name + 2, NULL);
+            return within_one(strtod(name + 2, NULL));
     }
     return 1;
 }

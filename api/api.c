@@ -120,7 +120,10 @@ bool api_begin(const struct api_service *service, const struct api_request *requ
     *reply = (struct api_reply){.body.budget = service->budget};
     if (answer_options(&x))
         return false;
-    if (route(&x) && (!reply->endpoint->begin || reply->endpoint->begin(&x)))
+    bool found = route(&x);
+    if (found && !reply->endpoint->begin) /* health and metrics answer also when memory is out */
+        reply->body.budget = NULL;
+    if (found && (!reply->endpoint->begin || reply->endpoint->begin(&x)))
         return true;
     reply_with_problem(&x);
     return false;
@@ -132,7 +135,7 @@ void api_handle(const struct api_service *service, const struct api_request *req
     struct api_exchange x = {.service = service, .request = request, .reply = reply};
     bool good = reply->endpoint->handle(&x);
     if (good && reply->body.failed)
-        good = api_fail(&x.problem, "out_of_memory", "the answer does not fit into memory now");
+        good = api_fail_for_memory(&x.problem);
     if (good) {
         reply->status = 200;
         add_cors(service, reply);

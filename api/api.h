@@ -68,6 +68,10 @@ struct api_reply {
 bool api_begin(const struct api_service *service, const struct api_request *request,
                struct api_reply *reply);
 
+/* Whether api_handle may take longer than others should wait for the thread that calls it. Asked
+ * when the body is there. */
+bool api_is_heavy(const struct api_request *request);
+
 /* Makes the reply, after api_begin gave true for the same request and reply. Computes for as
  * long as the tensors are large. */
 void api_handle(const struct api_service *service, const struct api_request *request,

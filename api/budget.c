@@ -15,7 +15,7 @@ static bool serves(const struct api_block *block, size_t size)
     return block->size >= size && block->size - size <= size / 4;
 }
 
-static size_t round_up(size_t size)
+size_t api_block_size(size_t size)
 {
     size_t unit = size >= HUGE ? HUGE_UNIT : size >= LARGE ? LARGE_UNIT : 1;
     return size > SIZE_MAX - unit ? SIZE_MAX : (size + unit - 1) / unit * unit;
@@ -139,6 +139,10 @@ static void *make(struct api_budget *budget, size_t *size)
     if (!take(budget, *size))
         return NULL;
     block = *size >= LARGE ? map(*size) : malloc(*size);
+    if (!block && budget && atomic_load(&budget->idle) > 0) {
+        api_budget_trim(budget, 0);
+        block = *size >= LARGE ? map(*size) : malloc(*size);
+    }
     if (!block)
         give(budget, *size);
     return block;
@@ -156,7 +160,7 @@ static void *move(struct api_budget *budget, void *old, size_t old_size, size_t 
 
 void *api_block_resize(struct api_budget *budget, void *old, size_t old_size, size_t *size)
 {
-    *size = round_up(*size);
+    *size = api_block_size(*size);
     if (!old)
         return make(budget, size);
     bool was_large = old_size >= LARGE, is_large = *size >= LARGE;

@@ -33,6 +33,9 @@ struct api_budget {
  * is exhausted. `budget` may be NULL. */
 void *api_block_resize(struct api_budget *budget, void *old, size_t old_size, size_t *size);
 
+/* What a block asked for with `size` has at least. */
+size_t api_block_size(size_t size);
+
 /* Takes back a block of the size that api_block_resize gave. NULL is fine. */
 void api_block_free(struct api_budget *budget, void *block, size_t size);
 

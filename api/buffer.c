@@ -96,8 +96,7 @@ void api_append_format(struct api_buffer *buffer, const char *format, ...)
         buffer->failed = true;
 }
 
-/* The length of the UTF-8 sequence that starts here, or 0 if none does. */
-static size_t utf8_length(const unsigned char *s)
+size_t api_utf8_length(const unsigned char *s)
 {
     static const struct {
         unsigned char first_low, first_high, second_low, second_high, length;
@@ -125,7 +124,7 @@ void api_append_json_string(struct api_buffer *buffer, const char *text)
     const unsigned char *s = (const unsigned char *)text;
     api_append(buffer, "\"", 1);
     while (*s) {
-        size_t length = utf8_length(s);
+        size_t length = api_utf8_length(s);
         if (length == 0) {
             api_append_text(buffer, "\\ufffd");
             length = 1;

@@ -30,6 +30,9 @@ void api_append_sizes(struct api_buffer *buffer, const size_t *sizes, size_t n);
 void api_append_format(struct api_buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The length of the UTF-8 sequence that starts here, or 0 if none does. */
+size_t api_utf8_length(const unsigned char *s);
+
 /* A JSON string, quoted and escaped. Bytes that are not UTF-8 become U+FFFD. */
 void api_append_json_string(struct api_buffer *buffer, const char *text);
 

@@ -3,6 +3,7 @@
 #include "api/nearest.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -124,6 +125,22 @@ static bool carry_over(const struct api_call *call, const struct kl_problem *fro
     return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
 }
 
+/* An empty loss is written out as empty arrays: so many at most, which its shape may ask for
+ * without a byte of data. */
+enum { MAX_EMPTY_ROWS = 1 << 16 };
+
+static bool check_rows(const struct kl_plan *plan, struct api_problem *problem)
+{
+    size_t rows = 1;
+    for (size_t i = 0; i < plan->ndim && plan->shape[i] > 0; i++)
+        if (rows > MAX_EMPTY_ROWS || __builtin_mul_overflow(rows, plan->shape[i], &rows))
+            rows = SIZE_MAX;
+    bool empty = plan->ndim > 0 && plan->count == 0;
+    return !empty || rows <= MAX_EMPTY_ROWS ||
+           api_fail(problem, "shape_invalid",
+                    "an empty loss may have 65536 empty rows, and this shape asks for more");
+}
+
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
     struct kl_options options = api_options_for_loss(&call->options);
@@ -131,8 +148,10 @@ bool api_call_run(struct api_call *call, struct api_problem *problem)
     if (!kl_plan(&call->plan, &call->tensors[API_INPUT].view, &call->tensors[API_TARGET].view,
                  &options, &from))
         return carry_over(call, &from, problem);
+    if (!check_rows(&call->plan, problem))
+        return false;
     if (!api_buffer_reserve(&call->loss, call->plan.loss_size + 1))
-        return api_fail(problem, "out_of_memory", "the loss does not fit into memory now");
+        return api_fail_for_memory(problem);
     call->loss.size = call->plan.loss_size;
     if (!kl_run(&call->plan, call->service->pool, call->loss.data, &from))
         return carry_over(call, &from, problem);

@@ -21,12 +21,12 @@ static const char *const form[] = {"multipart/form-data", NULL};
 static const char *const inference[] = {"application/octet-stream", NULL};
 
 static const struct api_codec codecs[] = {
-    {json, api_json_decode, api_json_encode},
-    {safetensors, api_safetensors_decode, api_safetensors_encode},
-    {npy, NULL, api_npy_encode},
-    {npz, api_npz_decode, NULL},
-    {form, api_multipart_decode, NULL},
-    {inference, api_oip_decode, api_oip_encode},
+    {json, false, api_json_decode, api_json_encode},
+    {safetensors, false, api_safetensors_decode, api_safetensors_encode},
+    {npy, false, NULL, api_npy_encode},
+    {npz, true, api_npz_decode, NULL},
+    {form, false, api_multipart_decode, NULL},
+    {inference, false, api_oip_decode, api_oip_encode},
 };
 #define N_CODECS (sizeof codecs / sizeof *codecs)
 

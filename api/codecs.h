@@ -8,6 +8,7 @@
 /* One wire format. A format that only reads has no encode, one that only writes no decode. */
 struct api_codec {
     const char *const *media_types; /* lower case, the preferred first, NULL at the end */
+    bool inflates;                  /* bodies may hold far more than their size */
     bool (*decode)(struct api_call *call, const struct api_request *request,
                    struct api_problem *problem);
     void (*encode)(struct api_call *call, struct api_reply *reply); /* may take call's buffers */

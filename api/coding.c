@@ -27,7 +27,12 @@ static const struct {
 static size_t find(const char *coding)
 {
     size_t i = 0;
-    while (i < N_CODINGS && strcasecmp(coding ? coding : "", codings[i].name) != 0)
+    coding = coding ? coding : "";
+    size_t size = strcspn(coding, " \t");
+    if (coding[size + strspn(coding + size, " \t")])
+        return N_CODINGS;
+    while (i < N_CODINGS &&
+           (strlen(codings[i].name) != size || strncasecmp(coding, codings[i].name, size) != 0))
         i++;
     return i;
 }
@@ -59,7 +64,7 @@ static bool make_room(struct api_buffer *out, size_t most, struct api_problem *p
     if (capacity > most + 1 + API_PADDING)
         capacity = most + 1 + API_PADDING;
     if (out->capacity - out->size <= API_PADDING && !api_buffer_reserve(out, capacity))
-        return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+        return api_fail_for_memory(problem);
     return true;
 }
 
@@ -82,7 +87,7 @@ static bool inflate_all(z_stream *z, const unsigned char *end, bool members, siz
         state = inflate(z, Z_NO_FLUSH);
         out->size = (size_t)((char *)z->next_out - out->data);
         if (state == Z_MEM_ERROR)
-            return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+            return api_fail_for_memory(problem);
         if (state == Z_BUF_ERROR && z->next_in == end)
             return api_fail(problem, "content_malformed", "the compressed body is cut off");
         if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
@@ -99,12 +104,14 @@ bool api_inflate(const char *coding, const char *bytes, size_t size, size_t most
     enum wrapper wrapper = codings[find(coding)].wrapper;
     z_stream z = {.next_in = start};
     if (inflateInit2(&z, window_bits(wrapper, start, size)) != Z_OK)
-        return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+        return api_fail_for_memory(problem);
     bool good = inflate_all(&z, start + size, wrapper == GZIP, most, out, problem);
     inflateEnd(&z);
     if (good && out->size > most)
         return make_room(out, most, problem);
-    if (good && make_room(out, most, problem))
+    if (good && !api_buffer_reserve(out, out->size + API_PADDING))
+        return api_fail_for_memory(problem);
+    if (good)
         memset(out->data + out->size, 0, API_PADDING);
     return good;
 }

@@ -54,11 +54,6 @@ static bool copy_until(struct walk *walk, const char *end)
     return true;
 }
 
-static bool fail_for_memory(struct api_problem *problem)
-{
-    return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
-}
-
 /* Compares a key as it stands, quotes included, with a name; escapes are undone first. */
 static bool key_is(const char *key, const char *end, const char *name, struct api_problem *problem)
 {
@@ -74,7 +69,7 @@ static bool key_is(const char *key, const char *end, const char *name, struct ap
     const char *word = loaded ? json_string_value(json_array_get(json.root, 0)) : NULL;
     bool same = word && strcmp(word, name) == 0;
     if (json.out_of_memory)
-        fail_for_memory(problem);
+        api_fail_for_memory(problem);
     api_json_free(&json);
     return same;
 }
@@ -178,11 +173,11 @@ static bool walk_members(struct walk *walk, const char *body_end)
 static bool parse_envelope(const struct walk *walk, struct api_json *json)
 {
     if (walk->envelope.failed)
-        return fail_for_memory(walk->problem);
+        return api_fail_for_memory(walk->problem);
     if (api_json_load(json, walk->envelope.data, walk->envelope.size))
         return true;
     if (json->out_of_memory)
-        return fail_for_memory(walk->problem);
+        return api_fail_for_memory(walk->problem);
     int position = json->error.position > 0 ? json->error.position : 0;
     return api_json_malformed(walk->body, place_in_body(walk, (size_t)position), json->error.text,
                               walk->problem);
@@ -191,9 +186,15 @@ static bool parse_envelope(const struct walk *walk, struct api_json *json)
 static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
                        struct api_problem *problem)
 {
-    return api_json_sizes(member, shape, API_MAX_DIMS, ndim) ||
-           api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
-                       "shape must be an array of at most 64 integers from 0 on");
+    *ndim = json_array_size(member);
+    bool good = json_is_array(member) && *ndim <= API_MAX_DIMS;
+    for (size_t i = 0; good && i < *ndim; i++) {
+        const json_t *size = json_array_get(member, i);
+        good = json_is_integer(size) && json_integer_value(size) >= 0;
+        shape[i] = (size_t)json_integer_value(size);
+    }
+    return good || api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
+                               "shape must be an array of at most 64 integers from 0 on");
 }
 
 static bool take_options(struct api_call *call, json_t *root, struct api_problem *problem)

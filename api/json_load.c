@@ -72,17 +72,3 @@ void api_json_free(struct api_json *json)
     if (json->memory != kept)
         api_block_free(json->budget, json->memory, json->size);
 }
-
-bool api_json_sizes(const json_t *array, size_t *sizes, size_t most, size_t *n)
-{
-    *n = json_array_size(array);
-    if (!json_is_array(array) || *n > most)
-        return false;
-    for (size_t i = 0; i < *n; i++) {
-        const json_t *size = json_array_get(array, i);
-        if (!json_is_integer(size) || json_integer_value(size) < 0)
-            return false;
-        sizes[i] = (size_t)json_integer_value(size);
-    }
-    return true;
-}

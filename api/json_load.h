@@ -22,9 +22,6 @@ struct api_json {
  * before it starts: where an allocation fails in the middle of a number, it aborts. */
 bool api_json_load(struct api_json *json, const char *text, size_t size);
 
-/* Reads an array of at most `most` integers from 0 on. */
-bool api_json_sizes(const json_t *array, size_t *sizes, size_t most, size_t *n);
-
 /* Empty is fine. */
 void api_json_free(struct api_json *json);
 

@@ -95,7 +95,7 @@ static bool read_number(struct reader *r)
     else if (!read_word(r, &value))
         return false;
     if (data->capacity - data->size < size && !api_buffer_room(data, size))
-        return fail_here(r, "out_of_memory", "the tensor does not fit into memory now");
+        return api_fail_for_memory(r->problem);
     kl_store(r->dtype, data->data, data->size / size, value);
     data->size += size;
     return true;
@@ -200,7 +200,7 @@ const char *api_json_tensor_read(const char *text, const char *at, enum api_tens
                        .leaf_depth = UNKNOWN};
     tensor->data.size = 0;
     if (!api_buffer_reserve(&tensor->data, foresee_count(at) * kl_dtype_size(dtype))) {
-        fail_here(&r, "out_of_memory", "the tensor does not fit into memory now");
+        api_fail_for_memory(r.problem);
         return NULL;
     }
     do
@@ -216,18 +216,11 @@ const char *api_json_tensor_read(const char *text, const char *at, enum api_tens
     return r.p;
 }
 
-/* An empty tensor is written out as empty arrays; this many at most. */
-enum { MAX_EMPTY_ROWS = 1 << 16 };
-
 static bool shape_fits(const size_t *shape, size_t ndim, size_t count)
 {
-    size_t n = 1, rows = 1;
-    for (size_t i = 0; i < ndim; i++) {
-        if (shape[i] != 0 && __builtin_mul_overflow(rows, shape[i], &rows))
-            return false;
-        n *= shape[i];
-    }
-    return n == count && (count > 0 || rows <= MAX_EMPTY_ROWS);
+    const struct kl_tensor whole = {.ndim = ndim, .shape = shape};
+    size_t n;
+    return kl_tensor_count(&whole, &n) && n == count;
 }
 
 bool api_json_tensor_reshape(struct api_tensor *tensor, size_t ndim, const size_t *shape,

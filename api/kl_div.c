@@ -3,6 +3,7 @@
 #include "api/codecs.h"
 #include "api/coding.h"
 #include "api/endpoints.h"
+#include "api/number.h"
 #include "api/oip.h"
 #include "api/reply.h"
 #include "api/statistics.h"
@@ -14,6 +15,17 @@ static double now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* 64 KiB of JSON take some 100 us to read. */
+enum { LIGHT_BODY = 64 << 10 };
+
+bool api_is_heavy(const struct api_request *request)
+{
+    struct api_problem ignored = {0};
+    const struct api_codec *codec = api_codec_for_body(request->content_type, &ignored);
+    return request->body_size > LIGHT_BODY || !api_coding_is_none(request->content_encoding) ||
+           (codec && codec->inflates);
 }
 
 static bool check_coding(struct api_exchange *x)
@@ -32,7 +44,9 @@ static bool check_size(struct api_exchange *x)
     size_t most = x->service->max_body;
     if (x->service->budget && x->service->budget->limit && x->service->budget->limit < most)
         most = x->service->budget->limit;
-    if (x->request->content_length > most)
+    if (x->request->content_length > most ||
+        (x->service->budget && x->service->budget->limit &&
+         api_block_size(x->request->content_length + API_PADDING) > x->service->budget->limit))
         return api_fail(&x->problem, "body_too_large",
                         "the body has %llu bytes and this server takes %zu",
                         (unsigned long long)x->request->content_length, most);

@@ -4,6 +4,7 @@
 #include "api/json_text.h"
 #include "api/npy.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -31,18 +32,19 @@ static bool malformed(struct reader *r, const char *what)
 }
 
 /* Past a parameter's value, a token or a quoted string, which is written to `to`; "" if it does
- * not fit or does not end. */
+ * not fit, does not end, or holds a NUL. */
 static const char *read_value(const char *p, const char *end, char *to, size_t size)
 {
     size_t n = 0;
     bool quoted = p < end && *p == '"';
-    for (p += quoted; p < end && !strchr(quoted ? "\"" : "; \t", *p); p++) {
+    for (p += quoted; p < end && (!*p || !strchr(quoted ? "\"" : "; \t", *p)); p++) {
         if (quoted && *p == '\\' && p + 1 < end)
             p++;
         if (n < size)
             to[n++] = *p;
     }
-    to[n < size && (!quoted || p < end) ? n : 0] = '\0';
+    bool whole = n < size && (!quoted || p < end) && !memchr(to, '\0', n);
+    to[whole ? n : 0] = '\0';
     return p;
 }
 
@@ -69,6 +71,21 @@ static bool find_parameter(const char *value, const char *end, const char *name,
     return false;
 }
 
+/* Whether a Content-Transfer-Encoding leaves the content alone. */
+static bool sends_as_it_is(const char *value, const char *end)
+{
+    static const char *const codings[] = {"binary", "8bit", "7bit"};
+    while (value < end && (*value == ' ' || *value == '\t'))
+        value++;
+    while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    for (size_t i = 0; i < sizeof codings / sizeof *codings; i++)
+        if ((size_t)(end - value) == strlen(codings[i]) &&
+            strncasecmp(value, codings[i], strlen(codings[i])) == 0)
+            return true;
+    return false;
+}
+
 /* Finds the name in the header lines of a part, and moves to what follows them. */
 static bool read_part_header(struct reader *r, char *name)
 {
@@ -88,7 +105,7 @@ static bool read_part_header(struct reader *r, char *name)
             !find_parameter(line, end, "name", name, MAX_NAME))
             return malformed(r, "a part's Content-Disposition has no name of 1 to 99 characters");
         if (size >= sizeof encoding && strncasecmp(line, encoding, sizeof encoding - 1) == 0 &&
-            (memmem(line, size, "base64", 6) || memmem(line, size, "quoted-printable", 16)))
+            !sends_as_it_is(line + sizeof encoding - 1, end))
             return malformed(r, "parts must be sent as they are, not in a transfer encoding");
     }
     return *name ? true : malformed(r, "a part has no Content-Disposition with a name");
@@ -105,7 +122,7 @@ static bool take_part(struct reader *r, const char *name, char *content, char *e
         r->parts[i] = (struct part){content, end};
         return api_call_tensor(r->call, name, r->problem) != NULL;
     }
-    if (size > MAX_OPTION || strlen(content) != size)
+    if (api_option_find(name) >= 0 && (size > MAX_OPTION || strlen(content) != size))
         return malformed(r, "the text of an option has at most 1024 characters, and no NUL");
     return api_option_set_text(&r->call->options, (struct api_origin){"#/", name}, content,
                                api_tensor_names, r->problem);
@@ -153,6 +170,11 @@ static bool read_json(struct reader *r, struct api_tensor *tensor, const struct 
                                "the part is empty: it must hold a .npy file, or a JSON array");
     p = api_json_tensor_read(part->content, p, (enum api_tensor_name)(tensor - call->tensors),
                              api_options_dtype(&call->options), tensor, r->problem);
+    if (!p && r->problem->where == API_NOWHERE) {
+        char words[64];
+        snprintf(words, sizeof words, "part %s, ", api_tensor_name(call, tensor));
+        api_problem_prefix(r->problem, words);
+    }
     if (!p)
         return false;
     return api_json_skip_space(p) == part->end ||

@@ -10,8 +10,8 @@
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC = 6, ALIGNMENT = 64 };
 
-/* A header of three members that numpy pads to 64 bytes; shapes of 64 sizes fit. */
-enum { MAX_HEADER = 4096 };
+/* What numpy itself takes, of three members that it pads to 64 bytes. */
+enum { MAX_HEADER = 10000 };
 
 /* The kind and size of a descr such as "<f4". */
 static const struct {
@@ -172,21 +172,22 @@ static void copy_element(char *to, const char *from, size_t size, bool swapped)
 }
 
 /* Into C order and the machine's byte order. The places of `to` are counted like an odometer,
- * whose digits `index` weigh `strides` elements of `from`. */
+ * whose digits `index` weigh `strides` elements of `from`. Axes of size 1 have none. */
 static void rearrange(const struct reader *r, const char *from, char *to, size_t count)
 {
-    const size_t *shape = r->tensor->shape;
-    size_t size = kl_dtype_size(r->dtype), at = 0;
-    size_t strides[API_MAX_DIMS] = {0}, index[API_MAX_DIMS] = {0};
-    size_t stride = 1;
-    for (size_t i = 0; i < r->ndim; i++) {
-        size_t d = r->fortran_order ? i : r->ndim - 1 - i;
+    size_t shape[API_MAX_DIMS], strides[API_MAX_DIMS] = {0}, index[API_MAX_DIMS] = {0};
+    size_t size = kl_dtype_size(r->dtype), at = 0, stride = 1, ndim = 0;
+    for (size_t i = 0; i < r->ndim; i++)
+        if (r->tensor->shape[i] > 1)
+            shape[ndim++] = r->tensor->shape[i];
+    for (size_t i = 0; i < ndim; i++) {
+        size_t d = r->fortran_order ? i : ndim - 1 - i;
         strides[d] = stride;
         stride *= shape[d];
     }
     for (size_t n = 0; n < count; n++) {
         copy_element(to + n * size, from + at * size, size, r->swapped);
-        for (size_t d = r->ndim; d-- > 0;) {
+        for (size_t d = ndim; d-- > 0;) {
             at += strides[d];
             if (++index[d] < shape[d])
                 break;
@@ -211,7 +212,7 @@ static bool place_elements(struct reader *r, const char *data, size_t size)
     if (!r->swapped && (!r->fortran_order || along <= 1))
         return true;
     if (!api_buffer_reserve(&tensor->data, size + 1))
-        return api_fail(r->problem, "out_of_memory", "the request does not fit into memory now");
+        return api_fail_for_memory(r->problem);
     tensor->data.size = size;
     rearrange(r, data, tensor->data.data, count);
     tensor->view.data = tensor->data.data;
@@ -241,9 +242,9 @@ bool api_npy_read(const struct api_call *call, struct api_tensor *tensor, const 
     if (b[6] > 1)
         length |= size < start ? SIZE_MAX >> 1 : (size_t)b[10] << 16 | (size_t)b[11] << 24;
     if (size < start || length > size - start)
-        return malformed(&r, "the .npy header ends after the data do");
+        return malformed(&r, "the file ends within its .npy header");
     if (length > MAX_HEADER)
-        return malformed(&r, "the .npy header is longer than 4096 bytes");
+        return malformed(&r, "the .npy header is longer than 10000 bytes");
     memcpy(header, bytes + start, length);
     header[length] = '\0';
     if (strlen(header) != length)

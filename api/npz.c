@@ -3,7 +3,6 @@
 #include "api/npy.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <zip.h>
 
@@ -74,18 +73,36 @@ static bool tensor_name(const char *entry, char *to, size_t size)
     return true;
 }
 
+/* Stored or deflated, in the clear. */
+static bool check_method(const zip_stat_t *stat, struct api_problem *problem)
+{
+    if (stat->encryption_method != ZIP_EM_NONE)
+        return api_fail(problem, "npz_malformed", "entry %.100s is encrypted", stat->name);
+    if (stat->comp_method != ZIP_CM_STORE && stat->comp_method != ZIP_CM_DEFLATE)
+        return api_fail(problem, "npz_malformed",
+                        "entry %.100s is compressed by method %d, and stored and deflated entries "
+                        "are read",
+                        stat->name, stat->comp_method);
+    if (stat->size > stat->comp_size * MAX_INFLATION + MAX_INFLATION)
+        return api_fail(problem, "npz_malformed", "entry %.100s claims to be larger than it can be",
+                        stat->name);
+    return true;
+}
+
 static bool inflate_entry(zip_t *archive, const zip_stat_t *stat, struct api_buffer *to,
                           struct api_problem *problem)
 {
     char more;
     if (!api_buffer_reserve(to, stat->size + 1))
-        return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+        return api_fail_for_memory(problem);
     zip_file_t *file = zip_fopen_index(archive, stat->index, 0);
     bool good = file && zip_fread(file, to->data, stat->size) == (zip_int64_t)stat->size &&
                 zip_fread(file, &more, 1) == 0; /* which is when its checksum is looked at */
+    zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(archive);
     if (!good)
         api_fail(problem, "npz_malformed", "entry %.100s cannot be read: %s", stat->name,
-                 file ? zip_file_strerror(file) : zip_strerror(archive));
+                 zip_error_code_zip(error) == ZIP_ER_OK ? "its size is not what the archive says"
+                                                        : zip_error_strerror(error));
     if (file)
         zip_fclose(file);
     to->size = stat->size;
@@ -101,18 +118,36 @@ static bool read_entry(struct api_call *call, zip_t *archive, zip_uint64_t index
     if (zip_stat_index(archive, index, 0, &stat) != 0)
         return malformed(problem, zip_strerror(archive));
     if (!tensor_name(stat.name, name, sizeof name))
-        snprintf(name, sizeof name, "%.200s", stat.name);
+        return api_fail(problem, "tensor_unknown",
+                        "entry '%.100s' is neither input.npy nor target.npy", stat.name);
     struct api_tensor *tensor = api_call_tensor(call, name, problem);
     if (!tensor)
         return false;
     if (stat.size > *room)
         return api_fail(problem, "body_too_large",
                         "entry %.100s makes the arrays larger than this server takes", stat.name);
-    if (stat.size > stat.comp_size * MAX_INFLATION + MAX_INFLATION)
-        return malformed(problem, "an entry claims to be larger than it can be");
+    if (!check_method(&stat, problem))
+        return false;
     *room -= stat.size;
     return inflate_entry(archive, &stat, &tensor->data, problem) &&
            api_npy_read(call, tensor, tensor->data.data, tensor->data.size, problem);
+}
+
+static void fail_to_open(zip_error_t *error, struct api_problem *problem)
+{
+    switch (zip_error_code_zip(error)) {
+    case ZIP_ER_MEMORY:
+        api_fail_for_memory(problem);
+        break;
+    case ZIP_ER_EXISTS:
+        api_fail(problem, "tensor_repeated", "two entries have the same name");
+        break;
+    case ZIP_ER_NOENT:
+        malformed(problem, "the sizes of an entry cannot be");
+        break;
+    default:
+        malformed(problem, zip_error_strerror(error));
+    }
 }
 
 static zip_t *open_archive(const struct api_request *request, struct api_problem *problem)
@@ -124,10 +159,7 @@ static zip_t *open_archive(const struct api_request *request, struct api_problem
     if (source)
         archive = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error);
     if (!archive) {
-        if (zip_error_code_zip(&error) == ZIP_ER_MEMORY)
-            api_fail(problem, "out_of_memory", "the request does not fit into memory now");
-        else
-            malformed(problem, zip_error_strerror(&error));
+        fail_to_open(&error, problem);
         zip_source_free(source);
     }
     zip_error_fini(&error);

@@ -1,8 +1,9 @@
 #include "api/oip.h"
 
-#include "api/json_load.h"
 #include "api/json_tensor.h"
 #include "api/json_text.h"
+#include "api/json_walk.h"
+#include "api/number.h"
 #include "api/reply.h"
 #include "api/warnings.h"
 
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The JSON part less its tensors, which is what jansson gets to see. */
+/* The JSON part less its tensors. */
 enum { MAX_ENVELOPE = 64 << 10 };
 
 static const struct {
@@ -26,17 +27,13 @@ struct reader {
     struct api_buffer envelope;      /* the JSON part, with [k] for the k-th array of data */
     const char *values[API_TENSORS]; /* where these arrays start */
     size_t n_values;
+    const char *root; /* the request, in the envelope */
     struct api_problem *problem;
 };
 
 static bool malformed(struct reader *r, const char *place, const char *what)
 {
     return api_fail_at(r->problem, API_BODY, place, "inference_malformed", "%s", what);
-}
-
-static bool fail_for_memory(struct reader *r)
-{
-    return api_fail(r->problem, "out_of_memory", "the request does not fit into memory now");
 }
 
 /* ---- The two parts of a body */
@@ -74,7 +71,8 @@ static const char *data_after(const char *key, const char *key_end)
     return value && *value == '[' ? value : NULL;
 }
 
-/* Copies the JSON part without its arrays of data. What is not JSON is left for jansson to tell. */
+/* Copies the JSON part without its arrays of data, and with padding. What is not JSON is left for
+ * the check to tell. */
 static bool make_envelope(struct reader *r)
 {
     const char *copied = r->text;
@@ -90,7 +88,9 @@ static bool make_envelope(struct reader *r)
         if (!value_end || value_end > r->end || r->n_values == API_TENSORS)
             break;
         api_append(&r->envelope, copied, (size_t)(value - copied));
-        api_append_format(&r->envelope, "[%zu]", r->n_values);
+        api_append(&r->envelope, "[", 1);
+        api_append_unsigned(&r->envelope, r->n_values);
+        api_append(&r->envelope, "]", 1);
         r->values[r->n_values++] = value;
         copied = p = value_end;
     }
@@ -98,22 +98,22 @@ static bool make_envelope(struct reader *r)
     if (r->envelope.size + rest > MAX_ENVELOPE)
         return api_fail(r->problem, "members_too_large", "what is not data may take 64 KiB");
     api_append(&r->envelope, copied, rest);
-    return r->envelope.failed ? fail_for_memory(r) : true;
+    if (!api_buffer_room(&r->envelope, API_PADDING))
+        return api_fail_for_memory(r->problem);
+    memset(r->envelope.data + r->envelope.size, 0, API_PADDING);
+    return true;
 }
 
-static bool load(struct reader *r, struct api_json *json)
+static bool load(struct reader *r)
 {
+    const char *at, *what;
     if (!make_envelope(r))
         return false;
-    if (!api_json_load(json, r->envelope.data ? r->envelope.data : "", r->envelope.size))
-        return json->out_of_memory
-                   ? fail_for_memory(r)
-                   : api_fail(r->problem, "json_malformed",
-                              "line %d, column %d of the JSON less its data: %s", json->error.line,
-                              json->error.column, json->error.text);
-    return json_is_object(json->root)
-               ? true
-               : api_fail(r->problem, "body_not_object", "the request must be a JSON object");
+    if (!api_json_check(r->envelope.data, r->envelope.size, &at, &what))
+        return api_json_malformed(r->envelope.data, at, what, r->problem);
+    r->root = api_json_skip_space(r->envelope.data);
+    return *r->root == '{' ||
+           api_fail(r->problem, "body_not_object", "the request must be a JSON object");
 }
 
 /* ---- Parameters */
@@ -131,56 +131,56 @@ static bool is_ignored(const char *name)
     return false;
 }
 
-static bool take_parameter(struct reader *r, const char *name, const json_t *value)
+/* Strings, and numbers, booleans and null as they are written. */
+static bool take_parameter(struct reader *r, const char *name, const char *value)
 {
     const struct api_origin origin = {"#/parameters/", name};
-    struct api_options *options = &r->call->options;
-    char number[32];
-    if (json_is_string(value))
-        return api_option_set_text(options, origin, json_string_value(value), ignored, r->problem);
-    if (json_is_integer(value)) {
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
-        return api_option_set_text(options, origin, number, ignored, r->problem);
-    }
-    return api_option_set_json(options, origin, value, ignored, r->problem);
+    char text[API_JSON_TEXT];
+    if (!api_json_string(value, text))
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(value, ",} \t\r\n"), value);
+    return api_option_set_text(&r->call->options, origin, text, ignored, r->problem);
 }
 
-static bool take_parameters(struct reader *r, json_t *parameters)
+static bool is_word(const char *value, const char *word)
 {
-    const char *name;
-    json_t *value;
-    if (parameters && !json_is_object(parameters) && !json_is_null(parameters))
+    return value && strncmp(value, word, strlen(word)) == 0;
+}
+
+static bool take_parameters(struct reader *r, const char *parameters)
+{
+    char name[API_JSON_TEXT];
+    const char *value;
+    struct api_json_walk walk = api_json_walk_object(parameters);
+    if (parameters && *parameters != '{' && !is_word(parameters, "null"))
         return malformed(r, "#/parameters", "parameters must be an object");
-    json_object_foreach(parameters, name, value)
-    {
+    while (api_json_next_member(&walk, name, &value))
         if (!is_ignored(name) && !take_parameter(r, name, value))
             return false;
-    }
-    r->call->oip.binary |= json_is_true(json_object_get(parameters, "binary_data_output"));
+    r->call->oip.binary = is_word(api_json_member(parameters, "binary_data_output"), "true");
     return true;
 }
 
 /* ---- Inputs */
 
-static bool read_datatype(struct reader *r, const struct api_tensor *tensor, const json_t *member,
+static bool read_datatype(struct reader *r, const struct api_tensor *tensor, const char *member,
                           enum kl_dtype *dtype)
 {
-    const char *name = json_string_value(member);
-    for (size_t i = 0; name && i < KL_DTYPES; i++)
+    char name[API_JSON_TEXT] = "that is no string";
+    bool is_string = api_json_string(member, name);
+    for (size_t i = 0; is_string && i < KL_DTYPES; i++)
         if (strcmp(name, datatypes[i].name) == 0) {
             *dtype = datatypes[i].dtype;
             return true;
         }
     return api_tensor_fail(r->call, tensor, "datatype", r->problem, "dtype_unsupported",
-                           "datatype %.20s is none of FP64, FP32, FP16, BF16",
-                           name ? name : "that is no string");
+                           "datatype %.20s is none of FP64, FP32, FP16, BF16", name);
 }
 
 static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
-                      const json_t *data, size_t ndim, const size_t *shape)
+                      const char *data, size_t ndim, const size_t *shape)
 {
-    json_int_t k = json_integer_value(json_array_get(data, 0));
-    if (json_array_size(data) != 1 || k < 0 || (size_t)k >= r->n_values)
+    size_t k, n;
+    if (!api_json_sizes(data, &k, 1, &n) || n != 1 || k >= r->n_values)
         return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
                                "data must be an array");
     const char *end = api_json_tensor_read(r->text, r->values[k],
@@ -190,17 +190,16 @@ static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype
                                           r->problem);
 }
 
-/* The next bytes of the binary part, as many as shape and datatype ask for. */
+/* The next bytes of the binary part, as many as shape and datatype ask for, which `given` must
+ * agree with if it is there. */
 static bool take_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
-                     const json_t *given)
+                     const char *given)
 {
-    size_t count;
+    size_t count, said, left = (size_t)(r->raw_end - r->raw);
     api_tensor_set(tensor, dtype, ndim, r->raw);
-    size_t left = (size_t)(r->raw_end - r->raw);
     bool fits = kl_tensor_count(&tensor->view, &count);
     size_t size = fits ? count * kl_dtype_size(dtype) : SIZE_MAX;
-    if (given && (!json_is_integer(given) || json_integer_value(given) < 0 ||
-                  (size_t)json_integer_value(given) != size))
+    if (given && (!api_json_size(given, &said) || said != size))
         return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",
                                "binary_data_size is not what shape and datatype ask for");
@@ -213,42 +212,40 @@ static bool take_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype 
     return true;
 }
 
-static bool take_input(struct reader *r, const json_t *input)
+static bool take_input(struct reader *r, const char *input)
 {
-    const char *name = json_string_value(json_object_get(input, "name"));
-    if (!name)
+    char name[API_JSON_TEXT];
+    if (!api_json_string(api_json_member(input, "name"), name))
         return malformed(r, "#/inputs", "an input has no name");
     struct api_tensor *tensor = api_call_tensor(r->call, name, r->problem);
-    const json_t *data = json_object_get(input, "data");
-    const json_t *parameters = json_object_get(input, "parameters");
+    const char *data = api_json_member(input, "data");
+    const char *parameters = api_json_member(input, "parameters");
     enum kl_dtype dtype = KL_FLOAT64;
     size_t shape[API_MAX_DIMS], ndim;
-    if (!tensor || !read_datatype(r, tensor, json_object_get(input, "datatype"), &dtype))
+    if (!tensor || !read_datatype(r, tensor, api_json_member(input, "datatype"), &dtype))
         return false;
-    if (!api_json_sizes(json_object_get(input, "shape"), shape, API_MAX_DIMS, &ndim))
+    if (!api_json_sizes(api_json_member(input, "shape"), shape, API_MAX_DIMS, &ndim))
         return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
                                "shape must be an array of at most 64 integers from 0 on");
-    if (json_object_get(parameters, "shared_memory_region"))
+    if (api_json_member(parameters, "shared_memory_region"))
         return api_tensor_fail(r->call, tensor, "parameters/shared_memory_region", r->problem,
                                "inference_malformed", "shared memory is not supported");
     if (data)
         return read_data(r, tensor, dtype, data, ndim, shape);
     if (ndim > 0)
         memcpy(tensor->shape, shape, ndim * sizeof *shape);
-    return take_raw(r, tensor, dtype, ndim, json_object_get(parameters, "binary_data_size"));
+    return take_raw(r, tensor, dtype, ndim, api_json_member(parameters, "binary_data_size"));
 }
 
-static bool take_inputs(struct reader *r, const json_t *inputs)
+static bool take_inputs(struct reader *r, const char *inputs)
 {
-    size_t i;
-    json_t *input;
-    if (!json_is_array(inputs))
+    const char *input;
+    struct api_json_walk walk = api_json_walk_array(inputs);
+    if (!inputs || *inputs != '[')
         return malformed(r, "#/inputs", "the request must have an array of inputs");
-    json_array_foreach(inputs, i, input)
-    {
+    while (api_json_next_item(&walk, &input))
         if (!take_input(r, input))
             return false;
-    }
     if (r->raw != r->raw_end)
         return api_fail(r->problem, "inference_malformed",
                         "%zu bytes of binary data are left after the inputs",
@@ -256,36 +253,48 @@ static bool take_inputs(struct reader *r, const json_t *inputs)
     return true;
 }
 
-static bool take_outputs(struct reader *r, const json_t *outputs)
+static bool take_outputs(struct reader *r, const char *outputs)
 {
-    size_t i;
-    json_t *output;
-    if (outputs && !json_is_array(outputs) && !json_is_null(outputs))
+    char name[API_JSON_TEXT];
+    const char *output;
+    struct api_json_walk walk = api_json_walk_array(outputs);
+    if (outputs && *outputs != '[' && !is_word(outputs, "null"))
         return malformed(r, "#/outputs", "outputs must be an array");
-    json_array_foreach(outputs, i, output)
-    {
-        const char *name = json_string_value(json_object_get(output, "name"));
-        const json_t *parameters = json_object_get(output, "parameters");
-        const json_t *binary = json_object_get(parameters, "binary_data");
-        if (!name || strcmp(name, "loss") != 0)
+    while (api_json_next_item(&walk, &output)) {
+        const char *parameters = api_json_member(output, "parameters");
+        const char *binary = api_json_member(parameters, "binary_data");
+        if (!api_json_string(api_json_member(output, "name"), name))
+            return malformed(r, "#/outputs", "an output has no name");
+        if (strcmp(name, "loss") != 0)
             return api_fail_at(r->problem, API_BODY, "#/outputs", "output_unknown",
-                               "there is no output '%.60s': there is loss", name ? name : "");
-        if (json_object_get(parameters, "shared_memory_region"))
+                               "there is no output '%.60s': there is loss", name);
+        if (api_json_member(parameters, "shared_memory_region"))
             return malformed(r, "#/outputs", "shared memory is not supported");
-        if (json_is_boolean(binary))
-            r->call->oip.binary = json_is_true(binary);
+        if (binary)
+            r->call->oip.binary = is_word(binary, "true");
     }
     return true;
 }
 
-static bool take_members(struct reader *r, json_t *root)
+static bool take_id(struct reader *r, const char *id)
+{
+    char text[API_JSON_TEXT];
+    if (!id)
+        return true;
+    if (!api_json_string(id, text))
+        return malformed(r, "#/id", "id must be a string");
+    api_append(&r->call->oip.id, text, strlen(text) + 1);
+    return !r->call->oip.id.failed || api_fail_for_memory(r->problem);
+}
+
+static bool check_members(struct reader *r)
 {
     static const char *const known[] = {"id",         "inputs",     "outputs",
                                         "parameters", "model_name", "model_version"};
-    const char *name;
-    json_t *value;
-    json_object_foreach(root, name, value)
-    {
+    char name[API_JSON_TEXT];
+    const char *value;
+    struct api_json_walk walk = api_json_walk_object(r->root);
+    while (api_json_next_member(&walk, name, &value)) {
         bool found = false;
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             found |= strcmp(name, known[i]) == 0;
@@ -294,26 +303,18 @@ static bool take_members(struct reader *r, json_t *root)
                             "there is no member '%.60s' in a request: options go into parameters",
                             name);
     }
-    const json_t *id = json_object_get(root, "id");
-    if (id && !json_is_string(id))
-        return malformed(r, "#/id", "id must be a string");
-    if (id)
-        api_append(&r->call->oip.id, json_string_value(id), json_string_length(id) + 1);
-    if (r->call->oip.id.failed)
-        return fail_for_memory(r);
-    return take_parameters(r, json_object_get(root, "parameters")) &&
-           take_inputs(r, json_object_get(root, "inputs")) &&
-           take_outputs(r, json_object_get(root, "outputs"));
+    return true;
 }
 
 bool api_oip_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem)
 {
     struct reader r = {.call = call, .problem = problem, .envelope.budget = call->loss.budget};
-    struct api_json json = {.budget = call->loss.budget};
-    call->oip.binary = false;
-    bool good = split(&r, request) && load(&r, &json) && take_members(&r, json.root);
-    api_json_free(&json);
+    bool good = split(&r, request) && load(&r) && check_members(&r) &&
+                take_id(&r, api_json_member(r.root, "id")) &&
+                take_parameters(&r, api_json_member(r.root, "parameters")) &&
+                take_inputs(&r, api_json_member(r.root, "inputs")) &&
+                take_outputs(&r, api_json_member(r.root, "outputs"));
     api_buffer_free(&r.envelope);
     return good;
 }

@@ -96,6 +96,18 @@ bool api_fail_at(struct api_problem *problem, enum api_place where, const char *
     return false;
 }
 
+bool api_fail_for_memory(struct api_problem *problem)
+{
+    return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+}
+
+void api_problem_prefix(struct api_problem *problem, const char *words)
+{
+    char detail[sizeof problem->detail];
+    memcpy(detail, problem->detail, sizeof detail);
+    snprintf(problem->detail, sizeof problem->detail, "%.60s%.440s", words, detail);
+}
+
 int api_problem_status(const struct api_problem *problem) { return find(problem->code)->status; }
 
 void api_problem_write(const struct api_problem *problem, struct api_buffer *out)

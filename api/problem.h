@@ -29,6 +29,12 @@ bool api_fail(struct api_problem *problem, const char *code, const char *format,
 bool api_fail_at(struct api_problem *problem, enum api_place where, const char *place,
                  const char *code, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* Records that memory, or the budget for it, is out. */
+bool api_fail_for_memory(struct api_problem *problem);
+
+/* Puts words before the detail, which say more exactly what it speaks of. */
+void api_problem_prefix(struct api_problem *problem, const char *words);
+
 /* The HTTP status of a problem: 400 to 503. */
 int api_problem_status(const struct api_problem *problem);
 

@@ -1,6 +1,6 @@
 #include "api/safetensors.h"
 
-#include "api/json_load.h"
+#include "api/json_walk.h"
 #include "api/reply.h"
 #include "api/warnings.h"
 
@@ -10,8 +10,7 @@
 /* The length of the header's length, and the alignment that headers are padded to. */
 enum { PREFIX = 8, ALIGNMENT = 8 };
 
-/* Two tensors and some options take a few hundred bytes; jansson takes up to 80 bytes of memory
- * for one of text. */
+/* Two tensors and some options take a few hundred bytes. */
 enum { MAX_HEADER = 64 << 10 };
 
 static const struct {
@@ -41,11 +40,11 @@ static bool malformed(struct reader *r, const struct api_tensor *tensor, const c
     return api_tensor_fail(r->call, tensor, field, r->problem, "safetensors_malformed", "%s", what);
 }
 
-static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const json_t *member,
+static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const char *member,
                        enum kl_dtype *dtype)
 {
-    const char *name = json_string_value(member);
-    if (!name)
+    char name[API_JSON_TEXT];
+    if (!api_json_string(member, name))
         return malformed(r, tensor, "dtype", "it has no dtype, which must be a string");
     for (size_t i = 0; i < KL_DTYPES; i++)
         if (strcmp(name, dtypes[i].name) == 0) {
@@ -56,21 +55,21 @@ static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const 
                            "dtype %.20s is none of F64, F32, F16, BF16", name);
 }
 
-static bool read_tensor(struct reader *r, const char *name, const json_t *info)
+static bool read_tensor(struct reader *r, const char *name, const char *info)
 {
     struct api_tensor *tensor = api_call_tensor(r->call, name, r->problem);
     enum kl_dtype dtype = KL_FLOAT64;
     size_t ndim, count, two, offsets[2];
     if (!tensor)
         return false;
-    if (!json_is_object(info))
+    if (*info != '{')
         return malformed(r, tensor, NULL, "its entry in the header is not an object");
-    if (!read_dtype(r, tensor, json_object_get(info, "dtype"), &dtype))
+    if (!read_dtype(r, tensor, api_json_member(info, "dtype"), &dtype))
         return false;
-    if (!api_json_sizes(json_object_get(info, "shape"), tensor->shape, API_MAX_DIMS, &ndim))
+    if (!api_json_sizes(api_json_member(info, "shape"), tensor->shape, API_MAX_DIMS, &ndim))
         return malformed(r, tensor, "shape",
                          "shape must be an array of at most 64 integers from 0 on");
-    if (!api_json_sizes(json_object_get(info, "data_offsets"), offsets, 2, &two) || two != 2)
+    if (!api_json_sizes(api_json_member(info, "data_offsets"), offsets, 2, &two) || two != 2)
         return malformed(r, tensor, "data_offsets",
                          "data_offsets must be an array of two integers from 0 on");
     if (offsets[0] > offsets[1] || offsets[1] > r->data_size)
@@ -87,25 +86,24 @@ static bool read_tensor(struct reader *r, const char *name, const json_t *info)
     return true;
 }
 
-static bool read_metadata(struct reader *r, json_t *metadata)
+static bool read_metadata(struct reader *r, const char *metadata)
 {
     /* What libraries write there for themselves. */
     static const char *const also[] = {"format", NULL};
-    const char *name;
-    json_t *value;
-    if (!json_is_object(metadata))
+    char name[API_JSON_TEXT], text[API_JSON_TEXT];
+    const char *value;
+    struct api_json_walk walk = api_json_walk_object(metadata);
+    if (*metadata != '{')
         return api_fail_at(r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
                            "__metadata__ must be an object of strings");
-    json_object_foreach(metadata, name, value)
-    {
+    while (api_json_next_member(&walk, name, &value)) {
         const struct api_origin origin = {"#/__metadata__/", name};
-        if (!json_is_string(value))
+        if (!api_json_string(value, text))
             return api_fail_at(r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
                                "__metadata__ must be an object of strings, and '%.100s' is none",
                                name);
         if (strcmp(name, also[0]) != 0 &&
-            !api_option_set_text(&r->call->options, origin, json_string_value(value), also,
-                                 r->problem))
+            !api_option_set_text(&r->call->options, origin, text, also, r->problem))
             return false;
     }
     return true;
@@ -163,27 +161,23 @@ static bool find_header(const char *body, size_t body_size, size_t *size,
     return true;
 }
 
-static bool load_header(struct api_json *json, const char *text, size_t size,
-                        struct api_problem *problem)
+static bool check_header(const char *text, size_t size, struct api_problem *problem)
 {
-    if (api_json_load(json, text, size))
-        return true;
-    if (json->out_of_memory)
-        return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
-    return api_fail(problem, "safetensors_malformed", "the header is not JSON: byte %d: %s",
-                    json->error.position, json->error.text);
+    const char *at, *what;
+    return api_json_check(text, size, &at, &what) ||
+           api_fail(problem, "safetensors_malformed", "the header is not JSON: byte %zu: %s",
+                    (size_t)(at - text), what);
 }
 
-static bool read_members(struct reader *r, json_t *header)
+static bool read_members(struct reader *r, const char *header)
 {
-    const char *name;
-    json_t *value;
-    json_object_foreach(header, name, value)
-    {
+    char name[API_JSON_TEXT];
+    const char *value;
+    struct api_json_walk walk = api_json_walk_object(header);
+    while (api_json_next_member(&walk, name, &value))
         if (!(strcmp(name, "__metadata__") == 0 ? read_metadata(r, value)
                                                 : read_tensor(r, name, value)))
             return false;
-    }
     return check_coverage(r);
 }
 
@@ -192,16 +186,14 @@ bool api_safetensors_decode(struct api_call *call, const struct api_request *req
 {
     const char *text = request->body + PREFIX;
     size_t size = 0;
-    if (!find_header(request->body, request->body_size, &size, problem))
+    if (!find_header(request->body, request->body_size, &size, problem) ||
+        !check_header(text, size, problem))
         return false;
-    struct api_json json = {.budget = call->loss.budget};
     struct reader r = {.call = call,
                        .data = text + size,
                        .data_size = request->body_size - PREFIX - size,
                        .problem = problem};
-    bool good = load_header(&json, text, size, problem) && read_members(&r, json.root);
-    api_json_free(&json);
-    return good;
+    return read_members(&r, text);
 }
 
 static const char *dtype_name(enum kl_dtype dtype)

@@ -34,7 +34,8 @@ struct srv_request {
     struct api_request api;
     struct api_reply reply;
     struct api_buffer body;
-    size_t received; /* bytes of body, dropped ones included */
+    char nothing[API_PADDING]; /* the body of those that have none */
+    size_t received;           /* bytes of body, dropped ones included */
     double start, read_ms;
     char id[129];
     char accept[MAX_ACCEPT]; /* several Accept lines joined */

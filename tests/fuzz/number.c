@@ -35,6 +35,7 @@ static void check_value(const uint8_t *data)
     double value, back;
     memcpy(&value, data, sizeof value);
     size_t size = api_decimal_write(text, KL_FLOAT64, value);
+    memset(text + size, 0, sizeof text - size);
     if (isfinite(value) && (api_number_read(text, KL_FLOAT64, &back) != text + size ||
                             memcmp(&value, &back, sizeof value) != 0))
         abort();

@@ -193,6 +193,9 @@ def add_safetensors():
         coding="deflate")
     bad("bytes after deflate", zlib.compress(whole) + b"xyz", "3 bytes follow",
         "content_malformed", coding="deflate")
+    bad("2^40 empty rows", header(
+        entries(entry(shape=(2**40, 0), end=0), entry(shape=(2**40, 0), begin=0, end=0))),
+        "empty rows", "shape_invalid", 422, query="reduction=none")
     bad("gzip that inflates past the limit", gzip.compress(bytes(3 << 20), mtime=0), "inflates",
         "body_too_large", 413, coding="gzip")
 
@@ -248,15 +251,18 @@ def add_npy():
     good("empty", npy(np.zeros((0, 2))), npy(np.zeros((0, 2))), loss=0.0)
     order = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2)}"
     good("an unpadded header", npy_of(order))
+    good("a long header", npy_of(order + " " * 5000))
+    good("axes of size 1 in Fortran order", npy(np.asfortranarray(X.reshape(2, 1, 1, 2))),
+         npy(T.reshape(2, 1, 1, 2)))
     good("sizes as Python 2 wrote them",
          npy_of("{\"shape\": (2L, 2L,), 'fortran_order':False,'descr': \"=f8\", }\n"))
 
     bad("cut after the magic", b"\x93NUMPY\1\0", "does not begin")
     bad("version 4", npy_of(order, version=b"\4\0"), "version 4.0")
     bad("version 1.1", npy_of(order, version=b"\1\1"), "version 1.1")
-    bad("a header longer than the file", npy(X)[:30], "ends after")
-    bad("a header of 2^32-1 bytes", b"\x93NUMPY\2\0\xff\xff\xff\xff{}", "ends after")
-    bad("a header too long", npy_of("{" + " " * 5000 + "}"), "4096")
+    bad("a header longer than the file", npy(X)[:30], "ends within")
+    bad("a header of 2^32-1 bytes", b"\x93NUMPY\2\0\xff\xff\xff\xff{}", "ends within")
+    bad("a header too long", npy_of("{" + " " * 12000 + "}"), "10000")
     bad("a NUL in the header", npy_of(order + "\0"), "NUL")
     for name, text, expected in (
             ("not a dictionary", "[]", "expected '{'"), ("nothing", "", "expected '{'"),
@@ -383,7 +389,11 @@ def add_npz():
     secret = bytearray(whole)
     for magic, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
         secret[whole.index(magic) + at] |= 1
-    bad("an encrypted entry", bytes(secret), "input.npy cannot be read")
+    bad("an encrypted entry", bytes(secret), "input.npy is encrypted")
+    bad("an entry by another method", zipped(*both, method=zipfile.ZIP_BZIP2), "by method 12")
+    bad("an entry twice", zipped(both[0], *both), "same name", "tensor_repeated")
+    bad("an entry without .npy", zipped(("input", npy(X)), both[1]), "'input' is neither",
+        "tensor_unknown", 422)
 
 
 # ---- multipart/form-data
@@ -434,8 +444,10 @@ def add_multipart():
     bad("a name that does not end", form(*both).replace(b'name="input"', b'name="input'), "no name")
     bad("base64", form(("input", x, "Content-Transfer-Encoding: base64"), both[1]),
         "transfer encoding")
+    bad("BASE64", form(("input", npy(X), "Content-Transfer-Encoding: BASE64 "), both[1]),
+        "transfer encoding")
     bad("an empty tensor part", form(("input", b""), both[1]), "input: the part is empty")
-    bad("broken JSON", form(("input", b"[1, 2"), both[1]), "line 1, column 6", "json_malformed")
+    bad("broken JSON", form(("input", b"[1, 2"), both[1]), "part input, line 1, column 6", "json_malformed")
     bad("JSON and more", form(("input", x + b"]"), both[1]), "follows", "json_malformed")
     bad("JSON with a NUL", form(("input", b"[1\0, 2]"), both[1]), "expected", "json_malformed")
     bad("ragged JSON", form(("input", b"[[1, 2], [3]]"), both[1]), "expected 2 elements",
@@ -444,6 +456,9 @@ def add_multipart():
         "npy_malformed")
     bad("target missing", form(both[0]), "'target'", "tensor_missing", 422)
     bad("input twice", form(both[0], *both), "input: it is given twice", "tensor_repeated")
+    bad("an unknown part that is a file", form(*both, ("inptu", npy(X))), "did you mean 'input'",
+        "option_unknown", 422)
+    bad("a name with a NUL", form(*both).replace(b'"input"', b'"input\0x"'), "no name")
     bad("an unknown part", form(*both, ("redution", b"sum")), "did you mean 'reduction'",
         "option_unknown", 422)
     bad("an option's value", form(*both, ("log_target", b"maybe")), "true or false",
@@ -529,7 +544,7 @@ def add_inference():
         json_size=str(int(whole["json_size"]) - 1))
     bad("a JSON length that is one more", whole, "line 1", "json_malformed",
         json_size=str(int(whole["json_size"]) + 1))
-    bad("no JSON length", whole, "the JSON", "json_malformed", json_size=None)
+    bad("no JSON length", whole, "expected the end", "json_malformed", json_size=None)
     bad("nothing", dict(body=b"", json_size=None), "line 1", "json_malformed")
     bad("a byte missing", inference(raw_x, raw_t, raw=raw[:-1]), "target: shape and datatype")
     bad("a byte too many", inference(raw_x, raw_t, raw=raw + b"x"), "1 bytes of binary data")
@@ -567,7 +582,7 @@ def add_inference():
     bad("data that is no array", inference(dict(x, data=1.5), t), "data must be an array")
     bad("null in data", inference(dict(x, data=[1, None, 2, 3]), t), "null is not a number",
         "element_invalid", 422)
-    bad("data cut off", dict(body=inference(x, t)["body"][:90], json_size=None), "the JSON",
+    bad("data cut off", dict(body=inference(x, t)["body"][:90], json_size=None), "expected ','",
         "json_malformed")
     bad("shared memory", inference(tensor("input", X, parameters={"shared_memory_region": "r"}), t),
         "shared memory")
