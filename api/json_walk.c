@@ -218,29 +218,61 @@ bool api_json_next_item(struct api_json_walk *walk, const char **value)
     return true;
 }
 
+/* The value of the member whose key is next, and the way on to the member after it. */
+static const char *pass_member(struct api_json_walk *walk)
+{
+    const char *colon = api_json_skip_space(api_json_skip_string(walk->next));
+    const char *value = api_json_skip_space(colon + 1);
+    walk->next = api_json_skip_space(api_json_skip_value(value));
+    if (*walk->next == ',')
+        walk->next = api_json_skip_space(walk->next + 1);
+    return value;
+}
+
 bool api_json_next_member(struct api_json_walk *walk, char name[API_JSON_TEXT], const char **value)
 {
     if (*walk->next != '"')
         return false;
     api_json_string(walk->next, name);
-    const char *colon = api_json_skip_space(api_json_skip_string(walk->next));
-    walk->next = api_json_skip_space(colon + 1);
-    *value = walk->next;
-    walk->next = api_json_skip_space(api_json_skip_value(*value));
-    if (*walk->next == ',')
-        walk->next = api_json_skip_space(walk->next + 1);
+    *value = pass_member(walk);
     return true;
+}
+
+/* Whether a key, with its quote, is this name. */
+static bool key_is(const char *key, const char *name, size_t size)
+{
+    char decoded[API_JSON_TEXT];
+    if (!memchr(key, '\\', size + 1))
+        return strncmp(key + 1, name, size) == 0 && key[size + 1] == '"';
+    api_json_string(key, decoded);
+    return strcmp(decoded, name) == 0;
+}
+
+const char *api_json_members(const char *object, const char *const *names, const char **values,
+                             size_t n)
+{
+    const char *other = NULL;
+    struct api_json_walk walk = api_json_walk_object(object);
+    for (size_t i = 0; i < n; i++)
+        values[i] = NULL;
+    while (*walk.next == '"') {
+        const char *key = walk.next, *value = pass_member(&walk);
+        size_t i = 0;
+        while (i < n && !key_is(key, names[i], strlen(names[i])))
+            i++;
+        if (i < n)
+            values[i] = value;
+        else if (!other)
+            other = key;
+    }
+    return other;
 }
 
 const char *api_json_member(const char *object, const char *name)
 {
-    char other[API_JSON_TEXT];
     const char *value;
-    struct api_json_walk walk = api_json_walk_object(object);
-    while (api_json_next_member(&walk, other, &value))
-        if (strcmp(name, other) == 0)
-            return value;
-    return NULL;
+    api_json_members(object, &name, &value, 1);
+    return value;
 }
 
 static size_t put_utf8(char *to, long c)

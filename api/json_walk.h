@@ -31,6 +31,11 @@ bool api_json_next_item(struct api_json_walk *walk, const char **value);
 /* The value of a member, NULL if there is none of that name or `object` is NULL or no object. */
 const char *api_json_member(const char *object, const char *name);
 
+/* The values of `n` members by their names, each NULL where there is none, in one pass. Gives the
+ * key of the first member of another name, or NULL. */
+const char *api_json_members(const char *object, const char *const *names, const char **values,
+                             size_t n);
+
 /* Reads a string; false if the value, which may be NULL, is none. */
 bool api_json_string(const char *value, char to[API_JSON_TEXT]);
 

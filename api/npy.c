@@ -175,7 +175,7 @@ static void copy_element(char *to, const char *from, size_t size, bool swapped)
  * whose digits `index` weigh `strides` elements of `from`. Axes of size 1 have none. */
 static void rearrange(const struct reader *r, const char *from, char *to, size_t count)
 {
-    size_t shape[API_MAX_DIMS], strides[API_MAX_DIMS] = {0}, index[API_MAX_DIMS] = {0};
+    size_t shape[API_MAX_DIMS] = {0}, strides[API_MAX_DIMS] = {0}, index[API_MAX_DIMS] = {0};
     size_t size = kl_dtype_size(r->dtype), at = 0, stride = 1, ndim = 0;
     for (size_t i = 0; i < r->ndim; i++)
         if (r->tensor->shape[i] > 1)

@@ -27,7 +27,6 @@ struct reader {
     struct api_buffer envelope;      /* the JSON part, with [k] for the k-th array of data */
     const char *values[API_TENSORS]; /* where these arrays start */
     size_t n_values;
-    const char *root; /* the request, in the envelope */
     struct api_problem *problem;
 };
 
@@ -104,15 +103,16 @@ static bool make_envelope(struct reader *r)
     return true;
 }
 
-static bool load(struct reader *r)
+/* *root becomes the request, in the envelope. */
+static bool load(struct reader *r, const char **root)
 {
     const char *at, *what;
     if (!make_envelope(r))
         return false;
     if (!api_json_check(r->envelope.data, r->envelope.size, &at, &what))
         return api_json_malformed(r->envelope.data, at, what, r->problem);
-    r->root = api_json_skip_space(r->envelope.data);
-    return *r->root == '{' ||
+    *root = api_json_skip_space(r->envelope.data);
+    return **root == '{' ||
            api_fail(r->problem, "body_not_object", "the request must be a JSON object");
 }
 
@@ -214,27 +214,30 @@ static bool take_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype 
 
 static bool take_input(struct reader *r, const char *input)
 {
+    enum { NAME, SHAPE, DATATYPE, PARAMETERS, DATA, MEMBERS };
+    static const char *const names[MEMBERS] = {"name", "shape", "datatype", "parameters", "data"};
+    const char *members[MEMBERS];
     char name[API_JSON_TEXT];
-    if (!api_json_string(api_json_member(input, "name"), name))
+    api_json_members(input, names, members, MEMBERS);
+    if (!api_json_string(members[NAME], name))
         return malformed(r, "#/inputs", "an input has no name");
     struct api_tensor *tensor = api_call_tensor(r->call, name, r->problem);
-    const char *data = api_json_member(input, "data");
-    const char *parameters = api_json_member(input, "parameters");
     enum kl_dtype dtype = KL_FLOAT64;
     size_t shape[API_MAX_DIMS], ndim;
-    if (!tensor || !read_datatype(r, tensor, api_json_member(input, "datatype"), &dtype))
+    if (!tensor || !read_datatype(r, tensor, members[DATATYPE], &dtype))
         return false;
-    if (!api_json_sizes(api_json_member(input, "shape"), shape, API_MAX_DIMS, &ndim))
+    if (!api_json_sizes(members[SHAPE], shape, API_MAX_DIMS, &ndim))
         return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
                                "shape must be an array of at most 64 integers from 0 on");
-    if (api_json_member(parameters, "shared_memory_region"))
+    if (api_json_member(members[PARAMETERS], "shared_memory_region"))
         return api_tensor_fail(r->call, tensor, "parameters/shared_memory_region", r->problem,
                                "inference_malformed", "shared memory is not supported");
-    if (data)
-        return read_data(r, tensor, dtype, data, ndim, shape);
+    if (members[DATA])
+        return read_data(r, tensor, dtype, members[DATA], ndim, shape);
     if (ndim > 0)
         memcpy(tensor->shape, shape, ndim * sizeof *shape);
-    return take_raw(r, tensor, dtype, ndim, api_json_member(parameters, "binary_data_size"));
+    return take_raw(r, tensor, dtype, ndim,
+                    api_json_member(members[PARAMETERS], "binary_data_size"));
 }
 
 static bool take_inputs(struct reader *r, const char *inputs)
@@ -287,34 +290,30 @@ static bool take_id(struct reader *r, const char *id)
     return !r->call->oip.id.failed || api_fail_for_memory(r->problem);
 }
 
-static bool check_members(struct reader *r)
+static bool take_members(struct reader *r, const char *root)
 {
-    static const char *const known[] = {"id",         "inputs",     "outputs",
-                                        "parameters", "model_name", "model_version"};
+    enum { ID, PARAMETERS, INPUTS, OUTPUTS, MODEL_NAME, MODEL_VERSION, MEMBERS };
+    static const char *const names[MEMBERS] = {"id",      "parameters", "inputs",
+                                               "outputs", "model_name", "model_version"};
+    const char *members[MEMBERS];
     char name[API_JSON_TEXT];
-    const char *value;
-    struct api_json_walk walk = api_json_walk_object(r->root);
-    while (api_json_next_member(&walk, name, &value)) {
-        bool found = false;
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            found |= strcmp(name, known[i]) == 0;
-        if (!found)
-            return api_fail(r->problem, "option_unknown",
-                            "there is no member '%.60s' in a request: options go into parameters",
-                            name);
+    const char *other = api_json_members(root, names, members, MEMBERS);
+    if (other) {
+        api_json_string(other, name);
+        return api_fail(r->problem, "option_unknown",
+                        "there is no member '%.60s' in a request: options go into parameters",
+                        name);
     }
-    return true;
+    return take_id(r, members[ID]) && take_parameters(r, members[PARAMETERS]) &&
+           take_inputs(r, members[INPUTS]) && take_outputs(r, members[OUTPUTS]);
 }
 
 bool api_oip_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem)
 {
     struct reader r = {.call = call, .problem = problem, .envelope.budget = call->loss.budget};
-    bool good = split(&r, request) && load(&r) && check_members(&r) &&
-                take_id(&r, api_json_member(r.root, "id")) &&
-                take_parameters(&r, api_json_member(r.root, "parameters")) &&
-                take_inputs(&r, api_json_member(r.root, "inputs")) &&
-                take_outputs(&r, api_json_member(r.root, "outputs"));
+    const char *root = NULL;
+    bool good = split(&r, request) && load(&r, &root) && take_members(&r, root);
     api_buffer_free(&r.envelope);
     return good;
 }

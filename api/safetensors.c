@@ -59,17 +59,21 @@ static bool read_tensor(struct reader *r, const char *name, const char *info)
 {
     struct api_tensor *tensor = api_call_tensor(r->call, name, r->problem);
     enum kl_dtype dtype = KL_FLOAT64;
+    enum { DTYPE, SHAPE, OFFSETS, MEMBERS };
+    static const char *const names[MEMBERS] = {"dtype", "shape", "data_offsets"};
+    const char *members[MEMBERS];
     size_t ndim, count, two, offsets[2];
     if (!tensor)
         return false;
     if (*info != '{')
         return malformed(r, tensor, NULL, "its entry in the header is not an object");
-    if (!read_dtype(r, tensor, api_json_member(info, "dtype"), &dtype))
+    api_json_members(info, names, members, MEMBERS);
+    if (!read_dtype(r, tensor, members[DTYPE], &dtype))
         return false;
-    if (!api_json_sizes(api_json_member(info, "shape"), tensor->shape, API_MAX_DIMS, &ndim))
+    if (!api_json_sizes(members[SHAPE], tensor->shape, API_MAX_DIMS, &ndim))
         return malformed(r, tensor, "shape",
                          "shape must be an array of at most 64 integers from 0 on");
-    if (!api_json_sizes(api_json_member(info, "data_offsets"), offsets, 2, &two) || two != 2)
+    if (!api_json_sizes(members[OFFSETS], offsets, 2, &two) || two != 2)
         return malformed(r, tensor, "data_offsets",
                          "data_offsets must be an array of two integers from 0 on");
     if (offsets[0] > offsets[1] || offsets[1] > r->data_size)
