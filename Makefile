@@ -42,7 +42,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check deps readme lint bench fuzz sanitize neon install clean golden peer
+.PHONY: all run test check deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -160,12 +160,15 @@ lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
 	clang-tidy --quiet $(wildcard lib/*.c api/*.c server/*.c) lib/simd/scalar.c -- \
 	    -std=c11 -D_GNU_SOURCE -I. 2>/dev/null
 
-# Need python3-torch, python3-numpy; bench takes what it finds of them, python3-scipy, libsleef-dev,
+# numbers reads a hundred million random strings as strtod does, which takes minutes. The others
+# need python3-torch, python3-numpy; bench takes what it finds of them, python3-scipy, libsleef-dev,
 # wrk, python3-fastapi and python3-uvicorn: the peers that our numbers are compared with.
 PYTHON = /usr/bin/python3
 golden:
 	$(PYTHON) tests/golden/make.py > tests/golden/vectors.jsonl
 	$(PYTHON) tests/golden/bodies.py > tests/golden/bodies.jsonl
+numbers: $(B)/tests/all
+	KLDIV_NUMBERS=100000000 $(B)/tests/all --filter 'numbers/random*'
 peer: all
 	$(PYTHON) tests/peer/random_requests.py build/kldivd
 bench: all $(BENCHES)

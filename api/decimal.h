@@ -11,7 +11,7 @@ enum { API_DECIMAL_MAX = 40 };
 
 /* Writes an unsigned integer, at most 20 digits; gives the length; no NUL. A fifth of the time
  * of printf, which matters where every reply and log line has several. */
-size_t api_unsigned_write(char *to, uint64_t digits);
+size_t api_unsigned_write(char *to, uint64_t value);
 
 /* Writes `value`, which is a value of `dtype`, as the shortest decimal that reads back to it in
  * that dtype, and of those the closest; with a point or an exponent, so that it stays a float

@@ -207,12 +207,15 @@ struct api_json_walk api_json_walk_object(const char *object) { return walk_from
 
 struct api_json_walk api_json_walk_array(const char *array) { return walk_from(array, '['); }
 
+/* Where the next thing stands: `p` is past a string or a value, which the check has seen end. */
+static const char *go_on(const char *p) { return p ? api_json_skip_space(p) : ""; }
+
 bool api_json_next_item(struct api_json_walk *walk, const char **value)
 {
     if (*walk->next == ']' || *walk->next == '\0')
         return false;
     *value = walk->next;
-    walk->next = api_json_skip_space(api_json_skip_value(*value));
+    walk->next = go_on(api_json_skip_value(*value));
     if (*walk->next == ',')
         walk->next = api_json_skip_space(walk->next + 1);
     return true;
@@ -221,9 +224,9 @@ bool api_json_next_item(struct api_json_walk *walk, const char **value)
 /* The value of the member whose key is next, and the way on to the member after it. */
 static const char *pass_member(struct api_json_walk *walk)
 {
-    const char *colon = api_json_skip_space(api_json_skip_string(walk->next));
-    const char *value = api_json_skip_space(colon + 1);
-    walk->next = api_json_skip_space(api_json_skip_value(value));
+    const char *colon = go_on(api_json_skip_string(walk->next));
+    const char *value = *colon ? go_on(colon + 1) : colon;
+    walk->next = go_on(api_json_skip_value(value));
     if (*walk->next == ',')
         walk->next = api_json_skip_space(walk->next + 1);
     return value;

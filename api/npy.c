@@ -55,8 +55,8 @@ static bool skip(struct reader *r, const char *word)
 /* A string without escapes, which no member of a header needs. */
 static bool read_string(struct reader *r, const char **text, size_t *size)
 {
-    const char quote = skip(r, "'") ? '\'' : skip(r, "\"") ? '"' : '\0';
-    const char *end = quote ? strchr(r->p, quote) : NULL;
+    const char *quote = skip(r, "'") ? "'" : skip(r, "\"") ? "\"" : NULL;
+    const char *end = quote ? strchr(r->p, *quote) : NULL;
     if (!end)
         return malformed_here(r, "a string");
     *text = r->p;

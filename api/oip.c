@@ -72,7 +72,7 @@ static const char *data_after(const char *key, const char *key_end)
 
 /* Copies the JSON part without its arrays of data, and with padding. What is not JSON is left for
  * the check to tell. */
-static bool make_envelope(struct reader *r)
+static const char *make_envelope(struct reader *r)
 {
     const char *copied = r->text;
     for (const char *p = strchrnul(r->text, '"'); *p && p < r->end; p = strchrnul(p, '"')) {
@@ -94,24 +94,28 @@ static bool make_envelope(struct reader *r)
         copied = p = value_end;
     }
     size_t rest = (size_t)(r->end - copied);
-    if (r->envelope.size + rest > MAX_ENVELOPE)
-        return api_fail(r->problem, "members_too_large", "what is not data may take 64 KiB");
+    if (r->envelope.size + rest > MAX_ENVELOPE) {
+        api_fail(r->problem, "members_too_large", "what is not data may take 64 KiB");
+        return NULL;
+    }
     api_append(&r->envelope, copied, rest);
-    if (!api_buffer_room(&r->envelope, API_PADDING))
-        return api_fail_for_memory(r->problem);
+    if (!api_buffer_room(&r->envelope, API_PADDING)) {
+        api_fail_for_memory(r->problem);
+        return NULL;
+    }
     memset(r->envelope.data + r->envelope.size, 0, API_PADDING);
-    return true;
+    return r->envelope.data;
 }
 
 /* *root becomes the request, in the envelope. */
 static bool load(struct reader *r, const char **root)
 {
-    const char *at, *what;
-    if (!make_envelope(r))
+    const char *at, *what, *text = make_envelope(r);
+    if (!text)
         return false;
-    if (!api_json_check(r->envelope.data, r->envelope.size, &at, &what))
-        return api_json_malformed(r->envelope.data, at, what, r->problem);
-    *root = api_json_skip_space(r->envelope.data);
+    if (!api_json_check(text, r->envelope.size, &at, &what))
+        return api_json_malformed(text, at, what, r->problem);
+    *root = api_json_skip_space(text);
     return **root == '{' ||
            api_fail(r->problem, "body_not_object", "the request must be a JSON object");
 }
