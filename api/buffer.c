@@ -121,22 +121,21 @@ size_t api_utf8_length(const unsigned char *s)
 
 void api_append_json_string(struct api_buffer *buffer, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
+    const unsigned char *s = (const unsigned char *)text, *plain = s;
     api_append(buffer, "\"", 1);
-    while (*s) {
-        size_t length = api_utf8_length(s);
-        if (length == 0) {
+    for (size_t length; *s; s += length) {
+        length = api_utf8_length(s);
+        if (length > 0 && *s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7f)
+            continue;
+        api_append(buffer, plain, (size_t)(s - plain));
+        if (length == 0)
             api_append_text(buffer, "\\ufffd");
-            length = 1;
-        } else if (*s == '"' || *s == '\\') {
-            api_append_format(buffer, "\\%c", *s);
-        } else if (*s < 0x20 || *s == 0x7f) {
-            api_append_format(buffer, "\\u%04x", *s);
-        } else {
-            api_append(buffer, s, length);
-        }
-        s += length;
+        else
+            api_append_format(buffer, *s == '"' || *s == '\\' ? "\\%c" : "\\u%04x", *s);
+        length = 1;
+        plain = s + 1;
     }
+    api_append(buffer, plain, (size_t)(s - plain));
     api_append(buffer, "\"", 1);
 }
 

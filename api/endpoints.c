@@ -57,10 +57,12 @@ static bool root(struct api_exchange *x)
 
 const struct api_endpoint api_endpoints[] = {
     {"POST", "/kl_div", "the loss of two tensors", false, api_kl_div_begin, api_kl_div},
+    {"POST", MODEL "/infer", "the same, by the Open Inference Protocol", false, api_infer_begin,
+     api_infer},
     {"GET", "/", "this page", false, NULL, root},
     {"GET", "/openapi.json", "the contract", false, NULL, openapi},
     {"GET", "/metrics", "counters, for Prometheus", true, NULL, metrics},
-    {"GET", "/v2[/]", "the Open Inference Protocol: this server", false, NULL, api_oip_server},
+    {"GET", "/v2[/]", "of that protocol: this server", false, NULL, api_oip_server},
     {"GET", "/v2/health/live", "whether the process lives", true, NULL, api_oip_live},
     {"GET", "/v2/health/ready", "whether requests are welcome", true, NULL, api_oip_ready},
     {"GET", MODEL, "its one model", false, NULL, api_oip_model},
@@ -68,7 +70,6 @@ const struct api_endpoint api_endpoints[] = {
     {"GET", MODEL "/ready", "whether it is ready", true, NULL, api_oip_model_ready},
     {"GET", MODEL "/config", "its configuration", false, NULL, api_oip_config},
     {"GET", MODEL "/stats", "what it has done", false, NULL, api_oip_stats},
-    {"POST", MODEL "/infer", "the loss of two tensors", false, api_infer_begin, api_infer},
     {"POST", "/v2/repository/index", "all models", false, NULL, api_oip_index},
     {"GET", "/livez", "whether the process lives", true, NULL, live},
     {"GET", "/healthz", "the same", true, NULL, live},
@@ -78,16 +79,16 @@ const struct api_endpoint api_endpoints[] = {
 
 bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path)
 {
-    const char *pattern = endpoint->path, *open = strchr(pattern, '[');
-    if (!open)
-        return strcmp(pattern, path) == 0;
-    const char *close = strchr(open, ']');
-    size_t before = (size_t)(open - pattern), optional = (size_t)(close - open - 1);
-    if (strncmp(path, pattern, before) != 0)
-        return false;
-    path += before;
+    const char *p = endpoint->path;
+    for (; *p && *p != '['; p++, path++)
+        if (*p != *path)
+            return false;
+    if (!*p)
+        return !*path;
+    const char *close = strchr(p, ']');
+    size_t optional = (size_t)(close - p - 1);
     return strcmp(path, close + 1) == 0 ||
-           (strncmp(path, open + 1, optional) == 0 && strcmp(path + optional, close + 1) == 0);
+           (strncmp(path, p + 1, optional) == 0 && strcmp(path + optional, close + 1) == 0);
 }
 
 const char *api_endpoint_path(const struct api_endpoint *endpoint) { return endpoint->path; }

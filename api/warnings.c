@@ -22,6 +22,10 @@ void api_warnings_json(const struct kl_plan *plan, struct api_buffer *out)
 void api_warnings_json_text(const struct kl_plan *plan, struct api_buffer *out)
 {
     struct api_buffer array = {.budget = out->budget};
+    if (!plan->warnings) {
+        api_append_text(out, "\"[]\"");
+        return;
+    }
     api_warnings_json(plan, &array);
     api_append(&array, "", 1);
     api_append_json_string(out, array.failed ? "" : array.data);
