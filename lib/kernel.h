@@ -22,6 +22,8 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *
  *   sum[dtype][log]   the losses of n elements, input and target both of `dtype`
  *   map[dtype][log]   the loss of each, rounded to `dtype`; loss must not overlap the operands
+ *   slope[log]        of n operands widened to doubles, the derivatives of their losses by one of
+ *                     the two, each times an element of `upstream`
  *   widen[dtype]      n elements to doubles
  *   narrow[dtype]     n doubles, each rounded once to `dtype`
  *
@@ -33,12 +35,17 @@ struct kl_kernel {
                                        size_t n);
     void (*map[KL_DTYPES][2])(enum kl_rule rule, const void *input, const void *target, void *loss,
                               size_t n);
+    void (*slope[2])(enum kl_rule rule, enum kl_operand by, const double *input,
+                     const double *target, const double *upstream, double *slopes, size_t n);
     void (*widen[KL_DTYPES])(const void *from, double *to, size_t n);
     void (*narrow[KL_DTYPES])(const double *from, void *to, size_t n);
 };
 
 /* The definition of one element's loss, on which every kernel falls back for rare values. */
 double kl_term(enum kl_rule rule, double input, double target);
+
+/* The definition of its derivative by one of the operands. */
+double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double target);
 
 /* Adds without losing: s += value, Neumaier's way. A sum that is not finite stays so. */
 static inline void kl_sum_add(struct kl_sum *s, double value)

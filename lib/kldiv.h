@@ -29,7 +29,7 @@ extern "C" {
 
 /* ---- Problems ------------------------------------------------------------------------- */
 
-enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET };
+enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET, KL_UPSTREAM };
 
 /* Why a call failed. Owned by the caller, who passes it zeroed; the first problem wins and
  * later ones leave it alone. `code` is a stable snake_case word with static lifetime:
@@ -38,7 +38,7 @@ enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET };
  *   compat_invalid      no such compatibility mode
  *   dtype_invalid       no such dtype
  *   dtype_unsupported   a complex or integral dtype (bool counts as integral)
- *   shape_mismatch      input and target differ in shape
+ *   shape_mismatch      input and target differ in shape, or loss and upstream gradient
  *   batchmean_scalar    batchmean of a 0-dim tensor, under KL_ONEFLOW
  *   target_negative     a negative probability, under KL_MATH; `index` is that of the first one,
  *                       counted in row-major order, and has_index is set
@@ -198,6 +198,30 @@ struct kl_pool;
  * Fails with target_negative or out_of_memory; then `loss` holds nothing of use. */
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
             struct kl_problem *problem);
+
+/* ---- Gradients ------------------------------------------------------------------------ */
+
+/* Computes the derivative of the loss by each element of one operand, KL_INPUT or KL_TARGET, into
+ * `gradient`: plan->count elements of that operand's dtype, row-major, which need no alignment
+ * and must not overlap the operands. Each is multiplied by the upstream gradient of the loss:
+ * `upstream` is NULL for 1, or a tensor of the loss's shape and any dtype. With u its element (its
+ * only one, unless the reduction is none), g is u / count for mean, u / size(0) for batchmean, u
+ * for sum and none. As PyTorch's autograd has them, and where KL_ONEFLOW and KL_MATH differ:
+ *
+ *                          by input                 by target
+ *   t > 0                  -t g                     (log t + 1 - x) g
+ *   t = 0                  -0 g                     NaN; KL_ONEFLOW and KL_MATH: -inf g
+ *   t < 0                  -t g; KL_ONEFLOW: 0 g    NaN
+ *   t = +inf               -inf g                   NaN; KL_ONEFLOW and KL_MATH: +inf g
+ *   log_target             -exp(t) g                exp(t) (t - x + 1) g
+ *   log_target, t = -inf   -0 g                     NaN; KL_MATH: 0 g
+ *
+ * Under KL_MATH a negative target is an error, as it is for the loss. Computed in double and
+ * rounded once, to the operand's dtype. `pool` as for kl_run. Fails with shape_mismatch if
+ * upstream has another shape than the loss, and with target_negative. */
+bool kl_gradient(const struct kl_plan *plan, enum kl_operand operand,
+                 const struct kl_tensor *upstream, struct kl_pool *pool, void *gradient,
+                 struct kl_problem *problem);
 
 /* ---- Threads -------------------------------------------------------------------------- */
 

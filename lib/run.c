@@ -1,16 +1,10 @@
+#include "lib/run.h"
 #include "lib/kernel.h"
 #include "lib/pool.h"
 #include "lib/problem.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-/* Elements in a piece of work. Pieces are summed each in order and added in their order, so the
- * bits of a sum depend on this number and on nothing else that varies. 2^14 pairs of float32
- * are 128 KiB, within a core's second-level cache, and take some 10 us, against which the
- * 0.2 us of taking a piece from the pool vanishes: 2^24 elements on two threads take 0.315 ns
- * each, and 0.335 in pieces of 2^13. */
-enum { PIECE = 1 << 14 };
 
 /* Operands of different dtypes go through doubles in blocks that stay in the first-level
  * cache. */
@@ -27,7 +21,7 @@ struct run {
     char *losses;        /* under none */
 };
 
-static enum kl_rule rule_of(const struct kl_options *options)
+enum kl_rule kl_rule_of(const struct kl_options *options)
 {
     static const enum kl_rule rules[2][3] = {
         {[KL_PYTORCH] = KL_PROB_PYTORCH, [KL_ONEFLOW] = KL_PROB_ONEFLOW, [KL_MATH] = KL_PROB_MATH},
@@ -36,7 +30,7 @@ static enum kl_rule rule_of(const struct kl_options *options)
     return rules[options->log_target][options->compat];
 }
 
-static const void *at(const struct kl_tensor *tensor, size_t index)
+const void *kl_at(const struct kl_tensor *tensor, size_t index)
 {
     return (const char *)tensor->data + index * kl_dtype_size(tensor->dtype);
 }
@@ -56,8 +50,8 @@ static struct kl_sum mixed_piece(const struct run *run, size_t start, size_t n)
     bool is_log = kl_rule_is_log(run->rule);
     for (size_t end = start + n; start < end; start += BLOCK) {
         size_t length = end - start < BLOCK ? end - start : BLOCK;
-        run->kernel->widen[input->dtype](at(input, start), x, length);
-        run->kernel->widen[target->dtype](at(target, start), t, length);
+        run->kernel->widen[input->dtype](kl_at(input, start), x, length);
+        run->kernel->widen[target->dtype](kl_at(target, start), t, length);
         if (run->sums) {
             add_block(&total, run->kernel->sum[KL_FLOAT64][is_log](run->rule, x, t, length));
         } else {
@@ -75,9 +69,9 @@ static void run_piece(void *context, size_t i)
     const struct kl_plan *plan = run->plan;
     enum kl_dtype dtype = plan->dtype;
     bool is_log = kl_rule_is_log(run->rule);
-    size_t start = i * PIECE;
-    size_t n = plan->count - start < PIECE ? plan->count - start : PIECE;
-    const void *x = at(&plan->input, start), *t = at(&plan->target, start);
+    size_t start = i * KL_PIECE;
+    size_t n = plan->count - start < KL_PIECE ? plan->count - start : KL_PIECE;
+    const void *x = kl_at(&plan->input, start), *t = kl_at(&plan->target, start);
 
     if (plan->input.dtype != plan->target.dtype) {
         struct kl_sum sum = mixed_piece(run, start, n);
@@ -107,8 +101,7 @@ static double reduce(const struct kl_plan *plan, const struct kl_sum *sums, size
     return sum;
 }
 
-/* Under KL_MATH kernels make NaN of negative targets; only where one came out is it looked for. */
-static bool refuse_negative(const struct kl_plan *plan, struct kl_problem *problem)
+bool kl_refuse_negative(const struct kl_plan *plan, struct kl_problem *problem)
 {
     for (size_t i = 0; i < plan->count; i++) {
         double t = kl_load(plan->target.dtype, plan->target.data, i);
@@ -135,8 +128,8 @@ static bool any_nan(const struct kl_plan *plan, const void *losses)
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
             struct kl_problem *problem)
 {
-    struct run run = {.plan = plan, .kernel = kl_kernel(), .rule = rule_of(&plan->options)};
-    size_t pieces = plan->count / PIECE + (plan->count % PIECE != 0);
+    struct run run = {.plan = plan, .kernel = kl_kernel(), .rule = kl_rule_of(&plan->options)};
+    size_t pieces = plan->count / KL_PIECE + (plan->count % KL_PIECE != 0);
     bool nan_seen;
 
     if (plan->reduction == KL_NONE) {
@@ -155,7 +148,8 @@ bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
         kl_store(plan->dtype, loss, 0, reduced);
         nan_seen = isnan(reduced);
     }
+    /* Kernels make NaN of negative targets; only where one came out are they looked for. */
     if (nan_seen && run.rule == KL_PROB_MATH)
-        return refuse_negative(plan, problem);
+        return kl_refuse_negative(plan, problem);
     return true;
 }

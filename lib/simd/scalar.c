@@ -85,6 +85,42 @@ double kl_term(enum kl_rule rule, double input, double target)
     return terms[rule](input, target);
 }
 
+static double prob_slope(enum kl_rule rule, enum kl_operand by, double x, double t)
+{
+    if (by == KL_INPUT)
+        return rule == KL_PROB_ONEFLOW && !(t > 0) ? -0.0 : -t;
+    if (rule == KL_PROB_PYTORCH && (t == 0 || isinf(t)))
+        return (double)NAN;
+    if (t == 0)
+        return -(double)INFINITY;
+    return t < 0 ? (double)NAN : (double)(log_minus(t, x) + 1);
+}
+
+static double log_slope(enum kl_rule rule, enum kl_operand by, double x, double t)
+{
+    if (by == KL_INPUT)
+        return (double)-expl(t);
+    if (isinf(t) && t < 0)
+        return rule == KL_LOG_MATH ? 0 : (double)NAN;
+    long double sum = (long double)t - x + 1;
+    return (double)(sum == 0 || isinf(sum) ? sum : expl(t) * sum);
+}
+
+double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double target)
+{
+    return kl_rule_is_log(rule) ? log_slope(rule, by, input, target)
+                                : prob_slope(rule, by, input, target);
+}
+
+#define SLOPE(form, log_target)                                                                    \
+    static void slope_##form(enum kl_rule rule, enum kl_operand by, const double *input,           \
+                             const double *target, const double *upstream, double *slopes,         \
+                             size_t n)                                                             \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            slopes[i] = kl_slope(rule, by, input[i], target[i]) * upstream[i];                     \
+    }
+
 static bool supported(void) { return true; }
 
 /* One dtype's functions for probabilities or for logarithms, and its conversions. */

@@ -1,11 +1,14 @@
 /* The struct kl_kernel of the file that includes this, which has defined KERNEL_NAME,
  * KERNEL_STRUCT, supported(), and a macro DTYPE(dtype, suffix) that makes one dtype's functions,
- * by the names used here. */
+ * by the names used here,
+ * and a macro SLOPE(form, log_target) that makes slope_prob and slope_log. */
 
 DTYPE(KL_FLOAT64, f64)
 DTYPE(KL_FLOAT32, f32)
 DTYPE(KL_FLOAT16, f16)
 DTYPE(KL_BFLOAT16, bf16)
+SLOPE(prob, false)
+SLOPE(log, true)
 
 #define FORMS(function, suffix)                                                                    \
     {                                                                                              \
@@ -18,6 +21,7 @@ const struct kl_kernel KERNEL_STRUCT = {
     .supported = supported,
     .sum = {FORMS(sum, f64), FORMS(sum, f32), FORMS(sum, f16), FORMS(sum, bf16)},
     .map = {FORMS(map, f64), FORMS(map, f32), FORMS(map, f16), FORMS(map, bf16)},
+    .slope = {slope_prob, slope_log},
     .widen = {widen_f64, widen_f32, widen_f16, widen_bf16},
     .narrow = {narrow_f64, narrow_f32, narrow_f16, narrow_bf16},
 };

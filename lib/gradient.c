@@ -1,0 +1,86 @@
+#include "lib/kernel.h"
+#include "lib/pool.h"
+#include "lib/problem.h"
+#include "lib/run.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Elements that go through doubles at a time; they stay in the first-level cache. */
+enum { BLOCK = 512 };
+
+struct work {
+    const struct kl_plan *plan;
+    const struct kl_kernel *kernel;
+    enum kl_rule rule;
+    enum kl_operand by;
+    const struct kl_tensor *upstream; /* one element for each, or NULL where `factor` is all */
+    double factor;
+    char *gradient;
+};
+
+static enum kl_dtype dtype_of(const struct work *work)
+{
+    return work->by == KL_INPUT ? work->plan->input.dtype : work->plan->target.dtype;
+}
+
+static void run_piece(void *context, size_t piece)
+{
+    const struct work *work = context;
+    const struct kl_plan *plan = work->plan;
+    enum kl_dtype dtype = dtype_of(work);
+    double x[BLOCK], t[BLOCK], g[BLOCK], slopes[BLOCK];
+    size_t start = piece * KL_PIECE;
+    size_t end = plan->count - start < KL_PIECE ? plan->count : start + KL_PIECE;
+    for (size_t i = 0; i < BLOCK; i++)
+        g[i] = work->factor;
+    for (; start < end; start += BLOCK) {
+        size_t n = end - start < BLOCK ? end - start : BLOCK;
+        work->kernel->widen[plan->input.dtype](kl_at(&plan->input, start), x, n);
+        work->kernel->widen[plan->target.dtype](kl_at(&plan->target, start), t, n);
+        if (work->upstream)
+            work->kernel->widen[work->upstream->dtype](kl_at(work->upstream, start), g, n);
+        work->kernel->slope[kl_rule_is_log(work->rule)](work->rule, work->by, x, t, g, slopes, n);
+        work->kernel->narrow[dtype](slopes, work->gradient + start * kl_dtype_size(dtype), n);
+    }
+}
+
+static bool fits(const struct kl_plan *plan, const struct kl_tensor *upstream)
+{
+    return upstream->ndim == plan->ndim &&
+           (plan->ndim == 0 ||
+            memcmp(upstream->shape, plan->shape, plan->ndim * sizeof *plan->shape) == 0);
+}
+
+/* What the reduction divides by. */
+static double divisor(const struct kl_plan *plan)
+{
+    if (plan->reduction == KL_MEAN)
+        return (double)plan->count;
+    return plan->reduction == KL_BATCHMEAN && plan->input.ndim > 0 ? (double)plan->input.shape[0]
+                                                                   : 1;
+}
+
+bool kl_gradient(const struct kl_plan *plan, enum kl_operand operand,
+                 const struct kl_tensor *upstream, struct kl_pool *pool, void *gradient,
+                 struct kl_problem *problem)
+{
+    struct work work = {.plan = plan,
+                        .kernel = kl_kernel(),
+                        .rule = kl_rule_of(&plan->options),
+                        .by = operand,
+                        .factor = 1,
+                        .gradient = gradient};
+    if (upstream && !fits(plan, upstream))
+        return kl_fail(problem, KL_UPSTREAM, "shape_mismatch",
+                       "the upstream gradient must have the shape of the loss");
+    if (work.rule == KL_PROB_MATH && !kl_refuse_negative(plan, problem))
+        return false;
+    if (upstream && plan->reduction == KL_NONE)
+        work.upstream = upstream;
+    else if (upstream)
+        work.factor = kl_load(upstream->dtype, upstream->data, 0);
+    work.factor /= divisor(plan);
+    kl_pool_run(pool, plan->count / KL_PIECE + (plan->count % KL_PIECE != 0), run_piece, &work);
+    return true;
+}
