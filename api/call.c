@@ -8,7 +8,9 @@
 #include <string.h>
 
 const char *const api_tensor_names[API_TENSORS + 1] = {
-    [API_INPUT] = "input", [API_TARGET] = "target"};
+    [API_INPUT] = "input", [API_TARGET] = "target", [API_GRAD_OUTPUT] = "grad_output"};
+
+const char *const api_output_names[API_OUTPUTS] = {"loss", "gradient.input", "gradient.target"};
 
 void api_call_init(struct api_call *call, const struct api_service *service)
 {
@@ -18,7 +20,9 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     call->plan = (struct kl_plan){0};
     call->loss = (struct api_buffer){.budget = budget};
     call->oip.id = (struct api_buffer){.budget = budget};
-    call->oip.binary = true;
+    call->oip.binary = call->oip.wanted = ~0u;
+    for (size_t i = 0; i < API_OPERANDS; i++)
+        call->gradients[i] = (struct api_buffer){.budget = budget};
     for (size_t i = 0; i < API_TENSORS; i++) {
         call->tensors[i].present = false;
         call->tensors[i].data = (struct api_buffer){.budget = budget};
@@ -29,6 +33,8 @@ void api_call_free(struct api_call *call)
 {
     for (size_t i = 0; i < API_TENSORS; i++)
         api_buffer_free(&call->tensors[i].data);
+    for (size_t i = 0; i < API_OPERANDS; i++)
+        api_buffer_free(&call->gradients[i]);
     api_buffer_free(&call->loss);
     api_buffer_free(&call->oip.id);
 }
@@ -67,9 +73,9 @@ struct api_tensor *api_call_tensor(struct api_call *call, const char *name,
     char place[256];
     const char *nearest = api_nearest(name, api_tensor_names, API_TENSORS);
     api_pointer_to_member(place, sizeof place, "#/", name);
-    api_fail_at(problem, API_BODY, place, "tensor_unknown",
-                "'%.100s' is neither input nor target%s%s%s", name,
-                nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    api_fail_at(problem, API_BODY, place, "tensor_unknown", "there is no tensor '%.100s'%s%s%s",
+                name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                nearest ? "'?" : "");
     return NULL;
 }
 
@@ -85,6 +91,8 @@ bool api_call_complete(const struct api_call *call, struct api_problem *problem)
     enum kl_dtype dtype = api_options_dtype(&call->options);
     for (size_t i = 0; i < API_TENSORS; i++) {
         const struct api_tensor *tensor = &call->tensors[i];
+        if (!tensor->present && i >= API_OPERANDS)
+            continue;
         if (!tensor->present)
             return api_fail_at(problem, API_BODY, "#", "tensor_missing",
                                "the body has no tensor '%s'", api_tensor_names[i]);
@@ -94,6 +102,9 @@ bool api_call_complete(const struct api_call *call, struct api_problem *problem)
                                    "and other tensors bring their own",
                                    kl_dtype_name(tensor->view.dtype), kl_dtype_name(dtype));
     }
+    if (call->tensors[API_GRAD_OUTPUT].present && !call->options.value[API_GRADIENT])
+        return api_tensor_fail(call, &call->tensors[API_GRAD_OUTPUT], NULL, problem,
+                               "option_invalid", "it is given, and no gradient is asked for");
     return true;
 }
 
@@ -116,7 +127,9 @@ static bool carry_over(const struct api_call *call, const struct kl_problem *fro
 {
     if (from->operand == KL_NO_OPERAND)
         return api_fail(to, from->code, "%s", from->detail);
-    enum api_tensor_name name = from->operand == KL_INPUT ? API_INPUT : API_TARGET;
+    static const enum api_tensor_name names[] = {
+        [KL_INPUT] = API_INPUT, [KL_TARGET] = API_TARGET, [KL_UPSTREAM] = API_GRAD_OUTPUT};
+    enum api_tensor_name name = names[from->operand];
     char place[256];
     if (from->has_index)
         print_pointer(place, sizeof place, name, &call->tensors[name], from->index);
@@ -141,6 +154,33 @@ static bool check_rows(const struct kl_plan *plan, struct api_problem *problem)
                     "an empty loss may have 65536 empty rows, and this shape asks for more");
 }
 
+static bool reserve(struct api_buffer *buffer, size_t size, struct api_problem *problem)
+{
+    if (!api_buffer_reserve(buffer, size + 1))
+        return api_fail_for_memory(problem);
+    buffer->size = size;
+    return true;
+}
+
+static bool compute_gradient(struct api_call *call, size_t operand, struct api_problem *problem)
+{
+    const struct api_tensor *upstream = &call->tensors[API_GRAD_OUTPUT];
+    struct api_buffer *gradient = &call->gradients[operand];
+    struct kl_problem from = {0};
+    size_t size = call->plan.count * kl_dtype_size(call->tensors[operand].view.dtype);
+    if (!reserve(gradient, size, problem))
+        return false;
+    return kl_gradient(&call->plan, operand == API_INPUT ? KL_INPUT : KL_TARGET,
+                       upstream->present ? &upstream->view : NULL, call->service->pool,
+                       gradient->data, &from) ||
+           carry_over(call, &from, problem);
+}
+
+static bool has_gradient(const struct api_call *call, size_t operand)
+{
+    return call->options.value[API_GRADIENT] >> operand & 1;
+}
+
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
     struct kl_options options = api_options_for_loss(&call->options);
@@ -150,10 +190,27 @@ bool api_call_run(struct api_call *call, struct api_problem *problem)
         return carry_over(call, &from, problem);
     if (!check_rows(&call->plan, problem))
         return false;
-    if (!api_buffer_reserve(&call->loss, call->plan.loss_size + 1))
-        return api_fail_for_memory(problem);
-    call->loss.size = call->plan.loss_size;
+    if (!reserve(&call->loss, call->plan.loss_size, problem))
+        return false;
     if (!kl_run(&call->plan, call->service->pool, call->loss.data, &from))
         return carry_over(call, &from, problem);
+    for (size_t i = 0; i < API_OPERANDS; i++)
+        if (has_gradient(call, i) && !compute_gradient(call, i, problem))
+            return false;
     return true;
+}
+
+struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view)
+{
+    const struct kl_plan *plan = &call->plan;
+    if (output == 0) {
+        *view = (struct kl_tensor){plan->dtype, plan->ndim, plan->shape, call->loss.data};
+        return &call->loss;
+    }
+    size_t operand = output - 1;
+    if (!has_gradient(call, operand))
+        return NULL;
+    *view = call->tensors[operand].view;
+    view->data = call->gradients[operand].data;
+    return &call->gradients[operand];
 }

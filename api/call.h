@@ -9,8 +9,9 @@
 
 enum { API_MAX_DIMS = 64 };
 
-enum api_tensor_name { API_INPUT, API_TARGET };
-#define API_TENSORS 2
+enum api_tensor_name { API_INPUT, API_TARGET, API_GRAD_OUTPUT };
+#define API_TENSORS 3
+#define API_OPERANDS 2 /* the first of them, which must be there and may have gradients */
 
 /* `view` borrows the shape here and, once `present`, the elements: from the request's body where
  * they lie there ready to be read, or else from `data`. */
@@ -30,11 +31,20 @@ struct api_call {
     struct api_tensor tensors[API_TENSORS];
     struct kl_plan plan;
     struct api_buffer loss;
+    struct api_buffer gradients[API_OPERANDS]; /* empty but for those asked for */
     struct {
-        struct api_buffer id; /* NUL-terminated, to be given back */
-        bool binary;          /* the answer's tensors come after its JSON */
-    } oip;                    /* what a request in that protocol says of its answer */
+        struct api_buffer id;    /* NUL-terminated, to be given back */
+        unsigned binary, wanted; /* outputs, as bits: after the JSON; at all */
+    } oip;                       /* what a request in that protocol says of its answer */
 };
+
+/* Output 0 is the loss, 1 + operand its gradient by that. */
+#define API_OUTPUTS (1 + API_OPERANDS)
+extern const char *const api_output_names[API_OUTPUTS];
+
+/* An output of a call that was run, its buffer and its shape and dtype; NULL if it was not asked
+ * for. */
+struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view);
 
 /* Empty, its buffers on the service's budget. */
 void api_call_init(struct api_call *call, const struct api_service *service);

@@ -199,7 +199,7 @@ static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
 
 static bool take_options(struct api_call *call, json_t *root, struct api_problem *problem)
 {
-    static const char *const also[] = {"input", "target", "shape", NULL};
+    static const char *const also[] = {"input", "target", "grad_output", "shape", NULL};
     const char *name;
     json_t *value;
     json_object_foreach(root, name, value)
@@ -225,11 +225,12 @@ static bool finish_tensors(struct walk *walk, json_t *root)
         enum api_tensor_name name = (enum api_tensor_name)i;
         struct api_tensor *tensor = &call->tensors[i];
         if (!tensor->present)
-            return true;
+            continue;
         if (tensor->view.dtype != dtype &&
             !api_json_tensor_read(walk->body, walk->values[i], name, dtype, tensor, walk->problem))
             return false;
-        if (member &&
+        bool is_scalar = i >= API_OPERANDS && tensor->view.ndim == 0;
+        if (member && !is_scalar &&
             !api_json_tensor_reshape(tensor, ndim, shape, api_tensor_names[i], walk->problem))
             return false;
     }
@@ -262,6 +263,24 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
     return good;
 }
 
+/* `,"gradient":{"input":[...]}` of those that there are. */
+static void write_gradients(struct api_call *call, struct api_buffer *out)
+{
+    struct kl_tensor view;
+    const char *before = ",\"gradient\":{\"";
+    for (size_t i = 0; i < API_OPERANDS; i++) {
+        if (!api_call_output(call, 1 + i, &view))
+            continue;
+        api_append_text(out, before);
+        api_append_text(out, api_tensor_names[i]);
+        api_append_text(out, "\":");
+        api_json_tensor_write(out, &view, API_QUOTED);
+        before = ",\"";
+    }
+    if (*before == ',' && before[2] == '\0')
+        api_append_text(out, "}");
+}
+
 void api_json_encode(struct api_call *call, struct api_reply *reply)
 {
     const struct kl_plan *plan = &call->plan;
@@ -275,7 +294,9 @@ void api_json_encode(struct api_call *call, struct api_reply *reply)
     api_append_text(out, kl_dtype_name(plan->dtype));
     api_append_text(out, "\",\"reduction\":\"");
     api_append_text(out, kl_reduction_name(plan->reduction));
-    api_append_text(out, "\",\"warnings\":");
+    api_append_text(out, "\"");
+    write_gradients(call, out);
+    api_append_text(out, ",\"warnings\":");
     api_warnings_json(plan, out);
     api_append_text(out, "}\n");
 }

@@ -118,8 +118,8 @@ static bool read_entry(struct api_call *call, zip_t *archive, zip_uint64_t index
     if (zip_stat_index(archive, index, 0, &stat) != 0)
         return malformed(problem, zip_strerror(archive));
     if (!tensor_name(stat.name, name, sizeof name))
-        return api_fail(problem, "tensor_unknown",
-                        "entry '%.100s' is neither input.npy nor target.npy", stat.name);
+        return api_fail(problem, "tensor_unknown", "entry '%.100s' is not the .npy of a tensor",
+                        stat.name);
     struct api_tensor *tensor = api_call_tensor(call, name, problem);
     if (!tensor)
         return false;

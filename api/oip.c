@@ -160,7 +160,8 @@ static bool take_parameters(struct reader *r, const char *parameters)
     while (api_json_next_member(&walk, name, &value))
         if (!is_ignored(name) && !take_parameter(r, name, value))
             return false;
-    r->call->oip.binary = is_word(api_json_member(parameters, "binary_data_output"), "true");
+    r->call->oip.binary =
+        is_word(api_json_member(parameters, "binary_data_output"), "true") ? ~0u : 0;
     return true;
 }
 
@@ -260,26 +261,54 @@ static bool take_inputs(struct reader *r, const char *inputs)
     return true;
 }
 
+static size_t find_output(const char *name)
+{
+    size_t i = 0;
+    while (i < API_OUTPUTS && strcmp(name, api_output_names[i]) != 0)
+        i++;
+    return i;
+}
+
+/* A gradient that is named here need not be asked for by an option besides. */
+static bool take_output(struct reader *r, const char *output)
+{
+    struct api_call *call = r->call;
+    char name[API_JSON_TEXT];
+    const char *parameters = api_json_member(output, "parameters");
+    const char *binary = api_json_member(parameters, "binary_data");
+    if (!api_json_string(api_json_member(output, "name"), name))
+        return malformed(r, "#/outputs", "an output has no name");
+    size_t i = find_output(name);
+    if (i == API_OUTPUTS)
+        return api_fail_at(r->problem, API_BODY, "#/outputs", "output_unknown",
+                           "there is no output '%.60s': there are loss, gradient.input and "
+                           "gradient.target",
+                           name);
+    if (api_json_member(parameters, "shared_memory_region"))
+        return malformed(r, "#/outputs", "shared memory is not supported");
+    unsigned bit = 1u << i;
+    call->oip.wanted |= bit;
+    if (i > 0)
+        call->options.value[API_GRADIENT] |= 1 << (i - 1);
+    if (binary)
+        call->oip.binary =
+            is_word(binary, "true") ? call->oip.binary | bit : call->oip.binary & ~bit;
+    return true;
+}
+
+/* Those that are listed go out and no others; without a list all that there are. */
 static bool take_outputs(struct reader *r, const char *outputs)
 {
-    char name[API_JSON_TEXT];
     const char *output;
     struct api_json_walk walk = api_json_walk_array(outputs);
     if (outputs && *outputs != '[' && !is_word(outputs, "null"))
         return malformed(r, "#/outputs", "outputs must be an array");
-    while (api_json_next_item(&walk, &output)) {
-        const char *parameters = api_json_member(output, "parameters");
-        const char *binary = api_json_member(parameters, "binary_data");
-        if (!api_json_string(api_json_member(output, "name"), name))
-            return malformed(r, "#/outputs", "an output has no name");
-        if (strcmp(name, "loss") != 0)
-            return api_fail_at(r->problem, API_BODY, "#/outputs", "output_unknown",
-                               "there is no output '%.60s': there is loss", name);
-        if (api_json_member(parameters, "shared_memory_region"))
-            return malformed(r, "#/outputs", "shared memory is not supported");
-        if (binary)
-            r->call->oip.binary = is_word(binary, "true");
-    }
+    r->call->oip.wanted = 0;
+    while (api_json_next_item(&walk, &output))
+        if (!take_output(r, output))
+            return false;
+    if (r->call->oip.wanted == 0)
+        r->call->oip.wanted = ~0u;
     return true;
 }
 
@@ -345,33 +374,57 @@ static void write_head(const struct api_call *call, struct api_buffer *out)
     api_append_text(out, kl_reduction_name(plan->reduction));
     api_append_text(out, "\",\"warnings\":");
     api_warnings_json_text(plan, out);
-    api_append_text(out, "},\"outputs\":[{\"name\":\"loss\",\"datatype\":\"");
-    api_append_text(out, datatype_name(plan->dtype));
+    api_append_text(out, "},\"outputs\":[");
+}
+
+/* One of the outputs, with its data or the length of what comes after the JSON. */
+static void write_output(struct api_buffer *out, const char *name, const struct kl_tensor *view,
+                         size_t size, bool binary)
+{
+    api_append_text(out, "{\"name\":\"");
+    api_append_text(out, name);
+    api_append_text(out, "\",\"datatype\":\"");
+    api_append_text(out, datatype_name(view->dtype));
     api_append_text(out, "\",\"shape\":");
-    api_append_sizes(out, plan->shape, plan->ndim);
+    api_append_sizes(out, view->shape, view->ndim);
+    if (binary) {
+        api_append_text(out, ",\"parameters\":{\"binary_data_size\":");
+        api_append_unsigned(out, size);
+        api_append_text(out, "}}");
+        return;
+    }
+    size_t count = size / kl_dtype_size(view->dtype);
+    struct kl_tensor flat = {view->dtype, 1, &count, view->data};
+    api_append_text(out, ",\"data\":");
+    api_json_tensor_write(out, &flat, API_BARE);
+    api_append_text(out, "}");
 }
 
 void api_oip_encode(struct api_call *call, struct api_reply *reply)
 {
-    const struct kl_plan *plan = &call->plan;
-    struct api_buffer *out = &reply->body;
+    struct api_buffer *out = &reply->body, *binary[API_OUTPUTS], *tensor;
+    struct kl_tensor view;
+    size_t n_binary = 0;
+    const char *separator = "";
     write_head(call, out);
-    if (call->oip.binary) {
-        api_append_text(out, ",\"parameters\":{\"binary_data_size\":");
-        api_append_unsigned(out, plan->loss_size);
-        api_append_text(out, "}}]}");
-        snprintf(reply->header_text, sizeof reply->header_text, "%zu", out->size);
-        api_reply_header(reply, "Inference-Header-Content-Length", reply->header_text);
-        reply->content_type = "application/octet-stream";
-        api_reply_take(reply, &call->loss);
-        return;
+    for (size_t i = 0; i < API_OUTPUTS; i++) {
+        if (!(call->oip.wanted >> i & 1) || !(tensor = api_call_output(call, i, &view)))
+            continue;
+        bool is_binary = call->oip.binary >> i & 1;
+        api_append_text(out, separator);
+        write_output(out, api_output_names[i], &view, tensor->size, is_binary);
+        if (is_binary)
+            binary[n_binary++] = tensor;
+        separator = ",";
     }
-    size_t count = plan->loss_size / kl_dtype_size(plan->dtype);
-    struct kl_tensor flat = {plan->dtype, 1, &count, call->loss.data};
-    api_append_text(out, ",\"data\":");
-    api_json_tensor_write(out, &flat, API_BARE);
-    api_append_text(out, "}]}");
-    reply->content_type = "application/json";
+    api_append_text(out, "]}");
+    reply->content_type = n_binary ? "application/octet-stream" : "application/json";
+    if (n_binary == 0)
+        return;
+    snprintf(reply->header_text, sizeof reply->header_text, "%zu", out->size);
+    api_reply_header(reply, "Inference-Header-Content-Length", reply->header_text);
+    for (size_t i = 0; i < n_binary; i++)
+        api_reply_take(reply, binary[i]);
 }
 
 bool api_oip_owns(const char *path)

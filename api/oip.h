@@ -14,7 +14,7 @@
 bool api_oip_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem);
 
-/* The loss in the form that the request asked for, or call->oip.binary holds already. */
+/* The outputs that call->oip wants, in the form that it says. */
 void api_oip_encode(struct api_call *call, struct api_reply *reply);
 
 /* Whether a path belongs to the protocol, whose errors have a form of their own:

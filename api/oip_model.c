@@ -40,8 +40,11 @@ bool api_oip_model(struct api_exchange *x)
     return json_reply(x, "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
                          "\"],\"platform\":\"kldiv\",\"inputs\":["
                          "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                         "{\"name\":\"target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
-                         "\"outputs\":[{\"name\":\"loss\",\"datatype\":\"FP32\",\"shape\":[-1]}]}");
+                         "{\"name\":\"target\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                         "{\"name\":\"grad_output\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
+                         "\"outputs\":[{\"name\":\"loss\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                         "{\"name\":\"gradient.input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                         "{\"name\":\"gradient.target\",\"datatype\":\"FP32\",\"shape\":[-1]}]}");
 }
 
 bool api_oip_model_ready(struct api_exchange *x)
@@ -54,11 +57,15 @@ bool api_oip_model_ready(struct api_exchange *x)
 bool api_oip_config(struct api_exchange *x)
 {
     return json_reply(
-        x, "{\"name\":\"" API_OIP_MODEL "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\","
-           "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,\"input\":["
-           "{\"name\":\"input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-           "{\"name\":\"target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
-           "\"output\":[{\"name\":\"loss\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}]}");
+        x,
+        "{\"name\":\"" API_OIP_MODEL "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\","
+        "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,\"input\":["
+        "{\"name\":\"input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+        "{\"name\":\"target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+        "{\"name\":\"grad_output\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1],\"optional\":true}],"
+        "\"output\":[{\"name\":\"loss\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+        "{\"name\":\"gradient.input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+        "{\"name\":\"gradient.target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}]}");
 }
 
 static void write_duration(struct api_buffer *out, const char *name,

@@ -32,13 +32,35 @@ static bool parse_compat(const char *word, int *value, struct kl_problem *proble
     return true;
 }
 
+/* "input", "target", both with a comma between, or as a JSON array's text; nothing is neither. */
+static bool parse_gradient(const char *words, int *value, struct kl_problem *problem)
+{
+    static const char *const names[] = {"input", "target"}, separators[] = "[]\", ";
+    *value = 0;
+    for (const char *p = words + strspn(words, separators); *p; p += strspn(p, separators)) {
+        size_t size = strcspn(p, separators), i = 0;
+        while (i < 2 && (strlen(names[i]) != size || strncmp(p, names[i], size) != 0))
+            i++;
+        if (i == 2) {
+            problem->code = "option_invalid";
+            snprintf(problem->detail, sizeof problem->detail,
+                     "gradient must be input, target, or a list of them, not '%.*s'",
+                     size < 60 ? (int)size : 60, p);
+            return false;
+        }
+        *value |= 1 << i;
+        p += size;
+    }
+    return true;
+}
+
 /* What an option takes, and the values it has for null, true and false. */
-enum kind { WORD, BOOLEAN, FLAG };
+enum kind { WORD, LIST, BOOLEAN, FLAG };
 
 static const struct row {
     const char *name;
     enum kind kind;
-    bool (*parse)(const char *word, int *value, struct kl_problem *problem); /* of a WORD */
+    bool (*parse)(const char *word, int *value, struct kl_problem *problem); /* WORD and LIST */
 } rows[API_OPTIONS] = {
     [API_REDUCTION] = {"reduction", WORD, parse_reduction},
     [API_LOG_TARGET] = {"log_target", BOOLEAN, NULL},
@@ -46,10 +68,13 @@ static const struct row {
     [API_REDUCE] = {"reduce", FLAG, NULL},
     [API_DTYPE] = {"dtype", WORD, parse_dtype},
     [API_COMPAT] = {"compat", WORD, parse_compat},
+    [API_GRADIENT] = {"gradient", LIST, parse_gradient},
 };
 
-static const char *const expected[] = {
-    [WORD] = "a string", [BOOLEAN] = "true or false", [FLAG] = "true, false or null"};
+static const char *const expected[] = {[WORD] = "a string",
+                                       [LIST] = "a list of strings",
+                                       [BOOLEAN] = "true or false",
+                                       [FLAG] = "true, false or null"};
 
 struct kl_options api_options_for_loss(const struct api_options *options)
 {
@@ -165,7 +190,7 @@ bool api_option_set_text(struct api_options *options, struct api_origin origin, 
     if (option < 0)
         return unknown(origin, also, problem);
     enum kind kind = rows[option].kind;
-    if (kind == WORD)
+    if (rows[option].parse)
         return settle_word(options, option, text, origin, problem);
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         if (strcmp(text, spellings[i].word) != 0)
@@ -181,17 +206,37 @@ bool api_option_set_text(struct api_options *options, struct api_origin origin, 
     return fail_option(origin, problem, "option_invalid", detail);
 }
 
+/* The strings of an array, with commas between; null has none. False if it holds other things, or
+ * too much. */
+static bool join_strings(const json_t *array, char *to, size_t size)
+{
+    size_t i, used = 0;
+    json_t *item;
+    *to = '\0';
+    if (!json_is_array(array))
+        return json_is_null(array);
+    json_array_foreach(array, i, item)
+    {
+        if (!json_is_string(item) || used + json_string_length(item) + 2 > size)
+            return false;
+        used += (size_t)snprintf(to + used, size - used, "%s,", json_string_value(item));
+    }
+    return true;
+}
+
 bool api_option_set_json(struct api_options *options, struct api_origin origin, const json_t *value,
                          const char *const *also, struct api_problem *problem)
 {
-    char detail[300];
+    char detail[300], list[100];
     int option = api_option_find(origin.name);
     if (option < 0)
         return unknown(origin, also, problem);
     enum kind kind = rows[option].kind;
-    if (kind == WORD && json_is_string(value))
+    if (rows[option].parse && json_is_string(value))
         return settle_word(options, option, json_string_value(value), origin, problem);
-    if (kind != WORD && json_is_boolean(value))
+    if (kind == LIST && join_strings(value, list, sizeof list))
+        return settle_word(options, option, list, origin, problem);
+    if (!rows[option].parse && json_is_boolean(value))
         return settle(options, option, from_bool(kind, json_is_true(value)), origin, problem);
     if (kind == FLAG && json_is_null(value))
         return settle(options, option, KL_ABSENT, origin, problem);

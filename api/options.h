@@ -14,8 +14,9 @@ enum api_option {
     API_REDUCE,
     API_DTYPE,
     API_COMPAT,
+    API_GRADIENT, /* bits: 1 << API_INPUT, 1 << API_TARGET */
 };
-#define API_OPTIONS 6
+#define API_OPTIONS 7
 
 /* Zeroed, all have their defaults. Values are those of the library's enums. */
 struct api_options {

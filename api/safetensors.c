@@ -217,25 +217,41 @@ static void write_metadata(const struct kl_plan *plan, struct api_buffer *out)
     api_append_text(out, "}");
 }
 
+/* `,"loss":{...}`; gives where the next tensor begins. */
+static size_t write_entry(struct api_buffer *out, const char *name, const struct kl_tensor *view,
+                          size_t begin, size_t size)
+{
+    api_append_text(out, ",\"");
+    api_append_text(out, name);
+    api_append_text(out, "\":{\"dtype\":\"");
+    api_append_text(out, dtype_name(view->dtype));
+    api_append_text(out, "\",\"shape\":");
+    api_append_sizes(out, view->shape, view->ndim);
+    api_append_text(out, ",\"data_offsets\":");
+    api_append_sizes(out, (const size_t[]){begin, begin + size}, 2);
+    api_append_text(out, "}");
+    return begin + size;
+}
+
 void api_safetensors_encode(struct api_call *call, struct api_reply *reply)
 {
-    const struct kl_plan *plan = &call->plan;
-    struct api_buffer *out = &reply->body;
+    struct api_buffer *out = &reply->body, *tensor;
+    struct kl_tensor view;
+    size_t end = 0;
     uint64_t size = 0;
     api_append(out, &size, sizeof size);
     api_append_text(out, "{");
-    write_metadata(plan, out);
-    api_append_text(out, ",\"loss\":{\"dtype\":\"");
-    api_append_text(out, dtype_name(plan->dtype));
-    api_append_text(out, "\",\"shape\":");
-    api_append_sizes(out, plan->shape, plan->ndim);
-    api_append_text(out, ",\"data_offsets\":[0,");
-    api_append_unsigned(out, plan->loss_size);
-    api_append_text(out, "]}}");
+    write_metadata(&call->plan, out);
+    for (size_t i = 0; i < API_OUTPUTS; i++)
+        if ((tensor = api_call_output(call, i, &view)))
+            end = write_entry(out, api_output_names[i], &view, end, tensor->size);
+    api_append_text(out, "}");
     while (out->size % ALIGNMENT != 0 && !out->failed)
         api_append(out, " ", 1);
     size = out->size - PREFIX;
     if (!out->failed)
         memcpy(out->data, &size, sizeof size);
-    api_reply_take(reply, &call->loss);
+    for (size_t i = 0; i < API_OUTPUTS; i++)
+        if ((tensor = api_call_output(call, i, &view)))
+            api_reply_take(reply, tensor);
 }
