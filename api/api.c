@@ -52,7 +52,8 @@ static void add_cors(const struct api_service *service, struct api_reply *reply)
         return;
     api_reply_header(reply, "Access-Control-Allow-Origin", service->cors_origin);
     api_reply_header(reply, "Access-Control-Expose-Headers",
-                     "KL-Div-Warnings, Link, Retry-After, Server-Timing, X-Request-Id");
+                     "Inference-Header-Content-Length, KL-Div-Warnings, Link, Retry-After, "
+                     "Server-Timing, X-Request-Id");
 }
 
 /* OPTIONS of a path that exists: what it takes, which browsers ask before they let a page of

@@ -49,7 +49,7 @@ struct api_reply {
     const char *content_type; /* NULL with nothing to describe */
     struct api_header headers[8];
     size_t n_headers;
-    char header_text[160]; /* room for one value that is not static */
+    char header_text[400]; /* room for one value that is not static */
     struct api_buffer body;
     struct api_buffer tensors[API_REPLY_TENSORS];
     size_t n_tensors;

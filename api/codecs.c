@@ -41,7 +41,7 @@ static const char *skip_blank(const char *p) { return p + strspn(p, " \t"); }
 
 static bool unsupported(const char *content_type, struct api_problem *problem)
 {
-    char readable[200];
+    char readable[300];
     api_codec_list_readable(readable, sizeof readable);
     return api_fail(problem, "media_type_unsupported",
                     "Content-Type '%.80s' is not among those this path reads: %s", content_type,
@@ -69,13 +69,17 @@ bool api_codec_body_fits(const char *content_type, const char *body, struct api_
     char first = body[strspn(body, " \t\r\n")];
     if ((length > 0 && !is_type(value, length, form_type)) || first == '{' || first == '\0')
         return true;
+    char readable[300];
+    api_codec_list_readable(readable, sizeof readable);
     return api_fail(problem, "media_type_unsupported",
-                    "the body does not begin with {, so it needs a Content-Type: application/json");
+                    "the body does not begin with {, so it needs a Content-Type that says what it "
+                    "is: %s",
+                    readable);
 }
 
 static void not_acceptable(const char *accept, struct api_problem *problem)
 {
-    char writable[200] = "";
+    char writable[300] = "";
     size_t used = 0;
     for (size_t i = 0; i < N_CODECS && used < sizeof writable; i++)
         if (codecs[i].encode)

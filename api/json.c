@@ -205,6 +205,10 @@ static bool take_options(struct api_call *call, json_t *root, struct api_problem
     json_object_foreach(root, name, value)
     {
         const struct api_origin origin = {"#/", name};
+        if (strcmp(name, "inputs") == 0)
+            return api_fail_at(problem, API_BODY, "#/inputs", "option_unknown",
+                               "inputs belong to inference requests, which go to "
+                               "/v2/models/kl_div/infer; here the members are input and target");
         if (strcmp(name, "shape") != 0 &&
             !api_option_set_json(&call->options, origin, value, also, problem))
             return false;

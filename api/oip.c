@@ -113,8 +113,12 @@ static bool load(struct reader *r, const char **root)
     const char *at, *what, *text = make_envelope(r);
     if (!text)
         return false;
-    if (!api_json_check(text, r->envelope.size, &at, &what))
-        return api_json_malformed(text, at, what, r->problem);
+    if (!api_json_check(text, r->envelope.size, &at, &what)) {
+        api_json_malformed(text, at, what, r->problem);
+        if (*text != '{')
+            api_problem_prefix(r->problem, "not an inference request, which begins with {: ");
+        return false;
+    }
     *root = api_json_skip_space(text);
     return **root == '{' ||
            api_fail(r->problem, "body_not_object", "the request must be a JSON object");
@@ -170,7 +174,7 @@ static bool take_parameters(struct reader *r, const char *parameters)
 static bool read_datatype(struct reader *r, const struct api_tensor *tensor, const char *member,
                           enum kl_dtype *dtype)
 {
-    char name[API_JSON_TEXT] = "that is no string";
+    char name[API_JSON_TEXT] = "(absent, or no string)";
     bool is_string = api_json_string(member, name);
     for (size_t i = 0; is_string && i < KL_DTYPES; i++)
         if (strcmp(name, datatypes[i].name) == 0) {
@@ -178,7 +182,7 @@ static bool read_datatype(struct reader *r, const struct api_tensor *tensor, con
             return true;
         }
     return api_tensor_fail(r->call, tensor, "datatype", r->problem, "dtype_unsupported",
-                           "datatype %.20s is none of FP64, FP32, FP16, BF16", name);
+                           "datatype %.30s is none of FP64, FP32, FP16, BF16", name);
 }
 
 static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
@@ -210,9 +214,9 @@ static bool take_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype 
                                "binary_data_size is not what shape and datatype ask for");
     if (size > left)
         return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
-                               "shape and datatype ask for more than the %zu bytes that are left "
-                               "of the binary data",
-                               left);
+                               "shape and datatype ask for %zu bytes, and %zu are left of the "
+                               "binary data",
+                               size, left);
     r->raw += size;
     return true;
 }
@@ -334,7 +338,8 @@ static bool take_members(struct reader *r, const char *root)
     if (other) {
         api_json_string(other, name);
         return api_fail(r->problem, "option_unknown",
-                        "there is no member '%.60s' in a request: options go into parameters",
+                        "there is no member '%.60s' in an inference request: tensors go into "
+                        "inputs, as {name, shape, datatype, data}, and options into parameters",
                         name);
     }
     return take_id(r, members[ID]) && take_parameters(r, members[PARAMETERS]) &&

@@ -136,9 +136,11 @@ static bool unknown(struct api_origin origin, const char *const *also, struct ap
     for (; also && *also && n < sizeof known / sizeof *known; also++)
         known[n++] = *also;
     const char *nearest = api_nearest(origin.name, known, n);
-    snprintf(detail, sizeof detail, "there is no option '%.100s'%s%s%s", origin.name,
-             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
-    return fail_option(origin, problem, "option_unknown", detail);
+    bool is_option = !nearest || api_option_find(nearest) >= 0;
+    snprintf(detail, sizeof detail, "there is no %s '%.100s'%s%s%s",
+             is_option ? "option" : "tensor", origin.name, nearest ? "; did you mean '" : "",
+             nearest ? nearest : "", nearest ? "'?" : "");
+    return fail_option(origin, problem, is_option ? "option_unknown" : "tensor_unknown", detail);
 }
 
 static bool fail_conflict(struct api_origin origin, struct api_problem *problem)

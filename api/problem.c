@@ -44,7 +44,7 @@ static const struct kind {
     {"element_invalid", 422, "An element of a tensor is not a number"},
     {"number_too_large", 422, "A number is too large for float64"},
     {"shape_invalid", 422, "The shape does not fit the numbers"},
-    {"shape_mismatch", 422, "Input and target differ in shape"},
+    {"shape_mismatch", 422, "Tensors differ in shape that must not"},
     {"batchmean_scalar", 422, "A scalar has no batch"},
     {"target_negative", 422, "A probability is negative"},
     {"internal_error", 500, "The server failed"},

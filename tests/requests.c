@@ -1,4 +1,5 @@
 /* Requests, good and bad, handled in this process. */
+#include "api/codecs.h"
 #include "api/endpoints.h"
 #include "tests/support.h"
 
@@ -298,6 +299,17 @@ Test(endpoints, unknown_paths_and_methods_are_told_apart)
         cr_expect_str_eq(header_of(&answer, "Allow"), cases[i].allow);
         answer_free(&answer);
     }
+}
+
+Test(endpoints, refused_types_come_with_those_that_are_read)
+{
+    char readable[400];
+    struct answer answer = ask("POST", "/kl_div", NULL, "text/csv", "1,2", 3);
+    api_codec_list_readable(readable, sizeof readable);
+    cr_expect_eq(answer.status, 415);
+    cr_expect_str_eq(header_of(&answer, "Accept"), readable);
+    cr_expect(strstr(readable, "application/octet-stream"));
+    answer_free(&answer);
 }
 
 Test(endpoints, bodies_are_judged_by_their_headers)

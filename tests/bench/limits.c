@@ -128,11 +128,43 @@ static void print_latency(const char *what, size_t n, size_t calls)
     free(times);
 }
 
+/* One thread, 2^16 elements. */
+static void print_gradient(enum kl_dtype dtype, bool log_target, enum kl_operand by)
+{
+    enum { N = IN_CACHE };
+    size_t n = N;
+    struct kl_tensor input = {dtype, 1, &n, x}, target = {dtype, 1, &n, log_target ? x : t};
+    struct kl_options options = {.reduction = KL_BATCHMEAN, .log_target = log_target};
+    struct kl_plan plan;
+    double times[RUNS];
+    if (!kl_plan(&plan, &input, &target, &options, NULL))
+        abort();
+    for (int i = 0; i < RUNS; i++) {
+        double start = now_ns();
+        kl_gradient(&plan, by, NULL, NULL, loss, NULL);
+        times[i] = (now_ns() - start) / N;
+    }
+    printf("| %s | %s | %s | %.3f |\n", kl_dtype_name(dtype), log_target ? "true" : "false",
+           by == KL_INPUT ? "input" : "target", median(times, RUNS));
+}
+
+static void print_gradients(void)
+{
+    printf("\nGradients, one thread, 2^16 elements\n\n");
+    printf("| dtype | log_target | by | ns an element |\n|---|---|---|---|\n");
+    for (enum kl_dtype dtype = KL_FLOAT64; dtype <= KL_FLOAT32; dtype++) {
+        fill(dtype);
+        for (int log_target = 0; log_target < 2; log_target++)
+            for (enum kl_operand by = KL_INPUT; by <= KL_TARGET; by++)
+                print_gradient(dtype, log_target, by);
+    }
+}
+
 int main(void)
 {
     pool = kl_pool_new(2);
-    x = aligned_alloc(64, LARGE * sizeof(float));
-    t = aligned_alloc(64, LARGE * sizeof(float));
+    x = aligned_alloc(64, LARGE * sizeof(double));
+    t = aligned_alloc(64, LARGE * sizeof(double));
     loss = aligned_alloc(64, LARGE * sizeof(float));
     if (!pool || !x || !t || !loss)
         return 1;
@@ -158,5 +190,6 @@ int main(void)
     print_latency("131,072 elements", 1 << 17, 3000);
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
+    print_gradients();
     return 0;
 }

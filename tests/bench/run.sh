@@ -35,15 +35,15 @@ if command -v wrk >/dev/null; then
     rate() {
         path=/kl_div; [ "$2" != inference ] || path=/v2/models/kl_div/infer
         wrk -t1 -c32 -d2 -s tests/bench/small.lua "http://127.0.0.1:$1$path?reduction=sum" -- \
-            "$work/$2" "application/$2" | awk '/Requests\/sec/ { print $2 }'
+            "$work/$2" "application/$2" | awk '/Requests\/sec/ { printf "%.0f\n", $2 }'
     }
-    echo; echo "Small requests, wrk -t1 -c32, requests a second, medians of 9 in turn"; echo
+    echo; echo "Small requests, wrk -t1 -c32, requests a second, medians of 9 in turn and of their ratios"; echo
     echo "| 2 x 2 | kldivd | bare libmicrohttpd | ratio |"; echo "|---|---|---|---|"
     for format in json vnd.safetensors inference; do
         for i in 1 2 3 4 5 6 7 8 9; do
             a=$(rate "$port" $format); b=$(rate "$bare_port" $format)
             echo "$a" >> "$work/$format.a"; echo "$b" >> "$work/$format.b"
-            awk "BEGIN { print $a / $b }" >> "$work/$format.r"
+            awk "BEGIN { printf \"%.2f\n\", $a / $b }" >> "$work/$format.r"
         done
         echo "| $format | $(median < "$work/$format.a") | $(median < "$work/$format.b") |" \
             "$(median < "$work/$format.r") |"

@@ -392,7 +392,7 @@ def add_npz():
     bad("an encrypted entry", bytes(secret), "input.npy is encrypted")
     bad("an entry by another method", zipped(*both, method=zipfile.ZIP_BZIP2), "by method 12")
     bad("an entry twice", zipped(both[0], *both), "same name", "tensor_repeated")
-    bad("an entry without .npy", zipped(("input", npy(X)), both[1]), "'input' is neither",
+    bad("an entry without .npy", zipped(("input", npy(X)), both[1]), "'input' is not the .npy",
         "tensor_unknown", 422)
 
 
@@ -457,7 +457,7 @@ def add_multipart():
     bad("target missing", form(both[0]), "'target'", "tensor_missing", 422)
     bad("input twice", form(both[0], *both), "input: it is given twice", "tensor_repeated")
     bad("an unknown part that is a file", form(*both, ("inptu", npy(X))), "did you mean 'input'",
-        "option_unknown", 422)
+        "tensor_unknown", 422)
     bad("a name with a NUL", form(*both).replace(b'"input"', b'"input\0x"'), "no name")
     bad("an unknown part", form(*both, ("redution", b"sum")), "did you mean 'reduction'",
         "option_unknown", 422)
@@ -524,6 +524,13 @@ def add_inference():
         "sequence_id": 1, "sequence_start": True, "sequence_end": False, "priority": 1,
         "timeout": 5, "binary_data_output": False}))
     good("options", inference(x, t, parameters={"reduction": "sum"}), query="")
+    for value in ("input", "input,target", '["target"]', "[]", ""):
+        good("gradient as '%s'" % value, inference(x, t, parameters={"gradient": value}))
+    good("a gradient among the outputs", inference(x, t, outputs=[
+        {"name": "loss"}, {"name": "gradient.target", "parameters": {"binary_data": False}}]))
+    good("an upstream gradient", inference(
+        x, t, dict(name="grad_output", shape=[], datatype="FP32", data=[2.0]),
+        parameters={"gradient": "input"}))
     for value in (False, 0, "false", "0"):
         good("log_target as %r" % value, inference(x, t, parameters={"log_target": value}))
     good("log_target as a string", inference(x, tensor("target", T, data=np.log(T).tolist()),
@@ -588,10 +595,18 @@ def add_inference():
         "shared memory")
     bad("another output", inference(x, t, outputs=[{"name": "lss"}]), "no output 'lss'",
         "output_unknown", 422)
+    bad("a gradient of something else", inference(x, t, parameters={"gradient": "loss"}),
+        "gradient must be", "option_invalid", 422)
+    bad("an upstream gradient for nothing", inference(
+        x, t, dict(name="grad_output", shape=[], datatype="FP32", data=[2.0])),
+        "no gradient is asked for", "option_invalid", 422)
+    bad("an upstream gradient of another shape", inference(
+        x, t, dict(name="grad_output", shape=[1], datatype="FP32", data=[2.0]),
+        parameters={"gradient": "input"}), "shape of the loss", "shape_mismatch", 422)
     bad("an unknown parameter", inference(x, t, parameters={"reducton": "sum"}),
         "did you mean 'reduction'", "option_unknown", 422)
     bad("an option beside the parameters", inference(x, t, reduction="sum"),
-        "options go into parameters", "option_unknown", 422)
+        "and options into parameters", "option_unknown", 422)
     bad("parameters that are no object", inference(x, t, parameters=[1]), "parameters must be")
     bad("an id that is no string", inference(x, t, id=7), "id must be a string")
     bad("shapes that differ", inference(tensor("input", X[0], data=[-1.0, -0.5]), t), "[2, 2]",
