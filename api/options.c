@@ -234,10 +234,11 @@ bool api_option_set_json(struct api_options *options, struct api_origin origin, 
     if (option < 0)
         return unknown(origin, also, problem);
     enum kind kind = rows[option].kind;
-    if (rows[option].parse && json_is_string(value))
-        return settle_word(options, option, json_string_value(value), origin, problem);
+    const char *word = json_string_value(value);
     if (kind == LIST && join_strings(value, list, sizeof list))
-        return settle_word(options, option, list, origin, problem);
+        word = list;
+    if (rows[option].parse && word)
+        return settle_word(options, option, word, origin, problem);
     if (!rows[option].parse && json_is_boolean(value))
         return settle(options, option, from_bool(kind, json_is_true(value)), origin, problem);
     if (kind == FLAG && json_is_null(value))

@@ -304,12 +304,17 @@ Test(endpoints, unknown_paths_and_methods_are_told_apart)
 Test(endpoints, refused_types_come_with_those_that_are_read)
 {
     char readable[400];
-    struct answer answer = ask("POST", "/kl_div", NULL, "text/csv", "1,2", 3);
+    struct api_service service = {.max_body = 1 << 20};
+    struct api_request request = {.method = "POST", .path = "/kl_div", .content_type = "text/csv"};
+    struct api_reply reply;
     api_codec_list_readable(readable, sizeof readable);
-    cr_expect_eq(answer.status, 415);
-    cr_expect_str_eq(header_of(&answer, "Accept"), readable);
+    cr_assert_not(api_begin(&service, &request, &reply));
+    cr_expect_eq(reply.status, 415);
+    cr_assert_eq(reply.n_headers, 1);
+    cr_expect_str_eq(reply.headers[0].name, "Accept");
+    cr_expect_str_eq(reply.headers[0].value, readable);
     cr_expect(strstr(readable, "application/octet-stream"));
-    answer_free(&answer);
+    api_reply_free(&reply);
 }
 
 Test(endpoints, bodies_are_judged_by_their_headers)
