@@ -32,6 +32,15 @@ static bool parse_compat(const char *word, int *value, struct kl_problem *proble
     return true;
 }
 
+static bool parse_base(const char *word, int *value, struct kl_problem *problem)
+{
+    enum kl_base base;
+    if (!kl_base_parse(word, &base, problem))
+        return false;
+    *value = (int)base;
+    return true;
+}
+
 /* "input", "target", both with a comma between, or as a JSON array's text; nothing is neither. */
 static bool parse_gradient(const char *words, int *value, struct kl_problem *problem)
 {
@@ -69,6 +78,7 @@ static const struct row {
     [API_DTYPE] = {"dtype", WORD, parse_dtype},
     [API_COMPAT] = {"compat", WORD, parse_compat},
     [API_GRADIENT] = {"gradient", LIST, parse_gradient},
+    [API_BASE] = {"base", WORD, parse_base},
 };
 
 static const char *const expected[] = {[WORD] = "a string",
@@ -84,6 +94,7 @@ struct kl_options api_options_for_loss(const struct api_options *options)
         .reduce = (enum kl_flag)options->value[API_REDUCE],
         .log_target = options->value[API_LOG_TARGET] != 0,
         .compat = (enum kl_compat)options->value[API_COMPAT],
+        .base = (enum kl_base)options->value[API_BASE],
     };
 }
 
@@ -235,6 +246,10 @@ bool api_option_set_json(struct api_options *options, struct api_origin origin, 
         return unknown(origin, also, problem);
     enum kind kind = rows[option].kind;
     const char *word = json_string_value(value);
+    if (json_is_integer(value)) { /* base may be the number 2 */
+        snprintf(list, sizeof list, "%lld", (long long)json_integer_value(value));
+        word = list;
+    }
     if (kind == LIST && join_strings(value, list, sizeof list))
         word = list;
     if (rows[option].parse && word)

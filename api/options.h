@@ -15,8 +15,9 @@ enum api_option {
     API_DTYPE,
     API_COMPAT,
     API_GRADIENT, /* bits: 1 << API_INPUT, 1 << API_TARGET */
+    API_BASE,
 };
-#define API_OPTIONS 7
+#define API_OPTIONS 8
 
 /* Zeroed, all have their defaults. Values are those of the library's enums. */
 struct api_options {

@@ -34,6 +34,7 @@ static const struct kind {
     {"option_invalid", 422, "An option has a value it cannot take"},
     {"reduction_invalid", 422, "There is no such reduction"},
     {"compat_invalid", 422, "There is no such compatibility mode"},
+    {"base_invalid", 422, "There is no such base"},
     {"dtype_invalid", 422, "There is no such dtype"},
     {"dtype_unsupported", 422, "The loss is not defined for this dtype"},
     {"tensor_missing", 422, "A tensor is missing"},

@@ -14,7 +14,7 @@ struct work {
     const struct kl_kernel *kernel;
     enum kl_rule rule;
     enum kl_operand by;
-    const struct kl_tensor *upstream; /* one element for each, or NULL where `factor` is all */
+    const struct kl_tensor *upstream; /* one element for each, times `factor`; NULL is 1 */
     double factor;
     char *gradient;
 };
@@ -38,8 +38,11 @@ static void run_piece(void *context, size_t piece)
         size_t n = end - start < BLOCK ? end - start : BLOCK;
         work->kernel->widen[plan->input.dtype](kl_at(&plan->input, start), x, n);
         work->kernel->widen[plan->target.dtype](kl_at(&plan->target, start), t, n);
-        if (work->upstream)
+        if (work->upstream) {
             work->kernel->widen[work->upstream->dtype](kl_at(work->upstream, start), g, n);
+            for (size_t i = 0; i < n; i++)
+                g[i] *= work->factor;
+        }
         work->kernel->slope[kl_rule_is_log(work->rule)](work->rule, work->by, x, t, g, slopes, n);
         work->kernel->narrow[dtype](slopes, work->gradient + start * kl_dtype_size(dtype), n);
     }
@@ -80,7 +83,7 @@ bool kl_gradient(const struct kl_plan *plan, enum kl_operand operand,
         work.upstream = upstream;
     else if (upstream)
         work.factor = kl_load(upstream->dtype, upstream->data, 0);
-    work.factor /= divisor(plan);
+    work.factor *= kl_unit_of(&plan->options) / divisor(plan);
     kl_pool_run(pool, plan->count / KL_PIECE + (plan->count % KL_PIECE != 0), run_piece, &work);
     return true;
 }

@@ -8,7 +8,7 @@
  *     if (!kl_run(&plan, pool, loss, &problem)) ...
  *
  * `input` holds log-probabilities of the model Q; `target` holds probabilities of the observed
- * distribution P, or their logarithms. All logarithms are natural, so losses are in nats.
+ * distribution P, or their logarithms. All logarithms are natural; losses are in nats, or in bits.
  *
  * Nothing here does I/O, prints or exits. The only state is the chosen instruction set
  * (kl_simd_select) and the pools that callers make. Everything else may be called from any
@@ -36,6 +36,7 @@ enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET, KL_UPSTREAM };
  *
  *   reduction_invalid   no such reduction
  *   compat_invalid      no such compatibility mode
+ *   base_invalid        neither e nor 2
  *   dtype_invalid       no such dtype
  *   dtype_unsupported   a complex or integral dtype (bool counts as integral)
  *   shape_mismatch      input and target differ in shape, or loss and upstream gradient
@@ -126,6 +127,13 @@ bool kl_compat_parse(const char *name, enum kl_compat *compat, struct kl_problem
  * by the batch size once more after `reduction="batchmean"`, a quirk not followed here. */
 enum kl_flag { KL_ABSENT, KL_TRUE, KL_FALSE };
 
+/* The unit of losses and gradients: of natural logarithms, or of those to base 2, in which they
+ * are 1 / ln 2 times as large. Log-probabilities are natural in both. */
+enum kl_base { KL_NATS, KL_BITS };
+
+/* "e" or "2". */
+bool kl_base_parse(const char *name, enum kl_base *base, struct kl_problem *problem);
+
 /* Zeroed, these are PyTorch's defaults. */
 struct kl_options {
     enum kl_reduction reduction;
@@ -133,6 +141,7 @@ struct kl_options {
     enum kl_flag reduce;
     bool log_target; /* target holds log-probabilities */
     enum kl_compat compat;
+    enum kl_base base;
 };
 
 /* ---- Warnings ------------------------------------------------------------------------- */

@@ -46,3 +46,11 @@ bool kl_compat_parse(const char *name, enum kl_compat *compat, struct kl_problem
     *compat = (enum kl_compat)i;
     return true;
 }
+
+bool kl_base_parse(const char *name, enum kl_base *base, struct kl_problem *problem)
+{
+    *base = strcmp(name, "2") == 0 ? KL_BITS : KL_NATS;
+    return *base == KL_BITS || strcmp(name, "e") == 0 ||
+           kl_fail(problem, KL_NO_OPERAND, "base_invalid", "base must be e or 2, not '%.40s'",
+                   name);
+}

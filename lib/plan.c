@@ -72,6 +72,8 @@ static bool check_options(const struct kl_options *options, struct kl_problem *p
     if ((unsigned)options->compat > KL_MATH)
         return kl_fail(problem, KL_NO_OPERAND, "compat_invalid",
                        "compat is none of enum kl_compat");
+    if ((unsigned)options->base > KL_BITS)
+        return kl_fail(problem, KL_NO_OPERAND, "base_invalid", "base is none of enum kl_base");
     return true;
 }
 

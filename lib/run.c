@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Operands of different dtypes go through doubles in blocks that stay in the first-level
- * cache. */
+/* Operands of different dtypes, and losses that are scaled before they are rounded, go through
+ * doubles in blocks that stay in the first-level cache. */
 enum { BLOCK = 512 };
 
 /* Sums of up to this many pieces (2^20 elements) need no heap. */
@@ -30,6 +30,11 @@ enum kl_rule kl_rule_of(const struct kl_options *options)
     return rules[options->log_target][options->compat];
 }
 
+double kl_unit_of(const struct kl_options *options)
+{
+    return options->base == KL_BITS ? 0x1.71547652b82fep+0 : 1; /* 1 / ln 2 */
+}
+
 const void *kl_at(const struct kl_tensor *tensor, size_t index)
 {
     return (const char *)tensor->data + index * kl_dtype_size(tensor->dtype);
@@ -41,8 +46,14 @@ static void add_block(struct kl_sum *total, struct kl_sum part)
     total->low += part.low;
 }
 
-/* Elements [start, start + n) of operands whose dtypes differ. */
-static struct kl_sum mixed_piece(const struct run *run, size_t start, size_t n)
+static void scale(double *losses, size_t n, double factor)
+{
+    for (size_t i = 0; i < n; i++)
+        losses[i] *= factor;
+}
+
+/* Elements [start, start + n), by way of doubles. */
+static struct kl_sum wide_piece(const struct run *run, size_t start, size_t n)
 {
     const struct kl_tensor *input = &run->plan->input, *target = &run->plan->target;
     double x[BLOCK], t[BLOCK], losses[BLOCK];
@@ -57,6 +68,7 @@ static struct kl_sum mixed_piece(const struct run *run, size_t start, size_t n)
         } else {
             enum kl_dtype dtype = run->plan->dtype;
             run->kernel->map[KL_FLOAT64][is_log](run->rule, x, t, losses, length);
+            scale(losses, length, kl_unit_of(&run->plan->options));
             run->kernel->narrow[dtype](losses, run->losses + start * kl_dtype_size(dtype), length);
         }
     }
@@ -73,8 +85,9 @@ static void run_piece(void *context, size_t i)
     size_t n = plan->count - start < KL_PIECE ? plan->count - start : KL_PIECE;
     const void *x = kl_at(&plan->input, start), *t = kl_at(&plan->target, start);
 
-    if (plan->input.dtype != plan->target.dtype) {
-        struct kl_sum sum = mixed_piece(run, start, n);
+    bool scaled = run->losses && plan->options.base != KL_NATS;
+    if (plan->input.dtype != plan->target.dtype || scaled) {
+        struct kl_sum sum = wide_piece(run, start, n);
         if (run->sums)
             run->sums[i] = sum;
     } else if (run->sums) {
@@ -92,6 +105,7 @@ static double reduce(const struct kl_plan *plan, const struct kl_sum *sums, size
     for (size_t i = 0; i < pieces; i++)
         add_block(&total, sums[i]);
     double sum = total.high + (isfinite(total.high) ? total.low : 0);
+    sum *= kl_unit_of(&plan->options);
 
     if (plan->reduction == KL_MEAN)
         return plan->count == 0 && plan->options.compat == KL_ONEFLOW ? 0

@@ -13,6 +13,9 @@ enum { KL_PIECE = 1 << 14 };
 
 enum kl_rule kl_rule_of(const struct kl_options *options);
 
+/* What a loss in nats is multiplied by. */
+double kl_unit_of(const struct kl_options *options);
+
 /* Where element `index` lies. */
 const void *kl_at(const struct kl_tensor *tensor, size_t index);
 

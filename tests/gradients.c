@@ -204,6 +204,39 @@ Test(gradients, rules_differ_where_the_table_says)
     }
 }
 
+/* In bits all is 1 / ln 2 times as large, before it is rounded. */
+Test(gradients, and_losses_have_their_unit)
+{
+    enum { N = 1000 };
+    unsigned long long state = 31;
+    float x[N], t[N], bits[N];
+    const size_t shape[] = {N};
+    for (size_t i = 0; i < N; i++) {
+        x[i] = (float)log(uniform(&state) + 1e-6);
+        t[i] = (float)uniform(&state);
+    }
+    struct kl_tensor input = {KL_FLOAT32, 1, shape, x}, target = {KL_FLOAT32, 1, shape, t};
+    struct kl_options options = {.reduction = KL_NONE, .base = KL_BITS};
+    struct kl_plan plan;
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+    cr_assert(kl_run(&plan, NULL, bits, NULL));
+    long double sum = 0;
+    for (size_t i = 0; i < N; i++) {
+        long double exact = t[i] * (logl(t[i]) - x[i]) / M_LN2l;
+        cr_expect_eq(bits[i], (float)exact, "%zu", i);
+        sum += exact;
+    }
+    cr_assert(kl_gradient(&plan, KL_INPUT, NULL, NULL, bits, NULL));
+    for (size_t i = 0; i < N; i++)
+        cr_expect_eq(bits[i], (float)(-t[i] / M_LN2l), "%zu", i);
+
+    float loss;
+    options.reduction = KL_SUM;
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+    cr_assert(kl_run(&plan, NULL, &loss, NULL));
+    cr_expect_eq(loss, (float)sum);
+}
+
 Test(gradients, refuse_what_does_not_fit)
 {
     const size_t shape[] = {2, 2}, other[] = {4};
