@@ -39,6 +39,8 @@ enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET, KL_UPSTREAM };
  *   base_invalid        neither e nor 2
  *   dtype_invalid       no such dtype
  *   dtype_unsupported   a complex or integral dtype (bool counts as integral)
+ *   dim_invalid         an axis that the operands do not have, or one that is given twice
+ *   ndim_invalid        more than KL_MAX_DIMS dimensions
  *   shape_mismatch      input and target differ in shape, or loss and upstream gradient
  *   batchmean_scalar    batchmean of a 0-dim tensor, under KL_ONEFLOW
  *   target_negative     a negative probability, under KL_MATH; `index` is that of the first one,
@@ -76,6 +78,9 @@ double kl_load(enum kl_dtype dtype, const void *array, size_t index);
 void kl_store(enum kl_dtype dtype, void *array, size_t index, double value);
 
 /* ---- Tensors -------------------------------------------------------------------------- */
+
+/* What a tensor may have at most. */
+#define KL_MAX_DIMS 64
 
 /* A dense row-major tensor in the machine's byte order. All of it is borrowed. `ndim` 0 is a
  * scalar, whose `shape` may be NULL; a size of 0 in any place makes the tensor empty. `data`
@@ -142,6 +147,13 @@ struct kl_options {
     bool log_target; /* target holds log-probabilities */
     enum kl_compat compat;
     enum kl_base base;
+
+    /* Axes that losses are summed over before the reduction applies to what remains, counted from
+     * 0, or from the last as -1: so KL_NONE gives the divergence of each row, KL_MEAN the mean of
+     * the rows', and KL_BATCHMEAN divides by the first size that remains. Borrowed until kl_plan
+     * returns; none if n_dim is 0. */
+    const int *dim;
+    size_t n_dim;
 };
 
 /* ---- Warnings ------------------------------------------------------------------------- */
@@ -174,16 +186,19 @@ struct kl_plan {
     enum kl_reduction reduction; /* the one that applies: never KL_ELEMENTWISE_MEAN */
     unsigned warnings;           /* set even where shapes or dtypes make kl_plan fail */
     enum kl_dtype dtype;         /* of the loss */
-    size_t ndim;                 /* of the loss: input's under KL_NONE, else 0 */
-    const size_t *shape;         /* of the loss; borrowed from input */
+    size_t ndim;                 /* of the loss: what dim leaves under KL_NONE, else 0 */
+    size_t shape[KL_MAX_DIMS];   /* of the loss */
     size_t count;                /* elements of each operand */
+    bool summed[KL_MAX_DIMS];    /* the operands' axes that dim names */
+    size_t places;               /* what dim leaves of count */
+    size_t batch;                /* the first size that dim leaves; 1 if it leaves none */
     size_t loss_size;            /* bytes that kl_run writes */
 };
 
 /* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows both tensors'
  * shapes and data and holds nothing to free. No pointer but `problem` may be NULL. Shapes must be
  * the same: PyTorch broadcasts silently, and then divides batchmean by the wrong number. Fails with
- * shape_mismatch, batchmean_scalar, out_of_memory where the elements outnumber any memory, or the
+ * shape_mismatch, ndim_invalid, dim_invalid, batchmean_scalar, out_of_memory where the elements outnumber any memory, or the
  * _invalid of an enum that has no such value. */
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
              const struct kl_options *options, struct kl_problem *problem);
@@ -214,8 +229,8 @@ bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
  * `gradient`: plan->count elements of that operand's dtype, row-major, which need no alignment
  * and must not overlap the operands. Each is multiplied by the upstream gradient of the loss:
  * `upstream` is NULL for 1, or a tensor of the loss's shape and any dtype. With u its element (its
- * only one, unless the reduction is none), g is u / count for mean, u / size(0) for batchmean, u
- * for sum and none. As PyTorch's autograd has them, and where KL_ONEFLOW and KL_MATH differ:
+ * only one, unless the reduction is none), g is u / places for mean, u / batch for batchmean, u
+ * for sum and none; where losses were summed over dim, the u of their sum. As PyTorch's autograd has them, and where KL_ONEFLOW and KL_MATH differ:
  *
  *                          by input                 by target
  *   t > 0                  -t g                     (log t + 1 - x) g

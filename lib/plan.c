@@ -86,6 +86,43 @@ static bool check_dtypes(const struct kl_tensor *input, const struct kl_tensor *
     return true;
 }
 
+static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
+{
+    const struct kl_options *options = &plan->options;
+    int ndim = (int)plan->input.ndim, least = ndim ? -ndim : -1, most = ndim ? ndim - 1 : 0;
+    for (size_t i = 0; i < options->n_dim; i++) {
+        int dim = options->dim[i];
+        if (dim < least || dim > most)
+            return kl_fail(problem, KL_INPUT, "dim_invalid",
+                           "Dimension out of range (expected to be in range of [%d, %d], but got "
+                           "%d)",
+                           least, most, dim);
+        dim += dim < 0 ? most + 1 : 0;
+        if (plan->summed[dim])
+            return kl_fail(problem, KL_INPUT, "dim_invalid",
+                           "dim %d appears multiple times in the list of dims", dim);
+        plan->summed[dim] = true;
+    }
+    return true;
+}
+
+/* Settles what is left of the operands' shape when losses are summed over the axes of dim. */
+static bool settle_axes(struct kl_plan *plan, struct kl_problem *problem)
+{
+    if (!mark_axes(plan, problem))
+        return false;
+    plan->ndim = 0;
+    for (size_t i = 0; i < plan->input.ndim; i++)
+        if (!plan->summed[i])
+            plan->shape[plan->ndim++] = plan->input.shape[i];
+    plan->batch = plan->ndim > 0 ? plan->shape[0] : 1;
+    const struct kl_tensor left = {plan->dtype, plan->ndim, plan->shape, NULL};
+    if (!kl_tensor_count(&left, &plan->places)) /* which only empty operands can have */
+        return kl_fail(problem, KL_INPUT, "out_of_memory",
+                       "the loss would have more elements than memory can hold");
+    return true;
+}
+
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
              const struct kl_options *options, struct kl_problem *problem)
 {
@@ -97,6 +134,8 @@ bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct k
         return false;
     plan->dtype = kl_dtype_promote(input->dtype, target->dtype);
 
+    if (input->ndim > KL_MAX_DIMS)
+        return kl_fail(problem, KL_INPUT, "ndim_invalid", "more than 64 dimensions");
     if (!same_shape(input, target)) {
         char a[96], b[96];
         print_shape(input, a, sizeof a);
@@ -111,9 +150,10 @@ bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct k
         return kl_fail(problem, KL_INPUT, "batchmean_scalar",
                        "batchmean needs a batch: under compat=oneflow a 0-dim input has none");
 
+    if (!settle_axes(plan, problem))
+        return false;
     bool none = plan->reduction == KL_NONE;
-    plan->ndim = none ? input->ndim : 0;
-    plan->shape = none ? input->shape : NULL;
-    plan->loss_size = (none ? plan->count : 1) * kl_dtype_size(plan->dtype);
+    plan->ndim = none ? plan->ndim : 0;
+    plan->loss_size = (none ? plan->places : 1) * kl_dtype_size(plan->dtype);
     return true;
 }

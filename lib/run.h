@@ -16,6 +16,30 @@ enum kl_rule kl_rule_of(const struct kl_options *options);
 /* What a loss in nats is multiplied by. */
 double kl_unit_of(const struct kl_options *options);
 
+/* The losses of elements [start, start + n) of a call by a kernel: their sum, and, of at most
+ * KL_BLOCK, each as a double. */
+enum { KL_BLOCK = 512 };
+struct kl_work {
+    const struct kl_plan *plan;
+    const struct kl_kernel *kernel;
+    enum kl_rule rule;
+};
+struct kl_sum kl_sum_elements(const struct kl_work *work, size_t start, size_t n);
+void kl_map_elements(const struct kl_work *work, size_t start, size_t n, double *losses);
+
+/* Adds a sum to another. */
+static inline void kl_sum_merge(struct kl_sum *total, struct kl_sum part)
+{
+    kl_sum_add(total, part.high);
+    total->low += part.low;
+}
+
+/* KL_NONE where plan->options.dim leaves more than one place: writes the sum of each. */
+void kl_run_rows(const struct kl_work *work, struct kl_pool *pool, char *losses);
+
+/* What a reduced sum is divided by. */
+double kl_divisor_of(const struct kl_plan *plan);
+
 /* Where element `index` lies. */
 const void *kl_at(const struct kl_tensor *tensor, size_t index);
 
