@@ -183,7 +183,8 @@ static bool has_gradient(const struct api_call *call, size_t operand)
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
-    struct kl_options options = api_options_for_loss(&call->options);
+    int dim[API_MAX_AXES];
+    struct kl_options options = api_options_for_loss(&call->options, dim);
     struct kl_problem from = {0};
     if (!kl_plan(&call->plan, &call->tensors[API_INPUT].view, &call->tensors[API_TARGET].view,
                  &options, &from))

@@ -3,46 +3,47 @@
 #include "api/nearest.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static bool parse_reduction(const char *word, int *value, struct kl_problem *problem)
+static bool parse_reduction(const char *word, int64_t *value, struct kl_problem *problem)
 {
     enum kl_reduction reduction;
     if (!kl_reduction_parse(word, &reduction, problem))
         return false;
-    *value = (int)reduction;
+    *value = (int64_t)reduction;
     return true;
 }
 
-static bool parse_dtype(const char *word, int *value, struct kl_problem *problem)
+static bool parse_dtype(const char *word, int64_t *value, struct kl_problem *problem)
 {
     enum kl_dtype dtype;
     if (!kl_dtype_parse(word, &dtype, problem))
         return false;
-    *value = (int)dtype;
+    *value = (int64_t)dtype;
     return true;
 }
 
-static bool parse_compat(const char *word, int *value, struct kl_problem *problem)
+static bool parse_compat(const char *word, int64_t *value, struct kl_problem *problem)
 {
     enum kl_compat compat;
     if (!kl_compat_parse(word, &compat, problem))
         return false;
-    *value = (int)compat;
+    *value = (int64_t)compat;
     return true;
 }
 
-static bool parse_base(const char *word, int *value, struct kl_problem *problem)
+static bool parse_base(const char *word, int64_t *value, struct kl_problem *problem)
 {
     enum kl_base base;
     if (!kl_base_parse(word, &base, problem))
         return false;
-    *value = (int)base;
+    *value = (int64_t)base;
     return true;
 }
 
 /* "input", "target", both with a comma between, or as a JSON array's text; nothing is neither. */
-static bool parse_gradient(const char *words, int *value, struct kl_problem *problem)
+static bool parse_gradient(const char *words, int64_t *value, struct kl_problem *problem)
 {
     static const char *const names[] = {"input", "target"}, separators[] = "[]\", ";
     *value = 0;
@@ -57,8 +58,32 @@ static bool parse_gradient(const char *words, int *value, struct kl_problem *pro
                      size < 60 ? (int)size : 60, p);
             return false;
         }
-        *value |= 1 << i;
+        *value |= INT64_C(1) << i;
         p += size;
+    }
+    return true;
+}
+
+/* Integers with commas between, or as a JSON array's text. */
+static bool parse_dim(const char *words, int64_t *value, struct kl_problem *problem)
+{
+    enum { MOST = 31 };
+    static const char separators[] = "[], ";
+    *value = 0;
+    for (const char *p = words + strspn(words, separators); *p; p += strspn(p, separators)) {
+        char *end;
+        long dim = strtol(p, &end, 10);
+        bool good =
+            end > p && (!*end || strchr(separators, *end)) && dim >= -MOST - 1 && dim <= MOST;
+        uint64_t bit = good ? UINT64_C(1) << (dim < 0 ? MOST - dim : dim) : 0;
+        if (!good || (uint64_t)*value & bit) {
+            problem->code = "dim_invalid";
+            snprintf(problem->detail, sizeof problem->detail,
+                     "dim must be integers from -32 to 31, each once, not '%.60s'", words);
+            return false;
+        }
+        *value = (int64_t)((uint64_t)*value | bit);
+        p = end;
     }
     return true;
 }
@@ -69,7 +94,7 @@ enum kind { WORD, LIST, BOOLEAN, FLAG };
 static const struct row {
     const char *name;
     enum kind kind;
-    bool (*parse)(const char *word, int *value, struct kl_problem *problem); /* WORD and LIST */
+    bool (*parse)(const char *word, int64_t *value, struct kl_problem *problem); /* WORD and LIST */
 } rows[API_OPTIONS] = {
     [API_REDUCTION] = {"reduction", WORD, parse_reduction},
     [API_LOG_TARGET] = {"log_target", BOOLEAN, NULL},
@@ -79,15 +104,20 @@ static const struct row {
     [API_COMPAT] = {"compat", WORD, parse_compat},
     [API_GRADIENT] = {"gradient", LIST, parse_gradient},
     [API_BASE] = {"base", WORD, parse_base},
+    [API_DIM] = {"dim", LIST, parse_dim},
 };
 
 static const char *const expected[] = {[WORD] = "a string",
-                                       [LIST] = "a list of strings",
+                                       [LIST] = "a list",
                                        [BOOLEAN] = "true or false",
                                        [FLAG] = "true, false or null"};
 
-struct kl_options api_options_for_loss(const struct api_options *options)
+struct kl_options api_options_for_loss(const struct api_options *options, int *dim)
 {
+    size_t n_dim = 0;
+    for (int i = 0; i < API_MAX_AXES; i++)
+        if ((uint64_t)options->value[API_DIM] >> i & 1)
+            dim[n_dim++] = i < API_MAX_AXES / 2 ? i : API_MAX_AXES / 2 - 1 - i;
     return (struct kl_options){
         .reduction = (enum kl_reduction)options->value[API_REDUCTION],
         .size_average = (enum kl_flag)options->value[API_SIZE_AVERAGE],
@@ -95,6 +125,8 @@ struct kl_options api_options_for_loss(const struct api_options *options)
         .log_target = options->value[API_LOG_TARGET] != 0,
         .compat = (enum kl_compat)options->value[API_COMPAT],
         .base = (enum kl_base)options->value[API_BASE],
+        .dim = dim,
+        .n_dim = n_dim,
     };
 }
 
@@ -164,7 +196,7 @@ static bool fail_conflict(struct api_origin origin, struct api_problem *problem)
     return fail_option(origin, problem, "option_conflict", detail);
 }
 
-static bool settle(struct api_options *options, int option, int value, struct api_origin origin,
+static bool settle(struct api_options *options, int option, int64_t value, struct api_origin origin,
                    struct api_problem *problem)
 {
     if (options->given[option] && options->value[option] != value)
@@ -178,7 +210,7 @@ static bool settle_word(struct api_options *options, int option, const char *wor
                         struct api_origin origin, struct api_problem *problem)
 {
     struct kl_problem from = {0};
-    int value;
+    int64_t value = 0;
     if (!rows[option].parse(word, &value, &from))
         return fail_option(origin, problem, from.code, from.detail);
     return settle(options, option, value, origin, problem);
@@ -219,9 +251,9 @@ bool api_option_set_text(struct api_options *options, struct api_origin origin, 
     return fail_option(origin, problem, "option_invalid", detail);
 }
 
-/* The strings of an array, with commas between; null has none. False if it holds other things, or
- * too much. */
-static bool join_strings(const json_t *array, char *to, size_t size)
+/* The strings and integers of an array, with commas between; null has none. False if it holds other
+ * things, or too much. */
+static bool join(const json_t *array, char *to, size_t size)
 {
     size_t i, used = 0;
     json_t *item;
@@ -230,9 +262,15 @@ static bool join_strings(const json_t *array, char *to, size_t size)
         return json_is_null(array);
     json_array_foreach(array, i, item)
     {
-        if (!json_is_string(item) || used + json_string_length(item) + 2 > size)
+        if (json_is_string(item))
+            used += (size_t)snprintf(to + used, size - used, "%s,", json_string_value(item));
+        else if (json_is_integer(item))
+            used += (size_t)snprintf(to + used, size - used, "%lld,",
+                                     (long long)json_integer_value(item));
+        else
             return false;
-        used += (size_t)snprintf(to + used, size - used, "%s,", json_string_value(item));
+        if (used >= size)
+            return false;
     }
     return true;
 }
@@ -240,18 +278,18 @@ static bool join_strings(const json_t *array, char *to, size_t size)
 bool api_option_set_json(struct api_options *options, struct api_origin origin, const json_t *value,
                          const char *const *also, struct api_problem *problem)
 {
-    char detail[300], list[100];
+    char detail[300], list[300];
     int option = api_option_find(origin.name);
     if (option < 0)
         return unknown(origin, also, problem);
     enum kind kind = rows[option].kind;
     const char *word = json_string_value(value);
-    if (json_is_integer(value)) { /* base may be the number 2 */
+    if (kind == LIST && join(value, list, sizeof list)) {
+        word = list;
+    } else if (json_is_integer(value)) {
         snprintf(list, sizeof list, "%lld", (long long)json_integer_value(value));
         word = list;
     }
-    if (kind == LIST && join_strings(value, list, sizeof list))
-        word = list;
     if (rows[option].parse && word)
         return settle_word(options, option, word, origin, problem);
     if (!rows[option].parse && json_is_boolean(value))

@@ -6,6 +6,7 @@
 #include "lib/kldiv.h"
 
 #include <jansson.h>
+#include <stdint.h>
 
 enum api_option {
     API_REDUCTION,
@@ -16,16 +17,19 @@ enum api_option {
     API_COMPAT,
     API_GRADIENT, /* bits: 1 << API_INPUT, 1 << API_TARGET */
     API_BASE,
+    API_DIM, /* bits: 0 to 31 of axes counted from the first, 32 to 63 from the last */
 };
-#define API_OPTIONS 8
+#define API_OPTIONS 9
 
 /* Zeroed, all have their defaults. Values are those of the library's enums. */
 struct api_options {
-    int value[API_OPTIONS];
+    int64_t value[API_OPTIONS];
     bool given[API_OPTIONS];
 };
 
-struct kl_options api_options_for_loss(const struct api_options *options);
+/* Their form for the library; `dim` has room for API_MAX_AXES, and must outlive what is given. */
+#define API_MAX_AXES 64
+struct kl_options api_options_for_loss(const struct api_options *options, int *dim);
 enum kl_dtype api_options_dtype(const struct api_options *options);
 
 /* The row of that name, or -1. */

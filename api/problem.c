@@ -35,6 +35,8 @@ static const struct kind {
     {"reduction_invalid", 422, "There is no such reduction"},
     {"compat_invalid", 422, "There is no such compatibility mode"},
     {"base_invalid", 422, "There is no such base"},
+    {"dim_invalid", 422, "There is no such axis"},
+    {"ndim_invalid", 422, "A tensor has too many dimensions"},
     {"dtype_invalid", 422, "There is no such dtype"},
     {"dtype_unsupported", 422, "The loss is not defined for this dtype"},
     {"tensor_missing", 422, "A tensor is missing"},

@@ -153,7 +153,7 @@ void kl_run_rows(const struct kl_work *work, struct kl_pool *pool, char *losses)
     }
     settle(&rows);
     if (!rows.inner_summed) {
-        size_t runs = plan->places / rows.inner;
+        size_t runs = volume(rows.kept, rows.n_kept);
         kl_pool_run(pool, runs * ((rows.inner + KL_BLOCK - 1) / KL_BLOCK), run_piece, &rows);
         return;
     }

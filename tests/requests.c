@@ -55,6 +55,13 @@ static const struct bad {
     {NULL, "{\"input\": 1, \"target\": 1, \"dtype\": \"int64\"}", 422, "dtype_unsupported",
      "#/dtype"},
     {NULL, "{\"input\": 1, \"target\": 1, \"compat\": \"jax\"}", 422, "compat_invalid", "#/compat"},
+    {"dim=2", "{\"input\": [[1]], \"target\": [[1]]}", 422, "dim_invalid", "#/input"},
+    {"dim=x", "{\"input\": 1, \"target\": 1}", 422, "dim_invalid", "dim"},
+    {"dim=0,0", "{\"input\": 1, \"target\": 1}", 422, "dim_invalid", "dim"},
+    {NULL, "{\"input\": [1], \"target\": [1], \"dim\": [0, -1]}", 422, "dim_invalid", "#/input"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"dim\": 1.5}", 422, "option_invalid", "#/dim"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"dim\": 99}", 422, "dim_invalid", "#/dim"},
+    {"dim=0", "{\"input\": 1, \"target\": 1, \"dim\": -1}", 400, "option_conflict", "#/dim"},
     {"base=10", "{\"input\": 1, \"target\": 1}", 422, "base_invalid", "base"},
     {NULL, "{\"input\": 1, \"target\": 1, \"base\": 10}", 422, "base_invalid", "#/base"},
     {NULL, "{\"input\": 1, \"target\": 1, \"reduction\": 2}", 422, "reduction_invalid",
@@ -366,5 +373,37 @@ Test(endpoints, bodies_are_judged_by_their_headers)
             api_handle(&service, &request, &reply);
         cr_expect_eq(reply.status, cases[i].status, "case %zu: %d", i, reply.status);
         api_buffer_free(&reply.body);
+    }
+}
+
+Test(requests, sum_over_axes_before_they_reduce)
+{
+    static const char tensors[] = "\"input\": [[-1, -0.5], [-2, -0.2]], "
+                                  "\"target\": [[0.4, 0.6], [0.1, 0.9]]";
+    static const struct {
+        const char *query, *members;
+        double loss[2]; /* of each row, or one */
+        size_t rows;
+    } cases[] = {
+        {"reduction=none&dim=-1", "", {0.02698833299066, 0.05491702660854}, 2},
+        {"reduction=none", ", \"dim\": 1", {0.02698833299066, 0.05491702660854}, 2},
+        {"reduction=none&dim=0", "", {0.00322519795093, 0.07868016164836}, 2},
+        {"reduction=mean&dim=1", "", {0.0409526797996476}, 0},
+        {"reduction=batchmean", ", \"dim\": [0, 1]", {0.08190535959929536}, 0},
+        {"reduction=none&dim=0,1", "", {0.08190535959929536}, 0},
+        {"reduction=sum", ", \"dim\": \"[0]\"", {0.08190535959929536}, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char body[300];
+        snprintf(body, sizeof body, "{%s%s}", tensors, cases[i].members);
+        struct answer answer = ask_loss(cases[i].query, body);
+        const json_t *loss = json_object_get(answer.json, "loss");
+        cr_expect_eq(answer.status, 200, "case %zu", i);
+        cr_expect_eq(json_array_size(loss), cases[i].rows, "case %zu", i);
+        for (size_t j = 0; j < (cases[i].rows ? cases[i].rows : 1); j++) {
+            double ours = number_of(cases[i].rows ? json_array_get(loss, j) : loss);
+            cr_expect_lt(fabs(ours - cases[i].loss[j]), 1e-13, "case %zu: %.17g", i, ours);
+        }
+        answer_free(&answer);
     }
 }
