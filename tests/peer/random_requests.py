@@ -4,7 +4,8 @@
     /usr/bin/python3 tests/peer/random_requests.py build/kldivd [N]
 
 Compares value (1e-13 of the terms' sizes in float64), NaN pattern, shape, dtype and the texts of
-warnings. Needs Debian's python3-torch. Exits 1 if any request disagrees.
+warnings; of operands without special values also gradients, and what is left when losses are
+summed over axes. Needs Debian's python3-torch. Exits 1 if any request disagrees.
 """
 import json
 import math
@@ -54,9 +55,10 @@ def draw(rng):
     t = torch.rand(shape, dtype=torch.float64)
     if log_target:
         t = t.log()
+    special = rng.random() < 0.5
     for tensor, values in ((x, [math.inf, -math.inf, math.nan, 0]),
                            (t, [math.nan, 0, -0.5] if not log_target else [-math.inf, math.nan])):
-        if rng.random() < 0.2 and tensor.numel():
+        if special and rng.random() < 0.4 and tensor.numel():
             tensor.view(-1)[rng.randrange(tensor.numel())] = rng.choice(values)
     options = {}
     if rng.random() < 0.8:
@@ -67,14 +69,30 @@ def draw(rng):
         options[rng.choice(["size_average", "reduce"])] = rng.choice([True, False])
         if options.get("reduction") == "batchmean":
             del options["reduction"]
-    return x.to(getattr(torch, dtype)), t.to(getattr(torch, dtype)), options, dtype
+    ours = {}
+    if not special and "reduction" in options and not {"size_average", "reduce"} & set(options):
+        ours["gradient"] = rng.sample(["input", "target"], rng.randint(0, 2))
+        ours["dim"] = [d - rng.choice([0, len(shape)])
+                       for d in rng.sample(range(len(shape)), rng.randint(0, len(shape)))]
+    return x.to(getattr(torch, dtype)), t.to(getattr(torch, dtype)), options, ours, dtype
 
 
-def pytorch(x, t, options):
+def pytorch(x, t, options, ours):
+    """The loss, the texts of its warnings, and the gradients that ours asks for."""
+    x, t = x.clone().requires_grad_(), t.clone().requires_grad_()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = F.kl_div(x, t, **options)
-    return value, [str(w.message) for w in caught if w.category is UserWarning]
+    if ours.get("dim"):
+        value = F.kl_div(x, t, reduction="none", log_target=options.get("log_target", False))
+        value = value.sum(ours["dim"])
+        first = value.shape[0] if value.dim() else 1
+        reductions = {"none": lambda v: v, "sum": torch.sum, "batchmean": lambda v: v.sum() / first}
+        value = reductions.get(options["reduction"], torch.mean)(value)
+    if ours.get("gradient"):
+        value.backward(torch.ones_like(value))
+    gradients = {name: {"input": x, "target": t}[name].grad for name in ours.get("gradient", ())}
+    return value.detach(), [str(w.message) for w in caught if w.category is UserWarning], gradients
 
 
 def same(ours, theirs, tolerance):
@@ -86,9 +104,10 @@ def same(ours, theirs, tolerance):
 
 
 def check(url, rng):
-    x, t, options, dtype = draw(rng)
-    value, texts = pytorch(x, t, options)
-    body = {"input": encode(x.tolist()), "target": encode(t.tolist()), "dtype": dtype, **options}
+    x, t, options, ours, dtype = draw(rng)
+    value, texts, gradients = pytorch(x, t, options, ours)
+    body = {"input": encode(x.tolist()), "target": encode(t.tolist()), "dtype": dtype, **options,
+            **ours}
     request = urllib.request.Request(url, json.dumps(body).encode(),
                                      {"Content-Type": "application/json"})
     answer = json.load(urllib.request.urlopen(request))
@@ -96,7 +115,10 @@ def check(url, rng):
     scale = float(torch.nan_to_num((p * x.double()).abs(), 0, 0, 0).sum()) + p.numel() + 1
     agree = (same(decode(answer["loss"]), value.tolist(), TOLERANCE[dtype] * scale)
              and answer["shape"] == list(value.shape) and answer["dtype"] == dtype
-             and [w["message"] for w in answer["warnings"]] == texts)
+             and [w["message"] for w in answer["warnings"]] == texts
+             and all(same(decode(answer["gradient"][name]), gradient.tolist(),
+                          TOLERANCE[dtype] * (float(gradient.abs().max()) + 10))
+                     for name, gradient in gradients.items()))
     if not agree:
         print("disagree:", json.dumps(body), json.dumps(answer), value.tolist(), texts)
     return agree
