@@ -138,20 +138,29 @@ static bool carry_over(const struct api_call *call, const struct kl_problem *fro
     return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
 }
 
-/* An empty loss is written out as empty arrays: so many at most, which its shape may ask for
+/* Empty tensors are written out as empty arrays: so many at most, which a shape may ask for
  * without a byte of data. */
 enum { MAX_EMPTY_ROWS = 1 << 16 };
 
-static bool check_rows(const struct kl_plan *plan, struct api_problem *problem)
+static bool has_few_rows(const size_t *shape, size_t ndim, size_t count)
 {
     size_t rows = 1;
-    for (size_t i = 0; i < plan->ndim && plan->shape[i] > 0; i++)
-        if (rows > MAX_EMPTY_ROWS || __builtin_mul_overflow(rows, plan->shape[i], &rows))
-            rows = SIZE_MAX;
-    bool empty = plan->ndim > 0 && plan->count == 0;
-    return !empty || rows <= MAX_EMPTY_ROWS ||
-           api_fail(problem, "shape_invalid",
-                    "an empty loss may have 65536 empty rows, and this shape asks for more");
+    for (size_t i = 0; i < ndim && shape[i] > 0 && rows <= MAX_EMPTY_ROWS; i++)
+        if (__builtin_mul_overflow(rows, shape[i], &rows))
+            return count > 0;
+    return count > 0 || ndim == 0 || rows <= MAX_EMPTY_ROWS;
+}
+
+/* The loss is written in its shape, gradients in that of the operands. */
+static bool check_rows(const struct api_call *call, struct api_problem *problem)
+{
+    const struct kl_plan *plan = &call->plan;
+    bool good = has_few_rows(plan->shape, plan->ndim, plan->places) &&
+                (!call->options.value[API_GRADIENT] ||
+                 has_few_rows(plan->input.shape, plan->input.ndim, plan->count));
+    return good || api_fail(problem, "shape_invalid",
+                            "an empty answer may have 65536 empty rows, and this shape asks for "
+                            "more");
 }
 
 static bool reserve(struct api_buffer *buffer, size_t size, struct api_problem *problem)
@@ -189,7 +198,7 @@ bool api_call_run(struct api_call *call, struct api_problem *problem)
     if (!kl_plan(&call->plan, &call->tensors[API_INPUT].view, &call->tensors[API_TARGET].view,
                  &options, &from))
         return carry_over(call, &from, problem);
-    if (!check_rows(&call->plan, problem))
+    if (!check_rows(call, problem))
         return false;
     if (!reserve(&call->loss, call->plan.loss_size, problem))
         return false;

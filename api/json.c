@@ -130,7 +130,8 @@ static const char *take_member(struct walk *walk, const char *key)
         return NULL;
     value = api_json_skip_space(value + 1);
     for (size_t i = 0; i < API_TENSORS; i++)
-        if (key_is(key, key_end, api_tensor_names[i], walk->problem))
+        if (!(i >= API_OPERANDS && strncmp(value, "null", 4) == 0) &&
+            key_is(key, key_end, api_tensor_names[i], walk->problem))
             return take_tensor(walk, (enum api_tensor_name)i, key, value);
     const char *end = api_json_skip_value(value);
     if (end && *value == '"' && key_is(key, key_end, "dtype", walk->problem))
@@ -209,7 +210,7 @@ static bool take_options(struct api_call *call, json_t *root, struct api_problem
             return api_fail_at(problem, API_BODY, "#/inputs", "option_unknown",
                                "inputs belong to inference requests, which go to "
                                "/v2/models/kl_div/infer; here the members are input and target");
-        if (strcmp(name, "shape") != 0 &&
+        if (strcmp(name, "shape") != 0 && strcmp(name, "grad_output") != 0 &&
             !api_option_set_json(&call->options, origin, value, also, problem))
             return false;
     }
@@ -233,8 +234,9 @@ static bool finish_tensors(struct walk *walk, json_t *root)
         if (tensor->view.dtype != dtype &&
             !api_json_tensor_read(walk->body, walk->values[i], name, dtype, tensor, walk->problem))
             return false;
-        bool is_scalar = i >= API_OPERANDS && tensor->view.ndim == 0;
-        if (member && !is_scalar &&
+        /* grad_output has the loss's shape, which is that of the operands or another one */
+        bool other = i >= API_OPERANDS && (tensor->view.ndim == 0 || call->options.given[API_DIM]);
+        if (member && !other &&
             !api_json_tensor_reshape(tensor, ndim, shape, api_tensor_names[i], walk->problem))
             return false;
     }

@@ -139,13 +139,20 @@ static bool is_ignored(const char *name)
     return false;
 }
 
-/* Strings, and numbers, booleans and null as they are written. */
+/* Strings, and all else as it is written. */
 static bool take_parameter(struct reader *r, const char *name, const char *value)
 {
     const struct api_origin origin = {"#/parameters/", name};
     char text[API_JSON_TEXT];
-    if (!api_json_string(value, text))
-        snprintf(text, sizeof text, "%.*s", (int)strcspn(value, ",} \t\r\n"), value);
+    if (!api_json_string(value, text)) {
+        const char *end = api_json_skip_value(value);
+        size_t size = end ? (size_t)(end - value) : 0;
+        if (size >= sizeof text)
+            return malformed(r, "#/parameters", "a parameter has more than 1024 characters");
+        while (size > 0 && strchr(" \t\r\n", value[size - 1]))
+            size--;
+        snprintf(text, sizeof text, "%.*s", (int)size, value);
+    }
     return api_option_set_text(&r->call->options, origin, text, ignored, r->problem);
 }
 

@@ -42,11 +42,18 @@ static bool parse_base(const char *word, int64_t *value, struct kl_problem *prob
     return true;
 }
 
+static bool is_absent(const char *text)
+{
+    return strcmp(text, "null") == 0 || strcmp(text, "None") == 0;
+}
+
 /* "input", "target", both with a comma between, or as a JSON array's text; nothing is neither. */
 static bool parse_gradient(const char *words, int64_t *value, struct kl_problem *problem)
 {
     static const char *const names[] = {"input", "target"}, separators[] = "[]\", ";
     *value = 0;
+    if (is_absent(words))
+        return true;
     for (const char *p = words + strspn(words, separators); *p; p += strspn(p, separators)) {
         size_t size = strcspn(p, separators), i = 0;
         while (i < 2 && (strlen(names[i]) != size || strncmp(p, names[i], size) != 0))
@@ -70,6 +77,8 @@ static bool parse_dim(const char *words, int64_t *value, struct kl_problem *prob
     enum { MOST = 31 };
     static const char separators[] = "[], ";
     *value = 0;
+    if (is_absent(words))
+        return true;
     for (const char *p = words + strspn(words, separators); *p; p += strspn(p, separators)) {
         char *end;
         long dim = strtol(p, &end, 10);
@@ -108,7 +117,7 @@ static const struct row {
 };
 
 static const char *const expected[] = {[WORD] = "a string",
-                                       [LIST] = "a list",
+                                       [LIST] = "a string, an integer or a list",
                                        [BOOLEAN] = "true or false",
                                        [FLAG] = "true, false or null"};
 

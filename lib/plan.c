@@ -93,13 +93,13 @@ static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
     for (size_t i = 0; i < options->n_dim; i++) {
         int dim = options->dim[i];
         if (dim < least || dim > most)
-            return kl_fail(problem, KL_INPUT, "dim_invalid",
+            return kl_fail(problem, KL_NO_OPERAND, "dim_invalid",
                            "Dimension out of range (expected to be in range of [%d, %d], but got "
                            "%d)",
                            least, most, dim);
         dim += dim < 0 ? most + 1 : 0;
         if (plan->summed[dim])
-            return kl_fail(problem, KL_INPUT, "dim_invalid",
+            return kl_fail(problem, KL_NO_OPERAND, "dim_invalid",
                            "dim %d appears multiple times in the list of dims", dim);
         plan->summed[dim] = true;
     }

@@ -358,6 +358,16 @@ FN void map_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule, const vo
     }
 }
 
+/* a - b + 1 with the errors of both steps, which show where it cancels. */
+FN vd difference_and_one(vd a, vd b)
+{
+    vd one = v_set(1), difference = v_sub(a, b), sum = v_add(difference, one);
+    vd from_a = v_add(difference, b), back = v_sub(sum, one);
+    vd error = v_sub(v_sub(a, from_a), v_sub(b, v_sub(from_a, difference)));
+    error = v_add(error, v_add(v_sub(difference, back), v_sub(one, v_sub(sum, back))));
+    return v_select(not_finite(error), sum, v_add(sum, error));
+}
+
 /* The derivative of a loss by one operand; what `rare` lanes hold is of no meaning. */
 FN vd slope_of(bool log_target, enum kl_rule rule, enum kl_operand by, vd x, vd t, vm *rare)
 {
@@ -372,7 +382,7 @@ FN vd slope_of(bool log_target, enum kl_rule rule, enum kl_operand by, vd x, vd 
         *rare = v_rare(t);
         return v_select(v_eq(t, zero), at_zero, v_add(log_minus_wide(t, x), one));
     }
-    vd d = by == KL_INPUT ? v_set(-1) : v_add(v_sub(t, x), one);
+    vd d = by == KL_INPUT ? v_set(-1) : difference_and_one(t, x);
     *rare = v_gt(v_mul(d, d), v_set(DBL_MAX)); /* an infinite difference of finite numbers */
     vd slope = exp_times_anywhere(t, d);
     if (by == KL_INPUT)

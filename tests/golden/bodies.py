@@ -526,6 +526,11 @@ def add_inference():
     good("options", inference(x, t, parameters={"reduction": "sum"}), query="")
     for value in ("input", "input,target", '["target"]', "[]", ""):
         good("gradient as '%s'" % value, inference(x, t, parameters={"gradient": value}))
+    for value in ([0, 1], [ -1 , 0 ], "0,1", "[0, 1]"):
+        good("dim as %r" % (value,), inference(x, t, parameters={
+            "reduction": "none", "dim": value}), query="")
+    good("lists as lists", inference(x, t, parameters={"gradient": ["input", "target"], "dim": []}))
+    good("null parameters", inference(x, t, parameters={"gradient": None, "dim": None}))
     good("a gradient among the outputs", inference(x, t, outputs=[
         {"name": "loss"}, {"name": "gradient.target", "parameters": {"binary_data": False}}]))
     good("an upstream gradient", inference(
@@ -595,6 +600,9 @@ def add_inference():
         "shared memory")
     bad("another output", inference(x, t, outputs=[{"name": "lss"}]), "no output 'lss'",
         "output_unknown", 422)
+    bad("a long parameter", inference(x, t, parameters={"dim": [0] * 600}), "1024 characters")
+    bad("an object as a parameter", inference(x, t, parameters={"base": {"a": 1}}), '{"a": 1}',
+        "base_invalid", 422)
     bad("a gradient of something else", inference(x, t, parameters={"gradient": "loss"}),
         "gradient must be", "option_invalid", 422)
     bad("an upstream gradient for nothing", inference(
