@@ -4,8 +4,6 @@
 #include "api/json_text.h"
 #include "api/json_walk.h"
 #include "api/number.h"
-#include "api/reply.h"
-#include "api/warnings.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -14,11 +12,8 @@
 /* The JSON part less its tensors. */
 enum { MAX_ENVELOPE = 64 << 10 };
 
-static const struct {
-    const char *name;
-    enum kl_dtype dtype;
-} datatypes[KL_DTYPES] = {
-    {"FP64", KL_FLOAT64}, {"FP32", KL_FLOAT32}, {"FP16", KL_FLOAT16}, {"BF16", KL_BFLOAT16}};
+const char *const api_oip_datatypes[KL_DTYPES] = {
+    [KL_FLOAT64] = "FP64", [KL_FLOAT32] = "FP32", [KL_FLOAT16] = "FP16", [KL_BFLOAT16] = "BF16"};
 
 struct reader {
     struct api_call *call;
@@ -184,8 +179,8 @@ static bool read_datatype(struct reader *r, const struct api_tensor *tensor, con
     char name[API_JSON_TEXT] = "(absent, or no string)";
     bool is_string = api_json_string(member, name);
     for (size_t i = 0; is_string && i < KL_DTYPES; i++)
-        if (strcmp(name, datatypes[i].name) == 0) {
-            *dtype = datatypes[i].dtype;
+        if (strcmp(name, api_oip_datatypes[i]) == 0) {
+            *dtype = (enum kl_dtype)i;
             return true;
         }
     return api_tensor_fail(r->call, tensor, "datatype", r->problem, "dtype_unsupported",
@@ -361,96 +356,4 @@ bool api_oip_decode(struct api_call *call, const struct api_request *request,
     bool good = split(&r, request) && load(&r, &root) && take_members(&r, root);
     api_buffer_free(&r.envelope);
     return good;
-}
-
-/* ---- Replies */
-
-static const char *datatype_name(enum kl_dtype dtype)
-{
-    size_t i = 0;
-    while (datatypes[i].dtype != dtype)
-        i++;
-    return datatypes[i].name;
-}
-
-static void write_head(const struct api_call *call, struct api_buffer *out)
-{
-    const struct kl_plan *plan = &call->plan;
-    api_append_text(out, "{\"model_name\":\"" API_OIP_MODEL
-                         "\",\"model_version\":\"" API_OIP_VERSION "\"");
-    if (call->oip.id.size > 1) {
-        api_append_text(out, ",\"id\":");
-        api_append_json_string(out, call->oip.id.data);
-    }
-    api_append_text(out, ",\"parameters\":{\"reduction\":\"");
-    api_append_text(out, kl_reduction_name(plan->reduction));
-    api_append_text(out, "\",\"warnings\":");
-    api_warnings_json_text(plan, out);
-    api_append_text(out, "},\"outputs\":[");
-}
-
-/* One of the outputs, with its data or the length of what comes after the JSON. */
-static void write_output(struct api_buffer *out, const char *name, const struct kl_tensor *view,
-                         size_t size, bool binary)
-{
-    api_append_text(out, "{\"name\":\"");
-    api_append_text(out, name);
-    api_append_text(out, "\",\"datatype\":\"");
-    api_append_text(out, datatype_name(view->dtype));
-    api_append_text(out, "\",\"shape\":");
-    api_append_sizes(out, view->shape, view->ndim);
-    if (binary) {
-        api_append_text(out, ",\"parameters\":{\"binary_data_size\":");
-        api_append_unsigned(out, size);
-        api_append_text(out, "}}");
-        return;
-    }
-    size_t count = size / kl_dtype_size(view->dtype);
-    struct kl_tensor flat = {view->dtype, 1, &count, view->data};
-    api_append_text(out, ",\"data\":");
-    api_json_tensor_write(out, &flat, API_BARE);
-    api_append_text(out, "}");
-}
-
-void api_oip_encode(struct api_call *call, struct api_reply *reply)
-{
-    struct api_buffer *out = &reply->body, *binary[API_OUTPUTS], *tensor;
-    struct kl_tensor view;
-    size_t n_binary = 0;
-    const char *separator = "";
-    write_head(call, out);
-    for (size_t i = 0; i < API_OUTPUTS; i++) {
-        if (!(call->oip.wanted >> i & 1) || !(tensor = api_call_output(call, i, &view)))
-            continue;
-        bool is_binary = call->oip.binary >> i & 1;
-        api_append_text(out, separator);
-        write_output(out, api_output_names[i], &view, tensor->size, is_binary);
-        if (is_binary)
-            binary[n_binary++] = tensor;
-        separator = ",";
-    }
-    api_append_text(out, "]}");
-    reply->content_type = n_binary ? "application/octet-stream" : "application/json";
-    if (n_binary == 0)
-        return;
-    snprintf(reply->header_text, sizeof reply->header_text, "%zu", out->size);
-    api_reply_header(reply, "Inference-Header-Content-Length", reply->header_text);
-    for (size_t i = 0; i < n_binary; i++)
-        api_reply_take(reply, binary[i]);
-}
-
-bool api_oip_owns(const char *path)
-{
-    return strncmp(path, "/v2", 3) == 0 && (path[3] == '\0' || path[3] == '/');
-}
-
-void api_oip_write_problem(const struct api_problem *problem, struct api_buffer *out)
-{
-    char text[sizeof problem->detail + sizeof problem->place + 8];
-    bool placed = problem->where == API_BODY && problem->place[0] && problem->place[1];
-    snprintf(text, sizeof text, "%s%s%s%s", problem->detail, placed ? " (at " : "",
-             placed ? problem->place : "", placed ? ")" : "");
-    api_append_text(out, "{\"error\":");
-    api_append_json_string(out, text);
-    api_append_text(out, "}");
 }

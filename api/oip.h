@@ -10,6 +10,9 @@
 #define API_OIP_MODEL "kl_div"
 #define API_OIP_VERSION "1"
 
+/* "FP64", ... */
+extern const char *const api_oip_datatypes[KL_DTYPES];
+
 /* Inputs become tensors, those in the binary part in place; request parameters become options. */
 bool api_oip_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem);
