@@ -7,14 +7,14 @@
 #include "api/api.h"
 #include "api/call.h"
 
-/* Reads tensors input and target in place, and the strings of __metadata__ as options. Holds the
+/* Reads the tensors of a call in place, and the strings of __metadata__ as options. Holds the
  * body to every rule of the format: the header begins with "{" and has no duplicate keys, shapes
  * agree with offsets, and the tensors cover the rest of the body, without holes or overlaps, to
  * its last byte. */
 bool api_safetensors_decode(struct api_call *call, const struct api_request *request,
                             struct api_problem *problem);
 
-/* Tensor loss; the reduction, and warnings as the text of a JSON array, in __metadata__. */
+/* Tensors loss, and gradient.input and gradient.target if asked for; the reduction, and warnings as the text of a JSON array, in __metadata__. */
 void api_safetensors_encode(struct api_call *call, struct api_reply *reply);
 
 #endif

@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 /* Of each connection, for headers and for a piece of the body at a time. libmicrohttpd clears it
- * between requests: 128 KiB cost a tenth of all small requests, and large bodies came no faster. */
+ * between requests, which takes a twentieth of a small one's time with 32 KiB. With 16 KiB a body
+ * of 64 MiB takes 1.7 times as long as a bare server needs to drop it, with 24 KiB 1.3 times. */
 enum { CONNECTION_MEMORY = 24 << 10 };
 
 /* Connections that health checks and scrapes find free when all others are taken. */

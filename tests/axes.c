@@ -1,6 +1,6 @@
 /* Losses summed over axes, against sums of the losses of each element. */
 #include "lib/kldiv.h"
-#include "tests/arrays.h"
+#include "tests/support.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -178,4 +178,40 @@ Test(axes, of_empty_operands_leave_zeros)
     cr_assert(kl_run(&plan, NULL, loss, NULL));
     for (int i = 0; i < 3; i++)
         cr_expect_eq(loss[i], 0);
+}
+
+Test(axes, of_requests_are_summed_over_before_they_reduce)
+{
+    static const char tensors[] = "\"input\": [[-1, -0.5], [-2, -0.2]], "
+                                  "\"target\": [[0.4, 0.6], [0.1, 0.9]]";
+    static const struct {
+        const char *query, *members;
+        double loss[2]; /* of each row, or one */
+        size_t rows;
+    } cases[] = {
+        {"reduction=none&dim=-1", "", {0.02698833299066, 0.05491702660854}, 2},
+        {"reduction=none", ", \"dim\": 1", {0.02698833299066, 0.05491702660854}, 2},
+        {"reduction=none&dim=0", "", {0.00322519795093, 0.07868016164836}, 2},
+        {"reduction=mean&dim=1", "", {0.0409526797996476}, 0},
+        {"reduction=batchmean", ", \"dim\": [0, 1]", {0.08190535959929536}, 0},
+        {"reduction=none&dim=0,1", "", {0.08190535959929536}, 0},
+        {"reduction=sum", ", \"dim\": \"[0]\"", {0.08190535959929536}, 0},
+        {"reduction=sum&dim=null&gradient=None",
+         ", \"dim\": null, \"grad_output\": null",
+         {0.08190535959929536},
+         0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char body[300];
+        snprintf(body, sizeof body, "{%s%s}", tensors, cases[i].members);
+        struct answer answer = ask_loss(cases[i].query, body);
+        const json_t *loss = json_object_get(answer.json, "loss");
+        cr_expect_eq(answer.status, 200, "case %zu", i);
+        cr_expect_eq(json_array_size(loss), cases[i].rows, "case %zu", i);
+        for (size_t j = 0; j < (cases[i].rows ? cases[i].rows : 1); j++) {
+            double ours = number_of(cases[i].rows ? json_array_get(loss, j) : loss);
+            cr_expect_lt(fabs(ours - cases[i].loss[j]), 1e-13, "case %zu: %.17g", i, ours);
+        }
+        answer_free(&answer);
+    }
 }

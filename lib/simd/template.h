@@ -205,10 +205,8 @@ TARGET static __attribute__((noinline)) double size_of_inputs(enum kl_dtype dtyp
                                                               const char *t, size_t n)
 {
     vd sum = v_set(0);
-    for (size_t i = 0; i < n * size_of(dtype); i += LANES * size_of(dtype)) {
-        vd xs = load(dtype, x + i), ts = load(dtype, t + i);
-        sum = v_fma(ts, v_abs(xs), sum);
-    }
+    for (size_t i = 0; i < n * size_of(dtype); i += LANES * size_of(dtype))
+        sum = v_fma(load(dtype, t + i), v_abs(load(dtype, x + i)), sum);
     return v_total(sum);
 }
 
@@ -322,8 +320,7 @@ FN void map_block(enum kl_dtype dtype, enum kl_rule rule, bool log_target, const
             least = v_lesser_size(least, p.b);
         store(dtype, loss + i, losses);
     }
-    vm bad = m_or(not_finite(sum), watched(dtype, log_target, watch));
-    bool careful = m_any(bad);
+    bool careful = m_any(m_or(not_finite(sum), watched(dtype, log_target, watch)));
     if (narrow_logs && m_any(v_gt(v_set(SMALL_NARROW_DIFFERENCE), least)))
         careful |= nearly_cancelled(dtype, x, n, least);
     if (__builtin_expect(careful, 0)) {
