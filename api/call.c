@@ -151,13 +151,19 @@ static bool has_few_rows(const size_t *shape, size_t ndim, size_t count)
     return count > 0 || ndim == 0 || rows <= MAX_EMPTY_ROWS;
 }
 
+static bool has_gradient(const struct api_call *call, size_t operand)
+{
+    return call->options.value[API_GRADIENT] >> operand & 1;
+}
+
 /* The loss is written in its shape, gradients in that of the operands. */
 static bool check_rows(const struct api_call *call, struct api_problem *problem)
 {
     const struct kl_plan *plan = &call->plan;
-    bool good = has_few_rows(plan->shape, plan->ndim, plan->places) &&
-                (!call->options.value[API_GRADIENT] ||
-                 has_few_rows(plan->input.shape, plan->input.ndim, plan->count));
+    bool good = has_few_rows(plan->shape, plan->ndim, plan->places);
+    for (size_t i = 0; i < API_OPERANDS; i++)
+        good &= !has_gradient(call, i) || has_few_rows(call->tensors[i].shape,
+                                                       call->tensors[i].view.ndim, plan->counts[i]);
     return good || api_fail(problem, "shape_invalid",
                             "an empty answer may have 65536 empty rows, and this shape asks for "
                             "more");
@@ -171,23 +177,33 @@ static bool reserve(struct api_buffer *buffer, size_t size, struct api_problem *
     return true;
 }
 
-static bool compute_gradient(struct api_call *call, size_t operand, struct api_problem *problem)
+static bool reserve_outputs(struct api_call *call, struct api_problem *problem)
 {
-    const struct api_tensor *upstream = &call->tensors[API_GRAD_OUTPUT];
-    struct api_buffer *gradient = &call->gradients[operand];
-    struct kl_problem from = {0};
-    size_t size = call->plan.count * kl_dtype_size(call->tensors[operand].view.dtype);
-    if (!reserve(gradient, size, problem))
+    if (!reserve(&call->loss, call->plan.loss_size, problem))
         return false;
-    return kl_gradient(&call->plan, operand == API_INPUT ? KL_INPUT : KL_TARGET,
-                       upstream->present ? &upstream->view : NULL, call->service->pool,
-                       gradient->data, &from) ||
-           carry_over(call, &from, problem);
+    for (size_t i = 0; i < API_OPERANDS; i++)
+        if (has_gradient(call, i) &&
+            !reserve(&call->gradients[i],
+                     call->plan.counts[i] * kl_dtype_size(call->tensors[i].view.dtype), problem))
+            return false;
+    return true;
 }
 
-static bool has_gradient(const struct api_call *call, size_t operand)
+/* What the library allocates is the budget's, too. */
+static bool compute(struct api_call *call, struct api_problem *problem)
 {
-    return call->options.value[API_GRADIENT] >> operand & 1;
+    const struct api_tensor *upstream = &call->tensors[API_GRAD_OUTPUT];
+    const struct kl_results results = {.loss = call->loss.data,
+                                       .by_input = call->gradients[API_INPUT].data,
+                                       .by_target = call->gradients[API_TARGET].data};
+    struct kl_problem from = {0};
+    size_t scratch = kl_scratch_size(&call->plan, &results);
+    if (!api_budget_take(call->loss.budget, scratch))
+        return api_fail_for_memory(problem);
+    bool good = kl_run_gradients(&call->plan, upstream->present ? &upstream->view : NULL,
+                                 call->service->pool, &results, &from);
+    api_budget_give(call->loss.budget, scratch);
+    return good || carry_over(call, &from, problem);
 }
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
@@ -200,14 +216,7 @@ bool api_call_run(struct api_call *call, struct api_problem *problem)
         return carry_over(call, &from, problem);
     if (!check_rows(call, problem))
         return false;
-    if (!reserve(&call->loss, call->plan.loss_size, problem))
-        return false;
-    if (!kl_run(&call->plan, call->service->pool, call->loss.data, &from))
-        return carry_over(call, &from, problem);
-    for (size_t i = 0; i < API_OPERANDS; i++)
-        if (has_gradient(call, i) && !compute_gradient(call, i, problem))
-            return false;
-    return true;
+    return reserve_outputs(call, problem) && compute(call, problem);
 }
 
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view)

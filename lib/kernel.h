@@ -5,13 +5,32 @@
 #include "lib/kldiv.h"
 
 /* The pointwise formula with its rules for special values: log_target and compat in one. With
- * log_target, KL_ONEFLOW is KL_PYTORCH. */
-enum kl_rule { KL_PROB_PYTORCH, KL_PROB_ONEFLOW, KL_PROB_MATH, KL_LOG_PYTORCH, KL_LOG_MATH };
-#define KL_RULES 5
+ * log_target, KL_ONEFLOW is KL_PYTORCH. The KL_LOGIT rules take logarithms too, and where these are
+ * -inf follow the rules of probabilities at t = 0; under KL_MATH those are log_target's. */
+enum kl_rule {
+    KL_PROB_PYTORCH,
+    KL_PROB_ONEFLOW,
+    KL_PROB_MATH,
+    KL_LOG_PYTORCH,
+    KL_LOG_MATH,
+    KL_LOGIT_PYTORCH,
+    KL_LOGIT_ONEFLOW,
+};
+#define KL_RULES 7
 
 /* A sum that carries its rounding error along: its value is high + low. */
 struct kl_sum {
     double high, low;
+};
+
+/* Sums over (part of) a row: of losses, of probabilities of target, and of exp(input). */
+struct kl_parts {
+    double losses, masses, exps;
+};
+
+/* What a row's numbers are like; `exps` is the sum of their exponentials, roughly. */
+struct kl_survey {
+    double least, greatest, sum, exps;
 };
 
 static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYTORCH; }
@@ -27,7 +46,26 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   widen[dtype]      n elements to doubles
  *   narrow[dtype]     n doubles, each rounded once to `dtype`
  *
- * Operands of different dtypes are widened block by block. */
+ * Operands of different dtypes are widened block by block. What follows works on rows of doubles.
+ * Functions named `each` have a row per element, so that short rows lie across vectors; those with
+ * a `step` take a number per element if it is 1, and if it is 0 the KL_STEADY first ones, which
+ * are all the same.
+ *
+ *   top               the greatest of n; each_top makes tops[i] that of itself and v[i]. NaN may
+ *                     or may not be seen
+ *   total             their sum; each_add adds v[i] to sums[i]
+ *   shift             v[i] = (v[i] - by[i]) scale - minus[i]
+ *   exps, logs        of any number, to double's precision
+ *   quotients         probabilities q in x and t in t become what the KL_PROB rules take, such that
+ *                     losses times `times` are those of log q and t, without cancellation where
+ *                     the two are close; derivatives by x times `slope_times` are those by q
+ *   parts[log]        of n elements; `wide` if they have more than 24 bits, `exps` if those are
+ *                     wanted. Inputs and, with [log], targets are at most 0, or so near that
+ *                     their exponentials are finite. NaN among what comes out says that something
+ *                     was not ordinary: then it is of no use
+ *   soften            slopes[i] = (slopes[i] - e[i] sums[i]) scale: the softmax's derivative
+ *   survey[dtype]     of n elements, `exps` if those are wanted */
+enum { KL_STEADY = 16 };
 struct kl_kernel {
     const char *name;
     bool (*supported)(void);
@@ -39,6 +77,20 @@ struct kl_kernel {
                      const double *target, const double *upstream, double *slopes, size_t n);
     void (*widen[KL_DTYPES])(const void *from, double *to, size_t n);
     void (*narrow[KL_DTYPES])(const double *from, void *to, size_t n);
+    double (*top)(const double *v, size_t n);
+    void (*each_top)(const double *v, double *tops, size_t n);
+    struct kl_sum (*total)(const double *v, size_t n);
+    void (*each_add)(const double *v, double *high, double *low, size_t n);
+    void (*shift)(double *v, const double *by, const double *minus, size_t step, double scale,
+                  size_t n);
+    void (*exps)(const double *v, double *to, size_t n);
+    void (*logs)(const double *v, double *to, size_t n);
+    void (*quotients)(enum kl_rule rule, double *x, double *t, double *times, double *slope_times,
+                      size_t n);
+    struct kl_parts (*parts[2])(bool wide, bool exps, const double *x, const double *t, size_t n);
+    void (*soften)(double *slopes, const double *e, const double *sums, size_t step, double scale,
+                   size_t n);
+    struct kl_survey (*survey[KL_DTYPES])(const void *from, size_t n, bool exps);
 };
 
 /* The definition of one element's loss, on which every kernel falls back for rare values. */
@@ -46,6 +98,12 @@ double kl_term(enum kl_rule rule, double input, double target);
 
 /* The definition of its derivative by one of the operands. */
 double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double target);
+
+/* The definition of what `quotients` makes of one pair. */
+struct kl_quotient {
+    double x, t, times, slope_times;
+};
+struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t);
 
 /* Adds without losing: s += value, Neumaier's way. A sum that is not finite stays so. */
 static inline void kl_sum_add(struct kl_sum *s, double value)

@@ -7,8 +7,9 @@
  *     void *loss = malloc(plan.loss_size);
  *     if (!kl_run(&plan, pool, loss, &problem)) ...
  *
- * `input` holds log-probabilities of the model Q; `target` holds probabilities of the observed
- * distribution P, or their logarithms. All logarithms are natural; losses are in nats, or in bits.
+ * `input` holds log-probabilities of the model Q, `target` probabilities of the observed
+ * distribution P; options say so where they hold other things: probabilities, log-probabilities,
+ * logits. All logarithms are natural; losses are in nats, or in bits.
  *
  * Nothing here does I/O, prints or exits. The only state is the chosen instruction set
  * (kl_simd_select) and the pools that callers make. Everything else may be called from any
@@ -29,7 +30,7 @@ extern "C" {
 
 /* ---- Problems ------------------------------------------------------------------------- */
 
-enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET, KL_UPSTREAM };
+enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET, KL_UPSTREAM, KL_WEIGHT, KL_MASK };
 
 /* Why a call failed. Owned by the caller, who passes it zeroed; the first problem wins and
  * later ones leave it alone. `code` is a stable snake_case word with static lifetime:
@@ -37,14 +38,18 @@ enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET, KL_UPSTREAM };
  *   reduction_invalid   no such reduction
  *   compat_invalid      no such compatibility mode
  *   base_invalid        neither e nor 2
+ *   space_invalid       no such space
+ *   space_conflict      log_target with a target_space that is not KL_LOG_PROB
+ *   temperature_invalid not a finite number above 0
  *   dtype_invalid       no such dtype
  *   dtype_unsupported   a complex or integral dtype (bool counts as integral)
  *   dim_invalid         an axis that the operands do not have, or one that is given twice
  *   ndim_invalid        more than KL_MAX_DIMS dimensions
- *   shape_mismatch      input and target differ in shape, or loss and upstream gradient
+ *   shape_mismatch      input and target differ in shape (or do not broadcast to one), or the loss
+ *                       and the upstream gradient, or weight or mask do not broadcast to the loss
  *   batchmean_scalar    batchmean of a 0-dim tensor, under KL_ONEFLOW
- *   target_negative     a negative probability, under KL_MATH; `index` is that of the first one,
- *                       counted in row-major order, and has_index is set
+ *   target_negative     a negative probability, under KL_MATH, that no mask hides; `index` is that
+ *                       of the first one, counted in row-major order, and has_index is set
  *   simd_invalid        no such instruction set, or this CPU lacks it
  *   out_of_memory       */
 struct kl_problem {
@@ -139,21 +144,60 @@ enum kl_base { KL_NATS, KL_BITS };
 /* "e" or "2". */
 bool kl_base_parse(const char *name, enum kl_base *base, struct kl_problem *problem);
 
-/* Zeroed, these are PyTorch's defaults. */
+/* What an operand holds. KL_DEFAULT_SPACE is log-probabilities for input, and for target
+ * probabilities, or with log_target their logarithms. Logits are what a softmax makes probabilities
+ * of: exp(l / temperature) over its sum along a row, which is never written out. A row is what
+ * options.dim names, all of it together, or where that is absent the last axis (of a 0-dim tensor,
+ * its element). A logit of -inf is a probability of 0. */
+enum kl_space { KL_DEFAULT_SPACE, KL_LOG_PROB, KL_PROB, KL_LOGIT };
+
+/* "log_prob", "prob", "logit". */
+bool kl_space_parse(const char *name, enum kl_space *space, struct kl_problem *problem);
+
+/* Which losses count: a byte for each, 1, or 0 for those that do not. Borrowed like a tensor. */
+struct kl_mask {
+    size_t ndim;
+    const size_t *shape;
+    const unsigned char *data;
+};
+
+/* Zeroed, these are PyTorch's defaults. All that is pointed to is borrowed: `dim` until kl_plan
+ * returns, weight's and mask's shapes and data for as long as the plan is used. */
 struct kl_options {
     enum kl_reduction reduction;
     enum kl_flag size_average;
     enum kl_flag reduce;
-    bool log_target; /* target holds log-probabilities */
+    bool log_target; /* target holds log-probabilities: the same as target_space KL_LOG_PROB */
     enum kl_compat compat;
     enum kl_base base;
+    enum kl_space input_space, target_space;
+
+    /* What logits are divided by before the softmax; 0 is 1. Operands that hold something else are
+     * left alone. */
+    double temperature;
 
     /* Axes that losses are summed over before the reduction applies to what remains, counted from
      * 0, or from the last as -1: so KL_NONE gives the divergence of each row, KL_MEAN the mean of
-     * the rows', and KL_BATCHMEAN divides by the first size that remains. Borrowed until kl_plan
-     * returns; none if n_dim is 0. */
+     * the rows', and KL_BATCHMEAN divides by the first size that remains. None if n_dim is 0. */
     const int *dim;
     size_t n_dim;
+
+    /* Operands of different shapes stand for the shape that both broadcast to, as NumPy has it:
+     * aligned at the last axis, sizes of 1 repeated. An axis is counted in that shape, a softmax
+     * is over its rows, and KL_BATCHMEAN divides by its first size, where PyTorch takes that of
+     * input as it was given. */
+    bool broadcast;
+
+    /* Multiplies losses, after those of `dim` are summed; broadcasts to them. KL_MEAN then divides
+     * by the sum of the weights, KL_BATCHMEAN by what it always does. NULL is 1. */
+    const struct kl_tensor *weight;
+
+    /* Broadcasts to the losses as weight does. Those masked out count nowhere: not in sums, not in
+     * what KL_MEAN divides by (the losses left, or their weights) nor KL_BATCHMEAN (the entries of
+     * the loss's first axis with any left), nor in the softmax of a row of logits. KL_NONE gives 0
+     * for them, their gradients are 0, and what the operands hold there is not looked at. NULL
+     * hides nothing. */
+    const struct kl_mask *mask;
 };
 
 /* ---- Warnings ------------------------------------------------------------------------- */
@@ -188,18 +232,28 @@ struct kl_plan {
     enum kl_dtype dtype;         /* of the loss */
     size_t ndim;                 /* of the loss: what dim leaves under KL_NONE, else 0 */
     size_t shape[KL_MAX_DIMS];   /* of the loss */
-    size_t count;                /* elements of each operand */
-    bool summed[KL_MAX_DIMS];    /* the operands' axes that dim names */
-    size_t places;               /* what dim leaves of count */
-    size_t batch;                /* the first size that dim leaves; 1 if it leaves none */
-    size_t loss_size;            /* bytes that kl_run writes */
+    size_t joint_ndim;           /* of the operands' shape, or what they broadcast to */
+    size_t joint_shape[KL_MAX_DIMS];
+    size_t count;             /* elements of that */
+    size_t counts[2];         /* elements of input and of target */
+    bool summed[KL_MAX_DIMS]; /* the joint axes that dim names */
+    size_t left_ndim;         /* of what dim leaves of the joint shape */
+    size_t left_shape[KL_MAX_DIMS];
+    size_t places;                        /* elements of that */
+    size_t batch;                         /* its first size; 1 if it has none */
+    size_t loss_size;                     /* bytes that kl_run writes */
+    enum kl_space spaces[2];              /* of input and of target, never KL_DEFAULT_SPACE */
+    double temperature;                   /* never 0 */
+    struct kl_tensor weight;              /* `data` NULL if there is none */
+    struct kl_mask mask;                  /* the same */
 };
 
-/* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows both tensors'
+/* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows the tensors'
  * shapes and data and holds nothing to free. No pointer but `problem` may be NULL. Shapes must be
- * the same: PyTorch broadcasts silently, and then divides batchmean by the wrong number. Fails with
- * shape_mismatch, ndim_invalid, dim_invalid, batchmean_scalar, out_of_memory where the elements outnumber any memory, or the
- * _invalid of an enum that has no such value. */
+ * the same unless options.broadcast is set: PyTorch broadcasts silently, and then divides batchmean
+ * by the wrong number. Fails with shape_mismatch, ndim_invalid, dim_invalid, space_conflict,
+ * temperature_invalid, batchmean_scalar, out_of_memory where the elements outnumber any memory, or
+ * the _invalid of an enum that has no such value. */
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
              const struct kl_options *options, struct kl_problem *problem);
 
@@ -225,12 +279,21 @@ bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
 
 /* ---- Gradients ------------------------------------------------------------------------ */
 
-/* Computes the derivative of the loss by each element of one operand, KL_INPUT or KL_TARGET, into
- * `gradient`: plan->count elements of that operand's dtype, row-major, which need no alignment
- * and must not overlap the operands. Each is multiplied by the upstream gradient of the loss:
- * `upstream` is NULL for 1, or a tensor of the loss's shape and any dtype. With u its element (its
- * only one, unless the reduction is none), g is u / places for mean, u / batch for batchmean, u
- * for sum and none; where losses were summed over dim, the u of their sum. As PyTorch's autograd has them, and where KL_ONEFLOW and KL_MATH differ:
+/* What kl_run_gradients writes, NULL for what is not wanted: the loss as kl_run has it, and its
+ * derivatives by each element of an operand, in that operand's own shape, dtype and space. They
+ * need no alignment and must not overlap anything else. */
+struct kl_results {
+    void *loss;
+    void *by_input;
+    void *by_target;
+};
+
+/* Computes the loss and its derivatives in one pass over the operands, two where they are logits.
+ * Derivatives are multiplied by the upstream gradient of the loss: `upstream` is NULL for 1, or a
+ * tensor of the loss's shape and any dtype. With u its element (its only one, unless the reduction
+ * is none), w that of weight and N what the reduction divides by, g is u w / N; where losses were
+ * summed over dim, the g of their sum. By log-probabilities x and by what target holds, as
+ * PyTorch's autograd has them, and where KL_ONEFLOW and KL_MATH differ:
  *
  *                          by input                 by target
  *   t > 0                  -t g                     (log t + 1 - x) g
@@ -240,12 +303,22 @@ bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
  *   log_target             -exp(t) g                exp(t) (t - x + 1) g
  *   log_target, t = -inf   -0 g                     NaN; KL_MATH: 0 g
  *
+ * By a probability q of input it is 1 / q times that by its logarithm (by q = 0 where t = 0: NaN;
+ * KL_ONEFLOW and KL_MATH: -0 g). By logits it is the softmax's own: with s those by the row's
+ * log-probabilities x, (s - exp(x) sum(s)) / temperature. Target's logits of -inf are
+ * log_target's t = -inf, but that under KL_ONEFLOW they are as under KL_MATH.
+ * Of an operand that was broadcast, the derivatives of all that an element stood for are summed.
+ *
  * Under KL_MATH a negative target is an error, as it is for the loss. Computed in double and
  * rounded once, to the operand's dtype. `pool` as for kl_run. Fails with shape_mismatch if
- * upstream has another shape than the loss, and with target_negative. */
-bool kl_gradient(const struct kl_plan *plan, enum kl_operand operand,
-                 const struct kl_tensor *upstream, struct kl_pool *pool, void *gradient,
-                 struct kl_problem *problem);
+ * upstream has another shape than the loss, with target_negative, and with out_of_memory. */
+bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *upstream,
+                      struct kl_pool *pool, const struct kl_results *results,
+                      struct kl_problem *problem);
+
+/* The most that kl_run_gradients allocates while it runs, beyond some KiB for each 2^14 elements:
+ * what it takes to sum derivatives back to operands that were broadcast. */
+size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 
 /* ---- Threads -------------------------------------------------------------------------- */
 

@@ -54,3 +54,14 @@ bool kl_base_parse(const char *name, enum kl_base *base, struct kl_problem *prob
            kl_fail(problem, KL_NO_OPERAND, "base_invalid", "base must be e or 2, not '%.40s'",
                    name);
 }
+
+bool kl_space_parse(const char *name, enum kl_space *space, struct kl_problem *problem)
+{
+    static const char *const spaces[] = {"log_prob", "prob", "logit"};
+    size_t i;
+    if (!find(name, spaces, sizeof spaces / sizeof *spaces, &i))
+        return kl_fail(problem, KL_NO_OPERAND, "space_invalid",
+                       "'%.40s' is not a space: log_prob, prob or logit", name);
+    *space = (enum kl_space)(KL_LOG_PROB + i);
+    return true;
+}

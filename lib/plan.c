@@ -1,40 +1,8 @@
 #include "lib/kldiv.h"
 #include "lib/problem.h"
+#include "lib/shape.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-bool kl_tensor_count(const struct kl_tensor *tensor, size_t *count)
-{
-    size_t n = 1, bytes;
-    bool empty = false, overflow = false;
-    for (size_t i = 0; i < tensor->ndim; i++) {
-        empty |= tensor->shape[i] == 0;
-        overflow |= __builtin_mul_overflow(n, tensor->shape[i], &n);
-    }
-    *count = empty ? 0 : n;
-    overflow |= __builtin_mul_overflow(n, kl_dtype_size(tensor->dtype), &bytes);
-    return empty || !overflow;
-}
-
-static void print_shape(const struct kl_tensor *tensor, char *text, size_t size)
-{
-    size_t used = (size_t)snprintf(text, size, "[");
-    for (size_t i = 0; i < tensor->ndim && used < size; i++)
-        used +=
-            (size_t)snprintf(text + used, size - used, "%s%zu", i ? ", " : "", tensor->shape[i]);
-    if (used < size)
-        snprintf(text + used, size - used, "]");
-    else
-        memcpy(text + size - 5, "...]", 5);
-}
-
-static bool same_shape(const struct kl_tensor *a, const struct kl_tensor *b)
-{
-    return a->ndim == b->ndim &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
-}
+#include <math.h>
 
 /* The truth table of PyTorch's _Reduction.legacy_get_string. */
 static enum kl_reduction legacy_reduction(const struct kl_options *options)
@@ -77,19 +45,40 @@ static bool check_options(const struct kl_options *options, struct kl_problem *p
     return true;
 }
 
-static bool check_dtypes(const struct kl_tensor *input, const struct kl_tensor *target,
-                         struct kl_problem *problem)
+/* target_space as log_target and itself have it. */
+static bool settle_spaces(struct kl_plan *plan, struct kl_problem *problem)
 {
-    if ((unsigned)input->dtype >= KL_DTYPES || (unsigned)target->dtype >= KL_DTYPES)
-        return kl_fail(problem, (unsigned)input->dtype >= KL_DTYPES ? KL_INPUT : KL_TARGET,
-                       "dtype_invalid", "the dtype is none of enum kl_dtype");
+    const struct kl_options *options = &plan->options;
+    if ((unsigned)options->input_space > KL_LOGIT || (unsigned)options->target_space > KL_LOGIT)
+        return kl_fail(problem, KL_NO_OPERAND, "space_invalid",
+                       "input_space or target_space is none of enum kl_space");
+    if (options->log_target && options->target_space != KL_DEFAULT_SPACE &&
+        options->target_space != KL_LOG_PROB)
+        return kl_fail(problem, KL_NO_OPERAND, "space_conflict",
+                       "log_target says that target holds log-probabilities, and target_space that "
+                       "it holds something else");
+    plan->spaces[0] = options->input_space ? options->input_space : KL_LOG_PROB;
+    plan->spaces[1] = options->target_space ? options->target_space
+                      : options->log_target ? KL_LOG_PROB
+                                            : KL_PROB;
+    plan->temperature = options->temperature == 0 ? 1 : options->temperature;
+    if (!(plan->temperature > 0) || !isfinite(plan->temperature) || !isfinite(1 / plan->temperature))
+        return kl_fail(problem, KL_NO_OPERAND, "temperature_invalid",
+                       "temperature must be a finite number above 0");
     return true;
+}
+
+static bool check_dtype(const struct kl_tensor *tensor, enum kl_operand operand,
+                        struct kl_problem *problem)
+{
+    return (unsigned)tensor->dtype < KL_DTYPES || kl_fail(problem, operand, "dtype_invalid",
+                                                          "the dtype is none of enum kl_dtype");
 }
 
 static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
 {
     const struct kl_options *options = &plan->options;
-    int ndim = (int)plan->input.ndim, least = ndim ? -ndim : -1, most = ndim ? ndim - 1 : 0;
+    int ndim = (int)plan->joint_ndim, least = ndim ? -ndim : -1, most = ndim ? ndim - 1 : 0;
     for (size_t i = 0; i < options->n_dim; i++) {
         int dim = options->dim[i];
         if (dim < least || dim > most)
@@ -106,21 +95,88 @@ static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
     return true;
 }
 
-/* Settles what is left of the operands' shape when losses are summed over the axes of dim. */
+/* Settles what is left of the joint shape when losses are summed over the axes of dim. */
 static bool settle_axes(struct kl_plan *plan, struct kl_problem *problem)
 {
     if (!mark_axes(plan, problem))
         return false;
-    plan->ndim = 0;
-    for (size_t i = 0; i < plan->input.ndim; i++)
+    for (size_t i = 0; i < plan->joint_ndim; i++)
         if (!plan->summed[i])
-            plan->shape[plan->ndim++] = plan->input.shape[i];
-    plan->batch = plan->ndim > 0 ? plan->shape[0] : 1;
-    const struct kl_tensor left = {plan->dtype, plan->ndim, plan->shape, NULL};
+            plan->left_shape[plan->left_ndim++] = plan->joint_shape[i];
+    plan->batch = plan->left_ndim > 0 ? plan->left_shape[0] : 1;
+    const struct kl_tensor left = {plan->dtype, plan->left_ndim, plan->left_shape, NULL};
     if (!kl_tensor_count(&left, &plan->places)) /* which only empty operands can have */
         return kl_fail(problem, KL_INPUT, "out_of_memory",
                        "the loss would have more elements than memory can hold");
     return true;
+}
+
+static bool mismatch(const struct kl_plan *plan, struct kl_problem *problem)
+{
+    char a[96], b[96];
+    kl_shape_print(plan->input.ndim, plan->input.shape, a, sizeof a);
+    kl_shape_print(plan->target.ndim, plan->target.shape, b, sizeof b);
+    return kl_fail(problem, KL_TARGET, "shape_mismatch", "input has shape %s but target has shape %s%s",
+                   a, b, plan->options.broadcast ? ", and these do not broadcast" : "");
+}
+
+static bool settle_shape(struct kl_plan *plan, struct kl_problem *problem)
+{
+    const struct kl_tensor *input = &plan->input, *target = &plan->target;
+    if (input->ndim > KL_MAX_DIMS || target->ndim > KL_MAX_DIMS)
+        return kl_fail(problem, input->ndim > KL_MAX_DIMS ? KL_INPUT : KL_TARGET, "ndim_invalid",
+                       "more than 64 dimensions");
+    if (!(plan->options.broadcast ||
+          kl_shape_same(input->ndim, input->shape, target->ndim, target->shape)) ||
+        !kl_shape_broadcast(input->ndim, input->shape, target->ndim, target->shape,
+                            &plan->joint_ndim, plan->joint_shape))
+        return mismatch(plan, problem);
+    const struct kl_tensor joint = {plan->dtype, plan->joint_ndim, plan->joint_shape, NULL};
+    if (!kl_tensor_count(&joint, &plan->count) || !kl_tensor_count(input, &plan->counts[0]) ||
+        !kl_tensor_count(target, &plan->counts[1]))
+        return kl_fail(problem, KL_INPUT, "out_of_memory",
+                       "the shape stands for more elements than memory can hold");
+    return true;
+}
+
+static bool extends_to_loss(const struct kl_plan *plan, enum kl_operand operand, size_t ndim,
+                            const size_t *shape, struct kl_problem *problem)
+{
+    char a[96], b[96];
+    if (kl_shape_extends(ndim, shape, plan->left_ndim, plan->left_shape))
+        return true;
+    kl_shape_print(ndim, shape, a, sizeof a);
+    kl_shape_print(plan->left_ndim, plan->left_shape, b, sizeof b);
+    return kl_fail(problem, operand, "shape_mismatch",
+                   "its shape %s does not broadcast to that of the losses, %s", a, b);
+}
+
+static bool settle_weights(struct kl_plan *plan, struct kl_problem *problem)
+{
+    const struct kl_options *options = &plan->options;
+    if (options->weight) {
+        plan->weight = *options->weight;
+        if (!check_dtype(&plan->weight, KL_WEIGHT, problem) ||
+            !extends_to_loss(plan, KL_WEIGHT, plan->weight.ndim, plan->weight.shape, problem))
+            return false;
+    }
+    if (options->mask) {
+        plan->mask = *options->mask;
+        return extends_to_loss(plan, KL_MASK, plan->mask.ndim, plan->mask.shape, problem);
+    }
+    return true;
+}
+
+static void settle_loss(struct kl_plan *plan)
+{
+    size_t n = 1;
+    if (plan->reduction == KL_NONE) {
+        n = plan->places;
+        plan->ndim = plan->left_ndim;
+        for (size_t i = 0; i < plan->ndim; i++)
+            plan->shape[i] = plan->left_shape[i];
+    }
+    plan->loss_size = n * kl_dtype_size(plan->dtype);
 }
 
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
@@ -130,30 +186,16 @@ bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct k
     if (!check_options(options, problem))
         return false;
     settle_reduction(plan);
-    if (!check_dtypes(input, target, problem))
+    if (!check_dtype(input, KL_INPUT, problem) || !check_dtype(target, KL_TARGET, problem))
         return false;
     plan->dtype = kl_dtype_promote(input->dtype, target->dtype);
-
-    if (input->ndim > KL_MAX_DIMS)
-        return kl_fail(problem, KL_INPUT, "ndim_invalid", "more than 64 dimensions");
-    if (!same_shape(input, target)) {
-        char a[96], b[96];
-        print_shape(input, a, sizeof a);
-        print_shape(target, b, sizeof b);
-        return kl_fail(problem, KL_TARGET, "shape_mismatch",
-                       "input has shape %s but target has shape %s", a, b);
-    }
-    if (!kl_tensor_count(input, &plan->count) || !kl_tensor_count(target, &plan->count))
-        return kl_fail(problem, KL_INPUT, "out_of_memory",
-                       "the shape stands for more elements than memory can hold");
-    if (plan->options.compat == KL_ONEFLOW && plan->reduction == KL_BATCHMEAN && input->ndim == 0)
+    if (!settle_spaces(plan, problem) || !settle_shape(plan, problem))
+        return false;
+    if (options->compat == KL_ONEFLOW && plan->reduction == KL_BATCHMEAN && plan->joint_ndim == 0)
         return kl_fail(problem, KL_INPUT, "batchmean_scalar",
                        "batchmean needs a batch: under compat=oneflow a 0-dim input has none");
-
-    if (!settle_axes(plan, problem))
+    if (!settle_axes(plan, problem) || !settle_weights(plan, problem))
         return false;
-    bool none = plan->reduction == KL_NONE;
-    plan->ndim = none ? plan->ndim : 0;
-    plan->loss_size = (none ? plan->places : 1) * kl_dtype_size(plan->dtype);
+    settle_loss(plan);
     return true;
 }

@@ -1,165 +1,233 @@
+/* Cuts a job into groups of rows, and these into pieces of work; sums what they give, in order. */
 #include "lib/pool.h"
 #include "lib/run.h"
 
-#include <math.h>
+#include <stdlib.h>
 
-/* Adjacent axes of one kind, as one; without those of size 1. */
-struct axis {
-    size_t size, stride; /* in elements of the operands */
+/* Rows this short lie across vectors. */
+enum { SHORT_ROW = 32 };
+
+/* Rows of a tile where elements of one row lie apart, and those of neighbours side by side. */
+enum { COLUMNS = 64 };
+
+/* Of derivatives that are summed back, at most so many sums are kept apart for threads. */
+enum { MAX_SHARES = 16 };
+
+struct cut {
+    struct kl_job *job;
+    size_t groups, at_once; /* in a piece */
+    size_t segments;        /* of each row; at_once is 1 where there are several */
+    size_t pieces;
+    size_t shares;           /* of pieces, each done in order */
+    struct kl_sum *sums;     /* one for each piece: of losses, weighted, if they are reduced */
+    struct kl_sum *segment_sums; /* one for each segment of each row, if there are several */
+    struct kl_sum *slope_sums[2]; /* for each share, one for each element that was broadcast */
 };
 
-struct rows {
-    struct kl_work work;
-    struct axis kept[KL_MAX_DIMS], summed[KL_MAX_DIMS]; /* but for the inner one */
-    size_t n_kept, n_summed;
-    size_t inner; /* the size of the last axis, whose elements lie side by side */
-    bool inner_summed;
-    size_t at_once; /* places in a piece of work */
-    char *losses;
-};
+static size_t ceiling(size_t a, size_t b) { return a / b + (a % b != 0); }
 
-/* Rows shorter than this are summed out of blocks of mapped losses: the kernels' sums take longer
- * to begin than such rows take. */
-enum { SHORT_ROW = 128 };
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-static void add_axis(struct axis *axes, size_t *n, bool merges, size_t size, size_t stride)
+static bool has_logits(const struct kl_job *job) { return kl_is_logit(job, 0) || kl_is_logit(job, 1); }
+
+/* Whether neighbouring rows lie side by side in an operand, and a row's elements do not. */
+static bool lies_across(const struct kl_layout *layout, enum kl_array array)
 {
-    if (merges)
-        size *= axes[--*n].size;
-    axes[(*n)++] = (struct axis){size, stride};
+    const struct kl_axes *across = &layout->across, *along = &layout->along;
+    return across->n > 0 && across->axis[across->n - 1].strides[array] == 1 && along->n > 0 &&
+           along->axis[along->n - 1].strides[array] > 1;
 }
 
-static void settle(struct rows *rows)
+static void choose_tiles(struct kl_job *job)
 {
-    const struct kl_plan *plan = rows->work.plan;
-    size_t stride = plan->count;
-    int before = -1; /* the kind of the axis before */
-    for (size_t i = 0; i < plan->input.ndim; i++) {
-        size_t size = plan->input.shape[i];
-        bool summed = plan->summed[i];
-        stride /= size;
-        if (size == 1)
-            continue;
-        add_axis(summed ? rows->summed : rows->kept, summed ? &rows->n_summed : &rows->n_kept,
-                 before == (int)summed, size, stride);
-        before = summed;
-    }
-    rows->inner_summed = before == 1;
-    rows->inner =
-        rows->inner_summed ? rows->summed[--rows->n_summed].size : rows->kept[--rows->n_kept].size;
+    const struct kl_layout *layout = job->layout;
+    size_t rows = layout->across.volume, length = layout->along.volume;
+    job->rows = 1;
+    if (rows > 1 && length <= SHORT_ROW)
+        job->rows = least(KL_BLOCK / length, KL_ROWS) / KL_STEADY * KL_STEADY;
+    else if (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET))
+        job->rows = COLUMNS;
+    if (job->rows > 1)
+        job->rows = least(job->rows, ceiling(rows, KL_STEADY) * KL_STEADY);
+    job->chunk = KL_BLOCK / job->rows;
+    job->segment = length;
+    if (!has_logits(job) && length > 2 * KL_PIECE / job->rows)
+        job->segment = KL_PIECE / job->rows / job->chunk * job->chunk;
 }
 
-/* Where place `index` of the axes, counted in row-major order, lies. */
-static size_t offset_of(const struct axis *axes, size_t n, size_t index)
+static bool sums_back(const struct kl_plan *plan, int operand)
 {
-    size_t offset = 0;
-    for (; n-- > 0; index /= axes[n].size)
-        offset += index % axes[n].size * axes[n].stride;
-    return offset;
+    return plan->counts[operand] < plan->count;
 }
 
-static size_t volume(const struct axis *axes, size_t n)
+static size_t shares_of(const struct kl_plan *plan, const struct kl_sink *sinks, size_t pieces)
 {
-    size_t product = 1;
-    while (n-- > 0)
-        product *= axes[n].size;
-    return product;
+    size_t shares = pieces;
+    for (int i = 0; i < 2; i++)
+        if (sinks[i].gradient && sums_back(plan, i))
+            shares = least(shares, least(MAX_SHARES, plan->count / plan->counts[i] / 2 + 1));
+    return shares;
 }
 
-static void store(const struct rows *rows, size_t place, struct kl_sum *sums, size_t n)
+static void choose_pieces(struct cut *cut)
 {
-    const struct kl_plan *plan = rows->work.plan;
-    double unit = kl_unit_of(&plan->options), values[KL_BLOCK];
-    for (size_t i = 0; i < n; i++)
-        values[i] = (sums[i].high + (isfinite(sums[i].high) ? sums[i].low : 0)) * unit;
-    rows->work.kernel->narrow[plan->dtype](values,
-                                           rows->losses + place * kl_dtype_size(plan->dtype), n);
+    struct kl_job *job = cut->job;
+    size_t length = job->layout->along.volume, in_group = job->rows * length;
+    cut->groups = ceiling(job->layout->across.volume, job->rows);
+    cut->segments = ceiling(length, job->segment);
+    cut->at_once = cut->segments > 1 || in_group >= KL_PIECE ? 1 : KL_PIECE / in_group;
+    cut->pieces = ceiling(cut->groups, cut->at_once) * cut->segments;
+    cut->shares = shares_of(job->plan, job->sinks, cut->pieces);
 }
 
-/* Places [place, place + n) where each is a row of its own: their elements lie side by side. */
-static void sum_rows(const struct rows *rows, size_t place, size_t n)
+size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
 {
-    struct kl_sum sums[KL_BLOCK];
-    size_t turns = volume(rows->summed, rows->n_summed);
+    struct kl_sink sinks[2] = {{.gradient = results->by_input}, {.gradient = results->by_target}};
+    size_t shares = shares_of(plan, sinks, MAX_SHARES), size = 0;
+    for (int i = 0; i < 2 && plan->count > 0; i++)
+        if (sinks[i].gradient && sums_back(plan, i))
+            size += shares * plan->counts[i] * sizeof(struct kl_sum);
+    return size;
+}
+
+/* ---- Rows whose losses are known */
+
+/* Weighs the sums of some rows' losses; then they are stored, or added to `total`. */
+static void finish_rows(const struct kl_job *job, size_t row, size_t n, const struct kl_sum *sums,
+                        struct kl_sum *total)
+{
+    const struct kl_axes *across = &job->layout->across;
+    double losses[KL_ROWS], weights[KL_ROWS], keep[KL_ROWS];
+    if (job->weight.data)
+        kl_line_load(job->kernel, across, &job->weight, row, n, weights);
+    if (job->mask.data)
+        kl_line_load(job->kernel, across, &job->mask, row, n, keep);
     for (size_t i = 0; i < n; i++) {
-        size_t start = offset_of(rows->kept, rows->n_kept, place + i);
-        sums[i] = (struct kl_sum){0, 0};
-        for (size_t turn = 0; turn < turns; turn++)
-            kl_sum_merge(&sums[i],
-                         kl_sum_elements(&rows->work,
-                                         start + offset_of(rows->summed, rows->n_summed, turn),
-                                         rows->inner));
+        losses[i] = kl_sum_value(sums[i]) * (job->weight.data ? weights[i] : 1);
+        if (job->mask.data && keep[i] == 0)
+            losses[i] = 0;
+        if (job->losses)
+            losses[i] *= job->unit;
+        else
+            kl_sum_add(total, losses[i]);
     }
-    store(rows, place, sums, n);
+    if (job->losses)
+        kl_line_store(job->kernel, across, KL_OF_LOSS, job->plan->dtype, job->losses, row, n,
+                      losses);
 }
 
-/* The same of short rows one behind the other. */
-static void sum_short_rows(const struct rows *rows, size_t place, size_t n)
+static void run_group(const struct cut *cut, size_t index, size_t segment,
+                      const struct kl_sink *sinks, struct kl_sum *total)
 {
-    struct kl_sum sums[KL_BLOCK];
-    double losses[KL_BLOCK];
-    size_t at_once = KL_BLOCK / rows->inner;
-    for (size_t i = 0; i < n; i += at_once) {
-        size_t left = n - i < at_once ? n - i : at_once;
-        kl_map_elements(&rows->work, (place + i) * rows->inner, left * rows->inner, losses);
-        for (size_t row = 0; row < left; row++) {
-            sums[i + row] = (struct kl_sum){0, 0};
-            for (size_t j = 0; j < rows->inner; j++)
-                kl_sum_add(&sums[i + row], losses[row * rows->inner + j]);
+    struct kl_job *job = cut->job;
+    struct kl_sum sums[KL_ROWS];
+    size_t row = index * job->rows, start = segment * job->segment;
+    struct kl_group group = {.row = row,
+                             .rows = least(job->rows, job->layout->across.volume - row),
+                             .start = start,
+                             .end = least(start + job->segment, job->layout->along.volume),
+                             .sum = total,
+                             .sums = sums,
+                             .sinks = sinks};
+    kl_run_group(job, &group);
+    if (job->layout->each)
+        return;
+    if (cut->segments == 1)
+        finish_rows(job, row, group.rows, sums, total);
+    else
+        for (size_t i = 0; i < group.rows; i++)
+            cut->segment_sums[(row + i) * cut->segments + segment] = sums[i];
+}
+
+static void run_piece(const struct cut *cut, size_t piece, const struct kl_sink *sinks)
+{
+    struct kl_sum total = {0, 0};
+    size_t first = piece / cut->segments * cut->at_once;
+    for (size_t i = first; i < least(first + cut->at_once, cut->groups); i++)
+        run_group(cut, i, piece % cut->segments, sinks, &total);
+    cut->sums[piece] = total;
+}
+
+static void run_share(void *context, size_t share)
+{
+    const struct cut *cut = context;
+    const struct kl_plan *plan = cut->job->plan;
+    struct kl_sink sinks[2] = {cut->job->sinks[0], cut->job->sinks[1]};
+    for (int i = 0; i < 2; i++)
+        if (cut->slope_sums[i])
+            sinks[i].sums = cut->slope_sums[i] + share * plan->counts[i];
+    size_t from = cut->pieces / cut->shares * share + least(share, cut->pieces % cut->shares);
+    size_t n = cut->pieces / cut->shares + (share < cut->pieces % cut->shares);
+    for (size_t i = 0; i < n; i++)
+        run_piece(cut, from + i, sinks);
+}
+
+/* ---- What pieces gave, in their order */
+
+static void join_segments(const struct cut *cut, struct kl_sum *total)
+{
+    struct kl_sum sum;
+    for (size_t row = 0; row < cut->job->layout->across.volume; row++) {
+        sum = (struct kl_sum){0, 0};
+        for (size_t i = 0; i < cut->segments; i++)
+            kl_sum_merge(&sum, cut->segment_sums[row * cut->segments + i]);
+        finish_rows(cut->job, row, 1, &sum, total);
+    }
+}
+
+static void join_slopes(void *context, size_t piece)
+{
+    const struct cut *cut = context;
+    double slopes[KL_BLOCK];
+    for (int operand = 0; operand < 2; operand++) {
+        size_t count = cut->job->plan->counts[operand], start = piece * KL_BLOCK;
+        enum kl_dtype dtype = cut->job->operands[operand].dtype;
+        if (!cut->slope_sums[operand] || start >= count)
+            continue;
+        size_t n = least(KL_BLOCK, count - start);
+        for (size_t i = 0; i < n; i++) {
+            struct kl_sum sum = {0, 0};
+            for (size_t share = 0; share < cut->shares; share++)
+                kl_sum_merge(&sum, cut->slope_sums[operand][share * count + start + i]);
+            slopes[i] = kl_sum_value(sum);
         }
+        cut->job->kernel->narrow[dtype](
+            slopes, cut->job->sinks[operand].gradient + start * kl_dtype_size(dtype), n);
     }
-    store(rows, place, sums, n);
 }
 
-/* Places [place, place + n) of one run along an inner axis that is kept. */
-static void sum_columns(const struct rows *rows, size_t place, size_t n)
+static bool allocate(struct cut *cut)
 {
-    struct kl_sum sums[KL_BLOCK] = {{0, 0}};
-    double losses[KL_BLOCK];
-    size_t start = offset_of(rows->kept, rows->n_kept, place / rows->inner) + place % rows->inner;
-    size_t turns = volume(rows->summed, rows->n_summed);
-    for (size_t turn = 0; turn < turns; turn++) {
-        kl_map_elements(&rows->work, start + offset_of(rows->summed, rows->n_summed, turn), n,
-                        losses);
-        for (size_t i = 0; i < n; i++)
-            kl_sum_add(&sums[i], losses[i]);
-    }
-    store(rows, place, sums, n);
+    const struct kl_job *job = cut->job;
+    bool good = (cut->sums = calloc(cut->pieces, sizeof *cut->sums)) != NULL;
+    if (cut->segments > 1 && !job->layout->each)
+        good &= (cut->segment_sums = calloc(job->layout->across.volume * cut->segments,
+                                            sizeof *cut->segment_sums)) != NULL;
+    for (int i = 0; i < 2; i++)
+        if (job->sinks[i].gradient && sums_back(job->plan, i))
+            good &= (cut->slope_sums[i] = calloc(cut->shares * job->plan->counts[i],
+                                                 sizeof(struct kl_sum))) != NULL;
+    return good;
 }
 
-static void run_piece(void *context, size_t i)
+bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
 {
-    const struct rows *rows = context;
-    if (rows->inner_summed) {
-        size_t place = i * rows->at_once, left = rows->work.plan->places - place;
-        size_t n = left < rows->at_once ? left : rows->at_once;
-        bool side_by_side = rows->n_summed == 0 && rows->inner < SHORT_ROW;
-        (side_by_side ? sum_short_rows : sum_rows)(rows, place, n);
-        return;
+    struct cut cut = {.job = job};
+    choose_tiles(job);
+    choose_pieces(&cut);
+    bool good = allocate(&cut);
+    if (good) {
+        kl_pool_run(pool, cut.shares, run_share, &cut);
+        if (cut.segment_sums)
+            join_segments(&cut, &cut.sums[0]);
+        if (cut.slope_sums[0] || cut.slope_sums[1])
+            kl_pool_run(pool, ceiling(job->plan->count, KL_BLOCK), join_slopes, &cut);
+        for (size_t i = 0; i < cut.pieces; i++)
+            kl_sum_merge(total, cut.sums[i]);
     }
-    size_t pieces = (rows->inner + KL_BLOCK - 1) / KL_BLOCK; /* of each run */
-    size_t from = i % pieces * KL_BLOCK, left = rows->inner - from;
-    sum_columns(rows, i / pieces * rows->inner + from, left < KL_BLOCK ? left : KL_BLOCK);
-}
-
-void kl_run_rows(const struct kl_work *work, struct kl_pool *pool, char *losses)
-{
-    const struct kl_plan *plan = work->plan;
-    struct rows rows = {.work = *work, .losses = losses};
-    if (plan->count == 0) {
-        for (size_t i = 0; i < plan->places; i++)
-            kl_store(plan->dtype, losses, i, 0);
-        return;
-    }
-    settle(&rows);
-    if (!rows.inner_summed) {
-        size_t runs = volume(rows.kept, rows.n_kept);
-        kl_pool_run(pool, runs * ((rows.inner + KL_BLOCK - 1) / KL_BLOCK), run_piece, &rows);
-        return;
-    }
-    size_t elements = plan->count / plan->places; /* of each place */
-    rows.at_once = elements < KL_PIECE ? KL_PIECE / elements : 1;
-    if (rows.at_once > KL_BLOCK)
-        rows.at_once = KL_BLOCK;
-    kl_pool_run(pool, (plan->places + rows.at_once - 1) / rows.at_once, run_piece, &rows);
+    free(cut.sums);
+    free(cut.segment_sums);
+    free(cut.slope_sums[0]);
+    free(cut.slope_sums[1]);
+    return good;
 }

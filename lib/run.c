@@ -2,179 +2,226 @@
 #include "lib/kernel.h"
 #include "lib/pool.h"
 #include "lib/problem.h"
+#include "lib/shape.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Sums of up to this many pieces (2^20 elements) need no heap. */
-enum { PIECES_ON_STACK = 64 };
-
-struct run {
-    struct kl_work work;
-    struct kl_sum *sums; /* one per piece, or NULL under none */
-    char *losses;        /* under none */
-};
-
-enum kl_rule kl_rule_of(const struct kl_options *options)
+static enum kl_rule rule_of(const struct kl_plan *plan)
 {
-    static const enum kl_rule rules[2][3] = {
-        {[KL_PYTORCH] = KL_PROB_PYTORCH, [KL_ONEFLOW] = KL_PROB_ONEFLOW, [KL_MATH] = KL_PROB_MATH},
-        {[KL_PYTORCH] = KL_LOG_PYTORCH, [KL_ONEFLOW] = KL_LOG_PYTORCH, [KL_MATH] = KL_LOG_MATH},
+    static const enum kl_rule rules[][3] = {
+        [KL_PROB] = {KL_PROB_PYTORCH, KL_PROB_ONEFLOW, KL_PROB_MATH},
+        [KL_LOG_PROB] = {KL_LOG_PYTORCH, KL_LOG_PYTORCH, KL_LOG_MATH},
+        [KL_LOGIT] = {KL_LOGIT_PYTORCH, KL_LOGIT_ONEFLOW, KL_LOG_MATH},
     };
-    return rules[options->log_target][options->compat];
+    return rules[plan->spaces[1]][plan->options.compat];
 }
 
-double kl_unit_of(const struct kl_options *options)
+static double unit_of(const struct kl_options *options)
 {
     return options->base == KL_BITS ? 0x1.71547652b82fep+0 : 1; /* 1 / ln 2 */
 }
 
-const void *kl_at(const struct kl_tensor *tensor, size_t index)
+bool kl_is_plain(const struct kl_plan *plan)
 {
-    return (const char *)tensor->data + index * kl_dtype_size(tensor->dtype);
+    return plan->spaces[0] == KL_LOG_PROB && plan->spaces[1] != KL_LOGIT;
+}
+
+static const void *at(const struct kl_numbers *numbers, size_t index)
+{
+    return (const char *)numbers->data + index * kl_dtype_size(numbers->dtype);
 }
 
 /* Operands of different dtypes go through doubles, in blocks that stay in the first-level cache. */
-static void widen(const struct kl_work *work, const struct kl_tensor *operand, size_t start,
-                  size_t n, double *to)
+static void widen(const struct kl_job *job, int operand, size_t start, size_t n, double *to)
 {
-    work->kernel->widen[operand->dtype](kl_at(operand, start), to, n);
+    const struct kl_numbers *numbers = &job->operands[operand];
+    job->kernel->widen[numbers->dtype](at(numbers, start), to, n);
 }
 
-struct kl_sum kl_sum_elements(const struct kl_work *work, size_t start, size_t n)
+struct kl_sum kl_sum_elements(const struct kl_job *job, size_t input_at, size_t target_at, size_t n)
 {
-    const struct kl_tensor *input = &work->plan->input, *target = &work->plan->target;
-    bool is_log = kl_rule_is_log(work->rule);
+    const struct kl_numbers *input = &job->operands[0], *target = &job->operands[1];
+    bool is_log = kl_rule_is_log(job->rule);
     if (input->dtype == target->dtype)
-        return work->kernel->sum[input->dtype][is_log](work->rule, kl_at(input, start),
-                                                       kl_at(target, start), n);
+        return job->kernel->sum[input->dtype][is_log](job->rule, at(input, input_at),
+                                                      at(target, target_at), n);
     double x[KL_BLOCK], t[KL_BLOCK];
     struct kl_sum total = {0, 0};
-    for (size_t end = start + n; start < end; start += KL_BLOCK) {
-        size_t length = end - start < KL_BLOCK ? end - start : KL_BLOCK;
-        widen(work, input, start, length, x);
-        widen(work, target, start, length, t);
-        kl_sum_merge(&total, work->kernel->sum[KL_FLOAT64][is_log](work->rule, x, t, length));
+    for (size_t i = 0; i < n; i += KL_BLOCK) {
+        size_t length = n - i < KL_BLOCK ? n - i : KL_BLOCK;
+        widen(job, 0, input_at + i, length, x);
+        widen(job, 1, target_at + i, length, t);
+        kl_sum_merge(&total, job->kernel->sum[KL_FLOAT64][is_log](job->rule, x, t, length));
     }
     return total;
 }
 
-void kl_map_elements(const struct kl_work *work, size_t start, size_t n, double *losses)
+/* ---- Plain losses of two dense operands alike, which need no rows */
+
+/* Sums of up to this many pieces (2^20 elements) need no heap. */
+enum { PIECES_ON_STACK = 64 };
+
+struct pieces {
+    const struct kl_job *job;
+    struct kl_sum *sums; /* one for each */
+};
+
+static size_t piece_size(const struct kl_job *job, size_t i)
 {
-    double x[KL_BLOCK], t[KL_BLOCK];
-    widen(work, &work->plan->input, start, n, x);
-    widen(work, &work->plan->target, start, n, t);
-    work->kernel->map[KL_FLOAT64][kl_rule_is_log(work->rule)](work->rule, x, t, losses, n);
+    size_t left = job->plan->count - i * KL_PIECE;
+    return left < KL_PIECE ? left : KL_PIECE;
 }
 
-/* Each loss where it belongs; by way of doubles where it is scaled before it is rounded, or the
- * operands differ in dtype. */
-static void map_piece(const struct run *run, size_t start, size_t n)
+static void sum_piece(void *context, size_t i)
 {
-    const struct kl_work *work = &run->work;
-    const struct kl_plan *plan = work->plan;
-    size_t size = kl_dtype_size(plan->dtype);
-    double unit = kl_unit_of(&plan->options), losses[KL_BLOCK];
-    if (plan->input.dtype == plan->target.dtype && plan->options.base == KL_NATS) {
-        work->kernel->map[plan->dtype][kl_rule_is_log(work->rule)](
-            work->rule, kl_at(&plan->input, start), kl_at(&plan->target, start),
-            run->losses + start * size, n);
-        return;
-    }
-    for (size_t end = start + n; start < end; start += KL_BLOCK) {
-        size_t length = end - start < KL_BLOCK ? end - start : KL_BLOCK;
-        kl_map_elements(work, start, length, losses);
-        for (size_t i = 0; i < length; i++)
-            losses[i] *= unit;
-        work->kernel->narrow[plan->dtype](losses, run->losses + start * size, length);
-    }
+    const struct pieces *pieces = context;
+    size_t start = i * KL_PIECE;
+    pieces->sums[i] = kl_sum_elements(pieces->job, start, start, piece_size(pieces->job, i));
 }
 
-static void run_piece(void *context, size_t i)
+static void map_piece(void *context, size_t i)
 {
-    const struct run *run = context;
-    size_t start = i * KL_PIECE, left = run->work.plan->count - start;
-    size_t n = left < KL_PIECE ? left : KL_PIECE;
-    if (run->sums)
-        run->sums[i] = kl_sum_elements(&run->work, start, n);
-    else
-        map_piece(run, start, n);
+    const struct pieces *pieces = context;
+    const struct kl_job *job = pieces->job;
+    size_t start = i * KL_PIECE;
+    enum kl_dtype dtype = job->plan->dtype;
+    job->kernel->map[dtype][kl_rule_is_log(job->rule)](
+        job->rule, at(&job->operands[0], start), at(&job->operands[1], start),
+        job->losses + start * kl_dtype_size(dtype), piece_size(job, i));
 }
 
-double kl_divisor_of(const struct kl_plan *plan)
+static bool sum_pieces(const struct kl_job *job, struct kl_pool *pool, size_t n,
+                       struct kl_sum *total)
 {
-    return plan->reduction == KL_MEAN        ? (double)plan->places
-           : plan->reduction == KL_BATCHMEAN ? (double)plan->batch
-                                             : 1;
-}
-
-/* The sum divided as the reduction says, rounded to the dtype of the loss only afterwards. */
-static double reduce(const struct kl_plan *plan, const struct kl_sum *sums, size_t pieces)
-{
-    struct kl_sum total = {0, 0};
-    for (size_t i = 0; i < pieces; i++)
-        kl_sum_merge(&total, sums[i]);
-    double sum = total.high + (isfinite(total.high) ? total.low : 0);
-    if (plan->reduction == KL_MEAN && plan->places == 0 && plan->options.compat == KL_ONEFLOW)
-        return 0;
-    return sum * kl_unit_of(&plan->options) / kl_divisor_of(plan);
-}
-
-bool kl_refuse_negative(const struct kl_plan *plan, struct kl_problem *problem)
-{
-    for (size_t i = 0; i < plan->count; i++) {
-        double t = kl_load(plan->target.dtype, plan->target.data, i);
-        if (!(t < 0))
-            continue;
-        if (problem && !problem->code) {
-            problem->has_index = true;
-            problem->index = i;
-        }
-        return kl_fail(problem, KL_TARGET, "target_negative",
-                       "target holds %g, and a probability is never negative", t);
-    }
+    struct kl_sum on_stack[PIECES_ON_STACK];
+    struct pieces pieces = {job, n <= PIECES_ON_STACK ? on_stack : malloc(n * sizeof *on_stack)};
+    if (!pieces.sums)
+        return false;
+    kl_pool_run(pool, n, sum_piece, &pieces);
+    for (size_t i = 0; i < n; i++)
+        kl_sum_merge(total, pieces.sums[i]);
+    if (pieces.sums != on_stack)
+        free(pieces.sums);
     return true;
 }
 
+/* ---- Any call */
+
 static bool any_nan(const struct kl_plan *plan, const void *losses)
 {
-    for (size_t i = 0; i < plan->places; i++)
+    size_t n = plan->reduction == KL_NONE ? plan->places : 1;
+    for (size_t i = 0; i < n; i++)
         if (isnan(kl_load(plan->dtype, losses, i)))
             return true;
     return false;
 }
 
-static bool run_sum(struct run *run, struct kl_pool *pool, size_t pieces, void *loss,
-                    struct kl_problem *problem)
+static bool is_simple(const struct kl_job *job)
 {
-    struct kl_sum on_stack[PIECES_ON_STACK];
-    run->sums = pieces <= PIECES_ON_STACK ? on_stack : malloc(pieces * sizeof *run->sums);
-    if (!run->sums)
-        return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-    kl_pool_run(pool, pieces, run_piece, run);
-    kl_store(run->work.plan->dtype, loss, 0, reduce(run->work.plan, run->sums, pieces));
-    if (run->sums != on_stack)
-        free(run->sums);
+    const struct kl_plan *plan = job->plan;
+    return kl_is_plain(plan) && !job->weight.data && !job->mask.data && !job->sinks[0].gradient &&
+           !job->sinks[1].gradient && plan->counts[0] == plan->count &&
+           plan->counts[1] == plan->count;
+}
+
+/* Computes what the job wants, and `total` of losses that are reduced. */
+static bool run(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
+{
+    const struct kl_plan *plan = job->plan;
+    size_t n = plan->count / KL_PIECE + (plan->count % KL_PIECE != 0);
+    if (is_simple(job) && !job->losses)
+        return sum_pieces(job, pool, n, total);
+    if (is_simple(job) && plan->places == plan->count && plan->dtype == plan->input.dtype &&
+        plan->dtype == plan->target.dtype && plan->options.base == KL_NATS) {
+        kl_pool_run(pool, n, map_piece, &(struct pieces){.job = job});
+        return true;
+    }
+    struct kl_layout layout;
+    kl_layout_of(&layout, plan);
+    job->layout = &layout;
+    return kl_run_rows(job, pool, total);
+}
+
+/* The sum divided as the reduction says, rounded to the dtype of the loss only afterwards. */
+static void store_reduced(const struct kl_job *job, struct kl_sum total, void *loss)
+{
+    const struct kl_plan *plan = job->plan;
+    double sum = kl_sum_value(total), divisor = job->divisor;
+    bool zero = plan->reduction == KL_MEAN && plan->options.compat == KL_ONEFLOW && divisor == 0 &&
+                sum == 0;
+    kl_store(plan->dtype, loss, 0, zero ? 0 : sum * job->unit / divisor);
+}
+
+/* Nothing to compute: sums over nothing are 0. */
+static void store_nothing(const struct kl_job *job)
+{
+    const struct kl_plan *plan = job->plan;
+    for (size_t i = 0; job->losses && i < plan->places; i++)
+        kl_store(plan->dtype, job->losses, i, 0);
+    for (int operand = 0; operand < 2; operand++)
+        for (size_t i = 0; job->sinks[operand].gradient && i < plan->counts[operand]; i++)
+            kl_store(job->operands[operand].dtype, job->sinks[operand].gradient, i, 0);
+}
+
+static struct kl_job job_of(const struct kl_plan *plan)
+{
+    return (struct kl_job){
+        .plan = plan,
+        .kernel = kl_kernel(),
+        .rule = rule_of(plan),
+        .operands = {{KL_OF_INPUT, plan->input.dtype, false, plan->input.data},
+                     {KL_OF_TARGET, plan->target.dtype, false, plan->target.data}},
+        .weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data},
+        .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data},
+        .unit = unit_of(&plan->options),
+        .divisor = kl_divisor_of(plan),
+    };
+}
+
+/* Under KL_NONE an upstream gradient is one for each loss, and else one for all. */
+static bool take_upstream(struct kl_job *job, const struct kl_tensor *upstream,
+                          struct kl_problem *problem)
+{
+    const struct kl_plan *plan = job->plan;
+    job->factor = job->unit / job->divisor;
+    if (!upstream)
+        return true;
+    if (!kl_shape_same(upstream->ndim, upstream->shape, plan->ndim, plan->shape))
+        return kl_fail(problem, KL_UPSTREAM, "shape_mismatch",
+                       "the upstream gradient must have the shape of the loss");
+    if (plan->reduction == KL_NONE)
+        job->upstream = (struct kl_numbers){KL_OF_LOSS, upstream->dtype, false, upstream->data};
+    else
+        job->factor *= kl_load(upstream->dtype, upstream->data, 0);
     return true;
+}
+
+bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *upstream,
+                      struct kl_pool *pool, const struct kl_results *results,
+                      struct kl_problem *problem)
+{
+    struct kl_job job = job_of(plan);
+    struct kl_sum total = {0, 0};
+    if (!take_upstream(&job, upstream, problem))
+        return false;
+    job.sinks[0].gradient = results->by_input;
+    job.sinks[1].gradient = results->by_target;
+    job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
+    if (plan->count == 0)
+        store_nothing(&job);
+    else if (!run(&job, pool, &total))
+        return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
+    if (results->loss && plan->reduction != KL_NONE)
+        store_reduced(&job, total, results->loss);
+    /* Kernels make NaN of negative targets; only where one came out are they looked for. */
+    bool suspect = job.negative || (is_simple(&job) && results->loss && job.rule == KL_PROB_MATH &&
+                                    any_nan(plan, results->loss));
+    return !suspect || kl_refuse_negative(plan, problem);
 }
 
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
             struct kl_problem *problem)
 {
-    struct run run = {.work = {plan, kl_kernel(), kl_rule_of(&plan->options)}, .losses = loss};
-    size_t pieces = plan->count / KL_PIECE + (plan->count % KL_PIECE != 0);
-    bool each = plan->reduction == KL_NONE && plan->places == plan->count;
-    bool rows = plan->reduction == KL_NONE && !each && plan->places != 1;
-    if (each)
-        kl_pool_run(pool, pieces, run_piece, &run);
-    else if (rows)
-        kl_run_rows(&run.work, pool, loss);
-    else if (!run_sum(&run, pool, pieces, loss, problem))
-        return false;
-    /* Kernels make NaN of negative targets; only where one came out are they looked for. */
-    bool one = plan->reduction != KL_NONE;
-    if (run.work.rule == KL_PROB_MATH &&
-        (one ? isnan(kl_load(plan->dtype, loss, 0)) : any_nan(plan, loss)))
-        return kl_refuse_negative(plan, problem);
-    return true;
+    return kl_run_gradients(plan, NULL, pool, &(struct kl_results){.loss = loss}, problem);
 }

@@ -3,6 +3,9 @@
 #define KLDIV_LIB_RUN_H
 
 #include "lib/kernel.h"
+#include "lib/layout.h"
+
+#include <stdatomic.h>
 
 /* Elements in a piece of work. Pieces are summed each in order and added in their order, so the
  * bits of a sum depend on this number and on nothing else that varies. 2^14 pairs of float32
@@ -11,21 +14,44 @@
  * each, and 0.335 in pieces of 2^13. */
 enum { KL_PIECE = 1 << 14 };
 
-enum kl_rule kl_rule_of(const struct kl_options *options);
+/* Elements in a tile, and rows; what a tile takes stays in the first-level cache. */
+enum { KL_BLOCK = 512, KL_ROWS = 128 };
 
-/* What a loss in nats is multiplied by. */
-double kl_unit_of(const struct kl_options *options);
+/* Where derivatives by an operand go. */
+struct kl_sink {
+    char *gradient;      /* NULL if they are not wanted */
+    struct kl_sum *sums; /* of an operand that is broadcast: one for each of its elements */
+};
 
-/* The losses of elements [start, start + n) of a call by a kernel: their sum, and, of at most
- * KL_BLOCK, each as a double. */
-enum { KL_BLOCK = 512 };
-struct kl_work {
+/* A call on its way. */
+struct kl_job {
     const struct kl_plan *plan;
     const struct kl_kernel *kernel;
     enum kl_rule rule;
+    const struct kl_layout *layout;
+    struct kl_numbers operands[2], weight, mask, upstream; /* `data` NULL where there is none */
+    double unit;    /* what a loss in nats is multiplied by */
+    double divisor; /* of the reduction */
+    double factor;  /* of every derivative */
+    char *losses;   /* under KL_NONE, if they are wanted */
+    struct kl_sink sinks[2];
+    size_t rows, chunk; /* of a tile: most rows, elements of each; several rows are as many as the
+                           pitch */
+    size_t segment;     /* elements of a row in a piece of work */
+    atomic_bool negative; /* KL_PROB_MATH has seen a negative target */
 };
-struct kl_sum kl_sum_elements(const struct kl_work *work, size_t start, size_t n);
-void kl_map_elements(const struct kl_work *work, size_t start, size_t n, double *losses);
+
+static inline bool kl_is_logit(const struct kl_job *job, int operand)
+{
+    return job->plan->spaces[operand] == KL_LOGIT;
+}
+
+/* Whether anything but the plain formula, of two operands alike, takes part. */
+bool kl_is_plain(const struct kl_plan *plan);
+
+/* Plain losses of n elements from these on: their sum. */
+struct kl_sum kl_sum_elements(const struct kl_job *job, size_t input_at, size_t target_at,
+                              size_t n);
 
 /* Adds a sum to another. */
 static inline void kl_sum_merge(struct kl_sum *total, struct kl_sum part)
@@ -34,14 +60,26 @@ static inline void kl_sum_merge(struct kl_sum *total, struct kl_sum part)
     total->low += part.low;
 }
 
-/* KL_NONE where plan->options.dim leaves more than one place: writes the sum of each. */
-void kl_run_rows(const struct kl_work *work, struct kl_pool *pool, char *losses);
+static inline double kl_sum_value(struct kl_sum sum)
+{
+    return sum.high + (__builtin_isfinite(sum.high) ? sum.low : 0);
+}
 
 /* What a reduced sum is divided by. */
 double kl_divisor_of(const struct kl_plan *plan);
 
-/* Where element `index` lies. */
-const void *kl_at(const struct kl_tensor *tensor, size_t index);
+/* Runs a job of any kind; its sum, if losses are reduced. False if memory is out. */
+bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total);
+
+/* Some rows, of which run.h's job says what to compute: the losses of segment [start, end) of each
+ * are summed, or where each element has its own stored or summed; derivatives go to the sinks. */
+struct kl_group {
+    size_t row, rows, start, end;
+    struct kl_sum *sum;  /* of losses where each element has its own, and these are reduced */
+    struct kl_sum *sums; /* one for each row otherwise */
+    const struct kl_sink *sinks;
+};
+void kl_run_group(struct kl_job *job, const struct kl_group *group);
 
 /* Fails with target_negative, which KL_MATH asks for, at the first negative target. */
 bool kl_refuse_negative(const struct kl_plan *plan, struct kl_problem *problem);

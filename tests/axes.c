@@ -123,16 +123,17 @@ Test(axes, gradients_go_back_to_every_element_of_a_row)
     struct kl_options options = {.reduction = KL_NONE, .dim = dim, .n_dim = 1};
     struct kl_plan plan;
     double g[15], gradient[60];
+    const struct kl_results results = {.by_input = gradient};
     for (int i = 0; i < 15; i++)
         g[i] = i + 1;
     cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
     struct kl_tensor upstream = {KL_FLOAT64, 2, (const size_t[]){3, 5}, g};
-    cr_assert(kl_gradient(&plan, KL_INPUT, &upstream, NULL, gradient, NULL));
+    cr_assert(kl_run_gradients(&plan, &upstream, NULL, &results, NULL));
     for (size_t i = 0; i < 60; i++)
         cr_expect_eq(gradient[i], -s.t[i] * g[i / 20 * 5 + i % 5], "%zu", i);
     options.reduction = KL_MEAN;
     cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
-    cr_assert(kl_gradient(&plan, KL_INPUT, NULL, NULL, gradient, NULL));
+    cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, NULL));
     for (size_t i = 0; i < 60; i++)
         cr_expect_lt(fabs(gradient[i] + s.t[i] / 15), 1e-16, "%zu", i);
     end(&s);

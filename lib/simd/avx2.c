@@ -20,6 +20,7 @@ FN sd s_set(double a) { return _mm256_set1_pd(a); }
 FN sd s_add(sd a, sd b) { return _mm256_add_pd(a, b); }
 FN sd s_sub(sd a, sd b) { return _mm256_sub_pd(a, b); }
 FN sd s_mul(sd a, sd b) { return _mm256_mul_pd(a, b); }
+FN sd s_div(sd a, sd b) { return _mm256_div_pd(a, b); }
 FN sd s_fma(sd a, sd b, sd c) { return _mm256_fmadd_pd(a, b, c); }
 FN sd s_fms(sd a, sd b, sd c) { return _mm256_fmsub_pd(a, b, c); }
 FN sd s_abs(sd a) { return _mm256_andnot_pd(s_set(-0.0), a); }

@@ -18,6 +18,7 @@ FN sd s_set(double a) { return _mm512_set1_pd(a); }
 FN sd s_add(sd a, sd b) { return _mm512_add_pd(a, b); }
 FN sd s_sub(sd a, sd b) { return _mm512_sub_pd(a, b); }
 FN sd s_mul(sd a, sd b) { return _mm512_mul_pd(a, b); }
+FN sd s_div(sd a, sd b) { return _mm512_div_pd(a, b); }
 FN sd s_fma(sd a, sd b, sd c) { return _mm512_fmadd_pd(a, b, c); }
 FN sd s_fms(sd a, sd b, sd c) { return _mm512_fmsub_pd(a, b, c); }
 FN sd s_abs(sd a) { return _mm512_abs_pd(a); }

@@ -92,6 +92,14 @@ FN vd exp_narrow(vd t)
     return v_mul(v_exp2(shifted), horner(narrow_exp_poly, 5, r));
 }
 
+/* exp(t) within 2^-16 of itself, for |t| <= 700. */
+FN vd rough_exp(vd t)
+{
+    vd shifted = v_fma(t, v_set(1 / LN2), v_set(SIXTEENTHS));
+    vd r = v_fma(v_sub(shifted, v_set(SIXTEENTHS)), v_set(-LN2), t);
+    return v_mul(v_exp2(shifted), v_fma(v_fma(r, v_set(0.5), v_set(1)), r, v_set(1)));
+}
+
 /* exp(r) - 1 for the r that is left of t, and what rounding left out of the table's 2^(1/16)s,
  * in proportion. */
 FN vd exp_rest(vd t, vd shifted)

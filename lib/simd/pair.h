@@ -43,6 +43,7 @@ FN vd v_set(double a) { return (vd){s_set(a), s_set(a)}; }
 PAIR_2(vd, add)
 PAIR_2(vd, sub)
 PAIR_2(vd, mul)
+PAIR_2(vd, div)
 PAIR_2(vd, and)
 PAIR_2(vd, lesser_size)
 PAIR_2(vm, eq)

@@ -4,6 +4,7 @@
 #include "lib/kernel.h"
 
 #include <math.h>
+#include <string.h>
 
 #ifdef __x86_64__
 typedef __float128 quad; /* of libgcc */
@@ -29,14 +30,14 @@ static long double small_difference(long double x, long double t)
 }
 
 /* logl is good to 2^-64 of its value. */
-static long double log_minus(long double t, long double x)
+static long double log_difference(long double t, long double x)
 {
     long double difference = t == 1 ? -x : logl(t) - x;
     bool close = fabsl(difference) < 0x1p-30L * fmaxl(1, fabsl(x)) && t != 1;
     return close ? small_difference(x, t) : difference;
 }
 
-static long double prob_term(long double x, long double t) { return t * log_minus(t, x); }
+static long double prob_term(long double x, long double t) { return t * log_difference(t, x); }
 
 static double pytorch_term(double x, double t)
 {
@@ -75,12 +76,25 @@ static double log_math_term(double x, double t)
     return log_term(x, t);
 }
 
+static double logit_pytorch_term(double x, double t)
+{
+    if (isinf(t) && t < 0)
+        return isfinite(x) ? 0 : (double)NAN;
+    return log_term(x, t);
+}
+
+static double logit_oneflow_term(double x, double t)
+{
+    return t > -(double)INFINITY ? log_term(x, t) : 0;
+}
+
 double kl_term(enum kl_rule rule, double input, double target)
 {
     static double (*const terms[KL_RULES])(double, double) = {
         [KL_PROB_PYTORCH] = pytorch_term, [KL_PROB_ONEFLOW] = oneflow_term,
         [KL_PROB_MATH] = math_term,       [KL_LOG_PYTORCH] = log_pytorch_term,
-        [KL_LOG_MATH] = log_math_term,
+        [KL_LOG_MATH] = log_math_term,    [KL_LOGIT_PYTORCH] = logit_pytorch_term,
+        [KL_LOGIT_ONEFLOW] = logit_oneflow_term,
     };
     return terms[rule](input, target);
 }
@@ -93,7 +107,7 @@ static double prob_slope(enum kl_rule rule, enum kl_operand by, double x, double
         return (double)NAN;
     if (t == 0)
         return -(double)INFINITY;
-    return t < 0 ? (double)NAN : (double)(log_minus(t, x) + 1);
+    return t < 0 ? (double)NAN : (double)(log_difference(t, x) + 1);
 }
 
 static double log_slope(enum kl_rule rule, enum kl_operand by, double x, double t)
@@ -101,7 +115,7 @@ static double log_slope(enum kl_rule rule, enum kl_operand by, double x, double 
     if (by == KL_INPUT)
         return (double)-expl(t);
     if (isinf(t) && t < 0)
-        return rule == KL_LOG_MATH ? 0 : (double)NAN;
+        return rule == KL_LOG_MATH || rule == KL_LOGIT_ONEFLOW ? 0 : (double)NAN;
     long double sum = (long double)t - x + 1;
     return (double)(sum == 0 || isinf(sum) ? sum : expl(t) * sum);
 }
@@ -112,6 +126,18 @@ double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double targ
                                 : prob_slope(rule, by, input, target);
 }
 
+/* What is not an ordinary quotient goes by the logarithm itself. Where target is 0 the loss does not
+ * depend on q, but that autograd multiplies by an infinite 1 / q. */
+struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
+{
+    const double least = 0x1p-900, most = 0x1p900;
+    double r = t / q;
+    if (q > least && q <= most && (t == 0 || (t > least && r > least && r <= most)))
+        return (struct kl_quotient){t == 0 ? 0 : fma(r, q, -t) / t, r, q, 1};
+    bool flat = t == 0 && rule != KL_PROB_PYTORCH;
+    return (struct kl_quotient){log(q), t, 1, flat ? 1 : 1 / q};
+}
+
 #define SLOPE(form, log_target)                                                                    \
     static void slope_##form(enum kl_rule rule, enum kl_operand by, const double *input,           \
                              const double *target, const double *upstream, double *slopes,         \
@@ -120,6 +146,55 @@ double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double targ
         for (size_t i = 0; i < n; i++)                                                             \
             slopes[i] = kl_slope(rule, by, input[i], target[i]) * upstream[i];                     \
     }
+
+/* ---- The vocabulary of rows.h, one lane wide. */
+
+#define TARGET
+#define FN static inline
+#define LANES ((size_t)1)
+typedef double vd;
+typedef bool vm;
+
+FN vd v_set(double a) { return a; }
+FN vd v_add(vd a, vd b) { return a + b; }
+FN vd v_sub(vd a, vd b) { return a - b; }
+FN vd v_mul(vd a, vd b) { return a * b; }
+FN vd v_div(vd a, vd b) { return a / b; }
+FN vd v_fma(vd a, vd b, vd c) { return fma(a, b, c); }
+FN vm v_eq(vd a, vd b) { return a == b; }
+FN vm v_gt(vd a, vd b) { return a > b; }
+FN vm v_rare(vd t) { return !(t >= 0 && t < INFINITY); }
+FN vm m_or(vm a, vm b) { return a || b; }
+FN vm m_not(vm a) { return !a; }
+FN bool m_any(vm a) { return a; }
+FN vd v_select(vm m, vd a, vd b) { return m ? a : b; }
+FN vd v_clamp(vd v, vd low, vd high) { return v < low ? low : v > high ? high : v; }
+FN vd v_load_f64(const void *p) { return kl_load(KL_FLOAT64, p, 0); }
+FN void v_store_f64(void *p, vd v) { kl_store(KL_FLOAT64, p, 0, v); }
+FN vd load(enum kl_dtype dtype, const void *p) { return kl_load(dtype, p, 0); }
+FN size_t size_of(enum kl_dtype dtype) { return kl_dtype_size(dtype); }
+FN vd rough_exp(vd v) { return exp(v); }
+FN vd row_exp(vd v) { return exp(v); }
+
+FN vd row_log(vd v, vm *rare)
+{
+    *rare = false;
+    return log(v);
+}
+
+FN vd mass_of(bool wide, vd t)
+{
+    (void)wide;
+    return exp(v_clamp(t, -700, 700));
+}
+
+FN vd log_minus(bool wide, vd t, vd x)
+{
+    (void)wide;
+    return t == 0 ? -x : (vd)log_difference(t, x);
+}
+
+#include "lib/simd/rows.h"
 
 static bool supported(void) { return true; }
 

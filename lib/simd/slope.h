@@ -29,7 +29,8 @@ FN vd slope_of(bool log_target, enum kl_rule rule, enum kl_operand by, vd x, vd 
     vd slope = exp_times_anywhere(t, d);
     if (by == KL_INPUT)
         return slope;
-    vd at_minus_infinity = v_set(rule == KL_LOG_MATH ? 0 : NAN);
+    bool vanishes = rule == KL_LOG_MATH || rule == KL_LOGIT_ONEFLOW;
+    vd at_minus_infinity = v_set(vanishes ? 0 : NAN);
     return v_select(v_eq(t, v_set(-INFINITY)), at_minus_infinity, slope);
 }
 

@@ -3,7 +3,7 @@
  *
  *   FN                 what precedes a function of the vocabulary: inline, with its target
  *   LANES, vd, vi, vm  doubles in a vector; vectors of doubles and of 64-bit integers; masks
- *   v_set v_add v_sub v_mul v_abs
+ *   v_set v_add v_sub v_mul v_div v_abs
  *   v_fma(a, b, c)     a * b + c, rounded once; v_fms, a * b - c
  *   v_and              of the lanes' bits
  *   v_eq v_gt          comparisons, masks; v_signed(v), of the lanes with a sign bit; m_or(a, b);
@@ -101,10 +101,14 @@ FN vd careful_prob(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *rare)
 FN vd careful_log(enum kl_rule rule, vd x, vd t, vm *rare)
 {
     vd zero = v_set(0), d = v_sub(t, x);
-    vd at_minus_infinity = rule == KL_LOG_MATH ? v_clamp(x, zero, zero) : v_set(NAN);
+    vd at_minus_infinity = rule == KL_LOG_MATH        ? v_clamp(x, zero, zero)
+                           : rule == KL_LOGIT_PYTORCH ? v_mul(x, zero)
+                           : rule == KL_LOGIT_ONEFLOW ? zero
+                                                      : v_set(NAN);
     *rare = v_gt(v_mul(d, d), v_set(DBL_MAX)); /* an infinite difference of finite numbers */
     d = v_select(v_eq(t, v_set(-INFINITY)), at_minus_infinity, d);
-    return exp_times_anywhere(t, d);
+    vd loss = exp_times_anywhere(t, d);
+    return rule == KL_LOGIT_ONEFLOW ? v_select(v_eq(t, t), loss, zero) : loss;
 }
 
 /* The losses of a block, as doubles. n is a multiple of LANES. */
@@ -396,4 +400,25 @@ FN void convert(enum kl_dtype from_dtype, const char *from, enum kl_dtype to_dty
     }
 
 #include "lib/simd/slope.h"
+
+FN vd row_exp(vd v) { return exp_times_anywhere(v, v_set(1)); }
+
+FN vd row_log(vd v, vm *rare)
+{
+    *rare = v_rare(v);
+    return v_select(v_eq(v, v_set(0)), v_set(-INFINITY), log_minus_wide(v, v_set(0)));
+}
+
+FN vd mass_of(bool wide, vd t)
+{
+    vd low = v_clamp(t, v_set(-700), v_set(700));
+    return wide ? exp_wide(low) : exp_narrow(low);
+}
+
+FN vd log_minus(bool wide, vd t, vd x)
+{
+    return wide ? log_minus_wide(t, x) : log_minus_narrow(t, x);
+}
+
+#include "lib/simd/rows.h"
 #include "lib/simd/table.h"

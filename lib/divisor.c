@@ -1,0 +1,66 @@
+/* What reduced losses are divided by. */
+#include "lib/run.h"
+
+static size_t count_kept(const unsigned char *mask, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        kept += mask[i] != 0;
+    return kept;
+}
+
+static size_t elements_of(size_t ndim, const size_t *shape)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < ndim; i++)
+        n *= shape[i];
+    return n;
+}
+
+/* Entries of the loss's first axis of which the mask leaves anything. */
+static double entries_left(const struct kl_plan *plan)
+{
+    const struct kl_mask *mask = &plan->mask;
+    size_t n = elements_of(mask->ndim, mask->shape), left = 0;
+    bool has_first = plan->left_ndim > 0 && mask->ndim == plan->left_ndim && mask->shape[0] > 1;
+    if (!has_first || n == 0)
+        return n > 0 && count_kept(mask->data, n) > 0 ? (double)plan->batch : 0;
+    for (size_t i = 0, entry = n / plan->batch; i < plan->batch; i++)
+        left += count_kept(mask->data + i * entry, entry) > 0;
+    return (double)left;
+}
+
+/* The sum of weight over the losses that the mask leaves. */
+static double weight_left(const struct kl_plan *plan)
+{
+    const struct kl_kernel *kernel = kl_kernel();
+    const struct kl_numbers weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data};
+    const struct kl_numbers mask = {.array = KL_OF_MASK, .bytes = true, .data = plan->mask.data};
+    double weights[KL_BLOCK], keep[KL_BLOCK];
+    struct kl_sum sum = {0, 0};
+    struct kl_axes axes;
+    kl_loss_axes(&axes, plan);
+    for (size_t start = 0; start < plan->places; start += KL_BLOCK) {
+        size_t n = plan->places - start < KL_BLOCK ? plan->places - start : KL_BLOCK;
+        for (size_t i = 0; i < n; i++)
+            weights[i] = 1;
+        if (weight.data)
+            kl_line_load(kernel, &axes, &weight, start, n, weights);
+        if (mask.data)
+            kl_line_load(kernel, &axes, &mask, start, n, keep);
+        for (size_t i = 0; mask.data && i < n; i++)
+            weights[i] = keep[i] != 0 ? weights[i] : 0;
+        kl_sum_merge(&sum, kernel->total(weights, n));
+    }
+    return kl_sum_value(sum);
+}
+
+double kl_divisor_of(const struct kl_plan *plan)
+{
+    bool has_mask = plan->mask.data != NULL, has_weight = plan->weight.data != NULL;
+    if (plan->reduction == KL_BATCHMEAN)
+        return has_mask ? entries_left(plan) : (double)plan->batch;
+    if (plan->reduction == KL_MEAN)
+        return has_mask || has_weight ? weight_left(plan) : (double)plan->places;
+    return 1;
+}

@@ -1,0 +1,19 @@
+/* Shapes of tensors: counting, printing, broadcasting. */
+#ifndef KLDIV_LIB_SHAPE_H
+#define KLDIV_LIB_SHAPE_H
+
+#include "lib/kldiv.h"
+
+/* "[2, 3]"; cut if `size`, at least 8, is too small. */
+void kl_shape_print(size_t ndim, const size_t *shape, char *text, size_t size);
+
+bool kl_shape_same(size_t a_ndim, const size_t *a, size_t b_ndim, const size_t *b);
+
+/* Whether `shape` broadcasts to `to`, as NumPy has it. */
+bool kl_shape_extends(size_t ndim, const size_t *shape, size_t to_ndim, const size_t *to);
+
+/* The shape that both broadcast to; false if there is none. `joint` has room for the longer. */
+bool kl_shape_broadcast(size_t a_ndim, const size_t *a, size_t b_ndim, const size_t *b,
+                        size_t *joint_ndim, size_t *joint);
+
+#endif

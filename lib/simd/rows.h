@@ -1,0 +1,267 @@
+/* Rows of doubles, over the vocabulary of template.h (of which the scalar kernel brings what is
+ * needed here, with one lane) and over
+ *
+ *   row_exp(v), row_log(v, &rare)  to double's precision, of any number but in rare lanes
+ *   mass_of(wide, t)               exp(t), to `wide` or to 24-bit operands' needs, of t at most
+ *                                  700, or of -700 if it is below
+ *   log_minus(wide, t, x)          log t - x likewise, but where v_rare(t)
+ *   rough_exp(v)                   within 2^-16 of itself, of |v| <= 700
+ *
+ * Parts of vectors at the end of an array are padded with a number that does no harm. */
+
+FN vd load_part(const double *from, size_t n, double padding)
+{
+    if (__builtin_expect(n >= LANES, 1))
+        return v_load_f64(from);
+    double part[LANES];
+    for (size_t i = 0; i < LANES; i++)
+        part[i] = i < n ? from[i] : padding;
+    return v_load_f64(part);
+}
+
+FN void store_part(double *to, vd v, size_t n)
+{
+    double part[LANES];
+    if (__builtin_expect(n >= LANES, 1)) {
+        v_store_f64(to, v);
+        return;
+    }
+    v_store_f64(part, v);
+    memcpy(to, part, n * sizeof *to);
+}
+
+FN vd greater(vd a, vd b) { return v_select(v_gt(a, b), a, b); }
+
+TARGET static double row_top(const double *v, size_t n)
+{
+    double lanes[LANES], greatest = -INFINITY;
+    vd top = v_set(-INFINITY);
+    for (size_t i = 0; i < n; i += LANES)
+        top = greater(load_part(v + i, n - i, -INFINITY), top);
+    v_store_f64(lanes, top);
+    for (size_t i = 0; i < LANES; i++)
+        greatest = lanes[i] > greatest ? lanes[i] : greatest;
+    return greatest;
+}
+
+TARGET static void each_top(const double *v, double *tops, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES)
+        store_part(tops + i, greater(load_part(v + i, n - i, 0), load_part(tops + i, n - i, 0)),
+                   n - i);
+}
+
+/* Knuth's two-sum. An error that is not finite is of no use. */
+FN vd sum_and_error(vd a, vd b, vd *error)
+{
+    vd sum = v_add(a, b), back = v_sub(sum, a);
+    vd lost = v_add(v_sub(a, v_sub(sum, back)), v_sub(b, back));
+    *error = v_select(v_eq(v_sub(lost, lost), v_set(0)), lost, v_set(0));
+    return sum;
+}
+
+TARGET static struct kl_sum row_total(const double *v, size_t n)
+{
+    double highs[LANES], lows[LANES];
+    vd high = v_set(0), low = v_set(0), error;
+    for (size_t i = 0; i < n; i += LANES) {
+        high = sum_and_error(high, load_part(v + i, n - i, 0), &error);
+        low = v_add(low, error);
+    }
+    v_store_f64(highs, high);
+    v_store_f64(lows, low);
+    struct kl_sum sum = {0, 0};
+    for (size_t i = 0; i < LANES; i++) {
+        kl_sum_add(&sum, highs[i]);
+        sum.low += lows[i];
+    }
+    return sum;
+}
+
+TARGET static void each_add(const double *v, double *high, double *low, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        vd error;
+        vd sum =
+            sum_and_error(load_part(high + i, n - i, 0), load_part(v + i, n - i, 0), &error);
+        store_part(high + i, sum, n - i);
+        store_part(low + i, v_add(load_part(low + i, n - i, 0), error), n - i);
+    }
+}
+
+TARGET static void shift(double *v, const double *by, const double *minus, size_t step,
+                         double scale, size_t n)
+{
+    vd factor = v_set(scale);
+    for (size_t i = 0; i < n; i += LANES) {
+        size_t left = step ? n - i : KL_STEADY;
+        vd difference = v_sub(load_part(v + i, n - i, 0), load_part(by + i * step, left, 0));
+        vd scaled = v_sub(v_mul(difference, factor), load_part(minus + i * step, left, 0));
+        store_part(v + i, scaled, n - i);
+    }
+}
+
+TARGET static void exps(const double *v, double *to, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES)
+        store_part(to + i, row_exp(load_part(v + i, n - i, 0)), n - i);
+}
+
+TARGET static void logs(const double *v, double *to, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        double lanes[LANES], rare_lanes[LANES];
+        vm rare;
+        vd from = load_part(v + i, n - i, 1);
+        vd result = row_log(from, &rare);
+        if (m_any(rare)) {
+            v_store_f64(lanes, result);
+            v_store_f64(rare_lanes, from);
+            for (size_t lane = 0; lane < LANES; lane++)
+                lanes[lane] = log(rare_lanes[lane]);
+            result = v_load_f64(lanes);
+        }
+        store_part(to + i, result, n - i);
+    }
+}
+
+/* t (log t - log q) = q r log r with r = t / q, and what rounding left out of r is an input to
+ * the logarithm's difference: log(t / q) = log r + (t - r q) / t. */
+TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *times,
+                             double *slope_times, size_t n)
+{
+    const vd zero = v_set(0), most = v_set(0x1p900), least = v_set(0x1p-900);
+    for (size_t i = 0; i < n; i += LANES) {
+        size_t left = n - i;
+        vd q = load_part(x + i, left, 1), p = load_part(t + i, left, 1);
+        vd r = v_div(p, q);
+        vd rest = v_div(v_fma(r, q, v_sub(zero, p)), p);
+        vm none = v_eq(p, zero);
+        vm rare = m_not(m_or(none, v_gt(p, least)));
+        rare = m_or(rare, m_not(m_or(none, v_gt(r, least))));
+        rare = m_or(rare, m_or(v_gt(r, most), m_or(v_gt(q, most), m_not(v_gt(q, least)))));
+        if (m_any(rare)) {
+            for (size_t j = i; j < i + (left < LANES ? left : LANES); j++) {
+                struct kl_quotient a = kl_quotient(rule, x[j], t[j]);
+                x[j] = a.x, t[j] = a.t, times[j] = a.times, slope_times[j] = a.slope_times;
+            }
+            continue;
+        }
+        store_part(x + i, v_select(none, zero, rest), left);
+        store_part(t + i, r, left);
+        store_part(times + i, q, left);
+        store_part(slope_times + i, v_set(1), left);
+    }
+}
+
+enum { PARTS_PADDING = -100000 }; /* whose exponential is nothing */
+
+FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, const double *x,
+                            const double *t, size_t n)
+{
+    vd zero = v_set(0), losses = zero, masses = zero, sum = zero;
+    vm unusual = v_gt(zero, zero);
+    for (size_t i = 0; i < n; i += LANES) {
+        vd xs = load_part(x + i, n - i, PARTS_PADDING);
+        vd ts = load_part(t + i, n - i, is_log ? PARTS_PADDING : 0);
+        vd mass = is_log ? mass_of(wide, ts) : ts;
+        vd d = is_log ? v_sub(v_clamp(ts, v_set(-700), v_set(INFINITY)), xs)
+                      : log_minus(wide, ts, xs);
+        unusual = m_or(unusual, is_log ? v_gt(ts, v_set(700)) : v_rare(ts));
+        losses = v_fma(mass, d, losses);
+        masses = v_add(masses, mass);
+        if (with_exps) {
+            unusual = m_or(unusual, v_gt(xs, v_set(700)));
+            sum = v_add(sum, mass_of(wide, xs));
+        }
+    }
+    double lanes[3][LANES];
+    v_store_f64(lanes[0], losses);
+    v_store_f64(lanes[1], masses);
+    v_store_f64(lanes[2], sum);
+    struct kl_parts parts = {m_any(unusual) ? NAN : 0, 0, 0};
+    for (size_t lane = 0; lane < LANES; lane++) {
+        parts.losses += lanes[0][lane];
+        parts.masses += lanes[1][lane];
+        parts.exps += lanes[2][lane];
+    }
+    return parts;
+}
+
+#define PARTS(form, is_log)                                                                        \
+    TARGET static struct kl_parts parts_##form(bool wide, bool with_exps, const double *x,         \
+                                               const double *t, size_t n)                          \
+    {                                                                                              \
+        if (wide)                                                                                  \
+            return with_exps ? parts_of(is_log, true, true, x, t, n)                               \
+                             : parts_of(is_log, true, false, x, t, n);                             \
+        return with_exps ? parts_of(is_log, false, true, x, t, n)                                  \
+                         : parts_of(is_log, false, false, x, t, n);                                \
+    }
+PARTS(prob, false)
+PARTS(log, true)
+
+TARGET static void soften(double *slopes, const double *e, const double *sums, size_t step,
+                          double scale, size_t n)
+{
+    vd factor = v_set(scale);
+    for (size_t i = 0; i < n; i += LANES) {
+        vd sum = load_part(sums + i * step, step ? n - i : KL_STEADY, 0);
+        vd taken = v_mul(load_part(e + i, n - i, 0), sum);
+        vd slope = v_sub(load_part(slopes + i, n - i, 0), taken);
+        store_part(slopes + i, v_mul(slope, factor), n - i);
+    }
+}
+
+struct surveyed {
+    vd least, greatest, sum, exps;
+};
+
+/* Of a `partial` vector those lanes that are NaN do not count; in others a NaN may be overlooked. */
+FN struct surveyed survey_vector(struct surveyed s, vd v, bool with_exps, bool partial)
+{
+    vm number = v_eq(v, v);
+    s.least = v_select(v_gt(s.least, v), v, s.least);
+    s.greatest = greater(v, s.greatest);
+    s.sum = v_add(s.sum, partial ? v_select(number, v, v_set(0)) : v);
+    if (with_exps) {
+        vd e = rough_exp(v_clamp(v, v_set(-700), v_set(700)));
+        s.exps = v_add(s.exps, partial ? v_select(number, e, v_set(0)) : e);
+    }
+    return s;
+}
+
+FN struct kl_survey survey_of(enum kl_dtype dtype, const char *from, size_t n, bool with_exps)
+{
+    double lanes[4][LANES];
+    struct surveyed s = {v_set(INFINITY), v_set(-INFINITY), v_set(0), v_set(0)};
+    for (; n >= LANES; n -= LANES, from += LANES * size_of(dtype))
+        s = survey_vector(s, load(dtype, from), with_exps, false);
+    if (n > 0) {
+        for (size_t i = 0; i < LANES; i++)
+            lanes[0][i] = i < n ? kl_load(dtype, from, i) : (double)NAN;
+        s = survey_vector(s, v_load_f64(lanes[0]), with_exps, true);
+    }
+    v_store_f64(lanes[0], s.least);
+    v_store_f64(lanes[1], s.greatest);
+    v_store_f64(lanes[2], s.sum);
+    v_store_f64(lanes[3], s.exps);
+    struct kl_survey all = {INFINITY, -INFINITY, 0, 0};
+    for (size_t i = 0; i < LANES; i++) {
+        all.least = lanes[0][i] < all.least ? lanes[0][i] : all.least;
+        all.greatest = lanes[1][i] > all.greatest ? lanes[1][i] : all.greatest;
+        all.sum += lanes[2][i];
+        all.exps += lanes[3][i];
+    }
+    return all;
+}
+
+#define SURVEY(dtype, suffix)                                                                      \
+    TARGET static struct kl_survey survey_##suffix(const void *from, size_t n, bool with_exps)     \
+    {                                                                                              \
+        return with_exps ? survey_of(dtype, from, n, true) : survey_of(dtype, from, n, false);     \
+    }
+SURVEY(KL_FLOAT64, f64)
+SURVEY(KL_FLOAT32, f32)
+SURVEY(KL_FLOAT16, f16)
+SURVEY(KL_BFLOAT16, bf16)
