@@ -8,7 +8,8 @@
 #include <string.h>
 
 const char *const api_tensor_names[API_TENSORS + 1] = {
-    [API_INPUT] = "input", [API_TARGET] = "target", [API_GRAD_OUTPUT] = "grad_output"};
+    [API_INPUT] = "input",   [API_TARGET] = "target", [API_GRAD_OUTPUT] = "grad_output",
+    [API_WEIGHT] = "weight", [API_MASK] = "mask"};
 
 const char *const api_output_names[API_OUTPUTS] = {"loss", "gradient.input", "gradient.target"};
 
@@ -79,33 +80,22 @@ struct api_tensor *api_call_tensor(struct api_call *call, const char *name,
     return NULL;
 }
 
-void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim, const void *data)
+size_t api_dtype_size(enum kl_dtype dtype)
 {
-    tensor->view = (struct kl_tensor){dtype, ndim, tensor->shape, data};
-    tensor->present = true;
-    tensor->flat = false;
+    return dtype == API_BYTE ? 1 : kl_dtype_size(dtype);
 }
 
-bool api_call_complete(const struct api_call *call, struct api_problem *problem)
+bool api_tensor_is_mask(const struct api_call *call, const struct api_tensor *tensor)
 {
-    enum kl_dtype dtype = api_options_dtype(&call->options);
-    for (size_t i = 0; i < API_TENSORS; i++) {
-        const struct api_tensor *tensor = &call->tensors[i];
-        if (!tensor->present && i >= API_OPERANDS)
-            continue;
-        if (!tensor->present)
-            return api_fail_at(problem, API_BODY, "#", "tensor_missing",
-                               "the body has no tensor '%s'", api_tensor_names[i]);
-        if (call->options.given[API_DTYPE] && tensor->view.dtype != dtype)
-            return api_tensor_fail(call, tensor, NULL, problem, "option_invalid",
-                                   "it is %s: dtype=%s says what numbers in JSON are read as, "
-                                   "and other tensors bring their own",
-                                   kl_dtype_name(tensor->view.dtype), kl_dtype_name(dtype));
-    }
-    if (call->tensors[API_GRAD_OUTPUT].present && !call->options.value[API_GRADIENT])
-        return api_tensor_fail(call, &call->tensors[API_GRAD_OUTPUT], NULL, problem,
-                               "option_invalid", "it is given, and no gradient is asked for");
-    return true;
+    return tensor == &call->tensors[API_MASK];
+}
+
+void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim, const void *data)
+{
+    tensor->view = (struct kl_tensor){dtype == API_BYTE ? KL_FLOAT64 : dtype, ndim, tensor->shape,
+                                      data};
+    tensor->present = true;
+    tensor->flat = false;
 }
 
 /* "#/target/2/0": the element of row-major index `index`, as the body nests it. */
@@ -121,6 +111,45 @@ static void print_pointer(char *to, size_t size, enum api_tensor_name name,
         used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
 }
 
+/* A byte that is neither 0 nor 1 is a mistake: weights, perhaps, or an image. */
+static bool check_mask(const struct api_tensor *mask, struct api_problem *problem)
+{
+    const unsigned char *bytes = mask->view.data;
+    size_t count = 0;
+    char place[256];
+    if (!mask->present || !kl_tensor_count(&mask->view, &count))
+        return true;
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i] > 1) {
+            print_pointer(place, sizeof place, API_MASK, mask, i);
+            return api_fail_at(problem, API_BODY, place, "element_invalid",
+                               "mask holds %d, and takes 0 and 1 alone", bytes[i]);
+        }
+    return true;
+}
+
+bool api_call_complete(const struct api_call *call, struct api_problem *problem)
+{
+    enum kl_dtype dtype = api_options_dtype(&call->options);
+    for (size_t i = 0; i < API_TENSORS; i++) {
+        const struct api_tensor *tensor = &call->tensors[i];
+        if (!tensor->present && i >= API_OPERANDS)
+            continue;
+        if (!tensor->present)
+            return api_fail_at(problem, API_BODY, "#", "tensor_missing",
+                               "the body has no tensor '%s'", api_tensor_names[i]);
+        if (call->options.given[API_DTYPE] && i != API_MASK && tensor->view.dtype != dtype)
+            return api_tensor_fail(call, tensor, NULL, problem, "option_invalid",
+                                   "it is %s: dtype=%s says what numbers in JSON are read as, "
+                                   "and other tensors bring their own",
+                                   kl_dtype_name(tensor->view.dtype), kl_dtype_name(dtype));
+    }
+    if (call->tensors[API_GRAD_OUTPUT].present && !call->options.value[API_GRADIENT])
+        return api_tensor_fail(call, &call->tensors[API_GRAD_OUTPUT], NULL, problem,
+                               "option_invalid", "it is given, and no gradient is asked for");
+    return check_mask(&call->tensors[API_MASK], problem);
+}
+
 /* The library's problem, with its place in the request. */
 static bool carry_over(const struct api_call *call, const struct kl_problem *from,
                        struct api_problem *to)
@@ -128,7 +157,11 @@ static bool carry_over(const struct api_call *call, const struct kl_problem *fro
     if (from->operand == KL_NO_OPERAND)
         return api_fail(to, from->code, "%s", from->detail);
     static const enum api_tensor_name names[] = {
-        [KL_INPUT] = API_INPUT, [KL_TARGET] = API_TARGET, [KL_UPSTREAM] = API_GRAD_OUTPUT};
+        [KL_INPUT] = API_INPUT,
+        [KL_TARGET] = API_TARGET,
+        [KL_UPSTREAM] = API_GRAD_OUTPUT,
+        [KL_WEIGHT] = API_WEIGHT,
+        [KL_MASK] = API_MASK};
     enum api_tensor_name name = names[from->operand];
     char place[256];
     if (from->has_index)
@@ -206,17 +239,35 @@ static bool compute(struct api_call *call, struct api_problem *problem)
     return good || carry_over(call, &from, problem);
 }
 
-bool api_call_run(struct api_call *call, struct api_problem *problem)
+/* log_target=false says something only if it was said. */
+static bool check_spaces(const struct api_options *options, struct api_problem *problem)
+{
+    return !options->given[API_LOG_TARGET] || options->value[API_LOG_TARGET] ||
+           options->value[API_TARGET_SPACE] != KL_LOG_PROB ||
+           api_fail(problem, "space_conflict",
+                    "log_target=false says that target holds no log-probabilities, and "
+                    "target_space=log_prob that it does");
+}
+
+static bool plan(struct api_call *call, struct api_problem *problem)
 {
     int dim[API_MAX_AXES];
     struct kl_options options = api_options_for_loss(&call->options, dim);
     struct kl_problem from = {0};
+    const struct api_tensor *weight = &call->tensors[API_WEIGHT], *mask = &call->tensors[API_MASK];
+    struct kl_mask kept = {mask->view.ndim, mask->view.shape, mask->view.data};
+    options.weight = weight->present ? &weight->view : NULL;
+    options.mask = mask->present ? &kept : NULL;
     if (!kl_plan(&call->plan, &call->tensors[API_INPUT].view, &call->tensors[API_TARGET].view,
                  &options, &from))
         return carry_over(call, &from, problem);
-    if (!check_rows(call, problem))
-        return false;
-    return reserve_outputs(call, problem) && compute(call, problem);
+    return check_rows(call, problem);
+}
+
+bool api_call_run(struct api_call *call, struct api_problem *problem)
+{
+    return check_spaces(&call->options, problem) && plan(call, problem) &&
+           reserve_outputs(call, problem) && compute(call, problem);
 }
 
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view)

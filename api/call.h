@@ -9,16 +9,21 @@
 
 enum { API_MAX_DIMS = 64 };
 
-enum api_tensor_name { API_INPUT, API_TARGET, API_GRAD_OUTPUT };
-#define API_TENSORS 3
+enum api_tensor_name { API_INPUT, API_TARGET, API_GRAD_OUTPUT, API_WEIGHT, API_MASK };
+#define API_TENSORS 5
 #define API_OPERANDS 2 /* the first of them, which must be there and may have gradients */
+
+/* What formats call bool or uint8, beside the library's dtypes: a byte, 0 or 1. A mask is of it and
+ * nothing else is. */
+#define API_BYTE ((enum kl_dtype)KL_DTYPES)
+size_t api_dtype_size(enum kl_dtype dtype);
 
 /* `view` borrows the shape here and, once `present`, the elements: from the request's body where
  * they lie there ready to be read, or else from `data`. */
 struct api_tensor {
     bool present;
     bool flat; /* came as one array, whatever its shape */
-    struct kl_tensor view;
+    struct kl_tensor view; /* of bytes if it is a mask's, whatever its dtype says */
     size_t shape[API_MAX_DIMS];
     struct api_buffer data;
 };
@@ -54,6 +59,9 @@ void api_call_free(struct api_call *call);
  * it was read before. */
 struct api_tensor *api_call_tensor(struct api_call *call, const char *name,
                                    struct api_problem *problem);
+
+/* Whether it is the mask, and so of API_BYTE. */
+bool api_tensor_is_mask(const struct api_call *call, const struct api_tensor *tensor);
 
 /* Gives the tensor its elements; its shape is there already. */
 void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim, const void *data);

@@ -198,9 +198,19 @@ static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
                                "shape must be an array of at most 64 integers from 0 on");
 }
 
+/* A tensor that came as null is still here. */
+static bool is_tensor_or_shape(const char *name)
+{
+    for (size_t i = API_OPERANDS; i < API_TENSORS; i++)
+        if (strcmp(name, api_tensor_names[i]) == 0)
+            return true;
+    return strcmp(name, "shape") == 0;
+}
+
 static bool take_options(struct api_call *call, json_t *root, struct api_problem *problem)
 {
-    static const char *const also[] = {"input", "target", "grad_output", "shape", NULL};
+    static const char *const also[] = {"input",  "target", "grad_output",
+                                       "weight", "mask",   "shape",       NULL};
     const char *name;
     json_t *value;
     json_object_foreach(root, name, value)
@@ -210,11 +220,25 @@ static bool take_options(struct api_call *call, json_t *root, struct api_problem
             return api_fail_at(problem, API_BODY, "#/inputs", "option_unknown",
                                "inputs belong to inference requests, which go to "
                                "/v2/models/kl_div/infer; here the members are input and target");
-        if (strcmp(name, "shape") != 0 && strcmp(name, "grad_output") != 0 &&
+        if (!is_tensor_or_shape(name) &&
             !api_option_set_json(&call->options, origin, value, also, problem))
             return false;
     }
     return true;
+}
+
+/* A tensor that goes with the loss has its shape, which is that of the operands or another one, or
+ * broadcasts to it. */
+static bool has_shape_of_operands(const struct api_call *call, size_t name, size_t ndim,
+                                  const size_t *shape)
+{
+    const struct kl_tensor *view = &call->tensors[name].view;
+    size_t count = 1;
+    if (name < API_OPERANDS)
+        return true;
+    for (size_t i = 0; i < ndim; i++)
+        count *= shape[i];
+    return view->ndim == 1 && view->shape[0] == count && !call->options.given[API_DIM];
 }
 
 /* What can be done only when the whole body is known. */
@@ -231,12 +255,10 @@ static bool finish_tensors(struct walk *walk, json_t *root)
         struct api_tensor *tensor = &call->tensors[i];
         if (!tensor->present)
             continue;
-        if (tensor->view.dtype != dtype &&
+        if (i != API_MASK && tensor->view.dtype != dtype &&
             !api_json_tensor_read(walk->body, walk->values[i], name, dtype, tensor, walk->problem))
             return false;
-        /* grad_output has the loss's shape, which is that of the operands or another one */
-        bool other = i >= API_OPERANDS && (tensor->view.ndim == 0 || call->options.given[API_DIM]);
-        if (member && !other &&
+        if (member && has_shape_of_operands(call, i, ndim, shape) &&
             !api_json_tensor_reshape(tensor, ndim, shape, api_tensor_names[i], walk->problem))
             return false;
     }

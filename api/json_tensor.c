@@ -82,6 +82,22 @@ static bool read_word(struct reader *r, double *value)
     return malformed(r, "a number or an array");
 }
 
+static bool read_bit(struct reader *r)
+{
+    static const struct {
+        const char *word;
+        char bit;
+    } words[] = {{"true", 1}, {"false", 0}, {"1", 1}, {"0", 0}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (skip_word(r, words[i].word)) {
+            if (strchr("0123456789.eE", *r->p) && *r->p)
+                break;
+            api_append(&r->tensor->data, &words[i].bit, 1);
+            return !r->tensor->data.failed || api_fail_for_memory(r->problem);
+        }
+    return fail_here(r, "element_invalid", "an element of mask must be 0, 1, false or true");
+}
+
 static bool read_number(struct reader *r)
 {
     struct api_buffer *data = &r->tensor->data;
@@ -137,7 +153,7 @@ static bool read_leaf(struct reader *r)
         r->leaf_depth = r->depth;
     else if (r->leaf_depth != r->depth)
         return fail_here(r, "tensor_ragged", "expected an array here, found a number");
-    return read_number(r);
+    return r->dtype == API_BYTE ? read_bit(r) : read_number(r);
 }
 
 /* After a value: closes arrays until another value follows, or all are closed. */
@@ -191,6 +207,7 @@ const char *api_json_tensor_read(const char *text, const char *at, enum api_tens
                                  enum kl_dtype dtype, struct api_tensor *tensor,
                                  struct api_problem *problem)
 {
+    dtype = name == API_MASK ? API_BYTE : dtype;
     struct reader r = {.text = text,
                        .p = at,
                        .name = name,
@@ -199,7 +216,7 @@ const char *api_json_tensor_read(const char *text, const char *at, enum api_tens
                        .problem = problem,
                        .leaf_depth = UNKNOWN};
     tensor->data.size = 0;
-    if (!api_buffer_reserve(&tensor->data, foresee_count(at) * kl_dtype_size(dtype))) {
+    if (!api_buffer_reserve(&tensor->data, foresee_count(at) * api_dtype_size(dtype))) {
         api_fail_for_memory(r.problem);
         return NULL;
     }
@@ -209,10 +226,7 @@ const char *api_json_tensor_read(const char *text, const char *at, enum api_tens
     while (r.depth > 0);
 
     api_buffer_trim(&tensor->data);
-    tensor->view =
-        (struct kl_tensor){dtype, (size_t)r.leaf_depth, tensor->shape, tensor->data.data};
-    tensor->present = true;
-    tensor->flat = false;
+    api_tensor_set(tensor, dtype, (size_t)r.leaf_depth, tensor->data.data);
     return r.p;
 }
 
@@ -229,7 +243,9 @@ bool api_json_tensor_reshape(struct api_tensor *tensor, size_t ndim, const size_
     struct kl_tensor *view = &tensor->view;
     if (view->ndim == ndim && memcmp(view->shape, shape, ndim * sizeof *shape) == 0)
         return true;
-    size_t count = tensor->data.size / kl_dtype_size(view->dtype);
+    size_t count = 1;
+    for (size_t i = 0; i < view->ndim; i++)
+        count *= view->shape[i];
     if (view->ndim > 1 || !shape_fits(shape, ndim, count))
         return api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
                            "shape does not fit %s, which holds %zu numbers%s", name, count,

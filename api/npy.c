@@ -17,7 +17,11 @@ enum { MAX_HEADER = 10000 };
 static const struct {
     char text[3];
     enum kl_dtype dtype;
-} dtypes[] = {{"f8", KL_FLOAT64}, {"f4", KL_FLOAT32}, {"f2", KL_FLOAT16}};
+} dtypes[] = {{"f8", KL_FLOAT64},
+              {"f4", KL_FLOAT32},
+              {"f2", KL_FLOAT16},
+              {"b1", API_BYTE},
+              {"u1", API_BYTE}};
 
 /* Reads the header, a dictionary as Python writes it, from text that ends with a NUL. */
 struct reader {
@@ -69,6 +73,7 @@ static bool read_descr(struct reader *r)
 {
     const char *text = NULL;
     size_t size = 0;
+    bool is_mask = api_tensor_is_mask(r->call, r->tensor);
     if (skip(r, "[") || skip(r, "("))
         return api_tensor_fail(r->call, r->tensor, NULL, r->problem, "dtype_unsupported",
                                "a structured dtype is not a tensor of numbers");
@@ -76,16 +81,18 @@ static bool read_descr(struct reader *r)
         return false;
     if (size == 3 && strchr("<>=|", *text))
         for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-            if (memcmp(text + 1, dtypes[i].text, 2) == 0) {
+            if (memcmp(text + 1, dtypes[i].text, 2) == 0 &&
+                (dtypes[i].dtype == API_BYTE) == is_mask) {
                 r->dtype = dtypes[i].dtype;
                 r->swapped = *text == '>';
                 return r->has_descr = true;
             }
     const char *kind = size < 2 ? "" : text + 1;
     return api_tensor_fail(r->call, r->tensor, NULL, r->problem, "dtype_unsupported",
-                           "numpy's dtype '%.*s' is none of float16, float32, float64%s",
-                           (int)(size < 20 ? size : 20), text,
-                           *kind == 'c' ? ": kl_div: Complex inputs not supported."
+                           "numpy's dtype '%.*s' is none of %s%s", (int)(size < 20 ? size : 20),
+                           text, is_mask ? "bool, uint8" : "float16, float32, float64",
+                           is_mask        ? ""
+                           : *kind == 'c' ? ": kl_div: Complex inputs not supported."
                            : *kind && strchr("iub", *kind)
                                ? ": kl_div: Integral inputs not supported."
                            : *kind == 'O' ? ": Python objects are never read"
@@ -176,7 +183,7 @@ static void copy_element(char *to, const char *from, size_t size, bool swapped)
 static void rearrange(const struct reader *r, const char *from, char *to, size_t count)
 {
     size_t shape[API_MAX_DIMS] = {0}, strides[API_MAX_DIMS] = {0}, index[API_MAX_DIMS] = {0};
-    size_t size = kl_dtype_size(r->dtype), at = 0, stride = 1, ndim = 0;
+    size_t size = api_dtype_size(r->dtype), at = 0, stride = 1, ndim = 0;
     for (size_t i = 0; i < r->ndim; i++)
         if (r->tensor->shape[i] > 1)
             shape[ndim++] = r->tensor->shape[i];
@@ -202,7 +209,7 @@ static bool place_elements(struct reader *r, const char *data, size_t size)
     struct api_tensor *tensor = r->tensor;
     size_t count, along = 0;
     api_tensor_set(tensor, r->dtype, r->ndim, data);
-    if (!kl_tensor_count(&tensor->view, &count) || count * kl_dtype_size(r->dtype) != size)
+    if (!kl_tensor_count(&tensor->view, &count) || count * api_dtype_size(r->dtype) != size)
         return api_tensor_fail(r->call, tensor, NULL, r->problem, "npy_malformed",
                                "the .npy header's shape and descr do not fit the %zu bytes of data "
                                "after it",

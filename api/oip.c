@@ -178,13 +178,19 @@ static bool read_datatype(struct reader *r, const struct api_tensor *tensor, con
 {
     char name[API_JSON_TEXT] = "(absent, or no string)";
     bool is_string = api_json_string(member, name);
-    for (size_t i = 0; is_string && i < KL_DTYPES; i++)
+    bool is_mask = api_tensor_is_mask(r->call, tensor);
+    if (is_mask && is_string && (strcmp(name, "BOOL") == 0 || strcmp(name, "UINT8") == 0)) {
+        *dtype = API_BYTE;
+        return true;
+    }
+    for (size_t i = 0; is_string && !is_mask && i < KL_DTYPES; i++)
         if (strcmp(name, api_oip_datatypes[i]) == 0) {
             *dtype = (enum kl_dtype)i;
             return true;
         }
     return api_tensor_fail(r->call, tensor, "datatype", r->problem, "dtype_unsupported",
-                           "datatype %.30s is none of FP64, FP32, FP16, BF16", name);
+                           "datatype %.30s is none of %s", name,
+                           is_mask ? "BOOL, UINT8" : "FP64, FP32, FP16, BF16");
 }
 
 static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
@@ -209,7 +215,7 @@ static bool take_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype 
     size_t count, said, left = (size_t)(r->raw_end - r->raw);
     api_tensor_set(tensor, dtype, ndim, r->raw);
     bool fits = kl_tensor_count(&tensor->view, &count);
-    size_t size = fits ? count * kl_dtype_size(dtype) : SIZE_MAX;
+    size_t size = fits ? count * api_dtype_size(dtype) : SIZE_MAX;
     if (given && (!api_json_size(given, &said) || said != size))
         return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",

@@ -2,6 +2,7 @@
 
 #include "api/nearest.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,13 +98,40 @@ static bool parse_dim(const char *words, int64_t *value, struct kl_problem *prob
     return true;
 }
 
+static bool parse_space(const char *word, int64_t *value, struct kl_problem *problem)
+{
+    enum kl_space space;
+    if (!kl_space_parse(word, &space, problem))
+        return false;
+    *value = (int64_t)space;
+    return true;
+}
+
+static bool parse_temperature(const char *word, int64_t *value, struct kl_problem *problem)
+{
+    char *end;
+    double temperature = strtod(word, &end);
+    if (is_absent(word)) {
+        *value = 0;
+        return true;
+    }
+    if (end == word || *end || !(temperature > 0) || isinf(temperature)) {
+        problem->code = "temperature_invalid";
+        snprintf(problem->detail, sizeof problem->detail,
+                 "temperature must be a finite number above 0, not '%.40s'", word);
+        return false;
+    }
+    memcpy(value, &temperature, sizeof *value);
+    return true;
+}
+
 /* What an option takes, and the values it has for null, true and false. */
-enum kind { WORD, LIST, BOOLEAN, FLAG };
+enum kind { WORD, NUMBER, LIST, BOOLEAN, FLAG };
 
 static const struct row {
     const char *name;
     enum kind kind;
-    bool (*parse)(const char *word, int64_t *value, struct kl_problem *problem); /* WORD and LIST */
+    bool (*parse)(const char *word, int64_t *value, struct kl_problem *problem); /* the first three */
 } rows[API_OPTIONS] = {
     [API_REDUCTION] = {"reduction", WORD, parse_reduction},
     [API_LOG_TARGET] = {"log_target", BOOLEAN, NULL},
@@ -114,9 +142,15 @@ static const struct row {
     [API_GRADIENT] = {"gradient", LIST, parse_gradient},
     [API_BASE] = {"base", WORD, parse_base},
     [API_DIM] = {"dim", LIST, parse_dim},
+    [API_INPUT_SPACE] = {"input_space", WORD, parse_space},
+    [API_TARGET_SPACE] = {"target_space", WORD, parse_space},
+    [API_TEMPERATURE] = {"temperature", NUMBER, parse_temperature},
+    [API_BROADCAST] = {"broadcast", BOOLEAN, NULL},
+    [API_DIAGNOSE] = {"diagnose", BOOLEAN, NULL},
 };
 
 static const char *const expected[] = {[WORD] = "a string",
+                                       [NUMBER] = "a number",
                                        [LIST] = "a string, an integer or a list",
                                        [BOOLEAN] = "true or false",
                                        [FLAG] = "true, false or null"};
@@ -124,6 +158,8 @@ static const char *const expected[] = {[WORD] = "a string",
 struct kl_options api_options_for_loss(const struct api_options *options, int *dim)
 {
     size_t n_dim = 0;
+    double temperature;
+    memcpy(&temperature, &options->value[API_TEMPERATURE], sizeof temperature);
     for (int i = 0; i < API_MAX_AXES; i++)
         if ((uint64_t)options->value[API_DIM] >> i & 1)
             dim[n_dim++] = i < API_MAX_AXES / 2 ? i : API_MAX_AXES / 2 - 1 - i;
@@ -134,6 +170,10 @@ struct kl_options api_options_for_loss(const struct api_options *options, int *d
         .log_target = options->value[API_LOG_TARGET] != 0,
         .compat = (enum kl_compat)options->value[API_COMPAT],
         .base = (enum kl_base)options->value[API_BASE],
+        .input_space = (enum kl_space)options->value[API_INPUT_SPACE],
+        .target_space = (enum kl_space)options->value[API_TARGET_SPACE],
+        .temperature = temperature,
+        .broadcast = options->value[API_BROADCAST] != 0,
         .dim = dim,
         .n_dim = n_dim,
     };
@@ -298,6 +338,11 @@ bool api_option_set_json(struct api_options *options, struct api_origin origin, 
     } else if (json_is_integer(value)) {
         snprintf(list, sizeof list, "%lld", (long long)json_integer_value(value));
         word = list;
+    } else if (kind == NUMBER && json_is_real(value)) {
+        snprintf(list, sizeof list, "%.17g", json_real_value(value));
+        word = list;
+    } else if (kind == NUMBER && json_is_null(value)) {
+        word = "null";
     }
     if (rows[option].parse && word)
         return settle_word(options, option, word, origin, problem);

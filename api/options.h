@@ -18,8 +18,13 @@ enum api_option {
     API_GRADIENT, /* bits: 1 << API_INPUT, 1 << API_TARGET */
     API_BASE,
     API_DIM, /* bits: 0 to 31 of axes counted from the first, 32 to 63 from the last */
+    API_INPUT_SPACE,
+    API_TARGET_SPACE,
+    API_TEMPERATURE, /* the bits of a double; 0 is absent */
+    API_BROADCAST,
+    API_DIAGNOSE,
 };
-#define API_OPTIONS 9
+#define API_OPTIONS 14
 
 /* Zeroed, all have their defaults. Values are those of the library's enums. */
 struct api_options {
@@ -27,7 +32,8 @@ struct api_options {
     bool given[API_OPTIONS];
 };
 
-/* Their form for the library; `dim` has room for API_MAX_AXES, and must outlive what is given. */
+/* Their form for the library, but for tensors; `dim` has room for API_MAX_AXES, and must outlive
+ * what is given. */
 #define API_MAX_AXES 64
 struct kl_options api_options_for_loss(const struct api_options *options, int *dim);
 enum kl_dtype api_options_dtype(const struct api_options *options);

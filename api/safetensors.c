@@ -16,8 +16,8 @@ enum { MAX_HEADER = 64 << 10 };
 static const struct {
     const char *name;
     enum kl_dtype dtype;
-} dtypes[KL_DTYPES] = {
-    {"F64", KL_FLOAT64}, {"F32", KL_FLOAT32}, {"F16", KL_FLOAT16}, {"BF16", KL_BFLOAT16}};
+} dtypes[] = {{"F64", KL_FLOAT64},   {"F32", KL_FLOAT32}, {"F16", KL_FLOAT16},
+              {"BF16", KL_BFLOAT16}, {"BOOL", API_BYTE},  {"U8", API_BYTE}};
 
 /* The part of the data that a tensor claims. */
 struct span {
@@ -46,13 +46,15 @@ static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const 
     char name[API_JSON_TEXT];
     if (!api_json_string(member, name))
         return malformed(r, tensor, "dtype", "it has no dtype, which must be a string");
-    for (size_t i = 0; i < KL_DTYPES; i++)
-        if (strcmp(name, dtypes[i].name) == 0) {
+    bool is_mask = api_tensor_is_mask(r->call, tensor);
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (strcmp(name, dtypes[i].name) == 0 && (dtypes[i].dtype == API_BYTE) == is_mask) {
             *dtype = dtypes[i].dtype;
             return true;
         }
     return api_tensor_fail(r->call, tensor, "dtype", r->problem, "dtype_unsupported",
-                           "dtype %.20s is none of F64, F32, F16, BF16", name);
+                           "dtype %.20s is none of %s", name,
+                           is_mask ? "BOOL, U8" : "F64, F32, F16, BF16");
 }
 
 static bool read_tensor(struct reader *r, const char *name, const char *info)
@@ -82,7 +84,7 @@ static bool read_tensor(struct reader *r, const char *name, const char *info)
                                offsets[0], offsets[1], r->data_size);
     api_tensor_set(tensor, dtype, ndim, r->data + offsets[0]);
     if (!kl_tensor_count(&tensor->view, &count) ||
-        count * kl_dtype_size(dtype) != offsets[1] - offsets[0])
+        count * api_dtype_size(dtype) != offsets[1] - offsets[0])
         return api_tensor_fail(r->call, tensor, "shape", r->problem, "safetensors_malformed",
                                "shape and dtype do not fit the %zu bytes between data_offsets",
                                offsets[1] - offsets[0]);

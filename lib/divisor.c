@@ -48,8 +48,8 @@ static double weight_left(const struct kl_plan *plan)
             kl_line_load(kernel, &axes, &weight, start, n, weights);
         if (mask.data)
             kl_line_load(kernel, &axes, &mask, start, n, keep);
-        for (size_t i = 0; mask.data && i < n; i++)
-            weights[i] = keep[i] != 0 ? weights[i] : 0;
+        if (mask.data)
+            kernel->hide(weights, keep, 0, n);
         kl_sum_merge(&sum, kernel->total(weights, n));
     }
     return kl_sum_value(sum);

@@ -28,6 +28,11 @@ struct kl_parts {
     double losses, masses, exps;
 };
 
+/* What a number v is made of before it is used: (v - by) scale. */
+struct kl_shift {
+    double by, scale;
+};
+
 /* What a row's numbers are like; `exps` is the sum of their exponentials, roughly. */
 struct kl_survey {
     double least, greatest, sum, exps;
@@ -55,14 +60,15 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *                     or may not be seen
  *   total             their sum; each_add adds v[i] to sums[i]
  *   shift             v[i] = (v[i] - by[i]) scale - minus[i]
+ *   multiply          v[i] = v[i] by[i]
+ *   hide              v[i] = value where keep[i] is 0
  *   exps, logs        of any number, to double's precision
  *   quotients         probabilities q in x and t in t become what the KL_PROB rules take, such that
  *                     losses times `times` are those of log q and t, without cancellation where
  *                     the two are close; derivatives by x times `slope_times` are those by q
- *   parts[log]        of n elements; `wide` if they have more than 24 bits, `exps` if those are
- *                     wanted. Inputs and, with [log], targets are at most 0, or so near that
- *                     their exponentials are finite. NaN among what comes out says that something
- *                     was not ordinary: then it is of no use
+ *   parts[log]        of n elements, shifted; `wide` if they have more than 24 bits, `exps` if those
+ *                     are wanted. NaN among what comes out says that something was not ordinary:
+ *                     then it is of no use
  *   soften            slopes[i] = (slopes[i] - e[i] sums[i]) scale: the softmax's derivative
  *   survey[dtype]     of n elements, `exps` if those are wanted */
 enum { KL_STEADY = 16 };
@@ -83,11 +89,14 @@ struct kl_kernel {
     void (*each_add)(const double *v, double *high, double *low, size_t n);
     void (*shift)(double *v, const double *by, const double *minus, size_t step, double scale,
                   size_t n);
+    void (*multiply)(double *v, const double *by, size_t n);
+    void (*hide)(double *v, const double *keep, double value, size_t n);
     void (*exps)(const double *v, double *to, size_t n);
     void (*logs)(const double *v, double *to, size_t n);
     void (*quotients)(enum kl_rule rule, double *x, double *t, double *times, double *slope_times,
                       size_t n);
-    struct kl_parts (*parts[2])(bool wide, bool exps, const double *x, const double *t, size_t n);
+    struct kl_parts (*parts[2])(bool wide, bool exps, const double *x, const double *t,
+                                struct kl_shift x_shift, struct kl_shift t_shift, size_t n);
     void (*soften)(double *slopes, const double *e, const double *sums, size_t step, double scale,
                    size_t n);
     struct kl_survey (*survey[KL_DTYPES])(const void *from, size_t n, bool exps);

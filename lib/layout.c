@@ -122,9 +122,10 @@ static void load_run(const struct visit *visit, size_t offset, size_t stride, si
 
 static void load_bytes(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
 {
+    static const double bits[2] = {0, 1};
     const unsigned char *from = (const unsigned char *)visit->from + offset;
     for (size_t i = 0; i < n; i++)
-        v[i] = from[i * stride] != 0;
+        v[i] = bits[from[i * stride] != 0];
 }
 
 static void store_run(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
@@ -177,8 +178,18 @@ static void walk(const struct visit *visit, const struct kl_layout *layout,
                   tile->row, tile->rows, v + i * tile->pitch);
 }
 
-/* ---- Several whole rows that lie one behind the other are taken at once, and transposed. */
+/* ---- Rows that lie one behind the other, or side by side, and nothing between them, are taken at
+ * once, and transposed or spread. */
 
+/* Every row, element after element. */
+static bool is_band(const struct kl_layout *layout, const struct kl_tile *tile, enum kl_array array)
+{
+    const struct kl_axes *across = &layout->across, *along = &layout->along;
+    return tile->pitch > 1 && tile->rows == across->volume && across->n == 1 && along->n == 1 &&
+           across->axis[0].strides[array] == 1 && along->axis[0].strides[array] == tile->rows;
+}
+
+/* Several rows, each whole. */
 static bool is_block(const struct kl_layout *layout, const struct kl_tile *tile,
                      enum kl_array array)
 {
@@ -197,6 +208,14 @@ static void transpose(const double *from, size_t from_pitch, double *to, size_t 
             to[j * to_pitch + i] = from[i * from_pitch + j];
 }
 
+static void spread(const double *from, size_t from_pitch, double *to, size_t to_pitch, size_t n)
+{
+    size_t both = from_pitch < to_pitch ? from_pitch : to_pitch;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < both; j++)
+            to[i * to_pitch + j] = from[i * from_pitch + j];
+}
+
 void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout,
                   const struct kl_tile *tile, const struct kl_numbers *from, double *to)
 {
@@ -207,11 +226,16 @@ void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout
                                 .run = from->bytes ? load_bytes : load_run};
     if (tile->pitch > tile->rows)
         memset(to, 0, tile->pitch * tile->length * sizeof *to);
+    double block[KL_BLOCK];
+    if (is_band(layout, tile, from->array)) {
+        visit.run(&visit, tile->start * tile->rows, 1, tile->length * tile->rows, block);
+        spread(block, tile->rows, to, tile->pitch, tile->length);
+        return;
+    }
     if (!is_block(layout, tile, from->array)) {
         walk(&visit, layout, tile, to);
         return;
     }
-    double block[KL_BLOCK];
     visit.run(&visit, tile->row * tile->length, 1, tile->rows * tile->length, block);
     transpose(block, tile->length, to, tile->pitch, tile->rows, tile->length);
 }
@@ -222,11 +246,16 @@ void kl_tile_store(const struct kl_kernel *kernel, const struct kl_layout *layou
 {
     const struct visit visit = {
         .kernel = kernel, .array = array, .dtype = dtype, .to = to, .run = store_run};
+    double block[KL_BLOCK];
+    if (is_band(layout, tile, array)) {
+        spread(from, tile->pitch, block, tile->rows, tile->length);
+        visit.run(&visit, tile->start * tile->rows, 1, tile->length * tile->rows, block);
+        return;
+    }
     if (!is_block(layout, tile, array)) {
         walk(&visit, layout, tile, (double *)from);
         return;
     }
-    double block[KL_BLOCK];
     transpose(from, tile->pitch, block, tile->length, tile->length, tile->rows);
     visit.run(&visit, tile->row * tile->length, 1, tile->rows * tile->length, block);
 }

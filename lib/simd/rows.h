@@ -101,6 +101,21 @@ TARGET static void shift(double *v, const double *by, const double *minus, size_
     }
 }
 
+TARGET static void multiply(double *v, const double *by, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES)
+        store_part(v + i, v_mul(load_part(v + i, n - i, 0), load_part(by + i, n - i, 0)), n - i);
+}
+
+TARGET static void hide(double *v, const double *keep, double value, size_t n)
+{
+    vd zero = v_set(0), other = v_set(value);
+    for (size_t i = 0; i < n; i += LANES) {
+        vm hidden = v_eq(load_part(keep + i, n - i, 0), zero);
+        store_part(v + i, v_select(hidden, other, load_part(v + i, n - i, 0)), n - i);
+    }
+}
+
 TARGET static void exps(const double *v, double *to, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES)
@@ -154,49 +169,81 @@ TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *ti
     }
 }
 
-enum { PARTS_PADDING = -100000 }; /* whose exponential is nothing */
-
-FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, const double *x,
-                            const double *t, size_t n)
+FN vd shifted(vd v, struct kl_shift shift)
 {
-    vd zero = v_set(0), losses = zero, masses = zero, sum = zero;
-    vm unusual = v_gt(zero, zero);
-    for (size_t i = 0; i < n; i += LANES) {
-        vd xs = load_part(x + i, n - i, PARTS_PADDING);
-        vd ts = load_part(t + i, n - i, is_log ? PARTS_PADDING : 0);
-        vd mass = is_log ? mass_of(wide, ts) : ts;
-        vd d = is_log ? v_sub(v_clamp(ts, v_set(-700), v_set(INFINITY)), xs)
-                      : log_minus(wide, ts, xs);
-        unusual = m_or(unusual, is_log ? v_gt(ts, v_set(700)) : v_rare(ts));
-        losses = v_fma(mass, d, losses);
-        masses = v_add(masses, mass);
-        if (with_exps) {
-            unusual = m_or(unusual, v_gt(xs, v_set(700)));
-            sum = v_add(sum, mass_of(wide, xs));
-        }
-    }
-    double lanes[3][LANES];
-    v_store_f64(lanes[0], losses);
-    v_store_f64(lanes[1], masses);
-    v_store_f64(lanes[2], sum);
-    struct kl_parts parts = {m_any(unusual) ? NAN : 0, 0, 0};
-    for (size_t lane = 0; lane < LANES; lane++) {
-        parts.losses += lanes[0][lane];
-        parts.masses += lanes[1][lane];
-        parts.exps += lanes[2][lane];
+    return v_mul(v_sub(v, v_set(shift.by)), v_set(shift.scale));
+}
+
+struct parts {
+    vd losses, masses, exps;
+    vm unusual;
+};
+
+/* A log-probability below -700 counts as that: what it is a logarithm of is nothing. */
+FN struct parts add_parts(struct parts parts, bool is_log, bool wide, bool with_exps, vd x, vd t)
+{
+    vd most = v_set(700);
+    vd mass = is_log ? mass_of(wide, t) : t;
+    vd d = is_log ? v_sub(v_clamp(t, v_set(-700), v_set(INFINITY)), x) : log_minus(wide, t, x);
+    parts.unusual = m_or(parts.unusual, is_log ? v_gt(t, most) : v_rare(t));
+    parts.losses = v_fma(mass, d, parts.losses);
+    parts.masses = v_add(parts.masses, mass);
+    if (with_exps) {
+        parts.unusual = m_or(parts.unusual, v_gt(x, most));
+        parts.exps = v_add(parts.exps, mass_of(wide, x));
     }
     return parts;
 }
 
+FN struct kl_parts total_parts(struct parts parts)
+{
+    double lanes[3][LANES];
+    v_store_f64(lanes[0], parts.losses);
+    v_store_f64(lanes[1], parts.masses);
+    v_store_f64(lanes[2], parts.exps);
+    struct kl_parts total = {m_any(parts.unusual) ? NAN : 0, 0, 0};
+    for (size_t lane = 0; lane < LANES; lane++) {
+        total.losses += lanes[0][lane];
+        total.masses += lanes[1][lane];
+        total.exps += lanes[2][lane];
+    }
+    return total;
+}
+
+FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, const double *x,
+                            const double *t, struct kl_shift x_shift, struct kl_shift t_shift,
+                            size_t n)
+{
+    const vd zero = v_set(0), nothing = v_set(-700);
+    struct parts parts = {zero, zero, zero, v_gt(zero, zero)};
+    size_t rest = n % LANES, i = 0;
+    for (; i < n - rest; i += LANES) {
+        vd xs = shifted(v_load_f64(x + i), x_shift), ts = shifted(v_load_f64(t + i), t_shift);
+        parts = add_parts(parts, is_log, wide, with_exps, xs, ts);
+    }
+    if (rest) { /* padded with what has no loss and no mass to speak of */
+        double lane[LANES];
+        for (size_t j = 0; j < LANES; j++)
+            lane[j] = j < rest ? 1 : 0;
+        vm real = v_eq(v_load_f64(lane), v_set(1));
+        vd xs = shifted(load_part(x + i, rest, 0), x_shift);
+        vd ts = shifted(load_part(t + i, rest, 0), t_shift);
+        parts = add_parts(parts, is_log, wide, with_exps, v_select(real, xs, nothing),
+                          v_select(real, ts, is_log ? nothing : zero));
+    }
+    return total_parts(parts);
+}
+
 #define PARTS(form, is_log)                                                                        \
     TARGET static struct kl_parts parts_##form(bool wide, bool with_exps, const double *x,         \
-                                               const double *t, size_t n)                          \
+                                               const double *t, struct kl_shift x_shift,           \
+                                               struct kl_shift t_shift, size_t n)                  \
     {                                                                                              \
         if (wide)                                                                                  \
-            return with_exps ? parts_of(is_log, true, true, x, t, n)                               \
-                             : parts_of(is_log, true, false, x, t, n);                             \
-        return with_exps ? parts_of(is_log, false, true, x, t, n)                                  \
-                         : parts_of(is_log, false, false, x, t, n);                                \
+            return with_exps ? parts_of(is_log, true, true, x, t, x_shift, t_shift, n)             \
+                             : parts_of(is_log, true, false, x, t, x_shift, t_shift, n);           \
+        return with_exps ? parts_of(is_log, false, true, x, t, x_shift, t_shift, n)                \
+                         : parts_of(is_log, false, false, x, t, x_shift, t_shift, n);              \
     }
 PARTS(prob, false)
 PARTS(log, true)

@@ -25,7 +25,11 @@ FN vd slope_of(bool log_target, enum kl_rule rule, enum kl_operand by, vd x, vd 
         return v_select(v_eq(t, zero), at_zero, v_add(log_minus_wide(t, x), one));
     }
     vd d = by == KL_INPUT ? v_set(-1) : difference_and_one(t, x);
-    *rare = v_gt(v_mul(d, d), v_set(DBL_MAX)); /* an infinite difference of finite numbers */
+    vd far = v_mul(d, d);
+    vm near = v_gt(v_set(700), v_abs(t));
+    if (!m_any(m_or(m_not(near), m_not(v_gt(v_set(DBL_MAX), far)))))
+        return v_mul(exp_wide(t), d);
+    *rare = v_gt(far, v_set(DBL_MAX)); /* an infinite difference of finite numbers */
     vd slope = exp_times_anywhere(t, d);
     if (by == KL_INPUT)
         return slope;

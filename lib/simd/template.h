@@ -359,15 +359,20 @@ FN void map_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule, const vo
     }
 }
 
+/* The last, partial vector goes with some of the elements before it, once more, if there are. */
 FN void convert(enum kl_dtype from_dtype, const char *from, enum kl_dtype to_dtype, char *to,
                 size_t n)
 {
+    size_t before = n > LANES && n % LANES ? LANES - n % LANES : 0;
     for (; n >= LANES; n -= LANES) {
         store(to_dtype, to, load(from_dtype, from));
         from += LANES * size_of(from_dtype);
         to += LANES * size_of(to_dtype);
     }
-    if (n) {
+    if (n && before) {
+        from -= before * size_of(from_dtype);
+        store(to_dtype, to - before * size_of(to_dtype), load(from_dtype, from));
+    } else if (n) {
         char rest[LANES * sizeof(double)] = {0}, converted[LANES * sizeof(double)];
         memcpy(rest, from, n * size_of(from_dtype));
         store(to_dtype, converted, load(from_dtype, rest));
@@ -401,7 +406,11 @@ FN void convert(enum kl_dtype from_dtype, const char *from, enum kl_dtype to_dty
 
 #include "lib/simd/slope.h"
 
-FN vd row_exp(vd v) { return exp_times_anywhere(v, v_set(1)); }
+FN vd row_exp(vd v)
+{
+    bool far = m_any(v_gt(v_abs(v), v_set(700)));
+    return __builtin_expect(far, 0) ? exp_times_anywhere(v, v_set(1)) : exp_wide(v);
+}
 
 FN vd row_log(vd v, vm *rare)
 {

@@ -1,0 +1,78 @@
+/* What computing a group of rows holds on the way, tile by tile. */
+#ifndef KLDIV_LIB_GROUP_H
+#define KLDIV_LIB_GROUP_H
+
+#include "lib/run.h"
+
+enum { KL_X, KL_T }; /* of input, of target */
+
+/* How far an operand of a group that is a single tile, and so stays in `v`, has come. */
+enum kl_form { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOGARITHMS };
+
+/* Numbers of rows are KL_STEADY copies where there is one row. */
+struct kl_scratch {
+    struct kl_job *job;
+    const struct kl_group *group;
+    bool single; /* tile */
+    size_t rows; /* numbers there are of rows: of a tile's, or KL_STEADY */
+    enum kl_form form[2];
+    double v[2][KL_BLOCK]; /* the operands, at last as the kernels' rule takes them */
+    double times[KL_BLOCK], slope_times[KL_BLOCK];
+    double keep[KL_BLOCK], g[KL_BLOCK], losses[KL_BLOCK], slopes[KL_BLOCK], e[KL_BLOCK];
+    double tops[2][KL_ROWS], logs[2][KL_ROWS]; /* of logits: greatest, log of the sum of exp */
+    double high[KL_ROWS], low[KL_ROWS];        /* of sums along rows */
+    double slope_sums[2][KL_ROWS];
+};
+
+extern const double kl_zeros[KL_ROWS];
+
+struct kl_tile kl_tile_at(const struct kl_scratch *s, size_t start);
+
+/* `body` with each tile of the group. */
+#define KL_FOR_EACH_TILE(s, tile)                                                                  \
+    for (struct kl_tile tile = kl_tile_at(s, (s)->group->start); tile.length > 0;                  \
+         tile = kl_tile_at(s, tile.start + tile.length))
+
+static inline size_t kl_tile_size(const struct kl_tile *tile) { return tile->pitch * tile->length; }
+
+static inline void kl_fill(double *to, double value, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = value;
+}
+
+/* After a row's number was set: so that it can stand for a vector of them. */
+static inline void kl_make_steady(const struct kl_scratch *s, double *of_rows)
+{
+    if (s->job->rows == 1)
+        kl_fill(of_rows, of_rows[0], KL_STEADY);
+}
+
+/* Loads the mask, then an operand; masked logits are -inf. */
+void kl_load_operand(struct kl_scratch *s, const struct kl_tile *tile, int operand);
+
+/* Where the mask hides an element, v becomes `value`. */
+void kl_hide(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value);
+
+/* Adds a tile's numbers to the sums of their rows. */
+void kl_add_to_rows(const struct kl_scratch *s, const struct kl_tile *tile, const double *v,
+                    double *high, double *low);
+
+/* v = (v - by) scale - minus, with numbers of rows. */
+void kl_shift_rows(const struct kl_scratch *s, const struct kl_tile *tile, double *v,
+                   const double *by, const double *minus, double scale);
+
+/* Rows of logits are read to their end before anything is known of one element: once for their
+ * greatest, once for the sum of the exponentials of what they are less than that. */
+void kl_find_greatest(struct kl_scratch *s, int operand);
+void kl_sum_exponentials(struct kl_scratch *s, int operand);
+
+/* Both at once, and for both operands, when no more than the sum of one row's losses is wanted:
+ * that, and the sum of target's probabilities. False if something was not ordinary, and nothing is
+ * known then. */
+bool kl_sum_parts(struct kl_scratch *s, double *loss, double *mass);
+
+/* Afterwards: a tile of an operand's log-probabilities. */
+void kl_load_logarithms(struct kl_scratch *s, const struct kl_tile *tile, int operand);
+
+#endif
