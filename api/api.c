@@ -83,12 +83,13 @@ static bool answer_options(struct api_exchange *x)
 static void write_problem(struct api_exchange *x)
 {
     struct api_reply *reply = x->reply;
-    struct kl_plan plan = {.warnings = reply->warnings, .reduction = reply->reduction};
+    const struct api_warnings warnings = {.bits = reply->warnings & API_DEPRECATIONS,
+                                          .reduction = reply->reduction};
     api_append_text(&reply->body, "{");
     api_problem_write(&x->problem, &reply->body);
-    if (reply->warnings) {
+    if (warnings.bits) {
         api_append_text(&reply->body, ",\"warnings\":");
-        api_warnings_json(&plan, &reply->body);
+        api_warnings_json(&warnings, &reply->body);
     }
     api_append_text(&reply->body, "}\n");
 }
@@ -143,7 +144,7 @@ void api_handle(const struct api_service *service, const struct api_request *req
     } else {
         reply_with_problem(&x);
     }
-    if (reply->warnings)
+    if (reply->warnings & API_DEPRECATIONS)
         api_reply_header(reply, "Link",
                          "<https://pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html>; "
                          "rel=\"deprecation\"");

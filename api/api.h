@@ -57,7 +57,7 @@ struct api_reply {
     /* For logs and metrics: */
     const struct api_endpoint *endpoint; /* NULL if the path was unknown */
     const char *code;                    /* of the problem, if that is what it tells */
-    unsigned warnings;                   /* of enum kl_warning, as bits */
+    unsigned warnings;                   /* as bits: enum kl_warning, then enum kl_finding */
     enum kl_reduction reduction;         /* the one that applied */
     size_t elements;                     /* compared */
     double decode_ms, compute_ms, encode_ms;

@@ -19,6 +19,8 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     call->service = service;
     call->options = (struct api_options){0};
     call->plan = (struct kl_plan){0};
+    for (size_t i = 0; i < KL_FINDINGS; i++)
+        call->diagnosis.findings[i].count = 0;
     call->loss = (struct api_buffer){.budget = budget};
     call->oip.id = (struct api_buffer){.budget = budget};
     call->oip.binary = call->oip.wanted = ~0u;
@@ -264,10 +266,23 @@ static bool plan(struct api_call *call, struct api_problem *problem)
     return check_rows(call, problem);
 }
 
+static bool diagnose(struct api_call *call, struct api_problem *problem)
+{
+    struct kl_problem from = {0};
+    return !call->options.value[API_DIAGNOSE] ||
+           kl_diagnose(&call->plan, call->service->pool, &call->diagnosis, &from) ||
+           carry_over(call, &from, problem);
+}
+
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
     return check_spaces(&call->options, problem) && plan(call, problem) &&
-           reserve_outputs(call, problem) && compute(call, problem);
+           reserve_outputs(call, problem) && compute(call, problem) && diagnose(call, problem);
+}
+
+struct api_warnings api_call_warnings(const struct api_call *call)
+{
+    return api_warnings_of(&call->plan, &call->diagnosis);
 }
 
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view)

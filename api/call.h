@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "api/options.h"
 #include "api/problem.h"
+#include "api/warnings.h"
 #include "lib/kldiv.h"
 
 enum { API_MAX_DIMS = 64 };
@@ -35,6 +36,7 @@ struct api_call {
     struct api_options options;
     struct api_tensor tensors[API_TENSORS];
     struct kl_plan plan;
+    struct kl_diagnosis diagnosis; /* nothing found if none was asked for */
     struct api_buffer loss;
     struct api_buffer gradients[API_OPERANDS]; /* empty but for those asked for */
     struct {
@@ -75,8 +77,10 @@ const char *api_tensor_name(const struct api_call *call, const struct api_tensor
 /* Whether all tensors are there that must be, in the dtype that the options ask for. */
 bool api_call_complete(const struct api_call *call, struct api_problem *problem);
 
-/* Checks the call and computes its loss. call->plan.warnings is right afterwards
- * even where it fails. */
+/* Checks the call and computes what it asks for. */
 bool api_call_run(struct api_call *call, struct api_problem *problem);
+
+/* Afterwards, also where it failed. */
+struct api_warnings api_call_warnings(const struct api_call *call);
 
 #endif

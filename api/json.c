@@ -325,6 +325,7 @@ void api_json_encode(struct api_call *call, struct api_reply *reply)
     api_append_text(out, "\"");
     write_gradients(call, out);
     api_append_text(out, ",\"warnings\":");
-    api_warnings_json(plan, out);
+    const struct api_warnings warnings = api_call_warnings(call);
+    api_warnings_json(&warnings, out);
     api_append_text(out, "}\n");
 }

@@ -140,7 +140,7 @@ static bool answer(struct api_exchange *x,
     x->reply->compute_ms = computed - decoded;
     x->reply->encode_ms = encoded - computed;
     x->reply->reduction = call.plan.reduction;
-    x->reply->warnings = call.plan.warnings;
+    x->reply->warnings = api_call_warnings(&call).bits;
     x->reply->elements = good ? call.plan.count : 0;
     api_call_free(&call);
     api_buffer_free(&inflated);

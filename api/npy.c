@@ -304,8 +304,9 @@ void api_npy_encode(struct api_call *call, struct api_reply *reply)
         reply->body.failed = true;
     write_header(&reply->body, bfloat16 ? KL_FLOAT32 : plan->dtype, plan);
     api_reply_take(reply, &call->loss);
-    if (plan->warnings) {
-        api_warnings_codes(plan, reply->header_text, sizeof reply->header_text);
+    const struct api_warnings warnings = api_call_warnings(call);
+    if (warnings.bits) {
+        api_warnings_codes(&warnings, reply->header_text, sizeof reply->header_text);
         api_reply_header(reply, "KL-Div-Warnings", reply->header_text);
     }
 }

@@ -19,7 +19,8 @@ static void write_head(const struct api_call *call, struct api_buffer *out)
     api_append_text(out, ",\"parameters\":{\"reduction\":\"");
     api_append_text(out, kl_reduction_name(plan->reduction));
     api_append_text(out, "\",\"warnings\":");
-    api_warnings_json_text(plan, out);
+    const struct api_warnings warnings = api_call_warnings(call);
+    api_warnings_json_text(&warnings, out);
     api_append_text(out, "},\"outputs\":[");
 }
 

@@ -210,12 +210,13 @@ static const char *dtype_name(enum kl_dtype dtype)
     return dtypes[i].name;
 }
 
-static void write_metadata(const struct kl_plan *plan, struct api_buffer *out)
+static void write_metadata(const struct api_call *call, struct api_buffer *out)
 {
+    const struct api_warnings warnings = api_call_warnings(call);
     api_append_text(out, "\"__metadata__\":{\"reduction\":\"");
-    api_append_text(out, kl_reduction_name(plan->reduction));
+    api_append_text(out, kl_reduction_name(call->plan.reduction));
     api_append_text(out, "\",\"warnings\":");
-    api_warnings_json_text(plan, out);
+    api_warnings_json_text(&warnings, out);
     api_append_text(out, "}");
 }
 
@@ -243,7 +244,7 @@ void api_safetensors_encode(struct api_call *call, struct api_reply *reply)
     uint64_t size = 0;
     api_append(out, &size, sizeof size);
     api_append_text(out, "{");
-    write_metadata(&call->plan, out);
+    write_metadata(call, out);
     for (size_t i = 0; i < API_OUTPUTS; i++)
         if ((tensor = api_call_output(call, i, &view)))
             end = write_entry(out, api_output_names[i], &view, end, tensor->size);

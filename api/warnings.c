@@ -2,43 +2,86 @@
 
 #include <stdio.h>
 
-void api_warnings_json(const struct kl_plan *plan, struct api_buffer *out)
+struct api_warnings api_warnings_of(const struct kl_plan *plan,
+                                    const struct kl_diagnosis *diagnosis)
+{
+    struct api_warnings warnings = {plan->warnings, plan->reduction, plan, diagnosis};
+    for (unsigned i = 0; diagnosis && i < KL_FINDINGS; i++)
+        if (diagnosis->findings[i].count > 0)
+            warnings.bits |= 1u << (KL_WARNINGS + i);
+    return warnings;
+}
+
+const char *api_warning_code(unsigned bit)
+{
+    return bit < KL_WARNINGS ? kl_warning_text((enum kl_warning)bit, KL_MEAN)->code
+                             : kl_finding_code((enum kl_finding)(bit - KL_WARNINGS));
+}
+
+/* Where an element lies in its tensor, as [2,0]. */
+static void append_index(struct api_buffer *out, const struct kl_tensor *tensor, size_t index)
+{
+    size_t subscripts[KL_MAX_DIMS];
+    for (size_t i = tensor->ndim; i-- > 0; index /= tensor->shape[i])
+        subscripts[i] = index % tensor->shape[i];
+    api_append_sizes(out, subscripts, tensor->ndim);
+}
+
+static void append_warning(const struct api_warnings *warnings, unsigned bit,
+                           struct api_buffer *out)
+{
+    bool is_finding = bit >= KL_WARNINGS;
+    api_append_format(out, "{\"code\":\"%s\",\"category\":\"UserWarning\",\"message\":",
+                      api_warning_code(bit));
+    if (!is_finding) {
+        api_append_json_string(
+            out, kl_warning_text((enum kl_warning)bit, warnings->reduction)->message);
+    } else {
+        unsigned i = bit - KL_WARNINGS;
+        const struct kl_diagnosis *diagnosis = warnings->diagnosis;
+        bool of_target = diagnosis->findings[i].operand == KL_TARGET;
+        api_append_json_string(out, diagnosis->findings[i].message);
+        api_append_format(out, ",\"count\":%zu,\"index\":", diagnosis->findings[i].count);
+        append_index(out, of_target ? &warnings->plan->target : &warnings->plan->input,
+                     diagnosis->findings[i].index);
+    }
+    api_append_text(out, "}");
+}
+
+void api_warnings_json(const struct api_warnings *warnings, struct api_buffer *out)
 {
     const char *separator = "";
     api_append_text(out, "[");
-    for (unsigned i = 0; i < KL_WARNINGS; i++) {
-        if (!(plan->warnings & 1u << i))
+    for (unsigned bit = 0; bit < API_WARNINGS; bit++) {
+        if (!(warnings->bits >> bit & 1))
             continue;
-        const struct kl_warning_text *text = kl_warning_text((enum kl_warning)i, plan->reduction);
-        api_append_format(out, "%s{\"code\":\"%s\",\"category\":\"%s\",\"message\":", separator,
-                          text->code, text->category);
-        api_append_json_string(out, text->message);
-        api_append_text(out, "}");
+        api_append_text(out, separator);
+        append_warning(warnings, bit, out);
         separator = ",";
     }
     api_append_text(out, "]");
 }
 
-void api_warnings_json_text(const struct kl_plan *plan, struct api_buffer *out)
+void api_warnings_json_text(const struct api_warnings *warnings, struct api_buffer *out)
 {
     struct api_buffer array = {.budget = out->budget};
-    if (!plan->warnings) {
+    if (!warnings->bits) {
         api_append_text(out, "\"[]\"");
         return;
     }
-    api_warnings_json(plan, &array);
+    api_warnings_json(warnings, &array);
     api_append(&array, "", 1);
     api_append_json_string(out, array.failed ? "" : array.data);
     out->failed |= array.failed;
     api_buffer_free(&array);
 }
 
-void api_warnings_codes(const struct kl_plan *plan, char *to, size_t size)
+void api_warnings_codes(const struct api_warnings *warnings, char *to, size_t size)
 {
     size_t used = 0;
     *to = '\0';
-    for (unsigned i = 0; i < KL_WARNINGS && used < size; i++)
-        if (plan->warnings & 1u << i)
+    for (unsigned bit = 0; bit < API_WARNINGS && used < size; bit++)
+        if (warnings->bits >> bit & 1)
             used += (size_t)snprintf(to + used, size - used, "%s%s", used ? ", " : "",
-                                     kl_warning_text((enum kl_warning)i, plan->reduction)->code);
+                                     api_warning_code(bit));
 }

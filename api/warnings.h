@@ -1,17 +1,36 @@
-/* Warnings on the wire. */
+/* Warnings on the wire: those of the options, and what looking at the data found. */
 #ifndef KLDIV_API_WARNINGS_H
 #define KLDIV_API_WARNINGS_H
 
 #include "api/buffer.h"
 #include "lib/kldiv.h"
 
-/* Appends a JSON array of {"code", "category", "message"}, for a plan's warnings. */
-void api_warnings_json(const struct kl_plan *plan, struct api_buffer *out);
+/* Of all kinds, as bits: enum kl_warning, then enum kl_finding. */
+#define API_WARNINGS (KL_WARNINGS + KL_FINDINGS)
+#define API_DEPRECATIONS ((1u << KL_WARNINGS) - 1)
+
+/* The warnings of an answer. `plan` and `diagnosis` are looked at only if there are findings. */
+struct api_warnings {
+    unsigned bits;
+    enum kl_reduction reduction; /* the one that applied */
+    const struct kl_plan *plan;
+    const struct kl_diagnosis *diagnosis;
+};
+
+/* Those of a plan, and of a diagnosis unless it is NULL. */
+struct api_warnings api_warnings_of(const struct kl_plan *plan,
+                                    const struct kl_diagnosis *diagnosis);
+
+/* The code of a bit's number. Static lifetime. */
+const char *api_warning_code(unsigned bit);
+
+/* Appends a JSON array of {"code", "category", "message"}, findings with {"count", "index"}. */
+void api_warnings_json(const struct api_warnings *warnings, struct api_buffer *out);
 
 /* The same as the text of a JSON string, for formats whose values are strings. */
-void api_warnings_json_text(const struct kl_plan *plan, struct api_buffer *out);
+void api_warnings_json_text(const struct api_warnings *warnings, struct api_buffer *out);
 
 /* Writes their codes, ", " between; cut if `size` is too small. */
-void api_warnings_codes(const struct kl_plan *plan, char *to, size_t size);
+void api_warnings_codes(const struct api_warnings *warnings, char *to, size_t size);
 
 #endif

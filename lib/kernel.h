@@ -38,6 +38,12 @@ struct kl_survey {
     double least, greatest, sum, exps;
 };
 
+/* Those of several rows. */
+enum { KL_ROWS = 128 };
+struct kl_surveys {
+    double least[KL_ROWS], greatest[KL_ROWS], sum[KL_ROWS], exps[KL_ROWS];
+};
+
 static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYTORCH; }
 
 /* The kernels of one instruction set. Arrays need no alignment. Under KL_PROB_MATH a negative
@@ -70,7 +76,8 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *                     are wanted. NaN among what comes out says that something was not ordinary:
  *                     then it is of no use
  *   soften            slopes[i] = (slopes[i] - e[i] sums[i]) scale: the softmax's derivative
- *   survey[dtype]     of n elements, `exps` if those are wanted */
+ *   survey[dtype]     of n elements, `exps` if those are wanted; each_survey adds an element to n
+ *                     rows */
 enum { KL_STEADY = 16 };
 struct kl_kernel {
     const char *name;
@@ -100,6 +107,7 @@ struct kl_kernel {
     void (*soften)(double *slopes, const double *e, const double *sums, size_t step, double scale,
                    size_t n);
     struct kl_survey (*survey[KL_DTYPES])(const void *from, size_t n, bool exps);
+    void (*each_survey)(const double *v, struct kl_surveys *rows, size_t n, bool exps);
 };
 
 /* The definition of one element's loss, on which every kernel falls back for rare values. */

@@ -320,6 +320,40 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *upstre
  * what it takes to sum derivatives back to operands that were broadcast. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 
+/* ---- Diagnosis ------------------------------------------------------------------------ */
+
+/* What looking at the operands may find. Rows are those that options.dim names, or along the last
+ * axis; those that a mask hides are not looked at, and hidden elements of others are left out. A row
+ * is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for bfloat16). Of
+ * logits nothing is asked. */
+enum kl_finding {
+    KL_INPUT_NOT_LOG_PROBABILITIES,         /* rows with values above 0 */
+    KL_INPUT_NOT_NORMALIZED,                /* rows of exp(input), or of probabilities */
+    KL_TARGET_NOT_NORMALIZED,               /* likewise */
+    KL_TARGET_NEGATIVE,                     /* rows with negative probabilities */
+    KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES, /* rows not above 0 whose exponentials sum to 1 */
+    KL_ARGUMENTS_LOOK_SWAPPED,              /* such rows where input looks like probabilities */
+};
+#define KL_FINDINGS 6
+
+struct kl_diagnosis {
+    size_t rows; /* that were looked at */
+    struct {
+        size_t count;           /* of rows; 0 if there is nothing to say */
+        enum kl_operand operand; /* which `index` is in: target for those named after it, else input */
+        size_t index;           /* of the first such value, or the first element of the first row */
+        char message[300];
+    } findings[KL_FINDINGS];
+};
+
+/* "input_not_normalized" and so on. Static lifetime. */
+const char *kl_finding_code(enum kl_finding finding);
+
+/* Looks at the operands, in one pass, and as long as their rows are of 64 elements and more, in no
+ * more time than kl_run takes. Fails with out_of_memory. */
+bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
+                 struct kl_problem *problem);
+
 /* ---- Threads -------------------------------------------------------------------------- */
 
 /* A pool of `threads` threads, the caller of kl_run counting as one, so 1 starts none. It may

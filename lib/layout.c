@@ -35,13 +35,12 @@ static void append(struct kl_axes *axes, struct kl_axis axis)
     axes->axis[axes->n++] = axis;
 }
 
-/* Whether losses or softmaxes take rows as a whole, and this axis belongs to them. */
-static bool is_along(const struct kl_plan *plan, size_t axis)
+/* Whether an axis belongs to rows that are taken as a whole. */
+static bool is_along(const struct kl_plan *plan, size_t axis, bool whole_rows)
 {
-    bool logits = plan->spaces[0] == KL_LOGIT || plan->spaces[1] == KL_LOGIT;
     if (plan->options.n_dim > 0)
         return plan->summed[axis];
-    return !logits || axis == plan->joint_ndim - 1;
+    return !whole_rows || axis == plan->joint_ndim - 1;
 }
 
 /* Axis `i` of the losses. */
@@ -63,7 +62,7 @@ static void clear(struct kl_axes *axes)
     axes->volume = 1;
 }
 
-void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan)
+static void settle(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows)
 {
     size_t ndim = plan->joint_ndim, left = 0;
     clear(&layout->across);
@@ -77,8 +76,18 @@ void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan)
         axis.strides[KL_OF_INPUT] = stride_along(plan->input.ndim, plan->input.shape, ndim, i);
         axis.strides[KL_OF_TARGET] = stride_along(plan->target.ndim, plan->target.shape, ndim, i);
         if (axis.size != 1)
-            append(is_along(plan, i) ? &layout->along : &layout->across, axis);
+            append(is_along(plan, i, whole_rows) ? &layout->along : &layout->across, axis);
     }
+}
+
+void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan)
+{
+    settle(layout, plan, plan->spaces[0] == KL_LOGIT || plan->spaces[1] == KL_LOGIT);
+}
+
+void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan)
+{
+    settle(layout, plan, true);
 }
 
 void kl_loss_axes(struct kl_axes *axes, const struct kl_plan *plan)
@@ -95,6 +104,34 @@ size_t kl_offset(const struct kl_axes *axes, enum kl_array array, size_t index)
     for (size_t i = axes->n; i-- > 1; index /= axes->axis[i].size)
         offset += index % axes->axis[i].size * axes->axis[i].strides[array];
     return axes->n ? offset + index * axes->axis[0].strides[array] : 0;
+}
+
+/* ---- Tiles */
+
+/* Rows this short lie across vectors. */
+enum { SHORT_ROW = 32 };
+
+/* Rows of a tile where elements of one row lie apart, and those of neighbours side by side. */
+enum { COLUMNS = 64 };
+
+/* Whether neighbouring rows lie side by side in an operand, and a row's elements do not. */
+static bool lies_across(const struct kl_layout *layout, enum kl_array array)
+{
+    const struct kl_axes *across = &layout->across, *along = &layout->along;
+    return across->n > 0 && across->axis[across->n - 1].strides[array] == 1 && along->n > 0 &&
+           along->axis[along->n - 1].strides[array] > 1;
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+size_t kl_tile_rows(const struct kl_layout *layout)
+{
+    size_t all = layout->across.volume, length = layout->along.volume, rows = 1;
+    if (all > 1 && length <= SHORT_ROW)
+        rows = least(KL_BLOCK / length, KL_ROWS) / KL_STEADY * KL_STEADY;
+    else if (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET))
+        rows = COLUMNS;
+    return rows > 1 ? least(rows, (all + KL_STEADY - 1) / KL_STEADY * KL_STEADY) : 1;
 }
 
 /* ---- Numbers along axes. A visit is to n of them, `stride` apart from `offset` on. */

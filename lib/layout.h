@@ -30,6 +30,12 @@ struct kl_layout {
 
 void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan);
 
+/* The same, but that rows are along the last axis where no other is named. */
+void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan);
+
+/* Rows in a tile that suits a layout: 1, or the pitch of several. */
+size_t kl_tile_rows(const struct kl_layout *layout);
+
 /* Some rows and a part of each. One row, whose elements lie side by side in what is loaded; or
  * several, and then rows lie side by side, `pitch` apart from one element to the next. */
 struct kl_tile {

@@ -4,12 +4,6 @@
 
 #include <stdlib.h>
 
-/* Rows this short lie across vectors. */
-enum { SHORT_ROW = 32 };
-
-/* Rows of a tile where elements of one row lie apart, and those of neighbours side by side. */
-enum { COLUMNS = 64 };
-
 /* Of derivatives that are summed back, at most so many sums are kept apart for threads. */
 enum { MAX_SHARES = 16 };
 
@@ -30,25 +24,10 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 static bool has_logits(const struct kl_job *job) { return kl_is_logit(job, 0) || kl_is_logit(job, 1); }
 
-/* Whether neighbouring rows lie side by side in an operand, and a row's elements do not. */
-static bool lies_across(const struct kl_layout *layout, enum kl_array array)
-{
-    const struct kl_axes *across = &layout->across, *along = &layout->along;
-    return across->n > 0 && across->axis[across->n - 1].strides[array] == 1 && along->n > 0 &&
-           along->axis[along->n - 1].strides[array] > 1;
-}
-
 static void choose_tiles(struct kl_job *job)
 {
-    const struct kl_layout *layout = job->layout;
-    size_t rows = layout->across.volume, length = layout->along.volume;
-    job->rows = 1;
-    if (rows > 1 && length <= SHORT_ROW)
-        job->rows = least(KL_BLOCK / length, KL_ROWS) / KL_STEADY * KL_STEADY;
-    else if (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET))
-        job->rows = COLUMNS;
-    if (job->rows > 1)
-        job->rows = least(job->rows, ceiling(rows, KL_STEADY) * KL_STEADY);
+    size_t length = job->layout->along.volume;
+    job->rows = kl_tile_rows(job->layout);
     job->chunk = KL_BLOCK / job->rows;
     job->segment = length;
     if (!has_logits(job) && length > 2 * KL_PIECE / job->rows)

@@ -15,7 +15,7 @@
 enum { KL_PIECE = 1 << 14 };
 
 /* Elements in a tile, and rows; what a tile takes stays in the first-level cache. */
-enum { KL_BLOCK = 512, KL_ROWS = 128 };
+enum { KL_BLOCK = 512 };
 
 /* Where derivatives by an operand go. */
 struct kl_sink {

@@ -1,5 +1,7 @@
 #include "server/metrics.h"
 
+#include "api/warnings.h"
+
 #include "api/endpoints.h"
 #include "server/process.h"
 
@@ -31,7 +33,7 @@ static struct {
     struct histogram body_bytes;
     atomic_long in_flight;
     atomic_ulong elements;
-    atomic_ulong warnings[KL_WARNINGS];
+    atomic_ulong warnings[API_WARNINGS];
     atomic_ulong refused;
 } counters;
 
@@ -96,7 +98,7 @@ void srv_metrics_end_request(const struct api_reply *reply, const char *method, 
     observe(&counters.seconds[route], seconds_bounds, COUNT(seconds_bounds), seconds, MICRO);
     observe(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size, 1);
     add(&counters.elements, reply->elements);
-    for (unsigned i = 0; i < KL_WARNINGS; i++)
+    for (unsigned i = 0; i < API_WARNINGS; i++)
         if (reply->warnings & 1u << i)
             add(&counters.warnings[i], 1);
 }
@@ -167,9 +169,8 @@ static void write_requests(struct api_buffer *out)
 static void write_warnings(struct api_buffer *out)
 {
     head(out, "kldiv_warnings_total", "counter", "Warnings given in answers.");
-    for (unsigned i = 0; i < KL_WARNINGS; i++)
-        api_append_format(out, "kldiv_warnings_total{code=\"%s\"} %lu\n",
-                          kl_warning_text((enum kl_warning)i, KL_MEAN)->code,
+    for (unsigned i = 0; i < API_WARNINGS; i++)
+        api_append_format(out, "kldiv_warnings_total{code=\"%s\"} %lu\n", api_warning_code(i),
                           atomic_load(&counters.warnings[i]));
 }
 

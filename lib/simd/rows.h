@@ -303,6 +303,28 @@ FN struct kl_survey survey_of(enum kl_dtype dtype, const char *from, size_t n, b
     return all;
 }
 
+FN void survey_each(const double *v, struct kl_surveys *rows, size_t n, bool with_exps)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        struct surveyed s = {
+            load_part(rows->least + i, n - i, 0), load_part(rows->greatest + i, n - i, 0),
+            load_part(rows->sum + i, n - i, 0), load_part(rows->exps + i, n - i, 0)};
+        s = survey_vector(s, load_part(v + i, n - i, 0), with_exps, false);
+        store_part(rows->least + i, s.least, n - i);
+        store_part(rows->greatest + i, s.greatest, n - i);
+        store_part(rows->sum + i, s.sum, n - i);
+        store_part(rows->exps + i, s.exps, n - i);
+    }
+}
+
+TARGET static void each_survey(const double *v, struct kl_surveys *rows, size_t n, bool with_exps)
+{
+    if (with_exps)
+        survey_each(v, rows, n, true);
+    else
+        survey_each(v, rows, n, false);
+}
+
 #define SURVEY(dtype, suffix)                                                                      \
     TARGET static struct kl_survey survey_##suffix(const void *from, size_t n, bool with_exps)     \
     {                                                                                              \

@@ -36,5 +36,6 @@ const struct kl_kernel KERNEL_STRUCT = {
     .quotients = quotients,
     .parts = {parts_prob, parts_log},
     .soften = soften,
+    .each_survey = each_survey,
     .survey = {survey_f64, survey_f32, survey_f16, survey_bf16},
 };

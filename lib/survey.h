@@ -1,0 +1,24 @@
+/* What rows of the operands are like, and what is to be said of each. */
+#ifndef KLDIV_LIB_SURVEY_H
+#define KLDIV_LIB_SURVEY_H
+
+#include "lib/run.h"
+
+/* A look at a call's operands. */
+struct kl_look {
+    const struct kl_plan *plan;
+    const struct kl_kernel *kernel;
+    struct kl_layout layout;
+    struct kl_numbers operands[2], mask; /* mask.data NULL if there is none */
+    size_t rows;                         /* of a tile */
+};
+
+/* Surveys `n` rows, at most look->rows, of one operand, with the sums of exponentials if those are
+ * wanted. Hidden elements count as probabilities of 0, by the space that the operand is in. */
+void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
+                    struct kl_surveys *surveys);
+
+/* Whether the mask hides element `element` of a row. */
+bool kl_is_hidden(const struct kl_look *look, size_t row, size_t element);
+
+#endif
