@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const api_tensor_names[API_TENSORS + 1] = {
-    [API_INPUT] = "input",   [API_TARGET] = "target", [API_GRAD_OUTPUT] = "grad_output",
-    [API_WEIGHT] = "weight", [API_MASK] = "mask"};
+const char *const api_tensor_names[API_TENSORS + 1] = {[API_INPUT] = "input",
+                                                       [API_TARGET] = "target",
+                                                       [API_GRAD_OUTPUT] = "grad_output",
+                                                       [API_WEIGHT] = "weight",
+                                                       [API_MASK] = "mask"};
 
 const char *const api_output_names[API_OUTPUTS] = {"loss", "gradient.input", "gradient.target"};
 
@@ -82,10 +84,7 @@ struct api_tensor *api_call_tensor(struct api_call *call, const char *name,
     return NULL;
 }
 
-size_t api_dtype_size(enum kl_dtype dtype)
-{
-    return dtype == API_BYTE ? 1 : kl_dtype_size(dtype);
-}
+size_t api_dtype_size(enum kl_dtype dtype) { return dtype == API_BYTE ? 1 : kl_dtype_size(dtype); }
 
 bool api_tensor_is_mask(const struct api_call *call, const struct api_tensor *tensor)
 {
@@ -94,8 +93,8 @@ bool api_tensor_is_mask(const struct api_call *call, const struct api_tensor *te
 
 void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim, const void *data)
 {
-    tensor->view = (struct kl_tensor){dtype == API_BYTE ? KL_FLOAT64 : dtype, ndim, tensor->shape,
-                                      data};
+    tensor->view =
+        (struct kl_tensor){dtype == API_BYTE ? KL_FLOAT64 : dtype, ndim, tensor->shape, data};
     tensor->present = true;
     tensor->flat = false;
 }
@@ -158,12 +157,11 @@ static bool carry_over(const struct api_call *call, const struct kl_problem *fro
 {
     if (from->operand == KL_NO_OPERAND)
         return api_fail(to, from->code, "%s", from->detail);
-    static const enum api_tensor_name names[] = {
-        [KL_INPUT] = API_INPUT,
-        [KL_TARGET] = API_TARGET,
-        [KL_UPSTREAM] = API_GRAD_OUTPUT,
-        [KL_WEIGHT] = API_WEIGHT,
-        [KL_MASK] = API_MASK};
+    static const enum api_tensor_name names[] = {[KL_INPUT] = API_INPUT,
+                                                 [KL_TARGET] = API_TARGET,
+                                                 [KL_UPSTREAM] = API_GRAD_OUTPUT,
+                                                 [KL_WEIGHT] = API_WEIGHT,
+                                                 [KL_MASK] = API_MASK};
     enum api_tensor_name name = names[from->operand];
     char place[256];
     if (from->has_index)
@@ -197,8 +195,8 @@ static bool check_rows(const struct api_call *call, struct api_problem *problem)
     const struct kl_plan *plan = &call->plan;
     bool good = has_few_rows(plan->shape, plan->ndim, plan->places);
     for (size_t i = 0; i < API_OPERANDS; i++)
-        good &= !has_gradient(call, i) || has_few_rows(call->tensors[i].shape,
-                                                       call->tensors[i].view.ndim, plan->counts[i]);
+        good &= !has_gradient(call, i) ||
+                has_few_rows(call->tensors[i].shape, call->tensors[i].view.ndim, plan->counts[i]);
     return good || api_fail(problem, "shape_invalid",
                             "an empty answer may have 65536 empty rows, and this shape asks for "
                             "more");

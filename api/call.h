@@ -23,7 +23,7 @@ size_t api_dtype_size(enum kl_dtype dtype);
  * they lie there ready to be read, or else from `data`. */
 struct api_tensor {
     bool present;
-    bool flat; /* came as one array, whatever its shape */
+    bool flat;             /* came as one array, whatever its shape */
     struct kl_tensor view; /* of bytes if it is a mask's, whatever its dtype says */
     size_t shape[API_MAX_DIMS];
     struct api_buffer data;

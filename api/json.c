@@ -209,8 +209,8 @@ static bool is_tensor_or_shape(const char *name)
 
 static bool take_options(struct api_call *call, json_t *root, struct api_problem *problem)
 {
-    static const char *const also[] = {"input",  "target", "grad_output",
-                                       "weight", "mask",   "shape",       NULL};
+    static const char *const also[] = {"input", "target", "grad_output", "weight",
+                                       "mask",  "shape",  NULL};
     const char *name;
     json_t *value;
     json_object_foreach(root, name, value)

@@ -17,11 +17,8 @@ enum { MAX_HEADER = 10000 };
 static const struct {
     char text[3];
     enum kl_dtype dtype;
-} dtypes[] = {{"f8", KL_FLOAT64},
-              {"f4", KL_FLOAT32},
-              {"f2", KL_FLOAT16},
-              {"b1", API_BYTE},
-              {"u1", API_BYTE}};
+} dtypes[] = {
+    {"f8", KL_FLOAT64}, {"f4", KL_FLOAT32}, {"f2", KL_FLOAT16}, {"b1", API_BYTE}, {"u1", API_BYTE}};
 
 /* Reads the header, a dictionary as Python writes it, from text that ends with a NUL. */
 struct reader {

@@ -131,7 +131,8 @@ enum kind { WORD, NUMBER, LIST, BOOLEAN, FLAG };
 static const struct row {
     const char *name;
     enum kind kind;
-    bool (*parse)(const char *word, int64_t *value, struct kl_problem *problem); /* the first three */
+    bool (*parse)(const char *word, int64_t *value,
+                  struct kl_problem *problem); /* the first three */
 } rows[API_OPTIONS] = {
     [API_REDUCTION] = {"reduction", WORD, parse_reduction},
     [API_LOG_TARGET] = {"log_target", BOOLEAN, NULL},

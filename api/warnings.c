@@ -31,11 +31,11 @@ static void append_warning(const struct api_warnings *warnings, unsigned bit,
                            struct api_buffer *out)
 {
     bool is_finding = bit >= KL_WARNINGS;
-    api_append_format(out, "{\"code\":\"%s\",\"category\":\"UserWarning\",\"message\":",
-                      api_warning_code(bit));
+    api_append_format(
+        out, "{\"code\":\"%s\",\"category\":\"UserWarning\",\"message\":", api_warning_code(bit));
     if (!is_finding) {
-        api_append_json_string(
-            out, kl_warning_text((enum kl_warning)bit, warnings->reduction)->message);
+        api_append_json_string(out,
+                               kl_warning_text((enum kl_warning)bit, warnings->reduction)->message);
     } else {
         unsigned i = bit - KL_WARNINGS;
         const struct kl_diagnosis *diagnosis = warnings->diagnosis;

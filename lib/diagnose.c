@@ -40,7 +40,8 @@ const char *kl_finding_code(enum kl_finding finding) { return codes[finding]; }
 
 /* ---- One row */
 
-static void note(struct tallies *tallies, enum kl_finding finding, size_t row, double sum, bool hint)
+static void note(struct tallies *tallies, enum kl_finding finding, size_t row, double sum,
+                 bool hint)
 {
     struct tally *tally = &tallies->of[finding];
     if (tally->count++ == 0) {
@@ -66,7 +67,8 @@ static bool looks_like_probabilities(const struct diagnosis *d, int operand,
 
 /* The sum of a row's probabilities where it is wrong, else 1. A row of NaN, or one that is hidden
  * whole, is none of our business. */
-static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_surveys *s, size_t i)
+static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_surveys *s,
+                        size_t i)
 {
     enum kl_space space = d->look.plan->spaces[operand];
     double sum = space == KL_PROB ? s->sum[i] : space == KL_LOG_PROB ? s->exps[i] : 1;
@@ -86,8 +88,8 @@ static void judge_input(const struct diagnosis *d, const struct kl_surveys *s, s
         note(tallies, KL_INPUT_NOT_NORMALIZED, row, sum, is_log && hint);
 }
 
-static void judge_target(const struct diagnosis *d, const struct kl_surveys *s, size_t i, size_t row,
-                         struct tallies *tallies)
+static void judge_target(const struct diagnosis *d, const struct kl_surveys *s, size_t i,
+                         size_t row, struct tallies *tallies)
 {
     bool is_prob = d->look.plan->spaces[T] == KL_PROB;
     double sum = wrong_sum(d, T, s, i);
@@ -200,10 +202,10 @@ static void say(const struct kl_plan *plan, enum kl_finding finding, const struc
 {
     bool like_probabilities = 2 * tally->hints > tally->count;
     bool prob[2] = {plan->spaces[X] == KL_PROB, plan->spaces[T] == KL_PROB};
-    const char *input_hint =
-        like_probabilities ? ": did you pass probabilities? Use input_space=prob"
-        : prob[X]          ? ""
-                           : ": if input holds logits, use input_space=logit";
+    const char *input_hint = like_probabilities
+                                 ? ": did you pass probabilities? Use input_space=prob"
+                             : prob[X] ? ""
+                                       : ": if input holds logits, use input_space=logit";
     switch (finding) {
     case KL_INPUT_NOT_LOG_PROBABILITIES:
         snprintf(to, size,
@@ -236,10 +238,11 @@ static void say(const struct kl_plan *plan, enum kl_finding finding, const struc
     case KL_ARGUMENTS_LOOK_SWAPPED:
         break;
     }
-    snprintf(to, size,
-             "in %zu of %zu rows input looks like probabilities, and target like log-probabilities: "
-             "input takes the model's log-probabilities, and target the observed distribution",
-             tally->count, rows);
+    snprintf(
+        to, size,
+        "in %zu of %zu rows input looks like probabilities, and target like log-probabilities: "
+        "input takes the model's log-probabilities, and target the observed distribution",
+        tally->count, rows);
 }
 
 static void report(const struct diagnosis *d, const struct tallies *all,

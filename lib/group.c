@@ -189,8 +189,7 @@ static void find_slopes(struct kl_scratch *s, const struct kl_tile *tile, int op
 {
     const struct kl_job *job = s->job;
     size_t n = kl_tile_size(tile);
-    job->kernel->slope[kl_rule_is_log(job->rule)](job->rule,
-                                                  operand == KL_X ? KL_INPUT : KL_TARGET,
+    job->kernel->slope[kl_rule_is_log(job->rule)](job->rule, operand == KL_X ? KL_INPUT : KL_TARGET,
                                                   s->v[KL_X], s->v[KL_T], s->g, s->slopes, n);
     if (operand == KL_X && job->plan->spaces[KL_X] == KL_PROB) {
         bool nothing_stays = job->plan->options.compat != KL_PYTORCH;
@@ -294,10 +293,9 @@ static bool sum_dense(struct kl_scratch *s)
         !kl_rows_are_dense(job->layout, KL_OF_TARGET))
         return false;
     size_t row = s->group->row, start = s->group->start;
-    struct kl_sum sum =
-        kl_sum_elements(job, kl_offset(&job->layout->across, KL_OF_INPUT, row) + start,
-                        kl_offset(&job->layout->across, KL_OF_TARGET, row) + start,
-                        s->group->end - start);
+    struct kl_sum sum = kl_sum_elements(
+        job, kl_offset(&job->layout->across, KL_OF_INPUT, row) + start,
+        kl_offset(&job->layout->across, KL_OF_TARGET, row) + start, s->group->end - start);
     s->high[0] = sum.high, s->low[0] = sum.low;
     give_sums(s);
     return !(isnan(sum.high) && job->rule == KL_PROB_MATH); /* which looks for what is negative */
@@ -384,6 +382,6 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group)
     bool has_losses = prepare_logits(s);
     if (!has_losses || any_wanted(job))
         KL_FOR_EACH_TILE(s, tile)
-        take_tile(s, &tile, has_losses);
+    take_tile(s, &tile, has_losses);
     give_sums(s);
 }

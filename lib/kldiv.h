@@ -239,13 +239,13 @@ struct kl_plan {
     bool summed[KL_MAX_DIMS]; /* the joint axes that dim names */
     size_t left_ndim;         /* of what dim leaves of the joint shape */
     size_t left_shape[KL_MAX_DIMS];
-    size_t places;                        /* elements of that */
-    size_t batch;                         /* its first size; 1 if it has none */
-    size_t loss_size;                     /* bytes that kl_run writes */
-    enum kl_space spaces[2];              /* of input and of target, never KL_DEFAULT_SPACE */
-    double temperature;                   /* never 0 */
-    struct kl_tensor weight;              /* `data` NULL if there is none */
-    struct kl_mask mask;                  /* the same */
+    size_t places;           /* elements of that */
+    size_t batch;            /* its first size; 1 if it has none */
+    size_t loss_size;        /* bytes that kl_run writes */
+    enum kl_space spaces[2]; /* of input and of target, never KL_DEFAULT_SPACE */
+    double temperature;      /* never 0 */
+    struct kl_tensor weight; /* `data` NULL if there is none */
+    struct kl_mask mask;     /* the same */
 };
 
 /* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows the tensors'
@@ -339,9 +339,10 @@ enum kl_finding {
 struct kl_diagnosis {
     size_t rows; /* that were looked at */
     struct {
-        size_t count;           /* of rows; 0 if there is nothing to say */
-        enum kl_operand operand; /* which `index` is in: target for those named after it, else input */
-        size_t index;           /* of the first such value, or the first element of the first row */
+        size_t count; /* of rows; 0 if there is nothing to say */
+        enum kl_operand
+            operand;  /* which `index` is in: target for those named after it, else input */
+        size_t index; /* of the first such value, or the first element of the first row */
         char message[300];
     } findings[KL_FINDINGS];
 };

@@ -153,8 +153,8 @@ static void load_run(const struct visit *visit, size_t offset, size_t stride, si
         return;
     }
     for (size_t i = 0; i < n; i++)
-        v[i] = stride == 0 && i > 0 ? v[0]
-                                    : kl_load(visit->dtype, visit->from, offset + i * stride);
+        v[i] =
+            stride == 0 && i > 0 ? v[0] : kl_load(visit->dtype, visit->from, offset + i * stride);
 }
 
 static void load_bytes(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
@@ -194,8 +194,8 @@ static void walk_line(const struct visit *visit, const struct kl_axes *axes, siz
     while (n > 0) {
         size_t left = inner->size - (axes->n == 1 ? start : start % inner->size);
         size_t run = n < left ? n : left;
-        visit->run(visit, base + kl_offset(axes, visit->array, start),
-                   inner->strides[visit->array], run, v);
+        visit->run(visit, base + kl_offset(axes, visit->array, start), inner->strides[visit->array],
+                   run, v);
         start += run;
         v += run;
         n -= run;

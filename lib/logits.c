@@ -111,8 +111,8 @@ bool kl_sum_parts(struct kl_scratch *s, double *loss, double *mass)
     bool logits[2] = {kl_is_logit(s->job, KL_X), kl_is_logit(s->job, KL_T)};
     struct row_parts parts = {.losses = {0, 0}, .masses = {0, 0}, .exps = {0, 0}};
     for (int i = KL_X; i <= KL_T; i++)
-        parts.shifts[i] = logits[i] ? (struct kl_shift){-(double)INFINITY, scale_of(s)}
-                                    : (struct kl_shift){0, 1};
+        parts.shifts[i] =
+            logits[i] ? (struct kl_shift){-(double)INFINITY, scale_of(s)} : (struct kl_shift){0, 1};
     KL_FOR_EACH_TILE(s, tile)
     add_tile(s, &tile, &parts);
     double masses = kl_sum_value(parts.masses), total = logits[KL_T] ? masses : 1;

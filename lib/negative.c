@@ -6,8 +6,8 @@
 static bool is_hidden(const struct kl_plan *plan, const struct kl_layout *layout, size_t row,
                       size_t element)
 {
-    size_t offset =
-        kl_offset(&layout->across, KL_OF_MASK, row) + kl_offset(&layout->along, KL_OF_MASK, element);
+    size_t offset = kl_offset(&layout->across, KL_OF_MASK, row) +
+                    kl_offset(&layout->along, KL_OF_MASK, element);
     return plan->mask.data && !plan->mask.data[offset];
 }
 

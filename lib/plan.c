@@ -62,7 +62,8 @@ static bool settle_spaces(struct kl_plan *plan, struct kl_problem *problem)
                       : options->log_target ? KL_LOG_PROB
                                             : KL_PROB;
     plan->temperature = options->temperature == 0 ? 1 : options->temperature;
-    if (!(plan->temperature > 0) || !isfinite(plan->temperature) || !isfinite(1 / plan->temperature))
+    if (!(plan->temperature > 0) || !isfinite(plan->temperature) ||
+        !isfinite(1 / plan->temperature))
         return kl_fail(problem, KL_NO_OPERAND, "temperature_invalid",
                        "temperature must be a finite number above 0");
     return true;
@@ -71,8 +72,8 @@ static bool settle_spaces(struct kl_plan *plan, struct kl_problem *problem)
 static bool check_dtype(const struct kl_tensor *tensor, enum kl_operand operand,
                         struct kl_problem *problem)
 {
-    return (unsigned)tensor->dtype < KL_DTYPES || kl_fail(problem, operand, "dtype_invalid",
-                                                          "the dtype is none of enum kl_dtype");
+    return (unsigned)tensor->dtype < KL_DTYPES ||
+           kl_fail(problem, operand, "dtype_invalid", "the dtype is none of enum kl_dtype");
 }
 
 static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
@@ -116,8 +117,9 @@ static bool mismatch(const struct kl_plan *plan, struct kl_problem *problem)
     char a[96], b[96];
     kl_shape_print(plan->input.ndim, plan->input.shape, a, sizeof a);
     kl_shape_print(plan->target.ndim, plan->target.shape, b, sizeof b);
-    return kl_fail(problem, KL_TARGET, "shape_mismatch", "input has shape %s but target has shape %s%s",
-                   a, b, plan->options.broadcast ? ", and these do not broadcast" : "");
+    return kl_fail(problem, KL_TARGET, "shape_mismatch",
+                   "input has shape %s but target has shape %s%s", a, b,
+                   plan->options.broadcast ? ", and these do not broadcast" : "");
 }
 
 static bool settle_shape(struct kl_plan *plan, struct kl_problem *problem)

@@ -12,9 +12,9 @@ struct cut {
     size_t groups, at_once; /* in a piece */
     size_t segments;        /* of each row; at_once is 1 where there are several */
     size_t pieces;
-    size_t shares;           /* of pieces, each done in order */
-    struct kl_sum *sums;     /* one for each piece: of losses, weighted, if they are reduced */
-    struct kl_sum *segment_sums; /* one for each segment of each row, if there are several */
+    size_t shares;                /* of pieces, each done in order */
+    struct kl_sum *sums;          /* one for each piece: of losses, weighted, if they are reduced */
+    struct kl_sum *segment_sums;  /* one for each segment of each row, if there are several */
     struct kl_sum *slope_sums[2]; /* for each share, one for each element that was broadcast */
 };
 
@@ -22,7 +22,10 @@ static size_t ceiling(size_t a, size_t b) { return a / b + (a % b != 0); }
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-static bool has_logits(const struct kl_job *job) { return kl_is_logit(job, 0) || kl_is_logit(job, 1); }
+static bool has_logits(const struct kl_job *job)
+{
+    return kl_is_logit(job, 0) || kl_is_logit(job, 1);
+}
 
 static void choose_tiles(struct kl_job *job)
 {
@@ -184,8 +187,8 @@ static bool allocate(struct cut *cut)
                                             sizeof *cut->segment_sums)) != NULL;
     for (int i = 0; i < 2; i++)
         if (job->sinks[i].gradient && sums_back(job->plan, i))
-            good &= (cut->slope_sums[i] = calloc(cut->shares * job->plan->counts[i],
-                                                 sizeof(struct kl_sum))) != NULL;
+            good &= (cut->slope_sums[i] =
+                         calloc(cut->shares * job->plan->counts[i], sizeof(struct kl_sum))) != NULL;
     return good;
 }
 

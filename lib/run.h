@@ -35,9 +35,9 @@ struct kl_job {
     double factor;  /* of every derivative */
     char *losses;   /* under KL_NONE, if they are wanted */
     struct kl_sink sinks[2];
-    size_t rows, chunk; /* of a tile: most rows, elements of each; several rows are as many as the
+    size_t rows, chunk;   /* of a tile: most rows, elements of each; several rows are as many as the
                            pitch */
-    size_t segment;     /* elements of a row in a piece of work */
+    size_t segment;       /* elements of a row in a piece of work */
     atomic_bool negative; /* KL_PROB_MATH has seen a negative target */
 };
 

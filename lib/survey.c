@@ -12,7 +12,8 @@ bool kl_is_hidden(const struct kl_look *look, size_t row, size_t element)
 static void merge(struct kl_surveys *surveys, size_t i, struct kl_survey more)
 {
     surveys->least[i] = more.least < surveys->least[i] ? more.least : surveys->least[i];
-    surveys->greatest[i] = more.greatest > surveys->greatest[i] ? more.greatest : surveys->greatest[i];
+    surveys->greatest[i] =
+        more.greatest > surveys->greatest[i] ? more.greatest : surveys->greatest[i];
     surveys->sum[i] += more.sum;
     surveys->exps[i] += more.exps;
 }

@@ -18,7 +18,8 @@ static void compare(const json_t *ours, const json_t *theirs, double scale, cons
     }
     double a = number_of(ours), b = number_of(theirs);
     bool same = isfinite(b) ? fabs(a - b) <= 1e-12 * (fabs(b) + scale)
-                            : isnan(b) ? isnan(a) : a == b;
+                : isnan(b)  ? isnan(a)
+                            : a == b;
     cr_expect(same, "%s: %.17g, PyTorch has %.17g", what, a, b);
 }
 

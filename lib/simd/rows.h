@@ -82,8 +82,7 @@ TARGET static void each_add(const double *v, double *high, double *low, size_t n
 {
     for (size_t i = 0; i < n; i += LANES) {
         vd error;
-        vd sum =
-            sum_and_error(load_part(high + i, n - i, 0), load_part(v + i, n - i, 0), &error);
+        vd sum = sum_and_error(load_part(high + i, n - i, 0), load_part(v + i, n - i, 0), &error);
         store_part(high + i, sum, n - i);
         store_part(low + i, v_add(load_part(low + i, n - i, 0), error), n - i);
     }

@@ -91,9 +91,12 @@ static double logit_oneflow_term(double x, double t)
 double kl_term(enum kl_rule rule, double input, double target)
 {
     static double (*const terms[KL_RULES])(double, double) = {
-        [KL_PROB_PYTORCH] = pytorch_term, [KL_PROB_ONEFLOW] = oneflow_term,
-        [KL_PROB_MATH] = math_term,       [KL_LOG_PYTORCH] = log_pytorch_term,
-        [KL_LOG_MATH] = log_math_term,    [KL_LOGIT_PYTORCH] = logit_pytorch_term,
+        [KL_PROB_PYTORCH] = pytorch_term,
+        [KL_PROB_ONEFLOW] = oneflow_term,
+        [KL_PROB_MATH] = math_term,
+        [KL_LOG_PYTORCH] = log_pytorch_term,
+        [KL_LOG_MATH] = log_math_term,
+        [KL_LOGIT_PYTORCH] = logit_pytorch_term,
         [KL_LOGIT_ONEFLOW] = logit_oneflow_term,
     };
     return terms[rule](input, target);

@@ -1,0 +1,423 @@
+/* Spaces, axes, weights, masks and broadcasting, together and of any size, against a definition in long
+ * double: losses, and gradients by its finite differences. */
+#include "tests/reference.h"
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sample {
+    struct reference r;
+    size_t counts[2], n, left;
+    long double *v[2]; /* what the operands hold */
+    double *weight, *upstream;
+    unsigned char *mask;
+};
+
+static size_t draw_index(unsigned long long *state, size_t n)
+{
+    return (size_t)(uniform(state) * (double)n);
+}
+
+/* Entries of `shape`, some of them 1. */
+static void shrink(const size_t *shape, size_t n, double chance, size_t *to,
+                   unsigned long long *state)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = uniform(state) < chance ? 1 : shape[i];
+}
+
+static void draw_operand(struct sample *s, int operand, unsigned long long *state)
+{
+    s->counts[operand] = reference_count(s->r.ndim, s->r.operands[operand]);
+    s->v[operand] = malloc(s->counts[operand] * sizeof(long double));
+    for (size_t i = 0; i < s->counts[operand]; i++) {
+        double u = uniform(state), logit = 8 * u - 4;
+        double v = s->r.spaces[operand] == KL_PROB
+                       ? u + 1e-3
+                       : logit - (s->r.spaces[operand] == KL_LOG_PROB ? 5 : 0);
+        s->v[operand][i] = (double)(float)v;
+    }
+}
+
+static struct sample draw(const size_t *shape, size_t ndim, unsigned long long *state)
+{
+    struct sample s = {.r = {.ndim = ndim, .temperature = 1}};
+    struct reference *r = &s.r;
+    double broadcast = uniform(state) < 0.3 ? 0.3 : 0;
+    memcpy(r->shape, shape, ndim * sizeof *shape);
+    r->temperature = uniform(state) < 0.5 ? 1 : 2.5;
+    r->reduction = (enum kl_reduction)draw_index(state, 4);
+    for (int i = 0; i < 2; i++) {
+        r->spaces[i] = (enum kl_space)(KL_LOG_PROB + draw_index(state, 3));
+        shrink(shape, ndim, broadcast, r->operands[i], state);
+    }
+    for (size_t i = 0; i < ndim; i++) /* what both lack, the joint shape lacks */
+        if (r->operands[0][i] == 1 && r->operands[1][i] == 1)
+            r->shape[i] = 1;
+    bool any = uniform(state) < 0.6;
+    for (size_t i = 0; i < ndim; i++) {
+        r->summed[i] = any && uniform(state) < 0.5;
+        r->any_summed |= r->summed[i];
+        if (!r->summed[i])
+            r->left[r->left_ndim++] = r->shape[i];
+    }
+    s.n = reference_count(ndim, r->shape);
+    s.left = reference_count(r->left_ndim, r->left);
+    draw_operand(&s, 0, state);
+    draw_operand(&s, 1, state);
+    shrink(r->left, r->left_ndim, 0.3, r->weight_shape, state);
+    shrink(r->left, r->left_ndim, 0.3, r->mask_shape, state);
+    s.weight = malloc(s.left * sizeof *s.weight);
+    s.upstream = malloc(s.left * sizeof *s.upstream);
+    s.mask = malloc(s.left);
+    for (size_t i = 0; i < s.left; i++) {
+        s.weight[i] = uniform(state) + 0.1;
+        s.upstream[i] = uniform(state) - 0.3;
+        s.mask[i] = uniform(state) < 0.7 || i == 0;
+    }
+    r->weight = uniform(state) < 0.4 ? s.weight : NULL;
+    r->mask = uniform(state) < 0.4 ? s.mask : NULL;
+    return s;
+}
+
+static void end(struct sample *s)
+{
+    free(s->v[0]), free(s->v[1]), free(s->weight), free(s->upstream), free(s->mask);
+}
+
+/* The call of a sample in a dtype, and what came of it. */
+struct outcome {
+    struct kl_plan plan;
+    char *operands[2];
+    int dim[REFERENCE_DIMS];
+    struct kl_tensor weight;
+    struct kl_mask mask;
+    char *loss, *gradients[2];
+};
+
+static void compute(const struct sample *s, enum kl_dtype dtype, struct kl_pool *pool,
+                    bool gradients, struct outcome *o)
+{
+    const struct reference *r = &s->r;
+    struct kl_tensor tensors[2];
+    size_t n_dim = 0;
+    for (int i = 0; i < 2; i++) {
+        o->operands[i] = malloc(s->counts[i] * kl_dtype_size(dtype));
+        o->gradients[i] = calloc(s->counts[i], kl_dtype_size(dtype));
+        for (size_t j = 0; j < s->counts[i]; j++)
+            kl_store(dtype, o->operands[i], j, (double)s->v[i][j]);
+        tensors[i] = (struct kl_tensor){dtype, r->ndim, r->operands[i], o->operands[i]};
+    }
+    for (size_t i = 0; i < r->ndim; i++)
+        if (r->summed[i])
+            o->dim[n_dim++] = i & 1 ? (int)i : (int)i - (int)r->ndim;
+    o->weight = (struct kl_tensor){KL_FLOAT64, r->left_ndim, r->weight_shape, r->weight};
+    o->mask = (struct kl_mask){r->left_ndim, r->mask_shape, r->mask};
+    struct kl_options options = {.reduction = r->reduction,
+                                 .input_space = r->spaces[0],
+                                 .target_space = r->spaces[1],
+                                 .temperature = (double)r->temperature,
+                                 .dim = o->dim,
+                                 .n_dim = n_dim,
+                                 .broadcast = true,
+                                 .weight = r->weight ? &o->weight : NULL,
+                                 .mask = r->mask ? &o->mask : NULL};
+    struct kl_problem problem = {0};
+    cr_assert(kl_plan(&o->plan, &tensors[0], &tensors[1], &options, &problem), "%s",
+              problem.detail);
+    cr_assert_eq(o->plan.places, s->left);
+    o->loss = malloc(o->plan.loss_size);
+    struct kl_tensor upstream = {KL_FLOAT64, r->left_ndim, r->left, s->upstream};
+    struct kl_results results = {o->loss, gradients ? o->gradients[0] : NULL,
+                                 gradients ? o->gradients[1] : NULL};
+    cr_assert(kl_run_gradients(&o->plan, r->reduction == KL_NONE ? &upstream : NULL, pool, &results,
+                               &problem));
+}
+
+static void end_outcome(struct outcome *o)
+{
+    for (int i = 0; i < 2; i++)
+        free(o->operands[i]), free(o->gradients[i]);
+    free(o->loss);
+}
+
+static void describe(const struct sample *s, char *to, size_t size)
+{
+    const struct reference *r = &s->r;
+    int n = snprintf(to, size, "spaces %d %d, reduction %d, T %g, mask %d, weight %d, shape",
+                     r->spaces[0], r->spaces[1], r->reduction, (double)r->temperature,
+                     r->mask != NULL, r->weight != NULL);
+    for (size_t i = 0; i < r->ndim; i++)
+        n += snprintf(to + n, size - (size_t)n, " %zu(%zu,%zu)%s", r->shape[i], r->operands[0][i],
+                      r->operands[1][i], r->summed[i] ? "*" : "");
+}
+
+/* An infinity is right where the dtype has no number as large. */
+static bool is_near(double ours, long double exact, double tolerance, long double size,
+                    enum kl_dtype dtype)
+{
+    if (isinf(ours) && dtype == KL_FLOAT16)
+        return fabsl(exact) > 65500;
+    return fabsl(ours - exact) <= tolerance * (fabsl(exact) + size) + 0x1p-52L;
+}
+
+static void check_losses(const struct sample *s, const struct outcome *o, double tolerance)
+{
+    char what[300];
+    long double *losses = malloc(s->left * sizeof *losses), size = 0;
+    long double exact = reference_loss(&s->r, s->v[0], s->v[1], NULL, losses);
+    describe(s, what, sizeof what);
+    for (size_t i = 0; i < s->left; i++)
+        size = fmaxl(size, fabsl(losses[i]));
+    if (s->r.reduction != KL_NONE) {
+        double ours = kl_load(o->plan.dtype, o->loss, 0);
+        cr_expect(is_near(ours, exact, tolerance, size, o->plan.dtype), "%s: %.17g, not %.17Lg",
+                  what, ours, exact);
+    }
+    for (size_t i = 0; s->r.reduction == KL_NONE && i < s->left; i++) {
+        double ours = kl_load(o->plan.dtype, o->loss, i);
+        cr_expect(is_near(ours, losses[i], tolerance, size, o->plan.dtype),
+                  "%s, loss %zu: %.17g, not %.17Lg", what, i, ours, losses[i]);
+    }
+    free(losses);
+}
+
+static void check_slopes(const struct sample *s, const struct outcome *o)
+{
+    const long double step = 1e-7L;
+    const double *upstream = s->r.reduction == KL_NONE ? s->upstream : NULL;
+    char what[300];
+    describe(s, what, sizeof what);
+    for (int operand = 0; operand < 2; operand++)
+        for (size_t i = 0; i < s->counts[operand]; i++) {
+            long double value = s->v[operand][i], ends[2];
+            for (int side = 0; side < 2; side++) {
+                s->v[operand][i] = value + (side ? step : -step) * fmaxl(fabsl(value), 1e-3L);
+                ends[side] = reference_loss(&s->r, s->v[0], s->v[1], upstream, NULL);
+            }
+            s->v[operand][i] = value;
+            long double slope = (ends[1] - ends[0]) / (2 * step * fmaxl(fabsl(value), 1e-3L));
+            double ours = kl_load(KL_FLOAT64, o->gradients[operand], i);
+            cr_expect(fabsl(ours - slope) <= 1e-8L * (1 + fabsl(slope)),
+                      "%s, by %d at %zu: %.12g, not %.12Lg", what, operand, i, ours, slope);
+        }
+}
+
+Test(spaces, gradients_are_those_of_finite_differences)
+{
+    unsigned long long state = 77;
+    for (int round = 0; round < 400; round++) {
+        size_t shape[3], ndim = 1 + draw_index(&state, 3);
+        for (size_t i = 0; i < ndim; i++)
+            shape[i] = 1 + draw_index(&state, 4);
+        struct sample s = draw(shape, ndim, &state);
+        struct outcome o;
+        compute(&s, KL_FLOAT64, NULL, true, &o);
+        check_losses(&s, &o, 1e-14);
+        check_slopes(&s, &o);
+        end_outcome(&o);
+        end(&s);
+    }
+}
+
+/* Tiles, segments, pieces and shares have borders: rows longer than any, and many of them. The results
+ * have the same bits for any number of threads. */
+static void check_large(const size_t *shape, size_t ndim, unsigned long long *state,
+                        struct kl_pool *pool)
+{
+    static const double tolerances[] = {2e-14, 1e-6, 1e-3, 1e-2};
+    struct sample s = draw(shape, ndim, state);
+    enum kl_dtype dtype = (enum kl_dtype)draw_index(state, KL_DTYPES);
+    for (int i = 0; i < 2; i++)
+        for (size_t j = 0; j < s.counts[i]; j++) {
+            char cell[8];
+            kl_store(dtype, cell, 0, (double)s.v[i][j]);
+            s.v[i][j] = kl_load(dtype, cell, 0);
+        }
+    struct outcome alone, together;
+    compute(&s, dtype, NULL, true, &alone);
+    compute(&s, dtype, pool, true, &together);
+    check_losses(&s, &alone, tolerances[dtype]);
+    cr_expect_arr_eq(alone.loss, together.loss, alone.plan.loss_size);
+    for (int i = 0; i < 2; i++)
+        cr_expect_arr_eq(alone.gradients[i], together.gradients[i],
+                         s.counts[i] * kl_dtype_size(dtype));
+    end_outcome(&alone);
+    end_outcome(&together);
+    end(&s);
+}
+
+Test(spaces, of_any_size_agree_with_the_definition)
+{
+    static const struct {
+        size_t ndim, shape[4];
+    } shapes[] = {{1, {40000}},      {2, {3, 20000}},     {2, {20000, 3}},     {2, {1000, 40}},
+                  {2, {40, 1000}},   {2, {600, 10}},      {3, {5, 700, 3}},    {3, {5, 7, 300}},
+                  {3, {20, 33, 17}}, {4, {3, 21, 9, 70}}, {4, {2, 600, 3, 5}}, {2, {17, 2000}}};
+    struct kl_pool *pool = kl_pool_new(3);
+    unsigned long long state = 5;
+    for (int round = 0; round < 16; round++)
+        for (size_t i = 0; i < COUNT(shapes); i++)
+            check_large(shapes[i].shape, shapes[i].ndim, &state, pool);
+    kl_pool_free(pool);
+}
+
+/* ---- What must hold whatever the numbers are */
+
+static double loss_of(const double *x, const double *t, size_t n, size_t rows,
+                      const struct kl_options *options)
+{
+    const size_t shape[] = {rows, n / rows};
+    struct kl_tensor input = {KL_FLOAT64, 2, shape, x}, target = {KL_FLOAT64, 2, shape, t};
+    struct kl_problem problem = {0};
+    struct kl_plan plan;
+    double loss = NAN;
+    cr_assert(kl_plan(&plan, &input, &target, options, &problem), "%s", problem.detail);
+    cr_assert(kl_run(&plan, NULL, &loss, &problem), "%s", problem.detail);
+    return loss;
+}
+
+Test(spaces, divergence_of_a_distribution_from_itself_is_nothing)
+{
+    enum { N = 3000, ROWS = 3 };
+    static double v[N];
+    unsigned long long state = 12;
+    for (enum kl_space space = KL_LOG_PROB; space <= KL_LOGIT; space++)
+        for (int round = 0; round < 20; round++) {
+            struct kl_options options = {.reduction = KL_SUM,
+                                         .input_space = space,
+                                         .target_space = space,
+                                         .temperature = 1 + uniform(&state)};
+            for (size_t i = 0; i < N; i++)
+                v[i] = space == KL_PROB ? uniform(&state) : 20 * uniform(&state) - 20;
+            cr_expect_eq(loss_of(v, v, N, ROWS, &options), 0, "space %d", space);
+        }
+}
+
+Test(spaces, probabilities_that_almost_agree_keep_their_digits)
+{
+    enum { N = 100 };
+    double q[N], p[N];
+    unsigned long long state = 3;
+    long double exact = 0;
+    for (size_t i = 0; i < N; i++) {
+        q[i] = uniform(&state) + 1e-3;
+        p[i] = q[i] * (1 + 1e-9 * (uniform(&state) - 0.5));
+        exact += p[i] * log1pl(((long double)p[i] - q[i]) / q[i]);
+    }
+    struct kl_options options = {.reduction = KL_SUM, .input_space = KL_PROB};
+    double ours = loss_of(q, p, N, 1, &options);
+    cr_expect_lt(fabsl(ours - exact), 1e-22L, "%.17g, not %.17Lg", ours, exact);
+}
+
+Test(spaces, bits_are_nats_over_ln_2_and_a_mean_of_rows_is_their_sum_over_their_number)
+{
+    enum { N = 1200, ROWS = 12 };
+    static double x[N], t[N];
+    static const int dim[] = {-1};
+    unsigned long long state = 8;
+    for (size_t i = 0; i < N; i++)
+        x[i] = 9 * uniform(&state), t[i] = 9 * uniform(&state);
+    struct kl_options options = {.reduction = KL_SUM,
+                                 .input_space = KL_LOGIT,
+                                 .target_space = KL_LOGIT,
+                                 .dim = dim,
+                                 .n_dim = 1};
+    double sum = loss_of(x, t, N, ROWS, &options);
+    options.reduction = KL_MEAN;
+    cr_expect_lt(fabs(loss_of(x, t, N, ROWS, &options) - sum / ROWS), 1e-15 * sum);
+    options.base = KL_BITS;
+    cr_expect_lt(fabs(loss_of(x, t, N, ROWS, &options) - sum / ROWS / M_LN2), 1e-15 * sum);
+}
+
+Test(spaces, what_a_mask_hides_may_be_anything)
+{
+    enum { N = 60, ROWS = 4 };
+    static const double junk[] = {NAN, INFINITY, -INFINITY, -1, 0, 1e308};
+    double x[N], t[N], losses[2];
+    unsigned char mask[N];
+    const size_t shape[] = {ROWS, N / ROWS};
+    const struct kl_mask hidden = {2, shape, mask};
+    unsigned long long state = 41;
+    for (int round = 0; round < 300; round++) {
+        struct kl_options options = {.reduction = (enum kl_reduction)(round % 3),
+                                     .compat = (enum kl_compat)(round / 3 % 3),
+                                     .input_space = (enum kl_space)(1 + round / 9 % 3),
+                                     .target_space = (enum kl_space)(1 + round / 27 % 3),
+                                     .mask = &hidden};
+        for (size_t i = 0; i < N; i++) {
+            x[i] = uniform(&state), t[i] = uniform(&state);
+            mask[i] = uniform(&state) < 0.6;
+        }
+        for (int side = 0; side < 2; side++) {
+            losses[side] = loss_of(x, t, N, ROWS, &options);
+            for (size_t i = 0; i < N; i++)
+                if (!mask[i]) {
+                    x[i] = junk[draw_index(&state, COUNT(junk))];
+                    t[i] = junk[draw_index(&state, COUNT(junk))];
+                }
+        }
+        cr_expect(isfinite(losses[0]), "round %d", round);
+        cr_expect_eq(losses[0], losses[1], "round %d: %.17g, %.17g", round, losses[0], losses[1]);
+    }
+}
+
+/* A logit of -inf is a probability of 0, and has its rules. */
+Test(spaces, logits_of_minus_infinity_follow_the_rules_of_zero)
+{
+    static const struct {
+        double x[2], t[2];
+        double losses[3]; /* under KL_PYTORCH, KL_ONEFLOW, KL_MATH */
+    } cases[] = {
+        {{0, 0}, {0, -INFINITY}, {M_LN2, M_LN2, M_LN2}},
+        {{0, -INFINITY}, {0, -INFINITY}, {NAN, 0, 0}},
+        {{0, -INFINITY}, {0, 0}, {INFINITY, INFINITY, INFINITY}},
+        {{0, NAN}, {0, 0}, {NAN, NAN, NAN}},
+        {{0, 0}, {0, NAN}, {NAN, 0, NAN}},
+        {{-1e9, 0}, {-1e9, 0}, {0, 0, 0}},
+        {{-INFINITY, -INFINITY}, {0, 0}, {NAN, NAN, NAN}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (enum kl_compat compat = KL_PYTORCH; compat <= KL_MATH; compat++) {
+            struct kl_options options = {.reduction = KL_SUM,
+                                         .compat = compat,
+                                         .input_space = KL_LOGIT,
+                                         .target_space = KL_LOGIT};
+            double ours = loss_of(cases[i].x, cases[i].t, 2, 1, &options);
+            double expected = cases[i].losses[compat];
+            cr_expect(isnan(expected) ? isnan(ours)
+                                      : ours == expected || fabs(ours - expected) < 1e-15,
+                      "case %zu, compat %d: %g, not %g", i, compat, ours, expected);
+        }
+}
+
+/* The probabilities of input whose logarithms are not finite. */
+Test(spaces, input_of_zero_probability_follows_the_rules_of_its_logarithm)
+{
+    static const struct {
+        double q, t, losses[3];
+    } cases[] = {
+        {0, 0.5, {INFINITY, INFINITY, INFINITY}},
+        {0, 0, {NAN, 0, 0}},
+        {-1, 0.5, {NAN, NAN, NAN}},
+        {-1, 0, {NAN, 0, NAN}},
+        {NAN, 0.5, {NAN, NAN, NAN}},
+        {INFINITY, 0.5, {-INFINITY, -INFINITY, -INFINITY}},
+        {0.5, 0, {0, 0, 0}},
+        {1e-310, 1e-310, {0, 0, 0}},
+        {0x1p-1070, 1, {1070 * M_LN2, 1070 * M_LN2, 1070 * M_LN2}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (enum kl_compat compat = KL_PYTORCH; compat <= KL_MATH; compat++) {
+            struct kl_options options = {
+                .reduction = KL_SUM, .compat = compat, .input_space = KL_PROB};
+            double ours = loss_of(&cases[i].q, &cases[i].t, 1, 1, &options);
+            double expected = cases[i].losses[compat];
+            cr_expect(isnan(expected) ? isnan(ours)
+                                      : ours == expected || fabs(ours - expected) < 1e-12,
+                      "case %zu, compat %d: %g, not %g", i, compat, ours, expected);
+        }
+}
