@@ -120,7 +120,7 @@ sanitize:
 	build/tsan/stress
 	KLDIV_SERVER=build/tsan/kldivd build/release/tests/all --filter 'server/*'
 
-CROSS = $(wildcard lib/*.c lib/simd/*.c) tests/kernels.c tests/accuracy.c tests/threads.c \
+CROSS = $(wildcard lib/*.c lib/simd/*.c) tests/kernels.c tests/accuracy.c tests/threads.c tests/rows.c \
         tests/cross/main.c
 build/aarch64/kernels: $(CROSS) $(wildcard lib/*.h lib/simd/*.h tests/*.h tests/cross/*/*.h)
 	@mkdir -p $(@D)

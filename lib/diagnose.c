@@ -65,14 +65,15 @@ static bool looks_like_probabilities(const struct diagnosis *d, int operand,
     return s->least[i] >= 0 && is_one(d, operand, s->sum[i]);
 }
 
-/* The sum of a row's probabilities where it is wrong, else 1. A row of NaN, or one that is hidden
- * whole, is none of our business. */
+/* The sum of a row's probabilities where it is wrong, else 1. What is hidden of a row may be what is
+ * missing. NaN is none of our business. */
 static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_surveys *s,
                         size_t i)
 {
     enum kl_space space = d->look.plan->spaces[operand];
     double sum = space == KL_PROB ? s->sum[i] : space == KL_LOG_PROB ? s->exps[i] : 1;
-    bool fine = isnan(sum) || is_one(d, operand, sum) || (d->look.mask.data && sum == 0);
+    bool partly_hidden = d->look.mask.data && d->look.layout.each;
+    bool fine = isnan(sum) || is_one(d, operand, sum) || (partly_hidden && sum < 1);
     return fine ? 1 : sum;
 }
 

@@ -324,8 +324,8 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
 
 /* What looking at the operands may find. Rows are those that options.dim names, or along the last
  * axis; those that a mask hides are not looked at, and hidden elements of others are left out. A row
- * is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for bfloat16). Of
- * logits nothing is asked. */
+ * is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for bfloat16), or,
+ * under a mask that hides elements, to less. Of logits nothing is asked. */
 enum kl_finding {
     KL_INPUT_NOT_LOG_PROBABILITIES,         /* rows with values above 0 */
     KL_INPUT_NOT_NORMALIZED,                /* rows of exp(input), or of probabilities */

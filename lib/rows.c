@@ -33,7 +33,7 @@ static void choose_tiles(struct kl_job *job)
     job->rows = kl_tile_rows(job->layout);
     job->chunk = KL_BLOCK / job->rows;
     job->segment = length;
-    if (!has_logits(job) && length > 2 * KL_PIECE / job->rows)
+    if (!has_logits(job) && length > (size_t)2 * KL_PIECE / job->rows)
         job->segment = KL_PIECE / job->rows / job->chunk * job->chunk;
 }
 
@@ -80,14 +80,16 @@ static void finish_rows(const struct kl_job *job, size_t row, size_t n, const st
 {
     const struct kl_axes *across = &job->layout->across;
     double losses[KL_ROWS], weights[KL_ROWS], keep[KL_ROWS];
+    for (size_t i = 0; i < n; i++) {
+        losses[i] = kl_sum_value(sums[i]);
+        weights[i] = keep[i] = 1;
+    }
     if (job->weight.data)
         kl_line_load(job->kernel, across, &job->weight, row, n, weights);
     if (job->mask.data)
         kl_line_load(job->kernel, across, &job->mask, row, n, keep);
     for (size_t i = 0; i < n; i++) {
-        losses[i] = kl_sum_value(sums[i]) * (job->weight.data ? weights[i] : 1);
-        if (job->mask.data && keep[i] == 0)
-            losses[i] = 0;
+        losses[i] = keep[i] == 0 ? 0 : losses[i] * weights[i];
         if (job->losses)
             losses[i] *= job->unit;
         else
@@ -111,6 +113,8 @@ static void run_group(const struct cut *cut, size_t index, size_t segment,
                              .sum = total,
                              .sums = sums,
                              .sinks = sinks};
+    for (size_t i = 0; i < group.rows; i++)
+        sums[i] = (struct kl_sum){0, 0};
     kl_run_group(job, &group);
     if (job->layout->each)
         return;

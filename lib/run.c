@@ -137,9 +137,7 @@ static bool run(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
         kl_pool_run(pool, n, map_piece, &(struct pieces){.job = job});
         return true;
     }
-    struct kl_layout layout;
-    kl_layout_of(&layout, plan);
-    job->layout = &layout;
+    kl_layout_of(job->layout, plan);
     return kl_run_rows(job, pool, total);
 }
 
@@ -164,12 +162,13 @@ static void store_nothing(const struct kl_job *job)
             kl_store(job->operands[operand].dtype, job->sinks[operand].gradient, i, 0);
 }
 
-static struct kl_job job_of(const struct kl_plan *plan)
+static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout)
 {
     return (struct kl_job){
         .plan = plan,
         .kernel = kl_kernel(),
         .rule = rule_of(plan),
+        .layout = layout,
         .operands = {{KL_OF_INPUT, plan->input.dtype, false, plan->input.data},
                      {KL_OF_TARGET, plan->target.dtype, false, plan->target.data}},
         .weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data},
@@ -201,7 +200,8 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *upstre
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem)
 {
-    struct kl_job job = job_of(plan);
+    struct kl_layout layout; /* filled where it is needed */
+    struct kl_job job = job_of(plan, &layout);
     struct kl_sum total = {0, 0};
     if (!take_upstream(&job, upstream, problem))
         return false;

@@ -28,7 +28,7 @@ struct kl_job {
     const struct kl_plan *plan;
     const struct kl_kernel *kernel;
     enum kl_rule rule;
-    const struct kl_layout *layout;
+    struct kl_layout *layout;
     struct kl_numbers operands[2], weight, mask, upstream; /* `data` NULL where there is none */
     double unit;    /* what a loss in nats is multiplied by */
     double divisor; /* of the reduction */

@@ -51,8 +51,8 @@ static struct operands operands_of(const json_t *row)
     return o;
 }
 
-static bool derive(const struct kl_plan *plan, enum kl_operand by,
-                   const struct kl_tensor *upstream, void *gradient, struct kl_problem *problem)
+static bool derive(const struct kl_plan *plan, enum kl_operand by, const struct kl_tensor *upstream,
+                   void *gradient, struct kl_problem *problem)
 {
     struct kl_results results = {.by_input = by == KL_INPUT ? gradient : NULL,
                                  .by_target = by == KL_TARGET ? gradient : NULL};

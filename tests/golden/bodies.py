@@ -21,6 +21,9 @@ ROWS = []
 X = np.array([[-1.0, -0.5], [-2.0, -0.25]])
 T = np.array([[0.4, 0.6], [0.1, 0.9]])
 LOSS = float((T * (np.log(T) - X)).sum())
+MASK, WEIGHT = np.array([[True, False], [True, True]]), np.array([0.5, 2.0])
+NAN_X = np.where(MASK, X, np.nan)  # what the mask hides is not seen
+WEIGHED = float((MASK * WEIGHT * (T * (np.log(T) - X))).sum())
 SAFE = "application/x-safetensors"
 NPZ = "application/x-npz"
 BOUNDARY = "XyZ"
@@ -46,7 +49,7 @@ def header(text, data=b"", length=None):
 
 def safetensors(tensors, metadata=None, dtypes=None, gap=b""):
     """tensors: name -> array, in the order of their data."""
-    names = {"f8": "F64", "f4": "F32", "f2": "F16"}
+    names = {"f8": "F64", "f4": "F32", "f2": "F16", "b1": "BOOL", "u1": "U8"}
     entries, data = {}, b""
     if metadata is not None:
         entries["__metadata__"] = metadata
@@ -114,6 +117,18 @@ def add_safetensors():
     raw = zlib.compressobj(wbits=-15)
     good("deflate without its wrapper", raw.compress(whole) + raw.flush(), coding="Deflate")
 
+    weighed = {"input": NAN_X, "target": T, "mask": MASK, "weight": WEIGHT}
+    good("a mask of BOOL and weights", safetensors(weighed), loss=WEIGHED)
+    good("a mask of U8", safetensors(dict(weighed, mask=MASK.astype("u1"))), loss=WEIGHED)
+
+    bad("a mask of F32", safetensors(dict(weighed, mask=MASK.astype("f4"))),
+        "mask: dtype F32 is none of BOOL, U8", "dtype_unsupported", 422)
+    bad("a mask of more than 0 and 1", safetensors(dict(weighed, mask=MASK.astype("u1") * 255)),
+        "mask holds 255", "element_invalid", 422)
+    bad("a mask of another shape", safetensors(dict(weighed, mask=MASK[:, :0])),
+        "its shape [2, 0] does not broadcast to that of the losses, [2, 2]", "shape_mismatch", 422)
+    bad("weights of U8", safetensors(dict(weighed, weight=MASK.astype("u1"))),
+        "weight: dtype U8", "dtype_unsupported", 422)
     bad("nothing", b"", "0 bytes")
     bad("seven bytes", b"\2\0\0\0\0\0\0", "7 bytes")
     bad("no header", header(""), "begin with '{'")
@@ -349,6 +364,11 @@ def add_npz():
     good("deflated, with data descriptors",
          zipped(*both, stream=True, method=zipfile.ZIP_DEFLATED))
     good("zip64", zipped(*both, force_zip64=True))
+    good("a mask of bool and weights", npz(input=NAN_X, target=T, mask=MASK, weight=WEIGHT),
+         loss=WEIGHED)
+    good("a mask of uint8, in Fortran order",
+         npz(input=NAN_X, target=T, mask=np.asfortranarray(MASK.astype("u1")), weight=WEIGHT),
+         loss=WEIGHED)
     good("zip64, with data descriptors", zipped(*both, stream=True, force_zip64=True))
     good("a comment", zipped(*both, comment=b"made by hand"))
 
@@ -361,6 +381,8 @@ def add_npz():
     broken[whole.index(X.tobytes()) + 3] ^= 1
     bad("a wrong checksum", bytes(broken), "input.npy cannot be read")
     bad("only input", zipped(both[0]), "'target'", "tensor_missing", 422)
+    bad("a mask of int64", npz(input=X, target=T, mask=MASK.astype("i8")),
+        "mask: numpy's dtype '<i8' is none of bool, uint8", "dtype_unsupported", 422)
     bad("an empty archive", zipped(), "'input'", "tensor_missing", 422)
     bad("another entry", zipped(*both, ("weights.npy", npy(T))), "'weights'", "tensor_unknown", 422)
     bad("an entry that is no .npy", zipped(("input.txt", b"x")), "'input.txt'", "tensor_unknown",
@@ -412,6 +434,10 @@ def add_multipart():
     good("JSON and .npy", form(both[0], ("target", npy(T))))
     good("options in parts", form(("reduction", b"sum"), *both), query="")
     good("a dtype after the tensors", form(*both, ("dtype", b"float64")))
+    good("a mask and weights", form(*both, ("mask", npy(MASK)), ("weight", b"[0.5, 2]")),
+         loss=WEIGHED)
+    good("a mask of JSON", form(*both, ("mask", b"[[true, 0], [1, 1]]"),
+                                ("weight", npy(WEIGHT))), loss=WEIGHED)
     good("files with types", form(
         ("input", npy(X), "Content-Type: application/octet-stream"),
         ("target", t, "content-type: application/json", "Content-Transfer-Encoding: binary")))
@@ -547,6 +573,22 @@ def add_inference():
          loss=float(T[0, 0] * (np.log(T[0, 0]) - X[0, 0])))
     good("empty tensors", inference(tensor("input", np.zeros((0, 2)), data=[]),
                                     tensor("target", np.zeros((0, 2)))), loss=0.0)
+
+    weight = tensor("weight", WEIGHT, data=[0.5, 2])
+    for datatype in ("BOOL", "UINT8"):
+        good("a mask of %s in JSON" % datatype, inference(
+            x, t, weight, tensor("mask", MASK, datatype, data=[True, False, 1, True])), loss=WEIGHED)
+        good("a mask of %s in bytes" % datatype, inference(
+            tensor("input", NAN_X), raw_t, weight, tensor("mask", MASK, datatype),
+            raw=NAN_X.tobytes() + T.tobytes() + MASK.tobytes()), loss=WEIGHED)
+    good("logits", inference(
+        tensor("input", X, data=[3.0, 4.0, 0.0, 1.0]), t, parameters={
+            "input_space": "logit", "temperature": 0.5, "diagnose": True, "broadcast": "false"}),
+        loss=float((T * (np.log(T) - np.log([0.1192029220221175, 0.8807970779778823]))).sum()))
+    bad("a mask of FP32", inference(x, t, tensor("mask", T, data=[1, 1, 1, 1])),
+        "mask: datatype FP64 is none of BOOL, UINT8", "dtype_unsupported", 422)
+    bad("a mask of 2", inference(x, t, tensor("mask", MASK, "UINT8", data=[0, 1, 2, 1])),
+        "an element of mask must be", "element_invalid", 422)
 
     whole = inference(raw_x, raw_t, raw=raw)
     for length in ("0", "-1", "+5", "abc", "", "1e2", "99999", "99999999999999999999999"):

@@ -45,6 +45,9 @@ extern int cross_failures;
     } while (0)
 #define cr_expect_eq(a, b, ...) cr_expect((a) == (b), __VA_ARGS__)
 #define cr_assert_eq(a, b, ...) cr_assert((a) == (b), __VA_ARGS__)
+#define cr_expect_lt(a, b, ...) cr_expect((a) < (b), __VA_ARGS__)
+#define cr_expect_leq(a, b, ...) cr_expect((a) <= (b), __VA_ARGS__)
+#define cr_expect_not(a, ...) cr_expect(!(a), __VA_ARGS__)
 #define cr_expect_null(a, ...) cr_expect((a) == NULL, __VA_ARGS__)
 #define cr_expect_arr_eq(a, b, size, ...) cr_expect(memcmp(a, b, size) == 0, __VA_ARGS__)
 

@@ -1,0 +1,154 @@
+/* What diagnose finds, and what it does not. */
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    L = 1 << KL_INPUT_NOT_LOG_PROBABILITIES,
+    I = 1 << KL_INPUT_NOT_NORMALIZED,
+    T = 1 << KL_TARGET_NOT_NORMALIZED,
+    N = 1 << KL_TARGET_NEGATIVE,
+    G = 1 << KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES,
+    S = 1 << KL_ARGUMENTS_LOOK_SWAPPED
+};
+
+#define PROB "[[0.25, 0.75], [0.5, 0.5]]"
+#define LOGS                                                                                       \
+    "[[-1.3862943611198906, -0.2876820724517809], [-0.6931471805599453, -0.6931471805599453]]"
+
+static const struct {
+    const char *query, *input, *target, *more;
+    unsigned findings;
+} cases[] = {
+    {"", LOGS, PROB, "", 0},
+    {"&log_target=true", LOGS, LOGS, "", 0},
+    {"&input_space=prob", PROB, PROB, "", 0},
+    {"&input_space=logit", "[[5, 7], [1e9, 1]]", PROB, "", 0},
+    {"&input_space=logit&target_space=logit", "[[5, 7], [1, 1]]", "[[-5, 7], [1, 9]]", "", 0},
+    {"", PROB, PROB, "", L | I},
+    {"", "[[5, 7], [1, 1]]", PROB, "", L | I},
+    {"", "[[-5, -7], [-1, -1]]", PROB, "", I},
+    {"", LOGS, "[[1, 3], [2, 2]]", "", T},
+    {"&log_target=true", LOGS, PROB, "", T},
+    {"", LOGS, "[[-0.5, 1.5], [0.5, 0.5]]", "", N},
+    {"", LOGS, LOGS, "", T | N | G},
+    {"", PROB, LOGS, "", L | I | T | N | G | S},
+    {"&input_space=prob", "[[1, 3], [2, 2]]", PROB, "", I},
+    {"", LOGS, "[[0.2503, 0.75], [0.5, 0.4998]]", "", 0},
+    {"", LOGS, "[[NaN, 0.75], [0.5, 0.5]]", "", 0},
+    {"", LOGS, "[[0.25, 0.75], [-9, 0.5]]", ", \"mask\": [[1], [0]]", 0},
+    {"", LOGS, "[[0.25, 0.75], [1, -9]]", ", \"mask\": [[1, 1], [1, 0]]", 0},
+    {"", LOGS, "[[0.25, 0.75], [1.5, -9]]", ", \"mask\": [[1, 1], [1, 0]]", T},
+    {"&dim=1", LOGS, "[[0.25, 0.75], [-9, 0.5]]", ", \"mask\": [1, 0]", 0},
+    {"&dim=0", LOGS, "[[0.25, 0.75], [0.75, 0.25]]", "", I},
+    {"&broadcast=true", LOGS, "[0.25, 0.75]", "", 0},
+    {"&broadcast=true", LOGS, "[0.25, 0.5]", "", T},
+};
+
+Test(diagnose, finds_what_is_there_and_nothing_else)
+{
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char body[400], query[100];
+        unsigned found = 0;
+        size_t at;
+        json_t *warning;
+        snprintf(body, sizeof body, "{\"input\": %s, \"target\": %s%s}", cases[i].input,
+                 cases[i].target, cases[i].more);
+        snprintf(query, sizeof query, "reduction=sum&diagnose=true%s", cases[i].query);
+        struct answer answer = ask_loss(query, body);
+        cr_assert_eq(answer.status, 200, "case %zu: %s", i, text_of(answer.json, "detail"));
+        json_array_foreach(json_object_get(answer.json, "warnings"), at,
+                           warning) for (int f = 0; f < KL_FINDINGS; f++) found |=
+            strcmp(text_of(warning, "code"), kl_finding_code((enum kl_finding)f)) == 0 ? 1u << f
+                                                                                       : 0;
+        cr_expect_eq(found, cases[i].findings, "case %zu: %x, not %x", i, found, cases[i].findings);
+        answer_free(&answer);
+    }
+}
+
+Test(diagnose, says_how_many_where_and_what_to_do)
+{
+    struct answer answer = ask_loss("reduction=sum&diagnose=true",
+                                    "{\"input\": [[-0.5, -0.93275213], [0.3, 0.7], [0.6, 0.4]], "
+                                    "\"target\": [[0.5, 0.5], [0.25, 0.75], [1, -0.5]]}");
+    static const struct {
+        const char *code, *message;
+        size_t count, index[2];
+    } expected[] = {
+        {"input_not_log_probabilities",
+         "2 of 3 rows of input hold values above 0, up to 0.7, and log-probabilities never are: "
+         "did you "
+         "pass probabilities? Use input_space=prob",
+         2,
+         {1, 0}},
+        {"input_not_normalized",
+         "the row sums of exp(input) are 3.314 to 3.364 in 2 of 3 rows, and not 1: did you pass "
+         "probabilities? Use input_space=prob",
+         2,
+         {1, 0}},
+        {"target_not_normalized",
+         "the row sums of target are 0.5 in 1 of 3 rows, and not 1",
+         1,
+         {2, 0}},
+        {"target_negative",
+         "1 of 3 rows of target hold negative values, down to -0.5, and probabilities never are",
+         1,
+         {2, 1}},
+    };
+    const json_t *warnings = json_object_get(answer.json, "warnings");
+    cr_assert_eq(json_array_size(warnings), COUNT(expected));
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        const json_t *warning = json_array_get(warnings, i),
+                     *index = json_object_get(warning, "index");
+        cr_expect_str_eq(text_of(warning, "code"), expected[i].code);
+        cr_expect_str_eq(text_of(warning, "message"), expected[i].message);
+        cr_expect_eq(number_of(json_object_get(warning, "count")), expected[i].count);
+        for (size_t j = 0; j < 2; j++)
+            cr_expect_eq(number_of(json_array_get(index, j)), expected[i].index[j]);
+    }
+    answer_free(&answer);
+}
+
+/* Rows of any length, dense or not, in every dtype; what is sound is found to be. */
+Test(diagnose, is_silent_about_softmaxes_of_any_size)
+{
+    static const size_t shapes[][3] = {
+        {1, 1, 40000}, {300, 3, 5}, {2, 1000, 70}, {7, 100, 33}, {3, 5, 1}};
+    struct kl_pool *pool = kl_pool_new(2);
+    unsigned long long state = 4;
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        for (int axis = 0; axis < 3; axis++)
+            for (enum kl_dtype dtype = KL_FLOAT64; dtype < KL_BFLOAT16; dtype++) {
+                const size_t *shape = shapes[i], n = shape[0] * shape[1] * shape[2];
+                size_t inner = axis == 2 ? 1 : axis == 1 ? shape[2] : shape[1] * shape[2];
+                char *x = malloc(n * 8), *t = malloc(n * 8);
+                double *v = malloc(n * sizeof *v);
+                for (size_t j = 0; j < n; j++)
+                    v[j] = uniform(&state) + 0.1;
+                for (size_t j = 0; j < n; j++) {
+                    double sum = 0;
+                    size_t first = j - j / inner % shape[axis] * inner;
+                    for (size_t k = 0; k < shape[axis] && j == first; k++)
+                        sum += v[first + k * inner];
+                    for (size_t k = 0; k < shape[axis] && j == first; k++) {
+                        kl_store(dtype, t, first + k * inner, v[first + k * inner] / sum);
+                        kl_store(dtype, x, first + k * inner, log(v[first + k * inner] / sum));
+                    }
+                }
+                struct kl_tensor input = {dtype, 3, shape, x}, target = {dtype, 3, shape, t};
+                struct kl_options options = {.dim = &axis, .n_dim = 1};
+                struct kl_diagnosis diagnosis;
+                struct kl_plan plan;
+                cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+                cr_assert(kl_diagnose(&plan, pool, &diagnosis, NULL));
+                cr_expect_eq(diagnosis.rows, n / shape[axis]);
+                for (int f = 0; f < KL_FINDINGS; f++)
+                    cr_expect_eq(diagnosis.findings[f].count, 0, "shape %zu, axis %d, %s: %s", i,
+                                 axis, kl_dtype_name(dtype), diagnosis.findings[f].message);
+                free(x), free(t), free(v);
+            }
+    kl_pool_free(pool);
+}
