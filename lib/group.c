@@ -3,6 +3,7 @@
 #include "lib/group.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 const double kl_zeros[KL_ROWS];
@@ -36,8 +37,10 @@ void kl_load_operand(struct kl_scratch *s, const struct kl_tile *tile, int opera
 {
     if (s->single && s->form[operand] == KL_LOADED)
         return;
-    if (s->job->mask.data)
+    if (s->job->mask.data && s->kept != tile->start) {
         load(s, tile, &s->job->mask, s->keep);
+        s->kept = tile->start;
+    }
     load(s, tile, &s->job->operands[operand], s->v[operand]);
     if (kl_is_logit(s->job, operand))
         kl_hide(s, tile, s->v[operand], -(double)INFINITY);
@@ -155,8 +158,8 @@ static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
         sum_each(s, tile);
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        s->losses[i] *= job->unit;
+    if (job->unit != 1)
+        job->kernel->shift(s->losses, kl_zeros, kl_zeros, 0, job->unit, n);
     kl_tile_store(job->kernel, job->layout, tile, KL_OF_LOSS, job->plan->dtype, job->losses,
                   s->losses);
 }
@@ -306,30 +309,32 @@ static bool sum_dense(struct kl_scratch *s)
 static bool is_uniform(const struct kl_job *job)
 {
     bool alone = !job->weight.data && !job->mask.data && !job->upstream.data && !job->losses;
-    return job->rows == 1 && job->plan->spaces[KL_X] != KL_PROB && (alone || !job->layout->each);
+    return job->plan->spaces[KL_X] != KL_PROB && (alone || !job->layout->each);
 }
 
-/* The loss of a uniform row, and the sums of its derivatives, which follow from it. */
+/* The losses of uniform rows, and the sums of their derivatives, which follow from them. */
 static bool take_parts(struct kl_scratch *s)
 {
-    double loss, mass;
-    if (!is_uniform(s->job) || !kl_sum_parts(s, &loss, &mass))
+    double losses[KL_ROWS], masses[KL_ROWS];
+    if (!is_uniform(s->job) || !kl_sum_parts(s, losses, masses))
         return false;
     struct kl_tile one = kl_tile_at(s, s->group->start);
     one.length = 1;
     if (any_wanted(s->job))
         load_factors(s, &one);
-    s->slope_sums[KL_X][0] = -s->g[0] * mass;
-    s->slope_sums[KL_T][0] = s->g[0] * (loss + 1);
+    for (size_t i = 0; i < s->group->rows; i++) {
+        s->slope_sums[KL_X][i] = -s->g[i] * masses[i];
+        s->slope_sums[KL_T][i] = s->g[i] * (losses[i] + 1);
+        if (s->job->layout->each)
+            kl_sum_add(s->group->sum, losses[i]);
+        s->high[i] = losses[i], s->low[i] = 0;
+    }
     kl_make_steady(s, s->slope_sums[KL_X]);
     kl_make_steady(s, s->slope_sums[KL_T]);
-    if (s->job->layout->each)
-        kl_sum_add(s->group->sum, loss);
-    s->high[0] = loss, s->low[0] = 0;
     return true;
 }
 
-static void clear_sums(struct kl_scratch *s)
+void kl_clear_sums(struct kl_scratch *s)
 {
     kl_fill(s->high, 0, s->rows);
     kl_fill(s->low, 0, s->rows);
@@ -344,13 +349,11 @@ static bool prepare_logits(struct kl_scratch *s)
     if (take_parts(s))
         return true;
     for (int i = KL_X; i <= KL_T; i++)
-        if (logits[i]) {
-            kl_find_greatest(s, i);
-            kl_sum_exponentials(s, i);
-        }
+        if (logits[i])
+            kl_survey_logits(s, i);
     if (any_wanted(s->job))
         sum_slopes(s);
-    clear_sums(s);
+    kl_clear_sums(s);
     return false;
 }
 
@@ -371,10 +374,11 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group)
     struct kl_scratch scratch, *s = &scratch;
     s->job = job;
     s->group = group;
+    s->kept = SIZE_MAX;
     s->single = group->end - group->start <= job->chunk;
     s->rows = job->rows == 1 ? KL_STEADY : job->rows;
     s->form[KL_X] = s->form[KL_T] = KL_NOT_LOADED;
-    clear_sums(s);
+    kl_clear_sums(s);
     if (skip(s) || sum_dense(s))
         return;
     if (any_wanted(job))

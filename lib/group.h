@@ -14,6 +14,7 @@ struct kl_scratch {
     struct kl_job *job;
     const struct kl_group *group;
     bool single; /* tile */
+    size_t kept; /* where the tile starts that `keep` is of, or SIZE_MAX */
     size_t rows; /* numbers there are of rows: of a tile's, or KL_STEADY */
     enum kl_form form[2];
     double v[2][KL_BLOCK]; /* the operands, at last as the kernels' rule takes them */
@@ -62,15 +63,17 @@ void kl_add_to_rows(const struct kl_scratch *s, const struct kl_tile *tile, cons
 void kl_shift_rows(const struct kl_scratch *s, const struct kl_tile *tile, double *v,
                    const double *by, const double *minus, double scale);
 
-/* Rows of logits are read to their end before anything is known of one element: once for their
- * greatest, once for the sum of the exponentials of what they are less than that. */
-void kl_find_greatest(struct kl_scratch *s, int operand);
-void kl_sum_exponentials(struct kl_scratch *s, int operand);
+/* Sets sums along rows to 0. */
+void kl_clear_sums(struct kl_scratch *s);
 
-/* Both at once, and for both operands, when no more than the sum of one row's losses is wanted:
- * that, and the sum of target's probabilities. False if something was not ordinary, and nothing is
- * known then. */
-bool kl_sum_parts(struct kl_scratch *s, double *loss, double *mass);
+/* Rows of logits are read to their end before anything is known of one element: their greatest, and
+ * the log of the sum of the exponentials of what they are less than that. */
+void kl_survey_logits(struct kl_scratch *s, int operand);
+
+/* The same for both operands, when no more than the sum of each row's losses is wanted: that, and
+ * the sum of target's probabilities. False if something was not ordinary, and nothing is known
+ * then. */
+bool kl_sum_parts(struct kl_scratch *s, double *losses, double *masses);
 
 /* Afterwards: a tile of an operand's log-probabilities. */
 void kl_load_logarithms(struct kl_scratch *s, const struct kl_tile *tile, int operand);

@@ -28,6 +28,16 @@ struct kl_parts {
     double losses, masses, exps;
 };
 
+/* Those of several rows, and how their numbers are shifted. */
+enum { KL_ROWS = 128 };
+struct kl_row_parts {
+    double losses[KL_ROWS], masses[KL_ROWS], exps[KL_ROWS];
+};
+struct kl_row_shifts {
+    const double *x, *t; /* a number of each row */
+    double x_scale, t_scale;
+};
+
 /* What a number v is made of before it is used: (v - by) scale. */
 struct kl_shift {
     double by, scale;
@@ -39,7 +49,6 @@ struct kl_survey {
 };
 
 /* Those of several rows. */
-enum { KL_ROWS = 128 };
 struct kl_surveys {
     double least[KL_ROWS], greatest[KL_ROWS], sum[KL_ROWS], exps[KL_ROWS];
 };
@@ -74,7 +83,10 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *                     the two are close; derivatives by x times `slope_times` are those by q
  *   parts[log]        of n elements, shifted; `wide` if they have more than 24 bits, `exps` if those
  *                     are wanted. NaN among what comes out says that something was not ordinary:
- *                     then it is of no use
+ *                     then it is of no use. each_parts adds an element to n rows, a multiple of
+ *                     KL_STEADY
+ *   sum_exps          the sum of exp of n elements, shifted, of which none is above 700
+ *   widen_bytes       0 of 0 and 1 of others
  *   soften            slopes[i] = (slopes[i] - e[i] sums[i]) scale: the softmax's derivative
  *   survey[dtype]     of n elements, `exps` if those are wanted; each_survey adds an element to n
  *                     rows */
@@ -104,6 +116,10 @@ struct kl_kernel {
                       size_t n);
     struct kl_parts (*parts[2])(bool wide, bool exps, const double *x, const double *t,
                                 struct kl_shift x_shift, struct kl_shift t_shift, size_t n);
+    void (*each_parts[2])(bool wide, bool exps, const double *x, const double *t,
+                          const struct kl_row_shifts *shifts, struct kl_row_parts *rows, size_t n);
+    double (*sum_exps)(bool wide, const double *v, struct kl_shift shift, size_t n);
+    void (*widen_bytes)(const unsigned char *from, double *to, size_t n);
     void (*soften)(double *slopes, const double *e, const double *sums, size_t step, double scale,
                    size_t n);
     struct kl_survey (*survey[KL_DTYPES])(const void *from, size_t n, bool exps);

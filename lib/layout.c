@@ -159,10 +159,13 @@ static void load_run(const struct visit *visit, size_t offset, size_t stride, si
 
 static void load_bytes(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
 {
-    static const double bits[2] = {0, 1};
     const unsigned char *from = (const unsigned char *)visit->from + offset;
+    if (stride == 1) {
+        visit->kernel->widen_bytes(from, v, n);
+        return;
+    }
     for (size_t i = 0; i < n; i++)
-        v[i] = bits[from[i * stride] != 0];
+        v[i] = from[i * stride] != 0;
 }
 
 static void store_run(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)

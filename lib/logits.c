@@ -3,55 +3,92 @@
 
 #include <math.h>
 
-static void raise_tops(const struct kl_scratch *s, const struct kl_tile *tile, const double *v,
-                       double *tops)
+static double scale_of(const struct kl_scratch *s, int operand)
 {
-    const struct kl_kernel *kernel = s->job->kernel;
-    if (tile->pitch == 1) {
-        double top = kernel->top(v, tile->length);
-        tops[0] = top > tops[0] ? top : tops[0];
-        return;
-    }
-    for (size_t i = 0; i < tile->length; i++)
-        kernel->each_top(v + i * tile->pitch, tops, tile->pitch);
+    return kl_is_logit(s->job, operand) ? 1 / s->job->plan->temperature : 1;
 }
 
-void kl_find_greatest(struct kl_scratch *s, int operand)
+/* Whether an operand has more than 24 bits. */
+static bool is_wide(const struct kl_scratch *s, int operand)
+{
+    return s->job->operands[operand].dtype == KL_FLOAT64;
+}
+
+static void scale_sum(struct kl_sum *sum, double by)
+{
+    sum->high *= by;
+    sum->low *= by;
+}
+
+/* ---- What is known of a row's logits: the greatest, and the log of the sum of the exponentials
+ * of what they are less than that. */
+
+/* One row, in one reading: a tile whose greatest is more than all before makes the sum less. */
+static void find_log_sum(struct kl_scratch *s, int operand)
+{
+    const struct kl_kernel *kernel = s->job->kernel;
+    struct kl_shift shift = {-(double)INFINITY, scale_of(s, operand)};
+    struct kl_sum sum = {0, 0};
+    KL_FOR_EACH_TILE(s, tile)
+    {
+        kl_load_operand(s, &tile, operand);
+        double top = kernel->top(s->v[operand], tile.length);
+        if (top > shift.by) {
+            if (isfinite(shift.by))
+                scale_sum(&sum, exp((shift.by - top) * shift.scale));
+            shift.by = top;
+        }
+        kl_sum_add(&sum, kernel->sum_exps(is_wide(s, operand), s->v[operand], shift, tile.length));
+    }
+    s->tops[operand][0] = shift.by;
+    s->logs[operand][0] = log(kl_sum_value(sum));
+    kl_make_steady(s, s->tops[operand]);
+    kl_make_steady(s, s->logs[operand]);
+}
+
+/* Several rows. */
+static void find_tops(struct kl_scratch *s, int operand)
 {
     kl_fill(s->tops[operand], -(double)INFINITY, s->rows);
     KL_FOR_EACH_TILE(s, tile)
     {
         kl_load_operand(s, &tile, operand);
-        raise_tops(s, &tile, s->v[operand], s->tops[operand]);
+        for (size_t i = 0; i < tile.length; i++)
+            s->job->kernel->each_top(s->v[operand] + i * tile.pitch, s->tops[operand], tile.pitch);
     }
-    kl_make_steady(s, s->tops[operand]);
 }
 
-static double scale_of(const struct kl_scratch *s) { return 1 / s->job->plan->temperature; }
-
-/* Logits less the greatest of their row, over the temperature. */
-static void load_shifted(struct kl_scratch *s, const struct kl_tile *tile, int operand)
+static void find_log_sums(struct kl_scratch *s, int operand)
 {
-    if (s->single && s->form[operand] == KL_SHIFTED)
-        return;
-    kl_load_operand(s, tile, operand);
-    kl_shift_rows(s, tile, s->v[operand], s->tops[operand], kl_zeros, scale_of(s));
-    s->form[operand] = KL_SHIFTED;
-}
-
-void kl_sum_exponentials(struct kl_scratch *s, int operand)
-{
-    kl_fill(s->high, 0, s->rows);
-    kl_fill(s->low, 0, s->rows);
+    kl_clear_sums(s);
+    find_tops(s, operand);
     KL_FOR_EACH_TILE(s, tile)
     {
-        load_shifted(s, &tile, operand);
+        kl_load_operand(s, &tile, operand);
+        kl_shift_rows(s, &tile, s->v[operand], s->tops[operand], kl_zeros, scale_of(s, operand));
+        s->form[operand] = KL_SHIFTED;
         s->job->kernel->exps(s->v[operand], s->e, kl_tile_size(&tile));
         kl_add_to_rows(s, &tile, s->e, s->high, s->low);
     }
-    for (size_t i = 0; i < s->job->rows; i++)
+    for (size_t i = 0; i < s->rows; i++)
         s->logs[operand][i] = log(s->high[i] + s->low[i]);
-    kl_make_steady(s, s->logs[operand]);
+}
+
+void kl_survey_logits(struct kl_scratch *s, int operand)
+{
+    (s->job->rows == 1 ? find_log_sum : find_log_sums)(s, operand);
+}
+
+void kl_load_logarithms(struct kl_scratch *s, const struct kl_tile *tile, int operand)
+{
+    if (s->single && s->form[operand] == KL_SHIFTED) {
+        kl_shift_rows(s, tile, s->v[operand], kl_zeros, s->logs[operand], 1);
+    } else {
+        kl_load_operand(s, tile, operand);
+        kl_shift_rows(s, tile, s->v[operand], s->tops[operand], s->logs[operand],
+                      scale_of(s, operand));
+    }
+    s->form[operand] = KL_LOGARITHMS;
 }
 
 /* ---- Parts. With P and Q the exponentials of a row's shifted logits p and q, the sum of P/sum(P)
@@ -63,23 +100,17 @@ struct row_parts {
     struct kl_sum losses, masses, exps;
 };
 
-static void scale_sum(struct kl_sum *sum, double by)
-{
-    sum->high *= by;
-    sum->low *= by;
-}
-
 /* A tile whose greatest logit is more than all before makes these less. */
 static void raise_shift(struct row_parts *parts, int operand, double top)
 {
     struct kl_shift *shift = &parts->shifts[operand];
-    double less = (shift->by - top) * shift->scale, factor = exp(less);
-    bool any = isfinite(shift->by);
-    if (!(top > shift->by))
+    double before = shift->by;
+    if (!(top > before))
         return;
     shift->by = top;
-    if (!any)
+    if (!isfinite(before))
         return;
+    double less = (before - top) * shift->scale, factor = exp(less);
     kl_sum_add(&parts->losses, (operand == KL_T ? less : -less) * kl_sum_value(parts->masses));
     if (operand == KL_X) {
         scale_sum(&parts->exps, factor);
@@ -92,49 +123,115 @@ static void raise_shift(struct row_parts *parts, int operand, double top)
 static void add_tile(struct kl_scratch *s, const struct kl_tile *tile, struct row_parts *parts)
 {
     const struct kl_job *job = s->job;
-    bool wide = job->operands[KL_X].dtype == KL_FLOAT64 || job->operands[KL_T].dtype == KL_FLOAT64;
     for (int i = KL_X; i <= KL_T; i++) {
         kl_load_operand(s, tile, i);
         if (kl_is_logit(job, i))
             raise_shift(parts, i, job->kernel->top(s->v[i], tile->length));
     }
     struct kl_parts more = job->kernel->parts[kl_rule_is_log(job->rule)](
-        wide, kl_is_logit(job, KL_X), s->v[KL_X], s->v[KL_T], parts->shifts[KL_X],
-        parts->shifts[KL_T], tile->length);
+        is_wide(s, KL_X) || is_wide(s, KL_T), kl_is_logit(job, KL_X), s->v[KL_X], s->v[KL_T],
+        parts->shifts[KL_X], parts->shifts[KL_T], tile->length);
     kl_sum_add(&parts->losses, more.losses);
     kl_sum_add(&parts->masses, more.masses);
     kl_sum_add(&parts->exps, more.exps);
 }
 
-bool kl_sum_parts(struct kl_scratch *s, double *loss, double *mass)
+/* What the parts of n rows make. */
+static bool finish_rows(struct kl_scratch *s, const struct kl_row_parts *parts, size_t n,
+                        double *losses, double *masses)
 {
-    bool logits[2] = {kl_is_logit(s->job, KL_X), kl_is_logit(s->job, KL_T)};
-    struct row_parts parts = {.losses = {0, 0}, .masses = {0, 0}, .exps = {0, 0}};
+    const struct kl_kernel *kernel = s->job->kernel;
+    bool logits[2] = {kl_is_logit(s->job, KL_X), kl_is_logit(s->job, KL_T)}, good = true;
+    const double *const sums[] = {parts->exps, parts->masses};
     for (int i = KL_X; i <= KL_T; i++)
-        parts.shifts[i] =
-            logits[i] ? (struct kl_shift){-(double)INFINITY, scale_of(s)} : (struct kl_shift){0, 1};
+        if (!logits[i])
+            kl_fill(s->logs[i], 0, n);
+        else if (n == 1)
+            s->logs[i][0] = log(sums[i][0]);
+        else
+            kernel->logs(sums[i], s->logs[i], n);
+    for (size_t i = 0; i < n; i++) {
+        double total = logits[KL_T] ? parts->masses[i] : 1;
+        masses[i] = parts->masses[i] / total;
+        losses[i] = parts->losses[i] / total - masses[i] * (s->logs[KL_T][i] - s->logs[KL_X][i]);
+        good &= isfinite(losses[i]) || (s->job->mask.data && s->keep[i] == 0);
+    }
+    return good;
+}
+
+static bool sum_row(struct kl_scratch *s, double *losses, double *masses)
+{
+    struct row_parts parts = {.losses = {0, 0}, .masses = {0, 0}, .exps = {0, 0}};
+    for (int i = KL_X; i <= KL_T; i++) {
+        double by = kl_is_logit(s->job, i) ? -(double)INFINITY : 0;
+        parts.shifts[i] = (struct kl_shift){by, scale_of(s, i)};
+    }
     KL_FOR_EACH_TILE(s, tile)
     add_tile(s, &tile, &parts);
-    double masses = kl_sum_value(parts.masses), total = logits[KL_T] ? masses : 1;
-    s->logs[KL_X][0] = logits[KL_X] ? log(kl_sum_value(parts.exps)) : 0;
-    s->logs[KL_T][0] = log(total);
-    *mass = masses / total;
-    *loss = kl_sum_value(parts.losses) / total - *mass * (s->logs[KL_T][0] - s->logs[KL_X][0]);
+    struct kl_row_parts sums; /* of one row */
+    sums.losses[0] = kl_sum_value(parts.losses);
+    sums.masses[0] = kl_sum_value(parts.masses);
+    sums.exps[0] = kl_sum_value(parts.exps);
+    bool good = finish_rows(s, &sums, 1, losses, masses);
     for (int i = KL_X; i <= KL_T; i++) {
         s->tops[i][0] = parts.shifts[i].by;
         kl_make_steady(s, s->tops[i]);
         kl_make_steady(s, s->logs[i]);
     }
-    return isfinite(*loss);
+    return good;
 }
 
-void kl_load_logarithms(struct kl_scratch *s, const struct kl_tile *tile, int operand)
+/* Sums along several rows, with what their additions lost. */
+struct rows_parts {
+    struct kl_row_parts high, low;
+};
+
+static void add_tile_of_rows(struct kl_scratch *s, const struct kl_tile *tile,
+                             struct rows_parts *parts)
 {
-    if (s->single && s->form[operand] == KL_SHIFTED) {
-        kl_shift_rows(s, tile, s->v[operand], kl_zeros, s->logs[operand], 1);
-    } else {
-        kl_load_operand(s, tile, operand);
-        kl_shift_rows(s, tile, s->v[operand], s->tops[operand], s->logs[operand], scale_of(s));
+    const struct kl_kernel *kernel = s->job->kernel;
+    const struct kl_row_shifts shifts = {s->tops[KL_X], s->tops[KL_T], scale_of(s, KL_X),
+                                         scale_of(s, KL_T)};
+    struct kl_row_parts more;
+    kl_fill(more.losses, 0, s->rows);
+    kl_fill(more.masses, 0, s->rows);
+    kl_fill(more.exps, 0, s->rows);
+    kl_load_operand(s, tile, KL_X);
+    kl_load_operand(s, tile, KL_T);
+    for (size_t i = 0; i < tile->length; i++)
+        kernel->each_parts[kl_rule_is_log(s->job->rule)](
+            is_wide(s, KL_X) || is_wide(s, KL_T), kl_is_logit(s->job, KL_X),
+            s->v[KL_X] + i * tile->pitch, s->v[KL_T] + i * tile->pitch, &shifts, &more,
+            tile->pitch);
+    kernel->each_add(more.losses, parts->high.losses, parts->low.losses, s->rows);
+    kernel->each_add(more.masses, parts->high.masses, parts->low.masses, s->rows);
+    kernel->each_add(more.exps, parts->high.exps, parts->low.exps, s->rows);
+}
+
+static bool sum_rows(struct kl_scratch *s, double *losses, double *masses)
+{
+    struct rows_parts parts;
+    struct kl_row_parts *const both[] = {&parts.high, &parts.low};
+    for (int i = KL_X; i <= KL_T; i++) {
+        kl_fill(both[i]->losses, 0, s->rows);
+        kl_fill(both[i]->masses, 0, s->rows);
+        kl_fill(both[i]->exps, 0, s->rows);
+        if (kl_is_logit(s->job, i))
+            find_tops(s, i);
+        else
+            kl_fill(s->tops[i], 0, s->rows);
     }
-    s->form[operand] = KL_LOGARITHMS;
+    KL_FOR_EACH_TILE(s, tile)
+    add_tile_of_rows(s, &tile, &parts);
+    for (size_t i = 0; i < s->group->rows; i++) {
+        parts.high.losses[i] += parts.low.losses[i];
+        parts.high.masses[i] += parts.low.masses[i];
+        parts.high.exps[i] += parts.low.exps[i];
+    }
+    return finish_rows(s, &parts.high, s->group->rows, losses, masses);
+}
+
+bool kl_sum_parts(struct kl_scratch *s, double *losses, double *masses)
+{
+    return (s->job->rows == 1 ? sum_row : sum_rows)(s, losses, masses);
 }

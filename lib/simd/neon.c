@@ -21,6 +21,8 @@ FN sd s_mul(sd a, sd b) { return vmulq_f64(a, b); }
 FN sd s_div(sd a, sd b) { return vdivq_f64(a, b); }
 FN sd s_fma(sd a, sd b, sd c) { return vfmaq_f64(c, a, b); }
 FN sd s_fms(sd a, sd b, sd c) { return vnegq_f64(vfmsq_f64(c, a, b)); }
+FN sd s_max(sd a, sd b) { return vmaxnmq_f64(a, b); }
+FN sd s_min(sd a, sd b) { return vminnmq_f64(a, b); }
 FN sd s_abs(sd a) { return vabsq_f64(a); }
 FN si s_bits(sd a) { return vreinterpretq_s64_f64(a); }
 FN sd from_bits(si a) { return vreinterpretq_f64_s64(a); }

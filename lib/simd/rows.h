@@ -30,14 +30,12 @@ FN void store_part(double *to, vd v, size_t n)
     memcpy(to, part, n * sizeof *to);
 }
 
-FN vd greater(vd a, vd b) { return v_select(v_gt(a, b), a, b); }
-
 TARGET static double row_top(const double *v, size_t n)
 {
     double lanes[LANES], greatest = -INFINITY;
     vd top = v_set(-INFINITY);
     for (size_t i = 0; i < n; i += LANES)
-        top = greater(load_part(v + i, n - i, -INFINITY), top);
+        top = v_max(load_part(v + i, n - i, -INFINITY), top);
     v_store_f64(lanes, top);
     for (size_t i = 0; i < LANES; i++)
         greatest = lanes[i] > greatest ? lanes[i] : greatest;
@@ -47,16 +45,15 @@ TARGET static double row_top(const double *v, size_t n)
 TARGET static void each_top(const double *v, double *tops, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES)
-        store_part(tops + i, greater(load_part(v + i, n - i, 0), load_part(tops + i, n - i, 0)),
+        store_part(tops + i, v_max(load_part(v + i, n - i, 0), load_part(tops + i, n - i, 0)),
                    n - i);
 }
 
-/* Knuth's two-sum. An error that is not finite is of no use. */
+/* Knuth's two-sum. Of a sum that is not finite the error is of no use. */
 FN vd sum_and_error(vd a, vd b, vd *error)
 {
     vd sum = v_add(a, b), back = v_sub(sum, a);
-    vd lost = v_add(v_sub(a, v_sub(sum, back)), v_sub(b, back));
-    *error = v_select(v_eq(v_sub(lost, lost), v_set(0)), lost, v_set(0));
+    *error = v_add(v_sub(a, v_sub(sum, back)), v_sub(b, back));
     return sum;
 }
 
@@ -73,7 +70,7 @@ TARGET static struct kl_sum row_total(const double *v, size_t n)
     struct kl_sum sum = {0, 0};
     for (size_t i = 0; i < LANES; i++) {
         kl_sum_add(&sum, highs[i]);
-        sum.low += lows[i];
+        sum.low += isfinite(lows[i]) ? lows[i] : 0;
     }
     return sum;
 }
@@ -98,6 +95,26 @@ TARGET static void shift(double *v, const double *by, const double *minus, size_
         vd scaled = v_sub(v_mul(difference, factor), load_part(minus + i * step, left, 0));
         store_part(v + i, scaled, n - i);
     }
+}
+
+/* Bytes by way of float16, where 1 is 0x3c00: the compiler's own vectors put 0 beside each. */
+TARGET static void widen_bytes(const unsigned char *from, double *to, size_t n)
+{
+    typedef unsigned char bytes __attribute__((vector_size(16)));
+    enum { AT_ONCE = sizeof(bytes) };
+    for (; n >= AT_ONCE; n -= AT_ONCE, from += AT_ONCE, to += AT_ONCE) {
+        bytes b, halves[2], zero = {0};
+        memcpy(&b, from, sizeof b);
+        b = (bytes)(b != 0) & 0x3c;
+        halves[0] = __builtin_shufflevector(zero, b, 0, 16, 0, 17, 0, 18, 0, 19, 0, 20, 0, 21, 0,
+                                            22, 0, 23);
+        halves[1] = __builtin_shufflevector(zero, b, 0, 24, 0, 25, 0, 26, 0, 27, 0, 28, 0, 29, 0,
+                                            30, 0, 31);
+        for (size_t i = 0; i < AT_ONCE; i += LANES)
+            v_store_f64(to + i, load(KL_FLOAT16, (const char *)halves + i * 2));
+    }
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i] != 0;
 }
 
 TARGET static void multiply(double *v, const double *by, size_t n)
@@ -233,6 +250,52 @@ FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, const double
     return total_parts(parts);
 }
 
+TARGET static double sum_exps(bool wide, const double *v, struct kl_shift shift, size_t n)
+{
+    double lanes[LANES], total = 0;
+    vd sum = v_set(0);
+    for (size_t i = 0; i < n; i += LANES) {
+        vd z = shifted(load_part(v + i, n - i, -INFINITY), shift);
+        sum = v_add(sum, wide ? mass_of(true, z) : mass_of(false, z));
+    }
+    v_store_f64(lanes, sum);
+    for (size_t i = 0; i < LANES; i++)
+        total += lanes[i];
+    return total;
+}
+
+/* Parts of rows that lie across vectors, n of them and KL_STEADY at a time. */
+FN void each_parts_of(bool is_log, bool wide, bool with_exps, const double *x, const double *t,
+                      const struct kl_row_shifts *shifts, struct kl_row_parts *rows, size_t n)
+{
+    vd x_scale = v_set(shifts->x_scale), t_scale = v_set(shifts->t_scale);
+    for (size_t i = 0; i < n; i += LANES) {
+        struct parts parts = {v_load_f64(rows->losses + i), v_load_f64(rows->masses + i),
+                              v_load_f64(rows->exps + i), v_gt(v_set(0), v_set(0))};
+        vd xs = v_mul(v_sub(v_load_f64(x + i), v_load_f64(shifts->x + i)), x_scale);
+        vd ts = v_mul(v_sub(v_load_f64(t + i), v_load_f64(shifts->t + i)), t_scale);
+        parts = add_parts(parts, is_log, wide, with_exps, xs, ts);
+        v_store_f64(rows->losses + i, v_select(parts.unusual, v_set(NAN), parts.losses));
+        v_store_f64(rows->masses + i, parts.masses);
+        v_store_f64(rows->exps + i, parts.exps);
+    }
+}
+
+#define EACH_PARTS(form, is_log)                                                                   \
+    TARGET static void each_parts_##form(bool wide, bool with_exps, const double *x,               \
+                                         const double *t, const struct kl_row_shifts *shifts,      \
+                                         struct kl_row_parts *rows, size_t n)                      \
+    {                                                                                              \
+        if (wide && with_exps)                                                                     \
+            each_parts_of(is_log, true, true, x, t, shifts, rows, n);                              \
+        else if (wide)                                                                             \
+            each_parts_of(is_log, true, false, x, t, shifts, rows, n);                             \
+        else if (with_exps)                                                                        \
+            each_parts_of(is_log, false, true, x, t, shifts, rows, n);                             \
+        else                                                                                       \
+            each_parts_of(is_log, false, false, x, t, shifts, rows, n);                            \
+    }
+
 #define PARTS(form, is_log)                                                                        \
     TARGET static struct kl_parts parts_##form(bool wide, bool with_exps, const double *x,         \
                                                const double *t, struct kl_shift x_shift,           \
@@ -246,6 +309,8 @@ FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, const double
     }
 PARTS(prob, false)
 PARTS(log, true)
+EACH_PARTS(prob, false)
+EACH_PARTS(log, true)
 
 TARGET static void soften(double *slopes, const double *e, const double *sums, size_t step,
                           double scale, size_t n)
@@ -267,11 +332,11 @@ struct surveyed {
 FN struct surveyed survey_vector(struct surveyed s, vd v, bool with_exps, bool partial)
 {
     vm number = v_eq(v, v);
-    s.least = v_select(v_gt(s.least, v), v, s.least);
-    s.greatest = greater(v, s.greatest);
+    s.least = v_min(v, s.least);
+    s.greatest = v_max(v, s.greatest);
     s.sum = v_add(s.sum, partial ? v_select(number, v, v_set(0)) : v);
     if (with_exps) {
-        vd e = rough_exp(v_clamp(v, v_set(-700), v_set(700)));
+        vd e = rough_exp(v_limit(v));
         s.exps = v_add(s.exps, partial ? v_select(number, e, v_set(0)) : e);
     }
     return s;

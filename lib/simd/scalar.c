@@ -164,6 +164,8 @@ FN vd v_sub(vd a, vd b) { return a - b; }
 FN vd v_mul(vd a, vd b) { return a * b; }
 FN vd v_div(vd a, vd b) { return a / b; }
 FN vd v_fma(vd a, vd b, vd c) { return fma(a, b, c); }
+FN vd v_max(vd a, vd b) { return a > b ? a : b; }
+FN vd v_min(vd a, vd b) { return a < b ? a : b; }
 FN vm v_eq(vd a, vd b) { return a == b; }
 FN vm v_gt(vd a, vd b) { return a > b; }
 FN vm v_rare(vd t) { return !(t >= 0 && t < INFINITY); }
@@ -171,6 +173,7 @@ FN vm m_or(vm a, vm b) { return a || b; }
 FN vm m_not(vm a) { return !a; }
 FN bool m_any(vm a) { return a; }
 FN vd v_select(vm m, vd a, vd b) { return m ? a : b; }
+FN vd v_limit(vd v) { return v < -700 ? -700 : v > 700 ? 700 : v; }
 FN vd v_clamp(vd v, vd low, vd high) { return v < low ? low : v > high ? high : v; }
 FN vd v_load_f64(const void *p) { return kl_load(KL_FLOAT64, p, 0); }
 FN void v_store_f64(void *p, vd v) { kl_store(KL_FLOAT64, p, 0, v); }
