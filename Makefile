@@ -167,6 +167,8 @@ PYTHON = /usr/bin/python3
 golden:
 	$(PYTHON) tests/golden/make.py > tests/golden/vectors.jsonl
 	$(PYTHON) tests/golden/bodies.py > tests/golden/bodies.jsonl
+	$(PYTHON) tests/golden/gradients.py > tests/golden/gradients.jsonl
+	$(PYTHON) tests/golden/compositions.py > tests/golden/compositions.jsonl
 numbers: $(B)/tests/all
 	KLDIV_NUMBERS=100000000 $(B)/tests/all --filter 'numbers/random*'
 peer: all

@@ -38,7 +38,8 @@ static void find_log_sum(struct kl_scratch *s, int operand)
                 scale_sum(&sum, exp((shift.by - top) * shift.scale));
             shift.by = top;
         }
-        kl_sum_add(&sum, kernel->sum_exps(is_wide(s, operand), s->v[operand], shift, tile.length));
+        struct kl_shift finite = {isinf(shift.by) ? 0 : shift.by, shift.scale};
+        kl_sum_add(&sum, kernel->sum_exps(is_wide(s, operand), s->v[operand], finite, tile.length));
     }
     s->tops[operand][0] = shift.by;
     s->logs[operand][0] = log(kl_sum_value(sum));

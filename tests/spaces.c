@@ -421,3 +421,28 @@ Test(spaces, input_of_zero_probability_follows_the_rules_of_its_logarithm)
                       "case %zu, compat %d: %g, not %g", i, compat, ours, expected);
         }
 }
+
+/* Rows of several tiles that begin with nothing: the rest has the loss of a row of its own. */
+Test(spaces, logits_may_be_minus_infinity_for_long)
+{
+    enum { N = 2000, NOTHING = 1300 };
+    static double x[N], t[N];
+    unsigned long long state = 6;
+    for (size_t i = 0; i < N; i++) {
+        x[i] = i < NOTHING ? -INFINITY : 9 * uniform(&state);
+        t[i] = i < NOTHING ? -INFINITY : 9 * uniform(&state);
+    }
+    for (enum kl_space space = KL_PROB; space <= KL_LOGIT; space++) {
+        struct kl_options options = {.reduction = KL_SUM,
+                                     .compat = KL_MATH,
+                                     .input_space = KL_LOGIT,
+                                     .target_space = space};
+        for (size_t i = 0; space == KL_PROB && i < N; i++)
+            t[i] = i < NOTHING ? 0 : uniform(&state);
+        double whole = loss_of(x, t, N, 1, &options);
+        double rest = loss_of(x + NOTHING, t + NOTHING, N - NOTHING, 1, &options);
+        cr_expect_lt(fabs(whole - rest), 1e-13 * fabs(rest), "%g, not %g", whole, rest);
+        for (size_t i = 0; space == KL_PROB && i < N; i++)
+            t[i] = i < NOTHING ? -INFINITY : 9 * uniform(&state);
+    }
+}

@@ -7,10 +7,12 @@ trap 'for p in $started; do kill "$p" 2>/dev/null || true; done; rm -rf "$work"'
 
 build/release/bench/kernels
 build/release/bench/limits
+build/release/bench/options
 build/release/bench/sleef
 
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     /usr/bin/python3 tests/bench/pytorch.py build/release/libkldiv.so
+    /usr/bin/python3 tests/bench/distillation.py build/release/libkldiv.so
 else
     echo; echo "(python3-torch is not installed: no comparison with PyTorch)"
 fi
