@@ -46,6 +46,10 @@ Test(failures, each_allocation_in_turn)
         fail_each_allocation(NULL, "{\"input\": [1], \"target\": [1], \"redution\": 1}", 422,
                              sticky);
         fail_each_allocation(NULL, "{\"input\": [1, 2], \"target\": [1]}", 422, sticky);
+        fail_each_allocation("gradient=input,target&broadcast=true&diagnose=true&dim=1",
+                             "{\"input\": [[1, 2], [3, 4]], \"target\": [[1, 2]], "
+                             "\"mask\": [1, 0], \"weight\": [2, 3]}",
+                             200, sticky);
     }
 }
 
@@ -67,4 +71,38 @@ Test(failures, a_full_budget_is_503_and_nothing_is_kept)
     cr_expect_str_eq(reply.code, "out_of_memory");
     api_reply_free(&reply);
     cr_expect_eq(atomic_load(&budget.used), 0);
+}
+
+/* What the library takes to sum gradients back is the budget's, too: more here than all tensors. */
+Test(failures, sums_of_broadcast_gradients_are_on_the_budget)
+{
+    enum { N = 20000 };
+    static const struct {
+        const char *query;
+        int status;
+    } cases[] = {{"broadcast=true&gradient=target", 200}, {"broadcast=true&gradient=input", 503}};
+    static char body[6 * N + 100];
+    struct api_budget budget = {.limit = 1100000};
+    struct api_service service = {.budget = &budget, .max_body = 1 << 20};
+    size_t n = (size_t)sprintf(body, "{\"input\": [1");
+    for (size_t i = 1; i < N; i++)
+        n += (size_t)sprintf(body + n, ",1");
+    n += (size_t)sprintf(body + n, "], \"target\": [[1");
+    for (size_t i = 1; i < 2 * N; i++)
+        n += (size_t)sprintf(body + n, "%s1", i == N ? "],[" : ",");
+    n += (size_t)sprintf(body + n, "]]}");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_request request = {.method = "POST",
+                                      .path = "/kl_div",
+                                      .query = cases[i].query,
+                                      .accept = "application/x-safetensors",
+                                      .body = body,
+                                      .body_size = n};
+        struct api_reply reply;
+        cr_assert(api_begin(&service, &request, &reply));
+        api_handle(&service, &request, &reply);
+        cr_expect_eq(reply.status, cases[i].status, "%s: %d", cases[i].query, reply.status);
+        api_reply_free(&reply);
+        cr_expect_eq(atomic_load(&budget.used), 0);
+    }
 }
