@@ -383,7 +383,7 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group)
         return;
     if (any_wanted(job))
         kl_fill(s->g, job->factor, KL_BLOCK);
-    bool has_losses = prepare_logits(s);
+    bool has_losses = prepare_logits(s) || !job->wants_loss;
     if (!has_losses || any_wanted(job))
         KL_FOR_EACH_TILE(s, tile)
     take_tile(s, &tile, has_losses);

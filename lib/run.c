@@ -207,6 +207,7 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *upstre
         return false;
     job.sinks[0].gradient = results->by_input;
     job.sinks[1].gradient = results->by_target;
+    job.wants_loss = results->loss != NULL;
     job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
     if (plan->count == 0)
         store_nothing(&job);

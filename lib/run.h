@@ -30,10 +30,11 @@ struct kl_job {
     enum kl_rule rule;
     struct kl_layout *layout;
     struct kl_numbers operands[2], weight, mask, upstream; /* `data` NULL where there is none */
-    double unit;    /* what a loss in nats is multiplied by */
-    double divisor; /* of the reduction */
-    double factor;  /* of every derivative */
-    char *losses;   /* under KL_NONE, if they are wanted */
+    double unit;     /* what a loss in nats is multiplied by */
+    double divisor;  /* of the reduction */
+    double factor;   /* of every derivative */
+    bool wants_loss; /* and not derivatives alone */
+    char *losses;    /* under KL_NONE, if they are wanted */
     struct kl_sink sinks[2];
     size_t rows, chunk;   /* of a tile: most rows, elements of each; several rows are as many as the
                            pitch */
