@@ -1,5 +1,5 @@
-/* Some rows at a time: from what the operands hold to logarithms and probabilities, to losses, to
- * derivatives, a tile after the other. */
+/* Some rows at a time: from what the operands hold to logarithms and probabilities, to losses, a
+ * tile after the other. */
 #include "lib/group.h"
 
 #include <math.h>
@@ -21,12 +21,6 @@ struct kl_tile kl_tile_at(const struct kl_scratch *s, size_t start)
 
 /* ---- A tile's numbers, and its rows' */
 
-static void load(const struct kl_scratch *s, const struct kl_tile *tile,
-                 const struct kl_numbers *numbers, double *to)
-{
-    kl_tile_load(s->job->kernel, s->job->layout, tile, numbers, to);
-}
-
 void kl_hide(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value)
 {
     if (s->job->mask.data)
@@ -38,10 +32,10 @@ void kl_load_operand(struct kl_scratch *s, const struct kl_tile *tile, int opera
     if (s->single && s->form[operand] == KL_LOADED)
         return;
     if (s->job->mask.data && s->kept != tile->start) {
-        load(s, tile, &s->job->mask, s->keep);
+        kl_load_numbers(s, tile, &s->job->mask, s->keep);
         s->kept = tile->start;
     }
-    load(s, tile, &s->job->operands[operand], s->v[operand]);
+    kl_load_numbers(s, tile, &s->job->operands[operand], s->v[operand]);
     if (kl_is_logit(s->job, operand))
         kl_hide(s, tile, s->v[operand], -(double)INFINITY);
     s->form[operand] = KL_LOADED;
@@ -72,19 +66,6 @@ void kl_shift_rows(const struct kl_scratch *s, const struct kl_tile *tile, doubl
             kernel->shift(v + i * tile->pitch, by, minus, 1, scale, tile->pitch);
 }
 
-static void soften_rows(const struct kl_scratch *s, const struct kl_tile *tile, double *slopes,
-                        const double *e, const double *sums)
-{
-    const struct kl_kernel *kernel = s->job->kernel;
-    double scale = 1 / s->job->plan->temperature;
-    if (tile->pitch == 1)
-        kernel->soften(slopes, e, sums, 0, scale, tile->length);
-    else
-        for (size_t i = 0; i < tile->length; i++)
-            kernel->soften(slopes + i * tile->pitch, e + i * tile->pitch, sums, 1, scale,
-                           tile->pitch);
-}
-
 /* ---- A tile as logarithms and probabilities */
 
 static bool has_quotients(const struct kl_job *job)
@@ -106,7 +87,7 @@ static void take_logarithms(struct kl_scratch *s, size_t n)
     kernel->logs(s->v[KL_X], s->v[KL_X], n);
 }
 
-static void load_forms(struct kl_scratch *s, const struct kl_tile *tile)
+void kl_load_forms(struct kl_scratch *s, const struct kl_tile *tile)
 {
     const struct kl_job *job = s->job;
     if (s->single && s->form[KL_X] == KL_LOGARITHMS)
@@ -150,7 +131,7 @@ static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
         return;
     }
     if (job->weight.data) {
-        load(s, tile, &job->weight, s->e);
+        kl_load_numbers(s, tile, &job->weight, s->e);
         job->kernel->multiply(s->losses, s->e, n);
     }
     kl_hide(s, tile, s->losses, 0);
@@ -164,102 +145,7 @@ static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
                   s->losses);
 }
 
-/* ---- Derivatives of a tile */
-
-static bool is_wanted(const struct kl_job *job, int operand)
-{
-    return job->sinks[operand].gradient != NULL;
-}
-
-/* What derivatives are multiplied by: job->factor for all, which s->g holds from the start, or a
- * number for each. */
-static void load_factors(struct kl_scratch *s, const struct kl_tile *tile)
-{
-    const struct kl_job *job = s->job;
-    const struct kl_numbers *const factors[] = {&job->upstream, &job->weight};
-    size_t n = kl_tile_size(tile);
-    if (job->upstream.data || job->weight.data)
-        kl_fill(s->g, job->factor, n);
-    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
-        if (factors[i]->data) {
-            load(s, tile, factors[i], s->e);
-            job->kernel->multiply(s->g, s->e, n);
-        }
-}
-
-/* By the operand as the rule takes it, or by the probability that it was. */
-static void find_slopes(struct kl_scratch *s, const struct kl_tile *tile, int operand)
-{
-    const struct kl_job *job = s->job;
-    size_t n = kl_tile_size(tile);
-    job->kernel->slope[kl_rule_is_log(job->rule)](job->rule, operand == KL_X ? KL_INPUT : KL_TARGET,
-                                                  s->v[KL_X], s->v[KL_T], s->g, s->slopes, n);
-    if (operand == KL_X && job->plan->spaces[KL_X] == KL_PROB) {
-        bool nothing_stays = job->plan->options.compat != KL_PYTORCH;
-        for (size_t i = 0; i < n; i++)
-            s->slopes[i] *= nothing_stays && s->slopes[i] == 0 ? 1 : s->slope_times[i];
-    }
-    kl_hide(s, tile, s->slopes, 0);
-}
-
-static void write_slopes(struct kl_scratch *s, const struct kl_tile *tile, int operand)
-{
-    const struct kl_job *job = s->job;
-    const struct kl_sink *sink = &s->group->sinks[operand];
-    const struct kl_numbers *numbers = &job->operands[operand];
-    if (sink->sums)
-        kl_tile_add(job->layout, tile, numbers->array, sink->sums, s->slopes);
-    else
-        kl_tile_store(job->kernel, job->layout, tile, numbers->array, numbers->dtype,
-                      sink->gradient, s->slopes);
-}
-
-/* The sums that the softmax's derivative takes. */
-static void sum_slopes(struct kl_scratch *s)
-{
-    double low[2][KL_ROWS];
-    for (int i = KL_X; i <= KL_T; i++) {
-        kl_fill(s->slope_sums[i], 0, s->rows);
-        kl_fill(low[i], 0, s->rows);
-    }
-    KL_FOR_EACH_TILE(s, tile)
-    {
-        load_forms(s, &tile);
-        load_factors(s, &tile);
-        for (int i = KL_X; i <= KL_T; i++)
-            if (is_wanted(s->job, i) && kl_is_logit(s->job, i)) {
-                find_slopes(s, &tile, i);
-                kl_add_to_rows(s, &tile, s->slopes, s->slope_sums[i], low[i]);
-            }
-    }
-    for (int i = KL_X; i <= KL_T; i++) {
-        for (size_t j = 0; j < s->job->rows; j++)
-            s->slope_sums[i][j] += low[i][j];
-        kl_make_steady(s, s->slope_sums[i]);
-    }
-}
-
-static void take_slopes(struct kl_scratch *s, const struct kl_tile *tile)
-{
-    for (int i = KL_X; i <= KL_T; i++) {
-        if (!is_wanted(s->job, i))
-            continue;
-        find_slopes(s, tile, i);
-        if (kl_is_logit(s->job, i)) {
-            s->job->kernel->exps(s->v[i], s->e, kl_tile_size(tile));
-            soften_rows(s, tile, s->slopes, s->e, s->slope_sums[i]);
-            kl_hide(s, tile, s->slopes, 0);
-        }
-        write_slopes(s, tile, i);
-    }
-}
-
 /* ---- A group */
-
-static bool any_wanted(const struct kl_job *job)
-{
-    return is_wanted(job, KL_X) || is_wanted(job, KL_T);
-}
 
 static void give_sums(struct kl_scratch *s)
 {
@@ -281,8 +167,8 @@ static bool skip(struct kl_scratch *s)
     kl_fill(s->slopes, 0, KL_BLOCK);
     KL_FOR_EACH_TILE(s, tile)
     for (int i = KL_X; i <= KL_T; i++)
-        if (is_wanted(s->job, i))
-            write_slopes(s, &tile, i);
+        if (kl_is_wanted(s->job, i))
+            kl_write_slopes(s, &tile, i);
     give_sums(s);
     return true;
 }
@@ -291,7 +177,7 @@ static bool skip(struct kl_scratch *s)
 static bool sum_dense(struct kl_scratch *s)
 {
     const struct kl_job *job = s->job;
-    if (job->layout->each || job->rows > 1 || any_wanted(job) || !kl_is_plain(job->plan) ||
+    if (job->layout->each || job->rows > 1 || kl_any_wanted(job) || !kl_is_plain(job->plan) ||
         !kl_rows_are_dense(job->layout, KL_OF_INPUT) ||
         !kl_rows_are_dense(job->layout, KL_OF_TARGET))
         return false;
@@ -320,8 +206,8 @@ static bool take_parts(struct kl_scratch *s)
         return false;
     struct kl_tile one = kl_tile_at(s, s->group->start);
     one.length = 1;
-    if (any_wanted(s->job))
-        load_factors(s, &one);
+    if (kl_any_wanted(s->job))
+        kl_load_factors(s, &one);
     for (size_t i = 0; i < s->group->rows; i++) {
         s->slope_sums[KL_X][i] = -s->g[i] * masses[i];
         s->slope_sums[KL_T][i] = s->g[i] * (losses[i] + 1);
@@ -351,22 +237,22 @@ static bool prepare_logits(struct kl_scratch *s)
     for (int i = KL_X; i <= KL_T; i++)
         if (logits[i])
             kl_survey_logits(s, i);
-    if (any_wanted(s->job))
-        sum_slopes(s);
+    if (kl_any_wanted(s->job))
+        kl_sum_slopes(s);
     kl_clear_sums(s);
     return false;
 }
 
 static void take_tile(struct kl_scratch *s, const struct kl_tile *tile, bool has_losses)
 {
-    load_forms(s, tile);
+    kl_load_forms(s, tile);
     if (s->job->rule == KL_PROB_MATH)
         look_for_negative(s, tile);
-    if (any_wanted(s->job))
-        load_factors(s, tile);
+    if (kl_any_wanted(s->job))
+        kl_load_factors(s, tile);
     if (!has_losses)
         take_losses(s, tile);
-    take_slopes(s, tile);
+    kl_take_slopes(s, tile);
 }
 
 void kl_run_group(struct kl_job *job, const struct kl_group *group)
@@ -381,10 +267,10 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group)
     kl_clear_sums(s);
     if (skip(s) || sum_dense(s))
         return;
-    if (any_wanted(job))
+    if (kl_any_wanted(job))
         kl_fill(s->g, job->factor, KL_BLOCK);
     bool has_losses = prepare_logits(s) || !job->wants_loss;
-    if (!has_losses || any_wanted(job))
+    if (!has_losses || kl_any_wanted(job))
         KL_FOR_EACH_TILE(s, tile)
     take_tile(s, &tile, has_losses);
     give_sums(s);

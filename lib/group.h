@@ -49,6 +49,24 @@ static inline void kl_make_steady(const struct kl_scratch *s, double *of_rows)
         kl_fill(of_rows, of_rows[0], KL_STEADY);
 }
 
+/* Whether derivatives by an operand are wanted; by any. */
+static inline bool kl_is_wanted(const struct kl_job *job, int operand)
+{
+    return job->sinks[operand].gradient != NULL;
+}
+
+static inline bool kl_any_wanted(const struct kl_job *job)
+{
+    return kl_is_wanted(job, KL_X) || kl_is_wanted(job, KL_T);
+}
+
+/* A tile's numbers of an array. */
+static inline void kl_load_numbers(const struct kl_scratch *s, const struct kl_tile *tile,
+                                   const struct kl_numbers *numbers, double *to)
+{
+    kl_tile_load(s->job->kernel, s->job->layout, tile, numbers, to);
+}
+
 /* Loads the mask, then an operand; masked logits are -inf. */
 void kl_load_operand(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
@@ -77,5 +95,21 @@ bool kl_sum_parts(struct kl_scratch *s, double *losses, double *masses);
 
 /* Afterwards: a tile of an operand's log-probabilities. */
 void kl_load_logarithms(struct kl_scratch *s, const struct kl_tile *tile, int operand);
+
+/* A tile of both operands, as the kernels' rule takes them; masked elements as what has no loss. */
+void kl_load_forms(struct kl_scratch *s, const struct kl_tile *tile);
+
+/* What the tile's derivatives are multiplied by: job->factor for all, which s->g holds from the
+ * start, or a number for each. */
+void kl_load_factors(struct kl_scratch *s, const struct kl_tile *tile);
+
+/* Sums along rows of derivatives by logits' logarithms, which those by the logits take. */
+void kl_sum_slopes(struct kl_scratch *s);
+
+/* Derivatives of a tile that is loaded, by all operands that they are wanted by, to their sinks. */
+void kl_take_slopes(struct kl_scratch *s, const struct kl_tile *tile);
+
+/* Puts derivatives (s->slopes) where they belong. */
+void kl_write_slopes(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
 #endif

@@ -5,10 +5,12 @@
 
 Compares value (1e-13 of the terms' sizes in float64), NaN pattern, shape, dtype and the texts of
 warnings; of operands without special values also gradients, and what is left when losses are
-summed over axes. Needs Debian's python3-torch. Exits 1 if any request disagrees.
+summed over axes; then as many compositions of operators, as tests/golden/compositions.py draws them.
+Needs Debian's python3-torch. Exits 1 if any request disagrees.
 """
 import json
 import math
+import os
 import random
 import subprocess
 import sys
@@ -124,18 +126,50 @@ def check(url, rng):
     return agree
 
 
+def compositions(n):
+    """Requests that PyTorch needs several operators for, with their answers, from a seed of the
+    hour."""
+    script = os.path.join(os.path.dirname(__file__), "..", "golden", "compositions.py")
+    seed = int(time.time()) // 3600
+    print("compositions of seed", seed)
+    lines = subprocess.run([sys.executable, script, str(seed), str(n)], check=True, text=True,
+                           capture_output=True).stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def check_composition(url, row):
+    request = urllib.request.Request(url, json.dumps(row["body"]).encode(),
+                                     {"Content-Type": "application/json"})
+    answer = json.load(urllib.request.urlopen(request))
+    pairs = [(answer["loss"], row["loss"])] + [(answer["gradient"][name], row["gradient"][name])
+                                               for name in ("input", "target")]
+    agree = all(same(decode(a), decode(b), 1e-12 * (1 + row["scale"] + largest(decode(b))))
+                for a, b in pairs)
+    if not agree:
+        print("disagree:", json.dumps(row["body"]), json.dumps(answer), json.dumps(row))
+    return agree
+
+
+def largest(value):
+    if isinstance(value, list):
+        return max((largest(v) for v in value), default=0)
+    return abs(value) if math.isfinite(value) else 0
+
+
 def main():
     n = int(sys.argv[2]) if len(sys.argv) > 2 else 400
     rng = random.Random(1)
     torch.manual_seed(1)
     server, port = start(sys.argv[1])
     try:
-        good = sum(check(f"http://127.0.0.1:{port}/kl_div", rng) for _ in range(n))
+        url = f"http://127.0.0.1:{port}/kl_div"
+        good = sum(check(url, rng) for _ in range(n))
+        good += sum(check_composition(url, row) for row in compositions(n))
     finally:
         server.terminate()
         server.wait()
-    print(f"PyTorch {torch.__version__}: {good} passed, {n - good} failed")
-    return good != n
+    print(f"PyTorch {torch.__version__}: {good} passed, {2 * n - good} failed")
+    return good != 2 * n
 
 
 sys.exit(main())

@@ -1,0 +1,95 @@
+/* Derivatives of a tile's losses, by what the operands hold. */
+#include "lib/group.h"
+
+static void soften_rows(const struct kl_scratch *s, const struct kl_tile *tile, double *slopes,
+                        const double *e, const double *sums)
+{
+    const struct kl_kernel *kernel = s->job->kernel;
+    double scale = 1 / s->job->plan->temperature;
+    if (tile->pitch == 1)
+        kernel->soften(slopes, e, sums, 0, scale, tile->length);
+    else
+        for (size_t i = 0; i < tile->length; i++)
+            kernel->soften(slopes + i * tile->pitch, e + i * tile->pitch, sums, 1, scale,
+                           tile->pitch);
+}
+
+void kl_load_factors(struct kl_scratch *s, const struct kl_tile *tile)
+{
+    const struct kl_job *job = s->job;
+    const struct kl_numbers *const factors[] = {&job->upstream, &job->weight};
+    size_t n = kl_tile_size(tile);
+    if (job->upstream.data || job->weight.data)
+        kl_fill(s->g, job->factor, n);
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
+        if (factors[i]->data) {
+            kl_load_numbers(s, tile, factors[i], s->e);
+            job->kernel->multiply(s->g, s->e, n);
+        }
+}
+
+/* By the operand as the rule takes it, or by the probability that it was. */
+static void find_slopes(struct kl_scratch *s, const struct kl_tile *tile, int operand)
+{
+    const struct kl_job *job = s->job;
+    size_t n = kl_tile_size(tile);
+    job->kernel->slope[kl_rule_is_log(job->rule)](job->rule, operand == KL_X ? KL_INPUT : KL_TARGET,
+                                                  s->v[KL_X], s->v[KL_T], s->g, s->slopes, n);
+    if (operand == KL_X && job->plan->spaces[KL_X] == KL_PROB) {
+        bool nothing_stays = job->plan->options.compat != KL_PYTORCH;
+        for (size_t i = 0; i < n; i++)
+            s->slopes[i] *= nothing_stays && s->slopes[i] == 0 ? 1 : s->slope_times[i];
+    }
+    kl_hide(s, tile, s->slopes, 0);
+}
+
+void kl_write_slopes(struct kl_scratch *s, const struct kl_tile *tile, int operand)
+{
+    const struct kl_job *job = s->job;
+    const struct kl_sink *sink = &s->group->sinks[operand];
+    const struct kl_numbers *numbers = &job->operands[operand];
+    if (sink->sums)
+        kl_tile_add(job->layout, tile, numbers->array, sink->sums, s->slopes);
+    else
+        kl_tile_store(job->kernel, job->layout, tile, numbers->array, numbers->dtype,
+                      sink->gradient, s->slopes);
+}
+
+void kl_sum_slopes(struct kl_scratch *s)
+{
+    double low[2][KL_ROWS];
+    for (int i = KL_X; i <= KL_T; i++) {
+        kl_fill(s->slope_sums[i], 0, s->rows);
+        kl_fill(low[i], 0, s->rows);
+    }
+    KL_FOR_EACH_TILE(s, tile)
+    {
+        kl_load_forms(s, &tile);
+        kl_load_factors(s, &tile);
+        for (int i = KL_X; i <= KL_T; i++)
+            if (kl_is_wanted(s->job, i) && kl_is_logit(s->job, i)) {
+                find_slopes(s, &tile, i);
+                kl_add_to_rows(s, &tile, s->slopes, s->slope_sums[i], low[i]);
+            }
+    }
+    for (int i = KL_X; i <= KL_T; i++) {
+        for (size_t j = 0; j < s->job->rows; j++)
+            s->slope_sums[i][j] += low[i][j];
+        kl_make_steady(s, s->slope_sums[i]);
+    }
+}
+
+void kl_take_slopes(struct kl_scratch *s, const struct kl_tile *tile)
+{
+    for (int i = KL_X; i <= KL_T; i++) {
+        if (!kl_is_wanted(s->job, i))
+            continue;
+        find_slopes(s, tile, i);
+        if (kl_is_logit(s->job, i)) {
+            s->job->kernel->exps(s->v[i], s->e, kl_tile_size(tile));
+            soften_rows(s, tile, s->slopes, s->e, s->slope_sums[i]);
+            kl_hide(s, tile, s->slopes, 0);
+        }
+        kl_write_slopes(s, tile, i);
+    }
+}
