@@ -77,6 +77,19 @@ static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_
     return fine ? 1 : sum;
 }
 
+/* Most rows are: then there is nothing more to ask. */
+static bool is_sound(const struct diagnosis *d, int operand, const struct kl_surveys *s, size_t i)
+{
+    switch (d->look.plan->spaces[operand]) {
+    case KL_LOG_PROB:
+        return s->greatest[i] <= 0 && is_one(d, operand, s->exps[i]);
+    case KL_PROB:
+        return s->least[i] >= 0 && is_one(d, operand, s->sum[i]);
+    default:
+        return true;
+    }
+}
+
 static void judge_input(const struct diagnosis *d, const struct kl_surveys *s, size_t i, size_t row,
                         struct tallies *tallies)
 {
@@ -137,6 +150,8 @@ static void judge(const struct diagnosis *d, size_t row, size_t n, struct tallie
         if (!look->layout.each && kl_is_hidden(look, row + i, 0))
             continue;
         tallies->rows++;
+        if (is_sound(d, X, &input, i) && is_sound(d, T, &target, i))
+            continue;
         judge_input(d, &input, i, row + i, tallies);
         judge_target(d, &target, i, row + i, tallies);
         if (logarithms)
@@ -149,8 +164,9 @@ static void run_piece(void *context, size_t piece)
     const struct diagnosis *d = context;
     size_t all = d->look.layout.across.volume, row = piece * d->at_once;
     size_t end = all - row < d->at_once ? all : row + d->at_once;
-    for (; row < end; row += d->look.rows)
-        judge(d, row, end - row < d->look.rows ? end - row : d->look.rows, &d->pieces[piece]);
+    for (; row < end; row += d->look.tile.rows)
+        judge(d, row, end - row < d->look.tile.rows ? end - row : d->look.tile.rows,
+              &d->pieces[piece]);
 }
 
 static void join(struct tallies *all, const struct tallies *piece)
@@ -287,6 +303,7 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
                               {KL_OF_TARGET, plan->target.dtype, false, plan->target.data}},
                  .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data}},
         .slack = {slack_of(plan->input.dtype), slack_of(plan->target.dtype)}};
+    struct kl_patterns patterns;
     struct tallies all = {0};
     diagnosis->rows = 0;
     for (int i = 0; i < KL_FINDINGS; i++)
@@ -294,9 +311,10 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
     if (plan->count == 0)
         return true;
     kl_layout_of_rows(&d.look.layout, plan);
-    d.look.rows = kl_tile_rows(&d.look.layout);
-    size_t rows = d.look.layout.across.volume, tile = d.look.layout.along.volume * d.look.rows;
-    d.at_once = (tile < KL_PIECE ? KL_PIECE / tile : 1) * d.look.rows;
+    kl_choose_tile(&d.look.layout, &d.look.tile);
+    kl_find_patterns(&patterns, &d.look.layout, &d.look.tile);
+    size_t rows = d.look.layout.across.volume, tile = d.look.layout.along.volume * d.look.tile.rows;
+    d.at_once = (tile < KL_PIECE ? KL_PIECE / tile : 1) * d.look.tile.rows;
     size_t pieces = (rows + d.at_once - 1) / d.at_once;
     d.pieces = calloc(pieces, sizeof *d.pieces);
     if (!d.pieces)

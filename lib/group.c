@@ -14,9 +14,9 @@ struct kl_tile kl_tile_at(const struct kl_scratch *s, size_t start)
     size_t left = s->group->end - start;
     return (struct kl_tile){.row = s->group->row,
                             .rows = s->group->rows,
-                            .pitch = job->rows,
+                            .pitch = job->tile.pitch,
                             .start = start,
-                            .length = left < job->chunk ? left : job->chunk};
+                            .length = left < job->tile.length ? left : job->tile.length};
 }
 
 /* ---- A tile's numbers, and its rows' */
@@ -159,7 +159,7 @@ static void give_sums(struct kl_scratch *s)
 static bool skip(struct kl_scratch *s)
 {
     double keep = 1;
-    if (s->job->layout->each || s->job->rows > 1 || !s->job->mask.data)
+    if (s->job->layout->each || s->job->tile.pitch > 1 || !s->job->mask.data)
         return false;
     kl_line_load(s->job->kernel, &s->job->layout->across, &s->job->mask, s->group->row, 1, &keep);
     if (keep != 0)
@@ -177,7 +177,7 @@ static bool skip(struct kl_scratch *s)
 static bool sum_dense(struct kl_scratch *s)
 {
     const struct kl_job *job = s->job;
-    if (job->layout->each || job->rows > 1 || kl_any_wanted(job) || !kl_is_plain(job->plan) ||
+    if (job->layout->each || job->tile.pitch > 1 || kl_any_wanted(job) || !kl_is_plain(job->plan) ||
         !kl_rows_are_dense(job->layout, KL_OF_INPUT) ||
         !kl_rows_are_dense(job->layout, KL_OF_TARGET))
         return false;
@@ -261,8 +261,8 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group)
     s->job = job;
     s->group = group;
     s->kept = SIZE_MAX;
-    s->single = group->end - group->start <= job->chunk;
-    s->rows = job->rows == 1 ? KL_STEADY : job->rows;
+    s->single = group->end - group->start <= job->tile.length;
+    s->rows = job->tile.pitch == 1 ? KL_STEADY : job->tile.pitch;
     s->form[KL_X] = s->form[KL_T] = KL_NOT_LOADED;
     kl_clear_sums(s);
     if (skip(s) || sum_dense(s))

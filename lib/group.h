@@ -45,7 +45,7 @@ static inline void kl_fill(double *to, double value, size_t n)
 /* After a row's number was set: so that it can stand for a vector of them. */
 static inline void kl_make_steady(const struct kl_scratch *s, double *of_rows)
 {
-    if (s->job->rows == 1)
+    if (s->job->tile.pitch == 1)
         kl_fill(of_rows, of_rows[0], KL_STEADY);
 }
 

@@ -5,6 +5,9 @@
 
 #include "lib/kernel.h"
 
+/* Elements in a tile: what a tile takes stays in the first-level cache. */
+enum { KL_BLOCK = 1024 };
+
 enum kl_array { KL_OF_INPUT, KL_OF_TARGET, KL_OF_LOSS, KL_OF_WEIGHT, KL_OF_MASK };
 #define KL_ARRAYS 5
 
@@ -21,11 +24,33 @@ struct kl_axes {
     size_t n, volume;
 };
 
+/* Numbers side by side, from `offset` on. */
+struct kl_run {
+    size_t offset, n;
+};
+
+/* How the numbers of a tile lie in memory: in runs, counted from its first, whose k-th number is
+ * number to[k] of the tile. */
+enum { KL_PATTERN_DIGITS = 16 };
+struct kl_pattern {
+    size_t rows, length;           /* of such tiles; `rows` is 0 if there are none */
+    size_t last_row, last_element; /* where these lie, by which a tile of the pattern is known */
+    size_t n_runs;
+    struct kl_run runs[KL_BLOCK];
+    unsigned short to[KL_BLOCK];
+};
+
+/* Those of input, target and loss. */
+struct kl_patterns {
+    struct kl_pattern of[KL_OF_LOSS + 1];
+};
+
 /* The joint shape as rows, which are softmaxed or summed whole, and what tells rows apart. Where
  * neither happens, all is one row. */
 struct kl_layout {
     struct kl_axes across, along;
     bool each; /* every element has a loss of its own; otherwise every row */
+    const struct kl_patterns *patterns; /* NULL if none were looked for */
 };
 
 void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan);
@@ -33,15 +58,19 @@ void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan);
 /* The same, but that rows are along the last axis where no other is named. */
 void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan);
 
-/* Rows in a tile that suits a layout: 1, or the pitch of several. */
-size_t kl_tile_rows(const struct kl_layout *layout);
-
 /* Some rows and a part of each. One row, whose elements lie side by side in what is loaded; or
  * several, and then rows lie side by side, `pitch` apart from one element to the next. */
 struct kl_tile {
     size_t row, rows, pitch; /* pitch is 1 if rows is */
     size_t start, length;    /* elements of each row */
 };
+
+/* The most rows and elements of tiles that suit a layout, and their pitch. */
+void kl_choose_tile(const struct kl_layout *layout, struct kl_tile *tile);
+
+/* Looks for the patterns of such tiles, which the layout uses from now on. */
+void kl_find_patterns(struct kl_patterns *patterns, struct kl_layout *layout,
+                      const struct kl_tile *tile);
 
 /* Numbers of an array: of a dtype, or bytes. */
 struct kl_numbers {

@@ -77,7 +77,7 @@ static void find_log_sums(struct kl_scratch *s, int operand)
 
 void kl_survey_logits(struct kl_scratch *s, int operand)
 {
-    (s->job->rows == 1 ? find_log_sum : find_log_sums)(s, operand);
+    (s->job->tile.pitch == 1 ? find_log_sum : find_log_sums)(s, operand);
 }
 
 void kl_load_logarithms(struct kl_scratch *s, const struct kl_tile *tile, int operand)
@@ -234,5 +234,5 @@ static bool sum_rows(struct kl_scratch *s, double *losses, double *masses)
 
 bool kl_sum_parts(struct kl_scratch *s, double *losses, double *masses)
 {
-    return (s->job->rows == 1 ? sum_row : sum_rows)(s, losses, masses);
+    return (s->job->tile.pitch == 1 ? sum_row : sum_rows)(s, losses, masses);
 }

@@ -30,11 +30,11 @@ static bool has_logits(const struct kl_job *job)
 static void choose_tiles(struct kl_job *job)
 {
     size_t length = job->layout->along.volume;
-    job->rows = kl_tile_rows(job->layout);
-    job->chunk = KL_BLOCK / job->rows;
+    struct kl_tile *tile = &job->tile;
+    kl_choose_tile(job->layout, tile);
     job->segment = length;
-    if (!has_logits(job) && length > (size_t)2 * KL_PIECE / job->rows)
-        job->segment = KL_PIECE / job->rows / job->chunk * job->chunk;
+    if (!has_logits(job) && length > (size_t)2 * KL_PIECE / tile->pitch)
+        job->segment = KL_PIECE / tile->pitch / tile->length * tile->length;
 }
 
 static bool sums_back(const struct kl_plan *plan, int operand)
@@ -54,8 +54,8 @@ static size_t shares_of(const struct kl_plan *plan, const struct kl_sink *sinks,
 static void choose_pieces(struct cut *cut)
 {
     struct kl_job *job = cut->job;
-    size_t length = job->layout->along.volume, in_group = job->rows * length;
-    cut->groups = ceiling(job->layout->across.volume, job->rows);
+    size_t length = job->layout->along.volume, in_group = job->tile.rows * length;
+    cut->groups = ceiling(job->layout->across.volume, job->tile.rows);
     cut->segments = ceiling(length, job->segment);
     cut->at_once = cut->segments > 1 || in_group >= KL_PIECE ? 1 : KL_PIECE / in_group;
     cut->pieces = ceiling(cut->groups, cut->at_once) * cut->segments;
@@ -105,9 +105,9 @@ static void run_group(const struct cut *cut, size_t index, size_t segment,
 {
     struct kl_job *job = cut->job;
     struct kl_sum sums[KL_ROWS];
-    size_t row = index * job->rows, start = segment * job->segment;
+    size_t row = index * job->tile.rows, start = segment * job->segment;
     struct kl_group group = {.row = row,
-                             .rows = least(job->rows, job->layout->across.volume - row),
+                             .rows = least(job->tile.rows, job->layout->across.volume - row),
                              .start = start,
                              .end = least(start + job->segment, job->layout->along.volume),
                              .sum = total,
@@ -199,7 +199,9 @@ static bool allocate(struct cut *cut)
 bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
 {
     struct cut cut = {.job = job};
+    struct kl_patterns patterns;
     choose_tiles(job);
+    kl_find_patterns(&patterns, job->layout, &job->tile);
     choose_pieces(&cut);
     bool good = allocate(&cut);
     if (good) {

@@ -14,9 +14,6 @@
  * each, and 0.335 in pieces of 2^13. */
 enum { KL_PIECE = 1 << 14 };
 
-/* Elements in a tile, and rows; what a tile takes stays in the first-level cache. */
-enum { KL_BLOCK = 512 };
-
 /* Where derivatives by an operand go. */
 struct kl_sink {
     char *gradient;      /* NULL if they are not wanted */
@@ -36,8 +33,7 @@ struct kl_job {
     bool wants_loss; /* and not derivatives alone */
     char *losses;    /* under KL_NONE, if they are wanted */
     struct kl_sink sinks[2];
-    size_t rows, chunk;   /* of a tile: most rows, elements of each; several rows are as many as the
-                           pitch */
+    struct kl_tile tile;  /* the most that one has */
     size_t segment;       /* elements of a row in a piece of work */
     atomic_bool negative; /* KL_PROB_MATH has seen a negative target */
 };

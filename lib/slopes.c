@@ -73,7 +73,7 @@ void kl_sum_slopes(struct kl_scratch *s)
             }
     }
     for (int i = KL_X; i <= KL_T; i++) {
-        for (size_t j = 0; j < s->job->rows; j++)
+        for (size_t j = 0; j < s->rows; j++)
             s->slope_sums[i][j] += low[i][j];
         kl_make_steady(s, s->slope_sums[i]);
     }

@@ -32,7 +32,8 @@ static bool survey_dense_row(const struct kl_look *look, int operand, size_t row
 {
     const struct kl_numbers *numbers = &look->operands[operand];
     size_t at = kl_offset(&look->layout.across, numbers->array, row);
-    if (look->rows > 1 || look->mask.data || !kl_rows_are_dense(&look->layout, numbers->array))
+    if (look->tile.pitch > 1 || look->mask.data ||
+        !kl_rows_are_dense(&look->layout, numbers->array))
         return false;
     merge(surveys, 0,
           look->kernel->survey[numbers->dtype]((const char *)numbers->data +
@@ -45,8 +46,8 @@ void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t 
                     struct kl_surveys *surveys)
 {
     double v[KL_BLOCK];
-    size_t chunk = KL_BLOCK / look->rows, length = look->layout.along.volume;
-    for (size_t i = 0; i < look->rows; i++) {
+    size_t pitch = look->tile.pitch, chunk = look->tile.length, length = look->layout.along.volume;
+    for (size_t i = 0; i < pitch; i++) {
         surveys->least[i] = INFINITY;
         surveys->greatest[i] = -(double)INFINITY;
         surveys->sum[i] = surveys->exps[i] = 0;
@@ -54,15 +55,15 @@ void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t 
     if (survey_dense_row(look, operand, row, exps, surveys))
         return;
     for (size_t start = 0; start < length; start += chunk) {
-        struct kl_tile tile = {row, n, look->rows, start,
+        struct kl_tile tile = {row, n, pitch, start,
                                length - start < chunk ? length - start : chunk};
         kl_tile_load(look->kernel, &look->layout, &tile, &look->operands[operand], v);
         if (look->mask.data)
             hide(look, &tile, operand, v);
-        if (look->rows == 1)
+        if (pitch == 1)
             merge(surveys, 0, look->kernel->survey[KL_FLOAT64](v, tile.length, exps));
         else
             for (size_t i = 0; i < tile.length; i++)
-                look->kernel->each_survey(v + i * look->rows, surveys, look->rows, exps);
+                look->kernel->each_survey(v + i * pitch, surveys, pitch, exps);
     }
 }

@@ -10,10 +10,10 @@ struct kl_look {
     const struct kl_kernel *kernel;
     struct kl_layout layout;
     struct kl_numbers operands[2], mask; /* mask.data NULL if there is none */
-    size_t rows;                         /* of a tile */
+    struct kl_tile tile;                 /* the most that one has */
 };
 
-/* Surveys `n` rows, at most look->rows, of one operand, with the sums of exponentials if those are
+/* Surveys `n` rows, at most those of a tile, of one operand, with the sums of exponentials if those are
  * wanted. Hidden elements count as probabilities of 0, by the space that the operand is in. */
 void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
                     struct kl_surveys *surveys);
