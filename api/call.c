@@ -78,6 +78,9 @@ struct api_tensor *api_call_tensor(struct api_call *call, const char *name,
     char place[256];
     const char *nearest = api_nearest(name, api_tensor_names, API_TENSORS);
     api_pointer_to_member(place, sizeof place, "#/", name);
+    if (api_option_find(name) >= 0)
+        api_fail_at(problem, API_BODY, place, "tensor_unknown",
+                    "'%.100s' is an option, and these are tensors: it may go into the query", name);
     api_fail_at(problem, API_BODY, place, "tensor_unknown", "there is no tensor '%.100s'%s%s%s",
                 name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
                 nearest ? "'?" : "");

@@ -87,14 +87,20 @@ static bool read_bit(struct reader *r)
     static const struct {
         const char *word;
         char bit;
-    } words[] = {{"true", 1}, {"false", 0}, {"1", 1}, {"0", 0}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (skip_word(r, words[i].word)) {
-            if (strchr("0123456789.eE", *r->p) && *r->p)
-                break;
-            api_append(&r->tensor->data, &words[i].bit, 1);
-            return !r->tensor->data.failed || api_fail_for_memory(r->problem);
-        }
+    } words[] = {{"true", 1}, {"false", 0}};
+    double value;
+    const char *end = api_number_read(r->p, KL_FLOAT64, &value);
+    char bit = end && value == 1;
+    bool good = end && (value == 0 || value == 1);
+    if (good)
+        r->p = end;
+    for (size_t i = 0; !good && i < sizeof words / sizeof *words; i++)
+        if ((good = skip_word(r, words[i].word)))
+            bit = words[i].bit;
+    if (good) {
+        api_append(&r->tensor->data, &bit, 1);
+        return !r->tensor->data.failed || api_fail_for_memory(r->problem);
+    }
     return fail_here(r, "element_invalid", "an element of mask must be 0, 1, false or true");
 }
 

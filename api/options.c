@@ -322,6 +322,8 @@ static bool join(const json_t *array, char *to, size_t size)
         if (used >= size)
             return false;
     }
+    if (used > 0)
+        to[used - 1] = '\0';
     return true;
 }
 

@@ -173,7 +173,8 @@ struct kl_options {
     enum kl_space input_space, target_space;
 
     /* What logits are divided by before the softmax; 0 is 1. Operands that hold something else are
-     * left alone. */
+     * left alone. Losses and gradients are what comes out: not multiplied by its square, as some do
+     * who distill. */
     double temperature;
 
     /* Axes that losses are summed over before the reduction applies to what remains, counted from
@@ -202,7 +203,8 @@ struct kl_options {
 
 /* ---- Warnings ------------------------------------------------------------------------- */
 
-/* What PyTorch warns of for the same call. A set of them is an unsigned with the bit
+/* What PyTorch warns of for the same call; but for KL_MEAN where options.dim is given, which it does not
+ * have, and whose rows' mean its words do not fit. A set of them is an unsigned with the bit
  * 1u << warning. They depend on options alone and are given whether or not the call succeeds. */
 enum kl_warning {
     KL_MEAN_IS_NOT_KL_DIVERGENCE,
@@ -327,14 +329,15 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
  * is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for bfloat16), or,
  * under a mask that hides elements, to less. Of logits nothing is asked. */
 enum kl_finding {
+    KL_ARGUMENTS_LOOK_SWAPPED,              /* input like probabilities, target like their logs */
     KL_INPUT_NOT_LOG_PROBABILITIES,         /* rows with values above 0 */
     KL_INPUT_NOT_NORMALIZED,                /* rows of exp(input), or of probabilities */
     KL_TARGET_NOT_NORMALIZED,               /* likewise */
     KL_TARGET_NEGATIVE,                     /* rows with negative probabilities */
     KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES, /* rows not above 0 whose exponentials sum to 1 */
-    KL_ARGUMENTS_LOOK_SWAPPED,              /* such rows where input looks like probabilities */
+    KL_LOSS_NOT_FINITE,                     /* rows with a loss that is infinite or NaN */
 };
-#define KL_FINDINGS 6
+#define KL_FINDINGS 7
 
 struct kl_diagnosis {
     size_t rows; /* that were looked at */

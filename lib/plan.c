@@ -23,7 +23,7 @@ static void settle_reduction(struct kl_plan *plan)
     } else if (options->reduction == KL_ELEMENTWISE_MEAN) {
         plan->reduction = KL_MEAN;
         plan->warnings = 1u << KL_ELEMENTWISE_MEAN_DEPRECATED;
-    } else if (options->reduction == KL_MEAN) {
+    } else if (options->reduction == KL_MEAN && options->n_dim == 0) {
         plan->warnings = 1u << KL_MEAN_IS_NOT_KL_DIVERGENCE;
     }
 }
@@ -150,7 +150,10 @@ static bool extends_to_loss(const struct kl_plan *plan, enum kl_operand operand,
     kl_shape_print(ndim, shape, a, sizeof a);
     kl_shape_print(plan->left_ndim, plan->left_shape, b, sizeof b);
     return kl_fail(problem, operand, "shape_mismatch",
-                   "its shape %s does not broadcast to that of the losses, %s", a, b);
+                   "%s has shape %s, which does not broadcast to that of the losses, %s (%s)",
+                   operand == KL_MASK ? "mask" : "weight", a, b,
+                   plan->options.n_dim > 0 ? "what dim leaves"
+                                           : "one for each element, for dim is not given");
 }
 
 static bool settle_weights(struct kl_plan *plan, struct kl_problem *problem)

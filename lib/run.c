@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static enum kl_rule rule_of(const struct kl_plan *plan)
+enum kl_rule kl_rule_of(const struct kl_plan *plan)
 {
     static const enum kl_rule rules[][3] = {
         [KL_PROB] = {KL_PROB_PYTORCH, KL_PROB_ONEFLOW, KL_PROB_MATH},
@@ -167,7 +167,7 @@ static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout
     return (struct kl_job){
         .plan = plan,
         .kernel = kl_kernel(),
-        .rule = rule_of(plan),
+        .rule = kl_rule_of(plan),
         .layout = layout,
         .operands = {{KL_OF_INPUT, plan->input.dtype, false, plan->input.data},
                      {KL_OF_TARGET, plan->target.dtype, false, plan->target.data}},

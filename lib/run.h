@@ -43,6 +43,9 @@ static inline bool kl_is_logit(const struct kl_job *job, int operand)
     return job->plan->spaces[operand] == KL_LOGIT;
 }
 
+/* The rule that a call's losses follow. */
+enum kl_rule kl_rule_of(const struct kl_plan *plan);
+
 /* Whether anything but the plain formula, of two operands alike, takes part. */
 bool kl_is_plain(const struct kl_plan *plan);
 

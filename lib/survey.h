@@ -18,6 +18,16 @@ struct kl_look {
 void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
                     struct kl_surveys *surveys);
 
+/* Why a loss is not finite, and of which element of input. */
+struct kl_reason {
+    size_t index;
+    double x, t; /* what the operands hold there */
+    const char *words;
+};
+
+/* Looks for the first loss of a row that is not finite. */
+bool kl_find_not_finite(const struct kl_look *look, size_t row, struct kl_reason *reason);
+
 /* Whether the mask hides element `element` of a row. */
 bool kl_is_hidden(const struct kl_look *look, size_t row, size_t element);
 

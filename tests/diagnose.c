@@ -12,7 +12,8 @@ enum {
     T = 1 << KL_TARGET_NOT_NORMALIZED,
     N = 1 << KL_TARGET_NEGATIVE,
     G = 1 << KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES,
-    S = 1 << KL_ARGUMENTS_LOOK_SWAPPED
+    S = 1 << KL_ARGUMENTS_LOOK_SWAPPED,
+    F = 1 << KL_LOSS_NOT_FINITE
 };
 
 #define PROB "[[0.25, 0.75], [0.5, 0.5]]"
@@ -38,7 +39,15 @@ static const struct {
     {"", PROB, LOGS, "", L | I | T | N | G | S},
     {"&input_space=prob", "[[1, 3], [2, 2]]", PROB, "", I},
     {"", LOGS, "[[0.2503, 0.75], [0.5, 0.4998]]", "", 0},
-    {"", LOGS, "[[NaN, 0.75], [0.5, 0.5]]", "", 0},
+    {"", LOGS, "[[NaN, 0.75], [0.5, 0.5]]", "", F},
+    {"&compat=oneflow", LOGS, "[[NaN, 0.75], [0.5, 0.5]]", "", 0},
+    {"&input_space=prob", "[[0, 1], [0.5, 0.5]]", "[[0, 1], [0.5, 0.5]]", "", F},
+    {"&input_space=prob&compat=math", "[[0, 1], [0.5, 0.5]]", "[[0, 1], [0.5, 0.5]]", "", 0},
+    {"&input_space=prob&compat=math", "[[0, 1], [0.5, 0.5]]", "[[0.5, 0.5], [0, 1]]", "", F},
+    {"&input_space=prob", LOGS, PROB, "", I | F},
+    {"&input_space=logit", "[[\"-Infinity\", 1], [1, 1]]", "[[0, 1], [1, 0]]", "", F},
+    {"&input_space=logit&compat=math", "[[\"-Infinity\", 1], [1, 1]]", "[[0, 1], [1, 0]]", "", 0},
+    {"", LOGS, "[[3, 1], [2, 2]]", "", T},
     {"", LOGS, "[[0.25, 0.75], [-9, 0.5]]", ", \"mask\": [[1], [0]]", 0},
     {"", LOGS, "[[0.25, 0.75], [1, -9]]", ", \"mask\": [[1, 1], [1, 0]]", 0},
     {"", LOGS, "[[0.25, 0.75], [1.5, -9]]", ", \"mask\": [[1, 1], [1, 0]]", T},
@@ -90,11 +99,14 @@ Test(diagnose, says_how_many_where_and_what_to_do)
          2,
          {1, 0}},
         {"target_not_normalized",
-         "the row sums of target are 0.5 in 1 of 3 rows, and not 1",
+         "the row sums of target are 0.5 in 1 of 3 rows, and not 1: if target holds logits, use "
+         "target_space=logit",
          1,
          {2, 0}},
         {"target_negative",
-         "1 of 3 rows of target hold negative values, down to -0.5, and probabilities never are",
+         "1 of 3 rows of target hold negative values, down to -0.5, and probabilities never are: "
+         "if "
+         "target holds logits, use target_space=logit",
          1,
          {2, 1}},
     };

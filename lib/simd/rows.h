@@ -213,17 +213,17 @@ FN struct parts add_parts(struct parts parts, bool is_log, bool wide, bool with_
 
 FN struct kl_parts total_parts(struct parts parts)
 {
-    double lanes[3][LANES];
-    v_store_f64(lanes[0], parts.losses);
-    v_store_f64(lanes[1], parts.masses);
-    v_store_f64(lanes[2], parts.exps);
-    struct kl_parts total = {m_any(parts.unusual) ? NAN : 0, 0, 0};
-    for (size_t lane = 0; lane < LANES; lane++) {
-        total.losses += lanes[0][lane];
-        total.masses += lanes[1][lane];
-        total.exps += lanes[2][lane];
-    }
-    return total;
+    return (struct kl_parts){m_any(parts.unusual) ? NAN : v_total(parts.losses),
+                             v_total(parts.masses), v_total(parts.exps)};
+}
+
+/* The first n lanes. */
+FN vm first_lanes(size_t n)
+{
+    double lanes[LANES];
+    for (size_t i = 0; i < LANES; i++)
+        lanes[i] = i < n;
+    return v_eq(v_load_f64(lanes), v_set(1));
 }
 
 FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, const double *x,
@@ -238,10 +238,7 @@ FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, const double
         parts = add_parts(parts, is_log, wide, with_exps, xs, ts);
     }
     if (rest) { /* padded with what has no loss and no mass to speak of */
-        double lane[LANES];
-        for (size_t j = 0; j < LANES; j++)
-            lane[j] = j < rest ? 1 : 0;
-        vm real = v_eq(v_load_f64(lane), v_set(1));
+        vm real = first_lanes(rest);
         vd xs = shifted(load_part(x + i, rest, 0), x_shift);
         vd ts = shifted(load_part(t + i, rest, 0), t_shift);
         parts = add_parts(parts, is_log, wide, with_exps, v_select(real, xs, nothing),
@@ -252,16 +249,12 @@ FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, const double
 
 TARGET static double sum_exps(bool wide, const double *v, struct kl_shift shift, size_t n)
 {
-    double lanes[LANES], total = 0;
     vd sum = v_set(0);
     for (size_t i = 0; i < n; i += LANES) {
         vd z = shifted(load_part(v + i, n - i, -INFINITY), shift);
         sum = v_add(sum, wide ? mass_of(true, z) : mass_of(false, z));
     }
-    v_store_f64(lanes, sum);
-    for (size_t i = 0; i < LANES; i++)
-        total += lanes[i];
-    return total;
+    return v_total(sum);
 }
 
 /* Parts of rows that lie across vectors, n of them and KL_STEADY at a time. */
@@ -328,41 +321,38 @@ struct surveyed {
     vd least, greatest, sum, exps;
 };
 
-/* Of a `partial` vector those lanes that are NaN do not count; in others a NaN may be overlooked. */
-FN struct surveyed survey_vector(struct surveyed s, vd v, bool with_exps, bool partial)
+/* Adds what counts of a vector to sums. */
+FN struct surveyed survey_vector(struct surveyed s, vd v, vm counts, bool all_count, bool with_exps)
 {
-    vm number = v_eq(v, v);
     s.least = v_min(v, s.least);
     s.greatest = v_max(v, s.greatest);
-    s.sum = v_add(s.sum, partial ? v_select(number, v, v_set(0)) : v);
+    s.sum = v_add(s.sum, all_count ? v : v_select(counts, v, v_set(0)));
     if (with_exps) {
         vd e = rough_exp(v_limit(v));
-        s.exps = v_add(s.exps, partial ? v_select(number, e, v_set(0)) : e);
+        s.exps = v_add(s.exps, all_count ? e : v_select(counts, e, v_set(0)));
     }
     return s;
 }
 
 FN struct kl_survey survey_of(enum kl_dtype dtype, const char *from, size_t n, bool with_exps)
 {
-    double lanes[4][LANES];
+    double least[LANES], greatest[LANES];
     struct surveyed s = {v_set(INFINITY), v_set(-INFINITY), v_set(0), v_set(0)};
     for (; n >= LANES; n -= LANES, from += LANES * size_of(dtype))
-        s = survey_vector(s, load(dtype, from), with_exps, false);
-    if (n > 0) {
-        for (size_t i = 0; i < LANES; i++)
-            lanes[0][i] = i < n ? kl_load(dtype, from, i) : (double)NAN;
-        s = survey_vector(s, v_load_f64(lanes[0]), with_exps, true);
+        s = survey_vector(s, load(dtype, from), v_eq(s.sum, s.sum), true, with_exps);
+    if (n > 0) { /* padded with its first */
+        char rest[LANES * sizeof(double)] = {0};
+        vm real = first_lanes(n);
+        memcpy(rest, from, n * size_of(dtype));
+        vd v = v_select(real, load(dtype, rest), v_set(kl_load(dtype, from, 0)));
+        s = survey_vector(s, v, real, false, with_exps);
     }
-    v_store_f64(lanes[0], s.least);
-    v_store_f64(lanes[1], s.greatest);
-    v_store_f64(lanes[2], s.sum);
-    v_store_f64(lanes[3], s.exps);
-    struct kl_survey all = {INFINITY, -INFINITY, 0, 0};
+    v_store_f64(least, s.least);
+    v_store_f64(greatest, s.greatest);
+    struct kl_survey all = {INFINITY, -INFINITY, v_total(s.sum), with_exps ? v_total(s.exps) : 0};
     for (size_t i = 0; i < LANES; i++) {
-        all.least = lanes[0][i] < all.least ? lanes[0][i] : all.least;
-        all.greatest = lanes[1][i] > all.greatest ? lanes[1][i] : all.greatest;
-        all.sum += lanes[2][i];
-        all.exps += lanes[3][i];
+        all.least = least[i] < all.least ? least[i] : all.least;
+        all.greatest = greatest[i] > all.greatest ? greatest[i] : all.greatest;
     }
     return all;
 }
@@ -373,7 +363,7 @@ FN void survey_each(const double *v, struct kl_surveys *rows, size_t n, bool wit
         struct surveyed s = {
             load_part(rows->least + i, n - i, 0), load_part(rows->greatest + i, n - i, 0),
             load_part(rows->sum + i, n - i, 0), load_part(rows->exps + i, n - i, 0)};
-        s = survey_vector(s, load_part(v + i, n - i, 0), with_exps, false);
+        s = survey_vector(s, load_part(v + i, n - i, 0), v_eq(s.sum, s.sum), true, with_exps);
         store_part(rows->least + i, s.least, n - i);
         store_part(rows->greatest + i, s.greatest, n - i);
         store_part(rows->sum + i, s.sum, n - i);

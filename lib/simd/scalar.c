@@ -159,6 +159,7 @@ typedef double vd;
 typedef bool vm;
 
 FN vd v_set(double a) { return a; }
+FN double v_total(vd a) { return a; }
 FN vd v_add(vd a, vd b) { return a + b; }
 FN vd v_sub(vd a, vd b) { return a - b; }
 FN vd v_mul(vd a, vd b) { return a * b; }

@@ -124,11 +124,13 @@ TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, 
                                                      : careful_prob(dtype, rule, xs, ts, &rare));
         if (!m_any(rare))
             continue;
-        double x_lanes[LANES], t_lanes[LANES];
+        double x_lanes[LANES], t_lanes[LANES], rare_lanes[LANES];
         v_store_f64(x_lanes, xs);
         v_store_f64(t_lanes, ts);
+        v_store_f64(rare_lanes, v_select(rare, v_set(1), v_set(0)));
         for (size_t lane = 0; lane < LANES; lane++)
-            losses[i + lane] = kl_term(rule, x_lanes[lane], t_lanes[lane]);
+            if (rare_lanes[lane] != 0)
+                losses[i + lane] = kl_term(rule, x_lanes[lane], t_lanes[lane]);
     }
 }
 

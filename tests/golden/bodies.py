@@ -126,7 +126,7 @@ def add_safetensors():
     bad("a mask of more than 0 and 1", safetensors(dict(weighed, mask=MASK.astype("u1") * 255)),
         "mask holds 255", "element_invalid", 422)
     bad("a mask of another shape", safetensors(dict(weighed, mask=MASK[:, :0])),
-        "its shape [2, 0] does not broadcast to that of the losses, [2, 2]", "shape_mismatch", 422)
+        "mask has shape [2, 0], which does not broadcast to that of the losses, [2, 2]", "shape_mismatch", 422)
     bad("weights of U8", safetensors(dict(weighed, weight=MASK.astype("u1"))),
         "weight: dtype U8", "dtype_unsupported", 422)
     bad("nothing", b"", "0 bytes")

@@ -1,0 +1,162 @@
+#include "lib/findings.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { X, T };
+
+static const char *const codes[KL_FINDINGS] = {
+    [KL_ARGUMENTS_LOOK_SWAPPED] = "arguments_look_swapped",
+    [KL_INPUT_NOT_LOG_PROBABILITIES] = "input_not_log_probabilities",
+    [KL_INPUT_NOT_NORMALIZED] = "input_not_normalized",
+    [KL_TARGET_NOT_NORMALIZED] = "target_not_normalized",
+    [KL_TARGET_NEGATIVE] = "target_negative",
+    [KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES] = "target_looks_like_log_probabilities",
+    [KL_LOSS_NOT_FINITE] = "loss_not_finite",
+};
+
+const char *kl_finding_code(enum kl_finding finding) { return codes[finding]; }
+
+/* What to do about rows of a kind where an operand should hold something else. */
+#define INPUT_LOGITS ": if input holds logits, use input_space=logit"
+#define TARGET_LOGITS ": if target holds logits, use target_space=logit"
+#define DIVIDE ": divide each row by its sum"
+
+static const char *const hints[2][KL_LOGIT + 1][KL_KINDS] = {
+    [X] = {[KL_LOG_PROB] = {": did you pass probabilities? Use input_space=prob", INPUT_LOGITS,
+                            INPUT_LOGITS, INPUT_LOGITS},
+           [KL_PROB] = {"", DIVIDE, ": did you pass log-probabilities? Use input_space=log_prob",
+                        INPUT_LOGITS}},
+    [T] = {[KL_LOG_PROB] = {": did you pass probabilities? Use target_space=prob, and no "
+                            "log_target",
+                            TARGET_LOGITS, TARGET_LOGITS, TARGET_LOGITS},
+           [KL_PROB] = {"", DIVIDE, ": did you pass log-probabilities? Use log_target=true",
+                        TARGET_LOGITS}},
+};
+
+/* By most of the rows. Where the operands look swapped, that is to be looked at first. */
+static const char *hint_of(const struct kl_look *look, int operand, const struct kl_tally *tally,
+                           bool swapped)
+{
+    size_t kind = 0;
+    for (size_t i = 1; i < KL_KINDS; i++)
+        kind = tally->kinds[i] > tally->kinds[kind] ? i : kind;
+    return swapped ? "" : hints[operand][look->plan->spaces[operand]][kind];
+}
+
+static void say_sums(const char *what, const struct kl_tally *tally, size_t rows, const char *hint,
+                     char *to, size_t size)
+{
+    char least[30], greatest[30];
+    snprintf(least, sizeof least, "%.4g", tally->least);
+    snprintf(greatest, sizeof greatest, " to %.4g", tally->greatest);
+    bool same = fabs(tally->greatest - tally->least) <= 1e-4 * fabs(tally->least);
+    snprintf(to, size, "the row sums of %s are %s%s in %zu of %zu rows, and not 1%s", what, least,
+             same ? "" : greatest, tally->count, rows, hint);
+}
+
+static void say_reason(const struct kl_look *look, const struct kl_tally *tally, size_t rows,
+                       char *to, size_t size)
+{
+    struct kl_reason reason = {0};
+    kl_find_not_finite(look, tally->first, &reason);
+    snprintf(to, size,
+             "%zu of %zu rows have a loss that is infinite or NaN, first where input holds %g and "
+             "target %g: %s",
+             tally->count, rows, reason.x, reason.t, reason.words ? reason.words : "");
+}
+
+static void say(const struct kl_look *look, enum kl_finding finding, const struct kl_tallies *all,
+                char *to, size_t size)
+{
+    const struct kl_tally *tally = &all->of[finding];
+    bool swapped = all->of[KL_ARGUMENTS_LOOK_SWAPPED].count > 0;
+    bool prob[2] = {look->plan->spaces[X] == KL_PROB, look->plan->spaces[T] == KL_PROB};
+    switch (finding) {
+    case KL_ARGUMENTS_LOOK_SWAPPED:
+        snprintf(to, size,
+                 "in %zu of %zu rows input looks like probabilities, and target like "
+                 "log-probabilities: input takes the model's log-probabilities, and target the "
+                 "observed distribution",
+                 tally->count, all->rows);
+        break;
+    case KL_INPUT_NOT_LOG_PROBABILITIES:
+        snprintf(to, size,
+                 "%zu of %zu rows of input hold values above 0, up to %.4g, and log-probabilities "
+                 "never are%s",
+                 tally->count, all->rows, tally->greatest, hint_of(look, X, tally, swapped));
+        break;
+    case KL_INPUT_NOT_NORMALIZED:
+        say_sums(prob[X] ? "input" : "exp(input)", tally, all->rows,
+                 hint_of(look, X, tally, swapped), to, size);
+        break;
+    case KL_TARGET_NOT_NORMALIZED:
+        say_sums(prob[T] ? "target" : "exp(target)", tally, all->rows,
+                 hint_of(look, T, tally, swapped), to, size);
+        break;
+    case KL_TARGET_NEGATIVE:
+        snprintf(to, size,
+                 "%zu of %zu rows of target hold negative values, down to %.4g, and probabilities "
+                 "never are%s",
+                 tally->count, all->rows, tally->least, hint_of(look, T, tally, swapped));
+        break;
+    case KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES:
+        snprintf(to, size,
+                 "%zu of %zu rows of target are nowhere above 0, and their exponentials sum to 1%s",
+                 tally->count, all->rows,
+                 swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
+        break;
+    case KL_LOSS_NOT_FINITE:
+        say_reason(look, tally, all->rows, to, size);
+        break;
+    }
+}
+
+/* The first element of a row that is above 0, or with `negative` below. */
+static size_t find_element(const struct kl_look *look, int operand, size_t row, bool negative)
+{
+    const struct kl_numbers *numbers = &look->operands[operand];
+    size_t base = kl_offset(&look->layout.across, numbers->array, row), at = base;
+    for (size_t i = 0; i < look->layout.along.volume; i++) {
+        at = base + kl_offset(&look->layout.along, numbers->array, i);
+        double v = kl_load(numbers->dtype, numbers->data, at);
+        if ((negative ? v < 0 : v > 0) && !kl_is_hidden(look, row, i))
+            break;
+    }
+    return at;
+}
+
+static size_t place_of(const struct kl_look *look, enum kl_finding finding, size_t row, int operand)
+{
+    struct kl_reason reason;
+    switch (finding) {
+    case KL_INPUT_NOT_LOG_PROBABILITIES:
+    case KL_TARGET_NEGATIVE:
+        return find_element(look, operand, row, finding == KL_TARGET_NEGATIVE);
+    case KL_LOSS_NOT_FINITE:
+        if (kl_find_not_finite(look, row, &reason))
+            return reason.index;
+        break;
+    default:
+        break;
+    }
+    return kl_offset(&look->layout.across, look->operands[operand].array, row);
+}
+
+void kl_report(const struct kl_look *look, const struct kl_tallies *tallies,
+               struct kl_diagnosis *diagnosis)
+{
+    diagnosis->rows = tallies->rows;
+    for (int i = 0; i < KL_FINDINGS; i++) {
+        enum kl_finding finding = (enum kl_finding)i;
+        int operand = finding == KL_TARGET_NOT_NORMALIZED || finding == KL_TARGET_NEGATIVE ||
+                      finding == KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES;
+        diagnosis->findings[i].count = tallies->of[i].count;
+        if (tallies->of[i].count == 0)
+            continue;
+        diagnosis->findings[i].operand = operand == T ? KL_TARGET : KL_INPUT;
+        diagnosis->findings[i].index = place_of(look, finding, tallies->of[i].first, operand);
+        say(look, finding, tallies, diagnosis->findings[i].message,
+            sizeof diagnosis->findings[i].message);
+    }
+}

@@ -1,0 +1,27 @@
+/* What a diagnosis counts, and says of it. */
+#ifndef KLDIV_LIB_FINDINGS_H
+#define KLDIV_LIB_FINDINGS_H
+
+#include "lib/survey.h"
+
+/* What a row's numbers look like. */
+enum kl_kind { KL_LIKE_PROBABILITIES, KL_LIKE_COUNTS, KL_LIKE_LOGARITHMS, KL_LIKE_LOGITS };
+#define KL_KINDS 4
+
+/* Of one finding: rows it was made in, and the least and greatest of what is wrong there. */
+struct kl_tally {
+    size_t count, first; /* row */
+    size_t kinds[KL_KINDS];
+    double least, greatest;
+};
+
+struct kl_tallies {
+    size_t rows; /* looked at */
+    struct kl_tally of[KL_FINDINGS];
+};
+
+/* Fills the diagnosis with what was counted. */
+void kl_report(const struct kl_look *look, const struct kl_tallies *tallies,
+               struct kl_diagnosis *diagnosis);
+
+#endif
