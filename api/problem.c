@@ -71,6 +71,11 @@ static const struct kind *find(const char *code)
     return internal;
 }
 
+const char *api_problem_code(size_t i)
+{
+    return i < sizeof kinds / sizeof *kinds ? kinds[i].code : NULL;
+}
+
 static bool fail(struct api_problem *problem, enum api_place where, const char *place,
                  const char *code, const char *format, va_list arguments)
 {

@@ -35,6 +35,9 @@ bool api_fail_for_memory(struct api_problem *problem);
 /* Puts words before the detail, which say more exactly what it speaks of. */
 void api_problem_prefix(struct api_problem *problem, const char *words);
 
+/* The code in row `i` of that table, NULL at its end. */
+const char *api_problem_code(size_t i);
+
 /* The HTTP status of a problem: 400 to 503. */
 int api_problem_status(const struct api_problem *problem);
 

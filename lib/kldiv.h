@@ -327,7 +327,7 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
 /* What looking at the operands may find. Rows are those that options.dim names, or along the last
  * axis; those that a mask hides are not looked at, and hidden elements of others are left out. A row
  * is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for bfloat16), or,
- * under a mask that hides elements, to less. Of logits nothing is asked. */
+ * under a mask that hides elements, to less. Of logits only whether losses are finite. */
 enum kl_finding {
     KL_ARGUMENTS_LOOK_SWAPPED,              /* input like probabilities, target like their logs */
     KL_INPUT_NOT_LOG_PROBABILITIES,         /* rows with values above 0 */

@@ -2,6 +2,8 @@
 #include "api/codecs.h"
 #include "api/endpoints.h"
 #include "api/options.h"
+#include "api/problem.h"
+#include "api/warnings.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
@@ -152,6 +154,33 @@ Test(openapi, lists_the_options_and_no_others)
         cr_expect_geq(api_option_find(text_of(parameter, "name")), 0);
     }
     cr_expect_eq(in_query, API_OPTIONS);
+}
+
+/* The codes that a schema's member `code` may have. */
+static const json_t *codes_of(const char *schema)
+{
+    const json_t *schemas = json_object_get(json_object_get(document, "components"), "schemas");
+    const json_t *properties = json_object_get(json_object_get(schemas, schema), "properties");
+    return json_object_get(json_object_get(properties, "code"), "enum");
+}
+
+static bool holds(const json_t *codes, const char *code)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(codes, i, item) if (strcmp(json_string_value(item), code) == 0) return true;
+    return false;
+}
+
+Test(openapi, lists_the_codes_of_problems_and_warnings_and_no_others)
+{
+    size_t n = 0;
+    for (; api_problem_code(n); n++)
+        cr_expect(holds(codes_of("Problem"), api_problem_code(n)), "%s", api_problem_code(n));
+    cr_expect_eq(json_array_size(codes_of("Problem")), n);
+    for (unsigned bit = 0; bit < API_WARNINGS; bit++)
+        cr_expect(holds(codes_of("Warning"), api_warning_code(bit)), "%s", api_warning_code(bit));
+    cr_expect_eq(json_array_size(codes_of("Warning")), API_WARNINGS);
 }
 
 Test(openapi, lists_the_formats_of_bodies_and_no_others)
