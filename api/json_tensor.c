@@ -90,7 +90,7 @@ static bool read_bit(struct reader *r)
     } words[] = {{"true", 1}, {"false", 0}};
     double value;
     const char *end = api_number_read(r->p, KL_FLOAT64, &value);
-    char bit = end && value == 1;
+    char bit = end && value == 1 ? 1 : 0;
     bool good = end && (value == 0 || value == 1);
     if (good)
         r->p = end;

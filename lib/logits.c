@@ -211,12 +211,8 @@ static void add_tile_of_rows(struct kl_scratch *s, const struct kl_tile *tile,
 
 static bool sum_rows(struct kl_scratch *s, double *losses, double *masses)
 {
-    struct rows_parts parts;
-    struct kl_row_parts *const both[] = {&parts.high, &parts.low};
+    struct rows_parts parts = {.high = {.losses = {0}}};
     for (int i = KL_X; i <= KL_T; i++) {
-        kl_fill(both[i]->losses, 0, s->rows);
-        kl_fill(both[i]->masses, 0, s->rows);
-        kl_fill(both[i]->exps, 0, s->rows);
         if (kl_is_logit(s->job, i))
             find_tops(s, i);
         else

@@ -57,11 +57,9 @@ void kl_write_slopes(struct kl_scratch *s, const struct kl_tile *tile, int opera
 
 void kl_sum_slopes(struct kl_scratch *s)
 {
-    double low[2][KL_ROWS];
-    for (int i = KL_X; i <= KL_T; i++) {
+    double low[2][KL_ROWS] = {{0}};
+    for (int i = KL_X; i <= KL_T; i++)
         kl_fill(s->slope_sums[i], 0, s->rows);
-        kl_fill(low[i], 0, s->rows);
-    }
     KL_FOR_EACH_TILE(s, tile)
     {
         kl_load_forms(s, &tile);

@@ -174,7 +174,7 @@ static void find_pattern(struct kl_pattern *pattern, const struct kl_layout *lay
         !sort_digits(digits, n_digits))
         return;
     enumerate(pattern, digits, n_digits, n);
-    if (n / pattern->n_runs < 2 * walk_run(layout, tile, array))
+    if (pattern->n_runs == 0 || n / pattern->n_runs < 2 * walk_run(layout, tile, array))
         return;
     pattern->rows = tile->rows;
     pattern->length = tile->length;
@@ -223,7 +223,7 @@ void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout
                                 .from = from->data,
                                 .run = from->bytes ? load_bytes : load_run};
     const struct kl_pattern *pattern = pattern_of(layout, from->array);
-    double block[KL_BLOCK], *p = block;
+    double block[KL_BLOCK];
     size_t begin;
     if (tile->pitch > tile->rows)
         memset(to, 0, tile->pitch * tile->length * sizeof *to);
@@ -231,12 +231,12 @@ void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout
         walk(&visit, layout, tile, to);
         return;
     }
+    const unsigned short *place = pattern->to;
     for (const struct kl_run *run = pattern->runs; run < pattern->runs + pattern->n_runs; run++) {
-        visit.run(&visit, begin + run->offset, 1, run->n, p);
-        p += run->n;
+        visit.run(&visit, begin + run->offset, 1, run->n, block);
+        for (size_t i = 0; i < run->n; i++)
+            to[*place++] = block[i];
     }
-    for (size_t i = 0, n = tile->rows * tile->length; i < n; i++)
-        to[pattern->to[i]] = block[i];
 }
 
 void kl_tile_store(const struct kl_kernel *kernel, const struct kl_layout *layout,
@@ -246,17 +246,17 @@ void kl_tile_store(const struct kl_kernel *kernel, const struct kl_layout *layou
     const struct visit visit = {
         .kernel = kernel, .array = array, .dtype = dtype, .to = to, .run = store_run};
     const struct kl_pattern *pattern = pattern_of(layout, array);
-    double block[KL_BLOCK], *p = block;
+    double block[KL_BLOCK];
     size_t begin;
     if (!follows(layout, tile, array, pattern, &begin)) {
         walk(&visit, layout, tile, (double *)from);
         return;
     }
-    for (size_t i = 0, n = tile->rows * tile->length; i < n; i++)
-        block[i] = from[pattern->to[i]];
+    const unsigned short *place = pattern->to;
     for (const struct kl_run *run = pattern->runs; run < pattern->runs + pattern->n_runs; run++) {
-        visit.run(&visit, begin + run->offset, 1, run->n, p);
-        p += run->n;
+        for (size_t i = 0; i < run->n; i++)
+            block[i] = from[*place++];
+        visit.run(&visit, begin + run->offset, 1, run->n, block);
     }
 }
 

@@ -433,10 +433,8 @@ Test(spaces, logits_may_be_minus_infinity_for_long)
         t[i] = i < NOTHING ? -INFINITY : 9 * uniform(&state);
     }
     for (enum kl_space space = KL_PROB; space <= KL_LOGIT; space++) {
-        struct kl_options options = {.reduction = KL_SUM,
-                                     .compat = KL_MATH,
-                                     .input_space = KL_LOGIT,
-                                     .target_space = space};
+        struct kl_options options = {
+            .reduction = KL_SUM, .compat = KL_MATH, .input_space = KL_LOGIT, .target_space = space};
         for (size_t i = 0; space == KL_PROB && i < N; i++)
             t[i] = i < NOTHING ? 0 : uniform(&state);
         double whole = loss_of(x, t, N, 1, &options);
