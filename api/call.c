@@ -154,12 +154,28 @@ bool api_call_complete(const struct api_call *call, struct api_problem *problem)
     return check_mask(&call->tensors[API_MASK], problem);
 }
 
+/* What is wrong with an option, at the place where it was given. */
+static bool carry_over_option(const struct api_call *call, const struct kl_problem *from,
+                              struct api_problem *to)
+{
+    static const struct {
+        const char *code;
+        enum api_option option;
+    } options[] = {{"dim_invalid", API_DIM},
+                   {"temperature_invalid", API_TEMPERATURE},
+                   {"space_conflict", API_TARGET_SPACE}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (strcmp(from->code, options[i].code) == 0)
+            return api_option_fail(&call->options, options[i].option, to, from->code, from->detail);
+    return api_fail(to, from->code, "%s", from->detail);
+}
+
 /* The library's problem, with its place in the request. */
 static bool carry_over(const struct api_call *call, const struct kl_problem *from,
                        struct api_problem *to)
 {
     if (from->operand == KL_NO_OPERAND)
-        return api_fail(to, from->code, "%s", from->detail);
+        return carry_over_option(call, from, to);
     static const enum api_tensor_name names[] = {[KL_INPUT] = API_INPUT,
                                                  [KL_TARGET] = API_TARGET,
                                                  [KL_UPSTREAM] = API_GRAD_OUTPUT,
@@ -196,7 +212,8 @@ static bool has_gradient(const struct api_call *call, size_t operand)
 static bool check_rows(const struct api_call *call, struct api_problem *problem)
 {
     const struct kl_plan *plan = &call->plan;
-    bool good = has_few_rows(plan->shape, plan->ndim, plan->places);
+    bool good = plan->count > 0 || plan->places <= MAX_EMPTY_ROWS;
+    good &= has_few_rows(plan->shape, plan->ndim, plan->places);
     for (size_t i = 0; i < API_OPERANDS; i++)
         good &= !has_gradient(call, i) ||
                 has_few_rows(call->tensors[i].shape, call->tensors[i].view.ndim, plan->counts[i]);
@@ -242,14 +259,27 @@ static bool compute(struct api_call *call, struct api_problem *problem)
     return good || carry_over(call, &from, problem);
 }
 
+/* Small operands may broadcast to a shape that takes for ever. */
+static bool check_extent(const struct api_call *call, struct api_problem *problem)
+{
+    const struct kl_plan *plan = &call->plan;
+    size_t most = call->service->max_body / kl_dtype_size(plan->dtype);
+    return plan->count <= most || plan->count == plan->counts[0] ||
+           plan->count == plan->counts[1] ||
+           api_fail(problem, "broadcast_too_large",
+                    "the operands broadcast to %zu elements, and this server takes %zu (--max-body "
+                    "over the size of one)",
+                    plan->count, most);
+}
+
 /* log_target=false says something only if it was said. */
 static bool check_spaces(const struct api_options *options, struct api_problem *problem)
 {
     return !options->given[API_LOG_TARGET] || options->value[API_LOG_TARGET] ||
            options->value[API_TARGET_SPACE] != KL_LOG_PROB ||
-           api_fail(problem, "space_conflict",
-                    "log_target=false says that target holds no log-probabilities, and "
-                    "target_space=log_prob that it does");
+           api_option_fail(options, API_TARGET_SPACE, problem, "space_conflict",
+                           "log_target=false says that target holds no log-probabilities, and "
+                           "target_space=log_prob that it does");
 }
 
 static bool plan(struct api_call *call, struct api_problem *problem)
@@ -264,7 +294,7 @@ static bool plan(struct api_call *call, struct api_problem *problem)
     if (!kl_plan(&call->plan, &call->tensors[API_INPUT].view, &call->tensors[API_TARGET].view,
                  &options, &from))
         return carry_over(call, &from, problem);
-    return check_rows(call, problem);
+    return check_rows(call, problem) && check_extent(call, problem);
 }
 
 static bool diagnose(struct api_call *call, struct api_problem *problem)
@@ -277,7 +307,7 @@ static bool diagnose(struct api_call *call, struct api_problem *problem)
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
-    return check_spaces(&call->options, problem) && plan(call, problem) &&
+    return plan(call, problem) && check_spaces(&call->options, problem) &&
            reserve_outputs(call, problem) && compute(call, problem) && diagnose(call, problem);
 }
 

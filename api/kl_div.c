@@ -8,6 +8,7 @@
 #include "api/reply.h"
 #include "api/statistics.h"
 
+#include <string.h>
 #include <time.h>
 
 static double now_ms(void)
@@ -20,12 +21,23 @@ static double now_ms(void)
 /* 64 KiB of JSON take some 100 us to read. */
 enum { LIGHT_BODY = 64 << 10 };
 
+/* Operands that broadcast may be small where the work is not. An escape might spell the word. */
+static bool may_broadcast(const char *text, size_t size)
+{
+    static const char *const signs[] = {"broadcast", "\\u", "%"};
+    for (size_t i = 0; text && i < sizeof signs / sizeof *signs; i++)
+        if (memmem(text, size, signs[i], strlen(signs[i])))
+            return true;
+    return false;
+}
+
 bool api_is_heavy(const struct api_request *request)
 {
     struct api_problem ignored = {0};
     const struct api_codec *codec = api_codec_for_body(request->content_type, &ignored);
     return request->body_size > LIGHT_BODY || !api_coding_is_none(request->content_encoding) ||
-           (codec && codec->inflates);
+           (codec && codec->inflates) || may_broadcast(request->body, request->body_size) ||
+           (request->query && may_broadcast(request->query, strlen(request->query)));
 }
 
 static bool check_coding(struct api_exchange *x)

@@ -219,6 +219,14 @@ static bool fail_option(struct api_origin origin, struct api_problem *problem, c
     return api_fail_at(problem, API_BODY, pointer, code, "%s", detail);
 }
 
+bool api_option_fail(const struct api_options *options, enum api_option option,
+                     struct api_problem *problem, const char *code, const char *detail)
+{
+    const struct api_origin origin = {options->within[option], rows[option].name};
+    return options->given[option] ? fail_option(origin, problem, code, detail)
+                                  : api_fail(problem, code, "%s", detail);
+}
+
 static bool unknown(struct api_origin origin, const char *const *also, struct api_problem *problem)
 {
     const char *known[API_OPTIONS + 8];
@@ -253,6 +261,7 @@ static bool settle(struct api_options *options, int option, int64_t value, struc
         return fail_conflict(origin, problem);
     options->given[option] = true;
     options->value[option] = value;
+    options->within[option] = origin.within;
     return true;
 }
 

@@ -30,6 +30,7 @@ enum api_option {
 struct api_options {
     int64_t value[API_OPTIONS];
     bool given[API_OPTIONS];
+    const char *within[API_OPTIONS]; /* of the origin; NULL for the query */
 };
 
 /* Their form for the library, but for tensors; `dim` has room for API_MAX_AXES, and must outlive
@@ -42,7 +43,7 @@ enum kl_dtype api_options_dtype(const struct api_options *options);
 int api_option_find(const char *name);
 
 /* Where an option was given: `within` is the JSON Pointer of what holds it in the body, with a
- * slash at its end ("#/"), or NULL for the query. */
+ * slash at its end ("#/"), of static lifetime, or NULL for the query. */
 struct api_origin {
     const char *within, *name;
 };
@@ -54,6 +55,10 @@ bool api_option_set_text(struct api_options *options, struct api_origin origin, 
                          const char *const *also, struct api_problem *problem);
 bool api_option_set_json(struct api_options *options, struct api_origin origin, const json_t *value,
                          const char *const *also, struct api_problem *problem);
+
+/* Fails at the place where an option was given, if it was. */
+bool api_option_fail(const struct api_options *options, enum api_option option,
+                     struct api_problem *problem, const char *code, const char *detail);
 
 /* Every parameter of a raw query string (NULL is none), percent-decoded. */
 bool api_options_from_query(struct api_options *options, const char *query,

@@ -7,6 +7,9 @@
 
 enum { X, T };
 
+/* So few that what they count takes little. */
+enum { MAX_PIECES = 256 };
+
 struct diagnosis {
     struct kl_look look;
     double slack[2]; /* what a normalized row's sum may differ from 1 */
@@ -133,7 +136,7 @@ static void judge(const struct diagnosis *d, size_t row, size_t n, struct kl_tal
     if (logarithms)
         kl_survey_rows(look, T, row, n, true, &exps);
     for (size_t i = 0; i < n; i++) {
-        if (!look->layout.each && kl_is_hidden(look, row + i, 0))
+        if (!look->layout.each && kl_is_hidden(&look->layout, look->mask.data, row + i, 0))
             continue;
         tallies->rows++;
         if (is_sound(d, X, &input, i) && is_sound(d, T, &target, i))
@@ -181,13 +184,11 @@ static double slack_of(enum kl_dtype dtype)
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
                  struct kl_problem *problem)
 {
-    struct diagnosis d = {
-        .look = {.plan = plan,
-                 .kernel = kl_kernel(),
-                 .operands = {{KL_OF_INPUT, plan->input.dtype, false, plan->input.data},
-                              {KL_OF_TARGET, plan->target.dtype, false, plan->target.data}},
-                 .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data}},
-        .slack = {slack_of(plan->input.dtype), slack_of(plan->target.dtype)}};
+    struct diagnosis d = {.look = {.plan = plan,
+                                   .kernel = kl_kernel(),
+                                   .operands = {kl_input_of(plan), kl_target_of(plan)},
+                                   .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data, 0}},
+                          .slack = {slack_of(plan->input.dtype), slack_of(plan->target.dtype)}};
     struct kl_patterns patterns;
     struct kl_tallies all = {0};
     if (plan->count == 0) {
@@ -199,6 +200,8 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
     kl_find_patterns(&patterns, &d.look.layout, &d.look.tile);
     size_t rows = d.look.layout.across.volume, tile = d.look.layout.along.volume * d.look.tile.rows;
     d.at_once = (tile < KL_PIECE ? KL_PIECE / tile : 1) * d.look.tile.rows;
+    size_t enough = rows / MAX_PIECES / d.look.tile.rows * d.look.tile.rows + d.look.tile.rows;
+    d.at_once = d.at_once > enough ? d.at_once : enough;
     size_t pieces = (rows + d.at_once - 1) / d.at_once;
     d.pieces = calloc(pieces, sizeof *d.pieces);
     if (!d.pieces)

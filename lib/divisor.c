@@ -34,14 +34,15 @@ static double entries_left(const struct kl_plan *plan)
 static double weight_left(const struct kl_plan *plan)
 {
     const struct kl_kernel *kernel = kl_kernel();
-    const struct kl_numbers weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data};
+    const struct kl_numbers weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data,
+                                      0};
     const struct kl_numbers mask = {.array = KL_OF_MASK, .bytes = true, .data = plan->mask.data};
     double weights[KL_BLOCK], keep[KL_BLOCK];
     struct kl_sum sum = {0, 0};
     struct kl_axes axes;
-    kl_loss_axes(&axes, plan);
-    for (size_t start = 0; start < plan->places; start += KL_BLOCK) {
-        size_t n = plan->places - start < KL_BLOCK ? plan->places - start : KL_BLOCK;
+    size_t times = kl_weight_axes(&axes, plan);
+    for (size_t start = 0; start < axes.volume; start += KL_BLOCK) {
+        size_t n = axes.volume - start < KL_BLOCK ? axes.volume - start : KL_BLOCK;
         for (size_t i = 0; i < n; i++)
             weights[i] = 1;
         if (weight.data)
@@ -52,12 +53,14 @@ static double weight_left(const struct kl_plan *plan)
             kernel->hide(weights, keep, 0, n);
         kl_sum_merge(&sum, kernel->total(weights, n));
     }
-    return kl_sum_value(sum);
+    return kl_sum_value(sum) * (double)times;
 }
 
 double kl_divisor_of(const struct kl_plan *plan)
 {
     bool has_mask = plan->mask.data != NULL, has_weight = plan->weight.data != NULL;
+    if (plan->places == 0) /* nothing for a mask to hide */
+        return plan->reduction == KL_BATCHMEAN ? (double)plan->batch : plan->reduction != KL_MEAN;
     if (plan->reduction == KL_BATCHMEAN)
         return has_mask ? entries_left(plan) : (double)plan->batch;
     if (plan->reduction == KL_MEAN)

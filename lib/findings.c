@@ -120,7 +120,7 @@ static size_t find_element(const struct kl_look *look, int operand, size_t row, 
     for (size_t i = 0; i < look->layout.along.volume; i++) {
         at = base + kl_offset(&look->layout.along, numbers->array, i);
         double v = kl_load(numbers->dtype, numbers->data, at);
-        if ((negative ? v < 0 : v > 0) && !kl_is_hidden(look, row, i))
+        if ((negative ? v < 0 : v > 0) && !kl_is_hidden(&look->layout, look->mask.data, row, i))
             break;
     }
     return at;

@@ -79,11 +79,10 @@ static void take_logarithms(struct kl_scratch *s, size_t n)
 {
     const struct kl_kernel *kernel = s->job->kernel;
     if (has_quotients(s->job)) {
-        kernel->quotients(s->job->rule, s->v[KL_X], s->v[KL_T], s->times, s->slope_times, n);
+        kernel->quotients(s->job->rule, s->v[KL_X], s->v[KL_T], s->times, s->over, n);
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        s->slope_times[i] = 1 / s->v[KL_X][i];
+    memcpy(s->over, s->v[KL_X], n * sizeof *s->over);
     kernel->logs(s->v[KL_X], s->v[KL_X], n);
 }
 
@@ -131,8 +130,8 @@ static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
         return;
     }
     if (job->weight.data) {
-        kl_load_numbers(s, tile, &job->weight, s->e);
-        job->kernel->multiply(s->losses, s->e, n);
+        kl_load_numbers(s, tile, &job->weight, s->spare);
+        job->kernel->multiply(s->losses, s->spare, n);
     }
     kl_hide(s, tile, s->losses, 0);
     if (!job->losses) {

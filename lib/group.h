@@ -18,8 +18,8 @@ struct kl_scratch {
     size_t rows; /* numbers there are of rows: of a tile's, or KL_STEADY */
     enum kl_form form[2];
     double v[2][KL_BLOCK]; /* the operands, at last as the kernels' rule takes them */
-    double times[KL_BLOCK], slope_times[KL_BLOCK];
-    double keep[KL_BLOCK], g[KL_BLOCK], losses[KL_BLOCK], slopes[KL_BLOCK], e[KL_BLOCK];
+    double times[KL_BLOCK], over[KL_BLOCK]; /* of losses, of derivatives by probabilities */
+    double keep[KL_BLOCK], g[KL_BLOCK], losses[KL_BLOCK], slopes[KL_BLOCK], spare[KL_BLOCK];
     double tops[2][KL_ROWS], logs[2][KL_ROWS]; /* of logits: greatest, log of the sum of exp */
     double high[KL_ROWS], low[KL_ROWS];        /* of sums along rows */
     double slope_sums[2][KL_ROWS];

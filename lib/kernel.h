@@ -80,10 +80,10 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   exps, logs        of any number, to double's precision
  *   quotients         probabilities q in x and t in t become what the KL_PROB rules take, such that
  *                     losses times `times` are those of log q and t, without cancellation where
- *                     the two are close; derivatives by x times `slope_times` are those by q
+ *                     the two are close; derivatives by x over `over` are those by q
  *   parts[log]        of n elements, shifted; `wide` if they have more than 24 bits, `exps` if those
- *                     are wanted. NaN among what comes out says that something was not ordinary:
- *                     then it is of no use. each_parts adds an element to n rows, a multiple of
+ *                     are wanted. NaN among what comes out says that something was not ordinary, as a
+ *                     target of `refused` is: then it is of no use. each_parts adds an element to n rows, a multiple of
  *                     KL_STEADY
  *   sum_exps          the sum of exp of n elements, shifted, of which none is above 700
  *   widen_bytes       0 of 0 and 1 of others
@@ -112,11 +112,12 @@ struct kl_kernel {
     void (*hide)(double *v, const double *keep, double value, size_t n);
     void (*exps)(const double *v, double *to, size_t n);
     void (*logs)(const double *v, double *to, size_t n);
-    void (*quotients)(enum kl_rule rule, double *x, double *t, double *times, double *slope_times,
+    void (*quotients)(enum kl_rule rule, double *x, double *t, double *times, double *over,
                       size_t n);
-    struct kl_parts (*parts[2])(bool wide, bool exps, const double *x, const double *t,
-                                struct kl_shift x_shift, struct kl_shift t_shift, size_t n);
-    void (*each_parts[2])(bool wide, bool exps, const double *x, const double *t,
+    struct kl_parts (*parts[2])(bool wide, bool exps, double refused, const double *x,
+                                const double *t, struct kl_shift x_shift, struct kl_shift t_shift,
+                                size_t n);
+    void (*each_parts[2])(bool wide, bool exps, double refused, const double *x, const double *t,
                           const struct kl_row_shifts *shifts, struct kl_row_parts *rows, size_t n);
     double (*sum_exps)(bool wide, const double *v, struct kl_shift shift, size_t n);
     void (*widen_bytes)(const unsigned char *from, double *to, size_t n);
@@ -134,7 +135,7 @@ double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double targ
 
 /* The definition of what `quotients` makes of one pair. */
 struct kl_quotient {
-    double x, t, times, slope_times;
+    double x, t, times, over;
 };
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t);
 

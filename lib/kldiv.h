@@ -318,8 +318,8 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *upstre
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem);
 
-/* The most that kl_run_gradients allocates while it runs, beyond some KiB for each 2^14 elements:
- * what it takes to sum derivatives back to operands that were broadcast. */
+/* The bytes that kl_run_gradients allocates while it runs: a 2^10th or so of the losses', unless
+ * derivatives are summed back to operands that were broadcast. kl_diagnose takes 256 KiB at most. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */

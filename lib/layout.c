@@ -89,12 +89,26 @@ void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan)
     settle(layout, plan, true);
 }
 
-void kl_loss_axes(struct kl_axes *axes, const struct kl_plan *plan)
+size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan)
 {
+    size_t times = 1;
     clear(axes);
-    for (size_t i = 0; i < plan->left_ndim; i++)
-        if (plan->left_shape[i] != 1)
-            append(axes, loss_axis(plan, i));
+    for (size_t i = 0; i < plan->left_ndim; i++) {
+        struct kl_axis axis = loss_axis(plan, i);
+        axis.strides[KL_OF_LOSS] = 0;
+        if (axis.strides[KL_OF_WEIGHT] == 0 && axis.strides[KL_OF_MASK] == 0)
+            times *= axis.size;
+        else
+            append(axes, axis);
+    }
+    return times;
+}
+
+bool kl_is_hidden(const struct kl_layout *layout, const unsigned char *mask, size_t row,
+                  size_t element)
+{
+    return mask && !mask[kl_offset(&layout->across, KL_OF_MASK, row) +
+                         kl_offset(&layout->along, KL_OF_MASK, element)];
 }
 
 size_t kl_offset(const struct kl_axes *axes, enum kl_array array, size_t index)

@@ -78,10 +78,11 @@ struct kl_numbers {
     enum kl_dtype dtype;
     bool bytes;
     const void *data;
+    double padding; /* of tiles that have more room than rows */
 };
 
 /* The numbers of a tile as doubles, rows * length of them, or pitch * length of which those past
- * `rows` are 0. An array without an axis along rows has the same number at each element. */
+ * `rows` are padding. An array without an axis along rows has the same number at each element. */
 void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout,
                   const struct kl_tile *tile, const struct kl_numbers *from, double *to);
 
@@ -100,8 +101,13 @@ void kl_line_load(const struct kl_kernel *kernel, const struct kl_axes *axes,
 void kl_line_store(const struct kl_kernel *kernel, const struct kl_axes *axes, enum kl_array array,
                    enum kl_dtype dtype, void *to, size_t start, size_t n, const double *from);
 
-/* The axes of the losses, whether or not they are those of the operands. */
-void kl_loss_axes(struct kl_axes *axes, const struct kl_plan *plan);
+/* The axes of the losses along which weight or mask differ; gives how many losses stand for each
+ * entry of them. */
+size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan);
+
+/* Whether the mask, bytes or NULL, hides element `element` of a row. */
+bool kl_is_hidden(const struct kl_layout *layout, const unsigned char *mask, size_t row,
+                  size_t element);
 
 /* Where element `index` of axes, counted in row-major order, lies. */
 size_t kl_offset(const struct kl_axes *axes, enum kl_array array, size_t index);

@@ -38,7 +38,7 @@ static void find_log_sum(struct kl_scratch *s, int operand)
                 scale_sum(&sum, exp((shift.by - top) * shift.scale));
             shift.by = top;
         }
-        struct kl_shift finite = {isinf(shift.by) ? 0 : shift.by, shift.scale};
+        struct kl_shift finite = {shift.by == -(double)INFINITY ? 0 : shift.by, shift.scale};
         kl_sum_add(&sum, kernel->sum_exps(is_wide(s, operand), s->v[operand], finite, tile.length));
     }
     s->tops[operand][0] = shift.by;
@@ -68,11 +68,11 @@ static void find_log_sums(struct kl_scratch *s, int operand)
         kl_load_operand(s, &tile, operand);
         kl_shift_rows(s, &tile, s->v[operand], s->tops[operand], kl_zeros, scale_of(s, operand));
         s->form[operand] = KL_SHIFTED;
-        s->job->kernel->exps(s->v[operand], s->e, kl_tile_size(&tile));
-        kl_add_to_rows(s, &tile, s->e, s->high, s->low);
+        s->job->kernel->exps(s->v[operand], s->spare, kl_tile_size(&tile));
+        kl_add_to_rows(s, &tile, s->spare, s->high, s->low);
     }
     for (size_t i = 0; i < s->rows; i++)
-        s->logs[operand][i] = log(s->high[i] + s->low[i]);
+        s->logs[operand][i] = log(kl_sum_value((struct kl_sum){s->high[i], s->low[i]}));
 }
 
 void kl_survey_logits(struct kl_scratch *s, int operand)
@@ -121,6 +121,13 @@ static void raise_shift(struct row_parts *parts, int operand, double top)
     }
 }
 
+/* The target whose loss, or derivative, is not what the sums make of it; NaN is none. */
+static double refused(const struct kl_job *job)
+{
+    bool nan_slope = job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(job, KL_T);
+    return job->rule == KL_LOG_PYTORCH || nan_slope ? -(double)INFINITY : (double)NAN;
+}
+
 static void add_tile(struct kl_scratch *s, const struct kl_tile *tile, struct row_parts *parts)
 {
     const struct kl_job *job = s->job;
@@ -130,15 +137,15 @@ static void add_tile(struct kl_scratch *s, const struct kl_tile *tile, struct ro
             raise_shift(parts, i, job->kernel->top(s->v[i], tile->length));
     }
     struct kl_parts more = job->kernel->parts[kl_rule_is_log(job->rule)](
-        is_wide(s, KL_X) || is_wide(s, KL_T), kl_is_logit(job, KL_X), s->v[KL_X], s->v[KL_T],
-        parts->shifts[KL_X], parts->shifts[KL_T], tile->length);
+        is_wide(s, KL_X) || is_wide(s, KL_T), kl_is_logit(job, KL_X), refused(job), s->v[KL_X],
+        s->v[KL_T], parts->shifts[KL_X], parts->shifts[KL_T], tile->length);
     kl_sum_add(&parts->losses, more.losses);
     kl_sum_add(&parts->masses, more.masses);
     kl_sum_add(&parts->exps, more.exps);
 }
 
 /* What the parts of n rows make. */
-static bool finish_rows(struct kl_scratch *s, const struct kl_row_parts *parts, size_t n,
+static bool weigh_parts(struct kl_scratch *s, const struct kl_row_parts *parts, size_t n,
                         double *losses, double *masses)
 {
     const struct kl_kernel *kernel = s->job->kernel;
@@ -173,7 +180,7 @@ static bool sum_row(struct kl_scratch *s, double *losses, double *masses)
     sums.losses[0] = kl_sum_value(parts.losses);
     sums.masses[0] = kl_sum_value(parts.masses);
     sums.exps[0] = kl_sum_value(parts.exps);
-    bool good = finish_rows(s, &sums, 1, losses, masses);
+    bool good = weigh_parts(s, &sums, 1, losses, masses);
     for (int i = KL_X; i <= KL_T; i++) {
         s->tops[i][0] = parts.shifts[i].by;
         kl_make_steady(s, s->tops[i]);
@@ -201,7 +208,7 @@ static void add_tile_of_rows(struct kl_scratch *s, const struct kl_tile *tile,
     kl_load_operand(s, tile, KL_T);
     for (size_t i = 0; i < tile->length; i++)
         kernel->each_parts[kl_rule_is_log(s->job->rule)](
-            is_wide(s, KL_X) || is_wide(s, KL_T), kl_is_logit(s->job, KL_X),
+            is_wide(s, KL_X) || is_wide(s, KL_T), kl_is_logit(s->job, KL_X), refused(s->job),
             s->v[KL_X] + i * tile->pitch, s->v[KL_T] + i * tile->pitch, &shifts, &more,
             tile->pitch);
     kernel->each_add(more.losses, parts->high.losses, parts->low.losses, s->rows);
@@ -221,11 +228,11 @@ static bool sum_rows(struct kl_scratch *s, double *losses, double *masses)
     KL_FOR_EACH_TILE(s, tile)
     add_tile_of_rows(s, &tile, &parts);
     for (size_t i = 0; i < s->group->rows; i++) {
-        parts.high.losses[i] += parts.low.losses[i];
+        parts.high.losses[i] += parts.low.losses[i]; /* what is not finite is of no use */
         parts.high.masses[i] += parts.low.masses[i];
         parts.high.exps[i] += parts.low.exps[i];
     }
-    return finish_rows(s, &parts.high, s->group->rows, losses, masses);
+    return weigh_parts(s, &parts.high, s->group->rows, losses, masses);
 }
 
 bool kl_sum_parts(struct kl_scratch *s, double *losses, double *masses)

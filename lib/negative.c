@@ -2,16 +2,13 @@
 #include "lib/problem.h"
 #include "lib/run.h"
 
-/* Whether the mask leaves any of the losses that row `row`, element `element` counts in. */
-static bool is_hidden(const struct kl_plan *plan, const struct kl_layout *layout, size_t row,
-                      size_t element)
+static bool is_negative(const struct kl_plan *plan, size_t i)
 {
-    size_t offset = kl_offset(&layout->across, KL_OF_MASK, row) +
-                    kl_offset(&layout->along, KL_OF_MASK, element);
-    return plan->mask.data && !plan->mask.data[offset];
+    return kl_load(plan->target.dtype, plan->target.data, i) < 0;
 }
 
-bool kl_refuse_negative(const struct kl_plan *plan, struct kl_problem *problem)
+/* The first that the mask leaves in any of the losses it counts in, or the number of them. */
+static size_t find_visible(const struct kl_plan *plan)
 {
     struct kl_layout layout;
     size_t first = plan->counts[1];
@@ -20,10 +17,24 @@ bool kl_refuse_negative(const struct kl_plan *plan, struct kl_problem *problem)
         for (size_t i = 0; i < layout.along.volume; i++) {
             size_t offset = kl_offset(&layout.across, KL_OF_TARGET, row) +
                             kl_offset(&layout.along, KL_OF_TARGET, i);
-            if (offset < first && kl_load(plan->target.dtype, plan->target.data, offset) < 0 &&
-                !is_hidden(plan, &layout, row, i))
+            if (offset < first && is_negative(plan, offset) &&
+                !kl_is_hidden(&layout, plan->mask.data, row, i))
                 first = offset;
         }
+    return first;
+}
+
+static size_t find(const struct kl_plan *plan)
+{
+    size_t first = 0;
+    while (first < plan->counts[1] && !is_negative(plan, first))
+        first++;
+    return first;
+}
+
+bool kl_refuse_negative(const struct kl_plan *plan, struct kl_problem *problem)
+{
+    size_t first = plan->mask.data ? find_visible(plan) : find(plan);
     if (first == plan->counts[1])
         return true;
     if (problem && !problem->code) {

@@ -7,6 +7,9 @@
 /* Of derivatives that are summed back, at most so many sums are kept apart for threads. */
 enum { MAX_SHARES = 16 };
 
+/* Rows are cut into segments where there are not groups enough for threads. */
+enum { FEW_GROUPS = 64 };
+
 struct cut {
     struct kl_job *job;
     size_t groups, at_once; /* in a piece */
@@ -33,7 +36,8 @@ static void choose_tiles(struct kl_job *job)
     struct kl_tile *tile = &job->tile;
     kl_choose_tile(job->layout, tile);
     job->segment = length;
-    if (!has_logits(job) && length > (size_t)2 * KL_PIECE / tile->pitch)
+    bool few = job->layout->across.volume <= FEW_GROUPS * tile->rows;
+    if (few && !has_logits(job) && length > (size_t)2 * KL_PIECE / tile->pitch)
         job->segment = KL_PIECE / tile->pitch / tile->length * tile->length;
 }
 
@@ -62,14 +66,33 @@ static void choose_pieces(struct cut *cut)
     cut->shares = shares_of(job->plan, job->sinks, cut->pieces);
 }
 
+static size_t segment_sums_of(const struct cut *cut)
+{
+    const struct kl_layout *layout = cut->job->layout;
+    return cut->segments > 1 && !layout->each ? layout->across.volume * cut->segments : 0;
+}
+
+static size_t slope_sums_of(const struct cut *cut, int operand)
+{
+    const struct kl_job *job = cut->job;
+    bool has = job->sinks[operand].gradient && sums_back(job->plan, operand);
+    return has ? cut->shares * job->plan->counts[operand] : 0;
+}
+
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
 {
-    struct kl_sink sinks[2] = {{.gradient = results->by_input}, {.gradient = results->by_target}};
-    size_t shares = shares_of(plan, sinks, MAX_SHARES), size = 0;
-    for (int i = 0; i < 2 && plan->count > 0; i++)
-        if (sinks[i].gradient && sums_back(plan, i))
-            size += shares * plan->counts[i] * sizeof(struct kl_sum);
-    return size;
+    struct kl_layout layout;
+    struct kl_job job = {.plan = plan, .layout = &layout};
+    struct cut cut = {.job = &job};
+    job.sinks[0].gradient = results->by_input;
+    job.sinks[1].gradient = results->by_target;
+    if (plan->count == 0)
+        return 0;
+    kl_layout_of(&layout, plan);
+    choose_tiles(&job);
+    choose_pieces(&cut);
+    return sizeof(struct kl_sum) *
+           (cut.pieces + segment_sums_of(&cut) + slope_sums_of(&cut, 0) + slope_sums_of(&cut, 1));
 }
 
 /* ---- Rows whose losses are known */
@@ -184,15 +207,13 @@ static void join_slopes(void *context, size_t piece)
 
 static bool allocate(struct cut *cut)
 {
-    const struct kl_job *job = cut->job;
     bool good = (cut->sums = calloc(cut->pieces, sizeof *cut->sums)) != NULL;
-    if (cut->segments > 1 && !job->layout->each)
-        good &= (cut->segment_sums = calloc(job->layout->across.volume * cut->segments,
-                                            sizeof *cut->segment_sums)) != NULL;
+    size_t n = segment_sums_of(cut);
+    if (n > 0)
+        good &= (cut->segment_sums = calloc(n, sizeof *cut->segment_sums)) != NULL;
     for (int i = 0; i < 2; i++)
-        if (job->sinks[i].gradient && sums_back(job->plan, i))
-            good &= (cut->slope_sums[i] =
-                         calloc(cut->shares * job->plan->counts[i], sizeof(struct kl_sum))) != NULL;
+        if ((n = slope_sums_of(cut, i)) > 0)
+            good &= (cut->slope_sums[i] = calloc(n, sizeof *cut->slope_sums[i])) != NULL;
     return good;
 }
 
@@ -203,13 +224,15 @@ bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
     choose_tiles(job);
     kl_find_patterns(&patterns, job->layout, &job->tile);
     choose_pieces(&cut);
+    size_t most =
+        job->plan->counts[0] > job->plan->counts[1] ? job->plan->counts[0] : job->plan->counts[1];
     bool good = allocate(&cut);
     if (good) {
         kl_pool_run(pool, cut.shares, run_share, &cut);
         if (cut.segment_sums)
             join_segments(&cut, &cut.sums[0]);
         if (cut.slope_sums[0] || cut.slope_sums[1])
-            kl_pool_run(pool, ceiling(job->plan->count, KL_BLOCK), join_slopes, &cut);
+            kl_pool_run(pool, ceiling(most, KL_BLOCK), join_slopes, &cut);
         for (size_t i = 0; i < cut.pieces; i++)
             kl_sum_merge(total, cut.sums[i]);
     }

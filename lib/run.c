@@ -162,6 +162,19 @@ static void store_nothing(const struct kl_job *job)
             kl_store(job->operands[operand].dtype, job->sinks[operand].gradient, i, 0);
 }
 
+/* Probabilities are padded with such as no kernel takes longer for. */
+struct kl_numbers kl_input_of(const struct kl_plan *plan)
+{
+    return (struct kl_numbers){KL_OF_INPUT, plan->input.dtype, false, plan->input.data,
+                               plan->spaces[0] == KL_PROB};
+}
+
+struct kl_numbers kl_target_of(const struct kl_plan *plan)
+{
+    return (struct kl_numbers){KL_OF_TARGET, plan->target.dtype, false, plan->target.data,
+                               plan->spaces[1] == KL_PROB};
+}
+
 static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout)
 {
     return (struct kl_job){
@@ -169,10 +182,9 @@ static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout
         .kernel = kl_kernel(),
         .rule = kl_rule_of(plan),
         .layout = layout,
-        .operands = {{KL_OF_INPUT, plan->input.dtype, false, plan->input.data},
-                     {KL_OF_TARGET, plan->target.dtype, false, plan->target.data}},
-        .weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data},
-        .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data},
+        .operands = {kl_input_of(plan), kl_target_of(plan)},
+        .weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data, 0},
+        .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data, 0},
         .unit = unit_of(&plan->options),
         .divisor = kl_divisor_of(plan),
     };
@@ -190,7 +202,7 @@ static bool take_upstream(struct kl_job *job, const struct kl_tensor *upstream,
         return kl_fail(problem, KL_UPSTREAM, "shape_mismatch",
                        "the upstream gradient must have the shape of the loss");
     if (plan->reduction == KL_NONE)
-        job->upstream = (struct kl_numbers){KL_OF_LOSS, upstream->dtype, false, upstream->data};
+        job->upstream = (struct kl_numbers){KL_OF_LOSS, upstream->dtype, false, upstream->data, 0};
     else
         job->factor *= kl_load(upstream->dtype, upstream->data, 0);
     return true;

@@ -43,6 +43,10 @@ static inline bool kl_is_logit(const struct kl_job *job, int operand)
     return job->plan->spaces[operand] == KL_LOGIT;
 }
 
+/* The operands of a call. */
+struct kl_numbers kl_input_of(const struct kl_plan *plan);
+struct kl_numbers kl_target_of(const struct kl_plan *plan);
+
 /* The rule that a call's losses follow. */
 enum kl_rule kl_rule_of(const struct kl_plan *plan);
 

@@ -23,8 +23,8 @@ void kl_load_factors(struct kl_scratch *s, const struct kl_tile *tile)
         kl_fill(s->g, job->factor, n);
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         if (factors[i]->data) {
-            kl_load_numbers(s, tile, factors[i], s->e);
-            job->kernel->multiply(s->g, s->e, n);
+            kl_load_numbers(s, tile, factors[i], s->spare);
+            job->kernel->multiply(s->g, s->spare, n);
         }
 }
 
@@ -38,7 +38,7 @@ static void find_slopes(struct kl_scratch *s, const struct kl_tile *tile, int op
     if (operand == KL_X && job->plan->spaces[KL_X] == KL_PROB) {
         bool nothing_stays = job->plan->options.compat != KL_PYTORCH;
         for (size_t i = 0; i < n; i++)
-            s->slopes[i] *= nothing_stays && s->slopes[i] == 0 ? 1 : s->slope_times[i];
+            s->slopes[i] /= nothing_stays && s->slopes[i] == 0 ? 1 : s->over[i];
     }
     kl_hide(s, tile, s->slopes, 0);
 }
@@ -72,7 +72,7 @@ void kl_sum_slopes(struct kl_scratch *s)
     }
     for (int i = KL_X; i <= KL_T; i++) {
         for (size_t j = 0; j < s->rows; j++)
-            s->slope_sums[i][j] += low[i][j];
+            s->slope_sums[i][j] = kl_sum_value((struct kl_sum){s->slope_sums[i][j], low[i][j]});
         kl_make_steady(s, s->slope_sums[i]);
     }
 }
@@ -84,8 +84,8 @@ void kl_take_slopes(struct kl_scratch *s, const struct kl_tile *tile)
             continue;
         find_slopes(s, tile, i);
         if (kl_is_logit(s->job, i)) {
-            s->job->kernel->exps(s->v[i], s->e, kl_tile_size(tile));
-            soften_rows(s, tile, s->slopes, s->e, s->slope_sums[i]);
+            s->job->kernel->exps(s->v[i], s->spare, kl_tile_size(tile));
+            soften_rows(s, tile, s->slopes, s->spare, s->slope_sums[i]);
             kl_hide(s, tile, s->slopes, 0);
         }
         kl_write_slopes(s, tile, i);

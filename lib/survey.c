@@ -2,13 +2,6 @@
 
 #include <math.h>
 
-bool kl_is_hidden(const struct kl_look *look, size_t row, size_t element)
-{
-    const unsigned char *mask = look->mask.data;
-    return mask && !mask[kl_offset(&look->layout.across, KL_OF_MASK, row) +
-                         kl_offset(&look->layout.along, KL_OF_MASK, element)];
-}
-
 static void merge(struct kl_surveys *surveys, size_t i, struct kl_survey more)
 {
     surveys->least[i] = more.least < surveys->least[i] ? more.least : surveys->least[i];
@@ -18,7 +11,8 @@ static void merge(struct kl_surveys *surveys, size_t i, struct kl_survey more)
     surveys->exps[i] += more.exps;
 }
 
-static void hide(const struct kl_look *look, const struct kl_tile *tile, int operand, double *v)
+static void hide_elements(const struct kl_look *look, const struct kl_tile *tile, int operand,
+                          double *v)
 {
     double keep[KL_BLOCK];
     bool is_prob = look->plan->spaces[operand] == KL_PROB;
@@ -59,7 +53,7 @@ void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t 
                                length - start < chunk ? length - start : chunk};
         kl_tile_load(look->kernel, &look->layout, &tile, &look->operands[operand], v);
         if (look->mask.data)
-            hide(look, &tile, operand, v);
+            hide_elements(look, &tile, operand, v);
         if (pitch == 1)
             merge(surveys, 0, look->kernel->survey[KL_FLOAT64](v, tile.length, exps));
         else
@@ -111,7 +105,7 @@ bool kl_find_not_finite(const struct kl_look *look, size_t row, struct kl_reason
         bool ordinary = isfinite(v[0]) && isfinite(v[1]) &&
                         (v[0] > 0 || plan->spaces[0] != KL_PROB) &&
                         (v[1] >= 0 || plan->spaces[1] != KL_PROB);
-        if (ordinary || kl_is_hidden(look, row, i))
+        if (ordinary || kl_is_hidden(&look->layout, look->mask.data, row, i))
             continue;
         double x = as_logarithm(plan->spaces[0], v[0]);
         double t = plan->spaces[1] == KL_PROB ? v[1] : as_logarithm(plan->spaces[1], v[1]);

@@ -28,7 +28,4 @@ struct kl_reason {
 /* Looks for the first loss of a row that is not finite. */
 bool kl_find_not_finite(const struct kl_look *look, size_t row, struct kl_reason *reason);
 
-/* Whether the mask hides element `element` of a row. */
-bool kl_is_hidden(const struct kl_look *look, size_t row, size_t element);
-
 #endif

@@ -2,8 +2,6 @@
 #include "lib/layout.h"
 #include "lib/run.h"
 
-#include <string.h>
-
 /* ---- Numbers along axes. A visit is to n of them, `stride` apart from `offset` on. */
 
 struct visit {
@@ -55,23 +53,38 @@ static void add_run(const struct visit *visit, size_t offset, size_t stride, siz
         kl_sum_add(&to[i * stride], v[i]);
 }
 
-/* Entries [start, start + n) of axes, counted in row-major order. */
+/* Entries [start, start + n) of axes, counted in row-major order, like an odometer whose last wheel
+ * is taken in runs. */
 static void walk_line(const struct visit *visit, const struct kl_axes *axes, size_t base,
                       size_t start, size_t n, double *v)
 {
+    size_t index[KL_MAX_DIMS], last = axes->n - 1;
     if (axes->n == 0) {
         visit->run(visit, base, 0, n, v);
         return;
     }
-    const struct kl_axis *inner = &axes->axis[axes->n - 1];
-    while (n > 0) {
-        size_t left = inner->size - (axes->n == 1 ? start : start % inner->size);
-        size_t run = n < left ? n : left;
-        visit->run(visit, base + kl_offset(axes, visit->array, start), inner->strides[visit->array],
-                   run, v);
-        start += run;
+    for (size_t i = axes->n; i-- > 0; start /= axes->axis[i].size) {
+        index[i] = start % axes->axis[i].size;
+        base += index[i] * axes->axis[i].strides[visit->array];
+    }
+    for (;;) {
+        size_t left = axes->axis[last].size - index[last], run = n < left ? n : left;
+        size_t stride = axes->axis[last].strides[visit->array];
+        visit->run(visit, base, stride, run, v);
         v += run;
         n -= run;
+        if (n == 0)
+            return;
+        base -= index[last] * stride;
+        index[last] = 0;
+        for (size_t i = last; i-- > 0;) {
+            const struct kl_axis *axis = &axes->axis[i];
+            base += axis->strides[visit->array];
+            if (++index[i] < axis->size)
+                break;
+            base -= axis->size * axis->strides[visit->array];
+            index[i] = 0;
+        }
     }
 }
 
@@ -225,8 +238,9 @@ void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout
     const struct kl_pattern *pattern = pattern_of(layout, from->array);
     double block[KL_BLOCK];
     size_t begin;
-    if (tile->pitch > tile->rows)
-        memset(to, 0, tile->pitch * tile->length * sizeof *to);
+    for (size_t i = 0; tile->pitch > tile->rows && i < tile->length; i++)
+        for (size_t row = tile->rows; row < tile->pitch; row++)
+            to[i * tile->pitch + row] = from->padding;
     if (!follows(layout, tile, from->array, pattern, &begin)) {
         walk(&visit, layout, tile, to);
         return;

@@ -55,7 +55,7 @@ static const struct bad {
     {NULL, "{\"input\": 1, \"target\": 1, \"dtype\": \"int64\"}", 422, "dtype_unsupported",
      "#/dtype"},
     {NULL, "{\"input\": 1, \"target\": 1, \"compat\": \"jax\"}", 422, "compat_invalid", "#/compat"},
-    {"dim=2", "{\"input\": [[1]], \"target\": [[1]]}", 422, "dim_invalid", ""},
+    {"dim=2", "{\"input\": [[1]], \"target\": [[1]]}", 422, "dim_invalid", "dim"},
     {NULL,
      "{\"input\": [], \"target\": [], \"shape\": [1000000000000, 0], \"gradient\": \"input\"}", 422,
      "shape_invalid", ""},
@@ -64,7 +64,7 @@ static const struct bad {
      "shape_invalid", ""},
     {"dim=x", "{\"input\": 1, \"target\": 1}", 422, "dim_invalid", "dim"},
     {"dim=0,0", "{\"input\": 1, \"target\": 1}", 422, "dim_invalid", "dim"},
-    {NULL, "{\"input\": [1], \"target\": [1], \"dim\": [0, -1]}", 422, "dim_invalid", ""},
+    {NULL, "{\"input\": [1], \"target\": [1], \"dim\": [0, -1]}", 422, "dim_invalid", "#/dim"},
     {NULL, "{\"input\": 1, \"target\": 1, \"dim\": 1.5}", 422, "option_invalid", "#/dim"},
     {NULL, "{\"input\": 1, \"target\": 1, \"dim\": 99}", 422, "dim_invalid", "#/dim"},
     {"dim=0", "{\"input\": 1, \"target\": 1, \"dim\": -1}", 400, "option_conflict", "#/dim"},
@@ -74,9 +74,9 @@ static const struct bad {
      "#/reduction"},
     {"target_space=logits", "{\"input\": 1, \"target\": 1}", 422, "space_invalid", "target_space"},
     {"log_target=true&target_space=prob", "{\"input\": 1, \"target\": 1}", 422, "space_conflict",
-     ""},
+     "target_space"},
     {"log_target=false&target_space=log_prob", "{\"input\": 1, \"target\": 1}", 422,
-     "space_conflict", ""},
+     "space_conflict", "target_space"},
     {"temperature=0", "{\"input\": 1, \"target\": 1}", 422, "temperature_invalid", "temperature"},
     {"temperature=inf", "{\"input\": 1, \"target\": 1}", 422, "temperature_invalid", "temperature"},
     {"temperature=2x", "{\"input\": 1, \"target\": 1}", 422, "temperature_invalid", "temperature"},
@@ -85,7 +85,7 @@ static const struct bad {
     {NULL, "{\"input\": 1, \"target\": 1, \"temperature\": true}", 422, "option_invalid",
      "#/temperature"},
     {NULL, "{\"input\": 1, \"target\": 1, \"temperature\": 1e-309}", 422, "temperature_invalid",
-     ""},
+     "#/temperature"},
     {"broadcast=true", "{\"input\": [1, 2, 3], \"target\": [1, 2]}", 422, "shape_mismatch",
      "#/target"},
     {NULL, "{\"input\": [1, 2], \"target\": [1, 2], \"weight\": [[1, 2]]}", 422, "shape_mismatch",
@@ -100,6 +100,12 @@ static const struct bad {
      "#/weight/1"},
     {"compat=math", "{\"input\": [1, 2, 3], \"target\": [-1, -2, 3], \"mask\": [0, 1, 1]}", 422,
      "target_negative", "#/target/1"},
+    {"dim=1", "{\"input\": [], \"target\": [], \"shape\": [1000000000000000, 0], \"weight\": 1}",
+     422, "shape_invalid", ""},
+    {"dim=1", "{\"input\": [], \"target\": [], \"shape\": [1000000000000000, 0], \"mask\": 1}", 422,
+     "shape_invalid", ""},
+    {"dim=1&reduction=none", "{\"input\": [], \"target\": [], \"shape\": [300000000, 0]}", 422,
+     "shape_invalid", ""},
     {"gradient=loss", "{\"input\": 1, \"target\": 1}", 422, "option_invalid", "gradient"},
     {NULL, "{\"input\": 1, \"target\": 1, \"gradient\": [1]}", 422, "option_invalid", "#/gradient"},
     {NULL, "{\"input\": [1], \"target\": [1], \"gradient\": \"input\", \"grad_output\": [1]}", 422,
@@ -407,5 +413,44 @@ Test(endpoints, bodies_are_judged_by_their_headers)
             api_handle(&service, &request, &reply);
         cr_expect_eq(reply.status, cases[i].status, "case %zu: %d", i, reply.status);
         api_buffer_free(&reply.body);
+    }
+}
+
+/* Small operands that broadcast to much: refused past what a body may hold, and never computed on the
+ * thread that serves connections. */
+Test(requests, that_broadcast_are_bounded_by_what_they_broadcast_to)
+{
+    enum { N = 400 };
+    static char body[8 * N + 100];
+    static const struct {
+        const char *body, *query;
+        bool heavy;
+    } cases[] = {{"{}", NULL, false},
+                 {"{}", "reduction=sum", false},
+                 {"{\"broadcast\": true}", NULL, true},
+                 {"{\"broa\\u0064cast\": true}", NULL, true},
+                 {"{}", "broadcast=true", true},
+                 {"{}", "%62roadcast=true", true}};
+    size_t n = (size_t)sprintf(body, "{\"broadcast\": true, \"input\": [1");
+    for (size_t i = 1; i < N; i++)
+        n += (size_t)sprintf(body + n, ",1");
+    n += (size_t)sprintf(body + n, "], \"target\": [[1]");
+    for (size_t i = 1; i < N; i++)
+        n += (size_t)sprintf(body + n, ",[1]");
+    n += (size_t)sprintf(body + n, "]}");
+    for (size_t limit = 1000000; limit <= 2000000; limit += 1000000) {
+        struct api_request request = {.query = NULL};
+        struct answer answer = ask_request(&request, body, n, limit);
+        cr_expect_eq(answer.status, limit < N * N * sizeof(double) ? 422 : 200, "%d",
+                     answer.status);
+        if (answer.status == 422)
+            cr_expect_str_eq(text_of(answer.json, "code"), "broadcast_too_large");
+        answer_free(&answer);
+    }
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_request request = {.query = cases[i].query,
+                                      .body = (char *)cases[i].body,
+                                      .body_size = strlen(cases[i].body)};
+        cr_expect_eq(api_is_heavy(&request), cases[i].heavy, "case %zu", i);
     }
 }

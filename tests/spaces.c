@@ -4,6 +4,7 @@
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -443,4 +444,142 @@ Test(spaces, logits_may_be_minus_infinity_for_long)
         for (size_t i = 0; space == KL_PROB && i < N; i++)
             t[i] = i < NOTHING ? -INFINITY : 9 * uniform(&state);
     }
+}
+
+/* What masks logits by the least number there is, float64's included. */
+Test(spaces, logits_may_be_as_small_as_numbers_are)
+{
+    static const struct {
+        enum kl_space spaces[2];
+        double x[3], t[3], loss;
+    } cases[] = {
+        {{KL_LOGIT, KL_LOGIT}, {0, -DBL_MAX, 1}, {0, -DBL_MAX, 1}, 0},
+        {{KL_LOGIT, KL_LOGIT}, {0, -DBL_MAX, 0}, {0, -INFINITY, 0}, 0},
+        {{KL_LOG_PROB, KL_LOGIT}, {-M_LN2, -DBL_MAX, -M_LN2}, {0, -INFINITY, 0}, 0},
+        {{KL_LOGIT, KL_LOG_PROB}, {0, -DBL_MAX, 0}, {-M_LN2, -1000, -M_LN2}, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct kl_options options = {.reduction = KL_SUM,
+                                     .input_space = cases[i].spaces[0],
+                                     .target_space = cases[i].spaces[1]};
+        double ours = loss_of(cases[i].x, cases[i].t, 3, 1, &options);
+        cr_expect_lt(fabs(ours - cases[i].loss), 1e-15, "case %zu: %g", i, ours);
+    }
+}
+
+/* ---- Special values mean the same in rows of any length, by any way that they are computed */
+
+struct special {
+    double losses[2][3],
+        gradients[2][3]; /* of two rows, their first elements; by input and target */
+    double sum;
+};
+
+/* Two rows of n ordinary numbers, but for one element of the first row. */
+static struct special special_of(size_t n, enum kl_reduction reduction, enum kl_compat compat,
+                                 enum kl_space x_space, enum kl_space t_space, double x0, double t1)
+{
+    static double x[2 * 700], t[2 * 700], gradients[2][2 * 700], losses[2 * 700];
+    const size_t shape[] = {2, n};
+    struct kl_tensor input = {KL_FLOAT64, 2, shape, x}, target = {KL_FLOAT64, 2, shape, t};
+    struct kl_options options = {
+        .reduction = reduction, .compat = compat, .input_space = x_space, .target_space = t_space};
+    struct kl_plan plan;
+    struct special special = {.sum = 0};
+    for (size_t i = 0; i < 2 * n; i++) {
+        x[i] = x_space == KL_PROB ? 0.5 : -1;
+        t[i] = t_space == KL_PROB ? 0.5 : -1;
+    }
+    x[0] = x0;
+    t[1] = t1;
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+    struct kl_results results = {losses, gradients[0], gradients[1]};
+    cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, NULL));
+    for (size_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < 2; k++) {
+            special.losses[k][i] = reduction == KL_NONE ? losses[k * n + i] : 0;
+            special.gradients[k][i] = gradients[k][i];
+        }
+    for (size_t i = 0; i < 2 * n && reduction == KL_NONE; i++)
+        special.sum += losses[i];
+    if (reduction == KL_SUM)
+        special.sum = losses[0];
+    return special;
+}
+
+/* What is not finite alone. */
+static bool alike(double a, double b)
+{
+    return isnan(a) ? isnan(b) : isinf(a) ? a == b : isfinite(b);
+}
+
+Test(spaces, special_values_mean_the_same_in_rows_of_any_length)
+{
+    static const double specials[] = {0, -INFINITY, INFINITY, NAN, -DBL_MAX};
+    static const size_t lengths[] = {5, 40, 100, 700};
+    for (int way = 0; way < 27; way++)
+        for (size_t i = 0; i < COUNT(specials); i++)
+            for (size_t j = 0; j < COUNT(specials); j++)
+                for (size_t l = 0; l < COUNT(lengths); l++)
+                    for (enum kl_reduction r = KL_SUM; r <= KL_NONE; r++) {
+                        enum kl_compat compat = (enum kl_compat)(way % 3);
+                        enum kl_space xs = (enum kl_space)(1 + way / 3 % 3);
+                        enum kl_space ts = (enum kl_space)(1 + way / 9);
+                        if (compat == KL_MATH && ts == KL_PROB && specials[j] < 0)
+                            continue;
+                        struct special a =
+                            special_of(5, KL_NONE, compat, xs, ts, specials[i], specials[j]);
+                        struct special b =
+                            special_of(lengths[l], r, compat, xs, ts, specials[i], specials[j]);
+                        char what[100];
+                        snprintf(what, sizeof what,
+                                 "spaces %d %d, compat %d, %g %g, %zu, reduction %d", xs, ts,
+                                 compat, specials[i], specials[j], lengths[l], r);
+                        for (size_t k = 0; k < 2; k++)
+                            for (size_t e = 0; e < 3; e++) {
+                                cr_expect(r == KL_SUM || alike(a.losses[k][e], b.losses[k][e]),
+                                          "%s: %g, %g", what, a.losses[k][e], b.losses[k][e]);
+                                cr_expect(alike(a.gradients[k][e], b.gradients[k][e]),
+                                          "%s, by %zu at %zu: %g, %g", what, k, e,
+                                          a.gradients[k][e], b.gradients[k][e]);
+                            }
+                        cr_expect(alike(a.sum, b.sum), "%s: %g, %g", what, a.sum, b.sum);
+                    }
+}
+
+Test(spaces, derivatives_by_the_smallest_probabilities_are_quotients)
+{
+    static const struct {
+        double q, t, slope;
+    } cases[] = {{1e-310, 1e-310, -1}, {5e-324, 1e-300, -2.0240225330731058e23}, {1e-310, 0, 0}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct kl_tensor input = {KL_FLOAT64, 0, NULL, &cases[i].q};
+        struct kl_tensor target = {KL_FLOAT64, 0, NULL, &cases[i].t};
+        struct kl_options options = {.reduction = KL_SUM, .input_space = KL_PROB};
+        struct kl_plan plan;
+        double slope = NAN;
+        cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+        cr_assert(
+            kl_run_gradients(&plan, NULL, NULL, &(struct kl_results){.by_input = &slope}, NULL));
+        cr_expect(fabs(slope - cases[i].slope) <= 1e-15 * fabs(cases[i].slope), "%g", slope);
+    }
+}
+
+/* A mask has nothing to hide where there is nothing. */
+Test(spaces, masks_of_nothing_change_nothing)
+{
+    const size_t shape[] = {3, 0}, one[] = {3, 1};
+    const unsigned char kept[] = {1, 0, 1};
+    const struct kl_mask masks[] = {{2, shape, kept}, {2, one, kept}, {0, NULL, kept}};
+    for (size_t i = 0; i < COUNT(masks); i++)
+        for (enum kl_reduction r = KL_MEAN; r <= KL_SUM; r++) {
+            struct kl_tensor empty = {KL_FLOAT64, 2, shape, ""};
+            struct kl_options options = {.reduction = r, .mask = &masks[i]};
+            struct kl_plan plan;
+            double loss = 7;
+            cr_assert(kl_plan(&plan, &empty, &empty, &options, NULL));
+            cr_assert(kl_run(&plan, NULL, &loss, NULL));
+            cr_expect(r == KL_MEAN ? isnan(loss) : loss == 0, "mask %zu, reduction %d: %g", i, r,
+                      loss);
+        }
 }

@@ -158,8 +158,8 @@ TARGET static void logs(const double *v, double *to, size_t n)
 
 /* t (log t - log q) = q r log r with r = t / q, and what rounding left out of r is an input to
  * the logarithm's difference: log(t / q) = log r + (t - r q) / t. */
-TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *times,
-                             double *slope_times, size_t n)
+TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *times, double *over,
+                             size_t n)
 {
     const vd zero = v_set(0), most = v_set(0x1p900), least = v_set(0x1p-900);
     for (size_t i = 0; i < n; i += LANES) {
@@ -174,14 +174,14 @@ TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *ti
         if (m_any(rare)) {
             for (size_t j = i; j < i + (left < LANES ? left : LANES); j++) {
                 struct kl_quotient a = kl_quotient(rule, x[j], t[j]);
-                x[j] = a.x, t[j] = a.t, times[j] = a.times, slope_times[j] = a.slope_times;
+                x[j] = a.x, t[j] = a.t, times[j] = a.times, over[j] = a.over;
             }
             continue;
         }
         store_part(x + i, v_select(none, zero, rest), left);
         store_part(t + i, r, left);
         store_part(times + i, q, left);
-        store_part(slope_times + i, v_set(1), left);
+        store_part(over + i, v_set(1), left);
     }
 }
 
@@ -191,17 +191,20 @@ FN vd shifted(vd v, struct kl_shift shift)
 }
 
 struct parts {
-    vd losses, masses, exps;
+    vd losses, masses, exps, refused;
     vm unusual;
 };
 
-/* A log-probability below -700 counts as that: what it is a logarithm of is nothing. */
+/* A log-probability below -700 is of a probability of 0, which a finite difference is multiplied
+ * by. */
 FN struct parts add_parts(struct parts parts, bool is_log, bool wide, bool with_exps, vd x, vd t)
 {
     vd most = v_set(700);
-    vd mass = is_log ? mass_of(wide, t) : t;
-    vd d = is_log ? v_sub(v_clamp(t, v_set(-700), v_set(INFINITY)), x) : log_minus(wide, t, x);
-    parts.unusual = m_or(parts.unusual, is_log ? v_gt(t, most) : v_rare(t));
+    vd least = v_set(-700);
+    vd mass = is_log ? v_select(v_gt(least, t), v_set(0), mass_of(wide, t)) : t;
+    vd d = is_log ? v_sub(v_clamp(t, least, v_set(INFINITY)), x) : log_minus(wide, t, x);
+    vm unusual = is_log ? m_or(v_gt(t, most), v_eq(t, parts.refused)) : v_rare(t);
+    parts.unusual = m_or(parts.unusual, unusual);
     parts.losses = v_fma(mass, d, parts.losses);
     parts.masses = v_add(parts.masses, mass);
     if (with_exps) {
@@ -226,12 +229,12 @@ FN vm first_lanes(size_t n)
     return v_eq(v_load_f64(lanes), v_set(1));
 }
 
-FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, const double *x,
+FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, double refused, const double *x,
                             const double *t, struct kl_shift x_shift, struct kl_shift t_shift,
                             size_t n)
 {
     const vd zero = v_set(0), nothing = v_set(-700);
-    struct parts parts = {zero, zero, zero, v_gt(zero, zero)};
+    struct parts parts = {zero, zero, zero, v_set(refused), v_gt(zero, zero)};
     size_t rest = n % LANES, i = 0;
     for (; i < n - rest; i += LANES) {
         vd xs = shifted(v_load_f64(x + i), x_shift), ts = shifted(v_load_f64(t + i), t_shift);
@@ -258,13 +261,14 @@ TARGET static double sum_exps(bool wide, const double *v, struct kl_shift shift,
 }
 
 /* Parts of rows that lie across vectors, n of them and KL_STEADY at a time. */
-FN void each_parts_of(bool is_log, bool wide, bool with_exps, const double *x, const double *t,
-                      const struct kl_row_shifts *shifts, struct kl_row_parts *rows, size_t n)
+FN void each_parts_of(bool is_log, bool wide, bool with_exps, double refused, const double *x,
+                      const double *t, const struct kl_row_shifts *shifts,
+                      struct kl_row_parts *rows, size_t n)
 {
     vd x_scale = v_set(shifts->x_scale), t_scale = v_set(shifts->t_scale);
     for (size_t i = 0; i < n; i += LANES) {
         struct parts parts = {v_load_f64(rows->losses + i), v_load_f64(rows->masses + i),
-                              v_load_f64(rows->exps + i), v_gt(v_set(0), v_set(0))};
+                              v_load_f64(rows->exps + i), v_set(refused), v_gt(v_set(0), v_set(0))};
         vd xs = v_mul(v_sub(v_load_f64(x + i), v_load_f64(shifts->x + i)), x_scale);
         vd ts = v_mul(v_sub(v_load_f64(t + i), v_load_f64(shifts->t + i)), t_scale);
         parts = add_parts(parts, is_log, wide, with_exps, xs, ts);
@@ -275,30 +279,32 @@ FN void each_parts_of(bool is_log, bool wide, bool with_exps, const double *x, c
 }
 
 #define EACH_PARTS(form, is_log)                                                                   \
-    TARGET static void each_parts_##form(bool wide, bool with_exps, const double *x,               \
-                                         const double *t, const struct kl_row_shifts *shifts,      \
-                                         struct kl_row_parts *rows, size_t n)                      \
+    TARGET static void each_parts_##form(                                                          \
+        bool wide, bool with_exps, double refused, const double *x, const double *t,               \
+        const struct kl_row_shifts *shifts, struct kl_row_parts *rows, size_t n)                   \
     {                                                                                              \
         if (wide && with_exps)                                                                     \
-            each_parts_of(is_log, true, true, x, t, shifts, rows, n);                              \
+            each_parts_of(is_log, true, true, refused, x, t, shifts, rows, n);                     \
         else if (wide)                                                                             \
-            each_parts_of(is_log, true, false, x, t, shifts, rows, n);                             \
+            each_parts_of(is_log, true, false, refused, x, t, shifts, rows, n);                    \
         else if (with_exps)                                                                        \
-            each_parts_of(is_log, false, true, x, t, shifts, rows, n);                             \
+            each_parts_of(is_log, false, true, refused, x, t, shifts, rows, n);                    \
         else                                                                                       \
-            each_parts_of(is_log, false, false, x, t, shifts, rows, n);                            \
+            each_parts_of(is_log, false, false, refused, x, t, shifts, rows, n);                   \
     }
 
 #define PARTS(form, is_log)                                                                        \
-    TARGET static struct kl_parts parts_##form(bool wide, bool with_exps, const double *x,         \
-                                               const double *t, struct kl_shift x_shift,           \
-                                               struct kl_shift t_shift, size_t n)                  \
+    TARGET static struct kl_parts parts_##form(                                                    \
+        bool wide, bool with_exps, double refused, const double *x, const double *t,               \
+        struct kl_shift x_shift, struct kl_shift t_shift, size_t n)                                \
     {                                                                                              \
+        if (wide && with_exps)                                                                     \
+            return parts_of(is_log, true, true, refused, x, t, x_shift, t_shift, n);               \
         if (wide)                                                                                  \
-            return with_exps ? parts_of(is_log, true, true, x, t, x_shift, t_shift, n)             \
-                             : parts_of(is_log, true, false, x, t, x_shift, t_shift, n);           \
-        return with_exps ? parts_of(is_log, false, true, x, t, x_shift, t_shift, n)                \
-                         : parts_of(is_log, false, false, x, t, x_shift, t_shift, n);              \
+            return parts_of(is_log, true, false, refused, x, t, x_shift, t_shift, n);              \
+        if (with_exps)                                                                             \
+            return parts_of(is_log, false, true, refused, x, t, x_shift, t_shift, n);              \
+        return parts_of(is_log, false, false, refused, x, t, x_shift, t_shift, n);                 \
     }
 PARTS(prob, false)
 PARTS(log, true)

@@ -130,7 +130,7 @@ double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double targ
 }
 
 /* What is not an ordinary quotient goes by the logarithm itself. Where target is 0 the loss does not
- * depend on q, but that autograd multiplies by an infinite 1 / q. */
+ * depend on q, but that autograd divides by it. */
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
 {
     const double least = 0x1p-900, most = 0x1p900;
@@ -138,7 +138,7 @@ struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
     if (q > least && q <= most && (t == 0 || (t > least && r > least && r <= most)))
         return (struct kl_quotient){t == 0 ? 0 : fma(r, q, -t) / t, r, q, 1};
     bool flat = t == 0 && rule != KL_PROB_PYTORCH;
-    return (struct kl_quotient){log(q), t, 1, flat ? 1 : 1 / q};
+    return (struct kl_quotient){log(q), t, 1, flat ? 1 : q};
 }
 
 #define SLOPE(form, log_target)                                                                    \
