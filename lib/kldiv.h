@@ -271,7 +271,11 @@ struct kl_pool;
  * units in the last place; their sums err by 2^-40 of the sum of the losses' sizes before
  * rounding. Losses of float64 are within 2.6 units, their sums within 2^-50 of the sizes, both but
  * for 2^-60 of target * max(|input|, 1), which shows where input and log target agree to 10 digits
- * and more. A sum whose parts overflow double on the way is infinite or NaN. The result has the
+ * and more. Of probabilities against probabilities every loss keeps its digits, however close the
+ * two are. Where input holds probabilities and target logarithms, or either holds logits, losses err
+ * by 2^-50 of p max(|log p|, |log q|, 1), with p and q the two probabilities (2^-38 in sums along
+ * rows of logits of float32 and smaller): of two softmaxes that agree to many digits the divergence
+ * has few. A sum whose parts overflow double on the way is infinite or NaN. The result has the
  * same bits for any number of threads.
  *
  * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it.

@@ -124,8 +124,9 @@ size_t kl_offset(const struct kl_axes *axes, enum kl_array array, size_t index)
 /* Rows this short lie across vectors. */
 enum { SHORT_ROW = 64 };
 
-/* Rows of a tile where elements of one row lie apart, and those of neighbours side by side. */
-enum { COLUMNS = 64 };
+/* Rows of a tile where elements of one row lie apart, and those of neighbours side by side. So few
+ * neighbours leave vectors empty; they are loaded one by one. */
+enum { COLUMNS = 64, FEW_COLUMNS = 16 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -154,7 +155,8 @@ void kl_choose_tile(const struct kl_layout *layout, struct kl_tile *tile)
     *tile = (struct kl_tile){.rows = 1, .pitch = 1, .length = KL_BLOCK};
     if (all > 1 && length <= SHORT_ROW)
         most = least(KL_BLOCK / length, KL_ROWS) / KL_STEADY * KL_STEADY;
-    else if (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET))
+    else if (all > FEW_COLUMNS &&
+             (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET)))
         most = COLUMNS;
     if (most > 1) {
         size_t tiles = (all + most - 1) / most;

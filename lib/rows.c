@@ -148,12 +148,14 @@ static void run_group(const struct cut *cut, size_t index, size_t segment,
             cut->segment_sums[(row + i) * cut->segments + segment] = sums[i];
 }
 
+/* Segments of all rows before the next ones: neighbouring rows may share cache lines. */
 static void run_piece(const struct cut *cut, size_t piece, const struct kl_sink *sinks)
 {
     struct kl_sum total = {0, 0};
-    size_t first = piece / cut->segments * cut->at_once;
+    size_t pieces_across = ceiling(cut->groups, cut->at_once);
+    size_t first = piece % pieces_across * cut->at_once;
     for (size_t i = first; i < least(first + cut->at_once, cut->groups); i++)
-        run_group(cut, i, piece % cut->segments, sinks, &total);
+        run_group(cut, i, piece / pieces_across, sinks, &total);
     cut->sums[piece] = total;
 }
 

@@ -2,6 +2,8 @@
 #include "lib/layout.h"
 #include "lib/run.h"
 
+#include <string.h>
+
 /* ---- Numbers along axes. A visit is to n of them, `stride` apart from `offset` on. */
 
 struct visit {
@@ -13,16 +15,40 @@ struct visit {
     void (*run)(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v);
 };
 
+/* n elements of `size` bytes, from and to places that are so many elements apart. */
+static void copy(const char *from, size_t from_stride, char *to, size_t to_stride, size_t size,
+                 size_t n)
+{
+    switch (size) {
+    case 2:
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * to_stride * 2, from + i * from_stride * 2, 2);
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * to_stride * 4, from + i * from_stride * 4, 4);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * to_stride * 8, from + i * from_stride * 8, 8);
+    }
+}
+
 static void load_run(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
 {
     size_t size = kl_dtype_size(visit->dtype);
+    const char *from = (const char *)visit->from + offset * size;
+    char block[KL_BLOCK * sizeof(double)];
     if (stride == 1) {
-        visit->kernel->widen[visit->dtype]((const char *)visit->from + offset * size, v, n);
-        return;
+        visit->kernel->widen[visit->dtype](from, v, n);
+    } else if (stride == 0) {
+        double value = kl_load(visit->dtype, from, 0);
+        for (size_t i = 0; i < n; i++)
+            v[i] = value;
+    } else {
+        copy(from, stride, block, 1, size, n);
+        visit->kernel->widen[visit->dtype](block, v, n);
     }
-    for (size_t i = 0; i < n; i++)
-        v[i] =
-            stride == 0 && i > 0 ? v[0] : kl_load(visit->dtype, visit->from, offset + i * stride);
 }
 
 static void load_bytes(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
@@ -39,11 +65,10 @@ static void load_bytes(const struct visit *visit, size_t offset, size_t stride, 
 static void store_run(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
 {
     size_t size = kl_dtype_size(visit->dtype);
-    if (stride == 1)
-        visit->kernel->narrow[visit->dtype](v, (char *)visit->to + offset * size, n);
-    else
-        for (size_t i = 0; i < n; i++)
-            kl_store(visit->dtype, visit->to, offset + i * stride, v[i]);
+    char *to = (char *)visit->to + offset * size, block[KL_BLOCK * sizeof(double)];
+    visit->kernel->narrow[visit->dtype](v, stride == 1 ? to : block, n);
+    if (stride != 1)
+        copy(block, 1, to, stride, size, n);
 }
 
 static void add_run(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
