@@ -4,11 +4,11 @@
 
 #include "api/call.h"
 
-/* Reads the value at `at`, in `text`: nested arrays of numbers, all alike in length at each
- * depth, or one number, which is 0-dim. "NaN", "Infinity" and "-Infinity" count as numbers,
- * quoted or bare. A mask's are 0, 1, false and true, and become API_BYTE. Fills the tensor's shape and data,
- * each number rounded once to `dtype`, and gives the place after it, or NULL with a problem that names the element. `text` ends with a
- * NUL and API_PADDING more bytes. */
+/* Reads the value at `at`, in `text`: nested arrays of numbers, all alike in length at each depth,
+ * or one number, which is 0-dim. "NaN", "Infinity" and "-Infinity" count as numbers, quoted or
+ * bare. A mask's are 0, 1, false and true, and become API_BYTE. Fills the tensor's shape and data,
+ * each number rounded once to `dtype`, and gives the place after it, or NULL with a problem that
+ * names the element. `text` ends with a NUL and API_PADDING more bytes. */
 const char *api_json_tensor_read(const char *text, const char *at, enum api_tensor_name name,
                                  enum kl_dtype dtype, struct api_tensor *tensor,
                                  struct api_problem *problem);

@@ -14,7 +14,8 @@
 bool api_safetensors_decode(struct api_call *call, const struct api_request *request,
                             struct api_problem *problem);
 
-/* Tensors loss, and gradient.input and gradient.target if asked for; the reduction, and warnings as the text of a JSON array, in __metadata__. */
+/* Tensors loss, and gradient.input and gradient.target if asked for; the reduction, and warnings as
+ * the text of a JSON array, in __metadata__. */
 void api_safetensors_encode(struct api_call *call, struct api_reply *reply);
 
 #endif

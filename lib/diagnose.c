@@ -56,8 +56,8 @@ static bool is_sound(const struct diagnosis *d, int operand, const struct kl_sur
                                 : true;
 }
 
-/* The sum of a row's probabilities where it is wrong, else 1. What is hidden of a row may be what is
- * missing. */
+/* The sum of a row's probabilities where it is wrong, else 1. What is hidden of a row may be what
+ * is missing. */
 static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_surveys *s,
                         size_t i)
 {
@@ -102,8 +102,8 @@ static void judge_logarithms(const struct diagnosis *d, const struct kl_surveys 
         note(tallies, KL_ARGUMENTS_LOOK_SWAPPED, row, 1, KL_LIKE_PROBABILITIES);
 }
 
-/* What is not finite, or has no finite logarithm, is looked for by the element. Negative targets are
- * told of already. */
+/* What is not finite, or has no finite logarithm, is looked for by the element. Negative targets
+ * are told of already. */
 static void judge_losses(const struct diagnosis *d, const struct kl_surveys *input,
                          const struct kl_surveys *target, size_t i, size_t row,
                          struct kl_tallies *tallies)

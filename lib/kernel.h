@@ -81,10 +81,10 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   quotients         probabilities q in x and t in t become what the KL_PROB rules take, such that
  *                     losses times `times` are those of log q and t, without cancellation where
  *                     the two are close; derivatives by x over `over` are those by q
- *   parts[log]        of n elements, shifted; `wide` if they have more than 24 bits, `exps` if those
- *                     are wanted. NaN among what comes out says that something was not ordinary, as a
- *                     target of `refused` is: then it is of no use. each_parts adds an element to n rows, a multiple of
- *                     KL_STEADY
+ *   parts[log]        of n elements, shifted; `wide` if they have more than 24 bits, `exps` if
+ *                     those are wanted. NaN among what comes out says that something was not
+ *                     ordinary, as a target of `refused` is: then it is of no use. each_parts adds
+ *                     an element to n rows, a multiple of KL_STEADY
  *   sum_exps          the sum of exp of n elements, shifted, of which none is above 700
  *   widen_bytes       0 of 0 and 1 of others
  *   soften            slopes[i] = (slopes[i] - e[i] sums[i]) scale: the softmax's derivative

@@ -203,9 +203,10 @@ struct kl_options {
 
 /* ---- Warnings ------------------------------------------------------------------------- */
 
-/* What PyTorch warns of for the same call; but for KL_MEAN where options.dim is given, which it does not
- * have, and whose rows' mean its words do not fit. A set of them is an unsigned with the bit
- * 1u << warning. They depend on options alone and are given whether or not the call succeeds. */
+/* What PyTorch warns of for the same call; but for KL_MEAN where options.dim is given, which it
+ * does not have, and whose rows' mean its words do not fit. A set of them is an unsigned with the
+ * bit 1u << warning. They depend on options alone and are given whether or not the call succeeds.
+ */
 enum kl_warning {
     KL_MEAN_IS_NOT_KL_DIVERGENCE,
     KL_SIZE_AVERAGE_REDUCE_DEPRECATED,
@@ -264,22 +265,22 @@ struct kl_pool;
 /* Computes the loss into `loss`, of plan->loss_size bytes, which need no alignment and must not
  * overlap the operands. The operands' data must stay unchanged until it returns.
  *
- * Accuracy: every element and every sum is computed in at least double arithmetic from the
- * exact values of the operands, reduced there, and rounded to the dtype of the loss at the end; so
- * a float16 batchmean overflows only if the quotient does. Losses of float16, bfloat16 and float32
+ * Accuracy: every element and every sum is computed in at least double arithmetic from the exact
+ * values of the operands, reduced there, and rounded to the dtype of the loss at the end; so a
+ * float16 batchmean overflows only if the quotient does. Losses of float16, bfloat16 and float32
  * are correctly rounded but for one in 10,000 at worst, and those are off by no more than 0.51
- * units in the last place; their sums err by 2^-40 of the sum of the losses' sizes before
- * rounding. Losses of float64 are within 2.6 units, their sums within 2^-50 of the sizes, both but
- * for 2^-60 of target * max(|input|, 1), which shows where input and log target agree to 10 digits
- * and more. Of probabilities against probabilities every loss keeps its digits, however close the
- * two are. Where input holds probabilities and target logarithms, or either holds logits, losses err
- * by 2^-50 of p max(|log p|, |log q|, 1), with p and q the two probabilities (2^-38 in sums along
- * rows of logits of float32 and smaller): of two softmaxes that agree to many digits the divergence
- * has few. A sum whose parts overflow double on the way is infinite or NaN. The result has the
- * same bits for any number of threads.
+ * units in the last place; their sums err by 2^-40 of the sum of the losses' sizes before rounding.
+ * Losses of float64 are within 2.6 units, their sums within 2^-50 of the sizes, both but for 2^-60
+ * of target * max(|input|, 1), which shows where input and log target agree to 10 digits and more.
+ * Of probabilities against probabilities every loss keeps its digits, however close the two are.
+ * Where input holds probabilities and target logarithms, or either holds logits, losses err by
+ * 2^-50 of p max(|log p|, |log q|, 1), with p and q the two probabilities (2^-38 in sums along rows
+ * of logits of float32 and smaller): of two softmaxes that agree to many digits the divergence has
+ * few. A sum whose parts overflow double on the way is infinite or NaN. The result has the same
+ * bits for any number of threads.
  *
- * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it.
- * Fails with target_negative or out_of_memory; then `loss` holds nothing of use. */
+ * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it. Fails
+ * with target_negative or out_of_memory; then `loss` holds nothing of use. */
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
             struct kl_problem *problem);
 
@@ -323,15 +324,17 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *upstre
                       struct kl_problem *problem);
 
 /* The bytes that kl_run_gradients allocates while it runs: a 2^10th or so of the losses', unless
- * derivatives are summed back to operands that were broadcast. kl_diagnose takes 256 KiB at most. */
+ * derivatives are summed back to operands that were broadcast. kl_diagnose takes 256 KiB at most.
+ */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */
 
 /* What looking at the operands may find. Rows are those that options.dim names, or along the last
- * axis; those that a mask hides are not looked at, and hidden elements of others are left out. A row
- * is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for bfloat16), or,
- * under a mask that hides elements, to less. Of logits only whether losses are finite. */
+ * axis; those that a mask hides are not looked at, and hidden elements of others are left out. A
+ * row is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for
+ * bfloat16), or, under a mask that hides elements, to less. Of logits only whether losses are
+ * finite. */
 enum kl_finding {
     KL_ARGUMENTS_LOOK_SWAPPED,              /* input like probabilities, target like their logs */
     KL_INPUT_NOT_LOG_PROBABILITIES,         /* rows with values above 0 */

@@ -13,8 +13,8 @@ struct kl_look {
     struct kl_tile tile;                 /* the most that one has */
 };
 
-/* Surveys `n` rows, at most those of a tile, of one operand, with the sums of exponentials if those are
- * wanted. Hidden elements count as probabilities of 0, by the space that the operand is in. */
+/* Surveys `n` rows, at most those of a tile, of one operand, with the sums of exponentials if those
+ * are wanted. Hidden elements count as probabilities of 0, by the space that the operand is in. */
 void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
                     struct kl_surveys *surveys);
 

@@ -6,8 +6,8 @@
 
 enum { REFERENCE_DIMS = 4 };
 
-/* A call of a joint shape. Shapes of operands have the same number of axes, some of size 1 where they
- * are broadcast; those of weight and mask have the axes that are left. */
+/* A call of a joint shape. Shapes of operands have the same number of axes, some of size 1 where
+ * they are broadcast; those of weight and mask have the axes that are left. */
 struct reference {
     size_t ndim, shape[REFERENCE_DIMS], operands[2][REFERENCE_DIMS];
     enum kl_space spaces[2];
@@ -22,8 +22,8 @@ struct reference {
 
 size_t reference_count(size_t ndim, const size_t *shape);
 
-/* The loss; under KL_NONE the sum of all, each times its element of `upstream` unless that is NULL. The
- * losses go to `losses`, too, unless that is NULL. */
+/* The loss; under KL_NONE the sum of all, each times its element of `upstream` unless that is NULL.
+ * The losses go to `losses`, too, unless that is NULL. */
 long double reference_loss(const struct reference *r, const long double *x, const long double *t,
                            const double *upstream, long double *losses);
 

@@ -416,8 +416,8 @@ Test(endpoints, bodies_are_judged_by_their_headers)
     }
 }
 
-/* Small operands that broadcast to much: refused past what a body may hold, and never computed on the
- * thread that serves connections. */
+/* Small operands that broadcast to much: refused past what a body may hold, and never computed on
+ * the thread that serves connections. */
 Test(requests, that_broadcast_are_bounded_by_what_they_broadcast_to)
 {
     enum { N = 400 };

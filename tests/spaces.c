@@ -1,5 +1,5 @@
-/* Spaces, axes, weights, masks and broadcasting, together and of any size, against a definition in long
- * double: losses, and gradients by its finite differences. */
+/* Spaces, axes, weights, masks and broadcasting, together and of any size, against a definition in
+ * long double: losses, and gradients by its finite differences. */
 #include "tests/reference.h"
 #include "tests/support.h"
 
@@ -224,8 +224,8 @@ Test(spaces, gradients_are_those_of_finite_differences)
     }
 }
 
-/* Tiles, segments, pieces and shares have borders: rows longer than any, and many of them. The results
- * have the same bits for any number of threads. */
+/* Tiles, segments, pieces and shares have borders: rows longer than any, and many of them. The
+ * results have the same bits for any number of threads. */
 static void check_large(const size_t *shape, size_t ndim, unsigned long long *state,
                         struct kl_pool *pool)
 {

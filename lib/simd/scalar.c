@@ -129,8 +129,8 @@ double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double targ
                                 : prob_slope(rule, by, input, target);
 }
 
-/* What is not an ordinary quotient goes by the logarithm itself. Where target is 0 the loss does not
- * depend on q, but that autograd divides by it. */
+/* What is not an ordinary quotient goes by the logarithm itself. Where target is 0 the loss does
+ * not depend on q, but that autograd divides by it. */
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
 {
     const double least = 0x1p-900, most = 0x1p900;
