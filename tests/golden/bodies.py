@@ -673,7 +673,7 @@ if len(sys.argv) == 2:
         body = base64.b64decode(row["body"])
         fuzzer = {"npy": "multipart"}.get(row["format"], row["format"])
         if row["format"] == "inference":
-            body = int(row["json_size"] or len(body)).to_bytes(2, "little") + body \
+            body = min(int(row["json_size"] or len(body)), 65535).to_bytes(2, "little") + body \
                 if (row["json_size"] or "0").isdigit() and len(body) < 65536 else b"\0\0" + body
         if row["coding"]:
             fuzzer = "inflate"
