@@ -1,5 +1,5 @@
 /* What reduced losses are divided by. */
-#include "lib/run.h"
+#include "lib/job.h"
 
 static size_t count_kept(const unsigned char *mask, size_t n)
 {

@@ -1,104 +1,9 @@
 /* Some rows at a time: from what the operands hold to logarithms and probabilities, to losses, a
  * tile after the other. */
-#include "lib/group.h"
+#include "lib/scratch.h"
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
-
-const double kl_zeros[KL_ROWS];
-
-struct kl_tile kl_tile_at(const struct kl_scratch *s, size_t start)
-{
-    const struct kl_job *job = s->job;
-    size_t left = s->group->end - start;
-    return (struct kl_tile){.row = s->group->row,
-                            .rows = s->group->rows,
-                            .pitch = job->tile.pitch,
-                            .start = start,
-                            .length = left < job->tile.length ? left : job->tile.length};
-}
-
-/* ---- A tile's numbers, and its rows' */
-
-void kl_hide(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value)
-{
-    if (s->job->mask.data)
-        s->job->kernel->hide(v, s->keep, value, kl_tile_size(tile));
-}
-
-void kl_load_operand(struct kl_scratch *s, const struct kl_tile *tile, int operand)
-{
-    if (s->single && s->form[operand] == KL_LOADED)
-        return;
-    if (s->job->mask.data && s->kept != tile->start) {
-        kl_load_numbers(s, tile, &s->job->mask, s->keep);
-        s->kept = tile->start;
-    }
-    kl_load_numbers(s, tile, &s->job->operands[operand], s->v[operand]);
-    if (kl_is_logit(s->job, operand))
-        kl_hide(s, tile, s->v[operand], -(double)INFINITY);
-    s->form[operand] = KL_LOADED;
-}
-
-void kl_add_to_rows(const struct kl_scratch *s, const struct kl_tile *tile, const double *v,
-                    double *high, double *low)
-{
-    const struct kl_kernel *kernel = s->job->kernel;
-    if (tile->pitch == 1) {
-        struct kl_sum sum = {high[0], low[0]};
-        kl_sum_merge(&sum, kernel->total(v, tile->length));
-        high[0] = sum.high, low[0] = sum.low;
-        return;
-    }
-    for (size_t i = 0; i < tile->length; i++)
-        kernel->each_add(v + i * tile->pitch, high, low, tile->pitch);
-}
-
-void kl_shift_rows(const struct kl_scratch *s, const struct kl_tile *tile, double *v,
-                   const double *by, const double *minus, double scale)
-{
-    const struct kl_kernel *kernel = s->job->kernel;
-    if (tile->pitch == 1)
-        kernel->shift(v, by, minus, 0, scale, tile->length);
-    else
-        for (size_t i = 0; i < tile->length; i++)
-            kernel->shift(v + i * tile->pitch, by, minus, 1, scale, tile->pitch);
-}
-
-/* ---- A tile as logarithms and probabilities */
-
-static bool has_quotients(const struct kl_job *job)
-{
-    return job->plan->spaces[KL_X] == KL_PROB && job->plan->spaces[KL_T] == KL_PROB;
-}
-
-/* Of an input that holds probabilities: what the rule takes instead, and what its losses and
- * derivatives are multiplied by. */
-static void take_logarithms(struct kl_scratch *s, size_t n)
-{
-    const struct kl_kernel *kernel = s->job->kernel;
-    if (has_quotients(s->job)) {
-        kernel->quotients(s->job->rule, s->v[KL_X], s->v[KL_T], s->times, s->over, n);
-        return;
-    }
-    memcpy(s->over, s->v[KL_X], n * sizeof *s->over);
-    kernel->logs(s->v[KL_X], s->v[KL_X], n);
-}
-
-void kl_load_forms(struct kl_scratch *s, const struct kl_tile *tile)
-{
-    const struct kl_job *job = s->job;
-    if (s->single && s->form[KL_X] == KL_LOGARITHMS)
-        return;
-    for (int i = KL_X; i <= KL_T; i++)
-        (kl_is_logit(job, i) ? kl_load_logarithms : kl_load_operand)(s, tile, i);
-    if (job->plan->spaces[KL_X] == KL_PROB)
-        take_logarithms(s, kl_tile_size(tile));
-    kl_hide(s, tile, s->v[KL_X], 0);
-    kl_hide(s, tile, s->v[KL_T], 0);
-    s->form[KL_X] = s->form[KL_T] = KL_LOGARITHMS;
-}
 
 static void look_for_negative(struct kl_scratch *s, const struct kl_tile *tile)
 {
@@ -123,7 +28,7 @@ static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
     size_t n = kl_tile_size(tile);
     job->kernel->map[KL_FLOAT64][kl_rule_is_log(job->rule)](job->rule, s->v[KL_X], s->v[KL_T],
                                                             s->losses, n);
-    if (has_quotients(job))
+    if (kl_has_quotients(job))
         job->kernel->multiply(s->losses, s->times, n);
     if (!job->layout->each) {
         kl_add_to_rows(s, tile, s->losses, s->high, s->low);
@@ -217,12 +122,6 @@ static bool take_parts(struct kl_scratch *s)
     kl_make_steady(s, s->slope_sums[KL_X]);
     kl_make_steady(s, s->slope_sums[KL_T]);
     return true;
-}
-
-void kl_clear_sums(struct kl_scratch *s)
-{
-    kl_fill(s->high, 0, s->rows);
-    kl_fill(s->low, 0, s->rows);
 }
 
 /* What must be known of rows of logits before their elements; true if the losses are, too. */

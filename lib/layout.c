@@ -1,7 +1,5 @@
 #include "lib/layout.h"
 
-#include "lib/run.h"
-
 /* ---- The axes of a call */
 
 /* The strides of a dense array of `shape` along axis `joint` of the shape it broadcasts to. */

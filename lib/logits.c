@@ -1,5 +1,5 @@
 /* The softmax of rows of logits, never written out. */
-#include "lib/group.h"
+#include "lib/scratch.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Finds the target that KL_MATH refuses. */
+#include "lib/job.h"
 #include "lib/problem.h"
-#include "lib/run.h"
 
 static bool is_negative(const struct kl_plan *plan, size_t i)
 {

@@ -1,6 +1,6 @@
 /* Cuts a job into groups of rows, and these into pieces of work; sums what they give, in order. */
+#include "lib/job.h"
 #include "lib/pool.h"
-#include "lib/run.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "lib/run.h"
+#include "lib/job.h"
 #include "lib/kernel.h"
 #include "lib/pool.h"
 #include "lib/problem.h"
@@ -7,54 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum kl_rule kl_rule_of(const struct kl_plan *plan)
-{
-    static const enum kl_rule rules[][3] = {
-        [KL_PROB] = {KL_PROB_PYTORCH, KL_PROB_ONEFLOW, KL_PROB_MATH},
-        [KL_LOG_PROB] = {KL_LOG_PYTORCH, KL_LOG_PYTORCH, KL_LOG_MATH},
-        [KL_LOGIT] = {KL_LOGIT_PYTORCH, KL_LOGIT_ONEFLOW, KL_LOG_MATH},
-    };
-    return rules[plan->spaces[1]][plan->options.compat];
-}
-
 static double unit_of(const struct kl_options *options)
 {
     return options->base == KL_BITS ? 0x1.71547652b82fep+0 : 1; /* 1 / ln 2 */
-}
-
-bool kl_is_plain(const struct kl_plan *plan)
-{
-    return plan->spaces[0] == KL_LOG_PROB && plan->spaces[1] != KL_LOGIT;
-}
-
-static const void *at(const struct kl_numbers *numbers, size_t index)
-{
-    return (const char *)numbers->data + index * kl_dtype_size(numbers->dtype);
-}
-
-/* Operands of different dtypes go through doubles, in blocks that stay in the first-level cache. */
-static void widen(const struct kl_job *job, int operand, size_t start, size_t n, double *to)
-{
-    const struct kl_numbers *numbers = &job->operands[operand];
-    job->kernel->widen[numbers->dtype](at(numbers, start), to, n);
-}
-
-struct kl_sum kl_sum_elements(const struct kl_job *job, size_t input_at, size_t target_at, size_t n)
-{
-    const struct kl_numbers *input = &job->operands[0], *target = &job->operands[1];
-    bool is_log = kl_rule_is_log(job->rule);
-    if (input->dtype == target->dtype)
-        return job->kernel->sum[input->dtype][is_log](job->rule, at(input, input_at),
-                                                      at(target, target_at), n);
-    double x[KL_BLOCK], t[KL_BLOCK];
-    struct kl_sum total = {0, 0};
-    for (size_t i = 0; i < n; i += KL_BLOCK) {
-        size_t length = n - i < KL_BLOCK ? n - i : KL_BLOCK;
-        widen(job, 0, input_at + i, length, x);
-        widen(job, 1, target_at + i, length, t);
-        kl_sum_merge(&total, job->kernel->sum[KL_FLOAT64][is_log](job->rule, x, t, length));
-    }
-    return total;
 }
 
 /* ---- Plain losses of two dense operands alike, which need no rows */
@@ -87,7 +42,7 @@ static void map_piece(void *context, size_t i)
     size_t start = i * KL_PIECE;
     enum kl_dtype dtype = job->plan->dtype;
     job->kernel->map[dtype][kl_rule_is_log(job->rule)](
-        job->rule, at(&job->operands[0], start), at(&job->operands[1], start),
+        job->rule, kl_at(&job->operands[0], start), kl_at(&job->operands[1], start),
         job->losses + start * kl_dtype_size(dtype), piece_size(job, i));
 }
 
@@ -160,19 +115,6 @@ static void store_nothing(const struct kl_job *job)
     for (int operand = 0; operand < 2; operand++)
         for (size_t i = 0; job->sinks[operand].gradient && i < plan->counts[operand]; i++)
             kl_store(job->operands[operand].dtype, job->sinks[operand].gradient, i, 0);
-}
-
-/* Probabilities are padded with such as no kernel takes longer for. */
-struct kl_numbers kl_input_of(const struct kl_plan *plan)
-{
-    return (struct kl_numbers){KL_OF_INPUT, plan->input.dtype, false, plan->input.data,
-                               plan->spaces[0] == KL_PROB};
-}
-
-struct kl_numbers kl_target_of(const struct kl_plan *plan)
-{
-    return (struct kl_numbers){KL_OF_TARGET, plan->target.dtype, false, plan->target.data,
-                               plan->spaces[1] == KL_PROB};
 }
 
 static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout)

@@ -1,5 +1,5 @@
 /* Derivatives of a tile's losses, by what the operands hold. */
-#include "lib/group.h"
+#include "lib/scratch.h"
 
 static void soften_rows(const struct kl_scratch *s, const struct kl_tile *tile, double *slopes,
                         const double *e, const double *sums)

@@ -2,7 +2,7 @@
 #ifndef KLDIV_LIB_SURVEY_H
 #define KLDIV_LIB_SURVEY_H
 
-#include "lib/run.h"
+#include "lib/job.h"
 
 /* A look at a call's operands. */
 struct kl_look {

@@ -1,6 +1,5 @@
 /* Tiles of numbers, loaded and stored. */
 #include "lib/layout.h"
-#include "lib/run.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* What computing the loss and its gradients share. */
-#ifndef KLDIV_LIB_RUN_H
-#define KLDIV_LIB_RUN_H
+/* A call on its way, and what the files that compute it share. */
+#ifndef KLDIV_LIB_JOB_H
+#define KLDIV_LIB_JOB_H
 
 #include "lib/kernel.h"
 #include "lib/layout.h"
@@ -52,6 +52,9 @@ enum kl_rule kl_rule_of(const struct kl_plan *plan);
 
 /* Whether anything but the plain formula, of two operands alike, takes part. */
 bool kl_is_plain(const struct kl_plan *plan);
+
+/* Where element `index` lies. */
+const void *kl_at(const struct kl_numbers *numbers, size_t index);
 
 /* Plain losses of n elements from these on: their sum. */
 struct kl_sum kl_sum_elements(const struct kl_job *job, size_t input_at, size_t target_at,

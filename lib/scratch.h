@@ -1,8 +1,8 @@
 /* What computing a group of rows holds on the way, tile by tile. */
-#ifndef KLDIV_LIB_GROUP_H
-#define KLDIV_LIB_GROUP_H
+#ifndef KLDIV_LIB_SCRATCH_H
+#define KLDIV_LIB_SCRATCH_H
 
-#include "lib/run.h"
+#include "lib/job.h"
 
 enum { KL_X, KL_T }; /* of input, of target */
 
@@ -47,6 +47,12 @@ static inline void kl_make_steady(const struct kl_scratch *s, double *of_rows)
 {
     if (s->job->tile.pitch == 1)
         kl_fill(of_rows, of_rows[0], KL_STEADY);
+}
+
+/* Whether losses are of quotients of probabilities. */
+static inline bool kl_has_quotients(const struct kl_job *job)
+{
+    return job->plan->spaces[KL_X] == KL_PROB && job->plan->spaces[KL_T] == KL_PROB;
 }
 
 /* Whether derivatives by an operand are wanted; by any. */

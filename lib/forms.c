@@ -1,0 +1,31 @@
+/* A tile of operands as logarithms and probabilities, whatever they hold. */
+#include "lib/scratch.h"
+
+#include <string.h>
+
+/* Of an input that holds probabilities: what the rule takes instead, and what its losses and
+ * derivatives are multiplied by. */
+static void take_logarithms(struct kl_scratch *s, size_t n)
+{
+    const struct kl_kernel *kernel = s->job->kernel;
+    if (kl_has_quotients(s->job)) {
+        kernel->quotients(s->job->rule, s->v[KL_X], s->v[KL_T], s->times, s->over, n);
+        return;
+    }
+    memcpy(s->over, s->v[KL_X], n * sizeof *s->over);
+    kernel->logs(s->v[KL_X], s->v[KL_X], n);
+}
+
+void kl_load_forms(struct kl_scratch *s, const struct kl_tile *tile)
+{
+    const struct kl_job *job = s->job;
+    if (s->single && s->form[KL_X] == KL_LOGARITHMS)
+        return;
+    for (int i = KL_X; i <= KL_T; i++)
+        (kl_is_logit(job, i) ? kl_load_logarithms : kl_load_operand)(s, tile, i);
+    if (job->plan->spaces[KL_X] == KL_PROB)
+        take_logarithms(s, kl_tile_size(tile));
+    kl_hide(s, tile, s->v[KL_X], 0);
+    kl_hide(s, tile, s->v[KL_T], 0);
+    s->form[KL_X] = s->form[KL_T] = KL_LOGARITHMS;
+}

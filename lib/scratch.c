@@ -1,0 +1,68 @@
+/* A group's tiles: loading them, and arithmetic along their rows. */
+#include "lib/scratch.h"
+
+#include <math.h>
+
+const double kl_zeros[KL_ROWS];
+
+struct kl_tile kl_tile_at(const struct kl_scratch *s, size_t start)
+{
+    const struct kl_job *job = s->job;
+    size_t left = s->group->end - start;
+    return (struct kl_tile){.row = s->group->row,
+                            .rows = s->group->rows,
+                            .pitch = job->tile.pitch,
+                            .start = start,
+                            .length = left < job->tile.length ? left : job->tile.length};
+}
+
+void kl_hide(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value)
+{
+    if (s->job->mask.data)
+        s->job->kernel->hide(v, s->keep, value, kl_tile_size(tile));
+}
+
+void kl_load_operand(struct kl_scratch *s, const struct kl_tile *tile, int operand)
+{
+    if (s->single && s->form[operand] == KL_LOADED)
+        return;
+    if (s->job->mask.data && s->kept != tile->start) {
+        kl_load_numbers(s, tile, &s->job->mask, s->keep);
+        s->kept = tile->start;
+    }
+    kl_load_numbers(s, tile, &s->job->operands[operand], s->v[operand]);
+    if (kl_is_logit(s->job, operand))
+        kl_hide(s, tile, s->v[operand], -(double)INFINITY);
+    s->form[operand] = KL_LOADED;
+}
+
+void kl_add_to_rows(const struct kl_scratch *s, const struct kl_tile *tile, const double *v,
+                    double *high, double *low)
+{
+    const struct kl_kernel *kernel = s->job->kernel;
+    if (tile->pitch == 1) {
+        struct kl_sum sum = {high[0], low[0]};
+        kl_sum_merge(&sum, kernel->total(v, tile->length));
+        high[0] = sum.high, low[0] = sum.low;
+        return;
+    }
+    for (size_t i = 0; i < tile->length; i++)
+        kernel->each_add(v + i * tile->pitch, high, low, tile->pitch);
+}
+
+void kl_shift_rows(const struct kl_scratch *s, const struct kl_tile *tile, double *v,
+                   const double *by, const double *minus, double scale)
+{
+    const struct kl_kernel *kernel = s->job->kernel;
+    if (tile->pitch == 1)
+        kernel->shift(v, by, minus, 0, scale, tile->length);
+    else
+        for (size_t i = 0; i < tile->length; i++)
+            kernel->shift(v + i * tile->pitch, by, minus, 1, scale, tile->pitch);
+}
+
+void kl_clear_sums(struct kl_scratch *s)
+{
+    kl_fill(s->high, 0, s->rows);
+    kl_fill(s->low, 0, s->rows);
+}
