@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "api/call.h"
 
-/* Parts named as tensors are (input, target, grad_output) are tensors, each a .npy file, or a JSON
+/* Parts named as tensors are (input, target, mask) are tensors, each a .npy file, or a JSON
  * array; all other parts are options in text. The body is changed: a NUL ends each part. */
 bool api_multipart_decode(struct api_call *call, const struct api_request *request,
                           struct api_problem *problem);

@@ -5,7 +5,8 @@
 #include "api/api.h"
 #include "api/call.h"
 
-/* Reads entries input.npy, target.npy and, if it is there, grad_output.npy, stored or deflated. */
+/* Reads entries input.npy, target.npy and those of the other tensors that are there, stored or
+ * deflated. */
 bool api_npz_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem);
 

@@ -110,7 +110,8 @@ static bool load(struct reader *r, const char **root)
         return false;
     if (!api_json_check(text, r->envelope.size, &at, &what)) {
         api_json_malformed(text, at, what, r->problem);
-        if (r->raw == r->raw_end && *text == '{' && strcmp(what, "expected the end") == 0)
+        const char *end = *text == '{' ? api_json_skip_value(text) : NULL;
+        if (r->end == r->raw_end && end && at >= end) /* something follows the object */
             api_problem_prefix(r->problem, "binary data need Inference-Header-Content-Length: ");
         if (*text != '{')
             api_problem_prefix(r->problem, "not an inference request, which begins with {: ");

@@ -9,18 +9,15 @@
 
 static void write_head(const struct api_call *call, struct api_buffer *out)
 {
-    const struct kl_plan *plan = &call->plan;
+    const struct api_warnings warnings = api_call_warnings(call);
     api_append_text(out, "{\"model_name\":\"" API_OIP_MODEL
                          "\",\"model_version\":\"" API_OIP_VERSION "\"");
     if (call->oip.id.size > 1) {
         api_append_text(out, ",\"id\":");
         api_append_json_string(out, call->oip.id.data);
     }
-    api_append_text(out, ",\"parameters\":{\"reduction\":\"");
-    api_append_text(out, kl_reduction_name(plan->reduction));
-    api_append_text(out, "\",\"warnings\":");
-    const struct api_warnings warnings = api_call_warnings(call);
-    api_warnings_json_text(&warnings, out);
+    api_append_text(out, ",\"parameters\":{");
+    api_warnings_members(&warnings, out);
     api_append_text(out, "},\"outputs\":[");
 }
 

@@ -7,41 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool parse_reduction(const char *word, int64_t *value, struct kl_problem *problem)
-{
-    enum kl_reduction reduction;
-    if (!kl_reduction_parse(word, &reduction, problem))
-        return false;
-    *value = (int64_t)reduction;
-    return true;
-}
-
-static bool parse_dtype(const char *word, int64_t *value, struct kl_problem *problem)
-{
-    enum kl_dtype dtype;
-    if (!kl_dtype_parse(word, &dtype, problem))
-        return false;
-    *value = (int64_t)dtype;
-    return true;
-}
-
-static bool parse_compat(const char *word, int64_t *value, struct kl_problem *problem)
-{
-    enum kl_compat compat;
-    if (!kl_compat_parse(word, &compat, problem))
-        return false;
-    *value = (int64_t)compat;
-    return true;
-}
-
-static bool parse_base(const char *word, int64_t *value, struct kl_problem *problem)
-{
-    enum kl_base base;
-    if (!kl_base_parse(word, &base, problem))
-        return false;
-    *value = (int64_t)base;
-    return true;
-}
+/* What the library reads, as the number of an enum. */
+#define PARSE(word_kind)                                                                           \
+    static bool parse_##word_kind(const char *word, int64_t *value, struct kl_problem *problem)    \
+    {                                                                                              \
+        enum kl_##word_kind parsed;                                                                \
+        if (!kl_##word_kind##_parse(word, &parsed, problem))                                       \
+            return false;                                                                          \
+        *value = (int64_t)parsed;                                                                  \
+        return true;                                                                               \
+    }
+PARSE(reduction)
+PARSE(dtype)
+PARSE(compat)
+PARSE(base)
+PARSE(space)
 
 static bool is_absent(const char *text)
 {
@@ -95,15 +75,6 @@ static bool parse_dim(const char *words, int64_t *value, struct kl_problem *prob
         *value = (int64_t)((uint64_t)*value | bit);
         p = end;
     }
-    return true;
-}
-
-static bool parse_space(const char *word, int64_t *value, struct kl_problem *problem)
-{
-    enum kl_space space;
-    if (!kl_space_parse(word, &space, problem))
-        return false;
-    *value = (int64_t)space;
     return true;
 }
 

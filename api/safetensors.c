@@ -213,10 +213,8 @@ static const char *dtype_name(enum kl_dtype dtype)
 static void write_metadata(const struct api_call *call, struct api_buffer *out)
 {
     const struct api_warnings warnings = api_call_warnings(call);
-    api_append_text(out, "\"__metadata__\":{\"reduction\":\"");
-    api_append_text(out, kl_reduction_name(call->plan.reduction));
-    api_append_text(out, "\",\"warnings\":");
-    api_warnings_json_text(&warnings, out);
+    api_append_text(out, "\"__metadata__\":{");
+    api_warnings_members(&warnings, out);
     api_append_text(out, "}");
 }
 

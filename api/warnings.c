@@ -62,9 +62,12 @@ void api_warnings_json(const struct api_warnings *warnings, struct api_buffer *o
     api_append_text(out, "]");
 }
 
-void api_warnings_json_text(const struct api_warnings *warnings, struct api_buffer *out)
+void api_warnings_members(const struct api_warnings *warnings, struct api_buffer *out)
 {
     struct api_buffer array = {.budget = out->budget};
+    api_append_text(out, "\"reduction\":\"");
+    api_append_text(out, kl_reduction_name(warnings->reduction));
+    api_append_text(out, "\",\"warnings\":");
     if (!warnings->bits) {
         api_append_text(out, "\"[]\"");
         return;

@@ -27,8 +27,8 @@ const char *api_warning_code(unsigned bit);
 /* Appends a JSON array of {"code", "category", "message"}, findings with {"count", "index"}. */
 void api_warnings_json(const struct api_warnings *warnings, struct api_buffer *out);
 
-/* The same as the text of a JSON string, for formats whose values are strings. */
-void api_warnings_json_text(const struct api_warnings *warnings, struct api_buffer *out);
+/* Appends `"reduction":"mean","warnings":"[...]"`, for formats whose values are strings. */
+void api_warnings_members(const struct api_warnings *warnings, struct api_buffer *out);
 
 /* Writes their codes, ", " between; cut if `size` is too small. */
 void api_warnings_codes(const struct api_warnings *warnings, char *to, size_t size);

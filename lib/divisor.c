@@ -47,10 +47,10 @@ static double weight_left(const struct kl_plan *plan)
             weights[i] = 1;
         if (weight.data)
             kl_line_load(kernel, &axes, &weight, start, n, weights);
-        if (mask.data)
+        if (mask.data) {
             kl_line_load(kernel, &axes, &mask, start, n, keep);
-        if (mask.data)
             kernel->hide(weights, keep, 0, n);
+        }
         kl_sum_merge(&sum, kernel->total(weights, n));
     }
     return kl_sum_value(sum) * (double)times;

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { X, T };
-
 static const char *const codes[KL_FINDINGS] = {
     [KL_ARGUMENTS_LOOK_SWAPPED] = "arguments_look_swapped",
     [KL_INPUT_NOT_LOG_PROBABILITIES] = "input_not_log_probabilities",
@@ -23,15 +21,15 @@ const char *kl_finding_code(enum kl_finding finding) { return codes[finding]; }
 #define DIVIDE ": divide each row by its sum"
 
 static const char *const hints[2][KL_LOGIT + 1][KL_KINDS] = {
-    [X] = {[KL_LOG_PROB] = {": did you pass probabilities? Use input_space=prob", INPUT_LOGITS,
-                            INPUT_LOGITS, INPUT_LOGITS},
-           [KL_PROB] = {"", DIVIDE, ": did you pass log-probabilities? Use input_space=log_prob",
-                        INPUT_LOGITS}},
-    [T] = {[KL_LOG_PROB] = {": did you pass probabilities? Use target_space=prob, and no "
-                            "log_target",
-                            TARGET_LOGITS, TARGET_LOGITS, TARGET_LOGITS},
-           [KL_PROB] = {"", DIVIDE, ": did you pass log-probabilities? Use log_target=true",
-                        TARGET_LOGITS}},
+    [KL_X] = {[KL_LOG_PROB] = {": did you pass probabilities? Use input_space=prob", INPUT_LOGITS,
+                               INPUT_LOGITS, INPUT_LOGITS},
+              [KL_PROB] = {"", DIVIDE, ": did you pass log-probabilities? Use input_space=log_prob",
+                           INPUT_LOGITS}},
+    [KL_T] = {[KL_LOG_PROB] = {": did you pass probabilities? Use target_space=prob, and no "
+                               "log_target",
+                               TARGET_LOGITS, TARGET_LOGITS, TARGET_LOGITS},
+              [KL_PROB] = {"", DIVIDE, ": did you pass log-probabilities? Use log_target=true",
+                           TARGET_LOGITS}},
 };
 
 /* By most of the rows. Where the operands look swapped, that is to be looked at first. */
@@ -71,7 +69,7 @@ static void say(const struct kl_look *look, enum kl_finding finding, const struc
 {
     const struct kl_tally *tally = &all->of[finding];
     bool swapped = all->of[KL_ARGUMENTS_LOOK_SWAPPED].count > 0;
-    bool prob[2] = {look->plan->spaces[X] == KL_PROB, look->plan->spaces[T] == KL_PROB};
+    bool prob[2] = {look->plan->spaces[KL_X] == KL_PROB, look->plan->spaces[KL_T] == KL_PROB};
     switch (finding) {
     case KL_ARGUMENTS_LOOK_SWAPPED:
         snprintf(to, size,
@@ -84,21 +82,21 @@ static void say(const struct kl_look *look, enum kl_finding finding, const struc
         snprintf(to, size,
                  "%zu of %zu rows of input hold values above 0, up to %.4g, and log-probabilities "
                  "never are%s",
-                 tally->count, all->rows, tally->greatest, hint_of(look, X, tally, swapped));
+                 tally->count, all->rows, tally->greatest, hint_of(look, KL_X, tally, swapped));
         break;
     case KL_INPUT_NOT_NORMALIZED:
-        say_sums(prob[X] ? "input" : "exp(input)", tally, all->rows,
-                 hint_of(look, X, tally, swapped), to, size);
+        say_sums(prob[KL_X] ? "input" : "exp(input)", tally, all->rows,
+                 hint_of(look, KL_X, tally, swapped), to, size);
         break;
     case KL_TARGET_NOT_NORMALIZED:
-        say_sums(prob[T] ? "target" : "exp(target)", tally, all->rows,
-                 hint_of(look, T, tally, swapped), to, size);
+        say_sums(prob[KL_T] ? "target" : "exp(target)", tally, all->rows,
+                 hint_of(look, KL_T, tally, swapped), to, size);
         break;
     case KL_TARGET_NEGATIVE:
         snprintf(to, size,
                  "%zu of %zu rows of target hold negative values, down to %.4g, and probabilities "
                  "never are%s",
-                 tally->count, all->rows, tally->least, hint_of(look, T, tally, swapped));
+                 tally->count, all->rows, tally->least, hint_of(look, KL_T, tally, swapped));
         break;
     case KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES:
         snprintf(to, size,
@@ -154,7 +152,7 @@ void kl_report(const struct kl_look *look, const struct kl_tallies *tallies,
         diagnosis->findings[i].count = tallies->of[i].count;
         if (tallies->of[i].count == 0)
             continue;
-        diagnosis->findings[i].operand = operand == T ? KL_TARGET : KL_INPUT;
+        diagnosis->findings[i].operand = operand == KL_T ? KL_TARGET : KL_INPUT;
         diagnosis->findings[i].index = place_of(look, finding, tallies->of[i].first, operand);
         say(look, finding, tallies, diagnosis->findings[i].message,
             sizeof diagnosis->findings[i].message);

@@ -16,10 +16,10 @@ static void look_for_negative(struct kl_scratch *s, const struct kl_tile *tile)
 
 static void sum_each(struct kl_scratch *s, const struct kl_tile *tile)
 {
-    for (size_t i = 0; i < (tile->pitch == 1 ? 1 : tile->length); i++)
-        kl_sum_merge(s->group->sum,
-                     s->job->kernel->total(s->losses + i * tile->pitch,
-                                           tile->pitch == 1 ? tile->length : tile->rows));
+    struct kl_lines lines = kl_lines_of(tile);
+    size_t real = tile->pitch == 1 ? lines.length : tile->rows; /* and no padding */
+    for (size_t i = 0; i < lines.n; i++)
+        kl_sum_merge(s->group->sum, s->job->kernel->total(s->losses + i * lines.length, real));
 }
 
 static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)

@@ -14,6 +14,9 @@
  * each, and 0.335 in pieces of 2^13. */
 enum { KL_PIECE = 1 << 14 };
 
+/* The operands by number: of input, of target. */
+enum { KL_X, KL_T };
+
 /* Where derivatives by an operand go. */
 struct kl_sink {
     char *gradient;      /* NULL if they are not wanted */
@@ -50,7 +53,7 @@ struct kl_numbers kl_target_of(const struct kl_plan *plan);
 /* The rule that a call's losses follow. */
 enum kl_rule kl_rule_of(const struct kl_plan *plan);
 
-/* Whether anything but the plain formula, of two operands alike, takes part. */
+/* Whether losses are the formula's of what the operands hold, as it stands there. */
 bool kl_is_plain(const struct kl_plan *plan);
 
 /* Where element `index` lies. */
@@ -78,7 +81,7 @@ double kl_divisor_of(const struct kl_plan *plan);
 /* Runs a job of any kind; its sum, if losses are reduced. False if memory is out. */
 bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total);
 
-/* Some rows, of which run.h's job says what to compute: the losses of segment [start, end) of each
+/* Some rows, of which a job says what to compute: the losses of segment [start, end) of each
  * are summed, or where each element has its own stored or summed; derivatives go to the sinks. */
 struct kl_group {
     size_t row, rows, start, end;

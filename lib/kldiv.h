@@ -274,7 +274,7 @@ struct kl_pool;
  * of target * max(|input|, 1), which shows where input and log target agree to 10 digits and more.
  * Of probabilities against probabilities every loss keeps its digits, however close the two are.
  * Where input holds probabilities and target logarithms, or either holds logits, losses err by
- * 2^-50 of p max(|log p|, |log q|, 1), with p and q the two probabilities (2^-38 in sums along rows
+ * 2^-48 of p max(|log p|, |log q|, 1), with p and q the two probabilities (2^-38 in sums along rows
  * of logits of float32 and smaller): of two softmaxes that agree to many digits the divergence has
  * few. A sum whose parts overflow double on the way is infinite or NaN. The result has the same
  * bits for any number of threads.
@@ -295,7 +295,7 @@ struct kl_results {
     void *by_target;
 };
 
-/* Computes the loss and its derivatives in one pass over the operands, two where they are logits.
+/* Computes the loss and its derivatives in one pass over the operands, two or three where they are logits.
  * Derivatives are multiplied by the upstream gradient of the loss: `upstream` is NULL for 1, or a
  * tensor of the loss's shape and any dtype. With u its element (its only one, unless the reduction
  * is none), w that of weight and N what the reduction divides by, g is u w / N; where losses were
@@ -323,9 +323,8 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *upstre
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem);
 
-/* The bytes that kl_run_gradients allocates while it runs: a 2^10th or so of the losses', unless
- * derivatives are summed back to operands that were broadcast. kl_diagnose takes 256 KiB at most.
- */
+/* The bytes that kl_run_gradients allocates while it runs; most where derivatives are summed back
+ * to operands that were broadcast. kl_diagnose takes 256 KiB at most. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */
@@ -360,8 +359,8 @@ struct kl_diagnosis {
 /* "input_not_normalized" and so on. Static lifetime. */
 const char *kl_finding_code(enum kl_finding finding);
 
-/* Looks at the operands, in one pass, and as long as their rows are of 64 elements and more, in no
- * more time than kl_run takes. Fails with out_of_memory. */
+/* Looks at the operands, in one pass, which takes about as long as kl_run where rows are of a thousand
+ * elements and more, and several times as long where they are short. Fails with out_of_memory. */
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
                  struct kl_problem *problem);
 

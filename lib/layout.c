@@ -153,8 +153,8 @@ void kl_choose_tile(const struct kl_layout *layout, struct kl_tile *tile)
     *tile = (struct kl_tile){.rows = 1, .pitch = 1, .length = KL_BLOCK};
     if (all > 1 && length <= SHORT_ROW)
         most = least(KL_BLOCK / length, KL_ROWS) / KL_STEADY * KL_STEADY;
-    else if (all > FEW_COLUMNS &&
-             (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET)))
+    if (all > FEW_COLUMNS && most < COLUMNS &&
+        (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET)))
         most = COLUMNS;
     if (most > 1) {
         size_t tiles = (all + most - 1) / most;

@@ -53,12 +53,9 @@ void kl_add_to_rows(const struct kl_scratch *s, const struct kl_tile *tile, cons
 void kl_shift_rows(const struct kl_scratch *s, const struct kl_tile *tile, double *v,
                    const double *by, const double *minus, double scale)
 {
-    const struct kl_kernel *kernel = s->job->kernel;
-    if (tile->pitch == 1)
-        kernel->shift(v, by, minus, 0, scale, tile->length);
-    else
-        for (size_t i = 0; i < tile->length; i++)
-            kernel->shift(v + i * tile->pitch, by, minus, 1, scale, tile->pitch);
+    struct kl_lines lines = kl_lines_of(tile);
+    for (size_t i = 0; i < lines.n; i++)
+        s->job->kernel->shift(v + i * lines.length, by, minus, lines.step, scale, lines.length);
 }
 
 void kl_clear_sums(struct kl_scratch *s)

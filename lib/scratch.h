@@ -4,8 +4,6 @@
 
 #include "lib/job.h"
 
-enum { KL_X, KL_T }; /* of input, of target */
-
 /* How far an operand of a group that is a single tile, and so stays in `v`, has come. */
 enum kl_form { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOGARITHMS };
 
@@ -35,6 +33,18 @@ struct kl_tile kl_tile_at(const struct kl_scratch *s, size_t start);
          tile = kl_tile_at(s, tile.start + tile.length))
 
 static inline size_t kl_tile_size(const struct kl_tile *tile) { return tile->pitch * tile->length; }
+
+/* A tile as lines that kernels take with numbers of rows: one of all its elements, where it has one
+ * row, or one for each element of several rows. */
+struct kl_lines {
+    size_t n, length, step;
+};
+
+static inline struct kl_lines kl_lines_of(const struct kl_tile *tile)
+{
+    return tile->pitch == 1 ? (struct kl_lines){1, tile->length, 0}
+                            : (struct kl_lines){tile->length, tile->pitch, 1};
+}
 
 static inline void kl_fill(double *to, double value, size_t n)
 {

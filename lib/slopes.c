@@ -4,14 +4,11 @@
 static void soften_rows(const struct kl_scratch *s, const struct kl_tile *tile, double *slopes,
                         const double *e, const double *sums)
 {
-    const struct kl_kernel *kernel = s->job->kernel;
+    struct kl_lines lines = kl_lines_of(tile);
     double scale = 1 / s->job->plan->temperature;
-    if (tile->pitch == 1)
-        kernel->soften(slopes, e, sums, 0, scale, tile->length);
-    else
-        for (size_t i = 0; i < tile->length; i++)
-            kernel->soften(slopes + i * tile->pitch, e + i * tile->pitch, sums, 1, scale,
-                           tile->pitch);
+    for (size_t i = 0; i < lines.n; i++)
+        s->job->kernel->soften(slopes + i * lines.length, e + i * lines.length, sums, lines.step,
+                               scale, lines.length);
 }
 
 void kl_load_factors(struct kl_scratch *s, const struct kl_tile *tile)

@@ -79,9 +79,8 @@ static const char *words_for(enum kl_rule rule, double x, double t)
     if (isnan(x) || isnan(t))
         return "an operand is NaN there, or has no logarithm";
     if (nothing)
-        return "target is a probability of 0 there, and input one of 0 or infinite: compat=math "
-               "takes "
-               "0 times that for 0";
+        return "target is a probability of 0 there, and input one of 0 or infinite: under "
+               "compat=math the product is 0";
     if (x == -(double)INFINITY)
         return "input is a probability of 0 there, and target is not";
     return t < 0 && !kl_rule_is_log(rule) ? "target is negative there"

@@ -115,7 +115,7 @@ static void walk_line(const struct visit *visit, const struct kl_axes *axes, siz
 static void walk(const struct visit *visit, const struct kl_layout *layout,
                  const struct kl_tile *tile, double *v)
 {
-    if (tile->rows == 1 && tile->pitch == 1) {
+    if (tile->pitch == 1) {
         size_t base = kl_offset(&layout->across, visit->array, tile->row);
         walk_line(visit, &layout->along, base, tile->start, tile->length, v);
         return;

@@ -33,14 +33,14 @@ PLAN_SIZE = 1 << 14  # more than struct kl_plan has
 
 class Library:
     def __init__(self, path):
-        self.library = ctypes.CDLL(path)
-        self.library.kl_simd_name.restype = ctypes.c_char_p
-        self.library.kl_pool_new.restype = ctypes.c_void_p
-        self.library.kl_pool_new.argtypes = [ctypes.c_size_t]
-        self.simd = self.library.kl_simd_name().decode()
+        self.kl = ctypes.CDLL(path)
+        self.kl.kl_simd_name.restype = ctypes.c_char_p
+        self.kl.kl_pool_new.restype = ctypes.c_void_p
+        self.kl.kl_pool_new.argtypes = [ctypes.c_size_t]
+        self.simd = self.kl.kl_simd_name().decode()
 
     def pool(self, threads):
-        return self.library.kl_pool_new(threads)
+        return self.kl.kl_pool_new(threads)
 
     def prepare(self, x, t, reduction, log_target=False, input_space=None, target_space=None,
                 temperature=0, gradient=False, pool=None):
@@ -54,13 +54,13 @@ class Library:
         loss = torch.empty_like(x) if reduction == "none" else torch.empty((), dtype=x.dtype)
         slopes = torch.empty_like(x) if gradient else None
         results = Results(loss.data_ptr(), slopes.data_ptr() if gradient else None, None)
-        if not self.library.kl_plan(plan, ctypes.byref(tensors[0]), ctypes.byref(tensors[1]),
+        if not self.kl.kl_plan(plan, ctypes.byref(tensors[0]), ctypes.byref(tensors[1]),
                                     ctypes.byref(options), None):
             raise ValueError("kl_plan refuses the call")
         kept = (shape, tensors, options)
 
         def run():
-            self.library.kl_run_gradients(plan, None, ctypes.c_void_p(pool),
+            self.kl.kl_run_gradients(plan, None, ctypes.c_void_p(pool),
                                           ctypes.byref(results), None)
             return loss, slopes, kept
 

@@ -1,0 +1,53 @@
+/* Elements of every dtype as doubles, and back, over the vocabulary of template.h. */
+
+FN vd load(enum kl_dtype dtype, const void *from)
+{
+    return dtype == KL_FLOAT64   ? v_load_f64(from)
+           : dtype == KL_FLOAT32 ? v_load_f32(from)
+           : dtype == KL_FLOAT16 ? v_load_f16(from)
+                                 : v_load_bf16(from);
+}
+
+FN void store(enum kl_dtype dtype, void *to, vd v)
+{
+    switch (dtype) {
+    case KL_FLOAT64:
+        v_store_f64(to, v);
+        break;
+    case KL_FLOAT32:
+        v_store_f32(to, v);
+        break;
+    case KL_FLOAT16:
+        v_store_f16(to, v);
+        break;
+    case KL_BFLOAT16:
+        v_store_bf16(to, v);
+        break;
+    }
+}
+
+FN size_t size_of(enum kl_dtype dtype)
+{
+    return dtype == KL_FLOAT64 ? 8 : dtype == KL_FLOAT32 ? 4 : 2;
+}
+
+/* The last, partial vector goes with some of the elements before it, once more, if there are. */
+FN void convert(enum kl_dtype from_dtype, const char *from, enum kl_dtype to_dtype, char *to,
+                size_t n)
+{
+    size_t before = n > LANES && n % LANES ? LANES - n % LANES : 0;
+    for (; n >= LANES; n -= LANES) {
+        store(to_dtype, to, load(from_dtype, from));
+        from += LANES * size_of(from_dtype);
+        to += LANES * size_of(to_dtype);
+    }
+    if (n && before) {
+        from -= before * size_of(from_dtype);
+        store(to_dtype, to - before * size_of(to_dtype), load(from_dtype, from));
+    } else if (n) {
+        char rest[LANES * sizeof(double)] = {0}, converted[LANES * sizeof(double)];
+        memcpy(rest, from, n * size_of(from_dtype));
+        store(to_dtype, converted, load(from_dtype, rest));
+        memcpy(to, converted, n * size_of(to_dtype));
+    }
+}

@@ -1,0 +1,325 @@
+/* Spaces, masks and rows of any length: what must hold whatever the numbers are, and where they are
+ * special. */
+#include "lib/kldiv.h"
+#include "tests/arrays.h"
+
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+static double loss_of(const double *x, const double *t, size_t n, size_t rows,
+                      const struct kl_options *options)
+{
+    const size_t shape[] = {rows, n / rows};
+    struct kl_tensor input = {KL_FLOAT64, 2, shape, x}, target = {KL_FLOAT64, 2, shape, t};
+    struct kl_problem problem = {0};
+    struct kl_plan plan;
+    double loss = NAN;
+    cr_assert(kl_plan(&plan, &input, &target, options, &problem), "%s", problem.detail);
+    cr_assert(kl_run(&plan, NULL, &loss, &problem), "%s", problem.detail);
+    return loss;
+}
+
+Test(special_values, divergence_of_a_distribution_from_itself_is_nothing)
+{
+    enum { N = 3000, ROWS = 3 };
+    static double v[N];
+    unsigned long long state = 12;
+    for (enum kl_space space = KL_LOG_PROB; space <= KL_LOGIT; space++)
+        for (int round = 0; round < 20; round++) {
+            struct kl_options options = {.reduction = KL_SUM,
+                                         .input_space = space,
+                                         .target_space = space,
+                                         .temperature = 1 + uniform(&state)};
+            for (size_t i = 0; i < N; i++)
+                v[i] = space == KL_PROB ? uniform(&state) : 20 * uniform(&state) - 20;
+            cr_expect_eq(loss_of(v, v, N, ROWS, &options), 0, "space %d", space);
+        }
+}
+
+Test(special_values, probabilities_that_almost_agree_keep_their_digits)
+{
+    enum { N = 100 };
+    double q[N], p[N];
+    unsigned long long state = 3;
+    long double exact = 0;
+    for (size_t i = 0; i < N; i++) {
+        q[i] = uniform(&state) + 1e-3;
+        p[i] = q[i] * (1 + 1e-9 * (uniform(&state) - 0.5));
+        exact += p[i] * log1pl(((long double)p[i] - q[i]) / q[i]);
+    }
+    struct kl_options options = {.reduction = KL_SUM, .input_space = KL_PROB};
+    double ours = loss_of(q, p, N, 1, &options);
+    cr_expect_lt(fabsl(ours - exact), 1e-22L, "%.17g, not %.17Lg", ours, exact);
+}
+
+Test(special_values, bits_are_nats_over_ln_2_and_a_mean_of_rows_is_their_sum_over_their_number)
+{
+    enum { N = 1200, ROWS = 12 };
+    static double x[N], t[N];
+    static const int dim[] = {-1};
+    unsigned long long state = 8;
+    for (size_t i = 0; i < N; i++)
+        x[i] = 9 * uniform(&state), t[i] = 9 * uniform(&state);
+    struct kl_options options = {.reduction = KL_SUM,
+                                 .input_space = KL_LOGIT,
+                                 .target_space = KL_LOGIT,
+                                 .dim = dim,
+                                 .n_dim = 1};
+    double sum = loss_of(x, t, N, ROWS, &options);
+    options.reduction = KL_MEAN;
+    cr_expect_lt(fabs(loss_of(x, t, N, ROWS, &options) - sum / ROWS), 1e-15 * sum);
+    options.base = KL_BITS;
+    cr_expect_lt(fabs(loss_of(x, t, N, ROWS, &options) - sum / ROWS / M_LN2), 1e-15 * sum);
+}
+
+Test(special_values, what_a_mask_hides_may_be_anything)
+{
+    enum { N = 60, ROWS = 4 };
+    static const double junk[] = {NAN, INFINITY, -INFINITY, -1, 0, 1e308};
+    double x[N], t[N], losses[2];
+    unsigned char mask[N];
+    const size_t shape[] = {ROWS, N / ROWS};
+    const struct kl_mask hidden = {2, shape, mask};
+    unsigned long long state = 41;
+    for (int round = 0; round < 300; round++) {
+        struct kl_options options = {.reduction = (enum kl_reduction)(round % 3),
+                                     .compat = (enum kl_compat)(round / 3 % 3),
+                                     .input_space = (enum kl_space)(1 + round / 9 % 3),
+                                     .target_space = (enum kl_space)(1 + round / 27 % 3),
+                                     .mask = &hidden};
+        for (size_t i = 0; i < N; i++) {
+            x[i] = uniform(&state), t[i] = uniform(&state);
+            mask[i] = uniform(&state) < 0.6;
+        }
+        for (int side = 0; side < 2; side++) {
+            losses[side] = loss_of(x, t, N, ROWS, &options);
+            for (size_t i = 0; i < N; i++)
+                if (!mask[i]) {
+                    x[i] = junk[(size_t)(uniform(&state) * (double)COUNT(junk))];
+                    t[i] = junk[(size_t)(uniform(&state) * (double)COUNT(junk))];
+                }
+        }
+        cr_expect(isfinite(losses[0]), "round %d", round);
+        cr_expect_eq(losses[0], losses[1], "round %d: %.17g, %.17g", round, losses[0], losses[1]);
+    }
+}
+
+/* A logit of -inf is a probability of 0, and has its rules. */
+Test(special_values, logits_of_minus_infinity_follow_the_rules_of_zero)
+{
+    static const struct {
+        double x[2], t[2];
+        double losses[3]; /* under KL_PYTORCH, KL_ONEFLOW, KL_MATH */
+    } cases[] = {
+        {{0, 0}, {0, -INFINITY}, {M_LN2, M_LN2, M_LN2}},
+        {{0, -INFINITY}, {0, -INFINITY}, {NAN, 0, 0}},
+        {{0, -INFINITY}, {0, 0}, {INFINITY, INFINITY, INFINITY}},
+        {{0, NAN}, {0, 0}, {NAN, NAN, NAN}},
+        {{0, 0}, {0, NAN}, {NAN, 0, NAN}},
+        {{-1e9, 0}, {-1e9, 0}, {0, 0, 0}},
+        {{-INFINITY, -INFINITY}, {0, 0}, {NAN, NAN, NAN}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (enum kl_compat compat = KL_PYTORCH; compat <= KL_MATH; compat++) {
+            struct kl_options options = {.reduction = KL_SUM,
+                                         .compat = compat,
+                                         .input_space = KL_LOGIT,
+                                         .target_space = KL_LOGIT};
+            double ours = loss_of(cases[i].x, cases[i].t, 2, 1, &options);
+            double expected = cases[i].losses[compat];
+            cr_expect(isnan(expected) ? isnan(ours)
+                                      : ours == expected || fabs(ours - expected) < 1e-15,
+                      "case %zu, compat %d: %g, not %g", i, compat, ours, expected);
+        }
+}
+
+/* The probabilities of input whose logarithms are not finite. */
+Test(special_values, input_of_zero_probability_follows_the_rules_of_its_logarithm)
+{
+    static const struct {
+        double q, t, losses[3];
+    } cases[] = {
+        {0, 0.5, {INFINITY, INFINITY, INFINITY}},
+        {0, 0, {NAN, 0, 0}},
+        {-1, 0.5, {NAN, NAN, NAN}},
+        {-1, 0, {NAN, 0, NAN}},
+        {NAN, 0.5, {NAN, NAN, NAN}},
+        {INFINITY, 0.5, {-INFINITY, -INFINITY, -INFINITY}},
+        {0.5, 0, {0, 0, 0}},
+        {1e-310, 1e-310, {0, 0, 0}},
+        {0x1p-1070, 1, {1070 * M_LN2, 1070 * M_LN2, 1070 * M_LN2}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (enum kl_compat compat = KL_PYTORCH; compat <= KL_MATH; compat++) {
+            struct kl_options options = {
+                .reduction = KL_SUM, .compat = compat, .input_space = KL_PROB};
+            double ours = loss_of(&cases[i].q, &cases[i].t, 1, 1, &options);
+            double expected = cases[i].losses[compat];
+            cr_expect(isnan(expected) ? isnan(ours)
+                                      : ours == expected || fabs(ours - expected) < 1e-12,
+                      "case %zu, compat %d: %g, not %g", i, compat, ours, expected);
+        }
+}
+
+/* Rows of several tiles that begin with nothing: the rest has the loss of a row of its own. */
+Test(special_values, logits_may_be_minus_infinity_for_long)
+{
+    enum { N = 2000, NOTHING = 1300 };
+    static double x[N], t[N];
+    unsigned long long state = 6;
+    for (size_t i = 0; i < N; i++) {
+        x[i] = i < NOTHING ? -INFINITY : 9 * uniform(&state);
+        t[i] = i < NOTHING ? -INFINITY : 9 * uniform(&state);
+    }
+    for (enum kl_space space = KL_PROB; space <= KL_LOGIT; space++) {
+        struct kl_options options = {
+            .reduction = KL_SUM, .compat = KL_MATH, .input_space = KL_LOGIT, .target_space = space};
+        for (size_t i = 0; space == KL_PROB && i < N; i++)
+            t[i] = i < NOTHING ? 0 : uniform(&state);
+        double whole = loss_of(x, t, N, 1, &options);
+        double rest = loss_of(x + NOTHING, t + NOTHING, N - NOTHING, 1, &options);
+        cr_expect_lt(fabs(whole - rest), 1e-13 * fabs(rest), "%g, not %g", whole, rest);
+        for (size_t i = 0; space == KL_PROB && i < N; i++)
+            t[i] = i < NOTHING ? -INFINITY : 9 * uniform(&state);
+    }
+}
+
+/* What masks logits by the least number there is, float64's included. */
+Test(special_values, logits_may_be_as_small_as_numbers_are)
+{
+    static const struct {
+        enum kl_space spaces[2];
+        double x[3], t[3], loss;
+    } cases[] = {
+        {{KL_LOGIT, KL_LOGIT}, {0, -DBL_MAX, 1}, {0, -DBL_MAX, 1}, 0},
+        {{KL_LOGIT, KL_LOGIT}, {0, -DBL_MAX, 0}, {0, -INFINITY, 0}, 0},
+        {{KL_LOG_PROB, KL_LOGIT}, {-M_LN2, -DBL_MAX, -M_LN2}, {0, -INFINITY, 0}, 0},
+        {{KL_LOGIT, KL_LOG_PROB}, {0, -DBL_MAX, 0}, {-M_LN2, -1000, -M_LN2}, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct kl_options options = {.reduction = KL_SUM,
+                                     .input_space = cases[i].spaces[0],
+                                     .target_space = cases[i].spaces[1]};
+        double ours = loss_of(cases[i].x, cases[i].t, 3, 1, &options);
+        cr_expect_lt(fabs(ours - cases[i].loss), 1e-15, "case %zu: %g", i, ours);
+    }
+}
+
+/* ---- Special values mean the same in rows of any length, by any way that they are computed */
+
+struct special {
+    double losses[2][3],
+        gradients[2][3]; /* of two rows, their first elements; by input and target */
+    double sum;
+};
+
+/* Two rows of n ordinary numbers, but for one element of the first row. */
+static struct special special_of(size_t n, enum kl_reduction reduction, enum kl_compat compat,
+                                 enum kl_space x_space, enum kl_space t_space, double x0, double t1)
+{
+    static double x[2 * 700], t[2 * 700], gradients[2][2 * 700], losses[2 * 700];
+    const size_t shape[] = {2, n};
+    struct kl_tensor input = {KL_FLOAT64, 2, shape, x}, target = {KL_FLOAT64, 2, shape, t};
+    struct kl_options options = {
+        .reduction = reduction, .compat = compat, .input_space = x_space, .target_space = t_space};
+    struct kl_plan plan;
+    struct special special = {.sum = 0};
+    for (size_t i = 0; i < 2 * n; i++) {
+        x[i] = x_space == KL_PROB ? 0.5 : -1;
+        t[i] = t_space == KL_PROB ? 0.5 : -1;
+    }
+    x[0] = x0;
+    t[1] = t1;
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+    struct kl_results results = {losses, gradients[0], gradients[1]};
+    cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, NULL));
+    for (size_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < 2; k++) {
+            special.losses[k][i] = reduction == KL_NONE ? losses[k * n + i] : 0;
+            special.gradients[k][i] = gradients[k][i];
+        }
+    for (size_t i = 0; i < 2 * n && reduction == KL_NONE; i++)
+        special.sum += losses[i];
+    if (reduction == KL_SUM)
+        special.sum = losses[0];
+    return special;
+}
+
+/* What is not finite alone. */
+static bool alike(double a, double b)
+{
+    return isnan(a) ? isnan(b) : isinf(a) ? a == b : isfinite(b);
+}
+
+Test(special_values, special_values_mean_the_same_in_rows_of_any_length)
+{
+    static const double specials[] = {0, -INFINITY, INFINITY, NAN, -DBL_MAX};
+    static const size_t lengths[] = {5, 40, 100, 700};
+    for (int way = 0; way < 27; way++)
+        for (size_t i = 0; i < COUNT(specials); i++)
+            for (size_t j = 0; j < COUNT(specials); j++)
+                for (size_t l = 0; l < COUNT(lengths); l++)
+                    for (enum kl_reduction r = KL_SUM; r <= KL_NONE; r++) {
+                        enum kl_compat compat = (enum kl_compat)(way % 3);
+                        enum kl_space xs = (enum kl_space)(1 + way / 3 % 3);
+                        enum kl_space ts = (enum kl_space)(1 + way / 9);
+                        if (compat == KL_MATH && ts == KL_PROB && specials[j] < 0)
+                            continue;
+                        struct special a =
+                            special_of(5, KL_NONE, compat, xs, ts, specials[i], specials[j]);
+                        struct special b =
+                            special_of(lengths[l], r, compat, xs, ts, specials[i], specials[j]);
+                        char what[100];
+                        snprintf(what, sizeof what,
+                                 "spaces %d %d, compat %d, %g %g, %zu, reduction %d", xs, ts,
+                                 compat, specials[i], specials[j], lengths[l], r);
+                        for (size_t k = 0; k < 2; k++)
+                            for (size_t e = 0; e < 3; e++) {
+                                cr_expect(r == KL_SUM || alike(a.losses[k][e], b.losses[k][e]),
+                                          "%s: %g, %g", what, a.losses[k][e], b.losses[k][e]);
+                                cr_expect(alike(a.gradients[k][e], b.gradients[k][e]),
+                                          "%s, by %zu at %zu: %g, %g", what, k, e,
+                                          a.gradients[k][e], b.gradients[k][e]);
+                            }
+                        cr_expect(alike(a.sum, b.sum), "%s: %g, %g", what, a.sum, b.sum);
+                    }
+}
+
+Test(special_values, derivatives_by_the_smallest_probabilities_are_quotients)
+{
+    static const struct {
+        double q, t, slope;
+    } cases[] = {{1e-310, 1e-310, -1}, {5e-324, 1e-300, -2.0240225330731058e23}, {1e-310, 0, 0}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct kl_tensor input = {KL_FLOAT64, 0, NULL, &cases[i].q};
+        struct kl_tensor target = {KL_FLOAT64, 0, NULL, &cases[i].t};
+        struct kl_options options = {.reduction = KL_SUM, .input_space = KL_PROB};
+        struct kl_plan plan;
+        double slope = NAN;
+        cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+        cr_assert(
+            kl_run_gradients(&plan, NULL, NULL, &(struct kl_results){.by_input = &slope}, NULL));
+        cr_expect(fabs(slope - cases[i].slope) <= 1e-15 * fabs(cases[i].slope), "%g", slope);
+    }
+}
+
+/* A mask has nothing to hide where there is nothing. */
+Test(special_values, masks_of_nothing_change_nothing)
+{
+    const size_t shape[] = {3, 0}, one[] = {3, 1};
+    const unsigned char kept[] = {1, 0, 1};
+    const struct kl_mask masks[] = {{2, shape, kept}, {2, one, kept}, {0, NULL, kept}};
+    for (size_t i = 0; i < COUNT(masks); i++)
+        for (enum kl_reduction r = KL_MEAN; r <= KL_SUM; r++) {
+            struct kl_tensor empty = {KL_FLOAT64, 2, shape, ""};
+            struct kl_options options = {.reduction = r, .mask = &masks[i]};
+            struct kl_plan plan;
+            double loss = 7;
+            cr_assert(kl_plan(&plan, &empty, &empty, &options, NULL));
+            cr_assert(kl_run(&plan, NULL, &loss, NULL));
+            cr_expect(r == KL_MEAN ? isnan(loss) : loss == 0, "mask %zu, reduction %d: %g", i, r,
+                      loss);
+        }
+}
