@@ -359,8 +359,9 @@ struct kl_diagnosis {
 /* "input_not_normalized" and so on. Static lifetime. */
 const char *kl_finding_code(enum kl_finding finding);
 
-/* Looks at the operands, in one pass, which takes about as long as kl_run where rows are of a thousand
- * elements and more, and several times as long where they are short. Fails with out_of_memory. */
+/* Looks at the operands, in one pass, which takes about as long as kl_run where rows are of a
+ * thousand elements and more, and several times as long where they are short. Fails with
+ * out_of_memory. */
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
                  struct kl_problem *problem);
 
