@@ -110,8 +110,8 @@ static bool load(struct reader *r, const char **root)
         return false;
     if (!api_json_check(text, r->envelope.size, &at, &what)) {
         api_json_malformed(text, at, what, r->problem);
-        const char *end = *text == '{' ? api_json_skip_value(text) : NULL;
-        if (r->end == r->raw_end && end && at >= end) /* something follows the object */
+        bool whole = api_json_check(text, (size_t)(at - text), &at, &what);
+        if (whole && r->end == r->raw_end) /* something follows the object */
             api_problem_prefix(r->problem, "binary data need Inference-Header-Content-Length: ");
         if (*text != '{')
             api_problem_prefix(r->problem, "not an inference request, which begins with {: ");

@@ -295,8 +295,8 @@ struct kl_results {
     void *by_target;
 };
 
-/* Computes the loss and its derivatives in one pass over the operands, two or three where they are logits.
- * Derivatives are multiplied by the upstream gradient of the loss: `upstream` is NULL for 1, or a
+/* Computes the loss and its derivatives in one pass over the operands, two or three where they are
+ * logits. Derivatives are multiplied by the upstream gradient of the loss: `upstream` is NULL for 1, or a
  * tensor of the loss's shape and any dtype. With u its element (its only one, unless the reduction
  * is none), w that of weight and N what the reduction divides by, g is u w / N; where losses were
  * summed over dim, the g of their sum. By log-probabilities x and by what target holds, as

@@ -598,7 +598,8 @@ def add_inference():
         json_size=str(int(whole["json_size"]) - 1))
     bad("a JSON length that is one more", whole, "line 1", "json_malformed",
         json_size=str(int(whole["json_size"]) + 1))
-    bad("no JSON length", whole, "expected the end", "json_malformed", json_size=None)
+    bad("no JSON length", whole, "need Inference-Header-Content-Length: line 1", "json_malformed",
+        json_size=None)
     bad("nothing", dict(body=b"", json_size=None), "line 1", "json_malformed")
     bad("a byte missing", inference(raw_x, raw_t, raw=raw[:-1]), "target: shape and datatype")
     bad("a byte too many", inference(raw_x, raw_t, raw=raw + b"x"), "1 bytes of binary data")
