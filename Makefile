@@ -37,7 +37,7 @@ $(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"'
 
 objects = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
 LIB = $(call objects,lib/*.c lib/simd/*.c)
-API = $(call objects,api/*.c)
+API = $(call objects,api/*.c api/*/*.c)
 SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
@@ -131,7 +131,7 @@ neon: build/aarch64/kernels
 	qemu-aarch64 $<
 
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-FUZZED = $(patsubst %.c,build/fuzz/%.o,$(wildcard lib/*.c lib/simd/*.c api/*.c) server/guard.c)
+FUZZED = $(patsubst %.c,build/fuzz/%.o,$(wildcard lib/*.c lib/simd/*.c api/*.c api/*/*.c) server/guard.c)
 FUZZ_FLAGS = -std=c11 -D_GNU_SOURCE -I. -g -O1 -fno-sanitize-recover=undefined -ffp-contract=off -pthread
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
@@ -157,13 +157,13 @@ fuzz: $(FUZZERS) build/fuzz/seeds
 	        { tail -40 $$f.log; exit 1; }; \
 	done
 
-SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/simd api server tests tests/* tests/cross/criterion))
+SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/simd api api/* server tests tests/* tests/cross/criterion))
 lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/layers.sh $(B)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem -D__x86_64__ -I. lib api server
-	clang-tidy --quiet $(wildcard lib/*.c api/*.c server/*.c) lib/simd/scalar.c -- \
+	clang-tidy --quiet $(wildcard lib/*.c api/*.c api/*/*.c server/*.c) lib/simd/scalar.c -- \
 	    -std=c11 -D_GNU_SOURCE -I. 2>/dev/null
 
 # numbers reads a hundred million random strings as strtod does, which takes minutes. The others

@@ -1,7 +1,7 @@
 #include "api/api.h"
 
 #include "api/endpoints.h"
-#include "api/oip.h"
+#include "api/formats/oip.h"
 #include "api/reply.h"
 #include "api/warnings.h"
 

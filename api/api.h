@@ -3,8 +3,8 @@
 #ifndef KLDIV_API_API_H
 #define KLDIV_API_API_H
 
-#include "api/buffer.h"
-#include "api/number.h"
+#include "api/memory/buffer.h"
+#include "api/text/number.h"
 #include "lib/kldiv.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include "api/call.h"
 
-#include "api/nearest.h"
+#include "api/text/nearest.h"
 
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include "api/endpoints.h"
 
-#include "api/oip.h"
+#include "api/formats/oip.h"
 #include "api/oip_model.h"
 
 #include <string.h>

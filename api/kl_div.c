@@ -1,12 +1,12 @@
 /* POST /kl_div, and POST /v2/models/kl_div/infer. */
 #include "api/call.h"
-#include "api/codecs.h"
-#include "api/coding.h"
 #include "api/endpoints.h"
-#include "api/number.h"
-#include "api/oip.h"
+#include "api/formats/codecs.h"
+#include "api/formats/coding.h"
+#include "api/formats/oip.h"
 #include "api/reply.h"
 #include "api/statistics.h"
+#include "api/text/number.h"
 
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 #include "api/oip_model.h"
 
-#include "api/oip.h"
+#include "api/formats/oip.h"
 #include "api/statistics.h"
 
 static bool json_reply(struct api_exchange *x, const char *text)

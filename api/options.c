@@ -1,6 +1,6 @@
 #include "api/options.h"
 
-#include "api/nearest.h"
+#include "api/text/nearest.h"
 
 #include <math.h>
 #include <stdio.h>

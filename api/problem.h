@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_PROBLEM_H
 #define KLDIV_API_PROBLEM_H
 
-#include "api/buffer.h"
+#include "api/memory/buffer.h"
 
 /* Where in the request the trouble is. */
 enum api_place {

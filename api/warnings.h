@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_WARNINGS_H
 #define KLDIV_API_WARNINGS_H
 
-#include "api/buffer.h"
+#include "api/memory/buffer.h"
 #include "lib/kldiv.h"
 
 /* Of all kinds, as bits: enum kl_warning, then enum kl_finding. */

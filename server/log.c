@@ -1,6 +1,6 @@
 #include "server/log.h"
 
-#include "api/buffer.h"
+#include "api/memory/buffer.h"
 
 #include <errno.h>
 #include <pthread.h>

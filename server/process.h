@@ -2,7 +2,7 @@
 #ifndef KLDIV_SERVER_PROCESS_H
 #define KLDIV_SERVER_PROCESS_H
 
-#include "api/buffer.h"
+#include "api/memory/buffer.h"
 
 void srv_process_write(struct api_buffer *out);
 

@@ -1,6 +1,6 @@
 #include "server/request.h"
 
-#include "api/decimal.h"
+#include "api/text/decimal.h"
 #include "server/clock.h"
 #include "server/connections.h"
 #include "server/identity.h"

@@ -1,5 +1,5 @@
 /* Memory on a budget: large blocks are kept, and make room when it is needed. */
-#include "api/budget.h"
+#include "api/memory/budget.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>

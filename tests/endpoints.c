@@ -1,6 +1,6 @@
 /* Paths, methods and types, and the headers that go with answers. */
 #include "api/endpoints.h"
-#include "api/codecs.h"
+#include "api/formats/codecs.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>

@@ -11,7 +11,7 @@ includes() { grep -nE "#include \"($2)/" "$1"/*.[ch] "$1"/*/*.[ch] 2>/dev/null |
 [ -z "$(includes server 'tests')" ] || complain "server includes tests"
 system=$(grep -nE '#include <(jansson|microhttpd|curl/)' lib/*.[ch] lib/*/*.[ch] || true)
 [ -z "$system" ] || complain "lib wants libraries: $system"
-system=$(grep -nE '#include <(microhttpd|curl/)' api/*.[ch] || true)
+system=$(grep -nE '#include <(microhttpd|curl/)' api/*.[ch] api/*/*.[ch] || true)
 [ -z "$system" ] || complain "api wants the server's libraries: $system"
 
 exports() { nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }' | grep -vE "^$2" || true; }

@@ -1,6 +1,6 @@
 /* Decimals in and out. */
-#include "api/decimal.h"
-#include "api/number.h"
+#include "api/text/decimal.h"
+#include "api/text/number.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>

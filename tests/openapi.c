@@ -1,6 +1,6 @@
 /* The document against what is really answered. */
-#include "api/codecs.h"
 #include "api/endpoints.h"
+#include "api/formats/codecs.h"
 #include "api/options.h"
 #include "api/problem.h"
 #include "api/warnings.h"

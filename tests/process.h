@@ -2,7 +2,7 @@
 #ifndef KLDIV_TESTS_PROCESS_H
 #define KLDIV_TESTS_PROCESS_H
 
-#include "api/buffer.h"
+#include "api/memory/buffer.h"
 
 #include <jansson.h>
 #include <sys/types.h>

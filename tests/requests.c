@@ -1,6 +1,6 @@
 /* Requests, good and bad, handled in this process. */
-#include "api/codecs.h"
 #include "api/endpoints.h"
+#include "api/formats/codecs.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>

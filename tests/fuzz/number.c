@@ -1,6 +1,6 @@
 /* Decimals: read as strtod reads them, and written so that they read back. */
-#include "api/number.h"
-#include "api/decimal.h"
+#include "api/text/number.h"
+#include "api/text/decimal.h"
 
 #include <math.h>
 #include <stdint.h>

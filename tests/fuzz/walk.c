@@ -1,7 +1,7 @@
 /* The reader of small JSON texts against jansson: what the one takes the other takes too, and all
  * of it can be walked. */
-#include "api/json_walk.h"
-#include "api/number.h"
+#include "api/text/json_walk.h"
+#include "api/text/number.h"
 
 #include <jansson.h>
 #include <stdint.h>

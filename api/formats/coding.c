@@ -1,0 +1,175 @@
+#include "api/formats/coding.h"
+
+#include "api/accept.h"
+#include "api/reply.h"
+#include "api/text/number.h"
+
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+#define ZLIB_CONST
+#include <zlib.h>
+
+const char api_codings[] = "gzip, deflate";
+
+enum wrapper { NONE, GZIP, DEFLATE };
+
+/* What zlib takes for window bits: 15, 16 more for gzip, negative for no wrapper. */
+enum { GZIP_BITS = 15 + 16, ZLIB_BITS = 15, RAW_BITS = -15 };
+
+static const struct {
+    const char *name;
+    enum wrapper wrapper;
+} codings[] = {
+    {"gzip", GZIP}, {"x-gzip", GZIP}, {"deflate", DEFLATE}, {"identity", NONE}, {"", NONE}};
+#define N_CODINGS (sizeof codings / sizeof *codings)
+
+static size_t find(const char *coding)
+{
+    size_t i = 0;
+    coding = coding ? coding : "";
+    size_t size = strcspn(coding, " \t");
+    if (coding[size + strspn(coding + size, " \t")])
+        return N_CODINGS;
+    while (i < N_CODINGS &&
+           (strlen(codings[i].name) != size || strncasecmp(coding, codings[i].name, size) != 0))
+        i++;
+    return i;
+}
+
+bool api_coding_known(const char *coding) { return find(coding) < N_CODINGS; }
+
+bool api_coding_is_none(const char *coding)
+{
+    size_t i = find(coding);
+    return i < N_CODINGS && codings[i].wrapper == NONE;
+}
+
+/* A zlib header is 8 for deflate, and a check sum of two bytes (RFC 1950, 2.2). */
+static int window_bits(enum wrapper wrapper, const unsigned char *bytes, size_t size)
+{
+    if (wrapper == GZIP)
+        return GZIP_BITS;
+    bool wrapped = size >= 2 && (bytes[0] & 15) == 8 && (bytes[0] << 8 | bytes[1]) % 31 == 0;
+    return wrapped ? ZLIB_BITS : RAW_BITS;
+}
+
+/* Room for zlib to write into, up to one byte more than `most`. */
+static bool make_room(struct api_buffer *out, size_t most, struct api_problem *problem)
+{
+    if (out->size > most)
+        return api_fail(problem, "body_too_large",
+                        "the body inflates to more than the %zu bytes this server takes", most);
+    size_t capacity = out->capacity < 32768 ? 65536 : 2 * out->capacity;
+    if (capacity > most + 1 + API_PADDING)
+        capacity = most + 1 + API_PADDING;
+    if (out->capacity - out->size <= API_PADDING && !api_buffer_reserve(out, capacity))
+        return api_fail_for_memory(problem);
+    return true;
+}
+
+static bool inflate_all(z_stream *z, const unsigned char *end, bool members, size_t most,
+                        struct api_buffer *out, struct api_problem *problem)
+{
+    for (int state = Z_OK;;) {
+        size_t left = (size_t)(end - z->next_in);
+        if (state == Z_STREAM_END && left == 0)
+            return true;
+        if (state == Z_STREAM_END && (!members || inflateReset(z) != Z_OK))
+            return api_fail(problem, "content_malformed",
+                            "%zu bytes follow the end of the compressed body", left);
+        if (!make_room(out, most, problem))
+            return false;
+        size_t room = out->capacity - out->size - API_PADDING;
+        z->avail_in = left < UINT_MAX ? (unsigned)left : UINT_MAX;
+        z->avail_out = room < UINT_MAX ? (unsigned)room : UINT_MAX;
+        z->next_out = (unsigned char *)out->data + out->size;
+        state = inflate(z, Z_NO_FLUSH);
+        out->size = (size_t)((char *)z->next_out - out->data);
+        if (state == Z_MEM_ERROR)
+            return api_fail_for_memory(problem);
+        if (state == Z_BUF_ERROR && z->next_in == end)
+            return api_fail(problem, "content_malformed", "the compressed body is cut off");
+        if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
+            return api_fail(problem, "content_malformed",
+                            "the body is not what its Content-Encoding says: %s",
+                            z->msg ? z->msg : "a dictionary is asked for");
+    }
+}
+
+bool api_inflate(const char *coding, const char *bytes, size_t size, size_t most,
+                 struct api_buffer *out, struct api_problem *problem)
+{
+    const unsigned char *start = (const unsigned char *)bytes;
+    enum wrapper wrapper = codings[find(coding)].wrapper;
+    z_stream z = {.next_in = start};
+    if (inflateInit2(&z, window_bits(wrapper, start, size)) != Z_OK)
+        return api_fail_for_memory(problem);
+    bool good = inflate_all(&z, start + size, wrapper == GZIP, most, out, problem);
+    inflateEnd(&z);
+    if (good && out->size > most)
+        return make_room(out, most, problem);
+    if (good && !api_buffer_reserve(out, out->size + API_PADDING))
+        return api_fail_for_memory(problem);
+    if (good)
+        memset(out->data + out->size, 0, API_PADDING);
+    return good;
+}
+
+const char *api_coding_for_answer(const char *accept_encoding)
+{
+    static const char *const offered[] = {"gzip", "deflate"};
+    const char *best = NULL;
+    double best_quality = 0;
+    for (size_t i = 0; accept_encoding && i < sizeof offered / sizeof *offered; i++) {
+        double q = api_accept_quality(accept_encoding, offered[i]);
+        if (q > best_quality) {
+            best_quality = q;
+            best = offered[i];
+        }
+    }
+    return best && best_quality >= api_accept_quality(accept_encoding, "identity") ? best : NULL;
+}
+
+/* Feeds one piece of content; with `last` the end too. */
+static bool deflate_piece(z_stream *z, const struct api_buffer *piece, bool last,
+                          struct api_buffer *out)
+{
+    const unsigned char *end = (const unsigned char *)piece->data + piece->size;
+    z->next_in = (const unsigned char *)piece->data;
+    for (int state = Z_OK;;) {
+        size_t left = (size_t)(end - z->next_in);
+        if (left == 0 && (!last || state == Z_STREAM_END))
+            return true;
+        if (!api_buffer_room(out, 4096))
+            return false;
+        size_t room = out->capacity - out->size;
+        z->avail_in = left < UINT_MAX ? (unsigned)left : UINT_MAX;
+        z->avail_out = room < UINT_MAX ? (unsigned)room : UINT_MAX;
+        z->next_out = (unsigned char *)out->data + out->size;
+        state = deflate(z, last && z->avail_in == left ? Z_FINISH : Z_NO_FLUSH);
+        out->size = (size_t)((char *)z->next_out - out->data);
+        if (state == Z_STREAM_ERROR)
+            return false;
+    }
+}
+
+void api_deflate_reply(struct api_reply *reply, const char *coding)
+{
+    bool gzip = strcmp(coding, "gzip") == 0;
+    struct api_buffer out = {.budget = reply->body.budget};
+    z_stream z = {0};
+    bool good = deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, gzip ? GZIP_BITS : ZLIB_BITS,
+                             MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK;
+    if (good) {
+        good = deflate_piece(&z, &reply->body, reply->n_tensors == 0, &out);
+        for (size_t i = 0; good && i < reply->n_tensors; i++)
+            good = deflate_piece(&z, &reply->tensors[i], i + 1 == reply->n_tensors, &out);
+        deflateEnd(&z);
+    }
+    api_reply_free(reply);
+    reply->body = out;
+    reply->body.failed |= !good;
+    api_reply_header(reply, "Content-Encoding", coding);
+    api_reply_header(reply, "Vary", "Accept-Encoding");
+}

@@ -1,0 +1,331 @@
+#include "api/formats/json.h"
+
+#include "api/formats/json_tensor.h"
+#include "api/text/json_load.h"
+#include "api/text/json_text.h"
+#include "api/warnings.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The body less its tensors, which is what jansson gets to see: options, a few hundred bytes.
+ * jansson takes up to 80 bytes of memory for one of text, so this bounds its memory. */
+enum { MAX_ENVELOPE = 64 << 10 };
+
+/* Walks the members of the body's object. Tensors are read on the way and left out of the
+ * envelope; the rest is copied as it stands, errors included, for jansson to judge. */
+struct walk {
+    struct api_call *call;
+    const char *body;
+    const char *start;  /* its first character that is not space */
+    const char *copied; /* all from there to here is in the envelope */
+    struct api_buffer envelope;
+    const char *values[API_TENSORS]; /* where each tensor's value starts */
+    enum kl_dtype dtype;             /* what tensors are read as, on the way */
+    struct {
+        size_t envelope_end; /* where something was left out */
+        const char *body_end;
+    } cuts[API_TENSORS];
+    size_t n_cuts;
+    struct api_problem *problem;
+};
+
+/* Where in the body the envelope's byte `offset` came from. */
+static const char *place_in_body(const struct walk *walk, size_t offset)
+{
+    const char *base = walk->start;
+    size_t from = 0;
+    for (size_t i = 0; i < walk->n_cuts && walk->cuts[i].envelope_end <= offset; i++) {
+        base = walk->cuts[i].body_end;
+        from = walk->cuts[i].envelope_end;
+    }
+    return base + (offset - from);
+}
+
+static bool copy_until(struct walk *walk, const char *end)
+{
+    size_t size = (size_t)(end - walk->copied);
+    if (walk->envelope.size + size > MAX_ENVELOPE)
+        return api_fail(walk->problem, "members_too_large",
+                        "what is not input or target may take 64 KiB");
+    api_append(&walk->envelope, walk->copied, size);
+    walk->copied = end;
+    return true;
+}
+
+/* Compares a key as it stands, quotes included, with a name; escapes are undone first. */
+static bool key_is(const char *key, const char *end, const char *name, struct api_problem *problem)
+{
+    size_t size = (size_t)(end - key);
+    if (!memchr(key, '\\', size))
+        return size == strlen(name) + 2 && memcmp(key + 1, name, size - 2) == 0;
+    char array[512];
+    if (size > sizeof array - 3)
+        return false;
+    int length = snprintf(array, sizeof array, "[%.*s]", (int)size, key);
+    struct api_json json = {0};
+    bool loaded = api_json_load(&json, array, (size_t)length);
+    const char *word = loaded ? json_string_value(json_array_get(json.root, 0)) : NULL;
+    bool same = word && strcmp(word, name) == 0;
+    if (json.out_of_memory)
+        api_fail_for_memory(problem);
+    api_json_free(&json);
+    return same;
+}
+
+/* Leaves out the member that ends here, with one of the commas around it. */
+static void cut(struct walk *walk, const char *end)
+{
+    struct api_buffer *envelope = &walk->envelope;
+    const char *next = api_json_skip_space(end);
+    if (*next == ',' && *api_json_skip_space(next + 1) == '"') {
+        end = next + 1;
+    } else if (*next == '}') {
+        size_t size = envelope->size;
+        while (size > 0 && strchr(" \t\r\n", envelope->data[size - 1]))
+            size--;
+        if (size > 0 && envelope->data[size - 1] == ',')
+            envelope->size = size - 1;
+    } else if (*next != ',') {
+        api_json_expected(walk->body, next, "',' or '}'", walk->problem);
+    }
+    walk->copied = end;
+    walk->cuts[walk->n_cuts].envelope_end = envelope->size;
+    walk->cuts[walk->n_cuts++].body_end = end;
+}
+
+static const char *take_tensor(struct walk *walk, enum api_tensor_name name, const char *key,
+                               const char *value)
+{
+    struct api_tensor *tensor = api_call_tensor(walk->call, api_tensor_names[name], walk->problem);
+    if (!tensor)
+        return NULL;
+    const char *end =
+        api_json_tensor_read(walk->body, value, name, walk->dtype, tensor, walk->problem);
+    if (!end || !copy_until(walk, key))
+        return NULL;
+    walk->values[name] = value;
+    cut(walk, end);
+    return end;
+}
+
+/* A dtype that comes before the tensors saves reading them twice. */
+static void foresee_dtype(struct walk *walk, const char *value, const char *end)
+{
+    for (size_t i = 0; i < KL_DTYPES; i++)
+        if (key_is(value, end, kl_dtype_name((enum kl_dtype)i), walk->problem))
+            walk->dtype = (enum kl_dtype)i;
+}
+
+/* One member; gives the place after it. NULL is the end of the walk: a problem, or something
+ * that is not JSON. */
+static const char *take_member(struct walk *walk, const char *key)
+{
+    const char *key_end = *key == '"' ? api_json_skip_string(key) : NULL;
+    if (!key_end)
+        return NULL;
+    const char *value = api_json_skip_space(key_end);
+    if (*value != ':')
+        return NULL;
+    value = api_json_skip_space(value + 1);
+    for (size_t i = 0; i < API_TENSORS; i++)
+        if (!(i >= API_OPERANDS && strncmp(value, "null", 4) == 0) &&
+            key_is(key, key_end, api_tensor_names[i], walk->problem))
+            return take_tensor(walk, (enum api_tensor_name)i, key, value);
+    const char *end = api_json_skip_value(value);
+    if (end && *value == '"' && key_is(key, key_end, "dtype", walk->problem))
+        foresee_dtype(walk, value, api_json_skip_string(value));
+    return end;
+}
+
+static bool walk_members(struct walk *walk, const char *body_end)
+{
+    const char *p = walk->start, *last = p;
+    if (*p == '[')
+        return api_fail_at(walk->problem, API_BODY, "#", "body_not_object",
+                           "the body must be an object with members input and target");
+    if (*p != '{')
+        return api_json_expected(walk->body, p, "'{'", walk->problem);
+    p = api_json_skip_space(p + 1);
+    while (p && *p != '}') {
+        last = p;
+        p = take_member(walk, p);
+        if (walk->problem->code)
+            return false;
+        if (!p)
+            break;
+        if (p > walk->copied && p - walk->copied > MAX_ENVELOPE)
+            return copy_until(walk, p);
+        p = api_json_skip_space(p);
+        if (*p == ',')
+            p = api_json_skip_space(p + 1);
+        else if (*p != '}')
+            p = NULL;
+    }
+    while (body_end > last && strchr(" \t\r\n", body_end[-1]))
+        body_end--;
+    /* Of what is not JSON, so much is enough for jansson to see it. */
+    if (!p && body_end - last > MAX_ENVELOPE / 2 && last >= walk->copied)
+        body_end = last + MAX_ENVELOPE / 2;
+    return copy_until(walk, body_end);
+}
+
+static bool parse_envelope(const struct walk *walk, struct api_json *json)
+{
+    if (walk->envelope.failed)
+        return api_fail_for_memory(walk->problem);
+    if (api_json_load(json, walk->envelope.data, walk->envelope.size))
+        return true;
+    if (json->out_of_memory)
+        return api_fail_for_memory(walk->problem);
+    int position = json->error.position > 0 ? json->error.position : 0;
+    return api_json_malformed(walk->body, place_in_body(walk, (size_t)position), json->error.text,
+                              walk->problem);
+}
+
+static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
+                       struct api_problem *problem)
+{
+    *ndim = json_array_size(member);
+    bool good = json_is_array(member) && *ndim <= API_MAX_DIMS;
+    for (size_t i = 0; good && i < *ndim; i++) {
+        const json_t *size = json_array_get(member, i);
+        good = json_is_integer(size) && json_integer_value(size) >= 0;
+        shape[i] = (size_t)json_integer_value(size);
+    }
+    return good || api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
+                               "shape must be an array of at most 64 integers from 0 on");
+}
+
+/* A tensor that came as null is still here. */
+static bool is_tensor_or_shape(const char *name)
+{
+    for (size_t i = API_OPERANDS; i < API_TENSORS; i++)
+        if (strcmp(name, api_tensor_names[i]) == 0)
+            return true;
+    return strcmp(name, "shape") == 0;
+}
+
+static bool take_options(struct api_call *call, json_t *root, struct api_problem *problem)
+{
+    static const char *const also[] = {"input", "target", "grad_output", "weight",
+                                       "mask",  "shape",  NULL};
+    const char *name;
+    json_t *value;
+    json_object_foreach(root, name, value)
+    {
+        const struct api_origin origin = {"#/", name};
+        if (strcmp(name, "inputs") == 0)
+            return api_fail_at(problem, API_BODY, "#/inputs", "option_unknown",
+                               "inputs belong to inference requests, which go to "
+                               "/v2/models/kl_div/infer; here the members are input and target");
+        if (!is_tensor_or_shape(name) &&
+            !api_option_set_json(&call->options, origin, value, also, problem))
+            return false;
+    }
+    return true;
+}
+
+/* A tensor that goes with the loss has its shape, which is that of the operands or another one, or
+ * broadcasts to it. */
+static bool has_shape_of_operands(const struct api_call *call, size_t name, size_t ndim,
+                                  const size_t *shape)
+{
+    const struct kl_tensor *view = &call->tensors[name].view;
+    size_t count = 1;
+    if (name < API_OPERANDS)
+        return true;
+    for (size_t i = 0; i < ndim; i++)
+        count *= shape[i];
+    return view->ndim == 1 && view->shape[0] == count && !call->options.given[API_DIM];
+}
+
+/* What can be done only when the whole body is known. */
+static bool finish_tensors(struct walk *walk, json_t *root)
+{
+    struct api_call *call = walk->call;
+    enum kl_dtype dtype = api_options_dtype(&call->options);
+    json_t *member = json_object_get(root, "shape");
+    size_t shape[API_MAX_DIMS] = {0}, ndim = 0;
+    if (member && !read_shape(member, shape, &ndim, walk->problem))
+        return false;
+    for (size_t i = 0; i < API_TENSORS; i++) {
+        enum api_tensor_name name = (enum api_tensor_name)i;
+        struct api_tensor *tensor = &call->tensors[i];
+        if (!tensor->present)
+            continue;
+        if (i != API_MASK && tensor->view.dtype != dtype &&
+            !api_json_tensor_read(walk->body, walk->values[i], name, dtype, tensor, walk->problem))
+            return false;
+        if (member && has_shape_of_operands(call, i, ndim, shape) &&
+            !api_json_tensor_reshape(tensor, ndim, shape, api_tensor_names[i], walk->problem))
+            return false;
+    }
+    return true;
+}
+
+bool api_json_decode(struct api_call *call, const struct api_request *request,
+                     struct api_problem *problem)
+{
+    const char *body = request->body;
+    size_t size = request->body_size;
+    struct walk walk = {.call = call,
+                        .body = body,
+                        .start = api_json_skip_space(body),
+                        .copied = api_json_skip_space(body),
+                        .envelope.budget = call->loss.budget,
+                        .dtype = api_options_dtype(&call->options),
+                        .problem = problem};
+    if (size == 0)
+        return api_json_expected(body, body, "'{'", problem);
+    const char *nul = memchr(body, '\0', size);
+    if (nul)
+        return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
+                        (size_t)(nul - body));
+    struct api_json json = {.budget = walk.envelope.budget};
+    bool good = walk_members(&walk, body + size) && parse_envelope(&walk, &json) &&
+                take_options(call, json.root, problem) && finish_tensors(&walk, json.root);
+    api_json_free(&json);
+    api_buffer_free(&walk.envelope);
+    return good;
+}
+
+/* `,"gradient":{"input":[...]}` of those that there are. */
+static void write_gradients(struct api_call *call, struct api_buffer *out)
+{
+    struct kl_tensor view;
+    const char *before = ",\"gradient\":{\"";
+    for (size_t i = 0; i < API_OPERANDS; i++) {
+        if (!api_call_output(call, 1 + i, &view))
+            continue;
+        api_append_text(out, before);
+        api_append_text(out, api_tensor_names[i]);
+        api_append_text(out, "\":");
+        api_json_tensor_write(out, &view, API_QUOTED);
+        before = ",\"";
+    }
+    if (*before == ',' && before[2] == '\0')
+        api_append_text(out, "}");
+}
+
+void api_json_encode(struct api_call *call, struct api_reply *reply)
+{
+    const struct kl_plan *plan = &call->plan;
+    struct api_buffer *out = &reply->body;
+    struct kl_tensor loss = {plan->dtype, plan->ndim, plan->shape, call->loss.data};
+    api_append_text(out, "{\"loss\":");
+    api_json_tensor_write(out, &loss, API_QUOTED);
+    api_append_text(out, ",\"shape\":");
+    api_append_sizes(out, plan->shape, plan->ndim);
+    api_append_text(out, ",\"dtype\":\"");
+    api_append_text(out, kl_dtype_name(plan->dtype));
+    api_append_text(out, "\",\"reduction\":\"");
+    api_append_text(out, kl_reduction_name(plan->reduction));
+    api_append_text(out, "\"");
+    write_gradients(call, out);
+    api_append_text(out, ",\"warnings\":");
+    const struct api_warnings warnings = api_call_warnings(call);
+    api_warnings_json(&warnings, out);
+    api_append_text(out, "}\n");
+}

@@ -1,0 +1,328 @@
+#include "api/formats/json_tensor.h"
+
+#include "api/text/decimal.h"
+#include "api/text/json_text.h"
+#include "api/text/number.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { UNKNOWN = -1 };
+
+struct reader {
+    const char *text, *p;
+    enum api_tensor_name name;
+    enum kl_dtype dtype;
+    struct api_tensor *tensor;
+    struct api_problem *problem;
+    int depth;                  /* arrays open now */
+    int leaf_depth;             /* arrays around each number, or UNKNOWN */
+    size_t index[API_MAX_DIMS]; /* values seen in each open array */
+    bool closed[API_MAX_DIMS];  /* an array of this depth has ended: shape[depth] is known */
+};
+
+/* "#/input/2/0": where the reader is. */
+static bool fail_here(struct reader *r, const char *code, const char *detail)
+{
+    char place[256];
+    size_t used = (size_t)snprintf(place, sizeof place, "#/%s", api_tensor_names[r->name]);
+    for (int i = 0; i < r->depth && used < sizeof place; i++)
+        used += (size_t)snprintf(place + used, sizeof place - used, "/%zu", r->index[i]);
+    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
+}
+
+static bool malformed(struct reader *r, const char *expected)
+{
+    return api_json_expected(r->text, r->p, expected, r->problem);
+}
+
+static bool skip_word(struct reader *r, const char *word)
+{
+    size_t size = strlen(word);
+    if (strncmp(r->p, word, size) != 0)
+        return false;
+    r->p += size;
+    return true;
+}
+
+/* What stands for a number where JSON has none, or is no number at all. */
+static bool read_word(struct reader *r, double *value)
+{
+    static const struct {
+        const char *word;
+        double value;
+    } words[] = {{"NaN", (double)NAN},
+                 {"Infinity", (double)INFINITY},
+                 {"-Infinity", -(double)INFINITY},
+                 {"\"NaN\"", (double)NAN},
+                 {"\"Infinity\"", (double)INFINITY},
+                 {"\"-Infinity\"", -(double)INFINITY}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (skip_word(r, words[i].word)) {
+            *value = words[i].value;
+            return true;
+        }
+    switch (*r->p) {
+    case '"':
+        return fail_here(r, "element_invalid",
+                         "a string in a tensor must be \"NaN\", \"Infinity\" or \"-Infinity\"");
+    case '{':
+        return fail_here(r, "element_invalid", "an element must be a number, not an object");
+    }
+    if (skip_word(r, "null"))
+        return fail_here(r, "element_invalid",
+                         "null is not a number; JavaScript writes it for NaN and for both "
+                         "infinities: send the strings \"NaN\", \"Infinity\", \"-Infinity\"");
+    if (skip_word(r, "true") || skip_word(r, "false"))
+        return fail_here(r, "element_invalid", "an element must be a number, not a boolean");
+    if (*r->p == '-' || (*r->p >= '0' && *r->p <= '9'))
+        return malformed(r, "a number as JSON has them (no leading zero, digits around the point)");
+    return malformed(r, "a number or an array");
+}
+
+static bool read_bit(struct reader *r)
+{
+    static const struct {
+        const char *word;
+        char bit;
+    } words[] = {{"true", 1}, {"false", 0}};
+    double value;
+    const char *end = api_number_read(r->p, KL_FLOAT64, &value);
+    char bit = end && value == 1 ? 1 : 0;
+    bool good = end && (value == 0 || value == 1);
+    if (good)
+        r->p = end;
+    for (size_t i = 0; !good && i < sizeof words / sizeof *words; i++)
+        if ((good = skip_word(r, words[i].word)))
+            bit = words[i].bit;
+    if (good) {
+        api_append(&r->tensor->data, &bit, 1);
+        return !r->tensor->data.failed || api_fail_for_memory(r->problem);
+    }
+    return fail_here(r, "element_invalid", "an element of mask must be 0, 1, false or true");
+}
+
+static bool read_number(struct reader *r)
+{
+    struct api_buffer *data = &r->tensor->data;
+    size_t size = kl_dtype_size(r->dtype);
+    double value;
+    const char *end = api_number_read(r->p, r->dtype, &value);
+    if (end && isinf(value))
+        return fail_here(r, "number_too_large", "the number is too large for float64");
+    if (end)
+        r->p = end;
+    else if (!read_word(r, &value))
+        return false;
+    if (data->capacity - data->size < size && !api_buffer_room(data, size))
+        return api_fail_for_memory(r->problem);
+    kl_store(r->dtype, data->data, data->size / size, value);
+    data->size += size;
+    return true;
+}
+
+static bool open_array(struct reader *r)
+{
+    if (r->depth == API_MAX_DIMS)
+        return fail_here(r, "tensor_too_deep", "a tensor may have at most 64 dimensions");
+    if (r->leaf_depth != UNKNOWN && r->depth >= r->leaf_depth)
+        return fail_here(r, "tensor_ragged", "expected a number here, found an array");
+    r->index[r->depth++] = 0;
+    r->p++;
+    return true;
+}
+
+static bool close_array(struct reader *r)
+{
+    size_t d = (size_t)--r->depth, n = r->index[d];
+    if (n == 0 && r->leaf_depth == UNKNOWN)
+        r->leaf_depth = r->depth + 1;
+    if (r->closed[d] && r->tensor->shape[d] != n) {
+        char detail[120];
+        snprintf(detail, sizeof detail, "expected %zu elements in this array, found %zu",
+                 r->tensor->shape[d], n);
+        return fail_here(r, "tensor_ragged", detail);
+    }
+    if (n == 0 && r->leaf_depth != r->depth + 1)
+        return fail_here(r, "tensor_ragged", "expected arrays in this array, found none");
+    r->closed[d] = true;
+    r->tensor->shape[d] = n;
+    r->p++;
+    return true;
+}
+
+static bool read_leaf(struct reader *r)
+{
+    if (r->leaf_depth == UNKNOWN)
+        r->leaf_depth = r->depth;
+    else if (r->leaf_depth != r->depth)
+        return fail_here(r, "tensor_ragged", "expected an array here, found a number");
+    return r->dtype == API_BYTE ? read_bit(r) : read_number(r);
+}
+
+/* After a value: closes arrays until another value follows, or all are closed. */
+static bool after_value(struct reader *r)
+{
+    while (r->depth > 0) {
+        r->p = api_json_skip_space(r->p);
+        r->index[r->depth - 1]++;
+        if (*r->p == ',') {
+            r->p = api_json_skip_space(r->p + 1);
+            return true;
+        }
+        if (*r->p != ']')
+            return malformed(r, "',' or ']'");
+        if (!close_array(r))
+            return false;
+    }
+    return true;
+}
+
+static bool read_value(struct reader *r)
+{
+    while (*r->p == '[') {
+        if (!open_array(r))
+            return false;
+        r->p = api_json_skip_space(r->p);
+        if (*r->p == ']')
+            return close_array(r) && after_value(r);
+    }
+    return read_leaf(r) && after_value(r);
+}
+
+/* About how many numbers the tensor has, by the commas at its start, if it ends before the next
+ * quote or brace. Knowing that saves growing its buffer, which would cost fresh memory. */
+static size_t foresee_count(const char *p)
+{
+    enum { SAMPLE = 4096, SLACK = 16 };
+    const char *end = strchrnul(p, '"');
+    const char *brace = memchr(p, '}', (size_t)(end - p));
+    size_t size = (size_t)((brace ? brace : end) - p), sample = size < SAMPLE ? size : SAMPLE;
+    size_t commas = 0;
+    for (size_t i = 0; i < sample; i++)
+        commas += p[i] == ',';
+    if (size <= SAMPLE)
+        return commas + 1;
+    size_t count = (size_t)((double)commas / SAMPLE * (double)size);
+    return count + count / SLACK;
+}
+
+const char *api_json_tensor_read(const char *text, const char *at, enum api_tensor_name name,
+                                 enum kl_dtype dtype, struct api_tensor *tensor,
+                                 struct api_problem *problem)
+{
+    dtype = name == API_MASK ? API_BYTE : dtype;
+    struct reader r = {.text = text,
+                       .p = at,
+                       .name = name,
+                       .dtype = dtype,
+                       .tensor = tensor,
+                       .problem = problem,
+                       .leaf_depth = UNKNOWN};
+    tensor->data.size = 0;
+    if (!api_buffer_reserve(&tensor->data, foresee_count(at) * api_dtype_size(dtype))) {
+        api_fail_for_memory(r.problem);
+        return NULL;
+    }
+    do
+        if (!read_value(&r))
+            return NULL;
+    while (r.depth > 0);
+
+    api_buffer_trim(&tensor->data);
+    api_tensor_set(tensor, dtype, (size_t)r.leaf_depth, tensor->data.data);
+    return r.p;
+}
+
+static bool shape_fits(const size_t *shape, size_t ndim, size_t count)
+{
+    const struct kl_tensor whole = {.ndim = ndim, .shape = shape};
+    size_t n;
+    return kl_tensor_count(&whole, &n) && n == count;
+}
+
+bool api_json_tensor_reshape(struct api_tensor *tensor, size_t ndim, const size_t *shape,
+                             const char *name, struct api_problem *problem)
+{
+    struct kl_tensor *view = &tensor->view;
+    if (view->ndim == ndim && memcmp(view->shape, shape, ndim * sizeof *shape) == 0)
+        return true;
+    size_t count = 1;
+    for (size_t i = 0; i < view->ndim; i++)
+        count *= view->shape[i];
+    if (view->ndim > 1 || !shape_fits(shape, ndim, count))
+        return api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
+                           "shape does not fit %s, which holds %zu numbers%s", name, count,
+                           view->ndim > 1 ? " in arrays nested another way" : "");
+    memcpy(tensor->shape, shape, ndim * sizeof *shape);
+    view->ndim = ndim;
+    tensor->flat = true;
+    return true;
+}
+
+struct writer {
+    struct api_buffer *out;
+    const struct kl_tensor *tensor;
+    size_t next; /* element to write */
+    enum api_nonfinite nonfinite;
+};
+
+static size_t strip_quotes(char *word, size_t size)
+{
+    memmove(word, word + 1, size - 2);
+    return size - 2;
+}
+
+/* n numbers with commas between. */
+static void write_numbers(struct writer *w, size_t n)
+{
+    enum { AT_ONCE = 256 };
+    const struct kl_tensor *t = w->tensor;
+    for (size_t end = w->next + n; w->next < end;) {
+        size_t until = end - w->next > AT_ONCE ? w->next + AT_ONCE : end;
+        if (!api_buffer_room(w->out, (size_t)AT_ONCE * (API_DECIMAL_MAX + 1)))
+            return;
+        char *p = w->out->data + w->out->size;
+        for (; w->next < until; w->next++) {
+            size_t size = api_decimal_write(p, t->dtype, kl_load(t->dtype, t->data, w->next));
+            p += *p == '"' && w->nonfinite == API_BARE ? strip_quotes(p, size) : size;
+            *p++ = ',';
+        }
+        w->out->size = (size_t)(p - w->out->data);
+    }
+    w->out->size--;
+}
+
+static void write_level(struct writer *w, size_t depth)
+{
+    const struct kl_tensor *t = w->tensor;
+    if (depth == t->ndim) {
+        write_numbers(w, 1);
+        return;
+    }
+    size_t n = t->shape[depth];
+    api_append(w->out, "[", 1);
+    if (depth + 1 == t->ndim && n > 0) {
+        write_numbers(w, n);
+    } else {
+        for (size_t i = 0; i < n && !w->out->failed; i++) {
+            if (i > 0)
+                api_append(w->out, ",", 1);
+            write_level(w, depth + 1);
+        }
+    }
+    api_append(w->out, "]", 1);
+}
+
+void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tensor,
+                           enum api_nonfinite nonfinite)
+{
+    enum { TYPICAL = 21 }; /* characters of a float64 and a comma */
+    struct writer w = {out, tensor, 0, nonfinite};
+    size_t count;
+    if (kl_tensor_count(tensor, &count))
+        api_buffer_room(out, count * TYPICAL);
+    write_level(&w, 0);
+}

@@ -1,0 +1,22 @@
+/* Arrays in numpy's .npy format, versions 1.0 to 3.0
+ * (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). */
+#ifndef KLDIV_API_FORMATS_NPY_H
+#define KLDIV_API_FORMATS_NPY_H
+
+#include "api/api.h"
+#include "api/call.h"
+
+/* Whether bytes begin like a .npy file. */
+bool api_npy_is(const char *bytes, size_t size);
+
+/* Reads a file, whole, into a tensor of the call. Elements are read in place where they lie in C
+ * order in the machine's byte order, else copied into the tensor's buffer in these. float16,
+ * float32 and float64 are taken; objects, structures and all else is refused by name. */
+bool api_npy_read(const struct api_call *call, struct api_tensor *tensor, const char *bytes,
+                  size_t size, struct api_problem *problem);
+
+/* The loss alone. numpy has no bfloat16: such a loss goes out as float32, which holds it exactly.
+ * The codes of warnings, for which the format has no room, go into a header. */
+void api_npy_encode(struct api_call *call, struct api_reply *reply);
+
+#endif

@@ -1,0 +1,88 @@
+#include "api/formats/oip.h"
+
+#include "api/formats/json_tensor.h"
+#include "api/reply.h"
+#include "api/warnings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void write_head(const struct api_call *call, struct api_buffer *out)
+{
+    const struct api_warnings warnings = api_call_warnings(call);
+    api_append_text(out, "{\"model_name\":\"" API_OIP_MODEL
+                         "\",\"model_version\":\"" API_OIP_VERSION "\"");
+    if (call->oip.id.size > 1) {
+        api_append_text(out, ",\"id\":");
+        api_append_json_string(out, call->oip.id.data);
+    }
+    api_append_text(out, ",\"parameters\":{");
+    api_warnings_members(&warnings, out);
+    api_append_text(out, "},\"outputs\":[");
+}
+
+/* One of the outputs, with its data or the length of what comes after the JSON. */
+static void write_output(struct api_buffer *out, const char *name, const struct kl_tensor *view,
+                         size_t size, bool binary)
+{
+    api_append_text(out, "{\"name\":\"");
+    api_append_text(out, name);
+    api_append_text(out, "\",\"datatype\":\"");
+    api_append_text(out, api_oip_datatypes[view->dtype]);
+    api_append_text(out, "\",\"shape\":");
+    api_append_sizes(out, view->shape, view->ndim);
+    if (binary) {
+        api_append_text(out, ",\"parameters\":{\"binary_data_size\":");
+        api_append_unsigned(out, size);
+        api_append_text(out, "}}");
+        return;
+    }
+    size_t count = size / kl_dtype_size(view->dtype);
+    struct kl_tensor flat = {view->dtype, 1, &count, view->data};
+    api_append_text(out, ",\"data\":");
+    api_json_tensor_write(out, &flat, API_BARE);
+    api_append_text(out, "}");
+}
+
+void api_oip_encode(struct api_call *call, struct api_reply *reply)
+{
+    struct api_buffer *out = &reply->body, *binary[API_OUTPUTS], *tensor;
+    struct kl_tensor view;
+    size_t n_binary = 0;
+    const char *separator = "";
+    write_head(call, out);
+    for (size_t i = 0; i < API_OUTPUTS; i++) {
+        if (!(call->oip.wanted >> i & 1) || !(tensor = api_call_output(call, i, &view)))
+            continue;
+        bool is_binary = call->oip.binary >> i & 1;
+        api_append_text(out, separator);
+        write_output(out, api_output_names[i], &view, tensor->size, is_binary);
+        if (is_binary)
+            binary[n_binary++] = tensor;
+        separator = ",";
+    }
+    api_append_text(out, "]}");
+    reply->content_type = n_binary ? "application/octet-stream" : "application/json";
+    if (n_binary == 0)
+        return;
+    snprintf(reply->header_text, sizeof reply->header_text, "%zu", out->size);
+    api_reply_header(reply, "Inference-Header-Content-Length", reply->header_text);
+    for (size_t i = 0; i < n_binary; i++)
+        api_reply_take(reply, binary[i]);
+}
+
+bool api_oip_owns(const char *path)
+{
+    return strncmp(path, "/v2", 3) == 0 && (path[3] == '\0' || path[3] == '/');
+}
+
+void api_oip_write_problem(const struct api_problem *problem, struct api_buffer *out)
+{
+    char text[sizeof problem->detail + sizeof problem->place + 8];
+    bool placed = problem->where == API_BODY && problem->place[0] && problem->place[1];
+    snprintf(text, sizeof text, "%s%s%s%s", problem->detail, placed ? " (at " : "",
+             placed ? problem->place : "", placed ? ")" : "");
+    api_append_text(out, "{\"error\":");
+    api_append_json_string(out, text);
+    api_append_text(out, "}");
+}

@@ -1,0 +1,258 @@
+#include "api/formats/safetensors.h"
+
+#include "api/reply.h"
+#include "api/text/json_walk.h"
+#include "api/warnings.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* The length of the header's length, and the alignment that headers are padded to. */
+enum { PREFIX = 8, ALIGNMENT = 8 };
+
+/* Two tensors and some options take a few hundred bytes. */
+enum { MAX_HEADER = 64 << 10 };
+
+static const struct {
+    const char *name;
+    enum kl_dtype dtype;
+} dtypes[] = {{"F64", KL_FLOAT64},   {"F32", KL_FLOAT32}, {"F16", KL_FLOAT16},
+              {"BF16", KL_BFLOAT16}, {"BOOL", API_BYTE},  {"U8", API_BYTE}};
+
+/* The part of the data that a tensor claims. */
+struct span {
+    const struct api_tensor *tensor;
+    size_t begin, end;
+};
+
+struct reader {
+    struct api_call *call;
+    const char *data;
+    size_t data_size;
+    struct span spans[API_TENSORS]; /* in the order of their offsets */
+    size_t n_spans;
+    struct api_problem *problem;
+};
+
+static bool malformed(struct reader *r, const struct api_tensor *tensor, const char *field,
+                      const char *what)
+{
+    return api_tensor_fail(r->call, tensor, field, r->problem, "safetensors_malformed", "%s", what);
+}
+
+static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const char *member,
+                       enum kl_dtype *dtype)
+{
+    char name[API_JSON_TEXT];
+    if (!api_json_string(member, name))
+        return malformed(r, tensor, "dtype", "it has no dtype, which must be a string");
+    bool is_mask = api_tensor_is_mask(r->call, tensor);
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (strcmp(name, dtypes[i].name) == 0 && (dtypes[i].dtype == API_BYTE) == is_mask) {
+            *dtype = dtypes[i].dtype;
+            return true;
+        }
+    return api_tensor_fail(r->call, tensor, "dtype", r->problem, "dtype_unsupported",
+                           "dtype %.20s is none of %s", name,
+                           is_mask ? "BOOL, U8" : "F64, F32, F16, BF16");
+}
+
+static bool read_tensor(struct reader *r, const char *name, const char *info)
+{
+    struct api_tensor *tensor = api_call_tensor(r->call, name, r->problem);
+    enum kl_dtype dtype = KL_FLOAT64;
+    enum { DTYPE, SHAPE, OFFSETS, MEMBERS };
+    static const char *const names[MEMBERS] = {"dtype", "shape", "data_offsets"};
+    const char *members[MEMBERS];
+    size_t ndim, count, two, offsets[2];
+    if (!tensor)
+        return false;
+    if (*info != '{')
+        return malformed(r, tensor, NULL, "its entry in the header is not an object");
+    api_json_members(info, names, members, MEMBERS);
+    if (!read_dtype(r, tensor, members[DTYPE], &dtype))
+        return false;
+    if (!api_json_sizes(members[SHAPE], tensor->shape, API_MAX_DIMS, &ndim))
+        return malformed(r, tensor, "shape",
+                         "shape must be an array of at most 64 integers from 0 on");
+    if (!api_json_sizes(members[OFFSETS], offsets, 2, &two) || two != 2)
+        return malformed(r, tensor, "data_offsets",
+                         "data_offsets must be an array of two integers from 0 on");
+    if (offsets[0] > offsets[1] || offsets[1] > r->data_size)
+        return api_tensor_fail(r->call, tensor, "data_offsets", r->problem, "safetensors_malformed",
+                               "data_offsets [%zu, %zu] are not within the %zu bytes of data",
+                               offsets[0], offsets[1], r->data_size);
+    api_tensor_set(tensor, dtype, ndim, r->data + offsets[0]);
+    if (!kl_tensor_count(&tensor->view, &count) ||
+        count * api_dtype_size(dtype) != offsets[1] - offsets[0])
+        return api_tensor_fail(r->call, tensor, "shape", r->problem, "safetensors_malformed",
+                               "shape and dtype do not fit the %zu bytes between data_offsets",
+                               offsets[1] - offsets[0]);
+    r->spans[r->n_spans++] = (struct span){tensor, offsets[0], offsets[1]};
+    return true;
+}
+
+static bool read_metadata(struct reader *r, const char *metadata)
+{
+    /* What libraries write there for themselves. */
+    static const char *const also[] = {"format", NULL};
+    char name[API_JSON_TEXT], text[API_JSON_TEXT];
+    const char *value;
+    struct api_json_walk walk = api_json_walk_object(metadata);
+    if (*metadata != '{')
+        return api_fail_at(r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
+                           "__metadata__ must be an object of strings");
+    while (api_json_next_member(&walk, name, &value)) {
+        const struct api_origin origin = {"#/__metadata__/", name};
+        if (!api_json_string(value, text))
+            return api_fail_at(r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
+                               "__metadata__ must be an object of strings, and '%.100s' is none",
+                               name);
+        if (strcmp(name, also[0]) != 0 &&
+            !api_option_set_text(&r->call->options, origin, text, also, r->problem))
+            return false;
+    }
+    return true;
+}
+
+/* Sorts the spans, which are few, and follows them through the data. */
+static bool check_coverage(struct reader *r)
+{
+    size_t covered = 0;
+    for (size_t i = 0; i < r->n_spans; i++) {
+        struct span *next = &r->spans[i];
+        for (struct span *s = next + 1; s < r->spans + r->n_spans; s++)
+            if (s->begin < next->begin || (s->begin == next->begin && s->end < next->end)) {
+                struct span lower = *s;
+                *s = *next;
+                *next = lower;
+            }
+        if (next->begin != covered)
+            return api_tensor_fail(r->call, next->tensor, "data_offsets", r->problem,
+                                   "safetensors_malformed",
+                                   "data_offsets begin at %zu where %zu was due: tensors must "
+                                   "neither overlap nor leave holes",
+                                   next->begin, covered);
+        covered = next->end;
+    }
+    if (covered != r->data_size)
+        return api_fail(r->problem, "safetensors_malformed",
+                        "the tensors end at byte %zu of the data, which has %zu", covered,
+                        r->data_size);
+    return true;
+}
+
+/* *size becomes that of the header's text, which starts after the prefix. */
+static bool find_header(const char *body, size_t body_size, size_t *size,
+                        struct api_problem *problem)
+{
+    uint64_t length;
+    if (body_size < PREFIX)
+        return api_fail(problem, "safetensors_malformed",
+                        "the body has %zu bytes, and a safetensors file begins with 8 that hold "
+                        "the length of its header",
+                        body_size);
+    memcpy(&length, body, sizeof length);
+    if (length > body_size - PREFIX)
+        return api_fail(problem, "safetensors_malformed",
+                        "the header has %llu bytes by its length, more than the body holds",
+                        (unsigned long long)length);
+    if (length > MAX_HEADER)
+        return api_fail(problem, "members_too_large",
+                        "the header has %llu bytes, and may have 65536",
+                        (unsigned long long)length);
+    if (length == 0 || body[PREFIX] != '{')
+        return api_fail(problem, "safetensors_malformed", "the header does not begin with '{'");
+    *size = (size_t)length;
+    return true;
+}
+
+static bool check_header(const char *text, size_t size, struct api_problem *problem)
+{
+    const char *at, *what;
+    return api_json_check(text, size, &at, &what) ||
+           api_fail(problem, "safetensors_malformed", "the header is not JSON: byte %zu: %s",
+                    (size_t)(at - text), what);
+}
+
+static bool read_members(struct reader *r, const char *header)
+{
+    char name[API_JSON_TEXT];
+    const char *value;
+    struct api_json_walk walk = api_json_walk_object(header);
+    while (api_json_next_member(&walk, name, &value))
+        if (!(strcmp(name, "__metadata__") == 0 ? read_metadata(r, value)
+                                                : read_tensor(r, name, value)))
+            return false;
+    return check_coverage(r);
+}
+
+bool api_safetensors_decode(struct api_call *call, const struct api_request *request,
+                            struct api_problem *problem)
+{
+    const char *text = request->body + PREFIX;
+    size_t size = 0;
+    if (!find_header(request->body, request->body_size, &size, problem) ||
+        !check_header(text, size, problem))
+        return false;
+    struct reader r = {.call = call,
+                       .data = text + size,
+                       .data_size = request->body_size - PREFIX - size,
+                       .problem = problem};
+    return read_members(&r, text);
+}
+
+static const char *dtype_name(enum kl_dtype dtype)
+{
+    size_t i = 0;
+    while (dtypes[i].dtype != dtype)
+        i++;
+    return dtypes[i].name;
+}
+
+static void write_metadata(const struct api_call *call, struct api_buffer *out)
+{
+    const struct api_warnings warnings = api_call_warnings(call);
+    api_append_text(out, "\"__metadata__\":{");
+    api_warnings_members(&warnings, out);
+    api_append_text(out, "}");
+}
+
+/* `,"loss":{...}`; gives where the next tensor begins. */
+static size_t write_entry(struct api_buffer *out, const char *name, const struct kl_tensor *view,
+                          size_t begin, size_t size)
+{
+    api_append_text(out, ",\"");
+    api_append_text(out, name);
+    api_append_text(out, "\":{\"dtype\":\"");
+    api_append_text(out, dtype_name(view->dtype));
+    api_append_text(out, "\",\"shape\":");
+    api_append_sizes(out, view->shape, view->ndim);
+    api_append_text(out, ",\"data_offsets\":");
+    api_append_sizes(out, (const size_t[]){begin, begin + size}, 2);
+    api_append_text(out, "}");
+    return begin + size;
+}
+
+void api_safetensors_encode(struct api_call *call, struct api_reply *reply)
+{
+    struct api_buffer *out = &reply->body, *tensor;
+    struct kl_tensor view;
+    size_t end = 0;
+    uint64_t size = 0;
+    api_append(out, &size, sizeof size);
+    api_append_text(out, "{");
+    write_metadata(call, out);
+    for (size_t i = 0; i < API_OUTPUTS; i++)
+        if ((tensor = api_call_output(call, i, &view)))
+            end = write_entry(out, api_output_names[i], &view, end, tensor->size);
+    api_append_text(out, "}");
+    while (out->size % ALIGNMENT != 0 && !out->failed)
+        api_append(out, " ", 1);
+    size = out->size - PREFIX;
+    if (!out->failed)
+        memcpy(out->data, &size, sizeof size);
+    for (size_t i = 0; i < API_OUTPUTS; i++)
+        if ((tensor = api_call_output(call, i, &view)))
+            api_reply_take(reply, tensor);
+}

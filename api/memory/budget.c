@@ -1,0 +1,220 @@
+#include "api/memory/budget.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* Blocks from so many bytes on are pages of their own. From HUGE on they are whole huge pages,
+ * whose faults are fewer by 512 and which huge operands are read faster from. */
+enum { LARGE = 256 << 10, LARGE_UNIT = 64 << 10, HUGE = 4 << 20, HUGE_UNIT = 2 << 20 };
+
+/* A kept block serves a smaller one if it is larger by no more than a quarter. */
+static bool serves(const struct api_block *block, size_t size)
+{
+    return block->size >= size && block->size - size <= size / 4;
+}
+
+size_t api_block_size(size_t size)
+{
+    size_t unit = size >= HUGE ? HUGE_UNIT : size >= LARGE ? LARGE_UNIT : 1;
+    return size > SIZE_MAX - unit ? SIZE_MAX : (size + unit - 1) / unit * unit;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Pages that begin where a huge page does if they are of such. */
+static void *map(size_t size)
+{
+    size_t more = size >= HUGE ? HUGE_UNIT : 0;
+    if (size > SIZE_MAX - more)
+        return NULL;
+    char *data =
+        mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED)
+        return NULL;
+    if (more) {
+        size_t before = (HUGE_UNIT - (uintptr_t)data % HUGE_UNIT) % HUGE_UNIT;
+        if (before > 0)
+            munmap(data, before);
+        munmap(data + before + size, more - before);
+        data += before;
+        madvise(data, size, MADV_HUGEPAGE);
+    }
+    return data;
+}
+
+/* Moves the pages of a block to where there is room for more. */
+static void *remap(void *old, size_t old_size, size_t size)
+{
+    void *place = map(size);
+    if (!place)
+        return NULL;
+    void *moved = mremap(old, old_size, old_size, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+    if (moved == MAP_FAILED) {
+        munmap(place, size);
+        return NULL;
+    }
+    return moved;
+}
+
+static bool claim(struct api_budget *budget, size_t size)
+{
+    size_t used = atomic_load(&budget->used);
+    do
+        if (budget->limit && (used > budget->limit || size > budget->limit - used))
+            return false;
+    while (!atomic_compare_exchange_weak(&budget->used, &used, used + size));
+    return true;
+}
+
+bool api_budget_take(struct api_budget *budget, size_t size)
+{
+    if (!budget)
+        return true;
+    if (!claim(budget, size))
+        return false;
+    if (budget->limit && atomic_load(&budget->used) + atomic_load(&budget->idle) > budget->limit)
+        api_budget_trim(budget, 0);
+    return true;
+}
+
+void api_budget_give(struct api_budget *budget, size_t size)
+{
+    if (budget)
+        atomic_fetch_sub(&budget->used, size);
+}
+
+/* The smallest kept block that serves, which is counted as used then. */
+static void *reuse(struct api_budget *budget, size_t *size)
+{
+    struct api_block *best = NULL;
+    void *data = NULL;
+    if (!budget || atomic_load(&budget->idle) < *size)
+        return NULL;
+    pthread_mutex_lock(&budget->lock);
+    for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
+        if (serves(b, *size) && (!best || b->size < best->size))
+            best = b;
+    if (best && claim(budget, best->size)) {
+        data = best->data;
+        *size = best->size;
+        atomic_fetch_sub(&budget->idle, best->size);
+        *best = (struct api_block){0};
+    }
+    pthread_mutex_unlock(&budget->lock);
+    return data;
+}
+
+/* Keeps a block, in the place of the one that was kept for longest if there is no other. */
+static void keep(struct api_budget *budget, void *data, size_t size)
+{
+    struct api_block block = {data, size, now_ns()}, evicted;
+    pthread_mutex_lock(&budget->lock);
+    struct api_block *oldest = budget->blocks;
+    for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
+        if (b->since < oldest->since)
+            oldest = b;
+    evicted = *oldest;
+    *oldest = block;
+    atomic_fetch_add(&budget->idle, size);
+    atomic_fetch_sub(&budget->idle, evicted.size);
+    pthread_mutex_unlock(&budget->lock);
+    if (evicted.size)
+        munmap(evicted.data, evicted.size);
+    api_budget_give(budget, size);
+}
+
+static void *make(struct api_budget *budget, size_t *size)
+{
+    void *block = *size >= LARGE ? reuse(budget, size) : NULL;
+    if (block)
+        return block;
+    if (!api_budget_take(budget, *size))
+        return NULL;
+    block = *size >= LARGE ? map(*size) : malloc(*size);
+    if (!block && budget && atomic_load(&budget->idle) > 0) {
+        api_budget_trim(budget, 0);
+        block = *size >= LARGE ? map(*size) : malloc(*size);
+    }
+    if (!block)
+        api_budget_give(budget, *size);
+    return block;
+}
+
+static void *move(struct api_budget *budget, void *old, size_t old_size, size_t *size)
+{
+    void *block = make(budget, size);
+    if (!block)
+        return NULL;
+    memcpy(block, old, old_size < *size ? old_size : *size);
+    api_block_free(budget, old, old_size);
+    return block;
+}
+
+void *api_block_resize(struct api_budget *budget, void *old, size_t old_size, size_t *size)
+{
+    *size = api_block_size(*size);
+    if (!old)
+        return make(budget, size);
+    bool was_large = old_size >= LARGE, is_large = *size >= LARGE;
+    if (was_large != is_large)
+        return move(budget, old, old_size, size);
+    if (*size > old_size && !api_budget_take(budget, *size - old_size))
+        return NULL;
+    void *block;
+    if (!is_large) {
+        block = realloc(old, *size);
+    } else if (*size <= old_size) {
+        block = old;
+        if (*size < old_size)
+            munmap((char *)old + *size, old_size - *size);
+    } else {
+        block = remap(old, old_size, *size);
+    }
+    if (*size > old_size && !block)
+        api_budget_give(budget, *size - old_size);
+    if (*size < old_size && block)
+        api_budget_give(budget, old_size - *size);
+    return block;
+}
+
+void api_block_free(struct api_budget *budget, void *block, size_t size)
+{
+    if (!block)
+        return;
+    if (size >= LARGE && budget) {
+        keep(budget, block, size);
+        return;
+    }
+    if (size >= LARGE)
+        munmap(block, size);
+    else
+        free(block);
+    api_budget_give(budget, size);
+}
+
+void api_budget_trim(struct api_budget *budget, int64_t ns)
+{
+    struct api_block dropped[API_IDLE_BLOCKS];
+    size_t n = 0;
+    if (atomic_load(&budget->idle) == 0)
+        return;
+    int64_t now = now_ns();
+    pthread_mutex_lock(&budget->lock);
+    for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++) {
+        if (b->size == 0 || now - b->since < ns)
+            continue;
+        dropped[n++] = *b;
+        atomic_fetch_sub(&budget->idle, b->size);
+        *b = (struct api_block){0};
+    }
+    pthread_mutex_unlock(&budget->lock);
+    while (n-- > 0)
+        munmap(dropped[n].data, dropped[n].size);
+}

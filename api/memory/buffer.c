@@ -1,0 +1,146 @@
+#include "api/memory/buffer.h"
+
+#include "api/text/decimal.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Of what a buffer holds, the part that may be wasted. Less than a half is not worth a block of a
+ * size that the next request does not ask for. */
+enum { WORTH_TRIMMING = 2 };
+
+bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
+{
+    if (buffer->failed)
+        return false;
+    if (capacity <= buffer->capacity)
+        return true;
+    void *data = api_block_resize(buffer->budget, buffer->data, buffer->capacity, &capacity);
+    if (!data) {
+        buffer->failed = true;
+        return false;
+    }
+    buffer->data = data;
+    buffer->capacity = capacity;
+    return true;
+}
+
+void api_buffer_trim(struct api_buffer *buffer)
+{
+    size_t capacity = buffer->size ? buffer->size : 1;
+    if (buffer->capacity - capacity <= capacity / WORTH_TRIMMING)
+        return;
+    void *data = api_block_resize(buffer->budget, buffer->data, buffer->capacity, &capacity);
+    if (!data)
+        return;
+    buffer->data = data;
+    buffer->capacity = capacity;
+}
+
+bool api_buffer_room(struct api_buffer *buffer, size_t size)
+{
+    size_t needed;
+    if (size <= buffer->capacity - buffer->size)
+        return !buffer->failed;
+    if (__builtin_add_overflow(buffer->size, size, &needed) || needed > SIZE_MAX / 2) {
+        buffer->failed = true;
+        return false;
+    }
+    size_t doubled = buffer->capacity < 128 ? 256 : 2 * buffer->capacity;
+    return api_buffer_reserve(buffer, needed > doubled ? needed : doubled);
+}
+
+void api_append(struct api_buffer *buffer, const void *bytes, size_t size)
+{
+    if (size == 0 || !api_buffer_room(buffer, size))
+        return;
+    memcpy(buffer->data + buffer->size, bytes, size);
+    buffer->size += size;
+}
+
+void api_append_text(struct api_buffer *buffer, const char *text)
+{
+    api_append(buffer, text, strlen(text));
+}
+
+void api_append_unsigned(struct api_buffer *buffer, size_t value)
+{
+    char digits[20] = "";
+    size_t size = api_unsigned_write(digits, value);
+    api_append(buffer, digits, size);
+}
+
+void api_append_sizes(struct api_buffer *buffer, const size_t *sizes, size_t n)
+{
+    api_append(buffer, "[", 1);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            api_append(buffer, ",", 1);
+        api_append_unsigned(buffer, sizes[i]);
+    }
+    api_append(buffer, "]", 1);
+}
+
+void api_append_format(struct api_buffer *buffer, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char text[1024];
+    int size = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (size >= 0 && (size_t)size < sizeof text)
+        api_append(buffer, text, (size_t)size);
+    else
+        buffer->failed = true;
+}
+
+size_t api_utf8_length(const unsigned char *s)
+{
+    static const struct {
+        unsigned char first_low, first_high, second_low, second_high, length;
+    } forms[] = {
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (s[0] < forms[i].first_low || s[0] > forms[i].first_high)
+            continue;
+        for (size_t j = 1; j < forms[i].length; j++) {
+            unsigned low = j == 1 ? forms[i].second_low : 0x80;
+            unsigned high = j == 1 ? forms[i].second_high : 0xbf;
+            if (s[j] < low || s[j] > high)
+                return 0;
+        }
+        return forms[i].length;
+    }
+    return 0;
+}
+
+void api_append_json_string(struct api_buffer *buffer, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text, *plain = s;
+    api_append(buffer, "\"", 1);
+    for (size_t length; *s; s += length) {
+        length = api_utf8_length(s);
+        if (length > 0 && *s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7f)
+            continue;
+        api_append(buffer, plain, (size_t)(s - plain));
+        if (length == 0)
+            api_append_text(buffer, "\\ufffd");
+        else
+            api_append_format(buffer, *s == '"' || *s == '\\' ? "\\%c" : "\\u%04x", *s);
+        length = 1;
+        plain = s + 1;
+    }
+    api_append(buffer, plain, (size_t)(s - plain));
+    api_append(buffer, "\"", 1);
+}
+
+void api_buffer_free(struct api_buffer *buffer)
+{
+    api_block_free(buffer->budget, buffer->data, buffer->capacity);
+    *buffer = (struct api_buffer){.budget = buffer->budget};
+}

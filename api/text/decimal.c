@@ -1,0 +1,219 @@
+#include "api/text/decimal.h"
+
+#include "api/text/powers.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* c * 2^q, and whether c is the least of its binade, where the neighbour below is half as far. */
+struct binary {
+    uint64_t c;
+    int q;
+    bool least;
+};
+
+/* digits * 10^exponent. */
+struct shortest {
+    uint64_t digits;
+    int exponent;
+};
+
+/* Of a finite number that is not 0. */
+static struct binary take_apart(enum kl_dtype dtype, double value)
+{
+    static const struct {
+        int precision, min_q;
+    } formats[KL_DTYPES] = {[KL_FLOAT64] = {53, -1074},
+                            [KL_FLOAT32] = {24, -149},
+                            [KL_FLOAT16] = {11, -24},
+                            [KL_BFLOAT16] = {8, -133}};
+    enum { PRECISION = 53, BIAS = 1075 };
+    int precision = formats[dtype].precision, min_q = formats[dtype].min_q;
+    uint64_t bits, hidden = UINT64_C(1) << (PRECISION - 1);
+    memcpy(&bits, &value, sizeof bits);
+    int exponent = (int)(bits >> (PRECISION - 1) & 0x7ff);
+    uint64_t c = bits & (hidden - 1);
+    if (exponent > 0)
+        c |= hidden;
+    int q = (exponent > 0 ? exponent : 1) - BIAS + (PRECISION - precision);
+    c >>= PRECISION - precision;
+    if (q < min_q) {
+        c >>= min_q - q;
+        q = min_q;
+    }
+    return (struct binary){c, q, c == UINT64_C(1) << (precision - 1) && q > min_q};
+}
+
+/* The first 64 bits after the point's 2 of g * cp, the rest folded into the last bit. */
+static uint64_t round_to_odd(struct api_power g, uint64_t cp)
+{
+    unsigned __int128 low = (unsigned __int128)g.low * cp;
+    unsigned __int128 high = (unsigned __int128)g.high * cp + (uint64_t)(low >> 64);
+    return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
+}
+
+static struct shortest shorten(struct binary b)
+{
+    bool odd = b.c & 1;
+    uint64_t left = 4 * b.c - 2 + b.least, middle = 4 * b.c, right = 4 * b.c + 2;
+
+    /* k = floor(log10(2^q)), or of 3/4 of it; h = q + floor(log2(10^-k)) + 1 */
+    int k = (int)(((int64_t)b.q * 1262611 - (b.least ? 524031 : 0)) >> 22);
+    int h = b.q + (int)(((int64_t)-k * 1741647) >> 19) + 1;
+    struct api_power g = api_power_of_five(-k);
+    if (!api_power_exact(-k)) {
+        g.low++;
+        g.high += g.low == 0;
+    }
+    uint64_t vl = round_to_odd(g, left << h);
+    uint64_t v = round_to_odd(g, middle << h);
+    uint64_t vr = round_to_odd(g, right << h);
+    uint64_t lower = vl + odd, upper = vr - odd;
+
+    /* A digit less, if exactly one such number is within; else whichever of the two neighbours
+     * with all digits is, or is closer. Which it is cannot be foreseen, so all are computed. */
+    uint64_t s = v / 4, less = s / 10;
+    bool less_down = lower <= 40 * less, less_up = 40 * less + 40 <= upper;
+    bool down = lower <= 4 * s, up = 4 * s + 4 <= upper;
+    uint64_t half = 4 * s + 2;
+    bool round_up = (v > half) | ((v == half) & s);
+    bool use_less = (s >= 10) & (less_down != less_up);
+    uint64_t full = s + (down != up ? up : round_up);
+    return (struct shortest){use_less ? less + less_up : full, k + use_less};
+}
+
+/* The two digits of a number below 100. */
+static void write_pair(char *to, uint32_t value)
+{
+    static const char pairs[] =
+        "00010203040506070809101112131415161718192021222324252627282930313233"
+        "34353637383940414243444546474849505152535455565758596061626364656667"
+        "6869707172737475767778798081828384858687888990919293949596979899";
+    memcpy(to, pairs + (size_t)2 * value, 2);
+}
+
+/* The eight digits of a number below 10^8, leading zeros included. */
+static void write_eight(char *to, uint32_t value)
+{
+    uint32_t high = value / 10000, low = value % 10000;
+    write_pair(to, high / 100);
+    write_pair(to + 2, high % 100);
+    write_pair(to + 4, low / 100);
+    write_pair(to + 6, low % 100);
+}
+
+static const uint64_t tens[] = {1,
+                                10,
+                                100,
+                                1000,
+                                10000,
+                                100000,
+                                1000000,
+                                10000000,
+                                100000000,
+                                1000000000,
+                                10000000000,
+                                100000000000,
+                                1000000000000,
+                                10000000000000,
+                                100000000000000,
+                                1000000000000000,
+                                10000000000000000,
+                                100000000000000000,
+                                1000000000000000000,
+                                UINT64_C(10000000000000000000)};
+
+/* Decimal digits of a number; 1 of 0. */
+static size_t count_digits(uint64_t value)
+{
+    size_t bits = 64 - (size_t)__builtin_clzll(value | 1);
+    size_t n = bits * 1233 >> 12; /* bits times log10(2), rounded down */
+    return n + (value >= tens[n] || n == 0);
+}
+
+/* Writes the n digits of `value` and up to 15 zeros after them. In place, eight at a time: moving
+ * what was just written in smaller pieces would have to wait for it. */
+static void write_digits(char *to, uint64_t value, size_t n)
+{
+    enum { EIGHT = 100000000 };
+    if (n > 16) {
+        uint32_t head = (uint32_t)(value / tens[16]);
+        for (size_t i = n - 16; i-- > 0; head /= 10)
+            to[i] = (char)('0' + head % 10);
+        value %= tens[16];
+        to += n - 16;
+        n = 16;
+    }
+    value *= tens[16 - n];
+    write_eight(to, (uint32_t)(value / EIGHT));
+    write_eight(to + 8, (uint32_t)(value % EIGHT));
+}
+
+size_t api_unsigned_write(char *to, uint64_t value)
+{
+    char digits[API_DECIMAL_MAX];
+    size_t n = count_digits(value);
+    write_digits(digits, value, n);
+    memcpy(to, digits, n);
+    return n;
+}
+
+/* As Python and JavaScript choose: with an exponent below 1e-4 and from 1e16 on. */
+static size_t lay_out(char *to, struct shortest number)
+{
+    size_t n = count_digits(number.digits);
+    int point = (int)n + number.exponent; /* digits before the decimal point */
+    if (point > 16 || point < -3) {
+        char *p = to + (n > 1 ? n + 1 : 1);
+        write_digits(to + 1, number.digits, n);
+        to[0] = to[1];
+        to[1] = '.';
+        *p++ = 'e';
+        if (point < 1)
+            *p++ = '-';
+        return (size_t)(p - to) +
+               api_unsigned_write(p, (uint64_t)(point < 1 ? 1 - point : point - 1));
+    }
+    if (point <= 0) {
+        size_t before = 2 + (size_t)-point;
+        memcpy(to, "0.000", 5);
+        write_digits(to + before, number.digits, n);
+        return before + n;
+    }
+    size_t whole = (size_t)point;
+    if (whole >= n) {
+        write_digits(to, number.digits, n);
+        memset(to + n, '0', whole - n);
+        memcpy(to + whole, ".0", 2);
+        return whole + 2;
+    }
+    write_digits(to + 1, number.digits, n);
+    for (size_t i = 0; i < whole; i++)
+        to[i] = to[i + 1];
+    to[whole] = '.';
+    return n + 1;
+}
+
+size_t api_decimal_write(char *to, enum kl_dtype dtype, double value)
+{
+    const char *word = isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+    if (!isfinite(value)) {
+        size_t size = strlen(word);
+        memcpy(to, word, size);
+        return size;
+    }
+    size_t sign = signbit(value) ? 1 : 0;
+    if (sign)
+        *to++ = '-';
+    if (value == 0) {
+        memcpy(to, "0.0", 3);
+        return sign + 3;
+    }
+    struct shortest shortest = shorten(take_apart(dtype, value));
+    while (shortest.digits % 10 == 0) {
+        shortest.digits /= 10;
+        shortest.exponent++;
+    }
+    return sign + lay_out(to, shortest);
+}

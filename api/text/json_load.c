@@ -1,0 +1,74 @@
+#include "api/text/json_load.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of memory for a character of text at most: jansson keeps 80, and what grows by doubling is
+ * here left behind in its former sizes. A text without any content takes the rest. */
+enum { MEMORY_EACH = 160, MEMORY_BESIDE = 4096, ALIGNMENT = 16 };
+
+/* What each thread keeps for texts as requests have them, when tensors are taken out. */
+enum { KEPT = 16 << 10 };
+static _Thread_local char kept[KEPT] __attribute__((aligned(ALIGNMENT)));
+
+/* The text that this thread parses or reads from; NULL if there is none. */
+static _Thread_local struct api_json *current;
+
+static void *allocate(size_t size)
+{
+    if (!current)
+        return malloc(size);
+    size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (rounded > current->size - current->used) {
+        current->out_of_memory = true;
+        return NULL;
+    }
+    void *place = current->memory + current->used;
+    current->used += rounded;
+    return place;
+}
+
+static void release(void *memory)
+{
+    const char *p = memory;
+    if (!current || p < current->memory || p >= current->memory + current->size)
+        free(memory);
+}
+
+static void hook(void) { json_set_alloc_funcs(allocate, release); }
+
+static bool get_memory(struct api_json *json, size_t size)
+{
+    json->size = size;
+    json->memory =
+        size <= sizeof kept ? kept : api_block_resize(json->budget, NULL, 0, &json->size);
+    json->out_of_memory = !json->memory;
+    return json->memory != NULL;
+}
+
+bool api_json_load(struct api_json *json, const char *text, size_t size)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, hook);
+    const char *nul = memchr(text, '\0', size); /* which jansson skips in some places */
+    if (nul) {
+        json->error.line = 1;
+        json->error.position = json->error.column = (int)(nul - text);
+        strcpy(json->error.text, "there is a NUL");
+        return false;
+    }
+    if (!get_memory(json, MEMORY_EACH * size + MEMORY_BESIDE))
+        return false;
+    current = json;
+    json->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &json->error);
+    return json->root != NULL;
+}
+
+void api_json_free(struct api_json *json)
+{
+    json_decref(json->root);
+    current = NULL;
+    if (json->memory != kept)
+        api_block_free(json->budget, json->memory, json->size);
+}

@@ -1,0 +1,334 @@
+#include "api/text/json_walk.h"
+
+#include "api/memory/buffer.h"
+#include "api/text/json_text.h"
+#include "api/text/number.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 16 };
+
+struct check {
+    const char *p, *end;
+    const char *what; /* is wrong at p */
+    int depth;
+};
+
+static bool wrong(struct check *c, const char *what)
+{
+    c->what = what;
+    return false;
+}
+
+static void skip_space(struct check *c)
+{
+    while (c->p < c->end && (*c->p == ' ' || *c->p == '\n' || *c->p == '\r' || *c->p == '\t'))
+        c->p++;
+}
+
+static bool take(struct check *c, char character)
+{
+    if (c->p == c->end || *c->p != character)
+        return false;
+    c->p++;
+    return true;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The four digits of \uXXXX, or -1. */
+static long read_unit(const char *p)
+{
+    long unit = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = hex_digit(p[i]);
+        if (digit < 0)
+            return -1;
+        unit = unit << 4 | digit;
+    }
+    return unit;
+}
+
+/* The character that an escape stands for, *size bytes from its backslash; -1 if it is none, or
+ * half of a surrogate pair, or NUL. */
+static long read_escape(const char *p, size_t *size)
+{
+    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    const char *letter = p[1] ? strchr(letters, p[1]) : NULL;
+    *size = 2;
+    if (letter)
+        return meanings[letter - letters];
+    long unit = p[1] == 'u' ? read_unit(p + 2) : -1;
+    *size = 6;
+    if (unit < 0xd800 || unit > 0xdfff)
+        return unit > 0 ? unit : -1;
+    long low = unit < 0xdc00 && p[6] == '\\' && p[7] == 'u' ? read_unit(p + 8) : -1;
+    *size = 12;
+    return low >= 0xdc00 && low <= 0xdfff ? 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00) : -1;
+}
+
+static bool check_string(struct check *c)
+{
+    const char *start = c->p;
+    if (!take(c, '"'))
+        return wrong(c, "expected a string");
+    while (c->p < c->end && *c->p != '"') {
+        size_t size = api_utf8_length((const unsigned char *)c->p);
+        if (size == 0 || (unsigned char)*c->p < 0x20)
+            return wrong(c, size ? "a control character in a string" : "not UTF-8");
+        if (*c->p == '\\' && read_escape(c->p, &size) < 0)
+            return wrong(c, "not an escape");
+        c->p += size;
+    }
+    if (c->p >= c->end)
+        return wrong(c, "a string does not end");
+    if (c->p - start >= API_JSON_TEXT)
+        return wrong(c, "a string is longer than 1024 bytes");
+    c->p++;
+    return true;
+}
+
+static bool check_value(struct check *c);
+
+static bool is_repeated(const char *object, const char *key)
+{
+    char name[API_JSON_TEXT], other[API_JSON_TEXT];
+    struct api_json_walk walk = api_json_walk_object(object);
+    const char *value;
+    api_json_string(key, name);
+    while (walk.next < key && api_json_next_member(&walk, other, &value))
+        if (strcmp(name, other) == 0)
+            return true;
+    return false;
+}
+
+static bool check_member(struct check *c, const char *object)
+{
+    const char *key = c->p;
+    if (!check_string(c))
+        return false;
+    skip_space(c);
+    if (!take(c, ':'))
+        return wrong(c, "expected ':'");
+    if (is_repeated(object, key)) {
+        c->p = key;
+        return wrong(c, "a name stands twice in an object");
+    }
+    skip_space(c);
+    return check_value(c);
+}
+
+/* What stands between brackets, which `object` decides. */
+static bool check_list(struct check *c, const char *object, char closing)
+{
+    c->p++;
+    skip_space(c);
+    if (take(c, closing))
+        return true;
+    for (size_t n = 1;; n++) {
+        if (object && n > API_JSON_MEMBERS)
+            return wrong(c, "an object has more than 64 members");
+        if (!(object ? check_member(c, object) : check_value(c)))
+            return false;
+        skip_space(c);
+        if (take(c, closing))
+            return true;
+        if (!take(c, ','))
+            return wrong(c, object ? "expected ',' or '}'" : "expected ',' or ']'");
+        skip_space(c);
+    }
+}
+
+static bool check_number(struct check *c)
+{
+    double value;
+    const char *end = api_number_read(c->p, KL_FLOAT64, &value);
+    if (!end || end > c->end)
+        return wrong(c, "expected a value");
+    c->p = end;
+    return true;
+}
+
+static bool check_word(struct check *c)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t size = strlen(words[i]);
+        if ((size_t)(c->end - c->p) >= size && memcmp(c->p, words[i], size) == 0) {
+            c->p += size;
+            return true;
+        }
+    }
+    return check_number(c);
+}
+
+static bool check_value(struct check *c)
+{
+    if (c->p == c->end)
+        return wrong(c, "expected a value, found the end");
+    if (*c->p == '"')
+        return check_string(c);
+    if (*c->p != '{' && *c->p != '[')
+        return check_word(c);
+    if (++c->depth > MAX_DEPTH)
+        return wrong(c, "nested too deep");
+    bool good = check_list(c, *c->p == '{' ? c->p : NULL, *c->p == '{' ? '}' : ']');
+    c->depth--;
+    return good;
+}
+
+bool api_json_check(const char *text, size_t size, const char **at, const char **what)
+{
+    struct check c = {.p = text, .end = text + size};
+    skip_space(&c);
+    bool good = check_value(&c);
+    if (good) {
+        skip_space(&c);
+        good = c.p == c.end || wrong(&c, "expected the end");
+    }
+    *at = c.p;
+    *what = c.what;
+    return good;
+}
+
+static struct api_json_walk walk_from(const char *value, char opening)
+{
+    return (struct api_json_walk){value && *value == opening ? api_json_skip_space(value + 1) : ""};
+}
+
+struct api_json_walk api_json_walk_object(const char *object) { return walk_from(object, '{'); }
+
+struct api_json_walk api_json_walk_array(const char *array) { return walk_from(array, '['); }
+
+/* Where the next thing stands: `p` is past a string or a value, which the check has seen end. */
+static const char *go_on(const char *p) { return p ? api_json_skip_space(p) : ""; }
+
+bool api_json_next_item(struct api_json_walk *walk, const char **value)
+{
+    if (*walk->next == ']' || *walk->next == '\0')
+        return false;
+    *value = walk->next;
+    walk->next = go_on(api_json_skip_value(*value));
+    if (*walk->next == ',')
+        walk->next = api_json_skip_space(walk->next + 1);
+    return true;
+}
+
+/* The value of the member whose key is next, and the way on to the member after it. */
+static const char *pass_member(struct api_json_walk *walk)
+{
+    const char *colon = go_on(api_json_skip_string(walk->next));
+    const char *value = *colon ? go_on(colon + 1) : colon;
+    walk->next = go_on(api_json_skip_value(value));
+    if (*walk->next == ',')
+        walk->next = api_json_skip_space(walk->next + 1);
+    return value;
+}
+
+bool api_json_next_member(struct api_json_walk *walk, char name[API_JSON_TEXT], const char **value)
+{
+    if (*walk->next != '"')
+        return false;
+    api_json_string(walk->next, name);
+    *value = pass_member(walk);
+    return true;
+}
+
+/* Whether a key, with its quote, is this name. */
+static bool key_is(const char *key, const char *name, size_t size)
+{
+    char decoded[API_JSON_TEXT];
+    if (!memchr(key, '\\', size + 1))
+        return strncmp(key + 1, name, size) == 0 && key[size + 1] == '"';
+    api_json_string(key, decoded);
+    return strcmp(decoded, name) == 0;
+}
+
+const char *api_json_members(const char *object, const char *const *names, const char **values,
+                             size_t n)
+{
+    const char *other = NULL;
+    struct api_json_walk walk = api_json_walk_object(object);
+    for (size_t i = 0; i < n; i++)
+        values[i] = NULL;
+    while (*walk.next == '"') {
+        const char *key = walk.next, *value = pass_member(&walk);
+        size_t i = 0;
+        while (i < n && !key_is(key, names[i], strlen(names[i])))
+            i++;
+        if (i < n)
+            values[i] = value;
+        else if (!other)
+            other = key;
+    }
+    return other;
+}
+
+const char *api_json_member(const char *object, const char *name)
+{
+    const char *value;
+    api_json_members(object, &name, &value, 1);
+    return value;
+}
+
+static size_t put_utf8(char *to, long c)
+{
+    if (c < 0x80) {
+        to[0] = (char)c;
+        return 1;
+    }
+    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, c >>= 6)
+        to[i] = (char)(0x80 | (c & 0x3f));
+    to[0] = (char)(c | (0xf0 << (4 - n) & 0xff));
+    return n;
+}
+
+bool api_json_string(const char *value, char to[API_JSON_TEXT])
+{
+    size_t n = 0;
+    if (!value || *value != '"')
+        return false;
+    for (const char *p = value + 1; *p != '"';) {
+        size_t size = 1;
+        if (*p == '\\')
+            n += put_utf8(to + n, read_escape(p, &size));
+        else
+            to[n++] = *p;
+        p += size;
+    }
+    to[n] = '\0';
+    return true;
+}
+
+bool api_json_size(const char *value, size_t *size)
+{
+    size_t n = 0;
+    if (!value || *value < '0' || *value > '9')
+        return false;
+    for (; *value >= '0' && *value <= '9'; value++)
+        if (__builtin_mul_overflow(n, (size_t)10, &n) ||
+            __builtin_add_overflow(n, (size_t)(*value - '0'), &n) || n > INT64_MAX)
+            return false;
+    *size = n;
+    return *value != '.' && *value != 'e' && *value != 'E';
+}
+
+bool api_json_sizes(const char *value, size_t *sizes, size_t most, size_t *n)
+{
+    const char *item;
+    struct api_json_walk walk = api_json_walk_array(value);
+    if (!value || *value != '[')
+        return false;
+    for (*n = 0; api_json_next_item(&walk, &item); ++*n)
+        if (*n == most || !api_json_size(item, &sizes[*n]))
+            return false;
+    return true;
+}

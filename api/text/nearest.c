@@ -1,0 +1,43 @@
+#include "api/text/nearest.h"
+
+#include <string.h>
+
+enum { LONGEST = 40 };
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* The distance of Damerau and Levenshtein, adjacent swaps only. Both at most LONGEST long. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t m = strlen(a), n = strlen(b);
+    size_t d[LONGEST + 1][LONGEST + 1];
+    for (size_t i = 0; i <= m; i++) {
+        for (size_t j = 0; j <= n; j++) {
+            if (i == 0 || j == 0) {
+                d[i][j] = i + j;
+                continue;
+            }
+            size_t changed = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            d[i][j] = least(changed, least(d[i - 1][j], d[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    }
+    return d[m][n];
+}
+
+const char *api_nearest(const char *word, const char *const *known, size_t n)
+{
+    const char *nearest = NULL;
+    size_t length = strlen(word), best = 1 + length / 3;
+    if (length > LONGEST)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        size_t edits = distance(word, known[i]);
+        if (edits <= best && (!nearest || edits < best)) {
+            nearest = known[i];
+            best = edits;
+        }
+    }
+    return nearest;
+}
