@@ -215,11 +215,15 @@ static bool place_elements(struct reader *r, const char *data, size_t size)
         along += tensor->shape[i] > 1;
     if (!r->swapped && (!r->fortran_order || along <= 1))
         return true;
-    if (!api_buffer_reserve(&tensor->data, size + 1))
+    /* `data` may lie in the tensor's own buffer: elements go to another one. */
+    struct api_buffer rearranged = {.budget = tensor->data.budget};
+    if (!api_buffer_reserve(&rearranged, size + 1))
         return api_fail_for_memory(r->problem);
-    tensor->data.size = size;
-    rearrange(r, data, tensor->data.data, count);
-    tensor->view.data = tensor->data.data;
+    rearranged.size = size;
+    rearrange(r, data, rearranged.data, count);
+    api_buffer_free(&tensor->data);
+    tensor->data = rearranged;
+    tensor->view.data = rearranged.data;
     return true;
 }
 

@@ -10,8 +10,9 @@
 bool api_npy_is(const char *bytes, size_t size);
 
 /* Reads a file, whole, into a tensor of the call. Elements are read in place where they lie in C
- * order in the machine's byte order, else copied into the tensor's buffer in these. float16,
- * float32 and float64 are taken; objects, structures and all else is refused by name. */
+ * order in the machine's byte order. Others are copied into a new buffer of the tensor, so `bytes`
+ * may be its old one. Takes float16, float32 and float64, for a mask bool and uint8; refuses objects,
+ * structures and all other kinds by name. */
 bool api_npy_read(const struct api_call *call, struct api_tensor *tensor, const char *bytes,
                   size_t size, struct api_problem *problem);
 
