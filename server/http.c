@@ -1,7 +1,6 @@
 #include "server/http.h"
 
 #include "server/connections.h"
-#include "server/cpus.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/request.h"
@@ -113,7 +112,7 @@ static struct MHD_Daemon *start_daemon(bool is_lobby)
 
 bool srv_http_start(const struct api_service *service, const struct srv_options *options)
 {
-    size_t threads = options->http_threads ? options->http_threads : (srv_cpus() + 1) / 2;
+    size_t threads = options->http_threads;
     http.service = service;
     http.options = options;
     http.daemons = calloc(threads + 1, sizeof *http.daemons);

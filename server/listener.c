@@ -1,13 +1,14 @@
 #include "server/listener.h"
 
+#include "server/clock.h"
 #include "server/log.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -92,7 +93,8 @@ int srv_bound_address(int fd, char *to, size_t size)
 }
 
 static struct {
-    int fd, stop;
+    int fd, wake;
+    atomic_bool stopping;
     pthread_t thread;
     void (*take)(int client, const struct sockaddr *address, socklen_t size);
 } acceptor;
@@ -100,48 +102,62 @@ static struct {
 /* Out of descriptors or memory: the backlog must wait, and so must this loop. */
 static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
 
-/* From now on the kernel drops every SYN for the socket, so that clients try again, and later are
- * refused; handshakes under way still end, and what is accepted stays to be taken. Closing alone
- * would reset whoever connects between the last accept and the close. */
-static void refuse_new(int fd)
+/* Makes the kernel drop packets that came over a router or left their host with a common TTL, which
+ * is less than 255 (RFC 5082), or stop doing so. A listening socket then takes no new handshakes:
+ * clients try again, and are refused once it is closed. Handshakes under way still end. Closing alone
+ * would reset whoever connects between the last accept and the close. Needs no privilege. */
+static void drop_packets(int fd, bool drop)
 {
-    enum { FLAGS = 13, SYN = 0x02, ACK = 0x10 }; /* of the TCP header, where filters begin */
-    struct sock_filter no_syn[] = {
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FLAGS), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SYN | ACK),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYN, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
-        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)};
-    struct sock_fprog program = {.len = sizeof no_syn / sizeof *no_syn, .filter = no_syn};
-    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+    int least = drop ? 255 : 0;
+    setsockopt(fd, IPPROTO_IP, IP_MINTTL, &least, sizeof least);
+    setsockopt(fd, IPPROTO_IPV6, IPV6_MINHOPCOUNT, &least, sizeof least);
 }
 
-/* How long the last handshakes may take. */
-enum { LAST_HANDSHAKES_MS = 20 };
+/* How long the last handshakes may take; and how long new connections are taken where packets are
+ * not dropped. */
+enum { LAST_HANDSHAKES_MS = 20, LAST_ACCEPTS_MS = 300 };
 
 static bool out_of_something(int reason)
 {
     return reason == EMFILE || reason == ENFILE || reason == ENOBUFS || reason == ENOMEM;
 }
 
+/* Accepts one connection; false if there is none, with errno set. */
+static bool accept_one(void)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    int client =
+        accept4(acceptor.fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (client < 0)
+        return false;
+    if (atomic_load(&acceptor.stopping))
+        drop_packets(client, false); /* which it has inherited */
+    acceptor.take(client, (struct sockaddr *)&address, size);
+    return true;
+}
+
+/* Takes the connections whose handshakes have begun. */
+static void accept_last(void)
+{
+    struct pollfd listening = {.fd = acceptor.fd, .events = POLLIN};
+    unsigned long long end = srv_now_ms() + LAST_ACCEPTS_MS;
+    drop_packets(acceptor.fd, true);
+    while (srv_now_ms() < end && (accept_one() || poll(&listening, 1, LAST_HANDSHAKES_MS) > 0))
+        ;
+}
+
 static void *accept_all(void *unused)
 {
     (void)unused;
     struct pollfd fds[] = {{.fd = acceptor.fd, .events = POLLIN},
-                           {.fd = acceptor.stop, .events = POLLIN}};
-    bool stopping = false, complained = false;
-    for (;;) {
-        struct sockaddr_storage address;
-        socklen_t size = sizeof address;
-        int client =
-            accept4(acceptor.fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (client >= 0) {
+                           {.fd = acceptor.wake, .events = POLLIN}};
+    bool complained = false;
+    while (!atomic_load(&acceptor.stopping)) {
+        if (accept_one()) {
             complained = false;
-            acceptor.take(client, (struct sockaddr *)&address, size);
             continue;
         }
-        if (stopping && poll(fds, 1, LAST_HANDSHAKES_MS) == 0)
-            return NULL;
-        if (stopping)
-            continue;
         if (out_of_something(errno)) {
             if (!complained)
                 srv_log(SRV_LOG_WARNING, "cannot accept: %s", strerror(errno));
@@ -149,10 +165,9 @@ static void *accept_all(void *unused)
             wait_a_little();
         }
         poll(fds, 2, -1);
-        stopping = fds[1].revents != 0;
-        if (stopping)
-            refuse_new(acceptor.fd);
     }
+    accept_last();
+    return NULL;
 }
 
 bool srv_accept_start(int fd,
@@ -160,14 +175,15 @@ bool srv_accept_start(int fd,
 {
     acceptor.fd = fd;
     acceptor.take = take;
-    acceptor.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return acceptor.stop >= 0 && pthread_create(&acceptor.thread, NULL, accept_all, NULL) == 0;
+    acceptor.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return acceptor.wake >= 0 && pthread_create(&acceptor.thread, NULL, accept_all, NULL) == 0;
 }
 
 void srv_accept_stop(void)
 {
-    eventfd_write(acceptor.stop, 1);
+    atomic_store(&acceptor.stopping, true);
+    eventfd_write(acceptor.wake, 1);
     pthread_join(acceptor.thread, NULL);
     close(acceptor.fd);
-    close(acceptor.stop);
+    close(acceptor.wake);
 }

@@ -2,10 +2,10 @@
 #include "api/statistics.h"
 #include "server/clock.h"
 #include "server/connections.h"
-#include "server/cpus.h"
 #include "server/healthcheck.h"
 #include "server/http.h"
 #include "server/jobs.h"
+#include "server/limits.h"
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/metrics.h"
@@ -14,7 +14,6 @@
 #include <jansson.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static atomic_bool ready;
@@ -31,19 +30,6 @@ static void write_metrics(void *unused, struct api_buffer *out)
 {
     (void)unused;
     srv_metrics_write(&budget, out);
-}
-
-/* Each connection takes a descriptor; what the hard limit allows is ours to use. */
-static void raise_file_limit(size_t connections)
-{
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-        return;
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-    if (files.rlim_cur < connections + 100)
-        srv_log(SRV_LOG_WARNING, "only %lu files may be open, for %zu connections",
-                (unsigned long)files.rlim_cur, connections);
 }
 
 static bool write_port_file(const char *path, int port)
@@ -68,13 +54,14 @@ static bool settled(double deadline)
     return true;
 }
 
-/* Refuse readiness, let balancers notice, stop accepting, let requests finish. */
+/* Refuses readiness and ends keep-alive, lets balancers notice, stops accepting, lets requests
+ * finish. */
 static bool drain(const struct srv_options *options)
 {
     atomic_store(&ready, false);
+    srv_http_drain();
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
-    srv_http_drain();
     srv_accept_stop();
     return settled(srv_now() + (double)options->drain_timeout);
 }
@@ -98,7 +85,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
         return false;
     srv_log(SRV_LOG_INFO, "listening on http://%s", address);
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
-    raise_file_limit(options->max_connections);
+    srv_limits_log(options);
     atomic_store(&ready, true);
     return true;
 }
@@ -106,7 +93,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
 /* Memory that is not used for so long goes back to the system. */
 enum { KEEP_SECONDS = 10 };
 
-static int serve(const struct srv_options *options)
+static int serve(struct srv_options *options)
 {
     sigset_t signals;
     sigemptyset(&signals);
@@ -119,9 +106,9 @@ static int serve(const struct srv_options *options)
     int fd = srv_listen(options->listen, stderr);
     if (fd < 0)
         return 1;
+    srv_limits_apply(options);
     budget.limit = options->max_memory;
-    struct api_service service = {.pool =
-                                      kl_pool_new(options->threads ? options->threads : srv_cpus()),
+    struct api_service service = {.pool = kl_pool_new(options->threads),
                                   .budget = &budget,
                                   .max_body = options->max_body,
                                   .statistics = &statistics,

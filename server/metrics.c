@@ -9,15 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const methods[] = {"GET", "HEAD", "POST", "other"};
-static const int statuses[] = {200, 400, 401, 404, 405, 406, 408,
-                               413, 415, 417, 422, 431, 500, 503};
+static const char *const methods[] = {"GET",    "HEAD",  "POST",    "PUT",
+                                      "DELETE", "PATCH", "OPTIONS", "other"};
+static const char *const statuses[] = {"200", "201", "202", "204", "304", "400",  "401", "403",
+                                       "404", "405", "406", "408", "409", "410",  "411", "412",
+                                       "413", "414", "415", "417", "421", "422",  "428", "429",
+                                       "431", "500", "501", "503", "507", "other"};
 static const double seconds_bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                         0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
 static const double bytes_bounds[] = {1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-enum { MAX_ROUTES = 32, MAX_BOUNDS = 16 };
+enum { MAX_ROUTES = 64, MAX_BOUNDS = 16 };
 
 /* Sums of seconds are kept in microseconds. */
 #define MICRO 1e6
@@ -66,20 +69,20 @@ static const char *route_name(size_t index)
     return api_endpoints[index].path ? api_endpoints[index].path : "other";
 }
 
-static size_t method_index(const char *method)
+/* The index of a word, or of the last, which stands for others. */
+static size_t index_of(const char *word, const char *const *words, size_t n)
 {
     size_t i = 0;
-    while (i < COUNT(methods) - 1 && strcmp(methods[i], method) != 0)
+    while (i < n - 1 && strcmp(words[i], word) != 0)
         i++;
     return i;
 }
 
 static size_t status_index(int status)
 {
-    size_t i = 0;
-    while (i < COUNT(statuses) && statuses[i] != status)
-        i++;
-    return i < COUNT(statuses) ? i : COUNT(statuses) - 2; /* 500 */
+    const char word[] = {(char)('0' + status / 100 % 10), (char)('0' + status / 10 % 10),
+                         (char)('0' + status % 10), '\0'};
+    return index_of(word, statuses, COUNT(statuses));
 }
 
 void srv_metrics_begin_request(void)
@@ -94,7 +97,8 @@ void srv_metrics_end_request(const struct api_reply *reply, const char *method, 
     atomic_fetch_sub_explicit(&counters.in_flight, 1, memory_order_relaxed);
     if (reply->status == 0)
         return;
-    add(&counters.requests[route][method_index(method)][status_index(reply->status)], 1);
+    size_t method_index = index_of(method, methods, COUNT(methods));
+    add(&counters.requests[route][method_index][status_index(reply->status)], 1);
     observe(&counters.seconds[route], seconds_bounds, COUNT(seconds_bounds), seconds, MICRO);
     observe(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size, 1);
     add(&counters.elements, reply->elements);
@@ -150,7 +154,7 @@ static void write_requests(struct api_buffer *out)
                 if (n)
                     api_append_format(out,
                                       "kldiv_http_requests_total{route=\"%s\",method=\"%s\","
-                                      "code=\"%d\"} %lu\n",
+                                      "code=\"%s\"} %lu\n",
                                       route_name(r), methods[m], statuses[s], n);
             }
     head(out, "kldiv_http_request_duration_seconds", "histogram",
@@ -187,6 +191,8 @@ void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out)
     single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
            (double)atomic_load(&counters.elements));
     write_warnings(out);
+    single(out, "kldiv_memory_limit_bytes", "gauge", "What --max-memory came out as.",
+           (double)budget->limit);
     single(out, "kldiv_memory_reserved_bytes", "gauge",
            "Held for bodies, tensors and answers; --max-memory bounds it.",
            (double)atomic_load(&budget->used));

@@ -32,8 +32,10 @@ static const struct row {
      "threads that serve connections; 0: half the CPUs this process may use"},
     {"max-body", "BYTES", BYTES, FIELD(max_body), "1G", 1, SIZE_MAX / 4, NULL,
      "largest request body; K, M and G are powers of 1024"},
-    {"max-memory", "BYTES", BYTES, FIELD(max_memory), "4G", 0, SIZE_MAX / 4, NULL,
-     "bodies, tensors and answers held at once, of all requests; 0: no limit"},
+    {"max-memory", "BYTES", BYTES, FIELD(max_memory), "0", 0, SIZE_MAX / 4, NULL,
+     "bodies, tensors and answers held at once, of all requests; 0: 85 % of the cgroup's limit or "
+     "of "
+     "RAM, at most 4G"},
     {"max-connections", "N", NUMBER, FIELD(max_connections), "1000", 1, 100000, NULL,
      "connections at once; further ones are answered 503"},
     {"timeout", "SECONDS", NUMBER, FIELD(timeout), "30", 1, 86400, NULL,

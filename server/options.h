@@ -16,7 +16,7 @@ struct srv_options {
     size_t threads;        /* that compute; 0 is one per CPU */
     size_t http_threads;   /* that serve connections; 0 is one per two CPUs */
     size_t max_body;       /* bytes */
-    size_t max_memory;     /* bytes; 0 is no limit */
+    size_t max_memory;     /* bytes; 0 is what the machine or the cgroup suggests */
     size_t max_connections;
     const char *cors_origin; /* or NULL */
     size_t timeout;          /* seconds */

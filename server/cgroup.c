@@ -1,0 +1,120 @@
+#include "server/cgroup.h"
+
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_PATH = 1024 };
+
+/* Up to two numbers of a file; words such as "max" and unreadable files are 0. */
+static void read_numbers(const char *path, unsigned long long numbers[2])
+{
+    numbers[0] = numbers[1] = 0;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fscanf(file, "%llu %llu", &numbers[0], &numbers[1]) < 1)
+        numbers[0] = 0;
+    fclose(file);
+}
+
+static void lower(size_t *limit, unsigned long long to)
+{
+    if (to > 0 && to < *limit)
+        *limit = (size_t)to;
+}
+
+static unsigned long long quotient_up(unsigned long long quota, unsigned long long period)
+{
+    return period > 0 ? quota / period + (quota % period != 0) : 0;
+}
+
+/* The limits of one cgroup's folder. Files of the other version are absent from it. In v1 no quota
+ * is -1, and no memory limit is close to 2^63. */
+static void read_group(const char *folder, struct srv_limits *limits)
+{
+    char path[MAX_PATH + 32];
+    unsigned long long v[2], period[2];
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    read_numbers(path, v);
+    lower(&limits->cpus, quotient_up(v[0], v[1]));
+    snprintf(path, sizeof path, "%s/memory.max", folder);
+    read_numbers(path, v);
+    lower(&limits->memory, v[0]);
+
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+    read_numbers(path, v);
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    read_numbers(path, period);
+    if (v[0] < INT64_MAX)
+        lower(&limits->cpus, quotient_up(v[0], period[0]));
+    snprintf(path, sizeof path, "%s/memory.limit_in_bytes", folder);
+    read_numbers(path, v);
+    lower(&limits->memory, v[0]);
+}
+
+/* The group at `path` below `top`, and all around it. In a container `path` may be the host's, of
+ * which only the top is mounted. */
+static void read_groups(const char *top, const char *path, struct srv_limits *limits)
+{
+    char folder[MAX_PATH];
+    size_t least = strlen(top);
+    if (snprintf(folder, sizeof folder, "%s%s", top, path) >= (int)sizeof folder)
+        folder[least] = '\0';
+    for (;;) {
+        read_group(folder, limits);
+        char *slash = strrchr(folder, '/');
+        if (!slash || slash < folder + least)
+            return;
+        *slash = '\0';
+    }
+}
+
+/* A line is "number:controllers:path", without controllers in v2; v1 mounts each set of controllers
+ * by its name. */
+struct srv_limits srv_cgroup_limits(const char *membership, const char *root)
+{
+    struct srv_limits limits = {SIZE_MAX, SIZE_MAX};
+    char line[MAX_PATH], top[MAX_PATH];
+    FILE *file = fopen(membership, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        char *controllers = strchr(line, ':'), *path = NULL;
+        if (controllers)
+            path = strchr(++controllers, ':');
+        if (!path)
+            continue;
+        *path++ = '\0';
+        path[strcspn(path, "\n")] = '\0';
+        if (snprintf(top, sizeof top, "%s%s%s", root, *controllers ? "/" : "", controllers) <
+            (int)sizeof top)
+            read_groups(top, path, &limits);
+    }
+    if (file)
+        fclose(file);
+    return limits;
+}
+
+static struct srv_limits own_limits(void)
+{
+    return srv_cgroup_limits("/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+size_t srv_cpus(void)
+{
+    cpu_set_t set;
+    size_t cpus = 1, limit = own_limits().cpus;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        cpus = (size_t)CPU_COUNT(&set);
+    return limit < cpus ? limit : cpus;
+}
+
+size_t srv_memory(bool *in_cgroup)
+{
+    size_t pages = (size_t)sysconf(_SC_PHYS_PAGES), page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t memory = pages * page, limit = own_limits().memory;
+    *in_cgroup = limit < memory;
+    return *in_cgroup ? limit : memory;
+}

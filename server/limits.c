@@ -1,0 +1,49 @@
+#include "server/limits.h"
+
+#include "server/cgroup.h"
+#include "server/log.h"
+
+#include <sys/resource.h>
+
+/* Bytes that requests may hold at most, unless --max-memory says otherwise. */
+static const size_t most_memory = (size_t)4 << 30;
+
+/* Descriptors beside those of connections: health checks, threads, the log, libraries. */
+enum { OTHER_FILES = 100 };
+
+static size_t open_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return OTHER_FILES;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    return files.rlim_cur;
+}
+
+void srv_limits_apply(struct srv_options *options)
+{
+    bool in_cgroup;
+    size_t memory = srv_memory(&in_cgroup) / 100 * 85, files = open_files();
+    size_t connections = files > (size_t)2 * OTHER_FILES ? files - OTHER_FILES : files / 2;
+    if (options->threads == 0)
+        options->threads = srv_cpus();
+    if (options->http_threads == 0)
+        options->http_threads = (srv_cpus() + 1) / 2;
+    if (options->max_memory == 0)
+        options->max_memory = memory < most_memory ? memory : most_memory;
+    if (options->max_connections > connections)
+        options->max_connections = connections;
+}
+
+void srv_limits_log(const struct srv_options *options)
+{
+    bool in_cgroup;
+    size_t memory = srv_memory(&in_cgroup), files = open_files();
+    bool too_much = options->max_memory > memory;
+    srv_log(too_much ? SRV_LOG_WARNING : SRV_LOG_INFO, "memory for requests: %zu bytes; %s %zu%s",
+            options->max_memory, in_cgroup ? "the cgroup's limit is" : "the machine has", memory,
+            too_much ? "; --max-memory promises more than there is" : "");
+    srv_log(SRV_LOG_INFO, "connections: at most %zu; %zu files may be open",
+            options->max_connections, files);
+}
