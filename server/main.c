@@ -66,6 +66,12 @@ static bool drain(const struct srv_options *options)
     return settled(srv_now() + (double)options->drain_timeout);
 }
 
+static void warn_of_variable(const char *name, const char *nearest)
+{
+    srv_log(SRV_LOG_WARNING, "the environment variable %s is no option%s%s%s", name,
+            nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+}
+
 static bool start(const struct srv_options *options, const struct api_service *service, int fd)
 {
     char address[300];
@@ -86,6 +92,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
     srv_log(SRV_LOG_INFO, "listening on http://%s", address);
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     srv_limits_log(options);
+    srv_options_unknown(warn_of_variable);
     atomic_store(&ready, true);
     return true;
 }

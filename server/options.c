@@ -1,10 +1,13 @@
 #include "server/options.h"
 
+#include "api/text/nearest.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum kind { TEXT, NUMBER, BYTES, WORD, SWITCH };
 
@@ -58,6 +61,9 @@ static const struct row {
 #undef FIELD
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
+
+/* Room for the name of an environment variable. */
+enum { MAX_NAME = 40 };
 
 static bool parse_number(const struct row *row, const char *text, size_t *value)
 {
@@ -128,13 +134,45 @@ static void environment_name(const struct row *row, char *to, size_t size)
 static bool read_environment(struct srv_options *options, FILE *errors)
 {
     for (const struct row *row = rows; row < rows + N_ROWS; row++) {
-        char name[40];
+        char name[MAX_NAME];
         environment_name(row, name, sizeof name);
         const char *text = row->kind == SWITCH ? NULL : getenv(name);
         if (text && *text && !set(options, row, name, text, errors))
             return false;
     }
     return true;
+}
+
+/* KLDIV_SERVICE_HOST, KLDIV_PORT_80_TCP_ADDR and the like. */
+static bool is_of_kubernetes(const char *name)
+{
+    static const char service[] = "KLDIV_SERVICE_", port[] = "KLDIV_PORT";
+    const char *rest = name + sizeof port - 1;
+    return strncmp(name, service, sizeof service - 1) == 0 ||
+           (strncmp(name, port, sizeof port - 1) == 0 &&
+            (*rest == '\0' || (*rest == '_' && isdigit((unsigned char)rest[1]))));
+}
+
+void srv_options_unknown(void (*tell)(const char *name, const char *nearest))
+{
+    char texts[N_ROWS][MAX_NAME];
+    const char *known[N_ROWS];
+    for (size_t i = 0; i < N_ROWS; i++) {
+        environment_name(&rows[i], texts[i], sizeof texts[i]);
+        known[i] = texts[i];
+    }
+    for (char **variable = environ; *variable; variable++) {
+        char name[MAX_NAME];
+        size_t size = strcspn(*variable, "="), i = 0;
+        if (strncmp(*variable, "KLDIV_", 6) != 0 || size >= sizeof name)
+            continue;
+        memcpy(name, *variable, size);
+        name[size] = '\0';
+        while (i < N_ROWS && strcmp(known[i], name) != 0)
+            i++;
+        if (i == N_ROWS && !is_of_kubernetes(name))
+            tell(name, api_nearest(name, known, N_ROWS));
+    }
 }
 
 static const struct row *find_flag(const char *flag, size_t length)

@@ -32,6 +32,10 @@ struct srv_options {
  * names the option, if a value is bad. */
 bool srv_options_read(struct srv_options *options, int argc, char **argv, FILE *errors);
 
+/* Calls `tell` for each KLDIV_ name of the environment that is no option's, with the nearest name or
+ * NULL. Names that Kubernetes gives for a service called kldiv are passed over. */
+void srv_options_unknown(void (*tell)(const char *name, const char *nearest));
+
 /* The text of --help. */
 void srv_options_help(FILE *out);
 
