@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const api_tensor_names[API_TENSORS + 1] = {[API_INPUT] = "input",
-                                                       [API_TARGET] = "target",
-                                                       [API_GRAD_OUTPUT] = "grad_output",
-                                                       [API_WEIGHT] = "weight",
-                                                       [API_MASK] = "mask"};
+const char *const api_tensor_names[API_TENSORS + 1] = {[KL_INPUT] = "input",
+                                                       [KL_TARGET] = "target",
+                                                       [KL_GRAD_OUTPUT] = "grad_output",
+                                                       [KL_WEIGHT] = "weight",
+                                                       [KL_MASK] = "mask"};
 
 const char *const api_output_names[API_OUTPUTS] = {"loss", "gradient.input", "gradient.target"};
 
@@ -26,7 +26,7 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     call->loss = (struct api_buffer){.budget = budget};
     call->oip.id = (struct api_buffer){.budget = budget};
     call->oip.binary = call->oip.wanted = ~0u;
-    for (size_t i = 0; i < API_OPERANDS; i++)
+    for (size_t i = 0; i < KL_OPERANDS; i++)
         call->gradients[i] = (struct api_buffer){.budget = budget};
     for (size_t i = 0; i < API_TENSORS; i++) {
         call->tensors[i].present = false;
@@ -38,7 +38,7 @@ void api_call_free(struct api_call *call)
 {
     for (size_t i = 0; i < API_TENSORS; i++)
         api_buffer_free(&call->tensors[i].data);
-    for (size_t i = 0; i < API_OPERANDS; i++)
+    for (size_t i = 0; i < KL_OPERANDS; i++)
         api_buffer_free(&call->gradients[i]);
     api_buffer_free(&call->loss);
     api_buffer_free(&call->oip.id);
@@ -91,7 +91,7 @@ size_t api_dtype_size(enum kl_dtype dtype) { return dtype == API_BYTE ? 1 : kl_d
 
 bool api_tensor_is_mask(const struct api_call *call, const struct api_tensor *tensor)
 {
-    return tensor == &call->tensors[API_MASK];
+    return tensor == &call->tensors[KL_MASK];
 }
 
 void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim, const void *data)
@@ -103,7 +103,7 @@ void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
 }
 
 /* "#/target/2/0": the element of row-major index `index`, as the body nests it. */
-static void print_pointer(char *to, size_t size, enum api_tensor_name name,
+static void print_pointer(char *to, size_t size, enum kl_operand name,
                           const struct api_tensor *tensor, size_t index)
 {
     const struct kl_tensor *view = &tensor->view;
@@ -125,7 +125,7 @@ static bool check_mask(const struct api_tensor *mask, struct api_problem *proble
         return true;
     for (size_t i = 0; i < count; i++)
         if (bytes[i] > 1) {
-            print_pointer(place, sizeof place, API_MASK, mask, i);
+            print_pointer(place, sizeof place, KL_MASK, mask, i);
             return api_fail_at(problem, API_BODY, place, "element_invalid",
                                "mask holds %d, and takes 0 and 1 alone", bytes[i]);
         }
@@ -137,21 +137,21 @@ bool api_call_complete(const struct api_call *call, struct api_problem *problem)
     enum kl_dtype dtype = api_options_dtype(&call->options);
     for (size_t i = 0; i < API_TENSORS; i++) {
         const struct api_tensor *tensor = &call->tensors[i];
-        if (!tensor->present && i >= API_OPERANDS)
+        if (!tensor->present && i >= KL_OPERANDS)
             continue;
         if (!tensor->present)
             return api_fail_at(problem, API_BODY, "#", "tensor_missing",
                                "the body has no tensor '%s'", api_tensor_names[i]);
-        if (call->options.given[API_DTYPE] && i != API_MASK && tensor->view.dtype != dtype)
+        if (call->options.given[API_DTYPE] && i != KL_MASK && tensor->view.dtype != dtype)
             return api_tensor_fail(call, tensor, NULL, problem, "option_invalid",
                                    "it is %s: dtype=%s says what numbers in JSON are read as, "
                                    "and other tensors bring their own",
                                    kl_dtype_name(tensor->view.dtype), kl_dtype_name(dtype));
     }
-    if (call->tensors[API_GRAD_OUTPUT].present && !call->options.value[API_GRADIENT])
-        return api_tensor_fail(call, &call->tensors[API_GRAD_OUTPUT], NULL, problem,
+    if (call->tensors[KL_GRAD_OUTPUT].present && !call->options.value[API_GRADIENT])
+        return api_tensor_fail(call, &call->tensors[KL_GRAD_OUTPUT], NULL, problem,
                                "option_invalid", "it is given, and no gradient is asked for");
-    return check_mask(&call->tensors[API_MASK], problem);
+    return check_mask(&call->tensors[KL_MASK], problem);
 }
 
 /* What is wrong with an option, at the place where it was given. */
@@ -176,12 +176,7 @@ static bool carry_over(const struct api_call *call, const struct kl_problem *fro
 {
     if (from->operand == KL_NO_OPERAND)
         return carry_over_option(call, from, to);
-    static const enum api_tensor_name names[] = {[KL_INPUT] = API_INPUT,
-                                                 [KL_TARGET] = API_TARGET,
-                                                 [KL_UPSTREAM] = API_GRAD_OUTPUT,
-                                                 [KL_WEIGHT] = API_WEIGHT,
-                                                 [KL_MASK] = API_MASK};
-    enum api_tensor_name name = names[from->operand];
+    enum kl_operand name = from->operand;
     char place[256];
     if (from->has_index)
         print_pointer(place, sizeof place, name, &call->tensors[name], from->index);
@@ -214,7 +209,7 @@ static bool check_rows(const struct api_call *call, struct api_problem *problem)
     const struct kl_plan *plan = &call->plan;
     bool good = plan->count > 0 || plan->places <= MAX_EMPTY_ROWS;
     good &= has_few_rows(plan->shape, plan->ndim, plan->places);
-    for (size_t i = 0; i < API_OPERANDS; i++)
+    for (size_t i = 0; i < KL_OPERANDS; i++)
         good &= !has_gradient(call, i) ||
                 has_few_rows(call->tensors[i].shape, call->tensors[i].view.ndim, plan->counts[i]);
     return good || api_fail(problem, "shape_invalid",
@@ -234,7 +229,7 @@ static bool reserve_outputs(struct api_call *call, struct api_problem *problem)
 {
     if (!reserve(&call->loss, call->plan.loss_size, problem))
         return false;
-    for (size_t i = 0; i < API_OPERANDS; i++)
+    for (size_t i = 0; i < KL_OPERANDS; i++)
         if (has_gradient(call, i) &&
             !reserve(&call->gradients[i],
                      call->plan.counts[i] * kl_dtype_size(call->tensors[i].view.dtype), problem))
@@ -245,15 +240,15 @@ static bool reserve_outputs(struct api_call *call, struct api_problem *problem)
 /* What the library allocates is the budget's, too. */
 static bool compute(struct api_call *call, struct api_problem *problem)
 {
-    const struct api_tensor *upstream = &call->tensors[API_GRAD_OUTPUT];
-    const struct kl_results results = {.loss = call->loss.data,
-                                       .by_input = call->gradients[API_INPUT].data,
-                                       .by_target = call->gradients[API_TARGET].data};
+    const struct api_tensor *grad_output = &call->tensors[KL_GRAD_OUTPUT];
+    const struct kl_results results = {
+        .loss = call->loss.data,
+        .grad = {call->gradients[KL_INPUT].data, call->gradients[KL_TARGET].data}};
     struct kl_problem from = {0};
     size_t scratch = kl_scratch_size(&call->plan, &results);
     if (!api_budget_take(call->loss.budget, scratch))
         return api_fail_for_memory(problem);
-    bool good = kl_run_gradients(&call->plan, upstream->present ? &upstream->view : NULL,
+    bool good = kl_run_gradients(&call->plan, grad_output->present ? &grad_output->view : NULL,
                                  call->service->pool, &results, &from);
     api_budget_give(call->loss.budget, scratch);
     return good || carry_over(call, &from, problem);
@@ -287,11 +282,11 @@ static bool plan(struct api_call *call, struct api_problem *problem)
     int dim[API_MAX_AXES];
     struct kl_options options = api_options_for_loss(&call->options, dim);
     struct kl_problem from = {0};
-    const struct api_tensor *weight = &call->tensors[API_WEIGHT], *mask = &call->tensors[API_MASK];
+    const struct api_tensor *weight = &call->tensors[KL_WEIGHT], *mask = &call->tensors[KL_MASK];
     struct kl_mask kept = {mask->view.ndim, mask->view.shape, mask->view.data};
     options.weight = weight->present ? &weight->view : NULL;
     options.mask = mask->present ? &kept : NULL;
-    if (!kl_plan(&call->plan, &call->tensors[API_INPUT].view, &call->tensors[API_TARGET].view,
+    if (!kl_plan(&call->plan, &call->tensors[KL_INPUT].view, &call->tensors[KL_TARGET].view,
                  &options, &from))
         return carry_over(call, &from, problem);
     return check_rows(call, problem) && check_extent(call, problem);

@@ -10,9 +10,7 @@
 
 enum { API_MAX_DIMS = 64 };
 
-enum api_tensor_name { API_INPUT, API_TARGET, API_GRAD_OUTPUT, API_WEIGHT, API_MASK };
-#define API_TENSORS 5
-#define API_OPERANDS 2 /* the first of them, which must be there and may have gradients */
+#define API_TENSORS 5 /* enum kl_operand's; the operands must be there */
 
 /* What formats call bool or uint8, beside the library's dtypes: a byte, 0 or 1. A mask is of it and
  * nothing else is. */
@@ -38,7 +36,7 @@ struct api_call {
     struct kl_plan plan;
     struct kl_diagnosis diagnosis; /* nothing found if none was asked for */
     struct api_buffer loss;
-    struct api_buffer gradients[API_OPERANDS]; /* empty but for those asked for */
+    struct api_buffer gradients[KL_OPERANDS]; /* empty but for those asked for */
     struct {
         struct api_buffer id;    /* NUL-terminated, to be given back */
         unsigned binary, wanted; /* outputs, as bits: after the JSON; at all */
@@ -46,7 +44,7 @@ struct api_call {
 };
 
 /* Output 0 is the loss, 1 + operand its gradient by that. */
-#define API_OUTPUTS (1 + API_OPERANDS)
+#define API_OUTPUTS (1 + KL_OPERANDS)
 extern const char *const api_output_names[API_OUTPUTS];
 
 /* An output of a call that was run, its buffer and its shape and dtype; NULL if it was not asked

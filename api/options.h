@@ -15,7 +15,7 @@ enum api_option {
     API_REDUCE,
     API_DTYPE,
     API_COMPAT,
-    API_GRADIENT, /* bits: 1 << API_INPUT, 1 << API_TARGET */
+    API_GRADIENT, /* bits: 1 << KL_INPUT, 1 << KL_TARGET */
     API_BASE,
     API_DIM, /* bits: 0 to 31 of axes counted from the first, 32 to 63 from the last */
     API_INPUT_SPACE,

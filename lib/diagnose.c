@@ -10,8 +10,8 @@ enum { MAX_PIECES = 256 };
 
 struct diagnosis {
     struct kl_look look;
-    double slack[2]; /* what a normalized row's sum may differ from 1 */
-    size_t at_once;  /* rows in a piece */
+    double slack[KL_OPERANDS]; /* what a normalized row's sum may differ from 1 */
+    size_t at_once;            /* rows in a piece */
     struct kl_tallies *pieces;
 };
 
@@ -47,7 +47,7 @@ static enum kl_kind kind_of(const struct diagnosis *d, int operand, const struct
 static bool is_sound(const struct diagnosis *d, int operand, const struct kl_surveys *s, size_t i)
 {
     enum kl_space space = d->look.plan->spaces[operand];
-    if (!isfinite(s->sum[i]) || (operand == KL_X && space == KL_PROB && s->least[i] == 0))
+    if (!isfinite(s->sum[i]) || (operand == KL_INPUT && space == KL_PROB && s->least[i] == 0))
         return false;
     return space == KL_LOG_PROB ? s->greatest[i] <= 0 && is_one(d, operand, s->exps[i])
            : space == KL_PROB   ? s->least[i] >= 0 && is_one(d, operand, s->sum[i])
@@ -69,9 +69,9 @@ static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_
 static void judge_input(const struct diagnosis *d, const struct kl_surveys *s, size_t i, size_t row,
                         struct kl_tallies *tallies)
 {
-    enum kl_kind kind = kind_of(d, KL_X, s, i);
-    double sum = wrong_sum(d, KL_X, s, i);
-    if (d->look.plan->spaces[KL_X] == KL_LOG_PROB && s->greatest[i] > 0)
+    enum kl_kind kind = kind_of(d, KL_INPUT, s, i);
+    double sum = wrong_sum(d, KL_INPUT, s, i);
+    if (d->look.plan->spaces[KL_INPUT] == KL_LOG_PROB && s->greatest[i] > 0)
         note(tallies, KL_INPUT_NOT_LOG_PROBABILITIES, row, s->greatest[i], kind);
     if (sum != 1)
         note(tallies, KL_INPUT_NOT_NORMALIZED, row, sum, kind);
@@ -80,9 +80,9 @@ static void judge_input(const struct diagnosis *d, const struct kl_surveys *s, s
 static void judge_target(const struct diagnosis *d, const struct kl_surveys *s, size_t i,
                          size_t row, struct kl_tallies *tallies)
 {
-    enum kl_kind kind = kind_of(d, KL_T, s, i);
-    double sum = wrong_sum(d, KL_T, s, i);
-    if (d->look.plan->spaces[KL_T] == KL_PROB && s->least[i] < 0)
+    enum kl_kind kind = kind_of(d, KL_TARGET, s, i);
+    double sum = wrong_sum(d, KL_TARGET, s, i);
+    if (d->look.plan->spaces[KL_TARGET] == KL_PROB && s->least[i] < 0)
         note(tallies, KL_TARGET_NEGATIVE, row, s->least[i], kind);
     if (sum != 1)
         note(tallies, KL_TARGET_NOT_NORMALIZED, row, sum, kind);
@@ -93,11 +93,12 @@ static void judge_target(const struct diagnosis *d, const struct kl_surveys *s, 
 static void judge_logarithms(const struct diagnosis *d, const struct kl_surveys *input, size_t i,
                              const struct kl_surveys *exps, size_t row, struct kl_tallies *tallies)
 {
-    if (kind_of(d, KL_T, exps, i) != KL_LIKE_LOGARITHMS || !is_one(d, KL_T, exps->exps[i]))
+    if (kind_of(d, KL_TARGET, exps, i) != KL_LIKE_LOGARITHMS ||
+        !is_one(d, KL_TARGET, exps->exps[i]))
         return;
     note(tallies, KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES, row, exps->exps[i], KL_LIKE_LOGARITHMS);
-    if (d->look.plan->spaces[KL_X] == KL_LOG_PROB &&
-        kind_of(d, KL_X, input, i) == KL_LIKE_PROBABILITIES)
+    if (d->look.plan->spaces[KL_INPUT] == KL_LOG_PROB &&
+        kind_of(d, KL_INPUT, input, i) == KL_LIKE_PROBABILITIES)
         note(tallies, KL_ARGUMENTS_LOOK_SWAPPED, row, 1, KL_LIKE_PROBABILITIES);
 }
 
@@ -108,7 +109,7 @@ static void judge_losses(const struct diagnosis *d, const struct kl_surveys *inp
                          struct kl_tallies *tallies)
 {
     struct kl_reason reason;
-    bool no_logarithm = d->look.plan->spaces[KL_X] == KL_PROB && input->least[i] <= 0;
+    bool no_logarithm = d->look.plan->spaces[KL_INPUT] == KL_PROB && input->least[i] <= 0;
     bool suspect = no_logarithm || !isfinite(input->sum[i]) || !isfinite(target->sum[i]);
     if (suspect && kl_find_not_finite(&d->look, row, &reason))
         note(tallies, KL_LOSS_NOT_FINITE, row, 0, KL_LIKE_LOGITS);
@@ -119,7 +120,7 @@ static void judge_losses(const struct diagnosis *d, const struct kl_surveys *inp
 static bool any_like_logarithms(const struct diagnosis *d, const struct kl_surveys *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (kind_of(d, KL_T, s, i) == KL_LIKE_LOGARITHMS)
+        if (kind_of(d, KL_TARGET, s, i) == KL_LIKE_LOGARITHMS)
             return true;
     return false;
 }
@@ -129,16 +130,16 @@ static void judge(const struct diagnosis *d, size_t row, size_t n, struct kl_tal
     const struct kl_look *look = &d->look;
     const enum kl_space *spaces = look->plan->spaces;
     struct kl_surveys input, target, exps;
-    kl_survey_rows(look, KL_X, row, n, spaces[KL_X] == KL_LOG_PROB, &input);
-    kl_survey_rows(look, KL_T, row, n, spaces[KL_T] == KL_LOG_PROB, &target);
-    bool logarithms = spaces[KL_T] == KL_PROB && any_like_logarithms(d, &target, n);
+    kl_survey_rows(look, KL_INPUT, row, n, spaces[KL_INPUT] == KL_LOG_PROB, &input);
+    kl_survey_rows(look, KL_TARGET, row, n, spaces[KL_TARGET] == KL_LOG_PROB, &target);
+    bool logarithms = spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &target, n);
     if (logarithms)
-        kl_survey_rows(look, KL_T, row, n, true, &exps);
+        kl_survey_rows(look, KL_TARGET, row, n, true, &exps);
     for (size_t i = 0; i < n; i++) {
         if (!look->layout.each && kl_is_hidden(&look->layout, look->mask.data, row + i, 0))
             continue;
         tallies->rows++;
-        if (is_sound(d, KL_X, &input, i) && is_sound(d, KL_T, &target, i))
+        if (is_sound(d, KL_INPUT, &input, i) && is_sound(d, KL_TARGET, &target, i))
             continue;
         judge_input(d, &input, i, row + i, tallies);
         judge_target(d, &target, i, row + i, tallies);

@@ -20,16 +20,17 @@ const char *kl_finding_code(enum kl_finding finding) { return codes[finding]; }
 #define TARGET_LOGITS ": if target holds logits, use target_space=logit"
 #define DIVIDE ": divide each row by its sum"
 
-static const char *const hints[2][KL_LOGIT + 1][KL_KINDS] = {
-    [KL_X] = {[KL_LOG_PROB] = {": did you pass probabilities? Use input_space=prob", INPUT_LOGITS,
-                               INPUT_LOGITS, INPUT_LOGITS},
-              [KL_PROB] = {"", DIVIDE, ": did you pass log-probabilities? Use input_space=log_prob",
-                           INPUT_LOGITS}},
-    [KL_T] = {[KL_LOG_PROB] = {": did you pass probabilities? Use target_space=prob, and no "
-                               "log_target",
-                               TARGET_LOGITS, TARGET_LOGITS, TARGET_LOGITS},
-              [KL_PROB] = {"", DIVIDE, ": did you pass log-probabilities? Use log_target=true",
-                           TARGET_LOGITS}},
+static const char *const hints[KL_OPERANDS][KL_LOGIT + 1][KL_KINDS] = {
+    [KL_INPUT] = {[KL_LOG_PROB] = {": did you pass probabilities? Use input_space=prob",
+                                   INPUT_LOGITS, INPUT_LOGITS, INPUT_LOGITS},
+                  [KL_PROB] = {"", DIVIDE,
+                               ": did you pass log-probabilities? Use input_space=log_prob",
+                               INPUT_LOGITS}},
+    [KL_TARGET] = {[KL_LOG_PROB] = {": did you pass probabilities? Use target_space=prob, and no "
+                                    "log_target",
+                                    TARGET_LOGITS, TARGET_LOGITS, TARGET_LOGITS},
+                   [KL_PROB] = {"", DIVIDE, ": did you pass log-probabilities? Use log_target=true",
+                                TARGET_LOGITS}},
 };
 
 /* By most of the rows. Where the operands look swapped, that is to be looked at first. */
@@ -69,7 +70,8 @@ static void say(const struct kl_look *look, enum kl_finding finding, const struc
 {
     const struct kl_tally *tally = &all->of[finding];
     bool swapped = all->of[KL_ARGUMENTS_LOOK_SWAPPED].count > 0;
-    bool prob[2] = {look->plan->spaces[KL_X] == KL_PROB, look->plan->spaces[KL_T] == KL_PROB};
+    bool prob[KL_OPERANDS] = {look->plan->spaces[KL_INPUT] == KL_PROB,
+                              look->plan->spaces[KL_TARGET] == KL_PROB};
     switch (finding) {
     case KL_ARGUMENTS_LOOK_SWAPPED:
         snprintf(to, size,
@@ -82,21 +84,21 @@ static void say(const struct kl_look *look, enum kl_finding finding, const struc
         snprintf(to, size,
                  "%zu of %zu rows of input hold values above 0, up to %.4g, and log-probabilities "
                  "never are%s",
-                 tally->count, all->rows, tally->greatest, hint_of(look, KL_X, tally, swapped));
+                 tally->count, all->rows, tally->greatest, hint_of(look, KL_INPUT, tally, swapped));
         break;
     case KL_INPUT_NOT_NORMALIZED:
-        say_sums(prob[KL_X] ? "input" : "exp(input)", tally, all->rows,
-                 hint_of(look, KL_X, tally, swapped), to, size);
+        say_sums(prob[KL_INPUT] ? "input" : "exp(input)", tally, all->rows,
+                 hint_of(look, KL_INPUT, tally, swapped), to, size);
         break;
     case KL_TARGET_NOT_NORMALIZED:
-        say_sums(prob[KL_T] ? "target" : "exp(target)", tally, all->rows,
-                 hint_of(look, KL_T, tally, swapped), to, size);
+        say_sums(prob[KL_TARGET] ? "target" : "exp(target)", tally, all->rows,
+                 hint_of(look, KL_TARGET, tally, swapped), to, size);
         break;
     case KL_TARGET_NEGATIVE:
         snprintf(to, size,
                  "%zu of %zu rows of target hold negative values, down to %.4g, and probabilities "
                  "never are%s",
-                 tally->count, all->rows, tally->least, hint_of(look, KL_T, tally, swapped));
+                 tally->count, all->rows, tally->least, hint_of(look, KL_TARGET, tally, swapped));
         break;
     case KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES:
         snprintf(to, size,
@@ -152,7 +154,7 @@ void kl_report(const struct kl_look *look, const struct kl_tallies *tallies,
         diagnosis->findings[i].count = tallies->of[i].count;
         if (tallies->of[i].count == 0)
             continue;
-        diagnosis->findings[i].operand = operand == KL_T ? KL_TARGET : KL_INPUT;
+        diagnosis->findings[i].operand = (enum kl_operand)operand;
         diagnosis->findings[i].index = place_of(look, finding, tallies->of[i].first, operand);
         say(look, finding, tallies, diagnosis->findings[i].message,
             sizeof diagnosis->findings[i].message);

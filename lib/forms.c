@@ -9,23 +9,23 @@ static void take_logarithms(struct kl_scratch *s, size_t n)
 {
     const struct kl_kernel *kernel = s->job->kernel;
     if (kl_has_quotients(s->job)) {
-        kernel->quotients(s->job->rule, s->v[KL_X], s->v[KL_T], s->times, s->over, n);
+        kernel->quotients(s->job->rule, s->v[KL_INPUT], s->v[KL_TARGET], s->times, s->over, n);
         return;
     }
-    memcpy(s->over, s->v[KL_X], n * sizeof *s->over);
-    kernel->logs(s->v[KL_X], s->v[KL_X], n);
+    memcpy(s->over, s->v[KL_INPUT], n * sizeof *s->over);
+    kernel->logs(s->v[KL_INPUT], s->v[KL_INPUT], n);
 }
 
 void kl_load_forms(struct kl_scratch *s, const struct kl_tile *tile)
 {
     const struct kl_job *job = s->job;
-    if (s->single && s->form[KL_X] == KL_LOGARITHMS)
+    if (s->single && s->form[KL_INPUT] == KL_LOGARITHMS)
         return;
-    for (int i = KL_X; i <= KL_T; i++)
+    for (int i = 0; i < KL_OPERANDS; i++)
         (kl_is_logit(job, i) ? kl_load_logarithms : kl_load_operand)(s, tile, i);
-    if (job->plan->spaces[KL_X] == KL_PROB)
+    if (job->plan->spaces[KL_INPUT] == KL_PROB)
         take_logarithms(s, kl_tile_size(tile));
-    kl_hide(s, tile, s->v[KL_X], 0);
-    kl_hide(s, tile, s->v[KL_T], 0);
-    s->form[KL_X] = s->form[KL_T] = KL_LOGARITHMS;
+    kl_hide(s, tile, s->v[KL_INPUT], 0);
+    kl_hide(s, tile, s->v[KL_TARGET], 0);
+    s->form[KL_INPUT] = s->form[KL_TARGET] = KL_LOGARITHMS;
 }

@@ -8,7 +8,7 @@
 static void look_for_negative(struct kl_scratch *s, const struct kl_tile *tile)
 {
     for (size_t i = 0, n = kl_tile_size(tile); i < n; i++)
-        if (s->v[KL_T][i] < 0)
+        if (s->v[KL_TARGET][i] < 0)
             atomic_store_explicit(&s->job->negative, true, memory_order_relaxed);
 }
 
@@ -26,8 +26,8 @@ static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
 {
     const struct kl_job *job = s->job;
     size_t n = kl_tile_size(tile);
-    job->kernel->map[KL_FLOAT64][kl_rule_is_log(job->rule)](job->rule, s->v[KL_X], s->v[KL_T],
-                                                            s->losses, n);
+    job->kernel->map[KL_FLOAT64][kl_rule_is_log(job->rule)](job->rule, s->v[KL_INPUT],
+                                                            s->v[KL_TARGET], s->losses, n);
     if (kl_has_quotients(job))
         job->kernel->multiply(s->losses, s->times, n);
     if (!job->layout->each) {
@@ -70,7 +70,7 @@ static bool skip(struct kl_scratch *s)
         return false;
     kl_fill(s->slopes, 0, KL_BLOCK);
     KL_FOR_EACH_TILE(s, tile)
-    for (int i = KL_X; i <= KL_T; i++)
+    for (int i = 0; i < KL_OPERANDS; i++)
         if (kl_is_wanted(s->job, i))
             kl_write_slopes(s, &tile, i);
     give_sums(s);
@@ -98,8 +98,8 @@ static bool sum_dense(struct kl_scratch *s)
  * to them. */
 static bool is_uniform(const struct kl_job *job)
 {
-    bool alone = !job->weight.data && !job->mask.data && !job->upstream.data && !job->losses;
-    return job->plan->spaces[KL_X] != KL_PROB && (alone || !job->layout->each);
+    bool alone = !job->weight.data && !job->mask.data && !job->grad_output.data && !job->losses;
+    return job->plan->spaces[KL_INPUT] != KL_PROB && (alone || !job->layout->each);
 }
 
 /* The losses of uniform rows, and the sums of their derivatives, which follow from them. */
@@ -113,26 +113,26 @@ static bool take_parts(struct kl_scratch *s)
     if (kl_any_wanted(s->job))
         kl_load_factors(s, &one);
     for (size_t i = 0; i < s->group->rows; i++) {
-        s->slope_sums[KL_X][i] = -s->g[i] * masses[i];
-        s->slope_sums[KL_T][i] = s->g[i] * (losses[i] + 1);
+        s->slope_sums[KL_INPUT][i] = -s->g[i] * masses[i];
+        s->slope_sums[KL_TARGET][i] = s->g[i] * (losses[i] + 1);
         if (s->job->layout->each)
             kl_sum_add(s->group->sum, losses[i]);
         s->high[i] = losses[i], s->low[i] = 0;
     }
-    kl_make_steady(s, s->slope_sums[KL_X]);
-    kl_make_steady(s, s->slope_sums[KL_T]);
+    kl_make_steady(s, s->slope_sums[KL_INPUT]);
+    kl_make_steady(s, s->slope_sums[KL_TARGET]);
     return true;
 }
 
 /* What must be known of rows of logits before their elements; true if the losses are, too. */
 static bool prepare_logits(struct kl_scratch *s)
 {
-    bool logits[2] = {kl_is_logit(s->job, KL_X), kl_is_logit(s->job, KL_T)};
-    if (!logits[KL_X] && !logits[KL_T])
+    bool logits[KL_OPERANDS] = {kl_is_logit(s->job, KL_INPUT), kl_is_logit(s->job, KL_TARGET)};
+    if (!logits[KL_INPUT] && !logits[KL_TARGET])
         return false;
     if (take_parts(s))
         return true;
-    for (int i = KL_X; i <= KL_T; i++)
+    for (int i = 0; i < KL_OPERANDS; i++)
         if (logits[i])
             kl_survey_logits(s, i);
     if (kl_any_wanted(s->job))
@@ -161,7 +161,7 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group)
     s->kept = SIZE_MAX;
     s->single = group->end - group->start <= job->tile.length;
     s->rows = job->tile.pitch == 1 ? KL_STEADY : job->tile.pitch;
-    s->form[KL_X] = s->form[KL_T] = KL_NOT_LOADED;
+    s->form[KL_INPUT] = s->form[KL_TARGET] = KL_NOT_LOADED;
     kl_clear_sums(s);
     if (skip(s) || sum_dense(s))
         return;

@@ -7,25 +7,25 @@ enum kl_rule kl_rule_of(const struct kl_plan *plan)
         [KL_LOG_PROB] = {KL_LOG_PYTORCH, KL_LOG_PYTORCH, KL_LOG_MATH},
         [KL_LOGIT] = {KL_LOGIT_PYTORCH, KL_LOGIT_ONEFLOW, KL_LOG_MATH},
     };
-    return rules[plan->spaces[1]][plan->options.compat];
+    return rules[plan->spaces[KL_TARGET]][plan->options.compat];
 }
 
 /* Probabilities are padded with such as no kernel takes longer for. */
 struct kl_numbers kl_input_of(const struct kl_plan *plan)
 {
     return (struct kl_numbers){KL_OF_INPUT, plan->input.dtype, false, plan->input.data,
-                               plan->spaces[0] == KL_PROB};
+                               plan->spaces[KL_INPUT] == KL_PROB};
 }
 
 struct kl_numbers kl_target_of(const struct kl_plan *plan)
 {
     return (struct kl_numbers){KL_OF_TARGET, plan->target.dtype, false, plan->target.data,
-                               plan->spaces[1] == KL_PROB};
+                               plan->spaces[KL_TARGET] == KL_PROB};
 }
 
 bool kl_is_plain(const struct kl_plan *plan)
 {
-    return plan->spaces[0] == KL_LOG_PROB && plan->spaces[1] != KL_LOGIT;
+    return plan->spaces[KL_INPUT] == KL_LOG_PROB && plan->spaces[KL_TARGET] != KL_LOGIT;
 }
 
 const void *kl_at(const struct kl_numbers *numbers, size_t index)
@@ -42,7 +42,7 @@ static void widen(const struct kl_job *job, int operand, size_t start, size_t n,
 
 struct kl_sum kl_sum_elements(const struct kl_job *job, size_t input_at, size_t target_at, size_t n)
 {
-    const struct kl_numbers *input = &job->operands[0], *target = &job->operands[1];
+    const struct kl_numbers *input = &job->operands[KL_INPUT], *target = &job->operands[KL_TARGET];
     bool is_log = kl_rule_is_log(job->rule);
     if (input->dtype == target->dtype)
         return job->kernel->sum[input->dtype][is_log](job->rule, kl_at(input, input_at),

@@ -14,9 +14,6 @@
  * each, and 0.335 in pieces of 2^13. */
 enum { KL_PIECE = 1 << 14 };
 
-/* The operands by number: of input, of target. */
-enum { KL_X, KL_T };
-
 /* Where derivatives by an operand go. */
 struct kl_sink {
     char *gradient;      /* NULL if they are not wanted */
@@ -29,13 +26,14 @@ struct kl_job {
     const struct kl_kernel *kernel;
     enum kl_rule rule;
     struct kl_layout *layout;
-    struct kl_numbers operands[2], weight, mask, upstream; /* `data` NULL where there is none */
+    struct kl_numbers operands[KL_OPERANDS], weight, mask,
+        grad_output; /* `data` NULL where there is none */
     double unit;     /* what a loss in nats is multiplied by */
     double divisor;  /* of the reduction */
     double factor;   /* of every derivative */
     bool wants_loss; /* and not derivatives alone */
     char *losses;    /* under KL_NONE, if they are wanted */
-    struct kl_sink sinks[2];
+    struct kl_sink sinks[KL_OPERANDS];
     struct kl_tile tile;  /* the most that one has */
     size_t segment;       /* elements of a row in a piece of work */
     atomic_bool negative; /* KL_PROB_MATH has seen a negative target */

@@ -62,7 +62,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   sum[dtype][log]   the losses of n elements, input and target both of `dtype`
  *   map[dtype][log]   the loss of each, rounded to `dtype`; loss must not overlap the operands
  *   slope[log]        of n operands widened to doubles, the derivatives of their losses by one of
- *                     the two, each times an element of `upstream`
+ *                     the two, each times an element of `grad_output`
  *   widen[dtype]      n elements to doubles
  *   narrow[dtype]     n doubles, each rounded once to `dtype`
  *
@@ -99,7 +99,7 @@ struct kl_kernel {
     void (*map[KL_DTYPES][2])(enum kl_rule rule, const void *input, const void *target, void *loss,
                               size_t n);
     void (*slope[2])(enum kl_rule rule, enum kl_operand by, const double *input,
-                     const double *target, const double *upstream, double *slopes, size_t n);
+                     const double *target, const double *grad_output, double *slopes, size_t n);
     void (*widen[KL_DTYPES])(const void *from, double *to, size_t n);
     void (*narrow[KL_DTYPES])(const double *from, void *to, size_t n);
     double (*top)(const double *v, size_t n);

@@ -30,7 +30,10 @@ extern "C" {
 
 /* ---- Problems ------------------------------------------------------------------------- */
 
-enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET, KL_UPSTREAM, KL_WEIGHT, KL_MASK };
+/* The tensors of a call. The first two are its operands, which may have gradients: arrays of
+ * KL_OPERANDS are indexed by KL_INPUT and KL_TARGET. */
+enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO_OPERAND };
+#define KL_OPERANDS 2
 
 /* Why a call failed. Owned by the caller, who passes it zeroed; the first problem wins and
  * later ones leave it alone. `code` is a stable snake_case word with static lifetime:
@@ -46,7 +49,7 @@ enum kl_operand { KL_NO_OPERAND, KL_INPUT, KL_TARGET, KL_UPSTREAM, KL_WEIGHT, KL
  *   dim_invalid         an axis that the operands do not have, or one that is given twice
  *   ndim_invalid        more than KL_MAX_DIMS dimensions
  *   shape_mismatch      input and target differ in shape (or do not broadcast to one), or the loss
- *                       and the upstream gradient, or weight or mask do not broadcast to the loss
+ *                       and grad_output, or weight or mask do not broadcast to the loss
  *   batchmean_scalar    batchmean of a 0-dim tensor, under KL_ONEFLOW
  *   target_negative     a negative probability, under KL_MATH, that no mask hides; `index` is that
  *                       of the first one, counted in row-major order, and has_index is set
@@ -237,18 +240,18 @@ struct kl_plan {
     size_t shape[KL_MAX_DIMS];   /* of the loss */
     size_t joint_ndim;           /* of the operands' shape, or what they broadcast to */
     size_t joint_shape[KL_MAX_DIMS];
-    size_t count;             /* elements of that */
-    size_t counts[2];         /* elements of input and of target */
-    bool summed[KL_MAX_DIMS]; /* the joint axes that dim names */
-    size_t left_ndim;         /* of what dim leaves of the joint shape */
+    size_t count;               /* elements of that */
+    size_t counts[KL_OPERANDS]; /* elements of input and of target */
+    bool summed[KL_MAX_DIMS];   /* the joint axes that dim names */
+    size_t left_ndim;           /* of what dim leaves of the joint shape */
     size_t left_shape[KL_MAX_DIMS];
-    size_t places;           /* elements of that */
-    size_t batch;            /* its first size; 1 if it has none */
-    size_t loss_size;        /* bytes that kl_run writes */
-    enum kl_space spaces[2]; /* of input and of target, never KL_DEFAULT_SPACE */
-    double temperature;      /* never 0 */
-    struct kl_tensor weight; /* `data` NULL if there is none */
-    struct kl_mask mask;     /* the same */
+    size_t places;                     /* elements of that */
+    size_t batch;                      /* its first size; 1 if it has none */
+    size_t loss_size;                  /* bytes that kl_run writes */
+    enum kl_space spaces[KL_OPERANDS]; /* of input and of target, never KL_DEFAULT_SPACE */
+    double temperature;                /* never 0 */
+    struct kl_tensor weight;           /* `data` NULL if there is none */
+    struct kl_mask mask;               /* the same */
 };
 
 /* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows the tensors'
@@ -291,16 +294,15 @@ bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
  * need no alignment and must not overlap anything else. */
 struct kl_results {
     void *loss;
-    void *by_input;
-    void *by_target;
+    void *grad[KL_OPERANDS];
 };
 
 /* Computes the loss and its derivatives in one pass over the operands, two or three where they are
- * logits. Derivatives are multiplied by the upstream gradient of the loss: `upstream` is NULL for 1, or a
- * tensor of the loss's shape and any dtype. With u its element (its only one, unless the reduction
- * is none), w that of weight and N what the reduction divides by, g is u w / N; where losses were
- * summed over dim, the g of their sum. By log-probabilities x and by what target holds, as
- * PyTorch's autograd has them, and where KL_ONEFLOW and KL_MATH differ:
+ * logits. Derivatives are multiplied by `grad_output`, the derivative of whatever is differentiated
+ * by the loss: NULL for 1, or a tensor of the loss's shape and any dtype. With u its element (its
+ * only one, unless the reduction is none), w that of weight and N what the reduction divides by, g
+ * is u w / N; where losses were summed over dim, the g of their sum. By log-probabilities x and by
+ * what target holds, as PyTorch's autograd has them, and where KL_ONEFLOW and KL_MATH differ:
  *
  *                          by input                 by target
  *   t > 0                  -t g                     (log t + 1 - x) g
@@ -318,8 +320,8 @@ struct kl_results {
  *
  * Under KL_MATH a negative target is an error, as it is for the loss. Computed in double and
  * rounded once, to the operand's dtype. `pool` as for kl_run. Fails with shape_mismatch if
- * upstream has another shape than the loss, with target_negative, and with out_of_memory. */
-bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *upstream,
+ * grad_output has another shape than the loss, with target_negative, and with out_of_memory. */
+bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem);
 
@@ -381,7 +383,7 @@ size_t kl_pool_threads(const struct kl_pool *pool);
 /* ---- Instruction sets ----------------------------------------------------------------- */
 
 /* Chooses the kernel for the whole process: "auto" for the best that this CPU and its
- * operating system support, or one of "avx512", "avx2", "neon", "scalar". Without this call the
+ * operating system support, or one of "avx512", "avx2", "neon", "generic". Without this call the
  * choice is "auto". Call it before threads use the library. Fails with simd_invalid. */
 bool kl_simd_select(const char *name, struct kl_problem *problem);
 

@@ -79,7 +79,7 @@ static void settle(struct kl_layout *layout, const struct kl_plan *plan, bool wh
 
 void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan)
 {
-    settle(layout, plan, plan->spaces[0] == KL_LOGIT || plan->spaces[1] == KL_LOGIT);
+    settle(layout, plan, plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT);
 }
 
 void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan)

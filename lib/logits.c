@@ -97,7 +97,7 @@ void kl_load_logarithms(struct kl_scratch *s, const struct kl_tile *tile, int op
  * likewise where one operand is no logits, and its logarithm is not taken of a sum. */
 
 struct row_parts {
-    struct kl_shift shifts[2];
+    struct kl_shift shifts[KL_OPERANDS];
     struct kl_sum losses, masses, exps;
 };
 
@@ -112,8 +112,8 @@ static void raise_shift(struct row_parts *parts, int operand, double top)
     if (!isfinite(before))
         return;
     double less = (before - top) * shift->scale, factor = exp(less);
-    kl_sum_add(&parts->losses, (operand == KL_T ? less : -less) * kl_sum_value(parts->masses));
-    if (operand == KL_X) {
+    kl_sum_add(&parts->losses, (operand == KL_TARGET ? less : -less) * kl_sum_value(parts->masses));
+    if (operand == KL_INPUT) {
         scale_sum(&parts->exps, factor);
     } else {
         scale_sum(&parts->losses, factor);
@@ -124,21 +124,22 @@ static void raise_shift(struct row_parts *parts, int operand, double top)
 /* The target whose loss, or derivative, is not what the sums make of it; NaN is none. */
 static double refused(const struct kl_job *job)
 {
-    bool nan_slope = job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(job, KL_T);
+    bool nan_slope = job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(job, KL_TARGET);
     return job->rule == KL_LOG_PYTORCH || nan_slope ? -(double)INFINITY : (double)NAN;
 }
 
 static void add_tile(struct kl_scratch *s, const struct kl_tile *tile, struct row_parts *parts)
 {
     const struct kl_job *job = s->job;
-    for (int i = KL_X; i <= KL_T; i++) {
+    for (int i = 0; i < KL_OPERANDS; i++) {
         kl_load_operand(s, tile, i);
         if (kl_is_logit(job, i))
             raise_shift(parts, i, job->kernel->top(s->v[i], tile->length));
     }
     struct kl_parts more = job->kernel->parts[kl_rule_is_log(job->rule)](
-        is_wide(s, KL_X) || is_wide(s, KL_T), kl_is_logit(job, KL_X), refused(job), s->v[KL_X],
-        s->v[KL_T], parts->shifts[KL_X], parts->shifts[KL_T], tile->length);
+        is_wide(s, KL_INPUT) || is_wide(s, KL_TARGET), kl_is_logit(job, KL_INPUT), refused(job),
+        s->v[KL_INPUT], s->v[KL_TARGET], parts->shifts[KL_INPUT], parts->shifts[KL_TARGET],
+        tile->length);
     kl_sum_add(&parts->losses, more.losses);
     kl_sum_add(&parts->masses, more.masses);
     kl_sum_add(&parts->exps, more.exps);
@@ -149,9 +150,10 @@ static bool weigh_parts(struct kl_scratch *s, const struct kl_row_parts *parts, 
                         double *losses, double *masses)
 {
     const struct kl_kernel *kernel = s->job->kernel;
-    bool logits[2] = {kl_is_logit(s->job, KL_X), kl_is_logit(s->job, KL_T)}, good = true;
+    bool logits[KL_OPERANDS] = {kl_is_logit(s->job, KL_INPUT), kl_is_logit(s->job, KL_TARGET)},
+         good = true;
     const double *const sums[] = {parts->exps, parts->masses};
-    for (int i = KL_X; i <= KL_T; i++)
+    for (int i = 0; i < KL_OPERANDS; i++)
         if (!logits[i])
             kl_fill(s->logs[i], 0, n);
         else if (n == 1)
@@ -159,9 +161,10 @@ static bool weigh_parts(struct kl_scratch *s, const struct kl_row_parts *parts, 
         else
             kernel->logs(sums[i], s->logs[i], n);
     for (size_t i = 0; i < n; i++) {
-        double total = logits[KL_T] ? parts->masses[i] : 1;
+        double total = logits[KL_TARGET] ? parts->masses[i] : 1;
         masses[i] = parts->masses[i] / total;
-        losses[i] = parts->losses[i] / total - masses[i] * (s->logs[KL_T][i] - s->logs[KL_X][i]);
+        losses[i] =
+            parts->losses[i] / total - masses[i] * (s->logs[KL_TARGET][i] - s->logs[KL_INPUT][i]);
         good &= isfinite(losses[i]) || (s->job->mask.data && s->keep[i] == 0);
     }
     return good;
@@ -170,7 +173,7 @@ static bool weigh_parts(struct kl_scratch *s, const struct kl_row_parts *parts, 
 static bool sum_row(struct kl_scratch *s, double *losses, double *masses)
 {
     struct row_parts parts = {.losses = {0, 0}, .masses = {0, 0}, .exps = {0, 0}};
-    for (int i = KL_X; i <= KL_T; i++) {
+    for (int i = 0; i < KL_OPERANDS; i++) {
         double by = kl_is_logit(s->job, i) ? -(double)INFINITY : 0;
         parts.shifts[i] = (struct kl_shift){by, scale_of(s, i)};
     }
@@ -181,7 +184,7 @@ static bool sum_row(struct kl_scratch *s, double *losses, double *masses)
     sums.masses[0] = kl_sum_value(parts.masses);
     sums.exps[0] = kl_sum_value(parts.exps);
     bool good = weigh_parts(s, &sums, 1, losses, masses);
-    for (int i = KL_X; i <= KL_T; i++) {
+    for (int i = 0; i < KL_OPERANDS; i++) {
         s->tops[i][0] = parts.shifts[i].by;
         kl_make_steady(s, s->tops[i]);
         kl_make_steady(s, s->logs[i]);
@@ -198,19 +201,19 @@ static void add_tile_of_rows(struct kl_scratch *s, const struct kl_tile *tile,
                              struct rows_parts *parts)
 {
     const struct kl_kernel *kernel = s->job->kernel;
-    const struct kl_row_shifts shifts = {s->tops[KL_X], s->tops[KL_T], scale_of(s, KL_X),
-                                         scale_of(s, KL_T)};
+    const struct kl_row_shifts shifts = {s->tops[KL_INPUT], s->tops[KL_TARGET],
+                                         scale_of(s, KL_INPUT), scale_of(s, KL_TARGET)};
     struct kl_row_parts more;
     kl_fill(more.losses, 0, s->rows);
     kl_fill(more.masses, 0, s->rows);
     kl_fill(more.exps, 0, s->rows);
-    kl_load_operand(s, tile, KL_X);
-    kl_load_operand(s, tile, KL_T);
+    kl_load_operand(s, tile, KL_INPUT);
+    kl_load_operand(s, tile, KL_TARGET);
     for (size_t i = 0; i < tile->length; i++)
         kernel->each_parts[kl_rule_is_log(s->job->rule)](
-            is_wide(s, KL_X) || is_wide(s, KL_T), kl_is_logit(s->job, KL_X), refused(s->job),
-            s->v[KL_X] + i * tile->pitch, s->v[KL_T] + i * tile->pitch, &shifts, &more,
-            tile->pitch);
+            is_wide(s, KL_INPUT) || is_wide(s, KL_TARGET), kl_is_logit(s->job, KL_INPUT),
+            refused(s->job), s->v[KL_INPUT] + i * tile->pitch, s->v[KL_TARGET] + i * tile->pitch,
+            &shifts, &more, tile->pitch);
     kernel->each_add(more.losses, parts->high.losses, parts->low.losses, s->rows);
     kernel->each_add(more.masses, parts->high.masses, parts->low.masses, s->rows);
     kernel->each_add(more.exps, parts->high.exps, parts->low.exps, s->rows);
@@ -219,7 +222,7 @@ static void add_tile_of_rows(struct kl_scratch *s, const struct kl_tile *tile,
 static bool sum_rows(struct kl_scratch *s, double *losses, double *masses)
 {
     struct rows_parts parts = {.high = {.losses = {0}}};
-    for (int i = KL_X; i <= KL_T; i++) {
+    for (int i = 0; i < KL_OPERANDS; i++) {
         if (kl_is_logit(s->job, i))
             find_tops(s, i);
         else

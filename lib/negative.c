@@ -11,7 +11,7 @@ static bool is_negative(const struct kl_plan *plan, size_t i)
 static size_t find_visible(const struct kl_plan *plan)
 {
     struct kl_layout layout;
-    size_t first = plan->counts[1];
+    size_t first = plan->counts[KL_TARGET];
     kl_layout_of(&layout, plan);
     for (size_t row = 0; row < layout.across.volume; row++)
         for (size_t i = 0; i < layout.along.volume; i++) {
@@ -27,7 +27,7 @@ static size_t find_visible(const struct kl_plan *plan)
 static size_t find(const struct kl_plan *plan)
 {
     size_t first = 0;
-    while (first < plan->counts[1] && !is_negative(plan, first))
+    while (first < plan->counts[KL_TARGET] && !is_negative(plan, first))
         first++;
     return first;
 }
@@ -35,7 +35,7 @@ static size_t find(const struct kl_plan *plan)
 bool kl_refuse_negative(const struct kl_plan *plan, struct kl_problem *problem)
 {
     size_t first = plan->mask.data ? find_visible(plan) : find(plan);
-    if (first == plan->counts[1])
+    if (first == plan->counts[KL_TARGET])
         return true;
     if (problem && !problem->code) {
         problem->has_index = true;

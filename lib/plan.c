@@ -57,10 +57,10 @@ static bool settle_spaces(struct kl_plan *plan, struct kl_problem *problem)
         return kl_fail(problem, KL_NO_OPERAND, "space_conflict",
                        "log_target says that target holds log-probabilities, and target_space that "
                        "it holds something else");
-    plan->spaces[0] = options->input_space ? options->input_space : KL_LOG_PROB;
-    plan->spaces[1] = options->target_space ? options->target_space
-                      : options->log_target ? KL_LOG_PROB
-                                            : KL_PROB;
+    plan->spaces[KL_INPUT] = options->input_space ? options->input_space : KL_LOG_PROB;
+    plan->spaces[KL_TARGET] = options->target_space ? options->target_space
+                              : options->log_target ? KL_LOG_PROB
+                                                    : KL_PROB;
     plan->temperature = options->temperature == 0 ? 1 : options->temperature;
     if (!(plan->temperature > 0) || !isfinite(plan->temperature) ||
         !isfinite(1 / plan->temperature))
@@ -134,8 +134,9 @@ static bool settle_shape(struct kl_plan *plan, struct kl_problem *problem)
                             &plan->joint_ndim, plan->joint_shape))
         return mismatch(plan, problem);
     const struct kl_tensor joint = {plan->dtype, plan->joint_ndim, plan->joint_shape, NULL};
-    if (!kl_tensor_count(&joint, &plan->count) || !kl_tensor_count(input, &plan->counts[0]) ||
-        !kl_tensor_count(target, &plan->counts[1]))
+    if (!kl_tensor_count(&joint, &plan->count) ||
+        !kl_tensor_count(input, &plan->counts[KL_INPUT]) ||
+        !kl_tensor_count(target, &plan->counts[KL_TARGET]))
         return kl_fail(problem, KL_INPUT, "out_of_memory",
                        "the shape stands for more elements than memory can hold");
     return true;

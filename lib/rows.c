@@ -15,10 +15,11 @@ struct cut {
     size_t groups, at_once; /* in a piece */
     size_t segments;        /* of each row; at_once is 1 where there are several */
     size_t pieces;
-    size_t shares;                /* of pieces, each done in order */
-    struct kl_sum *sums;          /* one for each piece: of losses, weighted, if they are reduced */
-    struct kl_sum *segment_sums;  /* one for each segment of each row, if there are several */
-    struct kl_sum *slope_sums[2]; /* for each share, one for each element that was broadcast */
+    size_t shares;               /* of pieces, each done in order */
+    struct kl_sum *sums;         /* one for each piece: of losses, weighted, if they are reduced */
+    struct kl_sum *segment_sums; /* one for each segment of each row, if there are several */
+    struct kl_sum
+        *slope_sums[KL_OPERANDS]; /* for each share, one for each element that was broadcast */
 };
 
 static size_t ceiling(size_t a, size_t b) { return a / b + (a % b != 0); }
@@ -49,7 +50,7 @@ static bool sums_back(const struct kl_plan *plan, int operand)
 static size_t shares_of(const struct kl_plan *plan, const struct kl_sink *sinks, size_t pieces)
 {
     size_t shares = pieces;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < KL_OPERANDS; i++)
         if (sinks[i].gradient && sums_back(plan, i))
             shares = least(shares, least(MAX_SHARES, plan->count / plan->counts[i] / 2 + 1));
     return shares;
@@ -84,8 +85,8 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
     struct kl_layout layout;
     struct kl_job job = {.plan = plan, .layout = &layout};
     struct cut cut = {.job = &job};
-    job.sinks[0].gradient = results->by_input;
-    job.sinks[1].gradient = results->by_target;
+    job.sinks[KL_INPUT].gradient = results->grad[KL_INPUT];
+    job.sinks[KL_TARGET].gradient = results->grad[KL_TARGET];
     if (plan->count == 0)
         return 0;
     kl_layout_of(&layout, plan);
@@ -163,8 +164,8 @@ static void run_share(void *context, size_t share)
 {
     const struct cut *cut = context;
     const struct kl_plan *plan = cut->job->plan;
-    struct kl_sink sinks[2] = {cut->job->sinks[0], cut->job->sinks[1]};
-    for (int i = 0; i < 2; i++)
+    struct kl_sink sinks[KL_OPERANDS] = {cut->job->sinks[KL_INPUT], cut->job->sinks[KL_TARGET]};
+    for (int i = 0; i < KL_OPERANDS; i++)
         if (cut->slope_sums[i])
             sinks[i].sums = cut->slope_sums[i] + share * plan->counts[i];
     size_t from = cut->pieces / cut->shares * share + least(share, cut->pieces % cut->shares);
@@ -190,7 +191,7 @@ static void join_slopes(void *context, size_t piece)
 {
     const struct cut *cut = context;
     double slopes[KL_BLOCK];
-    for (int operand = 0; operand < 2; operand++) {
+    for (int operand = 0; operand < KL_OPERANDS; operand++) {
         size_t count = cut->job->plan->counts[operand], start = piece * KL_BLOCK;
         enum kl_dtype dtype = cut->job->operands[operand].dtype;
         if (!cut->slope_sums[operand] || start >= count)
@@ -213,7 +214,7 @@ static bool allocate(struct cut *cut)
     size_t n = segment_sums_of(cut);
     if (n > 0)
         good &= (cut->segment_sums = calloc(n, sizeof *cut->segment_sums)) != NULL;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < KL_OPERANDS; i++)
         if ((n = slope_sums_of(cut, i)) > 0)
             good &= (cut->slope_sums[i] = calloc(n, sizeof *cut->slope_sums[i])) != NULL;
     return good;
@@ -226,21 +227,22 @@ bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
     choose_tiles(job);
     kl_find_patterns(&patterns, job->layout, &job->tile);
     choose_pieces(&cut);
-    size_t most =
-        job->plan->counts[0] > job->plan->counts[1] ? job->plan->counts[0] : job->plan->counts[1];
+    size_t most = job->plan->counts[KL_INPUT] > job->plan->counts[KL_TARGET]
+                      ? job->plan->counts[KL_INPUT]
+                      : job->plan->counts[KL_TARGET];
     bool good = allocate(&cut);
     if (good) {
         kl_pool_run(pool, cut.shares, run_share, &cut);
         if (cut.segment_sums)
             join_segments(&cut, &cut.sums[0]);
-        if (cut.slope_sums[0] || cut.slope_sums[1])
+        if (cut.slope_sums[KL_INPUT] || cut.slope_sums[KL_TARGET])
             kl_pool_run(pool, ceiling(most, KL_BLOCK), join_slopes, &cut);
         for (size_t i = 0; i < cut.pieces; i++)
             kl_sum_merge(total, cut.sums[i]);
     }
     free(cut.sums);
     free(cut.segment_sums);
-    free(cut.slope_sums[0]);
-    free(cut.slope_sums[1]);
+    free(cut.slope_sums[KL_INPUT]);
+    free(cut.slope_sums[KL_TARGET]);
     return good;
 }

@@ -42,7 +42,7 @@ static void map_piece(void *context, size_t i)
     size_t start = i * KL_PIECE;
     enum kl_dtype dtype = job->plan->dtype;
     job->kernel->map[dtype][kl_rule_is_log(job->rule)](
-        job->rule, kl_at(&job->operands[0], start), kl_at(&job->operands[1], start),
+        job->rule, kl_at(&job->operands[KL_INPUT], start), kl_at(&job->operands[KL_TARGET], start),
         job->losses + start * kl_dtype_size(dtype), piece_size(job, i));
 }
 
@@ -75,9 +75,9 @@ static bool any_nan(const struct kl_plan *plan, const void *losses)
 static bool is_simple(const struct kl_job *job)
 {
     const struct kl_plan *plan = job->plan;
-    return kl_is_plain(plan) && !job->weight.data && !job->mask.data && !job->sinks[0].gradient &&
-           !job->sinks[1].gradient && plan->counts[0] == plan->count &&
-           plan->counts[1] == plan->count;
+    return kl_is_plain(plan) && !job->weight.data && !job->mask.data &&
+           !job->sinks[KL_INPUT].gradient && !job->sinks[KL_TARGET].gradient &&
+           plan->counts[KL_INPUT] == plan->count && plan->counts[KL_TARGET] == plan->count;
 }
 
 /* Computes what the job wants, and `total` of losses that are reduced. */
@@ -112,7 +112,7 @@ static void store_nothing(const struct kl_job *job)
     const struct kl_plan *plan = job->plan;
     for (size_t i = 0; job->losses && i < plan->places; i++)
         kl_store(plan->dtype, job->losses, i, 0);
-    for (int operand = 0; operand < 2; operand++)
+    for (int operand = 0; operand < KL_OPERANDS; operand++)
         for (size_t i = 0; job->sinks[operand].gradient && i < plan->counts[operand]; i++)
             kl_store(job->operands[operand].dtype, job->sinks[operand].gradient, i, 0);
 }
@@ -132,35 +132,36 @@ static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout
     };
 }
 
-/* Under KL_NONE an upstream gradient is one for each loss, and else one for all. */
-static bool take_upstream(struct kl_job *job, const struct kl_tensor *upstream,
-                          struct kl_problem *problem)
+/* grad_output is one number for each loss under KL_NONE, and else one for all. */
+static bool take_grad_output(struct kl_job *job, const struct kl_tensor *grad_output,
+                             struct kl_problem *problem)
 {
     const struct kl_plan *plan = job->plan;
     job->factor = job->unit / job->divisor;
-    if (!upstream)
+    if (!grad_output)
         return true;
-    if (!kl_shape_same(upstream->ndim, upstream->shape, plan->ndim, plan->shape))
-        return kl_fail(problem, KL_UPSTREAM, "shape_mismatch",
-                       "the upstream gradient must have the shape of the loss");
+    if (!kl_shape_same(grad_output->ndim, grad_output->shape, plan->ndim, plan->shape))
+        return kl_fail(problem, KL_GRAD_OUTPUT, "shape_mismatch",
+                       "grad_output must have the shape of the loss");
     if (plan->reduction == KL_NONE)
-        job->upstream = (struct kl_numbers){KL_OF_LOSS, upstream->dtype, false, upstream->data, 0};
+        job->grad_output =
+            (struct kl_numbers){KL_OF_LOSS, grad_output->dtype, false, grad_output->data, 0};
     else
-        job->factor *= kl_load(upstream->dtype, upstream->data, 0);
+        job->factor *= kl_load(grad_output->dtype, grad_output->data, 0);
     return true;
 }
 
-bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *upstream,
+bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem)
 {
     struct kl_layout layout; /* filled where it is needed */
     struct kl_job job = job_of(plan, &layout);
     struct kl_sum total = {0, 0};
-    if (!take_upstream(&job, upstream, problem))
+    if (!take_grad_output(&job, grad_output, problem))
         return false;
-    job.sinks[0].gradient = results->by_input;
-    job.sinks[1].gradient = results->by_target;
+    job.sinks[KL_INPUT].gradient = results->grad[KL_INPUT];
+    job.sinks[KL_TARGET].gradient = results->grad[KL_TARGET];
     job.wants_loss = results->loss != NULL;
     job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
     if (plan->count == 0)

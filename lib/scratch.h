@@ -14,13 +14,14 @@ struct kl_scratch {
     bool single; /* tile */
     size_t kept; /* where the tile starts that `keep` is of, or SIZE_MAX */
     size_t rows; /* numbers there are of rows: of a tile's, or KL_STEADY */
-    enum kl_form form[2];
-    double v[2][KL_BLOCK]; /* the operands, at last as the kernels' rule takes them */
+    enum kl_form form[KL_OPERANDS];
+    double v[KL_OPERANDS][KL_BLOCK]; /* the operands, at last as the kernels' rule takes them */
     double times[KL_BLOCK], over[KL_BLOCK]; /* of losses, of derivatives by probabilities */
     double keep[KL_BLOCK], g[KL_BLOCK], losses[KL_BLOCK], slopes[KL_BLOCK], spare[KL_BLOCK];
-    double tops[2][KL_ROWS], logs[2][KL_ROWS]; /* of logits: greatest, log of the sum of exp */
-    double high[KL_ROWS], low[KL_ROWS];        /* of sums along rows */
-    double slope_sums[2][KL_ROWS];
+    double tops[KL_OPERANDS][KL_ROWS],
+        logs[KL_OPERANDS][KL_ROWS];     /* of logits: greatest, log of the sum of exp */
+    double high[KL_ROWS], low[KL_ROWS]; /* of sums along rows */
+    double slope_sums[KL_OPERANDS][KL_ROWS];
 };
 
 extern const double kl_zeros[KL_ROWS];
@@ -62,7 +63,7 @@ static inline void kl_make_steady(const struct kl_scratch *s, double *of_rows)
 /* Whether losses are of quotients of probabilities. */
 static inline bool kl_has_quotients(const struct kl_job *job)
 {
-    return job->plan->spaces[KL_X] == KL_PROB && job->plan->spaces[KL_T] == KL_PROB;
+    return job->plan->spaces[KL_INPUT] == KL_PROB && job->plan->spaces[KL_TARGET] == KL_PROB;
 }
 
 /* Whether derivatives by an operand are wanted; by any. */
@@ -73,7 +74,7 @@ static inline bool kl_is_wanted(const struct kl_job *job, int operand)
 
 static inline bool kl_any_wanted(const struct kl_job *job)
 {
-    return kl_is_wanted(job, KL_X) || kl_is_wanted(job, KL_T);
+    return kl_is_wanted(job, KL_INPUT) || kl_is_wanted(job, KL_TARGET);
 }
 
 /* A tile's numbers of an array. */

@@ -14,9 +14,9 @@ static void soften_rows(const struct kl_scratch *s, const struct kl_tile *tile, 
 void kl_load_factors(struct kl_scratch *s, const struct kl_tile *tile)
 {
     const struct kl_job *job = s->job;
-    const struct kl_numbers *const factors[] = {&job->upstream, &job->weight};
+    const struct kl_numbers *const factors[] = {&job->grad_output, &job->weight};
     size_t n = kl_tile_size(tile);
-    if (job->upstream.data || job->weight.data)
+    if (job->grad_output.data || job->weight.data)
         kl_fill(s->g, job->factor, n);
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         if (factors[i]->data) {
@@ -30,9 +30,9 @@ static void find_slopes(struct kl_scratch *s, const struct kl_tile *tile, int op
 {
     const struct kl_job *job = s->job;
     size_t n = kl_tile_size(tile);
-    job->kernel->slope[kl_rule_is_log(job->rule)](job->rule, operand == KL_X ? KL_INPUT : KL_TARGET,
-                                                  s->v[KL_X], s->v[KL_T], s->g, s->slopes, n);
-    if (operand == KL_X && job->plan->spaces[KL_X] == KL_PROB) {
+    job->kernel->slope[kl_rule_is_log(job->rule)](
+        job->rule, (enum kl_operand)operand, s->v[KL_INPUT], s->v[KL_TARGET], s->g, s->slopes, n);
+    if (operand == KL_INPUT && job->plan->spaces[KL_INPUT] == KL_PROB) {
         bool nothing_stays = job->plan->options.compat != KL_PYTORCH;
         for (size_t i = 0; i < n; i++)
             s->slopes[i] /= nothing_stays && s->slopes[i] == 0 ? 1 : s->over[i];
@@ -54,20 +54,20 @@ void kl_write_slopes(struct kl_scratch *s, const struct kl_tile *tile, int opera
 
 void kl_sum_slopes(struct kl_scratch *s)
 {
-    double low[2][KL_ROWS] = {{0}};
-    for (int i = KL_X; i <= KL_T; i++)
+    double low[KL_OPERANDS][KL_ROWS] = {{0}};
+    for (int i = 0; i < KL_OPERANDS; i++)
         kl_fill(s->slope_sums[i], 0, s->rows);
     KL_FOR_EACH_TILE(s, tile)
     {
         kl_load_forms(s, &tile);
         kl_load_factors(s, &tile);
-        for (int i = KL_X; i <= KL_T; i++)
+        for (int i = 0; i < KL_OPERANDS; i++)
             if (kl_is_wanted(s->job, i) && kl_is_logit(s->job, i)) {
                 find_slopes(s, &tile, i);
                 kl_add_to_rows(s, &tile, s->slopes, s->slope_sums[i], low[i]);
             }
     }
-    for (int i = KL_X; i <= KL_T; i++) {
+    for (int i = 0; i < KL_OPERANDS; i++) {
         for (size_t j = 0; j < s->rows; j++)
             s->slope_sums[i][j] = kl_sum_value((struct kl_sum){s->slope_sums[i][j], low[i][j]});
         kl_make_steady(s, s->slope_sums[i]);
@@ -76,7 +76,7 @@ void kl_sum_slopes(struct kl_scratch *s)
 
 void kl_take_slopes(struct kl_scratch *s, const struct kl_tile *tile)
 {
-    for (int i = KL_X; i <= KL_T; i++) {
+    for (int i = 0; i < KL_OPERANDS; i++) {
         if (!kl_is_wanted(s->job, i))
             continue;
         find_slopes(s, tile, i);

@@ -93,24 +93,27 @@ bool kl_find_not_finite(const struct kl_look *look, size_t row, struct kl_reason
     const struct kl_axes *along = &look->layout.along;
     enum kl_rule rule = kl_rule_of(plan);
     for (size_t i = 0; i < along->volume; i++) {
-        double v[2];
-        size_t at[2];
-        for (int operand = 0; operand < 2; operand++) {
+        double v[KL_OPERANDS];
+        size_t at[KL_OPERANDS];
+        for (int operand = 0; operand < KL_OPERANDS; operand++) {
             const struct kl_numbers *numbers = &look->operands[operand];
             at[operand] = kl_offset(&look->layout.across, numbers->array, row) +
                           kl_offset(along, numbers->array, i);
             v[operand] = kl_load(numbers->dtype, numbers->data, at[operand]);
         }
-        bool ordinary = isfinite(v[0]) && isfinite(v[1]) &&
-                        (v[0] > 0 || plan->spaces[0] != KL_PROB) &&
-                        (v[1] >= 0 || plan->spaces[1] != KL_PROB);
+        bool ordinary = isfinite(v[KL_INPUT]) && isfinite(v[KL_TARGET]) &&
+                        (v[KL_INPUT] > 0 || plan->spaces[KL_INPUT] != KL_PROB) &&
+                        (v[KL_TARGET] >= 0 || plan->spaces[KL_TARGET] != KL_PROB);
         if (ordinary || kl_is_hidden(&look->layout, look->mask.data, row, i))
             continue;
-        double x = as_logarithm(plan->spaces[0], v[0]);
-        double t = plan->spaces[1] == KL_PROB ? v[1] : as_logarithm(plan->spaces[1], v[1]);
+        double x = as_logarithm(plan->spaces[KL_INPUT], v[KL_INPUT]);
+        double t = plan->spaces[KL_TARGET] == KL_PROB
+                       ? v[KL_TARGET]
+                       : as_logarithm(plan->spaces[KL_TARGET], v[KL_TARGET]);
         if (isfinite(kl_term(rule, x, t)))
             continue;
-        *reason = (struct kl_reason){at[0], v[0], v[1], words_for(rule, x, t)};
+        *reason =
+            (struct kl_reason){at[KL_INPUT], v[KL_INPUT], v[KL_TARGET], words_for(rule, x, t)};
         return true;
     }
     return false;

@@ -9,8 +9,8 @@ struct kl_look {
     const struct kl_plan *plan;
     const struct kl_kernel *kernel;
     struct kl_layout layout;
-    struct kl_numbers operands[2], mask; /* mask.data NULL if there is none */
-    struct kl_tile tile;                 /* the most that one has */
+    struct kl_numbers operands[KL_OPERANDS], mask; /* mask.data NULL if there is none */
+    struct kl_tile tile;                           /* the most that one has */
 };
 
 /* Surveys `n` rows, at most those of a tile, of one operand, with the sums of exponentials if those

@@ -53,7 +53,7 @@ static const struct row {
     {"log-level", "LEVEL", WORD, FIELD(log_level), "info", 0, 0, levels,
      "error, warning, info or debug; requests are logged at info"},
     {"simd", "SET", TEXT, FIELD(simd), "auto", 0, 0, NULL,
-     "instruction set: auto, avx512, avx2, neon or scalar"},
+     "instruction set: auto, avx512, avx2, neon or generic"},
     {"healthcheck", NULL, SWITCH, FIELD(healthcheck), NULL, 0, 0, NULL,
      "ask the server at --listen for /readyz; exit 0 if it is ready, else 1"},
     {"version", NULL, SWITCH, FIELD(version), NULL, 0, 0, NULL, "print the version and exit"},

@@ -123,7 +123,7 @@ Test(axes, gradients_go_back_to_every_element_of_a_row)
     struct kl_options options = {.reduction = KL_NONE, .dim = dim, .n_dim = 1};
     struct kl_plan plan;
     double g[15], gradient[60];
-    const struct kl_results results = {.by_input = gradient};
+    const struct kl_results results = {.grad[KL_INPUT] = gradient};
     for (int i = 0; i < 15; i++)
         g[i] = i + 1;
     cr_assert(kl_plan(&plan, &input, &target, &options, NULL));

@@ -54,8 +54,8 @@ static struct operands operands_of(const json_t *row)
 static bool derive(const struct kl_plan *plan, enum kl_operand by, const struct kl_tensor *upstream,
                    void *gradient, struct kl_problem *problem)
 {
-    struct kl_results results = {.by_input = by == KL_INPUT ? gradient : NULL,
-                                 .by_target = by == KL_TARGET ? gradient : NULL};
+    struct kl_results results = {.grad[KL_INPUT] = by == KL_INPUT ? gradient : NULL,
+                                 .grad[KL_TARGET] = by == KL_TARGET ? gradient : NULL};
     return kl_run_gradients(plan, upstream, NULL, &results, problem);
 }
 
@@ -258,7 +258,7 @@ Test(gradients, refuse_what_does_not_fit)
     struct kl_tensor upstream = {KL_FLOAT64, 1, other, x};
     cr_expect_not(derive(&plan, KL_INPUT, &upstream, gradient, &problem));
     cr_expect_str_eq(problem.code, "shape_mismatch");
-    cr_expect_eq(problem.operand, KL_UPSTREAM);
+    cr_expect_eq(problem.operand, KL_GRAD_OUTPUT);
 
     problem = (struct kl_problem){0};
     options.compat = KL_MATH;

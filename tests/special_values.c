@@ -233,7 +233,7 @@ static struct special special_of(size_t n, enum kl_reduction reduction, enum kl_
     x[0] = x0;
     t[1] = t1;
     cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
-    struct kl_results results = {losses, gradients[0], gradients[1]};
+    struct kl_results results = {losses, {gradients[0], gradients[1]}};
     cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, NULL));
     for (size_t i = 0; i < 3; i++)
         for (size_t k = 0; k < 2; k++) {
@@ -299,8 +299,8 @@ Test(special_values, derivatives_by_the_smallest_probabilities_are_quotients)
         struct kl_plan plan;
         double slope = NAN;
         cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
-        cr_assert(
-            kl_run_gradients(&plan, NULL, NULL, &(struct kl_results){.by_input = &slope}, NULL));
+        cr_assert(kl_run_gradients(&plan, NULL, NULL,
+                                   &(struct kl_results){.grad[KL_INPUT] = &slope}, NULL));
         cr_expect(fabs(slope - cases[i].slope) <= 1e-15 * fabs(cases[i].slope), "%g", slope);
     }
 }

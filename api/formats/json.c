@@ -95,7 +95,7 @@ static void cut(struct walk *walk, const char *end)
     walk->cuts[walk->n_cuts++].body_end = end;
 }
 
-static const char *take_tensor(struct walk *walk, enum api_tensor_name name, const char *key,
+static const char *take_tensor(struct walk *walk, enum kl_operand name, const char *key,
                                const char *value)
 {
     struct api_tensor *tensor = api_call_tensor(walk->call, api_tensor_names[name], walk->problem);
@@ -130,9 +130,9 @@ static const char *take_member(struct walk *walk, const char *key)
         return NULL;
     value = api_json_skip_space(value + 1);
     for (size_t i = 0; i < API_TENSORS; i++)
-        if (!(i >= API_OPERANDS && strncmp(value, "null", 4) == 0) &&
+        if (!(i >= KL_OPERANDS && strncmp(value, "null", 4) == 0) &&
             key_is(key, key_end, api_tensor_names[i], walk->problem))
-            return take_tensor(walk, (enum api_tensor_name)i, key, value);
+            return take_tensor(walk, (enum kl_operand)i, key, value);
     const char *end = api_json_skip_value(value);
     if (end && *value == '"' && key_is(key, key_end, "dtype", walk->problem))
         foresee_dtype(walk, value, api_json_skip_string(value));
@@ -201,7 +201,7 @@ static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
 /* A tensor that came as null is still here. */
 static bool is_tensor_or_shape(const char *name)
 {
-    for (size_t i = API_OPERANDS; i < API_TENSORS; i++)
+    for (size_t i = KL_OPERANDS; i < API_TENSORS; i++)
         if (strcmp(name, api_tensor_names[i]) == 0)
             return true;
     return strcmp(name, "shape") == 0;
@@ -234,7 +234,7 @@ static bool has_shape_of_operands(const struct api_call *call, size_t name, size
 {
     const struct kl_tensor *view = &call->tensors[name].view;
     size_t count = 1;
-    if (name < API_OPERANDS)
+    if (name < KL_OPERANDS)
         return true;
     for (size_t i = 0; i < ndim; i++)
         count *= shape[i];
@@ -251,11 +251,11 @@ static bool finish_tensors(struct walk *walk, json_t *root)
     if (member && !read_shape(member, shape, &ndim, walk->problem))
         return false;
     for (size_t i = 0; i < API_TENSORS; i++) {
-        enum api_tensor_name name = (enum api_tensor_name)i;
+        enum kl_operand name = (enum kl_operand)i;
         struct api_tensor *tensor = &call->tensors[i];
         if (!tensor->present)
             continue;
-        if (i != API_MASK && tensor->view.dtype != dtype &&
+        if (i != KL_MASK && tensor->view.dtype != dtype &&
             !api_json_tensor_read(walk->body, walk->values[i], name, dtype, tensor, walk->problem))
             return false;
         if (member && has_shape_of_operands(call, i, ndim, shape) &&
@@ -296,7 +296,7 @@ static void write_gradients(struct api_call *call, struct api_buffer *out)
 {
     struct kl_tensor view;
     const char *before = ",\"gradient\":{\"";
-    for (size_t i = 0; i < API_OPERANDS; i++) {
+    for (size_t i = 0; i < KL_OPERANDS; i++) {
         if (!api_call_output(call, 1 + i, &view))
             continue;
         api_append_text(out, before);

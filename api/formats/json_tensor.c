@@ -13,7 +13,7 @@ enum { UNKNOWN = -1 };
 
 struct reader {
     const char *text, *p;
-    enum api_tensor_name name;
+    enum kl_operand name;
     enum kl_dtype dtype;
     struct api_tensor *tensor;
     struct api_problem *problem;
@@ -209,11 +209,11 @@ static size_t foresee_count(const char *p)
     return count + count / SLACK;
 }
 
-const char *api_json_tensor_read(const char *text, const char *at, enum api_tensor_name name,
+const char *api_json_tensor_read(const char *text, const char *at, enum kl_operand name,
                                  enum kl_dtype dtype, struct api_tensor *tensor,
                                  struct api_problem *problem)
 {
-    dtype = name == API_MASK ? API_BYTE : dtype;
+    dtype = name == KL_MASK ? API_BYTE : dtype;
     struct reader r = {.text = text,
                        .p = at,
                        .name = name,

@@ -9,7 +9,7 @@
  * bare. A mask's are 0, 1, false and true, and become API_BYTE. Fills the tensor's shape and data,
  * each number rounded once to `dtype`, and gives the place after it, or NULL with a problem that
  * names the element. `text` ends with a NUL and API_PADDING more bytes. */
-const char *api_json_tensor_read(const char *text, const char *at, enum api_tensor_name name,
+const char *api_json_tensor_read(const char *text, const char *at, enum kl_operand name,
                                  enum kl_dtype dtype, struct api_tensor *tensor,
                                  struct api_problem *problem);
 

@@ -168,7 +168,7 @@ static bool read_json(struct reader *r, struct api_tensor *tensor, const struct 
     if (p == part->end)
         return api_tensor_fail(call, tensor, NULL, r->problem, "multipart_malformed",
                                "the part is empty: it must hold a .npy file, or a JSON array");
-    p = api_json_tensor_read(part->content, p, (enum api_tensor_name)(tensor - call->tensors),
+    p = api_json_tensor_read(part->content, p, (enum kl_operand)(tensor - call->tensors),
                              api_options_dtype(&call->options), tensor, r->problem);
     if (!p && r->problem->where == API_NOWHERE) {
         char words[64];

@@ -203,9 +203,9 @@ static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype
     if (!api_json_sizes(data, &k, 1, &n) || n != 1 || k >= r->n_values)
         return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
                                "data must be an array");
-    const char *end = api_json_tensor_read(r->text, r->values[k],
-                                           (enum api_tensor_name)(tensor - r->call->tensors), dtype,
-                                           tensor, r->problem);
+    const char *end =
+        api_json_tensor_read(r->text, r->values[k], (enum kl_operand)(tensor - r->call->tensors),
+                             dtype, tensor, r->problem);
     return end && api_json_tensor_reshape(tensor, ndim, shape, api_tensor_name(r->call, tensor),
                                           r->problem);
 }

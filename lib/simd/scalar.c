@@ -143,11 +143,11 @@ struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
 
 #define SLOPE(form, log_target)                                                                    \
     static void slope_##form(enum kl_rule rule, enum kl_operand by, const double *input,           \
-                             const double *target, const double *upstream, double *slopes,         \
+                             const double *target, const double *grad_output, double *slopes,      \
                              size_t n)                                                             \
     {                                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
-            slopes[i] = kl_slope(rule, by, input[i], target[i]) * upstream[i];                     \
+            slopes[i] = kl_slope(rule, by, input[i], target[i]) * grad_output[i];                  \
     }
 
 /* ---- The vocabulary of rows.h, one lane wide. */
@@ -237,6 +237,6 @@ static bool supported(void) { return true; }
             kl_store(dtype, to, i, from[i]);                                                       \
     }
 
-#define KERNEL_NAME "scalar"
+#define KERNEL_NAME "generic"
 #define KERNEL_STRUCT kl_kernel_scalar
 #include "lib/simd/table.h"

@@ -40,37 +40,38 @@ FN vd slope_of(bool log_target, enum kl_rule rule, enum kl_operand by, vd x, vd 
 
 /* One vector of each; the rare lanes by the definition. */
 FN void slope_block(bool log_target, enum kl_rule rule, enum kl_operand by, const double *input,
-                    const double *target, const double *upstream, double *slopes)
+                    const double *target, const double *grad_output, double *slopes)
 {
     vd x = v_load_f64(input), t = v_load_f64(target);
     vm rare;
-    v_store_f64(slopes, v_mul(slope_of(log_target, rule, by, x, t, &rare), v_load_f64(upstream)));
+    v_store_f64(slopes,
+                v_mul(slope_of(log_target, rule, by, x, t, &rare), v_load_f64(grad_output)));
     if (!m_any(rare))
         return;
     for (size_t lane = 0; lane < LANES; lane++)
-        slopes[lane] = kl_slope(rule, by, input[lane], target[lane]) * upstream[lane];
+        slopes[lane] = kl_slope(rule, by, input[lane], target[lane]) * grad_output[lane];
 }
 
 FN void slopes_of(bool log_target, enum kl_rule rule, enum kl_operand by, const double *input,
-                  const double *target, const double *upstream, double *slopes, size_t n)
+                  const double *target, const double *grad_output, double *slopes, size_t n)
 {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        slope_block(log_target, rule, by, input + i, target + i, upstream + i, slopes + i);
+        slope_block(log_target, rule, by, input + i, target + i, grad_output + i, slopes + i);
     if (i == n)
         return;
     double rest[4][LANES] = {{0}};
     memcpy(rest[0], input + i, (n - i) * sizeof *input);
     memcpy(rest[1], target + i, (n - i) * sizeof *target);
-    memcpy(rest[2], upstream + i, (n - i) * sizeof *upstream);
+    memcpy(rest[2], grad_output + i, (n - i) * sizeof *grad_output);
     slope_block(log_target, rule, by, rest[0], rest[1], rest[2], rest[3]);
     memcpy(slopes + i, rest[3], (n - i) * sizeof *slopes);
 }
 
 #define SLOPE(form, log_target)                                                                    \
     TARGET static void slope_##form(enum kl_rule rule, enum kl_operand by, const double *input,    \
-                                    const double *target, const double *upstream, double *slopes,  \
-                                    size_t n)                                                      \
+                                    const double *target, const double *grad_output,               \
+                                    double *slopes, size_t n)                                      \
     {                                                                                              \
-        slopes_of(log_target, rule, by, input, target, upstream, slopes, n);                       \
+        slopes_of(log_target, rule, by, input, target, grad_output, slopes, n);                    \
     }

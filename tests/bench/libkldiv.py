@@ -24,8 +24,7 @@ class Options(ctypes.Structure):
 
 
 class Results(ctypes.Structure):
-    _fields_ = [("loss", ctypes.c_void_p), ("by_input", ctypes.c_void_p),
-                ("by_target", ctypes.c_void_p)]
+    _fields_ = [("loss", ctypes.c_void_p), ("grad", ctypes.c_void_p * 2)]
 
 
 PLAN_SIZE = 1 << 14  # more than struct kl_plan has
@@ -53,7 +52,7 @@ class Library:
         plan = ctypes.create_string_buffer(PLAN_SIZE)
         loss = torch.empty_like(x) if reduction == "none" else torch.empty((), dtype=x.dtype)
         slopes = torch.empty_like(x) if gradient else None
-        results = Results(loss.data_ptr(), slopes.data_ptr() if gradient else None, None)
+        results = Results(loss.data_ptr(), (slopes.data_ptr() if gradient else None, None))
         if not self.kl.kl_plan(plan, ctypes.byref(tensors[0]), ctypes.byref(tensors[1]),
                                     ctypes.byref(options), None):
             raise ValueError("kl_plan refuses the call")

@@ -136,8 +136,8 @@ static void print_gradient(enum kl_dtype dtype, bool log_target, enum kl_operand
     struct kl_tensor input = {dtype, 1, &n, x}, target = {dtype, 1, &n, log_target ? x : t};
     struct kl_options options = {.reduction = KL_BATCHMEAN, .log_target = log_target};
     struct kl_plan plan;
-    struct kl_results results = {.by_input = by == KL_INPUT ? loss : NULL,
-                                 .by_target = by == KL_TARGET ? loss : NULL};
+    struct kl_results results = {.grad[KL_INPUT] = by == KL_INPUT ? loss : NULL,
+                                 .grad[KL_TARGET] = by == KL_TARGET ? loss : NULL};
     double times[RUNS];
     if (!kl_plan(&plan, &input, &target, &options, NULL))
         abort();

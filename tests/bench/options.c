@@ -120,8 +120,8 @@ static void run(const struct call *call)
     struct kl_tensor weight = {KL_FLOAT32, whole ? 2 : 1, shape, probs[0]};
     struct kl_mask kept = {whole ? 2 : 1, shape, mask};
     struct kl_options options = call->options;
-    struct kl_results results = {loss, call->gradients ? gradients[0] : NULL,
-                                 call->gradients ? gradients[1] : NULL};
+    struct kl_results results = {
+        loss, {call->gradients ? gradients[0] : NULL, call->gradients ? gradients[1] : NULL}};
     struct kl_diagnosis diagnosis;
     struct kl_plan plan;
     if (call->broadcast)
