@@ -4,6 +4,7 @@
 
 #include <curl/curl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static size_t drop(char *bytes, size_t size, size_t n, void *unused)
 {
@@ -11,13 +12,67 @@ static size_t drop(char *bytes, size_t size, size_t n, void *unused)
     return size * n;
 }
 
-/* A server that listens everywhere is asked on the loopback address. */
-static bool make_url(const char *address, char *url, size_t size)
+/* ---- The server's own flags */
+
+enum { MAX_FLAGS_SIZE = 4096, MAX_ARGUMENTS = 128 };
+
+/* Whether two links, such as /proc/1/exe, lead to the same file. */
+static bool same_file(const char *a, const char *b)
 {
-    char host[256];
-    const char *port;
-    if (!srv_split_address(address, host, sizeof host, &port))
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
+/* The arguments of process 1, NUL after each, if it runs this program. */
+static size_t read_command_line(char *text, size_t size)
+{
+    FILE *file = same_file("/proc/1/exe", "/proc/self/exe") ? fopen("/proc/1/cmdline", "re") : NULL;
+    if (!file)
+        return 0;
+    size_t n = fread(text, 1, size - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    return n;
+}
+
+bool srv_healthcheck_options(struct srv_options *options, int argc, char **argv)
+{
+    static char text[MAX_FLAGS_SIZE]; /* which options keep pointers into */
+    char *arguments[MAX_ARGUMENTS] = {argv[0]};
+    int n = 1;
+    size_t size = read_command_line(text, sizeof text);
+    for (char *p = text + strlen(text) + 1; p < text + size && n < MAX_ARGUMENTS;
+         p += strlen(p) + 1)
+        arguments[n++] = p;
+    for (int i = 1; i < argc && n < MAX_ARGUMENTS; i++)
+        arguments[n++] = argv[i];
+    return srv_options_read(options, n, arguments, stderr);
+}
+
+/* ---- The question */
+
+/* The port that the server wrote, which --listen left to it. */
+static bool read_port(const char *path, char *port, size_t size)
+{
+    FILE *file = path ? fopen(path, "re") : NULL;
+    if (!file)
         return false;
+    bool good = fgets(port, (int)size, file) != NULL;
+    fclose(file);
+    port[strcspn(port, "\n")] = '\0';
+    return good;
+}
+
+/* A server that listens everywhere is asked on the loopback address. */
+static bool make_url(const struct srv_options *options, char *url, size_t size)
+{
+    char host[256], chosen[16];
+    const char *port;
+    if (!srv_split_address(options->listen, host, sizeof host, &port))
+        return false;
+    if (strcmp(port, "0") == 0 && read_port(options->port_file, chosen, sizeof chosen))
+        port = chosen;
     const char *name = host;
     if (!*host || strcmp(host, "0.0.0.0") == 0)
         name = "127.0.0.1";
@@ -28,12 +83,12 @@ static bool make_url(const char *address, char *url, size_t size)
     return true;
 }
 
-int srv_healthcheck(const char *address)
+int srv_healthcheck(const struct srv_options *options)
 {
     char url[400];
     long status = 0;
-    if (!make_url(address, url, sizeof url)) {
-        fprintf(stderr, "kldivd: --listen: '%s' is not HOST:PORT\n", address);
+    if (!make_url(options, url, sizeof url)) {
+        fprintf(stderr, "kldivd: --listen: '%s' is not HOST:PORT\n", options->listen);
         return 1;
     }
     CURL *curl = curl_easy_init();

@@ -6,6 +6,7 @@
 #include "server/http.h"
 #include "server/jobs.h"
 #include "server/limits.h"
+#include "server/linger.h"
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/metrics.h"
@@ -45,7 +46,7 @@ static bool write_port_file(const char *path, int port)
 
 static bool settled(double deadline)
 {
-    while (srv_connections_open() > 0 || srv_jobs_pending() > 0) {
+    while (srv_connections_open() > 0 || srv_jobs_pending() > 0 || srv_lingering() > 0) {
         srv_connections_close_idle();
         if (srv_now() > deadline)
             return false;
@@ -83,7 +84,8 @@ static bool start(const struct srv_options *options, const struct api_service *s
         return false;
     }
     if (!srv_jobs_start(threads) || !srv_connections_start(options->timeout) ||
-        !srv_http_start(service, options) || !srv_accept_start(fd, srv_http_take)) {
+        !srv_linger_start() || !srv_http_start(service, options) ||
+        !srv_accept_start(fd, srv_http_take)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads\n");
         return false;
     }
@@ -139,6 +141,7 @@ static int serve(struct srv_options *options)
     srv_jobs_stop();
     srv_http_stop();
     srv_connections_stop();
+    srv_linger_stop();
     kl_pool_free(service.pool);
     srv_log(SRV_LOG_INFO, "stopped");
     srv_log_stop();
@@ -160,7 +163,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (options.healthcheck)
-        return srv_healthcheck(options.listen);
+        return srv_healthcheck_options(&options, argc, argv) ? srv_healthcheck(&options) : 1;
     if (!kl_simd_select(options.simd, &problem)) {
         fprintf(stderr, "kldivd: --simd: %s\n", problem.detail);
         return 1;

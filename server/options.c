@@ -55,7 +55,8 @@ static const struct row {
     {"simd", "SET", TEXT, FIELD(simd), "auto", 0, 0, NULL,
      "instruction set: auto, avx512, avx2, neon or generic"},
     {"healthcheck", NULL, SWITCH, FIELD(healthcheck), NULL, 0, 0, NULL,
-     "ask the server at --listen for /readyz; exit 0 if it is ready, else 1"},
+     "ask the server at --listen, or that is process 1, for /readyz; exit 0 if it is ready, else "
+     "1"},
     {"version", NULL, SWITCH, FIELD(version), NULL, 0, 0, NULL, "print the version and exit"},
     {"help", NULL, SWITCH, FIELD(help), NULL, 0, 0, NULL, "print this and exit"},
 #undef FIELD

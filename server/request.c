@@ -4,6 +4,7 @@
 #include "server/clock.h"
 #include "server/connections.h"
 #include "server/identity.h"
+#include "server/linger.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/stream.h"
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* A job thread reads some 100 MB/s of JSON, so smaller ones are done within a tenth of a second. */
 enum { HUGE_BODY = 8 << 20 };
@@ -20,8 +22,7 @@ enum { HUGE_BODY = 8 << 20 };
 /* Larger ones may not stay in the caches until they are read. */
 enum { STREAMED_BODY = 4 << 20 };
 
-/* A refused body is read and dropped up to this size, so that the client gets to read why: one
- * that closes a connection with unread data resets it. */
+/* A refused body up to this size is read before the reply goes out, which keeps the connection. */
 enum { DROPPED_BODY = 64 << 20 };
 
 struct srv_request *srv_request_new(const struct api_service *service, const char *target,
@@ -35,6 +36,7 @@ struct srv_request *srv_request_new(const struct api_service *service, const cha
     request->service = service;
     request->in_lobby = in_lobby;
     request->references = 1;
+    request->unread = -1;
     request->body.budget = service->budget;
     request->start = srv_now();
     srv_metrics_begin_request();
@@ -129,13 +131,14 @@ static enum MHD_Result answer(struct srv_request *request)
     return result;
 }
 
-/* The reply is a refusal. It is given only when the request is complete, which keeps the
- * connection, unless the client waits to be told or its body is too large to be read in vain. */
+/* The reply is a refusal. It is given when the request is complete, which keeps the connection, unless
+ * the client waits to be told, or its body is large: then what it sends after the reply is dropped. */
 static enum MHD_Result answer_early(struct srv_request *request)
 {
     const struct srv_framing *framing = &request->framing;
     if (framing->expects_continue || framing->content_length > DROPPED_BODY) {
         request->must_close = true;
+        request->unread = request->place ? dup(request->place->fd) : -1;
         return answer(request);
     }
     request->step = SRV_REFUSED;
@@ -329,5 +332,7 @@ void srv_request_done(struct srv_request *request, bool sent)
                                     .ms = seconds * 1e3};
         srv_log_access(&access);
     }
+    if (request->unread >= 0)
+        srv_linger(request->unread, request->service->max_body);
     release(request);
 }

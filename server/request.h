@@ -30,6 +30,7 @@ struct srv_request {
     unsigned references; /* libmicrohttpd's request, and its response, which holds the reply */
     enum srv_step step;
     bool in_lobby, must_close;
+    int unread; /* a descriptor of the connection whose rest is dropped after the reply, or -1 */
     struct srv_framing framing;
     struct api_request api;
     struct api_reply reply;

@@ -44,6 +44,43 @@ Test(command_line, a_taken_port_is_told)
     cr_expect_eq(run_server(check, output, sizeof output), 1);
 }
 
+Test(command_line, unknown_variables_are_told)
+{
+    setenv("KLDIV_MAXBODY", "10", 1);
+    setenv("KLDIV_SERVICE_HOST", "10.0.0.1", 1);
+    setenv("KLDIV_PORT", "tcp://10.0.0.1:80", 1);
+    setenv("KLDIV_PORT_80_TCP", "tcp://10.0.0.1:80", 1);
+    struct server server = server_start(NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    char *log = server_log_text(&server);
+    cr_expect(strstr(log, "variable KLDIV_MAXBODY is no option; did you mean KLDIV_MAX_BODY?\n"));
+    cr_expect(!strstr(log, "KLDIV_SERVICE_HOST") && !strstr(log, "KLDIV_PORT"), "%s", log);
+    free(log);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
+/* A container's check knows no flags; the server is process 1 there. Making processes 1 is a
+ * privilege. */
+Test(command_line, the_health_check_finds_a_server_that_is_process_1)
+{
+    if (system("unshare --pid --fork --mount-proc true 2>/dev/null") != 0) {
+        puts("(not run: unshare --pid needs a privilege)");
+        return;
+    }
+    char command[900];
+    const char *binary = getenv("KLDIV_SERVER") ? getenv("KLDIV_SERVER") : KLDIV_BINARY;
+    snprintf(
+        command, sizeof command,
+        "unshare --pid --fork --mount-proc --kill-child sh -c '"
+        "f=$(mktemp -u); (sleep 0.3; for i in 1 2 3 4 5 6 7 8 9; do [ -s $f ] || sleep 0.3; done;"
+        " KLDIV_LISTEN=0.0.0.0:1 \"$0\" --healthcheck; echo $? > $f.status; kill -TERM 1) &"
+        " exec \"$0\" --listen 127.0.0.1:0 --port-file $f --log-level error' %s "
+        "2>/dev/null; test 0 = \"$(cat /tmp/tmp.*.status)\"; s=$?; rm -f /tmp/tmp.*.status; "
+        "exit $s",
+        binary);
+    cr_expect_eq(system(command), 0);
+}
+
 Test(command_line, environment_sets_what_flags_do_not)
 {
     setenv("KLDIV_MAX_BODY", "10", 1);

@@ -1,7 +1,10 @@
 /* The server as its users meet it: a process, sockets, signals. */
+#include "api/problem.h"
+#include "server/metrics.h"
 #include "tests/process.h"
 #include "tests/support.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
@@ -103,6 +106,59 @@ Test(server, serves_the_routes_beside_the_loss)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* Each status under its own code. */
+Test(server, metrics_count_every_kind_of_answer)
+{
+    static const char *const preflight[] = {"Origin: https://example.org",
+                                            "Access-Control-Request-Method: POST", NULL};
+    static const struct {
+        const char *method, *target, *header, *body;
+        const char *counted; /* labels after the route */
+    } cases[] = {
+        {"OPTIONS", "/kl_div", NULL, NULL, "\"/kl_div\",method=\"OPTIONS\",code=\"204\""},
+        {"POST", "/kl_div", NULL, TWO_BY_TWO, "\"/kl_div\",method=\"POST\",code=\"200\""},
+        {"POST", "/kl_div", NULL, "{", "\"/kl_div\",method=\"POST\",code=\"400\""},
+        {"GET", "/nothing", NULL, NULL, "\"other\",method=\"GET\",code=\"404\""},
+        {"PUT", "/kl_div", NULL, "{}", "\"/kl_div\",method=\"PUT\",code=\"405\""},
+        {"POST", "/kl_div", "Accept: a/b", "{}", "\"/kl_div\",method=\"POST\",code=\"406\""},
+        {"POST", "/kl_div", "Content-Type: a/b", "{}", "\"/kl_div\",method=\"POST\",code=\"415\""},
+        {"POST", "/kl_div", "Expect: x", "{}", "\"/kl_div\",method=\"POST\",code=\"417\""},
+        {"POST", "/kl_div", NULL, "{}", "\"/kl_div\",method=\"POST\",code=\"422\""},
+        {"BREW", "/livez", NULL, NULL, "\"/livez\",method=\"other\",code=\"405\""},
+    };
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const headers[] = {cases[i].header, NULL};
+        char line[200];
+        struct fetched f = fetch(&server, cases[i].method, cases[i].target, i ? headers : preflight,
+                                 cases[i].body, cases[i].body ? strlen(cases[i].body) : 0);
+        fetched_free(&f);
+        f = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
+        snprintf(line, sizeof line, "kldiv_http_requests_total{route=%s} 1\n", cases[i].counted);
+        cr_expect(strstr(f.body.data, line), "no %s in\n%.2000s", line, f.body.data);
+        fetched_free(&f);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Every status that a problem can have is a label of its own. */
+Test(metrics, no_problem_counts_as_other)
+{
+    struct api_budget budget = {0};
+    for (size_t i = 0; api_problem_code(i); i++) {
+        struct api_buffer text = {0};
+        char label[40];
+        const struct api_problem problem = {.code = api_problem_code(i)};
+        const struct api_reply reply = {.status = api_problem_status(&problem)};
+        srv_metrics_end_request(&reply, "GET", 0, 0);
+        srv_metrics_write(&budget, &text);
+        api_append(&text, "", 1);
+        snprintf(label, sizeof label, "code=\"%d\"", reply.status);
+        cr_expect(strstr(text.data, label), "%s: %s", problem.code, label);
+        api_buffer_free(&text);
+    }
+}
+
 Test(server, metrics_count_what_happened)
 {
     static const char *const lines[] = {
@@ -185,6 +241,47 @@ Test(server, bodies_over_the_limit_are_refused_before_they_are_read)
     f = post_json(&server, "/kl_div", TWO_BY_TWO);
     cr_expect_eq(f.status, 200);
     fetched_free(&f);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Clients that send all of a body before they look at the answer, as urllib does, get to read it. */
+Test(server, refusals_of_large_bodies_can_be_read, .timeout = 120)
+{
+    static const char *const flags[] = {"--max-body", "150M", NULL};
+    enum { BODY = 100 << 20, PIECE = 1 << 20 };
+    static const struct {
+        const char *head;
+        size_t length;
+        int status;
+    } cases[] = {
+        {"POST /nothing HTTP/1.1\r\nHost: a\r\n", BODY, 404},
+        {"PUT /kl_div HTTP/1.1\r\nHost: a\r\n", BODY, 405},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\n", BODY, 406},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\n", 151 << 20, 413},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Type: text/csv\r\n", BODY, 415},
+        {"POST /v2/models/kl_div/infer HTTP/1.1\r\nHost: a\r\nContent-Encoding: br\r\n", BODY, 415},
+    };
+    struct server server = server_start(flags);
+    char *piece = calloc(1, PIECE);
+    for (size_t i = 0; i < 5 * COUNT(cases); i++) {
+        char head[300], answer[4000] = "";
+        int fd = dial(&server);
+        int n = snprintf(head, sizeof head, "%sContent-Length: %zu\r\n\r\n",
+                         cases[i % COUNT(cases)].head, cases[i % COUNT(cases)].length);
+        cr_assert_eq(send(fd, head, (size_t)n, MSG_NOSIGNAL), n);
+        size_t sent = 0, size = cases[i % COUNT(cases)].length;
+        while (sent < size && sent < BODY) {
+            ssize_t more = send(fd, piece, PIECE, MSG_NOSIGNAL);
+            if (more < 0)
+                break;
+            sent += (size_t)more;
+        }
+        cr_expect_geq(sent, (size_t)BODY, "%s: reset after %zu", head, sent);
+        cr_expect_gt(recv(fd, answer, sizeof answer - 1, 0), 0, "%s", head);
+        cr_expect_eq(atoi(answer + 9), cases[i % COUNT(cases)].status, "%s: %.40s", head, answer);
+        close(fd);
+    }
+    free(piece);
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
@@ -355,13 +452,55 @@ Test(server, sigterm_under_load_answers_what_was_accepted, .timeout = 600)
     free(large);
 }
 
+/* Connections that come without end do not keep the process from ending. */
+static void *keep_dialling(void *argument)
+{
+    struct load *load = argument;
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)load->server->port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    while (!atomic_load(&load->stop)) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        connect(fd, (struct sockaddr *)&address, sizeof address);
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        close(fd);
+    }
+    return NULL;
+}
+
+Test(server, sigterm_ends_it_while_connections_keep_coming, .timeout = 60)
+{
+    static const char *const flags[] = {"--drain-timeout", "3", NULL};
+    struct server server = server_start(flags);
+    struct load load = {.server = &server};
+    pthread_t clients[2];
+    for (size_t i = 0; i < COUNT(clients); i++)
+        pthread_create(&clients[i], NULL, keep_dialling, &load);
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    double start = seconds();
+    cr_expect_eq(server_stop(&server, true), 0);
+    cr_expect_lt(seconds() - start, 6);
+    atomic_store(&load.stop, true);
+    for (size_t i = 0; i < COUNT(clients); i++)
+        pthread_join(clients[i], NULL);
+}
+
 Test(server, draining_says_not_ready_and_still_serves)
 {
     static const char *const flags[] = {"--drain-delay", "1", NULL};
     struct server server = server_start(flags);
+    char value[40];
+    struct fetched f = post_json(&server, "/kl_div", TWO_BY_TWO);
+    cr_expect_str_neq(header_in(&f, "Connection", value, sizeof value), "close");
+    fetched_free(&f);
     kill(server.pid, SIGTERM);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
-    struct fetched f = fetch(&server, "GET", "/readyz", NULL, NULL, 0);
+    f = post_json(&server, "/kl_div", TWO_BY_TWO);
+    cr_expect_eq(f.status, 200);
+    cr_expect_str_eq(header_in(&f, "Connection", value, sizeof value), "close",
+                     "a client that keeps connections must learn of it before they end");
+    fetched_free(&f);
+    f = fetch(&server, "GET", "/readyz", NULL, NULL, 0);
     cr_expect_eq(f.status, 503);
     cr_expect_str_eq(text_of(f.json, "code"), "draining");
     fetched_free(&f);
