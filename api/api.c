@@ -1,12 +1,23 @@
 #include "api/api.h"
 
+#include "api/accept.h"
 #include "api/endpoints.h"
-#include "api/formats/oip.h"
+#include "api/formats/coding.h"
 #include "api/reply.h"
 #include "api/warnings.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* JSON of this size on is worth compressing. */
+enum { WORTH_COMPRESSING = 1 << 10 };
+
+const char *api_request_header(const struct api_request *request, const char *name)
+{
+    return request->header ? request->header(request->headers, name) : NULL;
+}
+
+/* ---- Routing */
 
 static bool has_method(const struct api_endpoint *endpoint, const char *method)
 {
@@ -14,149 +25,203 @@ static bool has_method(const struct api_endpoint *endpoint, const char *method)
            (strcmp(endpoint->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-/* "GET, HEAD": what the path takes; empty if it does not exist. */
-static void list_methods(const char *path, char *to, size_t size)
+static const struct api_endpoint *endpoints_of(const struct api_exchange *x)
+{
+    return x->service->endpoints ? x->service->endpoints : api_endpoints;
+}
+
+/* The endpoint of the path and the method, else one of the path, else NULL. */
+static const struct api_endpoint *find_endpoint(struct api_exchange *x, bool *takes_method)
+{
+    const struct api_endpoint *of_path = NULL;
+    *takes_method = false;
+    for (const struct api_endpoint *e = endpoints_of(x); e->path && !*takes_method; e++)
+        if (has_method(e, x->request.method) || !of_path)
+            if (api_endpoint_has_path(e, x->request.path, &x->captures)) {
+                of_path = e;
+                *takes_method = has_method(e, x->request.method);
+            }
+    return of_path;
+}
+
+/* "GET, HEAD": the methods that the path takes. */
+static void list_methods(const struct api_exchange *x, char *to, size_t size)
 {
     size_t used = 0;
     *to = '\0';
-    for (const struct api_endpoint *e = api_endpoints; e->path; e++)
-        if (api_endpoint_has_path(e, path) && used < size)
+    for (const struct api_endpoint *e = endpoints_of(x); e->path; e++)
+        if (used < size && api_endpoint_has_path(e, x->request.path, NULL))
             used += (size_t)snprintf(to + used, size - used, "%s%s%s", used ? ", " : "", e->method,
                                      strcmp(e->method, "GET") == 0 ? ", HEAD" : "");
 }
 
-static bool route(struct api_exchange *x)
+static bool fail_method(struct api_exchange *x)
 {
-    char *allow = x->reply->header_text;
-    for (const struct api_endpoint *e = api_endpoints; e->path; e++)
-        if (api_endpoint_has_path(e, x->request->path) && has_method(e, x->request->method)) {
-            x->reply->endpoint = e;
-            return true;
-        }
-    for (const struct api_endpoint *e = api_endpoints; e->path; e++)
-        if (api_endpoint_has_path(e, x->request->path))
-            x->reply->endpoint = e;
-    list_methods(x->request->path, allow, sizeof x->reply->header_text);
-    if (!*allow)
-        return api_fail(&x->problem, "not_found",
-                        "there is nothing at '%.100s'; GET / lists what there is",
-                        x->request->path);
-    api_reply_header(x->reply, "Allow", allow);
-    return api_fail(&x->problem, "method_not_allowed", "%.60s takes %s, not %.20s",
-                    x->request->path, allow, x->request->method);
+    char *allow = x->reply.header_text;
+    list_methods(x, allow, sizeof x->reply.header_text);
+    api_reply_header(&x->reply, "Allow", allow);
+    return api_fail(&x->problem, "method_not_allowed", "%.60s takes %s, not %.20s", x->request.path,
+                    allow, x->request.method);
 }
 
-static void add_cors(const struct api_service *service, struct api_reply *reply)
+/* ---- Pages of other origins */
+
+static void add_cors(struct api_exchange *x)
 {
-    if (!service->cors_origin)
+    if (!x->service->cors_origin)
         return;
-    api_reply_header(reply, "Access-Control-Allow-Origin", service->cors_origin);
-    api_reply_header(reply, "Access-Control-Expose-Headers",
-                     "Inference-Header-Content-Length, KL-Div-Warnings, Link, Retry-After, "
-                     "Server-Timing, X-Request-Id");
+    api_reply_header(&x->reply, "Access-Control-Allow-Origin", x->service->cors_origin);
+    api_reply_header(&x->reply, "Access-Control-Expose-Headers",
+                     "ETag, Inference-Header-Content-Length, KL-Div-Warnings, Link, Location, "
+                     "Retry-After, Server-Timing, X-Request-Id");
 }
 
-/* OPTIONS of a path that exists: what it takes, which browsers ask before they let a page of
- * another origin post. */
-static bool answer_options(struct api_exchange *x)
+/* OPTIONS of a path that exists: the methods it takes, which browsers ask for before they let a page
+ * of another origin send. */
+static void answer_options(struct api_exchange *x)
 {
-    struct api_reply *reply = x->reply;
-    if (strcmp(x->request->method, "OPTIONS") != 0)
-        return false;
-    list_methods(x->request->path, reply->header_text, sizeof reply->header_text);
-    if (!*reply->header_text)
-        return false;
+    struct api_reply *reply = &x->reply;
+    list_methods(x, reply->header_text, sizeof reply->header_text);
     reply->status = 204;
     api_reply_header(reply, "Allow", reply->header_text);
     if (x->service->cors_origin) {
-        add_cors(x->service, reply);
+        add_cors(x);
         api_reply_header(reply, "Access-Control-Allow-Methods", reply->header_text);
         api_reply_header(reply, "Access-Control-Allow-Headers",
-                         "Accept, Authorization, Content-Encoding, Content-Type, "
-                         "Inference-Header-Content-Length, X-Request-Id");
+                         "Accept, Authorization, Content-Encoding, Content-Type, Idempotency-Key, "
+                         "If-Match, Inference-Header-Content-Length, X-Request-Id");
         api_reply_header(reply, "Access-Control-Max-Age", "86400");
     }
-    return true;
 }
 
-/* As RFC 9457 has it, with the warnings beside. */
-static void write_problem(struct api_exchange *x)
+/* Browsers say in Sec-Fetch-Site whose page a request comes from; other clients do not send it. */
+static bool check_origin(struct api_exchange *x)
 {
-    struct api_reply *reply = x->reply;
-    const struct api_warnings warnings = {.bits = reply->warnings & API_DEPRECATIONS,
-                                          .reduction = reply->reduction};
-    api_append_text(&reply->body, "{");
-    api_problem_write(&x->problem, &reply->body);
-    if (warnings.bits) {
-        api_append_text(&reply->body, ",\"warnings\":");
-        api_warnings_json(&warnings, &reply->body);
-    }
-    api_append_text(&reply->body, "}\n");
+    const char *allowed = x->service->cors_origin;
+    if (!(x->reply.endpoint->flags & API_WRITES))
+        return true;
+    const char *site = api_request_header(&x->request, "Sec-Fetch-Site");
+    const char *origin = api_request_header(&x->request, "Origin");
+    if (!site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0)
+        return true;
+    if (allowed && origin && (strcmp(allowed, "*") == 0 || strcmp(allowed, origin) == 0))
+        return true;
+    return api_fail(
+        &x->problem, "origin_forbidden",
+        "a page of another origin may not write here; --cors-origin names one that may");
 }
+
+/* ---- Replies */
 
 static void reply_with_problem(struct api_exchange *x)
 {
-    struct api_reply *reply = x->reply;
+    struct api_reply *reply = &x->reply;
+    const struct api_dialect *dialect = api_dialect_of(x->request.path);
     reply->code = x->problem.code;
     reply->status = api_problem_status(&x->problem);
+    reply->compress = false;
     api_reply_free(reply);
     reply->body.budget = NULL;
-    if (api_oip_owns(x->request->path)) {
-        reply->content_type = "application/json";
-        api_oip_write_problem(&x->problem, &reply->body);
-    } else {
-        reply->content_type = "application/problem+json";
-        write_problem(x);
-    }
+    reply->content_type = dialect->content_type;
+    dialect->write_problem(x, &reply->body);
     if (reply->body.failed) /* then the status alone must do */
         api_buffer_free(&reply->body);
     if (reply->status == 503)
         api_reply_header(reply, "Retry-After", "1");
-    add_cors(x->service, reply);
 }
 
-bool api_begin(const struct api_service *service, const struct api_request *request,
-               struct api_reply *reply)
+static bool is_json(const char *content_type)
 {
-    struct api_exchange x = {.service = service, .request = request, .reply = reply};
-    *reply = (struct api_reply){.body.budget = service->budget};
-    if (answer_options(&x))
-        return false;
-    bool found = route(&x);
-    if (found && !reply->endpoint->begin) /* health and metrics answer also when memory is out */
-        reply->body.budget = NULL;
-    if (found && (!reply->endpoint->begin || reply->endpoint->begin(&x)))
-        return true;
-    reply_with_problem(&x);
-    return false;
+    static const char json[] = "application/json";
+    return content_type && strncmp(content_type, json, sizeof json - 1) == 0;
 }
 
-void api_handle(const struct api_service *service, const struct api_request *request,
-                struct api_reply *reply)
+static void compress(struct api_exchange *x)
 {
-    struct api_exchange x = {.service = service, .request = request, .reply = reply};
-    bool good = reply->endpoint->handle(&x);
-    if (good && reply->body.failed)
-        good = api_fail_for_memory(&x.problem);
-    if (good) {
+    struct api_reply *reply = &x->reply;
+    bool large = is_json(reply->content_type) && api_reply_size(reply) > WORTH_COMPRESSING &&
+                 api_dialect_of(x->request.path)->compresses;
+    if (!large && !reply->compress)
+        return;
+    const char *coding = api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding"));
+    if (coding)
+        api_deflate_reply(reply, coding);
+    api_reply_header(reply, "Vary", "Accept-Encoding");
+}
+
+/* The reply is what the endpoint made of it, or tells of the problem. */
+static void finish(struct api_exchange *x, bool good)
+{
+    struct api_reply *reply = &x->reply;
+    if (good && reply->status == 0)
         reply->status = 200;
-        add_cors(service, reply);
-    } else {
-        reply_with_problem(&x);
-    }
+    if (good)
+        compress(x);
+    if (good && reply->body.failed)
+        good = api_fail_for_memory(&x->problem);
+    if (!good)
+        reply_with_problem(x);
     if (reply->warnings & API_DEPRECATIONS)
         api_reply_header(reply, "Link",
                          "<https://pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html>; "
                          "rel=\"deprecation\"");
+    add_cors(x);
+    if (reply->endpoint && reply->endpoint->end)
+        reply->endpoint->end(x);
 }
 
-void api_refuse(const struct api_service *service, const struct api_request *request,
-                struct api_reply *reply, const char *code, const char *detail)
+bool api_begin(struct api_exchange *x)
 {
-    struct api_exchange x = {.service = service, .request = request, .reply = reply};
-    const struct api_endpoint *endpoint = reply->endpoint;
-    api_fail(&x.problem, code, "%s", detail);
-    api_reply_free(reply);
-    *reply = (struct api_reply){.body.budget = service->budget, .endpoint = endpoint};
-    reply_with_problem(&x);
+    struct api_reply *reply = &x->reply;
+    bool takes_method;
+    reply->endpoint = find_endpoint(x, &takes_method);
+    if (reply->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
+        answer_options(x);
+        return false;
+    }
+    if (!reply->endpoint)
+        api_dialect_of(x->request.path)->fail_not_found(x->request.path, &x->problem);
+    else if (!takes_method)
+        fail_method(x);
+    if (!x->problem.code && check_origin(x)) {
+        if (!reply->endpoint->begin) /* health and metrics answer also when memory is out */
+            return true;
+        reply->body.budget = x->service->budget;
+        if (reply->endpoint->begin(x))
+            return true;
+    }
+    finish(x, false);
+    return false;
+}
+
+bool api_handle(struct api_exchange *x, bool patient)
+{
+    const struct api_endpoint *endpoint = x->reply.endpoint;
+    bool good = true;
+    if (!patient) {
+        x->cost_ns = endpoint->flags & API_HEAVY ? 10.0 * API_LIGHT_NS : 0;
+        good = !endpoint->prepare || endpoint->prepare(x);
+        if (good && x->cost_ns > API_LIGHT_NS)
+            return false;
+    }
+    finish(x, good && endpoint->handle(x));
+    return true;
+}
+
+void api_refuse(struct api_exchange *x, const char *code, const char *detail)
+{
+    const struct api_endpoint *endpoint = x->reply.endpoint;
+    bool ignored;
+    api_reply_free(&x->reply);
+    x->reply = (struct api_reply){.endpoint = endpoint ? endpoint : find_endpoint(x, &ignored)};
+    x->problem.code = NULL;
+    api_fail(&x->problem, code, "%s", detail);
+    finish(x, false);
+}
+
+void api_end(struct api_exchange *x)
+{
+    if (x->state && x->reply.endpoint->end)
+        x->reply.endpoint->end(x);
+    api_reply_free(&x->reply);
 }

@@ -23,13 +23,13 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     call->plan = (struct kl_plan){0};
     for (size_t i = 0; i < KL_FINDINGS; i++)
         call->diagnosis.findings[i].count = 0;
-    call->loss = (struct api_buffer){.budget = budget};
+    call->inflated = call->loss = (struct api_buffer){.budget = budget};
     call->oip.id = (struct api_buffer){.budget = budget};
     call->oip.binary = call->oip.wanted = ~0u;
     for (size_t i = 0; i < KL_OPERANDS; i++)
         call->gradients[i] = (struct api_buffer){.budget = budget};
     for (size_t i = 0; i < API_TENSORS; i++) {
-        call->tensors[i].present = false;
+        call->tensors[i].present = call->tensors[i].is_input = false;
         call->tensors[i].data = (struct api_buffer){.budget = budget};
     }
 }
@@ -40,6 +40,7 @@ void api_call_free(struct api_call *call)
         api_buffer_free(&call->tensors[i].data);
     for (size_t i = 0; i < KL_OPERANDS; i++)
         api_buffer_free(&call->gradients[i]);
+    api_buffer_free(&call->inflated);
     api_buffer_free(&call->loss);
     api_buffer_free(&call->oip.id);
 }
@@ -49,21 +50,54 @@ const char *api_tensor_name(const struct api_call *call, const struct api_tensor
     return api_tensor_names[tensor - call->tensors];
 }
 
+void api_tensor_place(const struct api_call *call, const struct api_tensor *tensor, char *to,
+                      size_t size)
+{
+    if (tensor->is_input)
+        snprintf(to, size, "#/inputs/%zu", tensor->input);
+    else
+        snprintf(to, size, "#/%s", api_tensor_name(call, tensor));
+}
+
 bool api_tensor_fail(const struct api_call *call, const struct api_tensor *tensor,
                      const char *field, struct api_problem *problem, const char *code,
                      const char *format, ...)
 {
-    char place[64], detail[300];
-    const char *name = api_tensor_name(call, tensor);
+    char place[100], detail[400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    snprintf(place, sizeof place, "#/%s%s%s", name, field ? "/" : "", field ? field : "");
-    return api_fail_at(problem, API_BODY, place, code, "%s: %s", name, detail);
+    api_tensor_place(call, tensor, place, sizeof place);
+    if (field) {
+        size_t used = strlen(place);
+        snprintf(place + used, sizeof place - used, "/%s", field);
+    }
+    return api_fail_at(problem, API_BODY, place, code, "%s: %s", api_tensor_name(call, tensor),
+                       detail);
 }
 
-struct api_tensor *api_call_tensor(struct api_call *call, const char *name,
+/* numpy.savez calls arrays that it is given no name for arr_0, arr_1 and so on. */
+static bool fail_unknown(const char *name, const char *place, struct api_problem *problem)
+{
+    char pointer[256];
+    const char *nearest = api_nearest(name, api_tensor_names, API_TENSORS);
+    bool unnamed = strncmp(name, "arr_", 4) == 0 && name[4] >= '0' && name[4] <= '9';
+    api_pointer_to_member(pointer, sizeof pointer, "#/", name);
+    place = place ? place : pointer;
+    if (api_option_find(name) >= 0)
+        return api_fail_at(problem, API_BODY, place, "tensor_unknown",
+                           "'%.60s' is an option, and these are tensors: it may go into the query",
+                           name);
+    return api_fail_at(problem, API_BODY, place, "tensor_unknown",
+                       "there is no tensor '%.60s'%s%s%s The tensors are input, target, "
+                       "grad_output, weight and mask%s",
+                       name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                       nearest ? "'?" : ".",
+                       unnamed ? ": np.savez(f, input=..., target=...) names them" : "");
+}
+
+struct api_tensor *api_call_tensor(struct api_call *call, const char *name, const char *place,
                                    struct api_problem *problem)
 {
     for (size_t i = 0; i < API_TENSORS; i++) {
@@ -75,15 +109,7 @@ struct api_tensor *api_call_tensor(struct api_call *call, const char *name,
         api_tensor_fail(call, tensor, NULL, problem, "tensor_repeated", "it is given twice");
         return NULL;
     }
-    char place[256];
-    const char *nearest = api_nearest(name, api_tensor_names, API_TENSORS);
-    api_pointer_to_member(place, sizeof place, "#/", name);
-    if (api_option_find(name) >= 0)
-        api_fail_at(problem, API_BODY, place, "tensor_unknown",
-                    "'%.100s' is an option, and these are tensors: it may go into the query", name);
-    api_fail_at(problem, API_BODY, place, "tensor_unknown", "there is no tensor '%.100s'%s%s%s",
-                name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                nearest ? "'?" : "");
+    fail_unknown(name, place, problem);
     return NULL;
 }
 
@@ -103,21 +129,25 @@ void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
 }
 
 /* "#/target/2/0": the element of row-major index `index`, as the body nests it. */
-static void print_pointer(char *to, size_t size, enum kl_operand name,
-                          const struct api_tensor *tensor, size_t index)
+static void print_pointer(const struct api_call *call, const struct api_tensor *tensor,
+                          size_t index, char *to, size_t size)
 {
     const struct kl_tensor *view = &tensor->view;
-    size_t subscripts[API_MAX_DIMS] = {index}, n = tensor->flat ? 1 : view->ndim;
+    size_t subscripts[KL_MAX_DIMS] = {index}, n = tensor->flat ? 1 : view->ndim;
     for (size_t i = tensor->flat ? 0 : n; i-- > 0; index /= view->shape[i])
         subscripts[i] = index % view->shape[i];
-    size_t used = (size_t)snprintf(to, size, "#/%s", api_tensor_names[name]);
+    api_tensor_place(call, tensor, to, size);
+    size_t used = strlen(to);
+    if (tensor->is_input)
+        used += (size_t)snprintf(to + used, size - used, "/data");
     for (size_t i = 0; i < n && used < size; i++)
         used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
 }
 
 /* A byte that is neither 0 nor 1 is a mistake: weights, perhaps, or an image. */
-static bool check_mask(const struct api_tensor *mask, struct api_problem *problem)
+static bool check_mask(const struct api_call *call, struct api_problem *problem)
 {
+    const struct api_tensor *mask = &call->tensors[KL_MASK];
     const unsigned char *bytes = mask->view.data;
     size_t count = 0;
     char place[256];
@@ -125,16 +155,17 @@ static bool check_mask(const struct api_tensor *mask, struct api_problem *proble
         return true;
     for (size_t i = 0; i < count; i++)
         if (bytes[i] > 1) {
-            print_pointer(place, sizeof place, KL_MASK, mask, i);
+            print_pointer(call, mask, i, place, sizeof place);
             return api_fail_at(problem, API_BODY, place, "element_invalid",
                                "mask holds %d, and takes 0 and 1 alone", bytes[i]);
         }
     return true;
 }
 
-bool api_call_complete(const struct api_call *call, struct api_problem *problem)
+/* All that must be there is there, in the dtype that was asked for. */
+static bool check_tensors(const struct api_call *call, struct api_problem *problem)
 {
-    enum kl_dtype dtype = api_options_dtype(&call->options);
+    enum kl_dtype dtype = call->options.dtype;
     for (size_t i = 0; i < API_TENSORS; i++) {
         const struct api_tensor *tensor = &call->tensors[i];
         if (!tensor->present && i >= KL_OPERANDS)
@@ -148,21 +179,22 @@ bool api_call_complete(const struct api_call *call, struct api_problem *problem)
                                    "and other tensors bring their own",
                                    kl_dtype_name(tensor->view.dtype), kl_dtype_name(dtype));
     }
-    if (call->tensors[KL_GRAD_OUTPUT].present && !call->options.value[API_GRADIENT])
+    if (call->tensors[KL_GRAD_OUTPUT].present && !call->options.gradient)
         return api_tensor_fail(call, &call->tensors[KL_GRAD_OUTPUT], NULL, problem,
                                "option_invalid", "it is given, and no gradient is asked for");
-    return check_mask(&call->tensors[KL_MASK], problem);
+    return true;
 }
 
 /* What is wrong with an option, at the place where it was given. */
-static bool carry_over_option(const struct api_call *call, const struct kl_problem *from,
-                              struct api_problem *to)
+static bool translate_option(const struct api_call *call, const struct kl_problem *from,
+                             struct api_problem *to)
 {
     static const struct {
         const char *code;
         enum api_option option;
     } options[] = {{"dim_invalid", API_DIM},
                    {"temperature_invalid", API_TEMPERATURE},
+                   {"temperature_unused", API_TEMPERATURE},
                    {"space_conflict", API_TARGET_SPACE}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(from->code, options[i].code) == 0)
@@ -171,17 +203,17 @@ static bool carry_over_option(const struct api_call *call, const struct kl_probl
 }
 
 /* The library's problem, with its place in the request. */
-static bool carry_over(const struct api_call *call, const struct kl_problem *from,
-                       struct api_problem *to)
+static bool translate(const struct api_call *call, const struct kl_problem *from,
+                      struct api_problem *to)
 {
     if (from->operand == KL_NO_OPERAND)
-        return carry_over_option(call, from, to);
-    enum kl_operand name = from->operand;
+        return translate_option(call, from, to);
+    const struct api_tensor *tensor = &call->tensors[from->operand];
     char place[256];
     if (from->has_index)
-        print_pointer(place, sizeof place, name, &call->tensors[name], from->index);
+        print_pointer(call, tensor, from->index, place, sizeof place);
     else
-        snprintf(place, sizeof place, "#/%s", api_tensor_names[name]);
+        api_tensor_place(call, tensor, place, sizeof place);
     return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
 }
 
@@ -200,7 +232,7 @@ static bool has_few_rows(const size_t *shape, size_t ndim, size_t count)
 
 static bool has_gradient(const struct api_call *call, size_t operand)
 {
-    return call->options.value[API_GRADIENT] >> operand & 1;
+    return call->options.gradient >> operand & 1;
 }
 
 /* The loss is written in its shape, gradients in that of the operands. */
@@ -251,7 +283,7 @@ static bool compute(struct api_call *call, struct api_problem *problem)
     bool good = kl_run_gradients(&call->plan, grad_output->present ? &grad_output->view : NULL,
                                  call->service->pool, &results, &from);
     api_budget_give(call->loss.budget, scratch);
-    return good || carry_over(call, &from, problem);
+    return good || translate(call, &from, problem);
 }
 
 /* Small operands may broadcast to a shape that takes for ever. */
@@ -270,8 +302,8 @@ static bool check_extent(const struct api_call *call, struct api_problem *proble
 /* log_target=false says something only if it was said. */
 static bool check_spaces(const struct api_options *options, struct api_problem *problem)
 {
-    return !options->given[API_LOG_TARGET] || options->value[API_LOG_TARGET] ||
-           options->value[API_TARGET_SPACE] != KL_LOG_PROB ||
+    return !options->given[API_LOG_TARGET] || options->log_target ||
+           options->target_space != KL_LOG_PROB ||
            api_option_fail(options, API_TARGET_SPACE, problem, "space_conflict",
                            "log_target=false says that target holds no log-probabilities, and "
                            "target_space=log_prob that it does");
@@ -288,22 +320,28 @@ static bool plan(struct api_call *call, struct api_problem *problem)
     options.mask = mask->present ? &kept : NULL;
     if (!kl_plan(&call->plan, &call->tensors[KL_INPUT].view, &call->tensors[KL_TARGET].view,
                  &options, &from))
-        return carry_over(call, &from, problem);
+        return translate(call, &from, problem);
     return check_rows(call, problem) && check_extent(call, problem);
 }
 
 static bool diagnose(struct api_call *call, struct api_problem *problem)
 {
     struct kl_problem from = {0};
-    return !call->options.value[API_DIAGNOSE] ||
+    return !call->options.diagnose ||
            kl_diagnose(&call->plan, call->service->pool, &call->diagnosis, &from) ||
-           carry_over(call, &from, problem);
+           translate(call, &from, problem);
+}
+
+bool api_call_plan(struct api_call *call, struct api_problem *problem)
+{
+    return check_tensors(call, problem) && plan(call, problem) &&
+           check_spaces(&call->options, problem);
 }
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
-    return plan(call, problem) && check_spaces(&call->options, problem) &&
-           reserve_outputs(call, problem) && compute(call, problem) && diagnose(call, problem);
+    return check_mask(call, problem) && reserve_outputs(call, problem) && compute(call, problem) &&
+           diagnose(call, problem);
 }
 
 struct api_warnings api_call_warnings(const struct api_call *call)

@@ -8,8 +8,6 @@
 #include "api/warnings.h"
 #include "lib/kldiv.h"
 
-enum { API_MAX_DIMS = 64 };
-
 #define API_TENSORS 5 /* enum kl_operand's; the operands must be there */
 
 /* What formats call bool or uint8, beside the library's dtypes: a byte, 0 or 1. A mask is of it and
@@ -21,9 +19,11 @@ size_t api_dtype_size(enum kl_dtype dtype);
  * they lie there ready to be read, or else from `data`. */
 struct api_tensor {
     bool present;
-    bool flat;             /* came as one array, whatever its shape */
+    bool flat;     /* came as one array, whatever its shape */
+    bool is_input; /* came as number `input` of an inference request's inputs */
+    size_t input;
     struct kl_tensor view; /* of bytes if it is a mask's, whatever its dtype says */
-    size_t shape[API_MAX_DIMS];
+    size_t shape[KL_MAX_DIMS];
     struct api_buffer data;
 };
 
@@ -35,12 +35,13 @@ struct api_call {
     struct api_tensor tensors[API_TENSORS];
     struct kl_plan plan;
     struct kl_diagnosis diagnosis; /* nothing found if none was asked for */
+    struct api_buffer inflated;    /* the body without its coding */
     struct api_buffer loss;
     struct api_buffer gradients[KL_OPERANDS]; /* empty but for those asked for */
     struct {
         struct api_buffer id;    /* NUL-terminated, to be given back */
         unsigned binary, wanted; /* outputs, as bits: after the JSON; at all */
-    } oip;                       /* what a request in that protocol says of its answer */
+    } oip;                       /* what an inference request says of its answer */
 };
 
 /* Output 0 is the loss, 1 + operand its gradient by that. */
@@ -56,11 +57,11 @@ void api_call_init(struct api_call *call, const struct api_service *service);
 void api_call_free(struct api_call *call);
 
 /* The tensor of that name, which is about to be read: NULL, with a problem, if there is none or
- * it was read before. */
-struct api_tensor *api_call_tensor(struct api_call *call, const char *name,
+ * it was read before. `place` is the JSON Pointer of the name, NULL for a member of the body. */
+struct api_tensor *api_call_tensor(struct api_call *call, const char *name, const char *place,
                                    struct api_problem *problem);
 
-/* Whether it is the mask, and so of API_BYTE. */
+/* True for the mask, which is of API_BYTE. */
 bool api_tensor_is_mask(const struct api_call *call, const struct api_tensor *tensor);
 
 /* Gives the tensor its elements; its shape is there already. */
@@ -72,10 +73,19 @@ bool api_tensor_fail(const struct api_call *call, const struct api_tensor *tenso
                      const char *format, ...) __attribute__((format(printf, 6, 7)));
 const char *api_tensor_name(const struct api_call *call, const struct api_tensor *tensor);
 
-/* Whether all tensors are there that must be, in the dtype that the options ask for. */
-bool api_call_complete(const struct api_call *call, struct api_problem *problem);
+/* The JSON Pointer of a tensor: "#/input", or of an input of an inference request, "#/inputs/0". */
+void api_tensor_place(const struct api_call *call, const struct api_tensor *tensor, char *to,
+                      size_t size);
 
-/* Checks the call and computes what it asks for. */
+/* Checks that all tensors are there that must be, in the dtype that the options ask for, and plans the
+ * call. Reads no operand's data. */
+bool api_call_plan(struct api_call *call, struct api_problem *problem);
+
+/* Nanoseconds that running a planned call takes one thread, an estimate; and writing each element of
+ * its answer. */
+double api_call_cost(const struct api_call *call, double ns_per_element);
+
+/* Computes what a planned call asks for. */
 bool api_call_run(struct api_call *call, struct api_problem *problem);
 
 /* Afterwards, also where it failed. */

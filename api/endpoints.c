@@ -2,13 +2,14 @@
 
 #include "api/formats/oip.h"
 #include "api/oip_model.h"
+#include "api/warnings.h"
 
 #include <string.h>
 
 static bool text_reply(struct api_exchange *x, const char *content_type, const char *text)
 {
-    x->reply->content_type = content_type;
-    api_append_text(&x->reply->body, text);
+    x->reply.content_type = content_type;
+    api_append_text(&x->reply.body, text);
     return true;
 }
 
@@ -26,9 +27,9 @@ static bool ready(struct api_exchange *x)
 
 static bool metrics(struct api_exchange *x)
 {
-    x->reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    x->reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
     if (x->service->metrics)
-        x->service->metrics(x->service->host, &x->reply->body);
+        x->service->metrics(x->service->host, &x->reply.body);
     return true;
 }
 
@@ -39,11 +40,10 @@ static bool openapi(struct api_exchange *x)
 
 static bool root(struct api_exchange *x)
 {
-    struct api_buffer *out = &x->reply->body;
-    x->reply->content_type = "text/plain; charset=utf-8";
-    api_append_format(out,
-                      "kldiv " KLDIV_VERSION ": the Kullback-Leibler divergence loss, KL(target || "
-                      "input)\n\n");
+    struct api_buffer *out = &x->reply.body;
+    x->reply.content_type = "text/plain; charset=utf-8";
+    api_append_text(out, "kldiv " KLDIV_VERSION ": the Kullback-Leibler divergence loss, "
+                         "KL(target || input)\n\n");
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
         api_append_format(out, "%-5s %-45s %s\n", e->method, e->path, e->summary);
     api_append_text(out, "\nTry it:\n\n"
@@ -56,41 +56,64 @@ static bool root(struct api_exchange *x)
 #define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"
 
 const struct api_endpoint api_endpoints[] = {
-    {"POST", "/kl_div", "the loss of two tensors", false, api_kl_div_begin, api_kl_div},
-    {"POST", MODEL "/infer", "the same, by the Open Inference Protocol", false, api_infer_begin,
-     api_infer},
-    {"GET", "/", "this page", false, NULL, root},
-    {"GET", "/openapi.json", "the contract", false, NULL, openapi},
-    {"GET", "/metrics", "counters, for Prometheus", true, NULL, metrics},
-    {"GET", "/v2[/]", "of that protocol: this server", false, NULL, api_oip_server},
-    {"GET", "/v2/health/live", "whether the process lives", true, NULL, api_oip_live},
-    {"GET", "/v2/health/ready", "whether requests are welcome", true, NULL, api_oip_ready},
-    {"GET", MODEL, "its one model", false, NULL, api_oip_model},
-    {"GET", "/v2/models/stats", "what all models have done", false, NULL, api_oip_stats},
-    {"GET", MODEL "/ready", "whether it is ready", true, NULL, api_oip_model_ready},
-    {"GET", MODEL "/config", "its configuration", false, NULL, api_oip_config},
-    {"GET", MODEL "/stats", "what it has done", false, NULL, api_oip_stats},
-    {"POST", "/v2/repository/index", "all models", false, NULL, api_oip_index},
-    {"GET", "/livez", "whether the process lives", true, NULL, live},
-    {"GET", "/healthz", "the same", true, NULL, live},
-    {"GET", "/readyz", "whether requests are welcome", true, NULL, ready},
+    {"POST", "/kl_div", "Loss of two tensors", 0, api_kl_div_begin, api_loss_prepare, api_loss,
+     api_kl_div_end},
+    {"POST", MODEL "/infer", "Loss, by the Open Inference Protocol", 0, api_infer_begin,
+     api_loss_prepare, api_loss, api_infer_end},
+    {"GET", "/", "This page", 0, NULL, NULL, root, NULL},
+    {"GET", "/openapi.json", "Contract", 0, NULL, NULL, openapi, NULL},
+    {"GET", "/metrics", "Counters, for Prometheus", API_PROBE, NULL, NULL, metrics, NULL},
+    {"GET", "/v2[/]", "Server metadata", 0, NULL, NULL, api_oip_server, NULL},
+    {"GET", "/v2/health/live", "Liveness probe", API_PROBE, NULL, NULL, api_oip_live, NULL},
+    {"GET", "/v2/health/ready", "Readiness probe", API_PROBE, NULL, NULL, api_oip_ready, NULL},
+    {"GET", MODEL, "Model metadata", 0, NULL, NULL, api_oip_model, NULL},
+    {"GET", "/v2/models/stats", "Statistics of all models", 0, NULL, NULL, api_oip_stats, NULL},
+    {"GET", MODEL "/ready", "Readiness probe of the model", API_PROBE, NULL, NULL,
+     api_oip_model_ready, NULL},
+    {"GET", MODEL "/config", "Model configuration", 0, NULL, NULL, api_oip_config, NULL},
+    {"GET", MODEL "/stats", "Statistics of the model", 0, NULL, NULL, api_oip_stats, NULL},
+    {"POST", "/v2/repository/index", "List of models", 0, NULL, NULL, api_oip_index, NULL},
+    {"GET", "/livez", "Liveness probe", API_PROBE, NULL, NULL, live, NULL},
+    {"GET", "/healthz", "Liveness probe", API_PROBE, NULL, NULL, live, NULL},
+    {"GET", "/readyz", "Readiness probe", API_PROBE, NULL, NULL, ready, NULL},
     {0},
 };
 
-bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path)
+/* ---- How problems are told */
+
+/* An object as RFC 9457 has it, with the warnings beside. */
+static void write_problem(const struct api_exchange *x, struct api_buffer *out)
 {
-    const char *p = endpoint->path;
-    for (; *p && *p != '['; p++, path++)
-        if (*p != *path)
-            return false;
-    if (!*p)
-        return !*path;
-    const char *close = strchr(p, ']');
-    size_t optional = (size_t)(close - p - 1);
-    return strcmp(path, close + 1) == 0 ||
-           (strncmp(path, p + 1, optional) == 0 && strcmp(path + optional, close + 1) == 0);
+    const struct api_warnings warnings = {.bits = x->reply.warnings & API_DEPRECATIONS,
+                                          .reduction = x->reply.reduction};
+    api_append_text(out, "{");
+    api_problem_write(&x->problem, out);
+    if (warnings.bits) {
+        api_append_text(out, ",\"warnings\":");
+        api_warnings_json(&warnings, out);
+    }
+    api_append_text(out, "}\n");
 }
 
-const char *api_endpoint_path(const struct api_endpoint *endpoint) { return endpoint->path; }
+static bool fail_not_found(const char *path, struct api_problem *problem)
+{
+    return api_fail(problem, "not_found", "there is nothing at '%.100s'; GET / lists what there is",
+                    path);
+}
 
-bool api_endpoint_is_probe(const struct api_endpoint *endpoint) { return endpoint->probe; }
+static const struct api_dialect dialects[] = {
+    {"/v2", "application/json", false, api_oip_write_problem, api_oip_fail_not_found},
+    {"", "application/problem+json", true, write_problem, fail_not_found},
+};
+
+/* A prefix ends where a segment does. */
+const struct api_dialect *api_dialect_of(const char *path)
+{
+    const struct api_dialect *dialect = dialects;
+    for (;; dialect++) {
+        size_t size = strlen(dialect->prefix);
+        if (size == 0 || (strncmp(path, dialect->prefix, size) == 0 &&
+                          (path[size] == '\0' || path[size] == '/')))
+            return dialect;
+    }
+}

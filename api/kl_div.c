@@ -1,15 +1,17 @@
-/* POST /kl_div, and POST /v2/models/kl_div/infer. */
+/* POST /kl_div, and POST /v2/models/kl_div/infer: a body is decoded, planned, run, encoded. */
 #include "api/call.h"
 #include "api/endpoints.h"
 #include "api/formats/codecs.h"
 #include "api/formats/coding.h"
-#include "api/formats/oip.h"
 #include "api/reply.h"
 #include "api/statistics.h"
-#include "api/text/number.h"
 
-#include <string.h>
+#include <stdlib.h>
 #include <time.h>
+
+/* Nanoseconds for a byte that is parsed, and for one that is compressed; bytes that inflating can make
+ * of one. */
+static const double parse_ns = 3, compress_ns = 10, most_inflation = 1032;
 
 static double now_ms(void)
 {
@@ -18,34 +20,14 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* 64 KiB of JSON take some 100 us to read. */
-enum { LIGHT_BODY = 64 << 10 };
-
-/* Operands that broadcast may be small where the work is not. An escape might spell the word. */
-static bool may_broadcast(const char *text, size_t size)
-{
-    static const char *const signs[] = {"broadcast", "\\u", "%"};
-    for (size_t i = 0; text && i < sizeof signs / sizeof *signs; i++)
-        if (memmem(text, size, signs[i], strlen(signs[i])))
-            return true;
-    return false;
-}
-
-bool api_is_heavy(const struct api_request *request)
-{
-    struct api_problem ignored = {0};
-    const struct api_codec *codec = api_codec_for_body(request->content_type, &ignored);
-    return request->body_size > LIGHT_BODY || !api_coding_is_none(request->content_encoding) ||
-           (codec && codec->inflates) || may_broadcast(request->body, request->body_size) ||
-           (request->query && may_broadcast(request->query, strlen(request->query)));
-}
+/* ---- What the header decides */
 
 static bool check_coding(struct api_exchange *x)
 {
-    const char *coding = x->request->content_encoding;
+    const char *coding = api_request_header(&x->request, "Content-Encoding");
     if (api_coding_known(coding))
         return true;
-    api_reply_header(x->reply, "Accept-Encoding", api_codings);
+    api_reply_header(&x->reply, "Accept-Encoding", api_codings);
     return api_fail(&x->problem, "content_coding_unsupported",
                     "Content-Encoding '%.40s' is not among those this path reads: %s", coding,
                     api_codings);
@@ -54,112 +36,140 @@ static bool check_coding(struct api_exchange *x)
 static bool check_size(struct api_exchange *x)
 {
     size_t most = x->service->max_body;
-    if (x->service->budget && x->service->budget->limit && x->service->budget->limit < most)
-        most = x->service->budget->limit;
-    if (x->request->content_length > most ||
-        (x->service->budget && x->service->budget->limit &&
-         api_block_size(x->request->content_length + API_PADDING) > x->service->budget->limit))
+    size_t limit = x->service->budget ? x->service->budget->limit : 0;
+    if (limit && limit < most)
+        most = limit;
+    if (x->request.content_length > most ||
+        (limit && api_block_size(x->request.content_length + API_PADDING) > limit))
         return api_fail(&x->problem, "body_too_large",
                         "the body has %llu bytes and this server takes %zu",
-                        (unsigned long long)x->request->content_length, most);
+                        (unsigned long long)x->request.content_length, most);
     return true;
 }
 
 bool api_kl_div_begin(struct api_exchange *x)
 {
-    const char *media_type;
+    struct api_reply *reply = &x->reply;
     if (!check_coding(x))
         return false;
-    if (!api_codec_for_body(x->request->content_type, &x->problem)) {
-        api_codec_list_readable(x->reply->header_text, sizeof x->reply->header_text);
-        api_reply_header(x->reply, "Accept", x->reply->header_text);
+    x->decoder = api_codec_for_body(api_request_header(&x->request, "Content-Type"), &x->problem);
+    if (!x->decoder) {
+        api_codec_list_readable(reply->header_text, sizeof reply->header_text);
+        api_reply_header(reply, "Accept", reply->header_text);
         return false;
     }
-    return api_codec_for_answer(x->request->accept, &media_type, &x->problem) && check_size(x);
+    x->encoder = api_codec_for_answer(api_request_header(&x->request, "Accept"),
+                                      &reply->content_type, &x->problem);
+    return x->encoder && check_size(x);
 }
 
-bool api_infer_begin(struct api_exchange *x) { return check_coding(x) && check_size(x); }
-
-/* Undoes the Content-Encoding: afterwards request->body is what `inflated` holds. */
-static bool undo_coding(struct api_exchange *x, struct api_request *request,
-                        struct api_buffer *inflated)
+bool api_infer_begin(struct api_exchange *x)
 {
-    if (api_coding_is_none(request->content_encoding))
+    x->decoder = x->encoder = api_inference_codec;
+    return check_coding(x) && check_size(x);
+}
+
+/* ---- The body */
+
+/* Undoes the Content-Encoding: afterwards the request's body is what call->inflated holds. */
+static bool undo_coding(struct api_exchange *x, struct api_call *call)
+{
+    struct api_request *request = &x->request;
+    const char *coding = api_request_header(request, "Content-Encoding");
+    if (api_coding_is_none(coding))
         return true;
-    if (!api_inflate(request->content_encoding, request->body, request->body_size,
-                     x->service->max_body, inflated, &x->problem))
+    if (!api_inflate(coding, request->body, request->body_size, x->service->max_body,
+                     &call->inflated, &x->problem))
         return false;
-    request->body = inflated->data;
-    request->body_size = inflated->size;
+    request->body = call->inflated.data;
+    request->body_size = call->inflated.size;
     return true;
 }
 
-static bool decode(struct api_exchange *x, struct api_call *call, struct api_buffer *inflated)
+/* Decodes the body and plans the call. */
+static bool read_call(struct api_exchange *x, struct api_call *call)
 {
-    struct api_request request = *x->request;
-    const struct api_codec *codec = api_codec_for_body(request.content_type, &x->problem);
-    return codec && undo_coding(x, &request, inflated) &&
-           api_codec_body_fits(request.content_type, request.body, &x->problem) &&
-           api_options_from_query(&call->options, request.query, &x->problem) &&
-           codec->decode(call, &request, &x->problem) && api_call_complete(call, &x->problem);
-}
-
-static bool encode(struct api_exchange *x, struct api_call *call)
-{
-    const struct api_codec *codec =
-        api_codec_for_answer(x->request->accept, &x->reply->content_type, &x->problem);
-    if (codec)
-        codec->encode(call, x->reply);
-    return codec != NULL;
-}
-
-static bool decode_inference(struct api_exchange *x, struct api_call *call,
-                             struct api_buffer *inflated)
-{
-    struct api_request request = *x->request;
-    return undo_coding(x, &request, inflated) &&
-           api_options_from_query(&call->options, request.query, &x->problem) &&
-           api_oip_decode(call, &request, &x->problem) && api_call_complete(call, &x->problem);
-}
-
-static bool encode_inference(struct api_exchange *x, struct api_call *call)
-{
-    const char *coding = api_coding_for_answer(x->request->accept_encoding);
-    api_oip_encode(call, x->reply);
-    if (coding && !x->reply->body.failed)
-        api_deflate_reply(x->reply, coding);
-    return true;
-}
-
-/* One loss from body to reply. */
-static bool answer(struct api_exchange *x,
-                   bool (*decode_body)(struct api_exchange *, struct api_call *,
-                                       struct api_buffer *),
-                   bool (*encode_answer)(struct api_exchange *, struct api_call *))
-{
-    struct api_call call;
-    struct api_buffer inflated = {.budget = x->service->budget};
-    api_call_init(&call, x->service);
     double start = now_ms();
-    bool good = decode_body(x, &call, &inflated);
-    double decoded = now_ms();
-    good = good && api_call_run(&call, &x->problem);
-    double computed = now_ms();
-    good = good && encode_answer(x, &call);
-    double encoded = now_ms();
-
-    x->reply->decode_ms = decoded - start;
-    x->reply->compute_ms = computed - decoded;
-    x->reply->encode_ms = encoded - computed;
-    x->reply->reduction = call.plan.reduction;
-    x->reply->warnings = api_call_warnings(&call).bits;
-    x->reply->elements = good ? call.plan.count : 0;
-    api_call_free(&call);
-    api_buffer_free(&inflated);
+    bool good = undo_coding(x, call) && api_codec_check_body(x) &&
+                api_options_from_query(&call->options, x->request.query, &x->problem) &&
+                x->decoder->decode(call, &x->request, &x->problem) &&
+                api_call_plan(call, &x->problem) && api_codec_check_answer(x, call);
+    x->reply.decode_ms = now_ms() - start;
+    x->reply.reduction = call->plan.reduction;
+    x->reply.warnings = api_call_warnings(call).bits; /* problems come with them, too */
     return good;
 }
 
-bool api_kl_div(struct api_exchange *x) { return answer(x, decode, encode); }
+static double decode_cost(const struct api_exchange *x)
+{
+    double bytes = (double)x->request.body_size;
+    if (!api_coding_is_none(api_request_header(&x->request, "Content-Encoding")))
+        return bytes * most_inflation;
+    return x->decoder->parsed_size ? x->decoder->parsed_size(&x->request) * parse_ns : 0;
+}
+
+static double answer_cost(const struct api_exchange *x, const struct api_call *call)
+{
+    enum { BYTES_OF_A_NUMBER = 20 };
+    const char *accepted = api_request_header(&x->request, "Accept-Encoding");
+    double coding = api_coding_for_answer(accepted) ? compress_ns * BYTES_OF_A_NUMBER : 0;
+    return api_call_cost(call, x->encoder->ns_per_element + coding);
+}
+
+static struct api_call *call_new(struct api_exchange *x)
+{
+    struct api_call *call = malloc(sizeof *call);
+    if (call)
+        api_call_init(call, x->service);
+    else
+        api_fail_for_memory(&x->problem);
+    return call;
+}
+
+bool api_loss_prepare(struct api_exchange *x)
+{
+    x->cost_ns = decode_cost(x);
+    if (x->cost_ns > API_LIGHT_NS) /* the body is decoded where the call is run */
+        return true;
+    x->state = call_new(x);
+    if (!x->state || !read_call(x, x->state))
+        return false;
+    x->cost_ns += answer_cost(x, x->state);
+    return true;
+}
+
+bool api_loss(struct api_exchange *x)
+{
+    struct api_reply *reply = &x->reply;
+    bool planned = x->state != NULL;
+    struct api_call *call = x->state = planned ? x->state : call_new(x);
+    if (!call || !(planned || read_call(x, call)))
+        return false;
+    double start = now_ms();
+    bool good = api_call_run(call, &x->problem);
+    double computed = now_ms();
+    if (good)
+        x->encoder->encode(call, reply);
+    reply->compute_ms = computed - start;
+    reply->encode_ms = now_ms() - computed;
+    reply->elements = good ? call->plan.count : 0;
+    reply->warnings = api_call_warnings(call).bits;
+    return good;
+}
+
+static void end_call(struct api_exchange *x)
+{
+    struct api_call *call = x->state;
+    if (!call)
+        return;
+    api_call_free(call);
+    free(call);
+    x->state = NULL;
+}
+
+void api_kl_div_end(struct api_exchange *x) { end_call(x); }
+
+/* ---- Statistics of inferences */
 
 static void count(struct api_duration *duration, double ms)
 {
@@ -167,20 +177,19 @@ static void count(struct api_duration *duration, double ms)
     atomic_fetch_add(&duration->ns, (unsigned long long)(ms * 1e6));
 }
 
-bool api_infer(struct api_exchange *x)
+void api_infer_end(struct api_exchange *x)
 {
-    bool good = answer(x, decode_inference, encode_inference);
-    const struct api_reply *reply = x->reply;
+    const struct api_reply *reply = &x->reply;
     struct api_statistics *statistics = x->service->statistics;
-    double ms = reply->decode_ms + reply->compute_ms + reply->encode_ms;
-    if (!statistics)
-        return good;
-    count(good ? &statistics->success : &statistics->fail, ms);
-    if (good) {
+    bool good = reply->status == 200;
+    if (statistics && x->state)
+        count(good ? &statistics->success : &statistics->fail,
+              reply->decode_ms + reply->compute_ms + reply->encode_ms);
+    if (statistics && x->state && good) {
         count(&statistics->decode, reply->decode_ms);
         count(&statistics->compute, reply->compute_ms);
         count(&statistics->encode, reply->encode_ms);
         atomic_store(&statistics->last_ms, (unsigned long long)time(NULL) * 1000);
     }
-    return good;
+    end_call(x);
 }

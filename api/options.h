@@ -5,7 +5,6 @@
 #include "api/problem.h"
 #include "lib/kldiv.h"
 
-#include <jansson.h>
 #include <stdint.h>
 
 enum api_option {
@@ -15,32 +14,46 @@ enum api_option {
     API_REDUCE,
     API_DTYPE,
     API_COMPAT,
-    API_GRADIENT, /* bits: 1 << KL_INPUT, 1 << KL_TARGET */
+    API_GRADIENT,
     API_BASE,
-    API_DIM, /* bits: 0 to 31 of axes counted from the first, 32 to 63 from the last */
+    API_DIM,
     API_INPUT_SPACE,
     API_TARGET_SPACE,
-    API_TEMPERATURE, /* the bits of a double; 0 is absent */
+    API_TEMPERATURE,
     API_BROADCAST,
     API_DIAGNOSE,
 };
 #define API_OPTIONS 14
 
-/* Zeroed, all have their defaults. Values are those of the library's enums. */
+/* A set of axes, as bits: counted from the first, and from the last. */
+struct api_axes {
+    uint64_t from_first, from_last;
+};
+#define API_MAX_AXES (2 * KL_MAX_DIMS)
+
+/* Zeroed, all have their defaults. */
 struct api_options {
-    int64_t value[API_OPTIONS];
+    enum kl_reduction reduction;
+    enum kl_flag size_average, reduce;
+    bool log_target, broadcast, diagnose;
+    enum kl_dtype dtype; /* of numbers in JSON */
+    enum kl_compat compat;
+    enum kl_base base;
+    enum kl_space input_space, target_space;
+    double temperature; /* 0 is absent */
+    unsigned gradient;  /* bits: 1 << KL_INPUT, 1 << KL_TARGET */
+    struct api_axes dim;
     bool given[API_OPTIONS];
     const char *within[API_OPTIONS]; /* of the origin; NULL for the query */
 };
 
-/* Their form for the library, but for tensors; `dim` has room for API_MAX_AXES, and must outlive
- * what is given. */
-#define API_MAX_AXES 64
+/* Their form for the library, but for tensors; `dim` has room for API_MAX_AXES, and must outlive the
+ * result. */
 struct kl_options api_options_for_loss(const struct api_options *options, int *dim);
-enum kl_dtype api_options_dtype(const struct api_options *options);
 
-/* The row of that name, or -1. */
+/* The row of that name, or -1; and the name of a row. */
 int api_option_find(const char *name);
+const char *api_option_name(enum api_option option);
 
 /* Where an option was given: `within` is the JSON Pointer of what holds it in the body, with a
  * slash at its end ("#/"), of static lifetime, or NULL for the query. */
@@ -48,19 +61,55 @@ struct api_origin {
     const char *within, *name;
 };
 
-/* Sets one option from text, or from a JSON value. Giving an option again is fine if the value
- * is the same. Unknown names fail with the nearest known one; `also` lists further names (NULL
+/* A value as it was given. API_TEXT has no type of its own, as in a query, a form or metadata: it
+ * also stands for truth values, numbers, and lists with commas between. API_STRING is JSON's. */
+enum api_kind { API_TEXT, API_STRING, API_NUMBER, API_TRUTH, API_NULL, API_OTHER };
+struct api_value {
+    enum api_kind kind;
+    const char *text; /* of the first two */
+    double number;
+    bool truth;
+};
+
+/* One option on its way from values to api_options: begin, add each value of a list or the only one,
+ * end. */
+struct api_setting {
+    struct api_options *options;
+    struct api_origin origin;
+    struct api_problem *problem;
+    int option;
+    union {
+        int word;
+        bool truth;
+        unsigned bits;
+        double number;
+        struct api_axes axes;
+        char bytes[sizeof(struct api_axes)];
+    } value;
+};
+
+/* Unknown names fail with the nearest known one and the list of all; `also` lists further names (NULL
  * at the end) that may stand beside options there. */
+bool api_setting_begin(struct api_setting *setting, struct api_options *options,
+                       struct api_origin origin, const char *const *also,
+                       struct api_problem *problem);
+bool api_setting_add(struct api_setting *setting, const struct api_value *value);
+
+/* Giving an option again is fine if the value is the same; a list given again in the query goes on. */
+bool api_setting_end(struct api_setting *setting);
+
+/* All three, for text. */
 bool api_option_set_text(struct api_options *options, struct api_origin origin, const char *text,
                          const char *const *also, struct api_problem *problem);
-bool api_option_set_json(struct api_options *options, struct api_origin origin, const json_t *value,
-                         const char *const *also, struct api_problem *problem);
+
+/* Whether an option takes a list. */
+bool api_option_is_list(int option);
 
 /* Fails at the place where an option was given, if it was. */
 bool api_option_fail(const struct api_options *options, enum api_option option,
                      struct api_problem *problem, const char *code, const char *detail);
 
-/* Every parameter of a raw query string (NULL is none), percent-decoded. */
+/* Every parameter of a raw query string (NULL is none), percent-decoded. Names may end in "[]". */
 bool api_options_from_query(struct api_options *options, const char *query,
                             struct api_problem *problem);
 

@@ -20,6 +20,7 @@ static const struct kind {
     {"query_malformed", 400, "The query string is malformed"},
     {"option_conflict", 400, "An option is given twice, with different values"},
     {"bad_request", 400, "The request is not proper HTTP"},
+    {"origin_forbidden", 403, "A page of another origin may not do this"},
     {"not_found", 404, "There is nothing at this path"},
     {"method_not_allowed", 405, "The path does not take this method"},
     {"not_acceptable", 406, "No format that the client accepts can be made"},

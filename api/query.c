@@ -1,17 +1,9 @@
 #include "api/options.h"
+#include "api/text/percent.h"
 
 #include <string.h>
 
 enum { MAX_PARAMETER = 1024 };
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* Decodes `size` characters of a query into `to`, with room for MAX_PARAMETER and a NUL. */
 static bool decode(const char *from, size_t size, char *to, struct api_problem *problem)
@@ -24,30 +16,48 @@ static bool decode(const char *from, size_t size, char *to, struct api_problem *
             to[n] = (char)(from[i] == '+' ? ' ' : from[i]);
             continue;
         }
-        int high = i + 2 < size ? hex_digit(from[i + 1]) : -1;
-        int low = high >= 0 ? hex_digit(from[i + 2]) : -1;
-        if (low < 0 || (high == 0 && low == 0))
+        int byte = i + 2 < size ? api_percent_decode(from + i) : -1;
+        if (byte <= 0)
             return api_fail(problem, "query_malformed",
                             "the query has a %% without two hexadecimal digits, or %%00");
-        to[n] = (char)(high << 4 | low);
+        to[n] = (char)byte;
         i += 2;
     }
     to[n] = '\0';
     return true;
 }
 
+/* "dim" of "dim[]", which is how forms of PHP and Rails name a list. */
+static void strip_brackets(char *name)
+{
+    size_t size = strlen(name);
+    if (size > 2 && strcmp(name + size - 2, "[]") == 0) {
+        name[size - 2] = '\0';
+        int option = api_option_find(name);
+        if (option < 0 || !api_option_is_list(option))
+            name[size - 2] = '[';
+    }
+}
+
+static bool read_parameter(struct api_options *options, const char *p, size_t size,
+                           struct api_problem *problem)
+{
+    char name[MAX_PARAMETER + 1], value[MAX_PARAMETER + 1];
+    const char *equals = memchr(p, '=', size);
+    size_t name_size = equals ? (size_t)(equals - p) : size;
+    size_t skip = equals ? name_size + 1 : size;
+    if (!decode(p, name_size, name, problem) || !decode(p + skip, size - skip, value, problem))
+        return false;
+    strip_brackets(name);
+    return api_option_set_text(options, (struct api_origin){NULL, name}, value, NULL, problem);
+}
+
 bool api_options_from_query(struct api_options *options, const char *query,
                             struct api_problem *problem)
 {
-    char name[MAX_PARAMETER + 1], value[MAX_PARAMETER + 1];
     for (const char *p = query ? query : ""; *p; p += *p == '&') {
         size_t size = strcspn(p, "&");
-        size_t name_size = strcspn(p, "=&");
-        size_t skip = name_size < size ? name_size + 1 : size;
-        if (size > 0 &&
-            (!decode(p, name_size, name, problem) ||
-             !decode(p + skip, size - skip, value, problem) ||
-             !api_option_set_text(options, (struct api_origin){NULL, name}, value, NULL, problem)))
+        if (size > 0 && !read_parameter(options, p, size, problem))
             return false;
         p += size;
     }

@@ -11,4 +11,7 @@ void api_reply_header(struct api_reply *reply, const char *name, const char *val
  * not copied. Leaves the buffer empty. Nothing may be appended to the reply's body afterwards. */
 void api_reply_take(struct api_reply *reply, struct api_buffer *tensor);
 
+/* Leaves it without content. */
+void api_reply_free(struct api_reply *reply);
+
 #endif

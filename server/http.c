@@ -58,12 +58,12 @@ static enum MHD_Result handle(void *lobby, struct MHD_Connection *connection, co
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **context)
 {
-    (void)lobby;
+    (void)lobby, (void)url;
     struct srv_request *request = *context;
     if (!request)
         return MHD_NO;
     if (request->step == SRV_NEW)
-        return srv_request_begin(request, connection, url, method, version);
+        return srv_request_begin(request, connection, method, version);
     if (*upload_size > 0) {
         size_t size = *upload_size;
         *upload_size = 0;

@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A job thread reads some 100 MB/s of JSON, so smaller ones are done within a tenth of a second. */
-enum { HUGE_BODY = 8 << 20 };
+/* Jobs that are estimated to take less time go before those that take more. */
+static const double huge_ns = 20e6;
 
 /* Larger ones may not stay in the caches until they are read. */
 enum { STREAMED_BODY = 4 << 20 };
@@ -29,11 +29,11 @@ struct srv_request *srv_request_new(const struct api_service *service, const cha
                                     bool in_lobby)
 {
     size_t size = strlen(target) + 1;
-    struct srv_request *request = calloc(1, sizeof *request + size);
+    struct srv_request *request = calloc(1, sizeof *request + 2 * size);
     if (!request)
         return NULL;
     memcpy(request->target, target, size);
-    request->service = service;
+    request->exchange.service = service;
     request->in_lobby = in_lobby;
     request->references = 1;
     request->unread = -1;
@@ -48,8 +48,8 @@ static void release(void *argument)
     struct srv_request *request = argument;
     if (--request->references > 0)
         return;
+    api_end(&request->exchange);
     api_buffer_free(&request->body);
-    api_reply_free(&request->reply);
     free(request);
 }
 
@@ -68,7 +68,7 @@ static size_t print_ms(char *to, double ms)
 /* "read;dur=0.125, decode;dur=...": into room for 200. */
 static void print_timing(const struct srv_request *request, char *to)
 {
-    const struct api_reply *reply = &request->reply;
+    const struct api_reply *reply = &request->exchange.reply;
     const struct {
         const char *text;
         double ms;
@@ -87,7 +87,7 @@ static void print_timing(const struct srv_request *request, char *to)
 
 static void add_headers(struct srv_request *request, struct MHD_Response *response)
 {
-    const struct api_reply *reply = &request->reply;
+    const struct api_reply *reply = &request->exchange.reply;
     char timing[200];
     print_timing(request, timing);
     if (reply->content_type)
@@ -104,7 +104,7 @@ static void add_headers(struct srv_request *request, struct MHD_Response *respon
 /* The reply's content as libmicrohttpd sends it, from where it lies. */
 static struct MHD_Response *make_response(struct srv_request *request)
 {
-    const struct api_reply *reply = &request->reply;
+    const struct api_reply *reply = &request->exchange.reply;
     const struct api_buffer *body = &reply->body;
     if (reply->n_tensors == 0)
         return MHD_create_response_from_buffer_with_free_callback_cls(
@@ -126,7 +126,7 @@ static enum MHD_Result answer(struct srv_request *request)
         srv_connection_enter(request->place, SRV_REPLY);
     add_headers(request, response);
     enum MHD_Result result =
-        MHD_queue_response(request->connection, (unsigned)request->reply.status, response);
+        MHD_queue_response(request->connection, (unsigned)request->exchange.reply.status, response);
     MHD_destroy_response(response);
     return result;
 }
@@ -147,22 +147,13 @@ static enum MHD_Result answer_early(struct srv_request *request)
 
 static enum MHD_Result refuse(struct srv_request *request, const char *code, const char *detail)
 {
-    api_refuse(request->service, &request->api, &request->reply, code, detail);
+    api_refuse(&request->exchange, code, detail);
     return answer_early(request);
 }
 
 static const char *header(const struct srv_request *request, const char *name)
 {
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
-}
-
-/* "http://host/path" is another way to write "/path" (RFC 9112, 3.2.2). */
-static const char *path_of(const char *url)
-{
-    static const char scheme[] = "http://";
-    const char *slash =
-        strncmp(url, scheme, sizeof scheme - 1) == 0 ? strchr(url + sizeof scheme - 1, '/') : url;
-    return slash ? slash : "/";
 }
 
 static enum MHD_Result join_accept(void *joined, enum MHD_ValueKind kind, const char *name,
@@ -186,24 +177,31 @@ static const char *accept_of(struct srv_request *request)
     return strlen(request->accept) > strlen(first) ? request->accept : first;
 }
 
-static void describe(struct srv_request *request, const char *url, const char *method)
+static const char *find_header(const void *headers, const char *name)
 {
-    const char *question = strchr(request->target, '?');
-    request->api = (struct api_request){
-        .method = method,
-        .path = path_of(url),
-        .query = question ? question + 1 : NULL,
-        .content_type = header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
-        .content_encoding = header(request, MHD_HTTP_HEADER_CONTENT_ENCODING),
-        .accept = accept_of(request),
-        .accept_encoding = header(request, MHD_HTTP_HEADER_ACCEPT_ENCODING),
-        .inference_header_length = header(request, "Inference-Header-Content-Length"),
-        .content_length = request->framing.content_length,
-    };
+    struct srv_request *request = (struct srv_request *)headers;
+    return strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) == 0 ? accept_of(request)
+                                                         : header(request, name);
+}
+
+/* "/path" of the target as it was sent; "http://host/path" is another way to write it (RFC 9112,
+ * 3.2.2). */
+static void split_target(struct srv_request *request)
+{
+    static const char scheme[] = "http://";
+    const char *path = request->target;
+    char *copy = request->target + strlen(request->target) + 1;
+    if (strncasecmp(path, scheme, sizeof scheme - 1) == 0)
+        path += strcspn(path + sizeof scheme - 1, "/?") + sizeof scheme - 1;
+    const char *question = strchr(path, '?');
+    if (*path == '/')
+        memcpy(copy, path, question ? (size_t)(question - path) : strlen(path));
+    request->exchange.request.path = *path == '/' ? copy : "/";
+    request->exchange.request.query = question ? question + 1 : NULL;
 }
 
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *url, const char *method, const char *version)
+                                  const char *method, const char *version)
 {
     struct srv_refusal refusal = {0};
     const union MHD_ConnectionInfo *info =
@@ -213,18 +211,21 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     if (request->place)
         srv_connection_enter(request->place, SRV_BODY);
     srv_request_identify(header(request, "X-Request-Id"), request->id, sizeof request->id);
-    describe(request, url, method);
+    split_target(request);
+    request->exchange.request.method = method;
+    request->exchange.request.header = find_header;
+    request->exchange.request.headers = request;
 
     if (!srv_guard(connection, request->target, method, version, &request->framing, &refusal)) {
         request->must_close = true;
-        api_refuse(request->service, &request->api, &request->reply, refusal.code, refusal.detail);
+        api_refuse(&request->exchange, refusal.code, refusal.detail);
         return answer(request);
     }
-    request->api.content_length = request->framing.content_length;
-    if (!api_begin(request->service, &request->api, &request->reply))
+    request->exchange.request.content_length = request->framing.content_length;
+    if (!api_begin(&request->exchange))
         return answer_early(request);
     request->must_close |= request->in_lobby;
-    if (request->in_lobby && !api_endpoint_is_probe(request->reply.endpoint)) {
+    if (request->in_lobby && !api_endpoint_is_probe(request->exchange.reply.endpoint)) {
         srv_metrics_connection_refused();
         return refuse(request, "too_many_connections", "all connections are taken; try again");
     }
@@ -239,7 +240,7 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
 /* A body without a declared length may outgrow what it may have only now. */
 static enum MHD_Result outgrown(struct srv_request *request, const char *code, const char *detail)
 {
-    api_refuse(request->service, &request->api, &request->reply, code, detail);
+    api_refuse(&request->exchange, code, detail);
     api_buffer_free(&request->body);
     request->must_close = true;
     request->step = SRV_REFUSED;
@@ -253,8 +254,9 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
     if (request->place)
         atomic_fetch_add_explicit(&request->place->received, size, memory_order_relaxed);
     if (request->step == SRV_REFUSED)
-        return request->received > DROPPED_BODY + request->service->max_body ? MHD_NO : MHD_YES;
-    if (body->size + size > request->service->max_body)
+        return request->received > DROPPED_BODY + request->exchange.service->max_body ? MHD_NO
+                                                                                      : MHD_YES;
+    if (body->size + size > request->exchange.service->max_body)
         return outgrown(request, "body_too_large", "the body is larger than this server takes");
     if (!api_buffer_room(body, size + API_PADDING))
         return outgrown(request, "out_of_memory",
@@ -279,10 +281,9 @@ static void work(struct srv_job *job)
 {
     struct srv_request *request = (struct srv_request *)job;
     if (client_left(request))
-        api_refuse(request->service, &request->api, &request->reply, "client_left",
-                   "the client closed its side");
+        api_refuse(&request->exchange, "client_left", "the client closed its side");
     else
-        api_handle(request->service, &request->api, &request->reply);
+        api_handle(&request->exchange, true);
     api_buffer_free(&request->body);
     MHD_resume_connection(request->connection);
 }
@@ -295,26 +296,23 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
     request->read_ms = (srv_now() - request->start) * 1e3;
     if (body->data)
         memset(body->data + body->size, 0, API_PADDING);
-    request->api.body = body->data ? body->data : request->nothing;
-    request->api.body_size = body->size;
+    request->exchange.request.body = body->data ? body->data : request->nothing;
+    request->exchange.request.body_size = body->size;
     if (request->place)
         srv_connection_enter(request->place, SRV_REPLY);
-    /* A hand-over costs 5 to 8 us, so light ones are answered on the network thread. */
-    if (api_is_heavy(&request->api)) {
-        request->step = SRV_WORKING;
-        request->job.run = work;
-        MHD_suspend_connection(connection);
-        srv_jobs_add(body->size > HUGE_BODY ? SRV_HUGE : SRV_LARGE, &request->job);
-        return MHD_YES;
-    }
-    api_handle(request->service, &request->api, &request->reply);
-    return answer(request);
+    if (api_handle(&request->exchange, false))
+        return answer(request);
+    request->step = SRV_WORKING;
+    request->job.run = work;
+    MHD_suspend_connection(connection);
+    srv_jobs_add(request->exchange.cost_ns > huge_ns ? SRV_HUGE : SRV_LARGE, &request->job);
+    return MHD_YES;
 }
 
 void srv_request_done(struct srv_request *request, bool sent)
 {
-    const struct api_reply *reply = &request->reply;
-    const char *method = request->api.method ? request->api.method : "";
+    const struct api_reply *reply = &request->exchange.reply;
+    const char *method = request->exchange.request.method ? request->exchange.request.method : "";
     double seconds = srv_now() - request->start;
     bool probe = reply->endpoint && api_endpoint_is_probe(reply->endpoint);
     srv_metrics_end_request(reply, method, request->received, seconds);
@@ -333,6 +331,6 @@ void srv_request_done(struct srv_request *request, bool sent)
         srv_log_access(&access);
     }
     if (request->unread >= 0)
-        srv_linger(request->unread, request->service->max_body);
+        srv_linger(request->unread, request->exchange.service->max_body);
     release(request);
 }

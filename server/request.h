@@ -23,7 +23,6 @@ enum srv_step {
 
 struct srv_request {
     struct srv_job job;
-    const struct api_service *service;
     struct MHD_Connection *connection;
     struct srv_connection *place; /* in the table of connections; may be NULL */
     const atomic_bool *draining;
@@ -32,15 +31,14 @@ struct srv_request {
     bool in_lobby, must_close;
     int unread; /* a descriptor of the connection whose rest is dropped after the reply, or -1 */
     struct srv_framing framing;
-    struct api_request api;
-    struct api_reply reply;
+    struct api_exchange exchange;
     struct api_buffer body;
     char nothing[API_PADDING]; /* the body of those that have none */
     size_t received;           /* bytes of body, dropped ones included */
     double start, read_ms;
     char id[129];
     char accept[MAX_ACCEPT]; /* several Accept lines joined */
-    char target[];           /* as it was sent */
+    char target[];           /* as it was sent, NUL, and its path, percent-encoded */
 };
 
 /* NULL if memory is out. */
@@ -49,7 +47,7 @@ struct srv_request *srv_request_new(const struct api_service *service, const cha
 
 /* The header is there. */
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *url, const char *method, const char *version);
+                                  const char *method, const char *version);
 
 /* A piece of the body. */
 enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t size);

@@ -68,13 +68,14 @@ static void walk(void (*check)(const struct row *row))
 
 static struct answer ask_row(const struct row *row, const char *body, size_t size)
 {
-    struct api_request request = {.path = text_of(row->json, "path"),
-                                  .query = text_of(row->json, "query"),
-                                  .content_type = text_of(row->json, "content_type"),
-                                  .content_encoding = text_of(row->json, "coding"),
-                                  .inference_header_length =
-                                      json_string_value(json_object_get(row->json, "json_size"))};
-    return ask_request(&request, body, size, MAX_BODY);
+    const struct api_service service = service_of(MAX_BODY);
+    struct question question = {.path = text_of(row->json, "path"),
+                                .query = text_of(row->json, "query"),
+                                .content_type = text_of(row->json, "content_type"),
+                                .content_encoding = text_of(row->json, "coding"),
+                                .inference_header_length =
+                                    json_string_value(json_object_get(row->json, "json_size"))};
+    return ask_question(&question, &service, body, size);
 }
 
 /* Of an answer at /kl_div or at /v2. */

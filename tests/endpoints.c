@@ -55,17 +55,12 @@ Test(endpoints, unknown_paths_and_methods_are_told_apart)
 Test(endpoints, refused_types_come_with_those_that_are_read)
 {
     char readable[400];
-    struct api_service service = {.max_body = 1 << 20};
-    struct api_request request = {.method = "POST", .path = "/kl_div", .content_type = "text/csv"};
-    struct api_reply reply;
     api_codec_list_readable(readable, sizeof readable);
-    cr_assert_not(api_begin(&service, &request, &reply));
-    cr_expect_eq(reply.status, 415);
-    cr_assert_eq(reply.n_headers, 1);
-    cr_expect_str_eq(reply.headers[0].name, "Accept");
-    cr_expect_str_eq(reply.headers[0].value, readable);
+    struct answer answer = ask("POST", "/kl_div", NULL, "text/csv", "", 0);
+    cr_expect_eq(answer.status, 415);
+    cr_expect_str_eq(header_of(&answer, "Accept"), readable);
     cr_expect(strstr(readable, "application/octet-stream"));
-    api_reply_free(&reply);
+    answer_free(&answer);
 }
 
 Test(endpoints, bodies_are_judged_by_their_headers)
@@ -73,7 +68,7 @@ Test(endpoints, bodies_are_judged_by_their_headers)
     static const char body[] = "{\"input\": 1, \"target\": 1}";
     static const struct {
         const char *content_type, *content_encoding, *accept, *body;
-        uint64_t content_length;
+        size_t max_body; /* 0 is enough */
         int status;
     } cases[] = {
         {"application/json", NULL, NULL, body, 0, 200},
@@ -90,24 +85,16 @@ Test(endpoints, bodies_are_judged_by_their_headers)
         {"application/json", NULL, "*/*, application/json;q=0", body, 0, 200},
         {"application/json", NULL, "application/safetensors;q=0.2, text/html", body, 0, 200},
         {"application/json", NULL, "text/json", body, 0, 406},
-        {"application/json", NULL, NULL, body, (1ull << 30) + 1, 413},
+        {"application/json", NULL, NULL, body, sizeof body - 2, 413},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char padded[100] = {0};
-        strcpy(padded, cases[i].body);
-        struct api_service service = {.max_body = 1 << 30};
-        struct api_reply reply;
-        struct api_request request = {.method = "POST",
-                                      .path = "/kl_div",
-                                      .content_type = cases[i].content_type,
-                                      .content_encoding = cases[i].content_encoding,
-                                      .accept = cases[i].accept,
-                                      .content_length = cases[i].content_length,
-                                      .body = padded,
-                                      .body_size = strlen(padded)};
-        if (api_begin(&service, &request, &reply))
-            api_handle(&service, &request, &reply);
-        cr_expect_eq(reply.status, cases[i].status, "case %zu: %d", i, reply.status);
-        api_buffer_free(&reply.body);
+        const struct question question = {.content_type = cases[i].content_type,
+                                          .content_encoding = cases[i].content_encoding,
+                                          .accept = cases[i].accept};
+        const struct api_service service = service_of(cases[i].max_body ? cases[i].max_body : 1000);
+        struct answer answer =
+            ask_question(&question, &service, cases[i].body, strlen(cases[i].body));
+        cr_expect_eq(answer.status, cases[i].status, "case %zu: %d", i, answer.status);
+        answer_free(&answer);
     }
 }

@@ -8,22 +8,13 @@
 static void fail_each_allocation(const char *query, const char *body, int expected, bool sticky)
 {
     for (long n = 0; n < 500; n++) {
+        const struct api_service service = {.max_body = 1 << 20};
         fail_allocation(n, sticky);
-        struct answer answer = {0};
-        struct api_service service = {.max_body = 1 << 20};
-        char padded[400] = {0};
-        strcpy(padded, body);
-        struct api_request request = {.method = "POST",
-                                      .path = "/kl_div",
-                                      .query = query,
-                                      .body = padded,
-                                      .body_size = strlen(body)};
-        if (api_begin(&service, &request, &answer.reply))
-            api_handle(&service, &request, &answer.reply);
+        struct answer answer =
+            ask_question(&(struct question){.query = query}, &service, body, strlen(body));
         bool failed = allocation_failed();
-        fail_allocation(-1, false);
-        int status = answer.reply.status;
-        api_reply_free(&answer.reply);
+        int status = answer.status;
+        answer_free(&answer);
         if (!failed) {
             cr_expect_eq(status, expected);
             cr_expect_gt(n, 2);
@@ -62,14 +53,10 @@ Test(failures, a_full_budget_is_503_and_nothing_is_kept)
     while (n < 20000)
         n += (size_t)snprintf(body + n, 3, ",1");
     n += (size_t)snprintf(body + n, 40, "], \"target\": 1}");
-    struct api_request request = {
-        .method = "POST", .path = "/kl_div", .body = body, .body_size = n};
-    struct api_reply reply;
-    cr_assert(api_begin(&service, &request, &reply));
-    api_handle(&service, &request, &reply);
-    cr_expect_eq(reply.status, 503);
-    cr_expect_str_eq(reply.code, "out_of_memory");
-    api_reply_free(&reply);
+    struct answer answer = ask_question(&(struct question){.chunked = true}, &service, body, n);
+    cr_expect_eq(answer.status, 503);
+    cr_expect_str_eq(answer.reply.code, "out_of_memory");
+    answer_free(&answer);
     cr_expect_eq(atomic_load(&budget.used), 0);
 }
 
@@ -92,17 +79,11 @@ Test(failures, sums_of_broadcast_gradients_are_on_the_budget)
         n += (size_t)sprintf(body + n, "%s1", i == N ? "],[" : ",");
     n += (size_t)sprintf(body + n, "]]}");
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct api_request request = {.method = "POST",
-                                      .path = "/kl_div",
-                                      .query = cases[i].query,
-                                      .accept = "application/x-safetensors",
-                                      .body = body,
-                                      .body_size = n};
-        struct api_reply reply;
-        cr_assert(api_begin(&service, &request, &reply));
-        api_handle(&service, &request, &reply);
-        cr_expect_eq(reply.status, cases[i].status, "%s: %d", cases[i].query, reply.status);
-        api_reply_free(&reply);
+        const struct question question = {.query = cases[i].query,
+                                          .accept = "application/x-safetensors"};
+        struct answer answer = ask_question(&question, &service, body, n);
+        cr_expect_eq(answer.status, cases[i].status, "%s: %d", cases[i].query, answer.status);
+        answer_free(&answer);
         cr_expect_eq(atomic_load(&budget.used), 0);
     }
 }

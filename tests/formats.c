@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zip.h>
-#include <zlib.h>
 
 enum { MAX_NDIM = 4, MAX_COUNT = 24 * 24 * 12, TENSORS = 4 };
 
@@ -216,21 +215,6 @@ static size_t append_inference(struct api_buffer *out, const struct tensors *t, 
 
 /* ---- One request, and the bytes of its loss */
 
-static void gzip(struct api_buffer *body)
-{
-    struct api_buffer coded = {0};
-    z_stream z = {.next_in = (unsigned char *)body->data, .avail_in = (unsigned)body->size};
-    cr_assert_eq(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    cr_assert(api_buffer_reserve(&coded, deflateBound(&z, body->size)));
-    z.next_out = (unsigned char *)coded.data;
-    z.avail_out = (unsigned)coded.capacity;
-    cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
-    coded.size = z.total_out;
-    deflateEnd(&z);
-    api_buffer_free(body);
-    *body = coded;
-}
-
 struct form {
     const char *name, *path, *content_type;
     struct layout layout;
@@ -286,14 +270,14 @@ static struct api_buffer ask_form(const struct form *form, const struct tensors 
     snprintf(json_size, sizeof json_size, "%zu", make_body(form, t, &body));
     if (coded)
         gzip(&body);
-    struct api_request request = {.path = form->path,
-                                  .query = query,
-                                  .content_type = form->content_type,
-                                  .content_encoding = coded ? "gzip" : NULL,
-                                  .accept = "application/safetensors",
-                                  .inference_header_length =
-                                      form->kind == INFERENCE && form->variant ? json_size : NULL};
-    struct answer answer = ask_request(&request, body.data, body.size, 1 << 30);
+    struct question question = {.path = form->path,
+                                .query = query,
+                                .content_type = form->content_type,
+                                .content_encoding = coded ? "gzip" : NULL,
+                                .accept = "application/safetensors",
+                                .inference_header_length =
+                                    form->kind == INFERENCE && form->variant ? json_size : NULL};
+    struct answer answer = ask_question(&question, NULL, body.data, body.size);
     cr_assert_eq(answer.status, 200, "%s: %.*s", form->name, (int)answer.reply.body.size,
                  answer.reply.body.data);
     api_append(&content, answer.reply.body.data, answer.reply.body.size);

@@ -70,8 +70,7 @@ static const struct bad {
     {"dim=0", "{\"input\": 1, \"target\": 1, \"dim\": -1}", 400, "option_conflict", "#/dim"},
     {"base=10", "{\"input\": 1, \"target\": 1}", 422, "base_invalid", "base"},
     {NULL, "{\"input\": 1, \"target\": 1, \"base\": 10}", 422, "base_invalid", "#/base"},
-    {NULL, "{\"input\": 1, \"target\": 1, \"reduction\": 2}", 422, "reduction_invalid",
-     "#/reduction"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"reduction\": 2}", 422, "option_invalid", "#/reduction"},
     {"target_space=logits", "{\"input\": 1, \"target\": 1}", 422, "space_invalid", "target_space"},
     {"log_target=true&target_space=prob", "{\"input\": 1, \"target\": 1}", 422, "space_conflict",
      "target_space"},
@@ -188,8 +187,14 @@ Test(requests, say_where_json_is_malformed)
               text_of(answer.json, "detail"));
     answer_free(&answer);
     answer = ask_loss(NULL, "{\"input\": 1, \"target\": 1, \"redction\": \"sum\"}");
-    cr_expect_str_eq(text_of(answer.json, "detail"),
-                     "there is no option 'redction'; did you mean 'reduction'?");
+    cr_expect(strstr(text_of(answer.json, "detail"),
+                     "there is no option 'redction'; did you mean 'reduction'? The options are "));
+    answer_free(&answer);
+    answer = ask_loss("reduction=batch_mean", "{\"input\": 1, \"target\": 1}");
+    cr_expect_str_eq(
+        text_of(answer.json, "detail"),
+        "batch_mean is not a valid value for reduction; did you mean 'batchmean'? It takes "
+        "mean, batchmean, sum, none, elementwise_mean");
     answer_free(&answer);
 }
 
@@ -316,15 +321,6 @@ Test(requests, that_broadcast_are_bounded_by_what_they_broadcast_to)
 {
     enum { N = 400 };
     static char body[8 * N + 100];
-    static const struct {
-        const char *body, *query;
-        bool heavy;
-    } cases[] = {{"{}", NULL, false},
-                 {"{}", "reduction=sum", false},
-                 {"{\"broadcast\": true}", NULL, true},
-                 {"{\"broa\\u0064cast\": true}", NULL, true},
-                 {"{}", "broadcast=true", true},
-                 {"{}", "%62roadcast=true", true}};
     size_t n = (size_t)sprintf(body, "{\"broadcast\": true, \"input\": [1");
     for (size_t i = 1; i < N; i++)
         n += (size_t)sprintf(body + n, ",1");
@@ -333,18 +329,70 @@ Test(requests, that_broadcast_are_bounded_by_what_they_broadcast_to)
         n += (size_t)sprintf(body + n, ",[1]");
     n += (size_t)sprintf(body + n, "]}");
     for (size_t limit = 1000000; limit <= 2000000; limit += 1000000) {
-        struct api_request request = {.query = NULL};
-        struct answer answer = ask_request(&request, body, n, limit);
+        const struct api_service service = service_of(limit);
+        struct answer answer = ask_question(&(struct question){0}, &service, body, n);
         cr_expect_eq(answer.status, limit < N * N * sizeof(double) ? 422 : 200, "%d",
                      answer.status);
+        cr_expect_eq(answer.handed_over, answer.status == 200);
         if (answer.status == 422)
             cr_expect_str_eq(text_of(answer.json, "code"), "broadcast_too_large");
         answer_free(&answer);
     }
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct api_request request = {.query = cases[i].query,
-                                      .body = (char *)cases[i].body,
-                                      .body_size = strlen(cases[i].body)};
-        cr_expect_eq(api_is_heavy(&request), cases[i].heavy, "case %zu", i);
+}
+
+/* The plan decides what thread does the work: elements times what the options cost, and bytes that
+ * must be parsed. What the bytes are does not. */
+Test(requests, are_handed_over_by_what_they_cost)
+{
+    static const struct {
+        size_t elements;
+        const char *query;
+        bool binary, coded, handed_over;
+    } cases[] = {
+        {4, NULL, true, false, false},
+        {4, "diagnose=true&gradient=input", true, false, false},
+        {4, NULL, true, true, true},
+        {4, NULL, false, false, false},
+        {20000, NULL, true, false, false},
+        {20000, "reduction=none", true, false, false},
+        {20000, NULL, false, false, true},
+        {20000, "gradient=input,target&diagnose=true", true, false, true},
+        {200000, NULL, true, false, true},
+    };
+    for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+        size_t n = cases[i / 2].elements;
+        struct api_buffer body = {0};
+        if (cases[i / 2].binary) {
+            char header[200];
+            uint64_t size = (uint64_t)sprintf(
+                header,
+                "{\"input\":{\"dtype\":\"F32\",\"shape\":[%zu],\"data_offsets\":[0,%zu]},"
+                "\"target\":{\"dtype\":\"F32\",\"shape\":[%zu],\"data_offsets\":[%zu,%zu]}}",
+                n, 4 * n, n, 4 * n, 8 * n);
+            api_append(&body, &size, sizeof size);
+            api_append(&body, header, size);
+            for (size_t j = 0; j < 2 * n; j++)
+                api_append(&body, i % 2 && j == n / 2 ? "%\\u" : "\0\0\0", 4);
+        } else {
+            for (int tensor = 0; tensor < 2; tensor++) {
+                api_append_text(&body, tensor ? "],\"target\":[1" : "{\"input\":[1");
+                for (size_t j = 1; j < n; j++)
+                    api_append_text(&body, ",1");
+            }
+            api_append_text(&body, "]}");
+        }
+        if (cases[i / 2].coded)
+            gzip(&body);
+        const struct question question = {
+            .query = cases[i / 2].query,
+            .content_type = cases[i / 2].binary ? "application/safetensors" : "application/json",
+            .content_encoding = cases[i / 2].coded ? "gzip" : NULL,
+            .accept = "application/safetensors"};
+        struct answer answer = ask_question(&question, NULL, body.data, body.size);
+        cr_expect_eq(answer.status, 200, "%.*s", (int)answer.reply.body.size,
+                     answer.reply.body.data);
+        cr_expect_eq(answer.handed_over, cases[i / 2].handed_over, "case %zu", i / 2);
+        answer_free(&answer);
+        api_buffer_free(&body);
     }
 }

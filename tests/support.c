@@ -1,49 +1,75 @@
 #include "tests/support.h"
 
+#include "api/reply.h"
+
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <zlib.h>
 
 static struct api_budget budget;
 
 /* Of allocations. */
 static struct {
-    bool on, sticky, failed;
+    bool armed, on, sticky, failed;
     long left;
 } failing;
 
 size_t bytes_held(void) { return atomic_load(&budget.used); }
 
-struct answer ask_request(const struct api_request *request, const char *body, size_t body_size,
-                          size_t max_body)
+struct api_service service_of(size_t max_body)
 {
+    return (struct api_service){.budget = &budget, .max_body = max_body};
+}
+
+/* The reply as an answer that outlives the exchange, whose one text that is not static is kept until
+ * the next answer of this thread. */
+static struct api_reply keep_reply(const struct api_exchange *x)
+{
+    static _Thread_local char text[sizeof x->reply.header_text];
+    struct api_reply reply = x->reply;
+    memcpy(text, x->reply.header_text, sizeof text);
+    for (size_t i = 0; i < reply.n_headers; i++)
+        if (reply.headers[i].value == x->reply.header_text)
+            reply.headers[i].value = text;
+    return reply;
+}
+
+struct answer ask_question(const struct question *question, const struct api_service *service,
+                           const char *body, size_t body_size)
+{
+    static const struct api_service usual = {.budget = &budget, .max_body = 1 << 30};
     struct answer answer = {0};
-    struct api_service service = {.budget = &budget, .max_body = max_body};
-    struct api_request whole = *request;
-    whole.method = request->method ? request->method : "POST";
-    whole.path = request->path ? request->path : "/kl_div";
-    whole.content_length = whole.body_size = body_size;
-    whole.body = calloc(1, body_size + API_PADDING);
-    cr_assert(whole.body);
+    char *padded = calloc(1, body_size + API_PADDING);
+    cr_assert(padded);
     if (body_size)
-        memcpy(whole.body, body, body_size);
-    if (api_begin(&service, &whole, &answer.reply))
-        api_handle(&service, &whole, &answer.reply);
-    answer.status = answer.reply.status;
-    failing.on = false;
+        memcpy(padded, body, body_size);
+    struct api_exchange x = question_exchange(question, service ? service : &usual, body_size);
+    failing.on = failing.armed;
+    if (api_begin(&x)) {
+        x.request.body = padded;
+        x.request.body_size = body_size;
+        answer.handed_over = !api_handle(&x, false);
+        if (answer.handed_over)
+            api_handle(&x, true);
+    }
+    failing.on = failing.armed = false;
+    answer.status = x.reply.status;
+    answer.reply = keep_reply(&x);
     if (answer.reply.body.size)
         answer.json = json_loadb(answer.reply.body.data, answer.reply.body.size, 0, NULL);
-    free(whole.body);
+    free(padded);
     return answer;
 }
 
 struct answer ask(const char *method, const char *path, const char *query, const char *content_type,
                   const char *body, size_t body_size)
 {
-    struct api_request request = {
+    const struct question question = {
         .method = method, .path = path, .query = query, .content_type = content_type};
-    return ask_request(&request, body, body_size, 1 << 30);
+    return ask_question(&question, NULL, body, body_size);
 }
 
 struct answer ask_loss(const char *query, const char *body)
@@ -75,6 +101,21 @@ double number_of(const json_t *value)
     return *word == '-' ? -(double)INFINITY : (double)INFINITY;
 }
 
+void gzip(struct api_buffer *body)
+{
+    struct api_buffer coded = {0};
+    z_stream z = {.next_in = (unsigned char *)body->data, .avail_in = (unsigned)body->size};
+    cr_assert_eq(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    cr_assert(api_buffer_reserve(&coded, deflateBound(&z, body->size)));
+    z.next_out = (unsigned char *)coded.data;
+    z.avail_out = (unsigned)coded.capacity;
+    cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+    coded.size = z.total_out;
+    deflateEnd(&z);
+    api_buffer_free(body);
+    *body = coded;
+}
+
 char *read_file(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
@@ -98,7 +139,7 @@ void *__wrap_realloc(void *old, size_t size);
 
 void fail_allocation(long n, bool sticky)
 {
-    failing.on = n >= 0;
+    failing.armed = n >= 0;
     failing.left = n;
     failing.sticky = sticky;
     failing.failed = false;

@@ -9,6 +9,7 @@
 #include "api/formats/safetensors.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -20,17 +21,38 @@ static const char *const npz[] = {"application/x-npz", NULL};
 static const char *const form[] = {"multipart/form-data", NULL};
 static const char *const inference[] = {"application/octet-stream", NULL};
 
+static double whole_body(const struct api_request *request) { return (double)request->body_size; }
+
+/* Each byte may stand for so many: most archives hold less, and some are stored. */
+static double deflated_body(const struct api_request *request)
+{
+    enum { TYPICAL_INFLATION = 100 };
+    return (double)request->body_size * TYPICAL_INFLATION;
+}
+
+static double json_part(const struct api_request *request)
+{
+    const char *header = api_request_header(request, "Inference-Header-Content-Length");
+    double size = header ? strtod(header, NULL) : 0;
+    return size > 0 && size <= (double)request->body_size ? size : (double)request->body_size;
+}
+
+#define TEXT_NS 45
+#define COPY_NS 1
 static const struct api_codec codecs[] = {
-    {json, false, api_json_decode, api_json_encode},
-    {safetensors, false, api_safetensors_decode, api_safetensors_encode},
-    {npy, false, NULL, api_npy_encode},
-    {npz, true, api_npz_decode, NULL},
-    {form, false, api_multipart_decode, NULL},
-    {inference, false, api_oip_decode, api_oip_encode},
+    {json, api_json_decode, whole_body, api_json_encode, TEXT_NS, false},
+    {safetensors, api_safetensors_decode, NULL, api_safetensors_encode, COPY_NS, false},
+    {npz, api_npz_decode, deflated_body, api_npz_encode, COPY_NS, false},
+    {npy, NULL, NULL, api_npy_encode, COPY_NS, true},
+    {form, api_multipart_decode, whole_body, NULL, 0, false},
+    {inference, api_oip_decode, json_part, api_oip_encode, TEXT_NS, false},
 };
 #define N_CODECS (sizeof codecs / sizeof *codecs)
 
-static const char form_type[] = "application/x-www-form-urlencoded";
+const struct api_codec *const api_inference_codec = &codecs[N_CODECS - 1];
+
+/* Content-Types that clients make up where they are told none. */
+static const char *const unspecific[] = {"application/x-www-form-urlencoded", "text/plain"};
 
 static bool is_type(const char *value, size_t length, const char *type)
 {
@@ -48,11 +70,19 @@ static bool unsupported(const char *content_type, struct api_problem *problem)
                     readable);
 }
 
+static bool is_unspecific(const char *value, size_t length)
+{
+    for (size_t i = 0; i < sizeof unspecific / sizeof *unspecific; i++)
+        if (is_type(value, length, unspecific[i]))
+            return true;
+    return length == 0;
+}
+
 const struct api_codec *api_codec_for_body(const char *content_type, struct api_problem *problem)
 {
     const char *value = content_type ? skip_blank(content_type) : "";
     size_t length = api_essence_length(value);
-    if (length == 0 || is_type(value, length, form_type))
+    if (is_unspecific(value, length))
         return &codecs[0];
     for (size_t i = 0; i < N_CODECS; i++)
         for (const char *const *type = codecs[i].media_types; *type; type++)
@@ -62,19 +92,69 @@ const struct api_codec *api_codec_for_body(const char *content_type, struct api_
     return NULL;
 }
 
-bool api_codec_body_fits(const char *content_type, const char *body, struct api_problem *problem)
+/* The media type that a body's first bytes look like, or NULL. */
+static const char *guess_type(const char *body, size_t size)
 {
-    const char *value = content_type ? skip_blank(content_type) : "";
-    size_t length = api_essence_length(value);
-    char first = body[strspn(body, " \t\r\n")];
-    if ((length > 0 && !is_type(value, length, form_type)) || first == '{' || first == '\0')
-        return true;
+    static const struct {
+        const char *bytes;
+        size_t offset;
+        const char *type;
+    } signs[] = {
+        {"PK\3\4", 0, "application/x-npz"},
+        {"\x93NUMPY", 0,
+         "application/x-npz, which numpy.savez writes, or a part of multipart/form-data"},
+        {"{\"", 8, "application/vnd.safetensors"},
+    };
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        size_t length = strlen(signs[i].bytes);
+        if (size >= signs[i].offset + length &&
+            memcmp(body + signs[i].offset, signs[i].bytes, length) == 0)
+            return signs[i].type;
+    }
+    return NULL;
+}
+
+static bool fail_untyped(const struct api_request *request, struct api_problem *problem)
+{
     char readable[300];
+    const char *guess = guess_type(request->body, request->body_size);
     api_codec_list_readable(readable, sizeof readable);
+    if (guess)
+        return api_fail(problem, "media_type_unsupported",
+                        "the body needs a Content-Type that says what it is: it looks like %s",
+                        guess);
     return api_fail(problem, "media_type_unsupported",
                     "the body does not begin with {, so it needs a Content-Type that says what it "
                     "is: %s",
                     readable);
+}
+
+bool api_codec_check_body(struct api_exchange *x)
+{
+    const struct api_request *request = &x->request;
+    const char *type = api_request_header(request, "Content-Type"), *body = request->body;
+    const char *value = type ? skip_blank(type) : "";
+    bool is_object = body[strspn(body, " \t\r\n")] == '{';
+    if (x->decoder == &codecs[0])
+        return is_object || request->body_size == 0 ||
+               !is_unspecific(value, api_essence_length(value)) ||
+               fail_untyped(request, &x->problem);
+    if (x->decoder != api_inference_codec ||
+        api_request_header(request, "Inference-Header-Content-Length") ||
+        x->encoder == api_inference_codec)
+        return true;
+    if (is_object && !memmem(body, request->body_size, "\"inputs\"", 8))
+        x->decoder = &codecs[0];
+    return is_object || fail_untyped(request, &x->problem);
+}
+
+bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)
+{
+    return !x->encoder->loss_only || !call->options.gradient ||
+           api_fail(
+               &x->problem, "not_acceptable",
+               "%s holds the loss alone, and a gradient is asked for: accept application/x-npz",
+               x->reply.content_type);
 }
 
 static void not_acceptable(const char *accept, struct api_problem *problem)

@@ -95,14 +95,15 @@ static void cut(struct walk *walk, const char *end)
     walk->cuts[walk->n_cuts++].body_end = end;
 }
 
-static const char *take_tensor(struct walk *walk, enum kl_operand name, const char *key,
+static const char *read_tensor(struct walk *walk, enum kl_operand name, const char *key,
                                const char *value)
 {
-    struct api_tensor *tensor = api_call_tensor(walk->call, api_tensor_names[name], walk->problem);
+    struct api_tensor *tensor =
+        api_call_tensor(walk->call, api_tensor_names[name], NULL, walk->problem);
     if (!tensor)
         return NULL;
     const char *end =
-        api_json_tensor_read(walk->body, value, name, walk->dtype, tensor, walk->problem);
+        api_json_tensor_read(walk->call, tensor, walk->body, value, walk->dtype, walk->problem);
     if (!end || !copy_until(walk, key))
         return NULL;
     walk->values[name] = value;
@@ -120,7 +121,7 @@ static void foresee_dtype(struct walk *walk, const char *value, const char *end)
 
 /* One member; gives the place after it. NULL is the end of the walk: a problem, or something
  * that is not JSON. */
-static const char *take_member(struct walk *walk, const char *key)
+static const char *read_member(struct walk *walk, const char *key)
 {
     const char *key_end = *key == '"' ? api_json_skip_string(key) : NULL;
     if (!key_end)
@@ -132,7 +133,7 @@ static const char *take_member(struct walk *walk, const char *key)
     for (size_t i = 0; i < API_TENSORS; i++)
         if (!(i >= KL_OPERANDS && strncmp(value, "null", 4) == 0) &&
             key_is(key, key_end, api_tensor_names[i], walk->problem))
-            return take_tensor(walk, (enum kl_operand)i, key, value);
+            return read_tensor(walk, (enum kl_operand)i, key, value);
     const char *end = api_json_skip_value(value);
     if (end && *value == '"' && key_is(key, key_end, "dtype", walk->problem))
         foresee_dtype(walk, value, api_json_skip_string(value));
@@ -150,7 +151,7 @@ static bool walk_members(struct walk *walk, const char *body_end)
     p = api_json_skip_space(p + 1);
     while (p && *p != '}') {
         last = p;
-        p = take_member(walk, p);
+        p = read_member(walk, p);
         if (walk->problem->code)
             return false;
         if (!p)
@@ -188,7 +189,7 @@ static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
                        struct api_problem *problem)
 {
     *ndim = json_array_size(member);
-    bool good = json_is_array(member) && *ndim <= API_MAX_DIMS;
+    bool good = json_is_array(member) && *ndim <= KL_MAX_DIMS;
     for (size_t i = 0; good && i < *ndim; i++) {
         const json_t *size = json_array_get(member, i);
         good = json_is_integer(size) && json_integer_value(size) >= 0;
@@ -196,6 +197,44 @@ static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
     }
     return good || api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
                                "shape must be an array of at most 64 integers from 0 on");
+}
+
+static struct api_value value_of(const json_t *json)
+{
+    switch (json_typeof(json)) {
+    case JSON_STRING:
+        return (struct api_value){.kind = API_STRING, .text = json_string_value(json)};
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return (struct api_value){.kind = API_NUMBER, .number = json_number_value(json)};
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return (struct api_value){.kind = API_TRUTH, .truth = json_is_true(json)};
+    case JSON_NULL:
+        return (struct api_value){.kind = API_NULL};
+    default:
+        return (struct api_value){.kind = API_OTHER};
+    }
+}
+
+static bool read_option(struct api_options *options, struct api_origin origin, const json_t *json,
+                        const char *const *also, struct api_problem *problem)
+{
+    struct api_setting setting;
+    struct api_value value = value_of(json);
+    size_t i;
+    json_t *item;
+    if (!api_setting_begin(&setting, options, origin, also, problem))
+        return false;
+    if (!json_is_array(json) || !api_option_is_list(setting.option))
+        return api_setting_add(&setting, &value) && api_setting_end(&setting);
+    json_array_foreach(json, i, item)
+    {
+        value = value_of(item);
+        if (!api_setting_add(&setting, &value))
+            return false;
+    }
+    return api_setting_end(&setting);
 }
 
 /* A tensor that came as null is still here. */
@@ -207,7 +246,7 @@ static bool is_tensor_or_shape(const char *name)
     return strcmp(name, "shape") == 0;
 }
 
-static bool take_options(struct api_call *call, json_t *root, struct api_problem *problem)
+static bool read_options(struct api_call *call, json_t *root, struct api_problem *problem)
 {
     static const char *const also[] = {"input", "target", "grad_output", "weight",
                                        "mask",  "shape",  NULL};
@@ -220,8 +259,7 @@ static bool take_options(struct api_call *call, json_t *root, struct api_problem
             return api_fail_at(problem, API_BODY, "#/inputs", "option_unknown",
                                "inputs belong to inference requests, which go to "
                                "/v2/models/kl_div/infer; here the members are input and target");
-        if (!is_tensor_or_shape(name) &&
-            !api_option_set_json(&call->options, origin, value, also, problem))
+        if (!is_tensor_or_shape(name) && !read_option(&call->options, origin, value, also, problem))
             return false;
     }
     return true;
@@ -245,21 +283,20 @@ static bool has_shape_of_operands(const struct api_call *call, size_t name, size
 static bool finish_tensors(struct walk *walk, json_t *root)
 {
     struct api_call *call = walk->call;
-    enum kl_dtype dtype = api_options_dtype(&call->options);
+    enum kl_dtype dtype = call->options.dtype;
     json_t *member = json_object_get(root, "shape");
-    size_t shape[API_MAX_DIMS] = {0}, ndim = 0;
+    size_t shape[KL_MAX_DIMS] = {0}, ndim = 0;
     if (member && !read_shape(member, shape, &ndim, walk->problem))
         return false;
     for (size_t i = 0; i < API_TENSORS; i++) {
-        enum kl_operand name = (enum kl_operand)i;
         struct api_tensor *tensor = &call->tensors[i];
         if (!tensor->present)
             continue;
         if (i != KL_MASK && tensor->view.dtype != dtype &&
-            !api_json_tensor_read(walk->body, walk->values[i], name, dtype, tensor, walk->problem))
+            !api_json_tensor_read(call, tensor, walk->body, walk->values[i], dtype, walk->problem))
             return false;
         if (member && has_shape_of_operands(call, i, ndim, shape) &&
-            !api_json_tensor_reshape(tensor, ndim, shape, api_tensor_names[i], walk->problem))
+            !api_json_tensor_reshape(call, tensor, ndim, shape, walk->problem))
             return false;
     }
     return true;
@@ -275,7 +312,7 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
                         .start = api_json_skip_space(body),
                         .copied = api_json_skip_space(body),
                         .envelope.budget = call->loss.budget,
-                        .dtype = api_options_dtype(&call->options),
+                        .dtype = call->options.dtype,
                         .problem = problem};
     if (size == 0)
         return api_json_expected(body, body, "'{'", problem);
@@ -285,7 +322,7 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
                         (size_t)(nul - body));
     struct api_json json = {.budget = walk.envelope.budget};
     bool good = walk_members(&walk, body + size) && parse_envelope(&walk, &json) &&
-                take_options(call, json.root, problem) && finish_tensors(&walk, json.root);
+                read_options(call, json.root, problem) && finish_tensors(&walk, json.root);
     api_json_free(&json);
     api_buffer_free(&walk.envelope);
     return good;

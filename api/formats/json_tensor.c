@@ -13,21 +13,24 @@ enum { UNKNOWN = -1 };
 
 struct reader {
     const char *text, *p;
-    enum kl_operand name;
+    const struct api_call *call;
     enum kl_dtype dtype;
     struct api_tensor *tensor;
     struct api_problem *problem;
-    int depth;                  /* arrays open now */
-    int leaf_depth;             /* arrays around each number, or UNKNOWN */
-    size_t index[API_MAX_DIMS]; /* values seen in each open array */
-    bool closed[API_MAX_DIMS];  /* an array of this depth has ended: shape[depth] is known */
+    int depth;                 /* arrays open now */
+    int leaf_depth;            /* arrays around each number, or UNKNOWN */
+    size_t index[KL_MAX_DIMS]; /* values seen in each open array */
+    bool closed[KL_MAX_DIMS];  /* an array of this depth has ended: shape[depth] is known */
 };
 
-/* "#/input/2/0": where the reader is. */
+/* "#/input/2/0", or of an inference request "#/inputs/0/data/2/0": where the reader is. */
 static bool fail_here(struct reader *r, const char *code, const char *detail)
 {
     char place[256];
-    size_t used = (size_t)snprintf(place, sizeof place, "#/%s", api_tensor_names[r->name]);
+    api_tensor_place(r->call, r->tensor, place, sizeof place);
+    size_t used = strlen(place);
+    if (r->tensor->is_input)
+        used += (size_t)snprintf(place + used, sizeof place - used, "/data");
     for (int i = 0; i < r->depth && used < sizeof place; i++)
         used += (size_t)snprintf(place + used, sizeof place - used, "/%zu", r->index[i]);
     return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
@@ -58,19 +61,24 @@ static bool read_word(struct reader *r, double *value)
                  {"-Infinity", -(double)INFINITY},
                  {"\"NaN\"", (double)NAN},
                  {"\"Infinity\"", (double)INFINITY},
-                 {"\"-Infinity\"", -(double)INFINITY}};
+                 {"\"-Infinity\"", -(double)INFINITY},
+                 {"\"Inf\"", (double)INFINITY},
+                 {"\"-Inf\"", -(double)INFINITY}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (skip_word(r, words[i].word)) {
             *value = words[i].value;
             return true;
         }
-    switch (*r->p) {
-    case '"':
+    if (skip_word(r, "\"NA\""))
+        return fail_here(
+            r, "element_invalid",
+            "\"NA\" is not a number; R writes it for a missing value: leave the element "
+            "out by a mask, or send \"NaN\"");
+    if (*r->p == '"')
         return fail_here(r, "element_invalid",
                          "a string in a tensor must be \"NaN\", \"Infinity\" or \"-Infinity\"");
-    case '{':
+    if (*r->p == '{')
         return fail_here(r, "element_invalid", "an element must be a number, not an object");
-    }
     if (skip_word(r, "null"))
         return fail_here(r, "element_invalid",
                          "null is not a number; JavaScript writes it for NaN and for both "
@@ -125,7 +133,7 @@ static bool read_number(struct reader *r)
 
 static bool open_array(struct reader *r)
 {
-    if (r->depth == API_MAX_DIMS)
+    if (r->depth == KL_MAX_DIMS)
         return fail_here(r, "tensor_too_deep", "a tensor may have at most 64 dimensions");
     if (r->leaf_depth != UNKNOWN && r->depth >= r->leaf_depth)
         return fail_here(r, "tensor_ragged", "expected a number here, found an array");
@@ -209,14 +217,14 @@ static size_t foresee_count(const char *p)
     return count + count / SLACK;
 }
 
-const char *api_json_tensor_read(const char *text, const char *at, enum kl_operand name,
-                                 enum kl_dtype dtype, struct api_tensor *tensor,
+const char *api_json_tensor_read(const struct api_call *call, struct api_tensor *tensor,
+                                 const char *text, const char *at, enum kl_dtype dtype,
                                  struct api_problem *problem)
 {
-    dtype = name == KL_MASK ? API_BYTE : dtype;
+    dtype = api_tensor_is_mask(call, tensor) ? API_BYTE : dtype;
     struct reader r = {.text = text,
                        .p = at,
-                       .name = name,
+                       .call = call,
                        .dtype = dtype,
                        .tensor = tensor,
                        .problem = problem,
@@ -243,18 +251,22 @@ static bool shape_fits(const size_t *shape, size_t ndim, size_t count)
     return kl_tensor_count(&whole, &n) && n == count;
 }
 
-bool api_json_tensor_reshape(struct api_tensor *tensor, size_t ndim, const size_t *shape,
-                             const char *name, struct api_problem *problem)
+bool api_json_tensor_reshape(const struct api_call *call, struct api_tensor *tensor, size_t ndim,
+                             const size_t *shape, struct api_problem *problem)
 {
     struct kl_tensor *view = &tensor->view;
     if (view->ndim == ndim && memcmp(view->shape, shape, ndim * sizeof *shape) == 0)
         return true;
     size_t count = 1;
+    char place[64] = "#/shape";
+    if (tensor->is_input)
+        snprintf(place, sizeof place, "#/inputs/%zu/shape", tensor->input);
     for (size_t i = 0; i < view->ndim; i++)
         count *= view->shape[i];
     if (view->ndim > 1 || !shape_fits(shape, ndim, count))
-        return api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
-                           "shape does not fit %s, which holds %zu numbers%s", name, count,
+        return api_fail_at(problem, API_BODY, place, "shape_invalid",
+                           "shape does not fit %s, which holds %zu numbers%s",
+                           api_tensor_name(call, tensor), count,
                            view->ndim > 1 ? " in arrays nested another way" : "");
     memcpy(tensor->shape, shape, ndim * sizeof *shape);
     view->ndim = ndim;
@@ -267,6 +279,7 @@ struct writer {
     const struct kl_tensor *tensor;
     size_t next; /* element to write */
     enum api_nonfinite nonfinite;
+    enum kl_dtype digits; /* numbers have as many as tell those of this dtype apart */
 };
 
 static size_t strip_quotes(char *word, size_t size)
@@ -286,7 +299,7 @@ static void write_numbers(struct writer *w, size_t n)
             return;
         char *p = w->out->data + w->out->size;
         for (; w->next < until; w->next++) {
-            size_t size = api_decimal_write(p, t->dtype, kl_load(t->dtype, t->data, w->next));
+            size_t size = api_decimal_write(p, w->digits, kl_load(t->dtype, t->data, w->next));
             p += *p == '"' && w->nonfinite == API_BARE ? strip_quotes(p, size) : size;
             *p++ = ',';
         }
@@ -320,7 +333,8 @@ void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tenso
                            enum api_nonfinite nonfinite)
 {
     enum { TYPICAL = 21 }; /* characters of a float64 and a comma */
-    struct writer w = {out, tensor, 0, nonfinite};
+    bool wide = nonfinite == API_BARE && tensor->dtype == KL_BFLOAT16;
+    struct writer w = {out, tensor, 0, nonfinite, wide ? KL_FLOAT32 : tensor->dtype};
     size_t count;
     if (kl_tensor_count(tensor, &count))
         api_buffer_room(out, count * TYPICAL);

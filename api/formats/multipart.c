@@ -111,7 +111,7 @@ static bool read_part_header(struct reader *r, char *name)
     return *name ? true : malformed(r, "a part has no Content-Disposition with a name");
 }
 
-static bool take_part(struct reader *r, const char *name, char *content, char *end)
+static bool read_content(struct reader *r, const char *name, char *content, char *end)
 {
     size_t size = (size_t)(end - content);
     *end = '\0';
@@ -120,7 +120,7 @@ static bool take_part(struct reader *r, const char *name, char *content, char *e
             continue;
         r->call->tensors[i].present = r->parts[i].content != NULL;
         r->parts[i] = (struct part){content, end};
-        return api_call_tensor(r->call, name, r->problem) != NULL;
+        return api_call_tensor(r->call, name, NULL, r->problem) != NULL;
     }
     if (api_option_find(name) >= 0 && (size > MAX_OPTION || strlen(content) != size))
         return malformed(r, "the text of an option has at most 1024 characters, and no NUL");
@@ -139,7 +139,7 @@ static bool read_part(struct reader *r)
     char *delimiter = memmem(from, (size_t)(r->end - from), r->delimiter, r->delimiter_size);
     if (!delimiter)
         return malformed(r, "no boundary ends this part");
-    if (!take_part(r, name, content, delimiter < content ? content : delimiter))
+    if (!read_content(r, name, content, delimiter < content ? content : delimiter))
         return false;
     r->p = delimiter + r->delimiter_size;
     return true;
@@ -168,8 +168,7 @@ static bool read_json(struct reader *r, struct api_tensor *tensor, const struct 
     if (p == part->end)
         return api_tensor_fail(call, tensor, NULL, r->problem, "multipart_malformed",
                                "the part is empty: it must hold a .npy file, or a JSON array");
-    p = api_json_tensor_read(part->content, p, (enum kl_operand)(tensor - call->tensors),
-                             api_options_dtype(&call->options), tensor, r->problem);
+    p = api_json_tensor_read(call, tensor, part->content, p, call->options.dtype, r->problem);
     if (!p && r->problem->where == API_NOWHERE) {
         char words[64];
         snprintf(words, sizeof words, "part %s, ", api_tensor_name(call, tensor));
@@ -203,7 +202,7 @@ static bool read_tensors(struct reader *r)
 bool api_multipart_decode(struct api_call *call, const struct api_request *request,
                           struct api_problem *problem)
 {
-    const char *type = request->content_type;
+    const char *type = api_request_header(request, "Content-Type");
     struct reader r = {.call = call,
                        .body = request->body,
                        .p = request->body,

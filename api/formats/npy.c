@@ -1,5 +1,6 @@
 #include "api/formats/npy.h"
 
+#include "api/formats/dtypes.h"
 #include "api/reply.h"
 #include "api/warnings.h"
 
@@ -12,13 +13,6 @@ enum { MAGIC = 6, ALIGNMENT = 64 };
 
 /* What numpy itself takes, of three members that it pads to 64 bytes. */
 enum { MAX_HEADER = 10000 };
-
-/* The kind and size of a descr such as "<f4". */
-static const struct {
-    char text[3];
-    enum kl_dtype dtype;
-} dtypes[] = {
-    {"f8", KL_FLOAT64}, {"f4", KL_FLOAT32}, {"f2", KL_FLOAT16}, {"b1", API_BYTE}, {"u1", API_BYTE}};
 
 /* Reads the header, a dictionary as Python writes it, from text that ends with a NUL. */
 struct reader {
@@ -66,6 +60,22 @@ static bool read_string(struct reader *r, const char **text, size_t *size)
     return true;
 }
 
+static bool fail_descr(struct reader *r, const char *text, size_t size, bool is_mask)
+{
+    char known[60];
+    const char *kind = size < 2 ? "" : text + 1;
+    const char *reason = is_mask        ? ""
+                         : *kind == 'c' ? ": kl_div: Complex inputs not supported."
+                         : *kind && strchr("iub", *kind)
+                             ? ": kl_div: Integral inputs not supported."
+                         : *kind == 'O' ? ": Python objects are never read"
+                                        : "";
+    api_dtype_list(API_NUMPY, is_mask, known, sizeof known);
+    return api_tensor_fail(r->call, r->tensor, NULL, r->problem, "dtype_unsupported",
+                           "numpy's dtype '%.*s' is none of %s%s", (int)(size < 20 ? size : 20),
+                           text, known, reason);
+}
+
 static bool read_descr(struct reader *r)
 {
     const char *text = NULL;
@@ -76,24 +86,10 @@ static bool read_descr(struct reader *r)
                                "a structured dtype is not a tensor of numbers");
     if (!read_string(r, &text, &size))
         return false;
-    if (size == 3 && strchr("<>=|", *text))
-        for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-            if (memcmp(text + 1, dtypes[i].text, 2) == 0 &&
-                (dtypes[i].dtype == API_BYTE) == is_mask) {
-                r->dtype = dtypes[i].dtype;
-                r->swapped = *text == '>';
-                return r->has_descr = true;
-            }
-    const char *kind = size < 2 ? "" : text + 1;
-    return api_tensor_fail(r->call, r->tensor, NULL, r->problem, "dtype_unsupported",
-                           "numpy's dtype '%.*s' is none of %s%s", (int)(size < 20 ? size : 20),
-                           text, is_mask ? "bool, uint8" : "float16, float32, float64",
-                           is_mask        ? ""
-                           : *kind == 'c' ? ": kl_div: Complex inputs not supported."
-                           : *kind && strchr("iub", *kind)
-                               ? ": kl_div: Integral inputs not supported."
-                           : *kind == 'O' ? ": Python objects are never read"
-                                          : "");
+    r->swapped = *text == '>';
+    r->has_descr = size == 3 && strchr("<>=|", *text) &&
+                   api_dtype_find(API_NUMPY, text + 1, size - 1, is_mask, &r->dtype);
+    return r->has_descr || fail_descr(r, text, size, is_mask);
 }
 
 static bool read_order(struct reader *r)
@@ -115,7 +111,7 @@ static bool read_shape(struct reader *r)
         unsigned long long size = strtoull(r->p, &end, 10);
         if (*r->p < '0' || *r->p > '9' || size > INT64_MAX)
             return malformed_here(r, "a size");
-        if (r->ndim == API_MAX_DIMS)
+        if (r->ndim == KL_MAX_DIMS)
             return api_tensor_fail(r->call, r->tensor, NULL, r->problem, "tensor_too_deep",
                                    "a tensor may have at most 64 dimensions");
         r->tensor->shape[r->ndim++] = (size_t)size;
@@ -179,7 +175,7 @@ static void copy_element(char *to, const char *from, size_t size, bool swapped)
  * whose digits `index` weigh `strides` elements of `from`. Axes of size 1 have none. */
 static void rearrange(const struct reader *r, const char *from, char *to, size_t count)
 {
-    size_t shape[API_MAX_DIMS] = {0}, strides[API_MAX_DIMS] = {0}, index[API_MAX_DIMS] = {0};
+    size_t shape[KL_MAX_DIMS] = {0}, strides[KL_MAX_DIMS] = {0}, index[KL_MAX_DIMS] = {0};
     size_t size = api_dtype_size(r->dtype), at = 0, stride = 1, ndim = 0;
     for (size_t i = 0; i < r->ndim; i++)
         if (r->tensor->shape[i] > 1)
@@ -260,54 +256,68 @@ bool api_npy_read(const struct api_call *call, struct api_tensor *tensor, const 
     return read_header(&r) && place_elements(&r, bytes + start + length, size - start - length);
 }
 
-static void write_header(struct api_buffer *out, enum kl_dtype dtype, const struct kl_plan *plan)
+void api_npy_header(struct api_buffer *out, const struct kl_tensor *tensor)
 {
-    size_t i = 0;
-    while (dtypes[i].dtype != dtype)
-        i++;
+    size_t start = out->size;
     api_append(out, "\x93NUMPY\x01\0\0\0", MAGIC + 4);
-    api_append_format(out, "{'descr': '<%.2s', 'fortran_order': False, 'shape': (", dtypes[i].text);
-    for (size_t d = 0; d < plan->ndim; d++) {
-        api_append_unsigned(out, plan->shape[d]);
-        api_append_text(out, d + 1 < plan->ndim ? ", " : "");
+    api_append_format(out, "{'descr': '<%s', 'fortran_order': False, 'shape': (",
+                      api_dtype_name(API_NUMPY, tensor->dtype));
+    for (size_t d = 0; d < tensor->ndim; d++) {
+        api_append_unsigned(out, tensor->shape[d]);
+        api_append_text(out, d + 1 < tensor->ndim ? ", " : "");
     }
-    api_append_text(out, plan->ndim == 1 ? ",), }" : "), }");
-    while ((out->size + 1) % ALIGNMENT != 0 && !out->failed)
+    api_append_text(out, tensor->ndim == 1 ? ",), }" : "), }");
+    while ((out->size - start + 1) % ALIGNMENT != 0 && !out->failed)
         api_append(out, " ", 1);
     api_append(out, "\n", 1);
     if (out->failed)
         return;
-    size_t length = out->size - MAGIC - 4;
-    out->data[8] = (char)(length & 0xff);
-    out->data[9] = (char)(length >> 8);
+    size_t length = out->size - start - MAGIC - 4;
+    out->data[start + 8] = (char)(length & 0xff);
+    out->data[start + 9] = (char)(length >> 8);
 }
 
-/* The loss in float32, in place of itself. */
-static bool widen(struct api_call *call)
+/* Numbers of bfloat16 become float32, in place of themselves. */
+static bool widen(struct api_buffer *numbers)
 {
-    struct api_buffer wide = {.budget = call->loss.budget};
-    size_t count = call->loss.size / kl_dtype_size(KL_BFLOAT16);
+    struct api_buffer wide = {.budget = numbers->budget};
+    size_t count = numbers->size / kl_dtype_size(KL_BFLOAT16);
     if (!api_buffer_reserve(&wide, count * kl_dtype_size(KL_FLOAT32) + 1))
         return false;
     wide.size = count * kl_dtype_size(KL_FLOAT32);
     for (size_t i = 0; i < count; i++)
-        kl_store(KL_FLOAT32, wide.data, i, kl_load(KL_BFLOAT16, call->loss.data, i));
-    api_buffer_free(&call->loss);
-    call->loss = wide;
+        kl_store(KL_FLOAT32, wide.data, i, kl_load(KL_BFLOAT16, numbers->data, i));
+    api_buffer_free(numbers);
+    *numbers = wide;
     return true;
+}
+
+struct api_buffer *api_npy_output(struct api_call *call, size_t output, struct kl_tensor *view)
+{
+    struct api_buffer *numbers = api_call_output(call, output, view);
+    if (!numbers || view->dtype != KL_BFLOAT16)
+        return numbers;
+    numbers->failed = !widen(numbers);
+    view->dtype = KL_FLOAT32;
+    view->data = numbers->data;
+    return numbers;
+}
+
+void api_npy_warnings(const struct api_call *call, struct api_reply *reply)
+{
+    const struct api_warnings warnings = api_call_warnings(call);
+    if (!warnings.bits)
+        return;
+    api_warnings_codes(&warnings, reply->header_text, sizeof reply->header_text);
+    api_reply_header(reply, "KL-Div-Warnings", reply->header_text);
 }
 
 void api_npy_encode(struct api_call *call, struct api_reply *reply)
 {
-    const struct kl_plan *plan = &call->plan;
-    bool bfloat16 = plan->dtype == KL_BFLOAT16;
-    if (bfloat16 && !widen(call))
-        reply->body.failed = true;
-    write_header(&reply->body, bfloat16 ? KL_FLOAT32 : plan->dtype, plan);
-    api_reply_take(reply, &call->loss);
-    const struct api_warnings warnings = api_call_warnings(call);
-    if (warnings.bits) {
-        api_warnings_codes(&warnings, reply->header_text, sizeof reply->header_text);
-        api_reply_header(reply, "KL-Div-Warnings", reply->header_text);
-    }
+    struct kl_tensor view;
+    struct api_buffer *loss = api_npy_output(call, 0, &view);
+    reply->body.failed |= loss->failed;
+    api_npy_header(&reply->body, &view);
+    api_reply_take(reply, loss);
+    api_npy_warnings(call, reply);
 }

@@ -16,8 +16,17 @@ bool api_npy_is(const char *bytes, size_t size);
 bool api_npy_read(const struct api_call *call, struct api_tensor *tensor, const char *bytes,
                   size_t size, struct api_problem *problem);
 
-/* The loss alone. numpy has no bfloat16: such a loss goes out as float32, which holds it exactly.
- * The codes of warnings, for which the format has no room, go into a header. */
+/* Appends the header of a file that holds this tensor; its elements follow. */
+void api_npy_header(struct api_buffer *out, const struct kl_tensor *tensor);
+
+/* The output of a call as api_call_output has it, in a dtype of numpy, which has no bfloat16: such
+ * numbers become float32, which holds them exactly. Sets `failed` of the buffer if memory is out. */
+struct api_buffer *api_npy_output(struct api_call *call, size_t output, struct kl_tensor *view);
+
+/* Puts the codes of warnings, for which the format has no room, into a header. */
+void api_npy_warnings(const struct api_call *call, struct api_reply *reply);
+
+/* The loss alone. */
 void api_npy_encode(struct api_call *call, struct api_reply *reply);
 
 #endif

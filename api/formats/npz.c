@@ -3,6 +3,7 @@
 #include "api/formats/npy.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <zip.h>
 
@@ -120,7 +121,7 @@ static bool read_entry(struct api_call *call, zip_t *archive, zip_uint64_t index
     if (!tensor_name(stat.name, name, sizeof name))
         return api_fail(problem, "tensor_unknown", "entry '%.100s' is not the .npy of a tensor",
                         stat.name);
-    struct api_tensor *tensor = api_call_tensor(call, name, problem);
+    struct api_tensor *tensor = api_call_tensor(call, name, NULL, problem);
     if (!tensor)
         return false;
     if (stat.size > *room)
@@ -182,4 +183,95 @@ bool api_npz_decode(struct api_call *call, const struct api_request *request,
     if (archive)
         zip_discard(archive);
     return good;
+}
+
+/* ---- Writing */
+
+/* An output as a stored entry: the header of its .npy, then its numbers where they lie. */
+static bool add_output(zip_t *archive, const char *name, const struct api_buffer *header,
+                       const struct api_buffer *numbers)
+{
+    char entry[64];
+    zip_buffer_fragment_t pieces[] = {{(zip_uint8_t *)header->data, header->size},
+                                      {(zip_uint8_t *)numbers->data, numbers->size}};
+    zip_error_t error;
+    zip_error_init(&error);
+    zip_source_t *source =
+        zip_source_buffer_fragment_create(pieces, numbers->size ? 2 : 1, 0, &error);
+    zip_error_fini(&error);
+    snprintf(entry, sizeof entry, "%s.npy", name);
+    zip_int64_t index = source ? zip_file_add(archive, entry, source, ZIP_FL_ENC_UTF_8) : -1;
+    if (index < 0) {
+        zip_source_free(source);
+        return false;
+    }
+    return zip_set_file_compression(archive, (zip_uint64_t)index, ZIP_CM_STORE, 0) == 0 &&
+           zip_file_set_dostime(archive, (zip_uint64_t)index, 0, 0x21, 0) == 0; /* 1980-01-01 */
+}
+
+static bool add_outputs(zip_t *archive, struct api_call *call, struct api_buffer *headers)
+{
+    struct kl_tensor view;
+    for (size_t i = 0; i < API_OUTPUTS; i++) {
+        const struct api_buffer *numbers = api_npy_output(call, i, &view);
+        if (!numbers)
+            continue;
+        api_npy_header(&headers[i], &view);
+        if (numbers->failed || headers[i].failed ||
+            !add_output(archive, api_output_names[i], &headers[i], numbers))
+            return false;
+    }
+    return true;
+}
+
+/* What libzip wrote, into the reply. */
+static bool copy_archive(zip_source_t *written, struct api_buffer *to)
+{
+    zip_stat_t stat;
+    if (zip_source_stat(written, &stat) != 0 || !api_buffer_room(to, stat.size) ||
+        zip_source_open(written) != 0)
+        return false;
+    bool good = zip_source_read(written, to->data + to->size, stat.size) == (zip_int64_t)stat.size;
+    to->size += good ? stat.size : 0;
+    zip_source_close(written);
+    return good;
+}
+
+static bool write_archive(zip_source_t *written, struct api_call *call, struct api_buffer *headers)
+{
+    zip_error_t error;
+    zip_error_init(&error);
+    zip_t *archive = zip_open_from_source(written, ZIP_TRUNCATE, &error);
+    zip_error_fini(&error);
+    if (!archive)
+        return false;
+    zip_source_keep(written); /* which closing the archive frees once */
+    if (add_outputs(archive, call, headers) && zip_close(archive) == 0)
+        return true;
+    zip_discard(archive);
+    return false;
+}
+
+void api_npz_encode(struct api_call *call, struct api_reply *reply)
+{
+    struct api_buffer headers[API_OUTPUTS] = {{0}};
+    struct api_budget *budget = call->service->budget;
+    size_t copied = call->loss.size;
+    zip_error_t error;
+    for (size_t i = 0; i < KL_OPERANDS; i++)
+        copied += call->gradients[i].size;
+    if (!api_budget_take(budget, copied)) { /* libzip keeps a copy until it is read */
+        reply->body.failed = true;
+        return;
+    }
+    zip_error_init(&error);
+    zip_source_t *written = zip_source_buffer_create(NULL, 0, 0, &error);
+    zip_error_fini(&error);
+    if (!written || !write_archive(written, call, headers) || !copy_archive(written, &reply->body))
+        reply->body.failed = true;
+    zip_source_free(written);
+    api_budget_give(budget, copied);
+    for (size_t i = 0; i < API_OUTPUTS; i++)
+        api_buffer_free(&headers[i]);
+    api_npy_warnings(call, reply);
 }

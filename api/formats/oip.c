@@ -1,5 +1,6 @@
 #include "api/formats/oip.h"
 
+#include "api/formats/dtypes.h"
 #include "api/formats/json_tensor.h"
 #include "api/text/json_text.h"
 #include "api/text/json_walk.h"
@@ -12,9 +13,6 @@
 /* The JSON part less its tensors. */
 enum { MAX_ENVELOPE = 64 << 10 };
 
-const char *const api_oip_datatypes[KL_DTYPES] = {
-    [KL_FLOAT64] = "FP64", [KL_FLOAT32] = "FP32", [KL_FLOAT16] = "FP16", [KL_BFLOAT16] = "BF16"};
-
 struct reader {
     struct api_call *call;
     const char *text, *end;          /* the JSON part */
@@ -22,6 +20,7 @@ struct reader {
     struct api_buffer envelope;      /* the JSON part, with [k] for the k-th array of data */
     const char *values[API_TENSORS]; /* where these arrays start */
     size_t n_values;
+    size_t input; /* the number of the one that is read */
     struct api_problem *problem;
 };
 
@@ -35,7 +34,7 @@ static bool malformed(struct reader *r, const char *place, const char *what)
 /* Without the header, and where it says all of the body, all is JSON. */
 static bool split(struct reader *r, const struct api_request *request)
 {
-    const char *header = request->inference_header_length;
+    const char *header = api_request_header(request, "Inference-Header-Content-Length");
     size_t size = 0;
     r->text = request->body;
     r->raw_end = request->body + request->body_size;
@@ -124,23 +123,31 @@ static bool load(struct reader *r, const char **root)
 
 /* ---- Parameters */
 
-/* What Triton's clients send for purposes that a loss does not have. */
-static const char *const ignored[] = {
-    "binary_data_output", "sequence_id", "sequence_start", "sequence_end",
-    "priority",           "timeout",     "headers",        NULL};
+/* Parameters that clients of Triton and MLServer send for purposes that a loss does not have. */
+static const char *const ignored[] = {"binary_data_output",
+                                      "sequence_id",
+                                      "sequence_start",
+                                      "sequence_end",
+                                      "priority",
+                                      "timeout",
+                                      "headers",
+                                      "content_type",
+                                      NULL};
 
 static bool is_ignored(const char *name)
 {
+    static const char reserved[] = "triton_";
+    if (strncmp(name, reserved, sizeof reserved - 1) == 0)
+        return true;
     for (const char *const *word = ignored; *word; word++)
         if (strcmp(name, *word) == 0)
             return true;
     return false;
 }
 
-/* Strings, and all else as it is written. */
-static bool take_parameter(struct reader *r, const char *name, const char *value)
+/* Strings, and the text of numbers and words; what they mean is the option's to say. */
+static bool add_value(struct reader *r, struct api_setting *setting, const char *value)
 {
-    const struct api_origin origin = {"#/parameters/", name};
     char text[API_JSON_TEXT];
     if (!api_json_string(value, text)) {
         const char *end = api_json_skip_value(value);
@@ -149,9 +156,26 @@ static bool take_parameter(struct reader *r, const char *name, const char *value
             return malformed(r, "#/parameters", "a parameter has more than 1024 characters");
         while (size > 0 && strchr(" \t\r\n", value[size - 1]))
             size--;
-        snprintf(text, sizeof text, "%.*s", (int)size, value);
+        memcpy(text, value, size);
+        text[size] = '\0';
     }
-    return api_option_set_text(&r->call->options, origin, text, ignored, r->problem);
+    return api_setting_add(setting, &(struct api_value){.kind = API_TEXT, .text = text});
+}
+
+static bool read_parameter(struct reader *r, const char *name, const char *value)
+{
+    const struct api_origin origin = {"#/parameters/", name};
+    struct api_setting setting;
+    struct api_json_walk walk = api_json_walk_array(value);
+    const char *item;
+    if (!api_setting_begin(&setting, &r->call->options, origin, NULL, r->problem))
+        return false;
+    if (*value != '[' || !api_option_is_list(setting.option))
+        return add_value(r, &setting, value) && api_setting_end(&setting);
+    while (api_json_next_item(&walk, &item))
+        if (!add_value(r, &setting, item))
+            return false;
+    return api_setting_end(&setting);
 }
 
 static bool is_word(const char *value, const char *word)
@@ -159,7 +183,7 @@ static bool is_word(const char *value, const char *word)
     return value && strncmp(value, word, strlen(word)) == 0;
 }
 
-static bool take_parameters(struct reader *r, const char *parameters)
+static bool read_parameters(struct reader *r, const char *parameters)
 {
     char name[API_JSON_TEXT];
     const char *value;
@@ -167,7 +191,7 @@ static bool take_parameters(struct reader *r, const char *parameters)
     if (parameters && *parameters != '{' && !is_word(parameters, "null"))
         return malformed(r, "#/parameters", "parameters must be an object");
     while (api_json_next_member(&walk, name, &value))
-        if (!is_ignored(name) && !take_parameter(r, name, value))
+        if (!is_ignored(name) && !read_parameter(r, name, value))
             return false;
     r->call->oip.binary =
         is_word(api_json_member(parameters, "binary_data_output"), "true") ? ~0u : 0;
@@ -176,24 +200,25 @@ static bool take_parameters(struct reader *r, const char *parameters)
 
 /* ---- Inputs */
 
+/* "#/inputs/2/datatype": a place in the input that is read. */
+static bool fail_input(struct reader *r, const char *field, const char *code, const char *detail)
+{
+    char place[64];
+    snprintf(place, sizeof place, "#/inputs/%zu%s%s", r->input, *field ? "/" : "", field);
+    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
+}
+
 static bool read_datatype(struct reader *r, const struct api_tensor *tensor, const char *member,
                           enum kl_dtype *dtype)
 {
-    char name[API_JSON_TEXT] = "(absent, or no string)";
-    bool is_string = api_json_string(member, name);
+    char name[API_JSON_TEXT] = "(absent, or no string)", known[60];
     bool is_mask = api_tensor_is_mask(r->call, tensor);
-    if (is_mask && is_string && (strcmp(name, "BOOL") == 0 || strcmp(name, "UINT8") == 0)) {
-        *dtype = API_BYTE;
+    if (api_json_string(member, name) &&
+        api_dtype_find(API_INFERENCE, name, strlen(name), is_mask, dtype))
         return true;
-    }
-    for (size_t i = 0; is_string && !is_mask && i < KL_DTYPES; i++)
-        if (strcmp(name, api_oip_datatypes[i]) == 0) {
-            *dtype = (enum kl_dtype)i;
-            return true;
-        }
+    api_dtype_list(API_INFERENCE, is_mask, known, sizeof known);
     return api_tensor_fail(r->call, tensor, "datatype", r->problem, "dtype_unsupported",
-                           "datatype %.30s is none of %s", name,
-                           is_mask ? "BOOL, UINT8" : "FP64, FP32, FP16, BF16");
+                           "datatype %.30s is none of %s", name, known);
 }
 
 static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
@@ -204,15 +229,13 @@ static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype
         return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
                                "data must be an array");
     const char *end =
-        api_json_tensor_read(r->text, r->values[k], (enum kl_operand)(tensor - r->call->tensors),
-                             dtype, tensor, r->problem);
-    return end && api_json_tensor_reshape(tensor, ndim, shape, api_tensor_name(r->call, tensor),
-                                          r->problem);
+        api_json_tensor_read(r->call, tensor, r->text, r->values[k], dtype, r->problem);
+    return end && api_json_tensor_reshape(r->call, tensor, ndim, shape, r->problem);
 }
 
 /* The next bytes of the binary part, as many as shape and datatype ask for, which `given` must
  * agree with if it is there. */
-static bool take_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
+static bool read_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
                      const char *given)
 {
     size_t count, said, left = (size_t)(r->raw_end - r->raw);
@@ -223,6 +246,9 @@ static bool take_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype 
         return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",
                                "binary_data_size is not what shape and datatype ask for");
+    if (!given && size > 0 && r->end == r->raw_end)
+        return api_tensor_fail(r->call, tensor, NULL, r->problem, "inference_malformed",
+                               "it has neither data nor binary_data_size");
     if (size > left)
         return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
                                "shape and datatype ask for %zu bytes, and %zu are left of the "
@@ -232,42 +258,64 @@ static bool take_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype 
     return true;
 }
 
-static bool take_input(struct reader *r, const char *input)
+enum { NAME, SHAPE, DATATYPE, TENSOR_PARAMETERS, DATA, TENSOR_MEMBERS };
+
+/* The tensor that an input's members name. */
+static struct api_tensor *find_tensor(struct reader *r, const char *const members[TENSOR_MEMBERS],
+                                      const char *other)
 {
-    enum { NAME, SHAPE, DATATYPE, PARAMETERS, DATA, MEMBERS };
-    static const char *const names[MEMBERS] = {"name", "shape", "datatype", "parameters", "data"};
-    const char *members[MEMBERS];
-    char name[API_JSON_TEXT];
-    api_json_members(input, names, members, MEMBERS);
-    if (!api_json_string(members[NAME], name))
-        return malformed(r, "#/inputs", "an input has no name");
-    struct api_tensor *tensor = api_call_tensor(r->call, name, r->problem);
+    char name[API_JSON_TEXT], place[64];
+    if (other) {
+        api_json_string(other, name);
+        fail_input(r, name, "inference_malformed",
+                   "an input has name, shape, datatype, parameters and data, and nothing else");
+        return NULL;
+    }
+    if (!api_json_string(members[NAME], name)) {
+        fail_input(r, "name", "inference_malformed", "an input has no name");
+        return NULL;
+    }
+    snprintf(place, sizeof place, "#/inputs/%zu/name", r->input);
+    return api_call_tensor(r->call, name, place, r->problem);
+}
+
+static bool read_input(struct reader *r, const char *input)
+{
+    static const char *const names[TENSOR_MEMBERS] = {"name", "shape", "datatype", "parameters",
+                                                      "data"};
+    const char *members[TENSOR_MEMBERS];
+    const char *other = api_json_members(input, names, members, TENSOR_MEMBERS);
+    struct api_tensor *tensor = find_tensor(r, members, other);
     enum kl_dtype dtype = KL_FLOAT64;
-    size_t shape[API_MAX_DIMS], ndim;
-    if (!tensor || !read_datatype(r, tensor, members[DATATYPE], &dtype))
+    size_t shape[KL_MAX_DIMS], ndim;
+    if (!tensor)
         return false;
-    if (!api_json_sizes(members[SHAPE], shape, API_MAX_DIMS, &ndim))
+    tensor->is_input = true;
+    tensor->input = r->input;
+    if (!read_datatype(r, tensor, members[DATATYPE], &dtype))
+        return false;
+    if (!api_json_sizes(members[SHAPE], shape, KL_MAX_DIMS, &ndim))
         return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
                                "shape must be an array of at most 64 integers from 0 on");
-    if (api_json_member(members[PARAMETERS], "shared_memory_region"))
+    if (api_json_member(members[TENSOR_PARAMETERS], "shared_memory_region"))
         return api_tensor_fail(r->call, tensor, "parameters/shared_memory_region", r->problem,
                                "inference_malformed", "shared memory is not supported");
-    if (members[DATA])
+    if (members[DATA] && !is_word(members[DATA], "null"))
         return read_data(r, tensor, dtype, members[DATA], ndim, shape);
     if (ndim > 0)
         memcpy(tensor->shape, shape, ndim * sizeof *shape);
-    return take_raw(r, tensor, dtype, ndim,
-                    api_json_member(members[PARAMETERS], "binary_data_size"));
+    return read_raw(r, tensor, dtype, ndim,
+                    api_json_member(members[TENSOR_PARAMETERS], "binary_data_size"));
 }
 
-static bool take_inputs(struct reader *r, const char *inputs)
+static bool read_inputs(struct reader *r, const char *inputs)
 {
     const char *input;
     struct api_json_walk walk = api_json_walk_array(inputs);
     if (!inputs || *inputs != '[')
         return malformed(r, "#/inputs", "the request must have an array of inputs");
-    while (api_json_next_item(&walk, &input))
-        if (!take_input(r, input))
+    for (; api_json_next_item(&walk, &input); r->input++)
+        if (!read_input(r, input))
             return false;
     if (r->raw != r->raw_end)
         return api_fail(r->problem, "inference_malformed",
@@ -275,6 +323,8 @@ static bool take_inputs(struct reader *r, const char *inputs)
                         (size_t)(r->raw_end - r->raw));
     return true;
 }
+
+/* ---- Outputs */
 
 static size_t find_output(const char *name)
 {
@@ -284,27 +334,48 @@ static size_t find_output(const char *name)
     return i;
 }
 
+static bool fail_output(struct reader *r, size_t output, const char *field, const char *code,
+                        const char *detail)
+{
+    char place[64];
+    snprintf(place, sizeof place, "#/outputs/%zu/%s", output, field);
+    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
+}
+
+static bool check_output(struct reader *r, size_t output, const char *name, const char *parameters)
+{
+    char detail[200];
+    if (find_output(name) == API_OUTPUTS) {
+        snprintf(detail, sizeof detail,
+                 "there is no output '%.60s': there are loss, gradient.input and gradient.target",
+                 name);
+        return fail_output(r, output, "name", "output_unknown", detail);
+    }
+    if (api_json_member(parameters, "shared_memory_region"))
+        return fail_output(r, output, "parameters/shared_memory_region", "inference_malformed",
+                           "shared memory is not supported");
+    if (api_json_member(parameters, "classification"))
+        return fail_output(r, output, "parameters/classification", "inference_malformed",
+                           "a loss has no classes");
+    return true;
+}
+
 /* A gradient that is named here need not be asked for by an option besides. */
-static bool take_output(struct reader *r, const char *output)
+static bool read_output(struct reader *r, size_t number, const char *output)
 {
     struct api_call *call = r->call;
     char name[API_JSON_TEXT];
     const char *parameters = api_json_member(output, "parameters");
     const char *binary = api_json_member(parameters, "binary_data");
     if (!api_json_string(api_json_member(output, "name"), name))
-        return malformed(r, "#/outputs", "an output has no name");
+        return fail_output(r, number, "name", "inference_malformed", "an output has no name");
+    if (!check_output(r, number, name, parameters))
+        return false;
     size_t i = find_output(name);
-    if (i == API_OUTPUTS)
-        return api_fail_at(r->problem, API_BODY, "#/outputs", "output_unknown",
-                           "there is no output '%.60s': there are loss, gradient.input and "
-                           "gradient.target",
-                           name);
-    if (api_json_member(parameters, "shared_memory_region"))
-        return malformed(r, "#/outputs", "shared memory is not supported");
     unsigned bit = 1u << i;
     call->oip.wanted |= bit;
     if (i > 0)
-        call->options.value[API_GRADIENT] |= 1 << (i - 1);
+        call->options.gradient |= 1u << (i - 1);
     if (binary)
         call->oip.binary =
             is_word(binary, "true") ? call->oip.binary | bit : call->oip.binary & ~bit;
@@ -312,25 +383,25 @@ static bool take_output(struct reader *r, const char *output)
 }
 
 /* Those that are listed go out and no others; without a list all that there are. */
-static bool take_outputs(struct reader *r, const char *outputs)
+static bool read_outputs(struct reader *r, const char *outputs)
 {
     const char *output;
     struct api_json_walk walk = api_json_walk_array(outputs);
     if (outputs && *outputs != '[' && !is_word(outputs, "null"))
         return malformed(r, "#/outputs", "outputs must be an array");
     r->call->oip.wanted = 0;
-    while (api_json_next_item(&walk, &output))
-        if (!take_output(r, output))
+    for (size_t i = 0; api_json_next_item(&walk, &output); i++)
+        if (!read_output(r, i, output))
             return false;
     if (r->call->oip.wanted == 0)
         r->call->oip.wanted = ~0u;
     return true;
 }
 
-static bool take_id(struct reader *r, const char *id)
+static bool read_id(struct reader *r, const char *id)
 {
     char text[API_JSON_TEXT];
-    if (!id)
+    if (!id || is_word(id, "null"))
         return true;
     if (!api_json_string(id, text))
         return malformed(r, "#/id", "id must be a string");
@@ -338,7 +409,20 @@ static bool take_id(struct reader *r, const char *id)
     return !r->call->oip.id.failed || api_fail_for_memory(r->problem);
 }
 
-static bool take_members(struct reader *r, const char *root)
+/* A member that may be there, and then must say what the path says; an empty string says nothing. */
+static bool check_word(struct reader *r, const char *name, const char *value, const char *expected)
+{
+    char text[API_JSON_TEXT], place[40], detail[200];
+    if (!value || is_word(value, "null"))
+        return true;
+    if (api_json_string(value, text) && (!*text || strcmp(text, expected) == 0))
+        return true;
+    snprintf(place, sizeof place, "#/%s", name);
+    snprintf(detail, sizeof detail, "%s is not %s, as the path says", name, expected);
+    return malformed(r, place, detail);
+}
+
+static bool read_members(struct reader *r, const char *root)
 {
     enum { ID, PARAMETERS, INPUTS, OUTPUTS, MODEL_NAME, MODEL_VERSION, MEMBERS };
     static const char *const names[MEMBERS] = {"id",      "parameters", "inputs",
@@ -353,8 +437,10 @@ static bool take_members(struct reader *r, const char *root)
                         "inputs, as {name, shape, datatype, data}, and options into parameters",
                         name);
     }
-    return take_id(r, members[ID]) && take_parameters(r, members[PARAMETERS]) &&
-           take_inputs(r, members[INPUTS]) && take_outputs(r, members[OUTPUTS]);
+    return check_word(r, "model_name", members[MODEL_NAME], API_OIP_MODEL) &&
+           check_word(r, "model_version", members[MODEL_VERSION], API_OIP_VERSION) &&
+           read_id(r, members[ID]) && read_parameters(r, members[PARAMETERS]) &&
+           read_inputs(r, members[INPUTS]) && read_outputs(r, members[OUTPUTS]);
 }
 
 bool api_oip_decode(struct api_call *call, const struct api_request *request,
@@ -362,7 +448,7 @@ bool api_oip_decode(struct api_call *call, const struct api_request *request,
 {
     struct reader r = {.call = call, .problem = problem, .envelope.budget = call->loss.budget};
     const char *root = NULL;
-    bool good = split(&r, request) && load(&r, &root) && take_members(&r, root);
+    bool good = split(&r, request) && load(&r, &root) && read_members(&r, root);
     api_buffer_free(&r.envelope);
     return good;
 }

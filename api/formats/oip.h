@@ -10,9 +10,6 @@
 #define API_OIP_MODEL "kl_div"
 #define API_OIP_VERSION "1"
 
-/* "FP64", ... */
-extern const char *const api_oip_datatypes[KL_DTYPES];
-
 /* Inputs become tensors, those in the binary part in place; request parameters become options. */
 bool api_oip_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem);
@@ -20,9 +17,10 @@ bool api_oip_decode(struct api_call *call, const struct api_request *request,
 /* The outputs that call->oip wants, in the form that it says. */
 void api_oip_encode(struct api_call *call, struct api_reply *reply);
 
-/* Whether a path belongs to the protocol, whose errors have a form of their own:
- * {"error": "..."} alone. */
-bool api_oip_owns(const char *path);
-void api_oip_write_problem(const struct api_problem *problem, struct api_buffer *out);
+/* Writes a problem in the form of the protocol's errors: {"error": "..."} alone. */
+void api_oip_write_problem(const struct api_exchange *x, struct api_buffer *out);
+
+/* Fails for a path of the protocol that is not served: another model or version, perhaps. */
+bool api_oip_fail_not_found(const char *path, struct api_problem *problem);
 
 #endif

@@ -1,5 +1,7 @@
 #include "api/formats/oip.h"
 
+#include "api/endpoints.h"
+#include "api/formats/dtypes.h"
 #include "api/formats/json_tensor.h"
 #include "api/reply.h"
 #include "api/warnings.h"
@@ -28,7 +30,7 @@ static void write_output(struct api_buffer *out, const char *name, const struct 
     api_append_text(out, "{\"name\":\"");
     api_append_text(out, name);
     api_append_text(out, "\",\"datatype\":\"");
-    api_append_text(out, api_oip_datatypes[view->dtype]);
+    api_append_text(out, api_dtype_name(API_INFERENCE, view->dtype));
     api_append_text(out, "\",\"shape\":");
     api_append_sizes(out, view->shape, view->ndim);
     if (binary) {
@@ -62,6 +64,7 @@ void api_oip_encode(struct api_call *call, struct api_reply *reply)
         separator = ",";
     }
     api_append_text(out, "]}");
+    reply->compress = true;
     reply->content_type = n_binary ? "application/octet-stream" : "application/json";
     if (n_binary == 0)
         return;
@@ -71,13 +74,9 @@ void api_oip_encode(struct api_call *call, struct api_reply *reply)
         api_reply_take(reply, binary[i]);
 }
 
-bool api_oip_owns(const char *path)
+void api_oip_write_problem(const struct api_exchange *x, struct api_buffer *out)
 {
-    return strncmp(path, "/v2", 3) == 0 && (path[3] == '\0' || path[3] == '/');
-}
-
-void api_oip_write_problem(const struct api_problem *problem, struct api_buffer *out)
-{
+    const struct api_problem *problem = &x->problem;
     char text[sizeof problem->detail + sizeof problem->place + 8];
     bool placed = problem->where == API_BODY && problem->place[0] && problem->place[1];
     snprintf(text, sizeof text, "%s%s%s%s", problem->detail, placed ? " (at " : "",
@@ -85,4 +84,28 @@ void api_oip_write_problem(const struct api_problem *problem, struct api_buffer 
     api_append_text(out, "{\"error\":");
     api_append_json_string(out, text);
     api_append_text(out, "}");
+}
+
+bool api_oip_fail_not_found(const char *path, struct api_problem *problem)
+{
+    static const char models[] = "/v2/models/", versions[] = API_OIP_MODEL "/versions/";
+    if (strncmp(path, models, sizeof models - 1) != 0)
+        return api_fail(problem, "not_found", "there is nothing at '%.100s'", path);
+    const char *name = path + sizeof models - 1;
+    if (strncmp(name, versions, sizeof versions - 1) == 0) {
+        const char *version = name + sizeof versions - 1;
+        int size = (int)strcspn(version, "/");
+        if (strncmp(version, API_OIP_VERSION "/", 2) != 0)
+            return api_fail(problem, "not_found",
+                            "unknown version '%.*s' of model " API_OIP_MODEL
+                            ": this server has " API_OIP_VERSION,
+                            size < 60 ? size : 60, version);
+    }
+    int size = (int)strcspn(name, "/");
+    if (strncmp(name, API_OIP_MODEL, strlen(API_OIP_MODEL)) != 0 ||
+        size != sizeof API_OIP_MODEL - 1)
+        return api_fail(problem, "not_found",
+                        "unknown model '%.*s': this server has " API_OIP_MODEL,
+                        size < 60 ? size : 60, name);
+    return api_fail(problem, "not_found", "the model has nothing at '%.100s'", path);
 }

@@ -1,5 +1,6 @@
 #include "api/formats/safetensors.h"
 
+#include "api/formats/dtypes.h"
 #include "api/reply.h"
 #include "api/text/json_walk.h"
 #include "api/warnings.h"
@@ -12,12 +13,6 @@ enum { PREFIX = 8, ALIGNMENT = 8 };
 
 /* Two tensors and some options take a few hundred bytes. */
 enum { MAX_HEADER = 64 << 10 };
-
-static const struct {
-    const char *name;
-    enum kl_dtype dtype;
-} dtypes[] = {{"F64", KL_FLOAT64},   {"F32", KL_FLOAT32}, {"F16", KL_FLOAT16},
-              {"BF16", KL_BFLOAT16}, {"BOOL", API_BYTE},  {"U8", API_BYTE}};
 
 /* The part of the data that a tensor claims. */
 struct span {
@@ -47,19 +42,17 @@ static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const 
     if (!api_json_string(member, name))
         return malformed(r, tensor, "dtype", "it has no dtype, which must be a string");
     bool is_mask = api_tensor_is_mask(r->call, tensor);
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (strcmp(name, dtypes[i].name) == 0 && (dtypes[i].dtype == API_BYTE) == is_mask) {
-            *dtype = dtypes[i].dtype;
-            return true;
-        }
+    if (api_dtype_find(API_SAFETENSORS, name, strlen(name), is_mask, dtype))
+        return true;
+    char known[60];
+    api_dtype_list(API_SAFETENSORS, is_mask, known, sizeof known);
     return api_tensor_fail(r->call, tensor, "dtype", r->problem, "dtype_unsupported",
-                           "dtype %.20s is none of %s", name,
-                           is_mask ? "BOOL, U8" : "F64, F32, F16, BF16");
+                           "dtype %.20s is none of %s", name, known);
 }
 
 static bool read_tensor(struct reader *r, const char *name, const char *info)
 {
-    struct api_tensor *tensor = api_call_tensor(r->call, name, r->problem);
+    struct api_tensor *tensor = api_call_tensor(r->call, name, NULL, r->problem);
     enum kl_dtype dtype = KL_FLOAT64;
     enum { DTYPE, SHAPE, OFFSETS, MEMBERS };
     static const char *const names[MEMBERS] = {"dtype", "shape", "data_offsets"};
@@ -72,7 +65,7 @@ static bool read_tensor(struct reader *r, const char *name, const char *info)
     api_json_members(info, names, members, MEMBERS);
     if (!read_dtype(r, tensor, members[DTYPE], &dtype))
         return false;
-    if (!api_json_sizes(members[SHAPE], tensor->shape, API_MAX_DIMS, &ndim))
+    if (!api_json_sizes(members[SHAPE], tensor->shape, KL_MAX_DIMS, &ndim))
         return malformed(r, tensor, "shape",
                          "shape must be an array of at most 64 integers from 0 on");
     if (!api_json_sizes(members[OFFSETS], offsets, 2, &two) || two != 2)
@@ -202,14 +195,6 @@ bool api_safetensors_decode(struct api_call *call, const struct api_request *req
     return read_members(&r, text);
 }
 
-static const char *dtype_name(enum kl_dtype dtype)
-{
-    size_t i = 0;
-    while (dtypes[i].dtype != dtype)
-        i++;
-    return dtypes[i].name;
-}
-
 static void write_metadata(const struct api_call *call, struct api_buffer *out)
 {
     const struct api_warnings warnings = api_call_warnings(call);
@@ -225,7 +210,7 @@ static size_t write_entry(struct api_buffer *out, const char *name, const struct
     api_append_text(out, ",\"");
     api_append_text(out, name);
     api_append_text(out, "\":{\"dtype\":\"");
-    api_append_text(out, dtype_name(view->dtype));
+    api_append_text(out, api_dtype_name(API_SAFETENSORS, view->dtype));
     api_append_text(out, "\",\"shape\":");
     api_append_sizes(out, view->shape, view->ndim);
     api_append_text(out, ",\"data_offsets\":");

@@ -3,6 +3,7 @@
 #include "api/memory/buffer.h"
 #include "api/text/json_text.h"
 #include "api/text/number.h"
+#include "api/text/percent.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -35,20 +36,12 @@ static bool take(struct check *c, char character)
     return true;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The four digits of \uXXXX, or -1. */
 static long read_unit(const char *p)
 {
     long unit = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(p[i]);
+        int digit = api_hex_digit(p[i]);
         if (digit < 0)
             return -1;
         unit = unit << 4 | digit;

@@ -3,6 +3,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    ask((struct api_request){.content_type = "multipart/form-data; boundary=XyZ"}, data, size);
+    ask((struct question){.content_type = "multipart/form-data; boundary=XyZ"}, data, size);
     return 0;
 }

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     n += put_part(body, input, data + 1, first);
     n += put_part(body + n, target, data + 1 + first, size - 1 - first);
     n += put(body + n, end, strlen(end));
-    ask((struct api_request){.content_type = "multipart/form-data; boundary=XyZ"}, body, n);
+    ask((struct question){.content_type = "multipart/form-data; boundary=XyZ"}, body, n);
     free(body);
     return 0;
 }

@@ -3,8 +3,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    ask((struct api_request){.content_type = "application/x-npz",
-                             .accept = "application/x-safetensors"},
+    ask((struct question){.content_type = "application/x-npz",
+                          .accept = "application/x-safetensors"},
         data, size);
     return 0;
 }

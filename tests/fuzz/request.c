@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!query)
         abort();
     memcpy(query, data, query_size);
-    ask((struct api_request){.query = query}, data + start, size - start);
+    ask((struct question){.query = query}, data + start, size - start);
     free(query);
     return 0;
 }

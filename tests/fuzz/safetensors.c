@@ -3,8 +3,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    ask((struct api_request){.content_type = "application/x-safetensors",
-                             .accept = "application/x-npy"},
+    ask((struct question){.content_type = "application/x-safetensors",
+                          .accept = "application/x-npy"},
         data, size);
     return 0;
 }

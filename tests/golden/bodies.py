@@ -643,7 +643,9 @@ def add_inference():
         "shared memory")
     bad("another output", inference(x, t, outputs=[{"name": "lss"}]), "no output 'lss'",
         "output_unknown", 422)
-    bad("a long parameter", inference(x, t, parameters={"dim": [0] * 600}), "1024 characters")
+    bad("a long parameter", inference(x, t, parameters={"base": "2" * 1025}), "longer than 1024", "json_malformed")
+    bad("a list that is too long", inference(x, t, parameters={"dim": [0] * 600}),
+        "dim must be integers from -64 to 63, each once", "dim_invalid", 422)
     bad("an object as a parameter", inference(x, t, parameters={"base": {"a": 1}}), '{"a": 1}',
         "base_invalid", 422)
     bad("a gradient of something else", inference(x, t, parameters={"gradient": "loss"}),

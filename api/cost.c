@@ -1,0 +1,33 @@
+/* How long a planned call takes, which decides what thread runs it. */
+#include "api/call.h"
+
+/* Nanoseconds an element on one thread of the slower kernels, as `make bench` prints them; an error of
+ * a factor of two does no harm. */
+static const double plain_ns = 1, logits_ns = 1.5, prob_input_ns = 2, weight_ns = 2, mask_ns = 2,
+                    rows_ns = 2, gradient_ns = 2, diagnose_ns = 4, broadcast_ns = 1;
+
+static double ns_per_joint_element(const struct api_call *call)
+{
+    const struct kl_plan *plan = &call->plan;
+    double ns = plain_ns;
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        ns += plan->spaces[i] == KL_LOGIT ? logits_ns : 0;
+        ns += call->options.gradient >> i & 1 ? gradient_ns : 0;
+        ns += plan->counts[i] < plan->count ? broadcast_ns : 0;
+    }
+    ns += plan->spaces[KL_INPUT] == KL_PROB ? prob_input_ns : 0;
+    ns += plan->weight.data ? weight_ns : 0;
+    ns += plan->mask.data ? mask_ns : 0;
+    ns += plan->options.n_dim > 0 ? rows_ns : 0;
+    ns += call->options.diagnose ? diagnose_ns : 0;
+    return ns;
+}
+
+double api_call_cost(const struct api_call *call, double ns_per_element)
+{
+    const struct kl_plan *plan = &call->plan;
+    double outputs = plan->reduction == KL_NONE ? (double)plan->places : 1;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        outputs += call->options.gradient >> i & 1 ? (double)plan->counts[i] : 0;
+    return (double)plan->count * ns_per_joint_element(call) + outputs * ns_per_element;
+}

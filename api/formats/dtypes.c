@@ -1,0 +1,63 @@
+#include "api/formats/dtypes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* numpy's words are what people know; its files hold the names. */
+static const struct {
+    enum kl_dtype dtype;
+    const char *names[API_NAMINGS], *numpy_word;
+} dtypes[] = {
+    {KL_FLOAT64,
+     {[API_SAFETENSORS] = "F64", [API_NUMPY] = "f8", [API_INFERENCE] = "FP64"},
+     "float64"},
+    {KL_FLOAT32,
+     {[API_SAFETENSORS] = "F32", [API_NUMPY] = "f4", [API_INFERENCE] = "FP32"},
+     "float32"},
+    {KL_FLOAT16,
+     {[API_SAFETENSORS] = "F16", [API_NUMPY] = "f2", [API_INFERENCE] = "FP16"},
+     "float16"},
+    {KL_BFLOAT16, {[API_SAFETENSORS] = "BF16", [API_INFERENCE] = "BF16"}, NULL},
+    {API_BYTE, {[API_SAFETENSORS] = "BOOL", [API_NUMPY] = "b1", [API_INFERENCE] = "BOOL"}, "bool"},
+    {API_BYTE, {[API_SAFETENSORS] = "U8", [API_NUMPY] = "u1", [API_INFERENCE] = "UINT8"}, "uint8"},
+};
+#define N_DTYPES (sizeof dtypes / sizeof *dtypes)
+
+/* The name of row `i` if a tensor of that kind may have it, else NULL. */
+static const char *name_for(enum api_naming naming, bool is_mask, size_t i)
+{
+    return (dtypes[i].dtype == API_BYTE) == is_mask ? dtypes[i].names[naming] : NULL;
+}
+
+bool api_dtype_find(enum api_naming naming, const char *name, size_t size, bool is_mask,
+                    enum kl_dtype *dtype)
+{
+    for (size_t i = 0; i < N_DTYPES; i++) {
+        const char *known = name_for(naming, is_mask, i);
+        if (!known || strlen(known) != size || memcmp(known, name, size) != 0)
+            continue;
+        *dtype = dtypes[i].dtype;
+        return true;
+    }
+    return false;
+}
+
+const char *api_dtype_name(enum api_naming naming, enum kl_dtype dtype)
+{
+    size_t i = 0;
+    while (dtypes[i].dtype != dtype)
+        i++;
+    return dtypes[i].names[naming];
+}
+
+void api_dtype_list(enum api_naming naming, bool is_mask, char *to, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < N_DTYPES; i++) {
+        const char *name = name_for(naming, is_mask, i);
+        if (name && naming == API_NUMPY)
+            name = dtypes[i].numpy_word;
+        if (name && used < size)
+            used += (size_t)snprintf(to + used, size - used, used ? ", %s" : "%s", name);
+    }
+}

@@ -1,0 +1,69 @@
+/* Paths of requests against paths of endpoints. */
+#include "api/endpoints.h"
+#include "api/text/percent.h"
+
+#include <string.h>
+
+/* The character at *path, decoded; moves past it. A % without two digits is itself. */
+static int next_character(const char **path)
+{
+    int decoded = **path == '%' ? api_percent_decode(*path) : -1;
+    if (decoded < 0)
+        return (unsigned char)*(*path)++;
+    *path += 3;
+    return decoded;
+}
+
+/* Captures the rest of a segment; false if it is empty or too long. */
+static bool capture(const char **path, struct api_captures *captures)
+{
+    if (captures->n == API_CAPTURES || **path == '/' || **path == '\0')
+        return false;
+    captures->value[captures->n++] = captures->text + captures->used;
+    while (**path && **path != '/') {
+        int c = next_character(path);
+        if (c == 0 || captures->used + 2 > API_CAPTURED)
+            return false;
+        captures->text[captures->used++] = (char)c;
+    }
+    captures->text[captures->used++] = '\0';
+    return true;
+}
+
+/* A slash separates segments only where it is sent as itself. */
+static bool matches(const char *pattern, const char *path, struct api_captures *captures)
+{
+    for (; *pattern; pattern++) {
+        if (*pattern == '[') {
+            struct api_captures before = *captures;
+            if (matches(strchr(pattern, ']') + 1, path, captures))
+                return true;
+            *captures = before;
+        } else if (*pattern == '{') {
+            if (!capture(&path, captures))
+                return false;
+            pattern = strchr(pattern, '}');
+        } else if (*pattern != ']') {
+            if (*path == '\0' || (*pattern == '/' && *path != '/') ||
+                next_character(&path) != (unsigned char)*pattern)
+                return false;
+        }
+    }
+    return *path == '\0';
+}
+
+bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path,
+                           struct api_captures *captures)
+{
+    struct api_captures ignored;
+    captures = captures ? captures : &ignored;
+    captures->n = captures->used = 0;
+    return matches(endpoint->path, path, captures);
+}
+
+const char *api_endpoint_path(const struct api_endpoint *endpoint) { return endpoint->path; }
+
+bool api_endpoint_is_probe(const struct api_endpoint *endpoint)
+{
+    return endpoint->flags & API_PROBE;
+}
