@@ -153,9 +153,12 @@ static void take_tile(struct kl_scratch *s, const struct kl_tile *tile, bool has
     kl_take_slopes(s, tile);
 }
 
-void kl_run_group(struct kl_job *job, const struct kl_group *group)
+_Static_assert(sizeof(struct kl_scratch) + KL_SCRATCH_ALIGNMENT <= KL_THREAD_SCRATCH,
+               "what a thread holds is enough for a group");
+
+void kl_run_group(struct kl_job *job, const struct kl_group *group, void *scratch)
 {
-    struct kl_scratch scratch, *s = &scratch;
+    struct kl_scratch *s = kl_aligned(scratch);
     s->job = job;
     s->group = group;
     s->kept = SIZE_MAX;
@@ -166,7 +169,8 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group)
     if (skip(s) || sum_dense(s))
         return;
     if (kl_any_wanted(job))
-        kl_fill(s->g, job->factor, KL_BLOCK);
+        kl_fill(s->g, job->factor,
+                s->single ? job->tile.pitch * (group->end - group->start) : KL_BLOCK);
     bool has_losses = prepare_logits(s) || !job->wants_loss;
     if (!has_losses || kl_any_wanted(job))
         KL_FOR_EACH_TILE(s, tile)

@@ -91,6 +91,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   survey[dtype]     of n elements, `exps` if those are wanted; each_survey adds an element to n
  *                     rows */
 enum { KL_STEADY = 16 };
+_Static_assert(KL_ROWS % KL_STEADY == 0, "numbers of rows are stored by whole broadcast vectors");
 struct kl_kernel {
     const char *name;
     bool (*supported)(void);

@@ -40,6 +40,9 @@ double number_of(const json_t *value);
 void fail_allocation(long n, bool sticky);
 bool allocation_failed(void);
 
+/* The bytes that the code under test asked for so far, freed or not. */
+size_t bytes_allocated(void);
+
 /* A file of this repository, whole and NUL-terminated; the caller frees it. */
 char *read_file(const char *path, size_t *size);
 

@@ -9,6 +9,8 @@
  *
  * Parts of vectors at the end of an array are padded with a number that does no harm. */
 
+_Static_assert(KL_STEADY % LANES == 0, "a vector of broadcast lanes lies within them");
+
 FN vd load_part(const double *from, size_t n, double padding)
 {
     if (__builtin_expect(n >= LANES, 1))
@@ -102,6 +104,7 @@ TARGET static void widen_bytes(const unsigned char *from, double *to, size_t n)
 {
     typedef unsigned char bytes __attribute__((vector_size(16)));
     enum { AT_ONCE = sizeof(bytes) };
+    _Static_assert(AT_ONCE % LANES == 0, "what is widened at once is whole vectors");
     for (; n >= AT_ONCE; n -= AT_ONCE, from += AT_ONCE, to += AT_ONCE) {
         bytes b, halves[2], zero = {0};
         memcpy(&b, from, sizeof b);

@@ -114,6 +114,9 @@ TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, 
  * blocks keeps; 24-bit operands leave room for more. */
 enum { BLOCK = 8 * LANES, LONG_BLOCK = 128 * LANES };
 
+_Static_assert(BLOCK % LANES == 0, "blocks are whole vectors");
+_Static_assert(LONG_BLOCK % BLOCK == 0, "a long block is looked at again as whole blocks");
+
 FN vm not_finite(vd v) { return m_not(v_eq(v_sub(v, v), v_set(0))); }
 
 struct running {
