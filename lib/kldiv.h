@@ -385,8 +385,8 @@ size_t kl_pool_threads(const struct kl_pool *pool);
 /* ---- Instruction sets ----------------------------------------------------------------- */
 
 /* Chooses the kernel for the whole process: "auto" for the best that this CPU and its
- * operating system support, or one of "avx512", "avx2", "neon", "generic". Without this call the
- * choice is "auto". Call it before threads use the library. Fails with simd_invalid. */
+ * operating system support, or one of "avx512", "avx2", "neon", "generic", which runs anywhere.
+ * Without this call the choice is "auto". Call it before threads use the library. Fails with simd_invalid. */
 bool kl_simd_select(const char *name, struct kl_problem *problem);
 
 /* The name of the kernel in use. */

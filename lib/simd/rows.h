@@ -1,5 +1,4 @@
-/* Rows of doubles, over the vocabulary of template.h (of which the scalar kernel brings what is
- * needed here, with one lane) and over
+/* Rows of doubles, over the vocabulary of template.h and over
  *
  *   row_exp(v), row_log(v, &rare)  to double's precision, of any number but in rare lanes
  *   mass_of(wide, t)               exp(t), to `wide` or to 24-bit operands' needs, of t at most
@@ -169,7 +168,7 @@ TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *ti
         size_t left = n - i;
         vd q = load_part(x + i, left, 1), p = load_part(t + i, left, 1);
         vd r = v_div(p, q);
-        vd rest = v_div(v_fma(r, q, v_sub(zero, p)), p);
+        vd rest = v_div(v_residual(r, q, p), p);
         vm none = v_eq(p, zero);
         vm rare = m_not(m_or(none, v_gt(p, least)));
         rare = m_or(rare, m_not(m_or(none, v_gt(r, least))));

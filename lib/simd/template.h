@@ -5,7 +5,8 @@
  *   LANES, vd, vi, vm  doubles in a vector; vectors of doubles and of 64-bit integers; masks
  *   v_set v_add v_sub v_mul v_div v_abs
  *   v_max, v_min       of two, where one is NaN perhaps the other
- *   v_fma(a, b, c)     a * b + c, rounded once; v_fms, a * b - c
+ *   v_fma(a, b, c)     a * b + c, rounded once or twice
+ *   v_residual(a, b, c)    a * b - c of a c within some units of a * b, to double's precision
  *   v_and              of the lanes' bits
  *   v_eq v_gt          comparisons, masks; v_signed(v), of the lanes with a sign bit; m_or(a, b);
  *                      m_not(m); m_any(m), if any lane holds
