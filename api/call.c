@@ -163,6 +163,7 @@ static bool carry_over_option(const struct api_call *call, const struct kl_probl
         enum api_option option;
     } options[] = {{"dim_invalid", API_DIM},
                    {"temperature_invalid", API_TEMPERATURE},
+                   {"temperature_unused", API_TEMPERATURE},
                    {"space_conflict", API_TARGET_SPACE}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(from->code, options[i].code) == 0)

@@ -5,13 +5,6 @@
 #include <math.h>
 #include <stdint.h>
 
-static void look_for_negative(struct kl_scratch *s, const struct kl_tile *tile)
-{
-    for (size_t i = 0, n = kl_tile_size(tile); i < n; i++)
-        if (s->v[KL_TARGET][i] < 0)
-            atomic_store_explicit(&s->job->negative, true, memory_order_relaxed);
-}
-
 /* ---- Losses of a tile */
 
 static void sum_each(struct kl_scratch *s, const struct kl_tile *tile)
@@ -144,8 +137,6 @@ static bool prepare_logits(struct kl_scratch *s)
 static void take_tile(struct kl_scratch *s, const struct kl_tile *tile, bool has_losses)
 {
     kl_load_forms(s, tile);
-    if (s->job->rule == KL_PROB_MATH)
-        look_for_negative(s, tile);
     if (kl_any_wanted(s->job))
         kl_load_factors(s, tile);
     if (!has_losses)

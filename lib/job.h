@@ -37,7 +37,7 @@ struct kl_job {
     struct kl_sink sinks[KL_OPERANDS];
     struct kl_tile tile;  /* the most that one has */
     size_t segment;       /* elements of a row in a piece of work */
-    atomic_bool negative; /* KL_PROB_MATH has seen a negative target */
+    atomic_bool negative; /* KL_MATH has seen a negative probability */
 };
 
 static inline bool kl_is_logit(const struct kl_job *job, int operand)
@@ -96,7 +96,7 @@ struct kl_group {
 /* `scratch` has KL_THREAD_SCRATCH bytes. */
 void kl_run_group(struct kl_job *job, const struct kl_group *group, void *scratch);
 
-/* Fails with target_negative, which KL_MATH asks for, at the first negative target. */
-bool kl_refuse_negative(const struct kl_plan *plan, struct kl_problem *problem);
+/* Fails with input_negative or target_negative, as KL_MATH asks, at the first negative one. */
+bool kl_check_negative(const struct kl_plan *plan, struct kl_problem *problem);
 
 #endif

@@ -14,7 +14,7 @@ extern const struct kl_kernel kl_kernel_neon;
 
 const struct kl_kernel *const kl_kernels[] = {
 #ifdef __x86_64__
-    &kl_kernel_avx512, &kl_kernel_avx2,
+    &kl_kernel_avx512,  &kl_kernel_avx2,
 #endif
 #ifdef __aarch64__
     &kl_kernel_neon,

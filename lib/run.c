@@ -202,7 +202,7 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
     /* Kernels make NaN of negative targets; only where one came out are they looked for. */
     bool suspect = job.negative || (simple && results->loss && job.rule == KL_PROB_MATH &&
                                     any_nan(plan, results->loss));
-    return !suspect || kl_refuse_negative(plan, problem);
+    return !suspect || kl_check_negative(plan, problem);
 }
 
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,

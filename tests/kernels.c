@@ -152,8 +152,8 @@ Test(kernels, sum_rare_values_among_ordinary_ones) { for_each_kernel(check_rare_
 
 Test(kernels, agree_with_the_reference_on_special_values) { for_each_kernel(check_specials); }
 
-/* Losses and derivatives of special values by the best kernel and by others. The sign of a loss that
- * underflows depends on its neighbours. */
+/* Losses and derivatives of special values by the best kernel and by others. The sign of a loss
+ * that underflows depends on its neighbours. */
 static void check_signs(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)
 {
     static double x[LONGEST], t[LONGEST], ones[LONGEST], ours[LONGEST], best[LONGEST];
