@@ -163,7 +163,7 @@ lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
 	tests/layers.sh $(B)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem -D__x86_64__ -I. lib api server
-	clang-tidy --quiet $(wildcard lib/*.c api/*.c api/*/*.c server/*.c) lib/simd/scalar.c -- \
+	clang-tidy --quiet $(wildcard lib/*.c api/*.c api/*/*.c server/*.c) lib/simd/reference.c lib/simd/generic.c -- \
 	    -std=c11 -D_GNU_SOURCE -I. 2>/dev/null
 
 # numbers reads a hundred million random strings as strtod does, which takes minutes. The others

@@ -125,37 +125,40 @@ static bool any_like_logarithms(const struct diagnosis *d, const struct kl_surve
     return false;
 }
 
-static void judge(const struct diagnosis *d, size_t row, size_t n, struct kl_tallies *tallies)
+static void judge(const struct diagnosis *d, size_t row, size_t n, struct kl_tallies *tallies,
+                  struct kl_look_scratch *s)
 {
     const struct kl_look *look = &d->look;
     const enum kl_space *spaces = look->plan->spaces;
-    struct kl_surveys input, target, exps;
-    kl_survey_rows(look, KL_INPUT, row, n, spaces[KL_INPUT] == KL_LOG_PROB, &input);
-    kl_survey_rows(look, KL_TARGET, row, n, spaces[KL_TARGET] == KL_LOG_PROB, &target);
-    bool logarithms = spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &target, n);
+    kl_survey_rows(look, KL_INPUT, row, n, spaces[KL_INPUT] == KL_LOG_PROB, s, &s->input);
+    kl_survey_rows(look, KL_TARGET, row, n, spaces[KL_TARGET] == KL_LOG_PROB, s, &s->target);
+    bool logarithms = spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &s->target, n);
     if (logarithms)
-        kl_survey_rows(look, KL_TARGET, row, n, true, &exps);
+        kl_survey_rows(look, KL_TARGET, row, n, true, s, &s->exps);
     for (size_t i = 0; i < n; i++) {
         if (!look->layout.each && kl_is_hidden(&look->layout, look->mask.data, row + i, 0))
             continue;
         tallies->rows++;
-        if (is_sound(d, KL_INPUT, &input, i) && is_sound(d, KL_TARGET, &target, i))
+        if (is_sound(d, KL_INPUT, &s->input, i) && is_sound(d, KL_TARGET, &s->target, i))
             continue;
-        judge_input(d, &input, i, row + i, tallies);
-        judge_target(d, &target, i, row + i, tallies);
-        judge_losses(d, &input, &target, i, row + i, tallies);
+        judge_input(d, &s->input, i, row + i, tallies);
+        judge_target(d, &s->target, i, row + i, tallies);
+        judge_losses(d, &s->input, &s->target, i, row + i, tallies);
         if (logarithms)
-            judge_logarithms(d, &input, i, &exps, row + i, tallies);
+            judge_logarithms(d, &s->input, i, &s->exps, row + i, tallies);
     }
 }
 
-static void run_piece(void *context, size_t piece)
+_Static_assert(sizeof(struct kl_look_scratch) <= KL_THREAD_SCRATCH,
+               "what a thread holds is enough for a look");
+
+static void run_piece(void *context, size_t piece, void *scratch)
 {
     const struct diagnosis *d = context;
     size_t all = d->look.layout.across.volume, row = piece * d->at_once;
     size_t end = all - row < d->at_once ? all : row + d->at_once, most = d->look.tile.rows;
     for (; row < end; row += most)
-        judge(d, row, end - row < most ? end - row : most, &d->pieces[piece]);
+        judge(d, row, end - row < most ? end - row : most, &d->pieces[piece], scratch);
 }
 
 static void join(struct kl_tallies *all, const struct kl_tallies *piece)
@@ -189,7 +192,6 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
                                    .operands = {kl_input_of(plan), kl_target_of(plan)},
                                    .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data, 0}},
                           .slack = {slack_of(plan->input.dtype), slack_of(plan->target.dtype)}};
-    struct kl_patterns patterns;
     struct kl_tallies all = {0};
     if (plan->count == 0) {
         kl_report(&d.look, &all, diagnosis);
@@ -197,19 +199,24 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
     }
     kl_layout_of_rows(&d.look.layout, plan);
     kl_choose_tile(&d.look.layout, &d.look.tile);
-    kl_find_patterns(&patterns, &d.look.layout, &d.look.tile);
     size_t rows = d.look.layout.across.volume, tile = d.look.layout.along.volume * d.look.tile.rows;
     d.at_once = (tile < KL_PIECE ? KL_PIECE / tile : 1) * d.look.tile.rows;
     size_t enough = rows / MAX_PIECES / d.look.tile.rows * d.look.tile.rows + d.look.tile.rows;
     d.at_once = d.at_once > enough ? d.at_once : enough;
     size_t pieces = (rows + d.at_once - 1) / d.at_once;
+    struct kl_patterns *patterns = malloc(sizeof *patterns);
+    void *scratch = malloc(sizeof(struct kl_look_scratch));
     d.pieces = calloc(pieces, sizeof *d.pieces);
-    if (!d.pieces)
-        return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-    kl_pool_run(pool, pieces, run_piece, &d);
-    for (size_t i = 0; i < pieces; i++)
-        join(&all, &d.pieces[i]);
-    kl_report(&d.look, &all, diagnosis);
+    bool good = patterns && scratch && d.pieces;
+    if (good) {
+        kl_find_patterns(patterns, &d.look.layout, &d.look.tile);
+        kl_pool_run(pool, pieces, run_piece, &d, scratch);
+        for (size_t i = 0; i < pieces; i++)
+            join(&all, &d.pieces[i]);
+        kl_report(&d.look, &all, diagnosis);
+    }
+    free(patterns);
+    free(scratch);
     free(d.pieces);
-    return true;
+    return good || kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
 }

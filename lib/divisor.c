@@ -37,12 +37,13 @@ static double weight_left(const struct kl_plan *plan)
     const struct kl_numbers weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data,
                                       0};
     const struct kl_numbers mask = {.array = KL_OF_MASK, .bytes = true, .data = plan->mask.data};
-    double weights[KL_BLOCK], keep[KL_BLOCK];
+    enum { CHUNK = 256 };
+    double weights[CHUNK], keep[CHUNK];
     struct kl_sum sum = {0, 0};
     struct kl_axes axes;
     size_t times = kl_weight_axes(&axes, plan);
-    for (size_t start = 0; start < axes.volume; start += KL_BLOCK) {
-        size_t n = axes.volume - start < KL_BLOCK ? axes.volume - start : KL_BLOCK;
+    for (size_t start = 0; start < axes.volume; start += CHUNK) {
+        size_t n = axes.volume - start < CHUNK ? axes.volume - start : CHUNK;
         for (size_t i = 0; i < n; i++)
             weights[i] = 1;
         if (weight.data)

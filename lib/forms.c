@@ -16,6 +16,18 @@ static void take_logarithms(struct kl_scratch *s, size_t n)
     kernel->logs(s->v[KL_INPUT], s->v[KL_INPUT], n);
 }
 
+/* Marks the job where a probability that counts is negative. */
+static void look_for_negative(struct kl_scratch *s, const struct kl_tile *tile)
+{
+    bool negative = false;
+    for (int operand = 0; operand < KL_OPERANDS; operand++)
+        if (s->job->plan->spaces[operand] == KL_PROB)
+            for (size_t i = 0, n = kl_tile_size(tile); i < n; i++)
+                negative |= s->v[operand][i] < 0 && !(s->job->mask.data && s->keep[i] == 0);
+    if (negative)
+        atomic_store_explicit(&s->job->negative, true, memory_order_relaxed);
+}
+
 void kl_load_forms(struct kl_scratch *s, const struct kl_tile *tile)
 {
     const struct kl_job *job = s->job;
@@ -23,6 +35,8 @@ void kl_load_forms(struct kl_scratch *s, const struct kl_tile *tile)
         return;
     for (int i = 0; i < KL_OPERANDS; i++)
         (kl_is_logit(job, i) ? kl_load_logarithms : kl_load_operand)(s, tile, i);
+    if (job->plan->options.compat == KL_MATH)
+        look_for_negative(s, tile);
     if (job->plan->spaces[KL_INPUT] == KL_PROB)
         take_logarithms(s, kl_tile_size(tile));
     kl_hide(s, tile, s->v[KL_INPUT], 0);

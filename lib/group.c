@@ -5,13 +5,6 @@
 #include <math.h>
 #include <stdint.h>
 
-static void look_for_negative(struct kl_scratch *s, const struct kl_tile *tile)
-{
-    for (size_t i = 0, n = kl_tile_size(tile); i < n; i++)
-        if (s->v[KL_TARGET][i] < 0)
-            atomic_store_explicit(&s->job->negative, true, memory_order_relaxed);
-}
-
 /* ---- Losses of a tile */
 
 static void sum_each(struct kl_scratch *s, const struct kl_tile *tile)
@@ -144,8 +137,6 @@ static bool prepare_logits(struct kl_scratch *s)
 static void take_tile(struct kl_scratch *s, const struct kl_tile *tile, bool has_losses)
 {
     kl_load_forms(s, tile);
-    if (s->job->rule == KL_PROB_MATH)
-        look_for_negative(s, tile);
     if (kl_any_wanted(s->job))
         kl_load_factors(s, tile);
     if (!has_losses)
@@ -153,9 +144,12 @@ static void take_tile(struct kl_scratch *s, const struct kl_tile *tile, bool has
     kl_take_slopes(s, tile);
 }
 
-void kl_run_group(struct kl_job *job, const struct kl_group *group)
+_Static_assert(sizeof(struct kl_scratch) + KL_SCRATCH_ALIGNMENT <= KL_THREAD_SCRATCH,
+               "what a thread holds is enough for a group");
+
+void kl_run_group(struct kl_job *job, const struct kl_group *group, void *scratch)
 {
-    struct kl_scratch scratch, *s = &scratch;
+    struct kl_scratch *s = kl_aligned(scratch);
     s->job = job;
     s->group = group;
     s->kept = SIZE_MAX;
@@ -166,7 +160,8 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group)
     if (skip(s) || sum_dense(s))
         return;
     if (kl_any_wanted(job))
-        kl_fill(s->g, job->factor, KL_BLOCK);
+        kl_fill(s->g, job->factor,
+                s->single ? job->tile.pitch * (group->end - group->start) : KL_BLOCK);
     bool has_losses = prepare_logits(s) || !job->wants_loss;
     if (!has_losses || kl_any_wanted(job))
         KL_FOR_EACH_TILE(s, tile)

@@ -13,6 +13,7 @@
  * 0.2 us of taking a piece from the pool vanishes: 2^24 elements on two threads take 0.315 ns
  * each, and 0.335 in pieces of 2^13. */
 enum { KL_PIECE = 1 << 14 };
+_Static_assert(KL_PIECE % KL_BLOCK == 0, "pieces of a row are whole tiles");
 
 /* Where derivatives by an operand go. */
 struct kl_sink {
@@ -36,7 +37,7 @@ struct kl_job {
     struct kl_sink sinks[KL_OPERANDS];
     struct kl_tile tile;  /* the most that one has */
     size_t segment;       /* elements of a row in a piece of work */
-    atomic_bool negative; /* KL_PROB_MATH has seen a negative target */
+    atomic_bool negative; /* KL_MATH has seen a negative probability */
 };
 
 static inline bool kl_is_logit(const struct kl_job *job, int operand)
@@ -76,8 +77,13 @@ static inline double kl_sum_value(struct kl_sum sum)
 /* What a reduced sum is divided by. */
 double kl_divisor_of(const struct kl_plan *plan);
 
-/* Runs a job of any kind; its sum, if losses are reduced. False if memory is out. */
+/* Runs a job of any kind; its sum, if losses are reduced. False if memory is out, before anything
+ * is written. */
 bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total);
+
+/* The bytes that kl_run_rows allocates, of a job of which plan, sinks and an empty layout are
+ * set. */
+size_t kl_rows_scratch_size(struct kl_job *job);
 
 /* Some rows, of which a job says what to compute: the losses of segment [start, end) of each
  * are summed, or where each element has its own stored or summed; derivatives go to the sinks. */
@@ -87,9 +93,10 @@ struct kl_group {
     struct kl_sum *sums; /* one for each row otherwise */
     const struct kl_sink *sinks;
 };
-void kl_run_group(struct kl_job *job, const struct kl_group *group);
+/* `scratch` has KL_THREAD_SCRATCH bytes. */
+void kl_run_group(struct kl_job *job, const struct kl_group *group, void *scratch);
 
-/* Fails with target_negative, which KL_MATH asks for, at the first negative target. */
-bool kl_refuse_negative(const struct kl_plan *plan, struct kl_problem *problem);
+/* Fails with input_negative or target_negative, as KL_MATH asks, at the first negative one. */
+bool kl_check_negative(const struct kl_plan *plan, struct kl_problem *problem);
 
 #endif

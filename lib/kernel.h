@@ -91,6 +91,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   survey[dtype]     of n elements, `exps` if those are wanted; each_survey adds an element to n
  *                     rows */
 enum { KL_STEADY = 16 };
+_Static_assert(KL_ROWS % KL_STEADY == 0, "numbers of rows are stored by whole broadcast vectors");
 struct kl_kernel {
     const char *name;
     bool (*supported)(void);
@@ -127,13 +128,13 @@ struct kl_kernel {
     void (*each_survey)(const double *v, struct kl_surveys *rows, size_t n, bool exps);
 };
 
-/* The definition of one element's loss, on which every kernel falls back for rare values. */
+/* The reference for one element's loss, on which every kernel falls back for rare values. */
 double kl_term(enum kl_rule rule, double input, double target);
 
-/* The definition of its derivative by one of the operands. */
+/* The reference for its derivative by one of the operands. */
 double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double target);
 
-/* The definition of what `quotients` makes of one pair. */
+/* The reference for what `quotients` makes of one pair. */
 struct kl_quotient {
     double x, t, times, over;
 };

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-extern const struct kl_kernel kl_kernel_scalar;
+extern const struct kl_kernel kl_kernel_generic;
 #ifdef __x86_64__
 extern const struct kl_kernel kl_kernel_avx512, kl_kernel_avx2;
 #endif
@@ -14,17 +14,17 @@ extern const struct kl_kernel kl_kernel_neon;
 
 const struct kl_kernel *const kl_kernels[] = {
 #ifdef __x86_64__
-    &kl_kernel_avx512, &kl_kernel_avx2,
+    &kl_kernel_avx512,  &kl_kernel_avx2,
 #endif
 #ifdef __aarch64__
     &kl_kernel_neon,
 #endif
-    &kl_kernel_scalar, NULL,
+    &kl_kernel_generic, NULL,
 };
 
 static _Atomic(const struct kl_kernel *) chosen;
 
-/* The last one, scalar, runs anywhere. */
+/* The last one, generic, runs anywhere. */
 static const struct kl_kernel *best(void)
 {
     const struct kl_kernel *const *k = kl_kernels;

@@ -44,6 +44,7 @@ enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO
  *   space_invalid       no such space
  *   space_conflict      log_target with a target_space that is not KL_LOG_PROB
  *   temperature_invalid not a finite number above 0
+ *   temperature_unused  a temperature other than 1, where neither operand holds logits
  *   dtype_invalid       no such dtype
  *   dtype_unsupported   a complex or integral dtype (bool counts as integral)
  *   dim_invalid         an axis that the operands do not have, or one that is given twice
@@ -51,8 +52,9 @@ enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO
  *   shape_mismatch      input and target differ in shape (or do not broadcast to one), or the loss
  *                       and grad_output, or weight or mask do not broadcast to the loss
  *   batchmean_scalar    batchmean of a 0-dim tensor, under KL_ONEFLOW
- *   target_negative     a negative probability, under KL_MATH, that no mask hides; `index` is that
- *                       of the first one, counted in row-major order, and has_index is set
+ *   input_negative      a negative probability of input, under KL_MATH, that no mask hides; `index`
+ *                       is that of the first one, counted in row-major order, and has_index is set
+ *   target_negative     likewise of target
  *   simd_invalid        no such instruction set, or this CPU lacks it
  *   out_of_memory       */
 struct kl_problem {
@@ -175,9 +177,9 @@ struct kl_options {
     enum kl_base base;
     enum kl_space input_space, target_space;
 
-    /* What logits are divided by before the softmax; 0 is 1. Operands that hold something else are
-     * left alone. Losses and gradients are what comes out: not multiplied by its square, as some do
-     * who distill. */
+    /* Divides logits before the softmax; 0 is absent, which is 1. An operand that holds something
+     * else is left alone; where neither holds logits only 1 is taken. Losses and gradients are not
+     * multiplied by its square, as some do who distill. */
     double temperature;
 
     /* Axes that losses are summed over before the reduction applies to what remains, counted from
@@ -258,8 +260,8 @@ struct kl_plan {
  * shapes and data and holds nothing to free. No pointer but `problem` may be NULL. Shapes must be
  * the same unless options.broadcast is set: PyTorch broadcasts silently, and then divides batchmean
  * by the wrong number. Fails with shape_mismatch, ndim_invalid, dim_invalid, space_conflict,
- * temperature_invalid, batchmean_scalar, out_of_memory where the elements outnumber any memory, or
- * the _invalid of an enum that has no such value. */
+ * temperature_invalid, temperature_unused, batchmean_scalar, out_of_memory where the elements
+ * outnumber any memory, or the _invalid of an enum that has no such value. */
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
              const struct kl_options *options, struct kl_problem *problem);
 
@@ -283,7 +285,7 @@ struct kl_pool;
  * bits for any number of threads.
  *
  * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it. Fails
- * with target_negative or out_of_memory; then `loss` holds nothing of use. */
+ * with input_negative, target_negative or out_of_memory; then `loss` holds nothing of use. */
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
             struct kl_problem *problem);
 
@@ -318,15 +320,18 @@ struct kl_results {
  * log_target's t = -inf, but that under KL_ONEFLOW they are as under KL_MATH.
  * Of an operand that was broadcast, the derivatives of all that an element stood for are summed.
  *
- * Under KL_MATH a negative target is an error, as it is for the loss. Computed in double and
+ * Under KL_MATH a negative probability is an error, as it is for the loss. Computed in double and
  * rounded once, to the operand's dtype. `pool` as for kl_run. Fails with shape_mismatch if
- * grad_output has another shape than the loss, with target_negative, and with out_of_memory. */
+ * grad_output has another shape than the loss, with input_negative or target_negative, and with
+ * out_of_memory. */
 bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem);
 
-/* The bytes that kl_run_gradients allocates while it runs; most where derivatives are summed back
- * to operands that were broadcast. kl_diagnose takes 256 KiB at most. */
+/* The most bytes that kl_run_gradients allocates while it runs: none for plain losses of up to 2^20
+ * elements, some 120 KiB for rows and gradients, and more where derivatives are summed back to
+ * operands that were broadcast. kl_diagnose allocates 256 KiB at most. No call takes more than
+ * 48 KiB of the calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */
@@ -371,8 +376,8 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
 
 /* A pool of `threads` threads, the caller of kl_run counting as one, so 1 starts none. It may
  * serve any number of kl_run calls at once; they share it piece by piece, so a long one does
- * not hold up a short one. Its threads take no signals. After a fork the child must neither use
- * nor free it. NULL if memory or threads cannot be had. */
+ * not hold up a short one. Each thread holds 84 KiB beside its stack, and takes no signals. After
+ * a fork the child must neither use nor free the pool. NULL if memory or threads cannot be had. */
 struct kl_pool *kl_pool_new(size_t threads);
 
 /* Waits for the threads to end. No kl_run may be using the pool. NULL is fine. */
@@ -383,8 +388,9 @@ size_t kl_pool_threads(const struct kl_pool *pool);
 /* ---- Instruction sets ----------------------------------------------------------------- */
 
 /* Chooses the kernel for the whole process: "auto" for the best that this CPU and its
- * operating system support, or one of "avx512", "avx2", "neon", "generic". Without this call the
- * choice is "auto". Call it before threads use the library. Fails with simd_invalid. */
+ * operating system support, or one of "avx512", "avx2", "neon", "generic", which runs anywhere.
+ * Without this call the choice is "auto". Call it before threads use the library. Fails with
+ * simd_invalid. */
 bool kl_simd_select(const char *name, struct kl_problem *problem);
 
 /* The name of the kernel in use. */

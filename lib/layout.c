@@ -125,6 +125,9 @@ enum { SHORT_ROW = 64 };
 /* Rows of a tile where elements of one row lie apart, and those of neighbours side by side. So few
  * neighbours leave vectors empty; they are loaded one by one. */
 enum { COLUMNS = 64, FEW_COLUMNS = 16 };
+_Static_assert(COLUMNS % KL_STEADY == 0 && KL_ROWS % COLUMNS == 0 && KL_BLOCK % COLUMNS == 0,
+               "columns fill vectors, numbers of rows have room for them, and tiles are whole");
+_Static_assert(KL_BLOCK / SHORT_ROW % KL_STEADY == 0, "short rows fill a vector");
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 

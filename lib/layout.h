@@ -5,9 +5,13 @@
 
 #include "lib/kernel.h"
 
+#include <stdint.h>
+
 /* Elements in a tile, whose arrays of 8 KiB stay in the second-level cache. With half as many, rows
  * of 33 to 64 elements take 1.2 to 1.8 times as long, for then they do not lie across vectors. */
 enum { KL_BLOCK = 1024 };
+_Static_assert(KL_BLOCK % KL_STEADY == 0, "a tile of several rows is whole broadcast vectors");
+_Static_assert(KL_BLOCK - 1 <= UINT16_MAX, "kl_pattern counts a tile's numbers in 16 bits");
 
 enum kl_array { KL_OF_INPUT, KL_OF_TARGET, KL_OF_LOSS, KL_OF_WEIGHT, KL_OF_MASK };
 #define KL_ARRAYS 5
@@ -27,7 +31,7 @@ struct kl_axes {
 
 /* Numbers side by side, from `offset` on. */
 struct kl_run {
-    size_t offset, n;
+    uint32_t offset, n;
 };
 
 /* How the numbers of a tile lie in memory: in runs, counted from its first, whose k-th number is
@@ -38,7 +42,7 @@ struct kl_pattern {
     size_t last_row, last_element; /* where these lie, by which a tile of the pattern is known */
     size_t n_runs;
     struct kl_run runs[KL_BLOCK];
-    unsigned short to[KL_BLOCK];
+    uint16_t to[KL_BLOCK];
 };
 
 /* Those of input, target and loss. */

@@ -66,6 +66,11 @@ static bool settle_spaces(struct kl_plan *plan, struct kl_problem *problem)
         !isfinite(1 / plan->temperature))
         return kl_fail(problem, KL_NO_OPERAND, "temperature_invalid",
                        "temperature must be a finite number above 0");
+    if (plan->temperature != 1 && plan->spaces[KL_INPUT] != KL_LOGIT &&
+        plan->spaces[KL_TARGET] != KL_LOGIT)
+        return kl_fail(problem, KL_NO_OPERAND, "temperature_unused",
+                       "a temperature divides logits, and neither input nor target holds any: "
+                       "input_space or target_space says so where one does");
     return true;
 }
 

@@ -11,7 +11,7 @@
  * pieces that nobody took. */
 struct job {
     struct job *next, *previous;
-    void (*piece)(void *context, size_t i);
+    void (*piece)(void *context, size_t i, void *scratch);
     void *context;
     size_t n, taken;
     atomic_size_t done;
@@ -29,8 +29,9 @@ struct kl_pool {
     _Atomic(struct job *) ring; /* whose turn it is; each piece taken passes the turn on */
     bool closing;
     size_t sleeping;
-    size_t started;
+    size_t started, running;
     size_t threads;
+    char *scratch; /* KL_THREAD_SCRATCH for each worker */
     pthread_t workers[];
 };
 
@@ -55,13 +56,13 @@ static void unlink_job(struct kl_pool *pool, struct job *job)
 }
 
 /* With the lock held: takes one piece of `job`, runs it unlocked, counts it. */
-static void run_piece(struct kl_pool *pool, struct job *job)
+static void run_piece(struct kl_pool *pool, struct job *job, void *scratch)
 {
     size_t i = job->taken++;
     if (job->taken == job->n)
         unlink_job(pool, job);
     pthread_mutex_unlock(&pool->lock);
-    job->piece(job->context, i);
+    job->piece(job->context, i, scratch);
     pthread_mutex_lock(&pool->lock);
     if (atomic_fetch_add(&job->done, 1) + 1 == job->n)
         pthread_cond_signal(&job->finished);
@@ -116,6 +117,7 @@ static void *work(void *argument)
 {
     struct kl_pool *pool = argument;
     pthread_mutex_lock(&pool->lock);
+    char *scratch = pool->scratch + pool->running++ * KL_THREAD_SCRATCH;
     for (;;) {
         if (!pool->ring && !pool->closing)
             wait_for_work(pool);
@@ -123,7 +125,7 @@ static void *work(void *argument)
             break;
         struct job *job = pool->ring;
         pool->ring = job->next;
-        run_piece(pool, job);
+        run_piece(pool, job, scratch);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -149,9 +151,14 @@ struct kl_pool *kl_pool_new(size_t threads)
         __builtin_add_overflow(size, sizeof(struct kl_pool), &size))
         return NULL;
     struct kl_pool *pool = calloc(1, size);
-    if (!pool)
+    char *scratch = calloc(threads, KL_THREAD_SCRATCH); /* one too many: for one thread, not 0 */
+    if (!pool || !scratch) {
+        free(pool);
+        free(scratch);
         return NULL;
+    }
     pool->threads = threads;
+    pool->scratch = scratch;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     for (; pool->started < threads - 1; pool->started++)
@@ -174,17 +181,19 @@ void kl_pool_free(struct kl_pool *pool)
         pthread_join(pool->workers[i], NULL);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
+    free(pool->scratch);
     free(pool);
 }
 
 size_t kl_pool_threads(const struct kl_pool *pool) { return pool ? pool->threads : 1; }
 
-void kl_pool_run(struct kl_pool *pool, size_t n, void (*piece)(void *context, size_t i),
-                 void *context)
+void kl_pool_run(struct kl_pool *pool, size_t n,
+                 void (*piece)(void *context, size_t i, void *scratch), void *context,
+                 void *scratch)
 {
     if (!pool || pool->threads == 1 || n <= 1) {
         for (size_t i = 0; i < n; i++)
-            piece(context, i);
+            piece(context, i, scratch);
         return;
     }
     struct job job = {.piece = piece, .context = context, .n = n};
@@ -194,7 +203,7 @@ void kl_pool_run(struct kl_pool *pool, size_t n, void (*piece)(void *context, si
     for (size_t i = 1; i < n && i <= pool->sleeping; i++)
         pthread_cond_signal(&pool->work);
     while (job.taken < n)
-        run_piece(pool, &job);
+        run_piece(pool, &job, scratch);
     if (job.done < n)
         wait_for_others(pool, &job);
     pthread_mutex_unlock(&pool->lock);

@@ -4,11 +4,17 @@
 
 #include "lib/kldiv.h"
 
-/* Calls piece(context, i) once for each i below n, on the calling thread and those of the pool,
- * in no order, and returns when all have returned. Every caller gets its own pieces done on
+/* KL_THREAD_SCRATCH: bytes of scratch that each thread of a pool holds for what it runs, so that
+ * large arrays lie on no stack. */
+enum { KL_THREAD_SCRATCH = 84 << 10 };
+
+/* Calls piece(context, i, scratch) once for each i below n, on the calling thread and those of the
+ * pool, in no order, and returns when all have returned. Every caller gets its own pieces done on
  * its own thread at least, so it never waits for another caller's. `pool` may be NULL. What
- * the pieces wrote is visible to the caller afterwards. */
-void kl_pool_run(struct kl_pool *pool, size_t n, void (*piece)(void *context, size_t i),
-                 void *context);
+ * the pieces wrote is visible to the caller afterwards. `scratch` is for pieces on the calling
+ * thread: KL_THREAD_SCRATCH bytes, or NULL if pieces take none. */
+void kl_pool_run(struct kl_pool *pool, size_t n,
+                 void (*piece)(void *context, size_t i, void *scratch), void *context,
+                 void *scratch);
 
 #endif

@@ -18,8 +18,9 @@ struct cut {
     size_t shares;               /* of pieces, each done in order */
     struct kl_sum *sums;         /* one for each piece: of losses, weighted, if they are reduced */
     struct kl_sum *segment_sums; /* one for each segment of each row, if there are several */
-    struct kl_sum
-        *slope_sums[KL_OPERANDS]; /* for each share, one for each element that was broadcast */
+    struct kl_sum *slope_sums[KL_OPERANDS]; /* for each share, one for each broadcast element */
+    struct kl_patterns *patterns;           /* if tiles may have any */
+    void *scratch;                          /* of the calling thread */
 };
 
 static size_t ceiling(size_t a, size_t b) { return a / b + (a % b != 0); }
@@ -80,20 +81,16 @@ static size_t slope_sums_of(const struct cut *cut, int operand)
     return has ? cut->shares * job->plan->counts[operand] : 0;
 }
 
-size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
+size_t kl_rows_scratch_size(struct kl_job *job)
 {
-    struct kl_layout layout;
-    struct kl_job job = {.plan = plan, .layout = &layout};
-    struct cut cut = {.job = &job};
-    job.sinks[KL_INPUT].gradient = results->grad[KL_INPUT];
-    job.sinks[KL_TARGET].gradient = results->grad[KL_TARGET];
-    if (plan->count == 0)
-        return 0;
-    kl_layout_of(&layout, plan);
-    choose_tiles(&job);
+    struct cut cut = {.job = job};
+    kl_layout_of(job->layout, job->plan);
+    choose_tiles(job);
     choose_pieces(&cut);
-    return sizeof(struct kl_sum) *
-           (cut.pieces + segment_sums_of(&cut) + slope_sums_of(&cut, 0) + slope_sums_of(&cut, 1));
+    size_t sums = cut.pieces + segment_sums_of(&cut) + slope_sums_of(&cut, KL_INPUT) +
+                  slope_sums_of(&cut, KL_TARGET);
+    return KL_THREAD_SCRATCH + (job->tile.pitch > 1 ? sizeof(struct kl_patterns) : 0) +
+           sums * sizeof(struct kl_sum);
 }
 
 /* ---- Rows whose losses are known */
@@ -125,7 +122,7 @@ static void finish_rows(const struct kl_job *job, size_t row, size_t n, const st
 }
 
 static void run_group(const struct cut *cut, size_t index, size_t segment,
-                      const struct kl_sink *sinks, struct kl_sum *total)
+                      const struct kl_sink *sinks, struct kl_sum *total, void *scratch)
 {
     struct kl_job *job = cut->job;
     struct kl_sum sums[KL_ROWS];
@@ -139,7 +136,7 @@ static void run_group(const struct cut *cut, size_t index, size_t segment,
                              .sinks = sinks};
     for (size_t i = 0; i < group.rows; i++)
         sums[i] = (struct kl_sum){0, 0};
-    kl_run_group(job, &group);
+    kl_run_group(job, &group, scratch);
     if (job->layout->each)
         return;
     if (cut->segments == 1)
@@ -150,17 +147,18 @@ static void run_group(const struct cut *cut, size_t index, size_t segment,
 }
 
 /* Segments of all rows before the next ones: neighbouring rows may share cache lines. */
-static void run_piece(const struct cut *cut, size_t piece, const struct kl_sink *sinks)
+static void run_piece(const struct cut *cut, size_t piece, const struct kl_sink *sinks,
+                      void *scratch)
 {
     struct kl_sum total = {0, 0};
     size_t pieces_across = ceiling(cut->groups, cut->at_once);
     size_t first = piece % pieces_across * cut->at_once;
     for (size_t i = first; i < least(first + cut->at_once, cut->groups); i++)
-        run_group(cut, i, piece / pieces_across, sinks, &total);
+        run_group(cut, i, piece / pieces_across, sinks, &total, scratch);
     cut->sums[piece] = total;
 }
 
-static void run_share(void *context, size_t share)
+static void run_share(void *context, size_t share, void *scratch)
 {
     const struct cut *cut = context;
     const struct kl_plan *plan = cut->job->plan;
@@ -171,7 +169,7 @@ static void run_share(void *context, size_t share)
     size_t from = cut->pieces / cut->shares * share + least(share, cut->pieces % cut->shares);
     size_t n = cut->pieces / cut->shares + (share < cut->pieces % cut->shares);
     for (size_t i = 0; i < n; i++)
-        run_piece(cut, from + i, sinks);
+        run_piece(cut, from + i, sinks, scratch);
 }
 
 /* ---- What pieces gave, in their order */
@@ -187,10 +185,10 @@ static void join_segments(const struct cut *cut, struct kl_sum *total)
     }
 }
 
-static void join_slopes(void *context, size_t piece)
+static void join_slopes(void *context, size_t piece, void *scratch)
 {
     const struct cut *cut = context;
-    double slopes[KL_BLOCK];
+    double *slopes = scratch;
     for (int operand = 0; operand < KL_OPERANDS; operand++) {
         size_t count = cut->job->plan->counts[operand], start = piece * KL_BLOCK;
         enum kl_dtype dtype = cut->job->operands[operand].dtype;
@@ -211,6 +209,9 @@ static void join_slopes(void *context, size_t piece)
 static bool allocate(struct cut *cut)
 {
     bool good = (cut->sums = calloc(cut->pieces, sizeof *cut->sums)) != NULL;
+    good &= (cut->scratch = malloc(KL_THREAD_SCRATCH)) != NULL;
+    if (cut->job->tile.pitch > 1)
+        good &= (cut->patterns = malloc(sizeof *cut->patterns)) != NULL;
     size_t n = segment_sums_of(cut);
     if (n > 0)
         good &= (cut->segment_sums = calloc(n, sizeof *cut->segment_sums)) != NULL;
@@ -223,20 +224,19 @@ static bool allocate(struct cut *cut)
 bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
 {
     struct cut cut = {.job = job};
-    struct kl_patterns patterns;
     choose_tiles(job);
-    kl_find_patterns(&patterns, job->layout, &job->tile);
     choose_pieces(&cut);
     size_t most = job->plan->counts[KL_INPUT] > job->plan->counts[KL_TARGET]
                       ? job->plan->counts[KL_INPUT]
                       : job->plan->counts[KL_TARGET];
     bool good = allocate(&cut);
     if (good) {
-        kl_pool_run(pool, cut.shares, run_share, &cut);
+        kl_find_patterns(cut.patterns, job->layout, &job->tile);
+        kl_pool_run(pool, cut.shares, run_share, &cut, cut.scratch);
         if (cut.segment_sums)
             join_segments(&cut, &cut.sums[0]);
         if (cut.slope_sums[KL_INPUT] || cut.slope_sums[KL_TARGET])
-            kl_pool_run(pool, ceiling(most, KL_BLOCK), join_slopes, &cut);
+            kl_pool_run(pool, ceiling(most, KL_BLOCK), join_slopes, &cut, cut.scratch);
         for (size_t i = 0; i < cut.pieces; i++)
             kl_sum_merge(total, cut.sums[i]);
     }
@@ -244,5 +244,7 @@ bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
     free(cut.segment_sums);
     free(cut.slope_sums[KL_INPUT]);
     free(cut.slope_sums[KL_TARGET]);
+    free(cut.patterns);
+    free(cut.scratch);
     return good;
 }

@@ -28,15 +28,17 @@ static size_t piece_size(const struct kl_job *job, size_t i)
     return left < KL_PIECE ? left : KL_PIECE;
 }
 
-static void sum_piece(void *context, size_t i)
+static void sum_piece(void *context, size_t i, void *scratch)
 {
+    (void)scratch;
     const struct pieces *pieces = context;
     size_t start = i * KL_PIECE;
     pieces->sums[i] = kl_sum_elements(pieces->job, start, start, piece_size(pieces->job, i));
 }
 
-static void map_piece(void *context, size_t i)
+static void map_piece(void *context, size_t i, void *scratch)
 {
+    (void)scratch;
     const struct pieces *pieces = context;
     const struct kl_job *job = pieces->job;
     size_t start = i * KL_PIECE;
@@ -53,7 +55,7 @@ static bool sum_pieces(const struct kl_job *job, struct kl_pool *pool, size_t n,
     struct pieces pieces = {job, n <= PIECES_ON_STACK ? on_stack : malloc(n * sizeof *on_stack)};
     if (!pieces.sums)
         return false;
-    kl_pool_run(pool, n, sum_piece, &pieces);
+    kl_pool_run(pool, n, sum_piece, &pieces, NULL);
     for (size_t i = 0; i < n; i++)
         kl_sum_merge(total, pieces.sums[i]);
     if (pieces.sums != on_stack)
@@ -72,24 +74,50 @@ static bool any_nan(const struct kl_plan *plan, const void *losses)
     return false;
 }
 
-static bool is_simple(const struct kl_job *job)
+/* Whether losses alone are wanted, plain ones of operands that lie alike. */
+static bool is_simple(const struct kl_plan *plan, const struct kl_results *results)
 {
-    const struct kl_plan *plan = job->plan;
-    return kl_is_plain(plan) && !job->weight.data && !job->mask.data &&
-           !job->sinks[KL_INPUT].gradient && !job->sinks[KL_TARGET].gradient &&
+    return kl_is_plain(plan) && !plan->weight.data && !plan->mask.data &&
+           !results->grad[KL_INPUT] && !results->grad[KL_TARGET] &&
            plan->counts[KL_INPUT] == plan->count && plan->counts[KL_TARGET] == plan->count;
 }
 
+/* Whether they are a map of the operands as they are. */
+static bool is_map(const struct kl_plan *plan)
+{
+    return plan->reduction == KL_NONE && plan->places == plan->count &&
+           plan->dtype == plan->input.dtype && plan->dtype == plan->target.dtype &&
+           plan->options.base == KL_NATS;
+}
+
+static size_t pieces_of(const struct kl_plan *plan)
+{
+    return plan->count / KL_PIECE + (plan->count % KL_PIECE != 0);
+}
+
+size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
+{
+    struct kl_layout layout;
+    struct kl_job job = {.plan = plan, .layout = &layout};
+    if (plan->count == 0)
+        return 0;
+    if (is_simple(plan, results) && (plan->reduction != KL_NONE || !results->loss))
+        return pieces_of(plan) > PIECES_ON_STACK ? pieces_of(plan) * sizeof(struct kl_sum) : 0;
+    if (is_simple(plan, results) && is_map(plan))
+        return 0;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        job.sinks[i].gradient = results->grad[i];
+    return kl_rows_scratch_size(&job);
+}
+
 /* Computes what the job wants, and `total` of losses that are reduced. */
-static bool run(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
+static bool run(struct kl_job *job, bool simple, struct kl_pool *pool, struct kl_sum *total)
 {
     const struct kl_plan *plan = job->plan;
-    size_t n = plan->count / KL_PIECE + (plan->count % KL_PIECE != 0);
-    if (is_simple(job) && !job->losses)
-        return sum_pieces(job, pool, n, total);
-    if (is_simple(job) && plan->places == plan->count && plan->dtype == plan->input.dtype &&
-        plan->dtype == plan->target.dtype && plan->options.base == KL_NATS) {
-        kl_pool_run(pool, n, map_piece, &(struct pieces){.job = job});
+    if (simple && !job->losses)
+        return sum_pieces(job, pool, pieces_of(plan), total);
+    if (simple && is_map(plan)) {
+        kl_pool_run(pool, pieces_of(plan), map_piece, &(struct pieces){.job = job}, NULL);
         return true;
     }
     kl_layout_of(job->layout, plan);
@@ -158,6 +186,7 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
     struct kl_layout layout; /* filled where it is needed */
     struct kl_job job = job_of(plan, &layout);
     struct kl_sum total = {0, 0};
+    bool simple = is_simple(plan, results);
     if (!take_grad_output(&job, grad_output, problem))
         return false;
     job.sinks[KL_INPUT].gradient = results->grad[KL_INPUT];
@@ -166,14 +195,14 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
     job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
     if (plan->count == 0)
         store_nothing(&job);
-    else if (!run(&job, pool, &total))
+    else if (!run(&job, simple, pool, &total))
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     if (results->loss && plan->reduction != KL_NONE)
         store_reduced(&job, total, results->loss);
     /* Kernels make NaN of negative targets; only where one came out are they looked for. */
-    bool suspect = job.negative || (is_simple(&job) && results->loss && job.rule == KL_PROB_MATH &&
+    bool suspect = job.negative || (simple && results->loss && job.rule == KL_PROB_MATH &&
                                     any_nan(plan, results->loss));
-    return !suspect || kl_refuse_negative(plan, problem);
+    return !suspect || kl_check_negative(plan, problem);
 }
 
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,

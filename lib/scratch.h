@@ -3,6 +3,9 @@
 #define KLDIV_LIB_SCRATCH_H
 
 #include "lib/job.h"
+#include "lib/pool.h"
+
+#include <stdint.h>
 
 /* How far an operand of a group that is a single tile, and so stays in `v`, has come. */
 enum kl_form { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOGARITHMS };
@@ -23,6 +26,14 @@ struct kl_scratch {
     double high[KL_ROWS], low[KL_ROWS]; /* of sums along rows */
     double slope_sums[KL_OPERANDS][KL_ROWS];
 };
+
+/* KL_SCRATCH_ALIGNMENT: a cache line, in bytes, at which vectors do not lie across two. */
+enum { KL_SCRATCH_ALIGNMENT = 64 };
+
+static inline void *kl_aligned(void *scratch)
+{
+    return (char *)scratch + -(uintptr_t)scratch % KL_SCRATCH_ALIGNMENT;
+}
 
 extern const double kl_zeros[KL_ROWS];
 

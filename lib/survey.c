@@ -12,9 +12,8 @@ static void merge(struct kl_surveys *surveys, size_t i, struct kl_survey more)
 }
 
 static void hide_elements(const struct kl_look *look, const struct kl_tile *tile, int operand,
-                          double *v)
+                          double *v, double *keep)
 {
-    double keep[KL_BLOCK];
     bool is_prob = look->plan->spaces[operand] == KL_PROB;
     kl_tile_load(look->kernel, &look->layout, tile, &look->mask, keep);
     look->kernel->hide(v, keep, is_prob ? 0 : -(double)INFINITY, tile->pitch * tile->length);
@@ -37,9 +36,9 @@ static bool survey_dense_row(const struct kl_look *look, int operand, size_t row
 }
 
 void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
-                    struct kl_surveys *surveys)
+                    struct kl_look_scratch *scratch, struct kl_surveys *surveys)
 {
-    double v[KL_BLOCK];
+    double *v = scratch->v;
     size_t pitch = look->tile.pitch, chunk = look->tile.length, length = look->layout.along.volume;
     for (size_t i = 0; i < pitch; i++) {
         surveys->least[i] = INFINITY;
@@ -53,7 +52,7 @@ void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t 
                                length - start < chunk ? length - start : chunk};
         kl_tile_load(look->kernel, &look->layout, &tile, &look->operands[operand], v);
         if (look->mask.data)
-            hide_elements(look, &tile, operand, v);
+            hide_elements(look, &tile, operand, v, scratch->keep);
         if (pitch == 1)
             merge(surveys, 0, look->kernel->survey[KL_FLOAT64](v, tile.length, exps));
         else

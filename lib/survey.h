@@ -13,10 +13,16 @@ struct kl_look {
     struct kl_tile tile;                           /* the most that one has */
 };
 
+/* Scratch of one thread: numbers of a tile, and what its rows are like. */
+struct kl_look_scratch {
+    double v[KL_BLOCK], keep[KL_BLOCK];
+    struct kl_surveys input, target, exps;
+};
+
 /* Surveys `n` rows, at most those of a tile, of one operand, with the sums of exponentials if those
  * are wanted. Hidden elements count as probabilities of 0, by the space that the operand is in. */
 void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
-                    struct kl_surveys *surveys);
+                    struct kl_look_scratch *scratch, struct kl_surveys *surveys);
 
 /* Why a loss is not finite, and of which element of input. */
 struct kl_reason {

@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+/* CHUNK: numbers that pass through an array on the stack. */
+enum { CHUNK = 256 };
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
 /* ---- Numbers along axes. A visit is to n of them, `stride` apart from `offset` on. */
 
 struct visit {
@@ -37,16 +42,21 @@ static void load_run(const struct visit *visit, size_t offset, size_t stride, si
 {
     size_t size = kl_dtype_size(visit->dtype);
     const char *from = (const char *)visit->from + offset * size;
-    char block[KL_BLOCK * sizeof(double)];
+    char block[CHUNK * sizeof(double)];
     if (stride == 1) {
         visit->kernel->widen[visit->dtype](from, v, n);
-    } else if (stride == 0) {
+        return;
+    }
+    if (stride == 0) {
         double value = kl_load(visit->dtype, from, 0);
         for (size_t i = 0; i < n; i++)
             v[i] = value;
-    } else {
-        copy(from, stride, block, 1, size, n);
-        visit->kernel->widen[visit->dtype](block, v, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t length = least(CHUNK, n - i);
+        copy(from + i * stride * size, stride, block, 1, size, length);
+        visit->kernel->widen[visit->dtype](block, v + i, length);
     }
 }
 
@@ -64,10 +74,16 @@ static void load_bytes(const struct visit *visit, size_t offset, size_t stride, 
 static void store_run(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
 {
     size_t size = kl_dtype_size(visit->dtype);
-    char *to = (char *)visit->to + offset * size, block[KL_BLOCK * sizeof(double)];
-    visit->kernel->narrow[visit->dtype](v, stride == 1 ? to : block, n);
-    if (stride != 1)
-        copy(block, 1, to, stride, size, n);
+    char *to = (char *)visit->to + offset * size, block[CHUNK * sizeof(double)];
+    if (stride == 1) {
+        visit->kernel->narrow[visit->dtype](v, to, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t length = least(CHUNK, n - i);
+        visit->kernel->narrow[visit->dtype](v + i, block, length);
+        copy(block, 1, to + i * stride * size, stride, size, length);
+    }
 }
 
 static void add_run(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
@@ -174,8 +190,8 @@ static void enumerate(struct kl_pattern *pattern, const struct digit *digits, si
         if (i > 0 && run[-1].offset + run[-1].n == offset)
             run[-1].n++;
         else
-            *run = (struct kl_run){offset, 1}, pattern->n_runs++;
-        pattern->to[i] = (unsigned short)to;
+            *run = (struct kl_run){(uint32_t)offset, 1}, pattern->n_runs++;
+        pattern->to[i] = (uint16_t)to;
         for (size_t d = n_digits; d-- > 0;) {
             offset += digits[d].stride;
             to += digits[d].step;
@@ -210,13 +226,15 @@ static void find_pattern(struct kl_pattern *pattern, const struct kl_layout *lay
         !find_digits(&layout->along, array, tile->length, tile->pitch, digits, &n_digits) ||
         !sort_digits(digits, n_digits))
         return;
+    pattern->last_row = kl_offset(&layout->across, array, tile->rows - 1);
+    pattern->last_element = kl_offset(&layout->along, array, tile->length - 1);
+    if (pattern->last_row > UINT32_MAX / 2 || pattern->last_element > UINT32_MAX / 2)
+        return;
     enumerate(pattern, digits, n_digits, n);
     if (pattern->n_runs == 0 || n / pattern->n_runs < 2 * walk_run(layout, tile, array))
         return;
     pattern->rows = tile->rows;
     pattern->length = tile->length;
-    pattern->last_row = kl_offset(&layout->across, array, tile->rows - 1);
-    pattern->last_element = kl_offset(&layout->along, array, tile->length - 1);
 }
 
 void kl_find_patterns(struct kl_patterns *patterns, struct kl_layout *layout,
@@ -260,7 +278,7 @@ void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout
                                 .from = from->data,
                                 .run = from->bytes ? load_bytes : load_run};
     const struct kl_pattern *pattern = pattern_of(layout, from->array);
-    double block[KL_BLOCK];
+    double block[CHUNK];
     size_t begin;
     for (size_t i = 0; tile->pitch > tile->rows && i < tile->length; i++)
         for (size_t row = tile->rows; row < tile->pitch; row++)
@@ -269,12 +287,14 @@ void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout
         walk(&visit, layout, tile, to);
         return;
     }
-    const unsigned short *place = pattern->to;
-    for (const struct kl_run *run = pattern->runs; run < pattern->runs + pattern->n_runs; run++) {
-        visit.run(&visit, begin + run->offset, 1, run->n, block);
-        for (size_t i = 0; i < run->n; i++)
-            to[*place++] = block[i];
-    }
+    const uint16_t *place = pattern->to;
+    for (const struct kl_run *run = pattern->runs; run < pattern->runs + pattern->n_runs; run++)
+        for (size_t done = 0, n; done < run->n; done += n) {
+            n = least(CHUNK, run->n - done);
+            visit.run(&visit, begin + run->offset + done, 1, n, block);
+            for (size_t i = 0; i < n; i++)
+                to[*place++] = block[i];
+        }
 }
 
 void kl_tile_store(const struct kl_kernel *kernel, const struct kl_layout *layout,
@@ -284,18 +304,20 @@ void kl_tile_store(const struct kl_kernel *kernel, const struct kl_layout *layou
     const struct visit visit = {
         .kernel = kernel, .array = array, .dtype = dtype, .to = to, .run = store_run};
     const struct kl_pattern *pattern = pattern_of(layout, array);
-    double block[KL_BLOCK];
+    double block[CHUNK];
     size_t begin;
     if (!follows(layout, tile, array, pattern, &begin)) {
         walk(&visit, layout, tile, (double *)from);
         return;
     }
-    const unsigned short *place = pattern->to;
-    for (const struct kl_run *run = pattern->runs; run < pattern->runs + pattern->n_runs; run++) {
-        for (size_t i = 0; i < run->n; i++)
-            block[i] = from[*place++];
-        visit.run(&visit, begin + run->offset, 1, run->n, block);
-    }
+    const uint16_t *place = pattern->to;
+    for (const struct kl_run *run = pattern->runs; run < pattern->runs + pattern->n_runs; run++)
+        for (size_t done = 0, n; done < run->n; done += n) {
+            n = least(CHUNK, run->n - done);
+            for (size_t i = 0; i < n; i++)
+                block[i] = from[*place++];
+            visit.run(&visit, begin + run->offset + done, 1, n, block);
+        }
 }
 
 void kl_tile_add(const struct kl_layout *layout, const struct kl_tile *tile, enum kl_array array,

@@ -1,4 +1,4 @@
-/* Each instruction set against the definition, and the conversions against kl_store. */
+/* Each instruction set against the reference, and the conversions against kl_store. */
 #include "lib/kernel.h"
 #include "tests/arrays.h"
 
@@ -143,14 +143,49 @@ static void check_specials(const struct kl_kernel *kernel, enum kl_dtype dtype, 
         check_map(kernel, dtype, rule, LONGEST, true, &state);
 }
 
-Test(kernels, agree_with_the_definition_at_every_length_up_to_unmapped_memory)
+Test(kernels, agree_with_the_reference_at_every_length_up_to_unmapped_memory)
 {
     for_each_kernel(check_lengths);
 }
 
 Test(kernels, sum_rare_values_among_ordinary_ones) { for_each_kernel(check_rare_values); }
 
-Test(kernels, agree_with_the_definition_on_special_values) { for_each_kernel(check_specials); }
+Test(kernels, agree_with_the_reference_on_special_values) { for_each_kernel(check_specials); }
+
+/* Losses and derivatives of special values by the best kernel and by others. The sign of a loss
+ * that underflows depends on its neighbours. */
+static void check_signs(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)
+{
+    static double x[LONGEST], t[LONGEST], ones[LONGEST], ours[LONGEST], best[LONGEST];
+    const struct kl_kernel *first = kl_kernel();
+    bool is_log = kl_rule_is_log(rule);
+    unsigned long long state = 31 + rule;
+    char xs[LONGEST * 8], ts[LONGEST * 8], losses[2][LONGEST * 8];
+    for (size_t i = 0; i < LONGEST; i++) {
+        ones[i] = 1;
+        kl_store(dtype, xs, i, draw(&state, true, true));
+        kl_store(dtype, ts, i, draw(&state, is_log, true));
+    }
+    kernel->widen[dtype](xs, x, LONGEST);
+    kernel->widen[dtype](ts, t, LONGEST);
+    kernel->map[dtype][is_log](rule, xs, ts, losses[0], LONGEST);
+    first->map[dtype][is_log](rule, xs, ts, losses[1], LONGEST);
+    for (int what = -1; what < KL_OPERANDS; what++) {
+        for (size_t i = 0; what < 0 && i < LONGEST; i++)
+            ours[i] = kl_load(dtype, losses[0], i), best[i] = kl_load(dtype, losses[1], i);
+        if (what >= 0) {
+            kernel->slope[is_log](rule, (enum kl_operand)what, x, t, ones, ours, LONGEST);
+            first->slope[is_log](rule, (enum kl_operand)what, x, t, ones, best, LONGEST);
+        }
+        for (size_t i = 0; i < LONGEST; i++)
+            cr_expect((what < 0 && is_log && isfinite(t[i]) && t[i] != x[i]) || ours[i] != 0 ||
+                          best[i] != 0 || !signbit(ours[i]) == !signbit(best[i]),
+                      "%s %s rule %d, %d: x=%a t=%a: %a, not %a", kernel->name,
+                      kl_dtype_name(dtype), rule, what, x[i], t[i], ours[i], best[i]);
+    }
+}
+
+Test(kernels, agree_on_the_signs_of_zeros) { for_each_kernel(check_signs); }
 
 /* Nearly equal distributions: what drift monitors look at. */
 Test(kernels, keep_their_digits_where_target_and_input_almost_agree)

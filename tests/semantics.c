@@ -91,6 +91,63 @@ Test(semantics, special_values_follow_the_table_in_every_kernel)
     }
 }
 
+/* A negative input, beside targets of every space, with losses alone and with gradients; of the two
+ * that are negative the mask, where there is one, hides the first. */
+static void check_negative_input(enum kl_space target_space, bool masked, bool with_gradients)
+{
+    enum { ROWS = 3, LENGTH = 500 };
+    static float x[ROWS * LENGTH], t[ROWS * LENGTH], grad[ROWS * LENGTH];
+    static unsigned char kept[ROWS * LENGTH];
+    size_t shape[] = {ROWS, LENGTH};
+    for (size_t i = 0; i < COUNT(x); i++)
+        x[i] = i == 20 || i == 1007 ? -0.25f : 0.5f, t[i] = 0.5f, kept[i] = i != 20;
+    struct kl_tensor input = {KL_FLOAT32, 2, shape, x}, target = {KL_FLOAT32, 2, shape, t};
+    struct kl_mask mask = {2, shape, kept};
+    struct kl_options options = {.compat = KL_MATH,
+                                 .input_space = KL_PROB,
+                                 .target_space = target_space,
+                                 .mask = masked ? &mask : NULL};
+    struct kl_problem problem = {0};
+    struct kl_plan plan;
+    float loss;
+    const struct kl_results results = {&loss, {with_gradients ? grad : NULL, NULL}};
+    cr_assert(kl_plan(&plan, &input, &target, &options, &problem));
+    cr_assert_not(kl_run_gradients(&plan, NULL, NULL, &results, &problem));
+    cr_expect_str_eq(problem.code, "input_negative");
+    cr_expect_eq(problem.operand, KL_INPUT);
+    cr_expect(problem.has_index && problem.index == (masked ? 1007 : 20), "%zu", problem.index);
+    kept[1007] = 0;
+    if (masked)
+        cr_expect(kl_run_gradients(&plan, NULL, NULL, &results, NULL), "both are hidden");
+}
+
+Test(semantics, math_names_the_first_negative_input)
+{
+    for (enum kl_space space = KL_LOG_PROB; space <= KL_LOGIT; space++)
+        for (int masked = 0; masked < 2; masked++)
+            for (int gradients = 0; gradients < 2; gradients++)
+                check_negative_input(space, masked, gradients);
+}
+
+Test(semantics, a_temperature_needs_logits)
+{
+    const double value = 0.5;
+    struct kl_tensor scalar = {KL_FLOAT64, 0, NULL, &value};
+    struct kl_plan plan;
+    for (int i = 0; i < 9; i++) {
+        struct kl_options options = {.input_space = (enum kl_space)(KL_LOG_PROB + i % 3),
+                                     .target_space = (enum kl_space)(KL_LOG_PROB + i / 3)};
+        bool logits = options.input_space == KL_LOGIT || options.target_space == KL_LOGIT;
+        struct kl_problem problem = {0};
+        options.temperature = 1;
+        cr_expect(kl_plan(&plan, &scalar, &scalar, &options, &problem));
+        options.temperature = 2;
+        cr_expect_eq(kl_plan(&plan, &scalar, &scalar, &options, &problem), logits);
+        if (!logits)
+            cr_expect_str_eq(problem.code, "temperature_unused");
+    }
+}
+
 Test(semantics, math_names_the_first_negative_target)
 {
     float x[40000] = {0}, t[40000];

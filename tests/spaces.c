@@ -57,6 +57,8 @@ static struct sample draw(const size_t *shape, size_t ndim, unsigned long long *
     for (size_t i = 0; i < ndim; i++) /* what both lack, the joint shape lacks */
         if (r->operands[0][i] == 1 && r->operands[1][i] == 1)
             r->shape[i] = 1;
+    if (r->spaces[0] != KL_LOGIT && r->spaces[1] != KL_LOGIT)
+        r->temperature = 1;
     bool any = uniform(state) < 0.6;
     for (size_t i = 0; i < ndim; i++) {
         r->summed[i] = any && uniform(state) < 0.5;

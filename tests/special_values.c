@@ -31,7 +31,8 @@ Test(special_values, divergence_of_a_distribution_from_itself_is_nothing)
             struct kl_options options = {.reduction = KL_SUM,
                                          .input_space = space,
                                          .target_space = space,
-                                         .temperature = 1 + uniform(&state)};
+                                         .temperature =
+                                             space == KL_LOGIT ? 1 + uniform(&state) : 1};
             for (size_t i = 0; i < N; i++)
                 v[i] = space == KL_PROB ? uniform(&state) : 20 * uniform(&state) - 20;
             cr_expect_eq(loss_of(v, v, N, ROWS, &options), 0, "space %d", space);
@@ -143,8 +144,8 @@ Test(special_values, input_of_zero_probability_follows_the_rules_of_its_logarith
     } cases[] = {
         {0, 0.5, {INFINITY, INFINITY, INFINITY}},
         {0, 0, {NAN, 0, 0}},
-        {-1, 0.5, {NAN, NAN, NAN}},
-        {-1, 0, {NAN, 0, NAN}},
+        {-1, 0.5, {NAN, NAN}},
+        {-1, 0, {NAN, 0}},
         {NAN, 0.5, {NAN, NAN, NAN}},
         {INFINITY, 0.5, {-INFINITY, -INFINITY, -INFINITY}},
         {0.5, 0, {0, 0, 0}},
@@ -153,6 +154,8 @@ Test(special_values, input_of_zero_probability_follows_the_rules_of_its_logarith
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         for (enum kl_compat compat = KL_PYTORCH; compat <= KL_MATH; compat++) {
+            if (compat == KL_MATH && cases[i].q < 0) /* input_negative */
+                continue;
             struct kl_options options = {
                 .reduction = KL_SUM, .compat = compat, .input_space = KL_PROB};
             double ours = loss_of(&cases[i].q, &cases[i].t, 1, 1, &options);
@@ -265,7 +268,9 @@ Test(special_values, special_values_mean_the_same_in_rows_of_any_length)
                         enum kl_compat compat = (enum kl_compat)(way % 3);
                         enum kl_space xs = (enum kl_space)(1 + way / 3 % 3);
                         enum kl_space ts = (enum kl_space)(1 + way / 9);
-                        if (compat == KL_MATH && ts == KL_PROB && specials[j] < 0)
+                        bool negative = (xs == KL_PROB && specials[i] < 0) ||
+                                        (ts == KL_PROB && specials[j] < 0);
+                        if (compat == KL_MATH && negative)
                             continue;
                         struct special a =
                             special_of(5, KL_NONE, compat, xs, ts, specials[i], specials[j]);

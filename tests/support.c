@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -157,11 +158,24 @@ static bool fails_now(void)
     return true;
 }
 
-void *__wrap_malloc(size_t size) { return fails_now() ? NULL : __real_malloc(size); }
+static atomic_size_t allocated;
 
-void *__wrap_calloc(size_t n, size_t size) { return fails_now() ? NULL : __real_calloc(n, size); }
+size_t bytes_allocated(void) { return allocated; }
+
+void *__wrap_malloc(size_t size)
+{
+    allocated += size;
+    return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    allocated += n * size;
+    return fails_now() ? NULL : __real_calloc(n, size);
+}
 
 void *__wrap_realloc(void *old, size_t size)
 {
+    allocated += size;
     return fails_now() ? NULL : __real_realloc(old, size);
 }

@@ -48,6 +48,9 @@ bool allocation_failed(void);
 /* Compresses a buffer in place. */
 void gzip(struct api_buffer *body);
 
+/* The bytes that the code under test asked for so far, freed or not. */
+size_t bytes_allocated(void);
+
 /* A file of this repository, whole and NUL-terminated; the caller frees it. */
 char *read_file(const char *path, size_t *size);
 

@@ -46,8 +46,9 @@ Test(threads, do_not_change_a_single_bit)
     free(t);
 }
 
-static void count_piece(void *context, size_t i)
+static void count_piece(void *context, size_t i, void *scratch)
 {
+    (void)scratch;
     atomic_uchar *done = context;
     atomic_fetch_add(&done[i], 1);
 }
@@ -59,7 +60,7 @@ static void *run_many(void *pool)
     size_t wrong = 0;
     for (size_t n = 0; n < 300; n++) {
         memset((void *)done, 0, sizeof done);
-        kl_pool_run(pool, n, count_piece, done);
+        kl_pool_run(pool, n, count_piece, done, NULL);
         for (size_t i = 0; i < COUNT(done); i++)
             wrong += atomic_load(&done[i]) != (i < n);
     }

@@ -22,7 +22,7 @@ FN sd s_sub(sd a, sd b) { return _mm256_sub_pd(a, b); }
 FN sd s_mul(sd a, sd b) { return _mm256_mul_pd(a, b); }
 FN sd s_div(sd a, sd b) { return _mm256_div_pd(a, b); }
 FN sd s_fma(sd a, sd b, sd c) { return _mm256_fmadd_pd(a, b, c); }
-FN sd s_fms(sd a, sd b, sd c) { return _mm256_fmsub_pd(a, b, c); }
+FN sd s_residual(sd a, sd b, sd c) { return _mm256_fmsub_pd(a, b, c); }
 FN sd s_max(sd a, sd b) { return _mm256_max_pd(a, b); }
 FN sd s_min(sd a, sd b) { return _mm256_min_pd(a, b); }
 FN sd s_abs(sd a) { return _mm256_andnot_pd(s_set(-0.0), a); }

@@ -20,7 +20,7 @@ FN sd s_sub(sd a, sd b) { return _mm512_sub_pd(a, b); }
 FN sd s_mul(sd a, sd b) { return _mm512_mul_pd(a, b); }
 FN sd s_div(sd a, sd b) { return _mm512_div_pd(a, b); }
 FN sd s_fma(sd a, sd b, sd c) { return _mm512_fmadd_pd(a, b, c); }
-FN sd s_fms(sd a, sd b, sd c) { return _mm512_fmsub_pd(a, b, c); }
+FN sd s_residual(sd a, sd b, sd c) { return _mm512_fmsub_pd(a, b, c); }
 FN sd s_max(sd a, sd b) { return _mm512_max_pd(a, b); }
 FN sd s_min(sd a, sd b) { return _mm512_min_pd(a, b); }
 FN sd s_abs(sd a) { return _mm512_abs_pd(a); }

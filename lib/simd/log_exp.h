@@ -65,7 +65,7 @@ FN vd log_minus_wide(vd t, vd x)
     vd m = v_split(t, &k, &i), c = v_lookup(log_c, i);
     vd product = v_mul(m, c);
     vd r = v_sub(product, v_set(1));
-    vd rest = v_fms(m, c, product); /* m c - 1 = r + rest, exactly */
+    vd rest = v_residual(m, c, product); /* m c - 1 = r + rest, exactly */
     vd r2 = v_mul(r, r);
     vd high = v_fma(k, v_set(LN2_HI), v_lookup(log_of_c_hi, i));
     vd low = v_fma(k, v_set(LN2_LO), v_lookup(log_of_c_lo, i));

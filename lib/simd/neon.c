@@ -20,7 +20,7 @@ FN sd s_sub(sd a, sd b) { return vsubq_f64(a, b); }
 FN sd s_mul(sd a, sd b) { return vmulq_f64(a, b); }
 FN sd s_div(sd a, sd b) { return vdivq_f64(a, b); }
 FN sd s_fma(sd a, sd b, sd c) { return vfmaq_f64(c, a, b); }
-FN sd s_fms(sd a, sd b, sd c) { return vnegq_f64(vfmsq_f64(c, a, b)); }
+FN sd s_residual(sd a, sd b, sd c) { return vnegq_f64(vfmsq_f64(c, a, b)); }
 FN sd s_max(sd a, sd b) { return vmaxnmq_f64(a, b); }
 FN sd s_min(sd a, sd b) { return vminnmq_f64(a, b); }
 FN sd s_abs(sd a) { return vabsq_f64(a); }

@@ -1,5 +1,4 @@
-/* Rows of doubles, over the vocabulary of template.h (of which the scalar kernel brings what is
- * needed here, with one lane) and over
+/* Rows of doubles, over the vocabulary of template.h and over
  *
  *   row_exp(v), row_log(v, &rare)  to double's precision, of any number but in rare lanes
  *   mass_of(wide, t)               exp(t), to `wide` or to 24-bit operands' needs, of t at most
@@ -8,6 +7,8 @@
  *   rough_exp(v)                   within 2^-16 of itself, of |v| <= 700
  *
  * Parts of vectors at the end of an array are padded with a number that does no harm. */
+
+_Static_assert(KL_STEADY % LANES == 0, "a vector of broadcast lanes lies within them");
 
 FN vd load_part(const double *from, size_t n, double padding)
 {
@@ -102,6 +103,7 @@ TARGET static void widen_bytes(const unsigned char *from, double *to, size_t n)
 {
     typedef unsigned char bytes __attribute__((vector_size(16)));
     enum { AT_ONCE = sizeof(bytes) };
+    _Static_assert(AT_ONCE % LANES == 0, "what is widened at once is whole vectors");
     for (; n >= AT_ONCE; n -= AT_ONCE, from += AT_ONCE, to += AT_ONCE) {
         bytes b, halves[2], zero = {0};
         memcpy(&b, from, sizeof b);
@@ -166,7 +168,7 @@ TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *ti
         size_t left = n - i;
         vd q = load_part(x + i, left, 1), p = load_part(t + i, left, 1);
         vd r = v_div(p, q);
-        vd rest = v_div(v_fma(r, q, v_sub(zero, p)), p);
+        vd rest = v_div(v_residual(r, q, p), p);
         vm none = v_eq(p, zero);
         vm rare = m_not(m_or(none, v_gt(p, least)));
         rare = m_or(rare, m_not(m_or(none, v_gt(r, least))));

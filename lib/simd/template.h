@@ -5,7 +5,8 @@
  *   LANES, vd, vi, vm  doubles in a vector; vectors of doubles and of 64-bit integers; masks
  *   v_set v_add v_sub v_mul v_div v_abs
  *   v_max, v_min       of two, where one is NaN perhaps the other
- *   v_fma(a, b, c)     a * b + c, rounded once; v_fms, a * b - c
+ *   v_fma(a, b, c)     a * b + c, rounded once or twice
+ *   v_residual(a, b, c)    a * b - c of a c within some units of a * b, to double's precision
  *   v_and              of the lanes' bits
  *   v_eq v_gt          comparisons, masks; v_signed(v), of the lanes with a sign bit; m_or(a, b);
  *                      m_not(m); m_any(m), if any lane holds
@@ -113,6 +114,9 @@ TARGET static __attribute__((noinline)) void careful_block(enum kl_dtype dtype, 
 /* Elements in a block. In float64 a plain sum of more would lose the bits that the sum of the
  * blocks keeps; 24-bit operands leave room for more. */
 enum { BLOCK = 8 * LANES, LONG_BLOCK = 128 * LANES };
+
+_Static_assert(BLOCK % LANES == 0, "blocks are whole vectors");
+_Static_assert(LONG_BLOCK % BLOCK == 0, "a long block is looked at again as whole blocks");
 
 FN vm not_finite(vd v) { return m_not(v_eq(v_sub(v, v), v_set(0))); }
 

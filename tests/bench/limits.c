@@ -40,8 +40,9 @@ static size_t piece_bytes(const struct work *w, size_t i)
     return (left < PIECE ? left : PIECE) * kl_dtype_size(w->dtype);
 }
 
-static void read_piece(void *context, size_t piece)
+static void read_piece(void *context, size_t piece, void *scratch)
 {
+    (void)scratch;
     const struct work *w = context;
     size_t offset = piece * PIECE * kl_dtype_size(w->dtype);
     sink = read_both(x + offset, t + offset, piece_bytes(w, piece));
@@ -49,11 +50,12 @@ static void read_piece(void *context, size_t piece)
 
 static void run_read(const struct work *w)
 {
-    kl_pool_run(w->pool, (w->n + PIECE - 1) / PIECE, read_piece, (void *)w);
+    kl_pool_run(w->pool, (w->n + PIECE - 1) / PIECE, read_piece, (void *)w, NULL);
 }
 
-EACH_SIMD static void copy_piece(void *context, size_t piece)
+EACH_SIMD static void copy_piece(void *context, size_t piece, void *scratch)
 {
+    (void)scratch;
     const struct work *w = context;
     size_t offset = piece * PIECE * kl_dtype_size(w->dtype), bytes = piece_bytes(w, piece);
     const char *a = x + offset, *b = t + offset;
@@ -64,7 +66,7 @@ EACH_SIMD static void copy_piece(void *context, size_t piece)
 
 static void run_copy(const struct work *w)
 {
-    kl_pool_run(w->pool, (w->n + PIECE - 1) / PIECE, copy_piece, (void *)w);
+    kl_pool_run(w->pool, (w->n + PIECE - 1) / PIECE, copy_piece, (void *)w, NULL);
 }
 
 /* The two in turn; prints ours, the limit's, and the ratio of each pair's median. */

@@ -132,7 +132,9 @@ def random_row(number):
     options = {"reduction": choose("mean", "batchmean", "sum", "none"),
                "input_space": SPACES[number % 3], "target_space": SPACES[number // 3 % 3]}
     if rng.random() < 0.5:
-        options["temperature"] = choose(0.5, 2, 3.7)
+        temperature = choose(0.5, 2, 3.7)
+        if "logit" in (options["input_space"], options["target_space"]):
+            options["temperature"] = temperature
     if rng.random() < 0.6:
         dims = rng.sample(range(len(shape)), rng.randint(1, len(shape)))
         options["dim"] = [d - choose(0, len(shape)) for d in dims]

@@ -1,0 +1,141 @@
+/* The reference: losses, derivatives and quotients of single elements, in the libm's long double.
+ * Slow and plain; every kernel is tested against it, and falls back on it for rare values. Where
+ * long double is no wider than double, values are right to double's precision. */
+#include "lib/kernel.h"
+
+#include <math.h>
+
+#ifdef __x86_64__
+typedef __float128 quad; /* of libgcc */
+#else
+typedef long double quad;
+#endif
+
+/* log t - x where it is close to 0, as log1p(t e^-x - 1): the quotient's error of 2^-100 takes no
+ * more digits from it than float32 leaves. */
+static long double small_difference(long double x, long double t)
+{
+    enum { TERMS = 14, SQUARINGS = 8 };
+    const quad ln2 =
+        (quad)0x1.62e42fefa39efp-1 + (quad)0x1.abc9e3b39803fp-56 + (quad)0x1.7b57a079a1934p-111;
+    long double k = roundl(x / (long double)ln2);
+    quad r = ((quad)k * ln2 - (quad)x) / (1 << SQUARINGS), exponential = 1;
+    for (int i = TERMS; i > 0; i--)
+        exponential = 1 + exponential * r / i;
+    for (int i = 0; i < SQUARINGS; i++)
+        exponential *= exponential;
+    quad u = exponential * (quad)ldexpl(t, (int)-k) - 1;
+    return (long double)(u * (1 - u * ((quad)1 / 2 - u * ((quad)1 / 3 - u / 4))));
+}
+
+/* logl is good to 2^-64 of its value. */
+static long double log_difference(long double t, long double x)
+{
+    long double difference = t == 1 ? -x : logl(t) - x;
+    bool close = fabsl(difference) < 0x1p-30L * fmaxl(1, fabsl(x)) && t != 1;
+    return close ? small_difference(x, t) : difference;
+}
+
+static long double prob_term(long double x, long double t) { return t * log_difference(t, x); }
+
+static double pytorch_term(double x, double t)
+{
+    if (t == 0)
+        return isfinite(x) ? 0 : (double)NAN;
+    if (isinf(t) && x >= 0)
+        return (double)NAN;
+    return (double)prob_term(x, t);
+}
+
+static double oneflow_term(double x, double t) { return t > 0 ? (double)prob_term(x, t) : 0; }
+
+static double math_term(double x, double t)
+{
+    if (t == 0)
+        return isnan(x) ? x : 0;
+    return (double)prob_term(x, t);
+}
+
+/* exp(t) of a finite t is neither 0 nor infinite, even where expl says so. */
+static double log_term(double x, double t)
+{
+    long double difference = (long double)t - x;
+    return (double)(difference == 0 || isinf(difference) ? difference : expl(t) * difference);
+}
+
+static double log_pytorch_term(double x, double t)
+{
+    return isinf(t) && t < 0 ? (double)NAN : log_term(x, t);
+}
+
+static double log_math_term(double x, double t)
+{
+    if (isinf(t) && t < 0)
+        return isnan(x) ? x : 0;
+    return log_term(x, t);
+}
+
+static double logit_pytorch_term(double x, double t)
+{
+    if (isinf(t) && t < 0)
+        return isfinite(x) ? 0 : (double)NAN;
+    return log_term(x, t);
+}
+
+static double logit_oneflow_term(double x, double t)
+{
+    return t > -(double)INFINITY ? log_term(x, t) : 0;
+}
+
+double kl_term(enum kl_rule rule, double input, double target)
+{
+    static double (*const terms[KL_RULES])(double, double) = {
+        [KL_PROB_PYTORCH] = pytorch_term,
+        [KL_PROB_ONEFLOW] = oneflow_term,
+        [KL_PROB_MATH] = math_term,
+        [KL_LOG_PYTORCH] = log_pytorch_term,
+        [KL_LOG_MATH] = log_math_term,
+        [KL_LOGIT_PYTORCH] = logit_pytorch_term,
+        [KL_LOGIT_ONEFLOW] = logit_oneflow_term,
+    };
+    return terms[rule](input, target);
+}
+
+static double prob_slope(enum kl_rule rule, enum kl_operand by, double x, double t)
+{
+    if (by == KL_INPUT)
+        return rule == KL_PROB_ONEFLOW && !(t > 0) ? -0.0 : -t;
+    if (rule == KL_PROB_PYTORCH && (t == 0 || isinf(t)))
+        return (double)NAN;
+    if (t == 0)
+        return -(double)INFINITY;
+    return t < 0 ? (double)NAN : (double)(log_difference(t, x) + 1);
+}
+
+static double log_slope(enum kl_rule rule, enum kl_operand by, double x, double t)
+{
+    if (by == KL_INPUT)
+        return (double)-expl(t);
+    if (isinf(t) && t < 0)
+        return rule == KL_LOG_MATH || rule == KL_LOGIT_ONEFLOW ? 0 : (double)NAN;
+    long double sum = (long double)t - x + 1;
+    return (double)(sum == 0 || isinf(sum) ? sum : expl(t) * sum);
+}
+
+double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double target)
+{
+    return kl_rule_is_log(rule) ? log_slope(rule, by, input, target)
+                                : prob_slope(rule, by, input, target);
+}
+
+/* What is not an ordinary quotient goes by the logarithm itself. Where target is 0 the loss does
+ * not depend on q, but that autograd divides by it. */
+struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
+{
+    const double least = 0x1p-900, most = 0x1p900;
+    double r = t / q;
+    if (q > least && q <= most && (t == 0 || (t > least && r > least && r <= most)))
+        return (struct kl_quotient){t == 0 ? 0 : fma(r, q, -t) / t, r, q, 1};
+    bool flat = t == 0 && rule != KL_PROB_PYTORCH;
+    return (struct kl_quotient){log(q), t, 1, flat ? 1 : q};
+}
