@@ -196,19 +196,19 @@ peer: all
 bench: all $(BENCHES)
 	sh tests/bench/run.sh
 
-# The options' help, from the table that makes it, and the clients, from their sources.
+# Copies the options' help into README.md, and the clients into theirs.
 CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R
 readme: all
 	build/kldivd --help | sed -e 1,6d -e 's/^  /    /' > build/help
 	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
 	    -e '/<!-- help begins -->/r build/help' README.md
 	for f in $(CLIENTS); do \
-	    printf '<details><summary>%s</summary>\n\n```%s\n%s\n```\n\n</details>\n\n' \
+	    printf '## %s\n\n```%s\n%s\n```\n\n' \
 	        "$$(sed -n -e 's/^[^A-Za-z]*//' -e '/^[A-Z].*:/{s/[.]* *\*\/$$//;s/"""$$//;p;q}' tests/clients/$$f)" \
 	        "$${f##*.}" "$$(cat tests/clients/$$f)"; \
 	done > build/clients
 	sed -i -e '/<!-- clients begin -->/,/<!-- clients end -->/{/<!-- clients/!d}' \
-	    -e '/<!-- clients begin -->/r build/clients' README.md
+	    -e '/<!-- clients begin -->/r build/clients' tests/clients/README.md
 
 install: all
 	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd
