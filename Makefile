@@ -97,15 +97,16 @@ EXAMPLE = {"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]
 APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get -qq
 INSTALL_PACKAGES = $(APT) update && $(APT) install -y --no-install-recommends
 
+CONTRACT_TOOLS = tests/contract/node_modules/.package-lock.json
 .PHONY: deps-run deps-test
-deps: deps-test
+deps: deps-test $(CONTRACT_TOOLS)
 deps-run:
 	$(INSTALL_PACKAGES) $(PACKAGES_BUILD)
 deps-test:
 	@dpkg -s $(PACKAGES_TEST) >/dev/null 2>&1 || { $(INSTALL_PACKAGES) $(PACKAGES_TEST); }
-	@$(MAKE) --no-print-directory $(CONTRACT_TOOLS)
-# npm's own record of what it installed tells whether that is what the lockfile wants.
-CONTRACT_TOOLS = tests/contract/node_modules/.package-lock.json
+
+# The linters and generators of openapi.json. npm's record of what it installed tells whether that is
+# what the lockfile wants.
 $(CONTRACT_TOOLS): tests/contract/package-lock.json
 	cd tests/contract && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	    touch node_modules/.package-lock.json
