@@ -6,7 +6,7 @@ FROM debian:bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends make ca-certificates
 WORKDIR /src
 COPY . .
-RUN make deps && make check && make install DESTDIR=/out PREFIX=/usr
+RUN make deps-test && make check && make install DESTDIR=/out PREFIX=/usr
 
 FROM debian:bookworm-slim
 RUN apt-get update && \

@@ -31,7 +31,10 @@ TEST_LIBS = -lcriterion -lquadmath
 PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libzip-dev \
                  zlib1g-dev libcurl4-gnutls-dev
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
-                libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+                libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
+                curl r-base-core r-cran-httr r-cran-jsonlite $(PACKAGES_NODE)
+# Debian's node, unless another is there already.
+PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell command -v npm 2>/dev/null),,npm)
 
 $(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"'
 
@@ -42,7 +45,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check contract deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -94,17 +97,25 @@ EXAMPLE = {"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]
 APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get -qq
 INSTALL_PACKAGES = $(APT) update && $(APT) install -y --no-install-recommends
 
+CONTRACT_TOOLS = tests/contract/node_modules/.package-lock.json
 .PHONY: deps-run deps-test
-deps: deps-test
+deps: deps-test $(CONTRACT_TOOLS)
 deps-run:
 	$(INSTALL_PACKAGES) $(PACKAGES_BUILD)
 deps-test:
 	@dpkg -s $(PACKAGES_TEST) >/dev/null 2>&1 || { $(INSTALL_PACKAGES) $(PACKAGES_TEST); }
 
-# The tests as they are, then under sanitizers, those of the kernels on an emulated ARM, then some
-# seconds of each fuzzer, then lint.
+# The linters and generators of openapi.json. npm's record of what it installed tells whether that is
+# what the lockfile wants.
+$(CONTRACT_TOOLS): tests/contract/package-lock.json
+	cd tests/contract && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
+	    touch node_modules/.package-lock.json
+
+# The tests as they are, then the public contract, then the tests under sanitizers, those of the
+# kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
 test: deps-test
 	$(MAKE) check
+	$(MAKE) contract
 	$(MAKE) sanitize
 	$(MAKE) neon
 	$(MAKE) fuzz
@@ -113,6 +124,10 @@ test: deps-test
 # The tests of one VARIANT.
 check: $(B)/tests/all $(B)/libkldiv.so $(BENCHES)
 	$(B)/tests/all
+
+# The document under its linters; clients that are generated from it call the server.
+contract: build/kldivd $(CONTRACT_TOOLS)
+	tests/contract/run.sh build/kldivd
 
 sanitize:
 	$(MAKE) check VARIANT=asan
@@ -182,19 +197,19 @@ peer: all
 bench: all $(BENCHES)
 	sh tests/bench/run.sh
 
-# The options' help, from the table that makes it, and the clients, from their sources.
+# Copies the options' help into README.md, and the clients into theirs.
 CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R
 readme: all
 	build/kldivd --help | sed -e 1,6d -e 's/^  /    /' > build/help
 	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
 	    -e '/<!-- help begins -->/r build/help' README.md
 	for f in $(CLIENTS); do \
-	    printf '<details><summary>%s</summary>\n\n```%s\n%s\n```\n\n</details>\n\n' \
+	    printf '## %s\n\n```%s\n%s\n```\n\n' \
 	        "$$(sed -n -e 's/^[^A-Za-z]*//' -e '/^[A-Z].*:/{s/[.]* *\*\/$$//;s/"""$$//;p;q}' tests/clients/$$f)" \
 	        "$${f##*.}" "$$(cat tests/clients/$$f)"; \
 	done > build/clients
 	sed -i -e '/<!-- clients begin -->/,/<!-- clients end -->/{/<!-- clients/!d}' \
-	    -e '/<!-- clients begin -->/r build/clients' README.md
+	    -e '/<!-- clients begin -->/r build/clients' tests/clients/README.md
 
 install: all
 	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd

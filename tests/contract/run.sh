@@ -1,0 +1,33 @@
+#!/bin/sh
+# Lints api/openapi.json, makes TypeScript clients of it, compiles them with all checks, and lets
+# them call the server: tests/contract/run.sh build/kldivd. Wants node_modules (npm ci).
+set -eu
+server=$(realpath "${1:-build/kldivd}")
+cd "$(dirname "$0")"
+export PATH="$PWD/node_modules/.bin:$PATH"
+export REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true
+document=../../api/openapi.json
+
+echo "  LINT  api/openapi.json"
+redocly lint --format=json $document 2>/dev/null | tr -d ' \n' |
+    grep -q '"totals":{"errors":0,"warnings":0,"ignored":0}' ||
+    { redocly lint --format=stylish $document; exit 1; }
+spectral lint --quiet --fail-severity=hint $document
+
+folder=$(mktemp -d)
+"$server" --listen 127.0.0.1:0 --port-file "$folder/port" --log-level warning &
+pid=$!
+trap 'kill $pid; wait $pid || true; rm -r "$folder"' EXIT
+for _ in $(seq 100); do [ -s "$folder/port" ] && break; sleep 0.1; done
+KLDIV_URL=http://127.0.0.1:$(cat "$folder/port")
+export KLDIV_URL
+
+echo "  MAKE  clients by openapi-typescript, orval"
+rm -rf generated
+openapi-typescript $document -o generated/schema.d.ts >/dev/null
+orval --config orval.config.cjs >/dev/null
+tsc
+for client in with_openapi_fetch with_orval; do
+    echo "  RUN   $client.ts"
+    node generated/js/$client.js "$KLDIV_URL"
+done

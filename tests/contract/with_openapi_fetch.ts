@@ -1,0 +1,44 @@
+// openapi-fetch with the types of openapi-typescript: losses, inferences, and their errors.
+import assert from "node:assert/strict";
+import createClient from "openapi-fetch";
+import type { components, paths } from "./generated/schema.js";
+
+const client = createClient<paths, "application/json" | "application/problem+json">({ baseUrl: process.argv[2] });
+const input = [[-1, -0.5], [-2, -0.25]], target = [[0.25, 0.75], [0.5, 0.5]];
+const expected = 0.247258;
+
+const good = await client.POST("/kl_div", { body: { input, target, reduction: "batchmean" } });
+assert(good.data && typeof good.data.loss === "number");
+assert(Math.abs(good.data.loss - expected) < 1e-6);
+assert.deepEqual(good.data.warnings, []);
+
+const rows = await client.POST("/kl_div", {
+    params: { query: { reduction: "none", dim: [-1], gradient: ["input"], diagnose: true } },
+    body: { input: [[0, "-Infinity"]], target: [[1, 0]], compat: "math", mask: [true] },
+});
+assert.deepEqual(rows.data?.loss, [0]);
+assert.deepEqual(rows.data.gradient?.input, [[-1, -0]]);
+
+const wrong = await client.POST("/kl_div", { body: { input, target: [[1]] } });
+assert.equal(wrong.response.status, 422);
+assert.equal(wrong.error?.code, "shape_mismatch" satisfies components["schemas"]["Problem"]["code"]);
+
+const operand = (name: "input" | "target", data: number[][]) =>
+    ({ name, datatype: "FP64" as const, shape: [2, 2], data });
+const inference = await client.POST("/v2/models/kl_div/infer", {
+    params: { query: { reduction: "batchmean" } },
+    body: { inputs: [operand("input", input), operand("target", target)] },
+});
+const output: number | undefined = inference.data?.outputs[0]?.data?.[0];
+assert(output !== undefined && Math.abs(output - expected) < 1e-6);
+
+const refused = await client.POST("/v2/models/kl_div/infer", {
+    body: { inputs: [operand("input", input)], parameters: { reduction: "sum" } },
+});
+assert.equal(refused.response.status, 422);
+assert.match(refused.error?.error ?? "", /target/);
+
+const health = await client.GET("/readyz");
+assert.equal(health.data?.status, "ok");
+const stats = await client.GET("/v2/models/stats");
+assert.equal(stats.data?.model_stats[0]?.inference_stats.success.count, 1);
