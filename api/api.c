@@ -149,6 +149,13 @@ static void compress(struct api_exchange *x)
     api_reply_header(reply, "Vary", "Accept-Encoding");
 }
 
+static void end_state(struct api_exchange *x)
+{
+    if (x->state)
+        x->reply.endpoint->end(x);
+    x->state = NULL;
+}
+
 /* The reply is what the endpoint made of it, or tells of the problem. */
 static void finish(struct api_exchange *x, bool good)
 {
@@ -166,8 +173,7 @@ static void finish(struct api_exchange *x, bool good)
                          "<https://pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html>; "
                          "rel=\"deprecation\"");
     add_cors(x);
-    if (reply->endpoint && reply->endpoint->end)
-        reply->endpoint->end(x);
+    end_state(x);
 }
 
 bool api_begin(struct api_exchange *x)
@@ -221,7 +227,6 @@ void api_refuse(struct api_exchange *x, const char *code, const char *detail)
 
 void api_end(struct api_exchange *x)
 {
-    if (x->state && x->reply.endpoint->end)
-        x->reply.endpoint->end(x);
+    end_state(x);
     api_reply_free(&x->reply);
 }

@@ -30,7 +30,7 @@ struct api_endpoint {
     /* Fills the reply's body and content_type, and its status where that is not 200; or fails. */
     bool (*handle)(struct api_exchange *x);
 
-    /* Called once the reply is made, with its status. NULL has nothing to end. */
+    /* Frees x->state, if that was set, once the reply is made. */
     void (*end)(struct api_exchange *x);
 };
 

@@ -157,17 +157,11 @@ bool api_loss(struct api_exchange *x)
     return good;
 }
 
-static void end_call(struct api_exchange *x)
+void api_kl_div_end(struct api_exchange *x)
 {
-    struct api_call *call = x->state;
-    if (!call)
-        return;
-    api_call_free(call);
-    free(call);
-    x->state = NULL;
+    api_call_free(x->state);
+    free(x->state);
 }
-
-void api_kl_div_end(struct api_exchange *x) { end_call(x); }
 
 /* ---- Statistics of inferences */
 
@@ -182,14 +176,14 @@ void api_infer_end(struct api_exchange *x)
     const struct api_reply *reply = &x->reply;
     struct api_statistics *statistics = x->service->statistics;
     bool good = reply->status == 200;
-    if (statistics && x->state)
+    if (statistics)
         count(good ? &statistics->success : &statistics->fail,
               reply->decode_ms + reply->compute_ms + reply->encode_ms);
-    if (statistics && x->state && good) {
+    if (statistics && good) {
         count(&statistics->decode, reply->decode_ms);
         count(&statistics->compute, reply->compute_ms);
         count(&statistics->encode, reply->encode_ms);
         atomic_store(&statistics->last_ms, (unsigned long long)time(NULL) * 1000);
     }
-    end_call(x);
+    api_kl_div_end(x);
 }

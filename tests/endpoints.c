@@ -78,6 +78,11 @@ Test(endpoints, bodies_are_judged_by_their_headers)
         {"application/x-www-form-urlencoded", NULL, NULL, "input=1", 0, 415},
         {NULL, NULL, NULL, "input=1", 0, 415},
         {"text/csv", NULL, NULL, body, 0, 415},
+        {"text/plain;charset=UTF-8", NULL, NULL, body, 0, 200},
+        {"text/plain", NULL, NULL, "input=1", 0, 415},
+        {"application/octet-stream", NULL, NULL, body, 0, 200},
+        {"application/octet-stream", NULL, NULL, "{\"inputs\": []}", 0, 422},
+        {"application/json", NULL, "application/x-npz", body, 0, 200},
         {"application/json", "br", NULL, body, 0, 415},
         {"application/json", NULL, "text/html, application/*;q=0.5", body, 0, 200},
         {"application/json", NULL, "text/html, */*; q=0.1", body, 0, 200},
@@ -95,6 +100,102 @@ Test(endpoints, bodies_are_judged_by_their_headers)
         struct answer answer =
             ask_question(&question, &service, cases[i].body, strlen(cases[i].body));
         cr_expect_eq(answer.status, cases[i].status, "case %zu: %d", i, answer.status);
+        answer_free(&answer);
+    }
+}
+
+/* Bodies of another format than the Content-Type says. */
+Test(endpoints, bodies_that_look_like_another_format_are_told)
+{
+    static const struct {
+        const char *content_type, *body;
+        size_t size;
+        const char *says;
+    } cases[] = {
+        {"application/octet-stream", "PK\3\4........", 12, "application/x-npz"},
+        {"application/x-www-form-urlencoded", "PK\3\4........", 12, "application/x-npz"},
+        {NULL, "\x93NUMPY....", 10, "numpy.savez"},
+        {"text/plain", "\x20\0\0\0\0\0\0\0{\"input\"", 16, "application/vnd.safetensors"},
+        {NULL, "1,2,3", 5, "application/json"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct answer answer =
+            ask("POST", "/kl_div", NULL, cases[i].content_type, cases[i].body, cases[i].size);
+        cr_expect_eq(answer.status, 415, "case %zu: %d", i, answer.status);
+        cr_expect(strstr(text_of(answer.json, "detail"), cases[i].says), "case %zu: %s", i,
+                  text_of(answer.json, "detail"));
+        answer_free(&answer);
+    }
+}
+
+Test(endpoints, a_gradient_has_no_room_in_npy)
+{
+    static const char body[] = "{\"input\": 1, \"target\": 1}";
+    const struct question question = {.query = "gradient=input", .accept = "application/x-npy"};
+    struct answer answer = ask_question(&question, NULL, body, strlen(body));
+    cr_expect_eq(answer.status, 406);
+    cr_expect(strstr(text_of(answer.json, "detail"), "application/x-npz"), "%s",
+              text_of(answer.json, "detail"));
+    answer_free(&answer);
+}
+
+/* JSON of 1 KiB on is compressed where the client takes that, but for the inference protocol's
+ * metadata. */
+Test(endpoints, large_json_answers_are_compressed)
+{
+    static const struct {
+        const char *method, *path, *accept_encoding;
+        size_t elements;
+        const char *coding, *vary;
+    } cases[] = {
+        {"POST", "/kl_div", "gzip", 500, "gzip", "Accept-Encoding"},
+        {"POST", "/kl_div", "deflate", 500, "deflate", "Accept-Encoding"},
+        {"POST", "/kl_div", "br", 500, "", "Accept-Encoding"},
+        {"POST", "/kl_div", NULL, 500, "", "Accept-Encoding"},
+        {"POST", "/kl_div", "gzip", 10, "", ""},
+        {"GET", "/openapi.json", "gzip, br", 0, "gzip", "Accept-Encoding"},
+        {"GET", "/livez", "gzip", 0, "", ""},
+        {"GET", "/v2/models/kl_div/config", "gzip", 0, "", ""},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_buffer body = {0};
+        for (int tensor = 0; tensor < 2 && cases[i].elements; tensor++) {
+            api_append_text(&body, tensor ? "],\"target\":[1" : "{\"input\":[1");
+            for (size_t j = 1; j < cases[i].elements; j++)
+                api_append_text(&body, ",1");
+        }
+        api_append_text(&body, cases[i].elements ? "]}" : "");
+        const struct question question = {.method = cases[i].method,
+                                          .path = cases[i].path,
+                                          .query = "reduction=none",
+                                          .accept_encoding = cases[i].accept_encoding};
+        struct answer answer = ask_question(&question, NULL, body.data, body.size);
+        cr_expect_eq(answer.status, 200);
+        cr_expect_str_eq(header_of(&answer, "Content-Encoding"), cases[i].coding, "case %zu", i);
+        cr_expect_str_eq(header_of(&answer, "Vary"), cases[i].vary, "case %zu", i);
+        cr_expect_eq(answer.json == NULL, *cases[i].coding != 0);
+        answer_free(&answer);
+        api_buffer_free(&body);
+    }
+}
+
+Test(endpoints, what_is_not_there_is_told_with_what_is)
+{
+    static const struct {
+        const char *path, *says;
+    } cases[] = {
+        {"/v2/models/nope", "unknown model 'nope': this server has kl_div"},
+        {"/v2/models/nope/infer", "unknown model 'nope': this server has kl_div"},
+        {"/v2/models/kl_div2/config", "unknown model 'kl_div2': this server has kl_div"},
+        {"/v2/models/kl_div/versions/2/infer",
+         "unknown version '2' of model kl_div: this server has 1"},
+        {"/v2/models/kl_div/nope", "the model has nothing at '/v2/models/kl_div/nope'"},
+        {"/v2/nope", "there is nothing at '/v2/nope'"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct answer answer = ask("GET", cases[i].path, NULL, NULL, NULL, 0);
+        cr_expect_eq(answer.status, 404);
+        cr_expect_str_eq(text_of(answer.json, "error"), cases[i].says);
         answer_free(&answer);
     }
 }

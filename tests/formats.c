@@ -370,3 +370,79 @@ Test(formats, give_the_same_bits_for_random_shapes_and_dtypes, .timeout = 120)
     }
     cr_expect_eq(bytes_held(), 0);
 }
+
+/* ---- Answers */
+
+/* The bytes of a tensor in an answer as safetensors. */
+static const char *find_in_safetensors(const struct api_buffer *content, const char *name,
+                                       size_t *size)
+{
+    uint64_t length;
+    memcpy(&length, content->data, sizeof length);
+    json_t *header = json_loadb(content->data + sizeof length, length, 0, NULL);
+    const json_t *offsets = json_object_get(json_object_get(header, name), "data_offsets");
+    cr_assert(offsets, "%s", name);
+    size_t begin = (size_t)json_integer_value(json_array_get(offsets, 0));
+    *size = (size_t)json_integer_value(json_array_get(offsets, 1)) - begin;
+    json_decref(header);
+    return content->data + sizeof length + length + begin;
+}
+
+static void check_entry(zip_t *archive, const char *name, const struct api_buffer *safetensors)
+{
+    char entry[64], file[1 << 16];
+    size_t size = 0;
+    const char *expected = find_in_safetensors(safetensors, name, &size);
+    snprintf(entry, sizeof entry, "%s.npy", name);
+    zip_file_t *opened = zip_fopen(archive, entry, 0);
+    cr_assert(opened, "%s", entry);
+    zip_int64_t n = zip_fread(opened, file, sizeof file);
+    zip_fclose(opened);
+    cr_assert_geq(n, (zip_int64_t)size);
+    cr_expect(memcmp(file, "\x93NUMPY\x01", 7) == 0);
+    cr_expect_eq(((size_t)n - size) % 64, 0, "numpy aligns data to 64 bytes");
+    cr_expect(memcmp(file + n - (zip_int64_t)size, expected, size) == 0, "%s", name);
+}
+
+Test(formats, npz_answers_hold_what_safetensors_answers_hold)
+{
+    static const char query[] = "reduction=none&gradient=input,target";
+    static struct tensors t;
+    const size_t shape[] = {7, 9};
+    t.n = 2;
+    for (int dtype = KL_FLOAT64; dtype <= KL_FLOAT16; dtype++) {
+        struct api_buffer body = {0}, answers[2] = {{0}};
+        static const char *const accept[] = {"application/safetensors", "application/x-npz"};
+        for (size_t i = 0; i < 2; i++) {
+            t.of[i] = (struct array){.name = i ? "target" : "input", .dtype = (enum kl_dtype)dtype};
+            set_shape(&t.of[i], 2, shape);
+            fill(&t.of[i], i ? 0.0078125 : -8, i ? 0.0078125 : 0.0625);
+        }
+        append_safetensors(&body, &t);
+        for (size_t i = 0; i < 2; i++) {
+            const struct question question = {
+                .query = query, .content_type = accept[0], .accept = accept[i]};
+            struct answer answer = ask_question(&question, NULL, body.data, body.size);
+            cr_assert_eq(answer.status, 200);
+            cr_expect_str_eq(answer.reply.content_type, accept[i]);
+            api_append(&answers[i], answer.reply.body.data, answer.reply.body.size);
+            for (size_t j = 0; j < answer.reply.n_tensors; j++)
+                api_append(&answers[i], answer.reply.tensors[j].data, answer.reply.tensors[j].size);
+            answer_free(&answer);
+        }
+        zip_error_t error;
+        zip_t *archive = zip_open_from_source(
+            zip_source_buffer_create(answers[1].data, answers[1].size, 0, &error),
+            ZIP_RDONLY | ZIP_CHECKCONS, &error);
+        cr_assert(archive);
+        cr_expect_eq(zip_get_num_entries(archive, 0), 3);
+        check_entry(archive, "loss", &answers[0]);
+        check_entry(archive, "gradient.input", &answers[0]);
+        check_entry(archive, "gradient.target", &answers[0]);
+        zip_discard(archive);
+        for (size_t i = 0; i < 2; i++)
+            api_buffer_free(&answers[i]);
+        api_buffer_free(&body);
+    }
+    cr_expect_eq(bytes_held(), 0);
+}

@@ -187,9 +187,44 @@ Test(oip, counts_inferences)
         json_integer_value(json_object_get(json_object_get(durations, "success"), "count")), 2);
     cr_expect_eq(json_integer_value(json_object_get(json_object_get(durations, "fail"), "count")),
                  1);
+    cr_expect_eq(json_integer_value(json_object_get(json_object_get(durations, "queue"), "count")),
+                 2, "perf_analyzer tells the server's version by it");
     cr_expect_gt(json_integer_value(json_object_get(stats, "last_inference")), 1600000000000);
     fetched_free(&f);
     cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(oip, announces_what_perf_analyzer_looks_for)
+{
+    static const char *const extensions[] = {"binary_tensor_data", "statistics",
+                                             "model_configuration", "parameters"};
+    struct answer answer = ask("GET", "/v2", NULL, NULL, NULL, 0);
+    const json_t *list = json_object_get(answer.json, "extensions");
+    cr_expect_eq(json_array_size(list), COUNT(extensions));
+    for (size_t i = 0; i < COUNT(extensions); i++)
+        cr_expect_str_eq(json_string_value(json_array_get(list, i)), extensions[i]);
+    answer_free(&answer);
+}
+
+/* Clients hold numbers of BF16 as float32, some of them cut to its upper half. */
+Test(oip, decimals_of_bf16_are_exact_in_float32)
+{
+    static const char body[] =
+        "{\"inputs\":[{\"name\":\"input\",\"shape\":[3],\"datatype\":\"BF16\",\"data\":[-0.1,-2,"
+        "-3.3]},{\"name\":\"target\",\"shape\":[3],\"datatype\":\"BF16\",\"data\":[0.1,0.3,0.6]}]}";
+    struct answer answer =
+        ask("POST", "/v2/models/kl_div/infer", "reduction=none", NULL, body, sizeof body - 1);
+    const json_t *output = json_array_get(json_object_get(answer.json, "outputs"), 0);
+    const json_t *data = json_object_get(output, "data");
+    cr_expect_str_eq(text_of(output, "datatype"), "BF16");
+    cr_expect_eq(json_array_size(data), 3);
+    for (size_t i = 0; i < 3; i++) {
+        float value = (float)json_number_value(json_array_get(data, i));
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        cr_expect_eq(bits & 0xffff, 0, "%.9g", (double)value);
+    }
+    answer_free(&answer);
 }
 
 /* Whatever a path of the protocol is refused for, the error has its one form. */

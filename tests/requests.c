@@ -113,6 +113,13 @@ static const struct bad {
     {"dim=1&reduction=none", "{\"input\": [], \"target\": [], \"shape\": [300000000, 0]}", 422,
      "shape_invalid", ""},
     {"gradient=loss", "{\"input\": 1, \"target\": 1}", 422, "option_invalid", "gradient"},
+    {"dim=64", "{\"input\": 1, \"target\": 1}", 422, "dim_invalid", "dim"},
+    {"dim=-65", "{\"input\": 1, \"target\": 1}", 422, "dim_invalid", "dim"},
+    {"dim=0&dim=1", "{\"input\": [[1]], \"target\": [[1]], \"dim\": 0}", 400, "option_conflict",
+     "#/dim"},
+    {"reduction[]=sum", "{\"input\": 1, \"target\": 1}", 422, "option_unknown", "reduction[]"},
+    {NULL, "{\"input\": [\"NA\"], \"target\": [1]}", 422, "element_invalid", "#/input/0"},
+    {NULL, "{\"input\": [\"inf\"], \"target\": [1]}", 422, "element_invalid", "#/input/0"},
     {NULL, "{\"input\": 1, \"target\": 1, \"gradient\": [1]}", 422, "option_invalid", "#/gradient"},
     {NULL, "{\"input\": [1], \"target\": [1], \"gradient\": \"input\", \"grad_output\": [1]}", 422,
      "shape_mismatch", "#/grad_output"},
@@ -220,6 +227,14 @@ Test(requests, options_and_tensors_come_in_many_forms)
         {"reduction=sum", "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]],\"reduction\":\"sum\"}"},
         {"size_average=False&reduce=True", "{\"input\":[-1,-0.5],\"target\":[0.4,0.6]}"},
         {"size_average=0", "{\"input\":[-1,-0.5],\"target\":[0.4,0.6],\"reduce\":null}"},
+        {"size_average=FALSE&reduce=NULL&log_target=F&broadcast=TRUE&diagnose=F",
+         "{\"input\":[-1,-0.5],\"target\":[0.4,0.6]}"},
+        {"reduction=sum&dim=0&dim=1", "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]]}"},
+        {"reduction=sum&dim[]=0&dim%5B%5D=1", "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]]}"},
+        {"reduction=sum&dim=1&dim=0",
+         "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]],\"dim\":[0,1]}"},
+        {"reduction=sum&temperature=1&temperature=1.0",
+         "{\"input\":[-1,-0.5],\"target\":[0.4,0.6]}"},
         {"log_target=false&reduction=%73um", "{\"input\":[-1,-0.5],\"target\":[0.4,0.6]}"},
         {NULL, "{\"shape\":[2,1],\"input\":[-1,-0.5],\"target\":[0.4,0.6],\"size_average\":false}"},
         {NULL, "{\"\\u0069nput\":[-1,-0.5],\"t\\u0061rget\":[0.4,0.6],\"size_average\":false}"},
@@ -257,7 +272,7 @@ Test(requests, numbers_are_rounded_to_the_dtype_wherever_it_stands)
 Test(requests, non_finite_numbers_come_quoted_or_bare_and_go_quoted)
 {
     struct answer answer =
-        ask_loss("reduction=none", "{\"input\":[-Infinity,\"-Infinity\",Infinity,\"NaN\",NaN],"
+        ask_loss("reduction=none", "{\"input\":[-Infinity,\"-Inf\",\"Inf\",\"NaN\",NaN],"
                                    "\"target\":[1,1,1,1,1]}");
     const char *expected = "{\"loss\":[\"Infinity\",\"Infinity\",\"-Infinity\",\"NaN\",\"NaN\"],"
                            "\"shape\":[5],\"dtype\":\"float64\",\"reduction\":\"none\","
@@ -282,6 +297,28 @@ Test(requests, tensors_have_at_most_64_dimensions)
         struct answer answer = ask_loss(NULL, body);
         cr_expect_str_eq(text_of(answer.json, "code"),
                          depth == 64 ? "shape_mismatch" : "tensor_too_deep");
+        answer_free(&answer);
+    }
+}
+
+/* Every axis of the most that a tensor may have, from both ends. */
+Test(requests, dim_reaches_all_axes)
+{
+    char body[1000], query[40];
+    int n =
+        snprintf(body, sizeof body, "{\"input\": [-1, -2], \"target\": [0.5, 0.5], \"shape\": [");
+    for (int i = 0; i < 63; i++)
+        n += snprintf(body + n, sizeof body - (size_t)n, "1,");
+    snprintf(body + n, sizeof body - (size_t)n, "2]}");
+    for (int axis = -64; axis < 64; axis++) {
+        snprintf(query, sizeof query, "reduction=none&dim=%d", axis);
+        struct answer answer = ask_loss(query, body);
+        size_t ndim = json_array_size(json_object_get(answer.json, "shape")), last = 1;
+        cr_assert_eq(answer.status, 200, "%s: %s", query, text_of(answer.json, "detail"));
+        cr_expect_eq(ndim, 63);
+        last =
+            (size_t)json_integer_value(json_array_get(json_object_get(answer.json, "shape"), 62));
+        cr_expect_eq(last, axis == -1 || axis == 63 ? 1 : 2, "%s", query);
         answer_free(&answer);
     }
 }

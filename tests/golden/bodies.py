@@ -665,6 +665,34 @@ def add_inference():
     bad("shapes that differ", inference(tensor("input", X[0], data=[-1.0, -0.5]), t), "[2, 2]",
         "shape_mismatch", 422)
 
+    good("names that the path has, too", inference(x, t, model_name="kl_div", model_version="1"))
+    good("no id", inference(x, t, id=None))
+    good("KServe's empty tensors", inference(
+        *(dict(name=name, shape=[0, 2], datatype="FP64", data=None,
+               parameters={"binary_data_size": 0}) for name in ("input", "target"))), loss=0.0)
+    good("content types of MLServer", inference(
+        dict(x, parameters={"content_type": "np"}), t, parameters={"content_type": "np"}))
+    good("reserved parameters of Triton", inference(
+        x, t, parameters={"triton_enable_empty_final_response": True}))
+    good("a list of axes", inference(x, t, parameters={"dim": [0, -1]}))
+    good("R's truth values", inference(x, t, parameters={"log_target": "FALSE", "broadcast": "T"}))
+    bad("another model's name", inference(x, t, model_name="bert"),
+        "model_name is not kl_div, as the path says (at #/model_name)")
+    bad("another version", inference(x, t, model_version="2"), "(at #/model_version)")
+    bad("an unknown member of an input", inference(dict(x, dtype="FP64"), t),
+        "and nothing else (at #/inputs/0/dtype)")
+    bad("a datatype in its place", inference(x, dict(t, datatype="INT32")),
+        "(at #/inputs/1/datatype)", "dtype_unsupported", 422)
+    bad("an element in its place", inference(x, dict(t, data=[0.4, 0.6, "x", 0.9])),
+        "(at #/inputs/1/data/2)", "element_invalid", 422)
+    bad("a name in its place", inference(x, dict(t, name="tarpet")),
+        "(at #/inputs/1/name)", "tensor_unknown", 422)
+    bad("a classification", inference(
+        x, t, outputs=[{"name": "loss", "parameters": {"classification": 3}}]),
+        "(at #/outputs/0/parameters/classification)")
+    bad("neither data nor a size", inference(x, tensor("target", T)),
+        "target: it has neither data nor binary_data_size (at #/inputs/1)")
+
 
 add_safetensors()
 add_npy()
