@@ -77,6 +77,14 @@ bool api_tensor_fail(const struct api_call *call, const struct api_tensor *tenso
                        detail);
 }
 
+bool api_tensor_known(const char *name)
+{
+    for (size_t i = 0; i < API_TENSORS; i++)
+        if (strcmp(name, api_tensor_names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* numpy.savez calls arrays that it is given no name for arr_0, arr_1 and so on. */
 static bool fail_unknown(const char *name, const char *place, struct api_problem *problem)
 {

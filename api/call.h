@@ -56,6 +56,9 @@ struct api_buffer *api_call_output(struct api_call *call, size_t output, struct 
 void api_call_init(struct api_call *call, const struct api_service *service);
 void api_call_free(struct api_call *call);
 
+/* Whether a tensor may have this name. */
+bool api_tensor_known(const char *name);
+
 /* The tensor of that name, which is about to be read: NULL, with a problem, if there is none or
  * it was read before. `place` is the JSON Pointer of the name, NULL for a member of the body. */
 struct api_tensor *api_call_tensor(struct api_call *call, const char *name, const char *place,

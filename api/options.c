@@ -9,7 +9,7 @@
 static size_t list_axes(const struct api_axes *axes, int *dim)
 {
     size_t n = 0;
-    for (int i = 0; i < KL_MAX_DIMS; i++) {
+    for (int i = 0; i < KL_MAX_DIMS && (axes->from_first | axes->from_last) >> i; i++) {
         if (axes->from_first >> i & 1)
             dim[n++] = i;
         if (axes->from_last >> i & 1)

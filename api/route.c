@@ -35,10 +35,11 @@ static bool matches(const char *pattern, const char *path, struct api_captures *
 {
     for (; *pattern; pattern++) {
         if (*pattern == '[') {
-            struct api_captures before = *captures;
+            size_t n = captures->n, used = captures->used;
             if (matches(strchr(pattern, ']') + 1, path, captures))
                 return true;
-            *captures = before;
+            captures->n = n;
+            captures->used = used;
         } else if (*pattern == '{') {
             if (!capture(&path, captures))
                 return false;

@@ -251,6 +251,18 @@ static bool shape_fits(const size_t *shape, size_t ndim, size_t count)
     return kl_tensor_count(&whole, &n) && n == count;
 }
 
+static bool fail_reshape(const struct api_call *call, const struct api_tensor *tensor, size_t count,
+                         struct api_problem *problem)
+{
+    char place[64] = "#/shape";
+    if (tensor->is_input)
+        snprintf(place, sizeof place, "#/inputs/%zu/shape", tensor->input);
+    return api_fail_at(problem, API_BODY, place, "shape_invalid",
+                       "shape does not fit %s, which holds %zu numbers%s",
+                       api_tensor_name(call, tensor), count,
+                       tensor->view.ndim > 1 ? " in arrays nested another way" : "");
+}
+
 bool api_json_tensor_reshape(const struct api_call *call, struct api_tensor *tensor, size_t ndim,
                              const size_t *shape, struct api_problem *problem)
 {
@@ -258,16 +270,10 @@ bool api_json_tensor_reshape(const struct api_call *call, struct api_tensor *ten
     if (view->ndim == ndim && memcmp(view->shape, shape, ndim * sizeof *shape) == 0)
         return true;
     size_t count = 1;
-    char place[64] = "#/shape";
-    if (tensor->is_input)
-        snprintf(place, sizeof place, "#/inputs/%zu/shape", tensor->input);
     for (size_t i = 0; i < view->ndim; i++)
         count *= view->shape[i];
     if (view->ndim > 1 || !shape_fits(shape, ndim, count))
-        return api_fail_at(problem, API_BODY, place, "shape_invalid",
-                           "shape does not fit %s, which holds %zu numbers%s",
-                           api_tensor_name(call, tensor), count,
-                           view->ndim > 1 ? " in arrays nested another way" : "");
+        return fail_reshape(call, tensor, count, problem);
     memcpy(tensor->shape, shape, ndim * sizeof *shape);
     view->ndim = ndim;
     tensor->flat = true;

@@ -275,8 +275,10 @@ static struct api_tensor *find_tensor(struct reader *r, const char *const member
         fail_input(r, "name", "inference_malformed", "an input has no name");
         return NULL;
     }
-    snprintf(place, sizeof place, "#/inputs/%zu/name", r->input);
-    return api_call_tensor(r->call, name, place, r->problem);
+    bool known = api_tensor_known(name);
+    if (!known)
+        snprintf(place, sizeof place, "#/inputs/%zu/name", r->input);
+    return api_call_tensor(r->call, name, known ? NULL : place, r->problem);
 }
 
 static bool read_input(struct reader *r, const char *input)
