@@ -12,11 +12,12 @@ FROM debian:bookworm-slim
 RUN apt-get update && \
     apt-get install -y --no-install-recommends libmicrohttpd12 libjansson4 libzip4 zlib1g \
         libcurl3-gnutls && \
-    rm -rf /var/lib/apt/lists/* && \
-    useradd --system --no-create-home --uid 10001 kldiv
+    apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* && \
+    groupadd --system --gid 10001 kldiv && \
+    useradd --system --no-create-home --uid 10001 --gid 10001 kldiv
 COPY --from=build /out/usr/bin/kldivd /usr/bin/kldivd
-USER 10001
-ENV KLDIV_LISTEN=0.0.0.0:8080
+USER 10001:10001
+ENV KLDIV_LISTEN=0.0.0.0:8080 KLDIV_LOG_FORMAT=json KLDIV_DRAIN_DELAY=5
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=6s --start-period=2s CMD ["/usr/bin/kldivd", "--healthcheck"]

@@ -45,7 +45,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check contract deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check unprivileged contract deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -111,10 +111,11 @@ $(CONTRACT_TOOLS): tests/contract/package-lock.json
 	cd tests/contract && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	    touch node_modules/.package-lock.json
 
-# The tests as they are, then the public contract, then the tests under sanitizers, those of the
-# kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
+# The tests as they are, with fewer rights, then the public contract, then the tests under sanitizers,
+# those of the kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
 test: deps-test
 	$(MAKE) check
+	$(MAKE) unprivileged
 	$(MAKE) contract
 	$(MAKE) sanitize
 	$(MAKE) neon
@@ -124,6 +125,9 @@ test: deps-test
 # The tests of one VARIANT.
 check: $(B)/tests/all $(B)/libkldiv.so $(BENCHES)
 	$(B)/tests/all
+
+unprivileged: $(B)/tests/all
+	tests/unprivileged.sh $(B)
 
 # The document under its linters; clients that are generated from it call the server.
 contract: build/kldivd $(CONTRACT_TOOLS)

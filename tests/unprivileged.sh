@@ -1,0 +1,23 @@
+#!/bin/sh
+# The tests as they run where there are few rights: in the build of an image (root without CAP_NET_ADMIN,
+# 1,024 descriptors), and those of the server as a plain user with 256. Without root, the first
+# cannot be made, and `make check` was already run as a plain user. Usage: tests/unprivileged.sh
+# build/release
+set -eu
+tests=$1/tests/all server=$1/kldivd
+if [ "$(id -u)" != 0 ]; then
+    echo "unprivileged: not root: the tests run as a plain user by themselves"
+    exit 0
+fi
+
+echo "== root without CAP_NET_ADMIN, 1024 descriptors"
+(ulimit -n 1024; setpriv --bounding-set -net_admin --inh-caps -net_admin "$tests")
+
+echo "== a plain user, 256 descriptors"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$tests" "$server" "$work"
+chmod 755 "$work" "$work"/*
+(cd "$work"; ulimit -n 256
+    KLDIV_SERVER=./kldivd setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all \
+        --bounding-set -all ./all --filter '@(server|oip)/*')
