@@ -1,9 +1,12 @@
-/* The answers that README.md and api/README.md show of curl are those that come. */
+/* The answers that README.md and api/README.md show of curl are those that come, and the maps of the
+ * rooms are whole. */
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The text from `before` to the next character of `after`, in place. NULL if there is none. */
 static char *between(char *text, const char *before, const char *after)
@@ -59,4 +62,48 @@ Test(readme, answers_are_those_that_come)
 {
     cr_expect_geq(check_file("README.md"), 4);
     cr_expect_geq(check_file("api/README.md"), 7);
+}
+
+/* A folder, and the file that has its map: as "](NAME)", relative to that file. */
+static const struct room {
+    const char *files, *map;
+} rooms[] = {
+    {"api/*.c", "api/README.md"},
+    {"api/*/*.c", "api/README.md"},
+    {"server/*.c", "server/README.md"},
+    {"tests/*.c", "tests/README.md"},
+    {"tests/bench/*.[cp]*", "tests/bench/README.md"},
+};
+
+Test(readme, maps_name_every_source)
+{
+    for (size_t i = 0; i < COUNT(rooms); i++) {
+        size_t size, folder = (size_t)(strrchr(rooms[i].map, '/') + 1 - rooms[i].map);
+        char *map = read_file(rooms[i].map, &size), link[120];
+        glob_t found;
+        cr_assert_eq(glob(rooms[i].files, 0, NULL, &found), 0, "%s", rooms[i].files);
+        for (size_t j = 0; j < found.gl_pathc; j++) {
+            snprintf(link, sizeof link, "](%s)", found.gl_pathv[j] + folder);
+            cr_expect(strstr(map, link), "%s does not name %s", rooms[i].map, found.gl_pathv[j]);
+        }
+        globfree(&found);
+        free(map);
+    }
+}
+
+/* Maps link to files that exist; a link with a colon leads elsewhere. */
+Test(readme, links_of_maps_lead_somewhere)
+{
+    for (size_t i = 0; i < COUNT(rooms); i++) {
+        size_t size, folder = (size_t)(strrchr(rooms[i].map, '/') + 1 - rooms[i].map);
+        char *map = read_file(rooms[i].map, &size), path[200];
+        for (char *link = strstr(map, "]("); link; link = strstr(link, "](")) {
+            link += 2;
+            int length = (int)strcspn(link, ")#");
+            snprintf(path, sizeof path, "%.*s%.*s", (int)folder, rooms[i].map, length, link);
+            cr_expect(memchr(link, ':', (size_t)length) || access(path, F_OK) == 0, "%s: %s",
+                      rooms[i].map, path);
+        }
+        free(map);
+    }
 }
