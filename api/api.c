@@ -47,10 +47,11 @@ static const struct api_endpoint *find_endpoint(struct api_exchange *x, bool *ta
 /* "GET, HEAD": the methods that the path takes. */
 static void list_methods(const struct api_exchange *x, char *to, size_t size)
 {
+    struct api_captures ignored = {.n = 0};
     size_t used = 0;
     *to = '\0';
     for (const struct api_endpoint *e = endpoints_of(x); e->path; e++)
-        if (used < size && api_endpoint_has_path(e, x->request.path, NULL))
+        if (used < size && api_endpoint_has_path(e, x->request.path, &ignored))
             used += (size_t)snprintf(to + used, size - used, "%s%s%s", used ? ", " : "", e->method,
                                      strcmp(e->method, "GET") == 0 ? ", HEAD" : "");
 }

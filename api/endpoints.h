@@ -49,7 +49,7 @@ struct api_dialect {
 };
 const struct api_dialect *api_dialect_of(const char *path);
 
-/* Whether the endpoint serves a path as it was sent; fills *captures, which may be NULL. */
+/* Whether the endpoint serves a path as it was sent; fills *captures. */
 bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path,
                            struct api_captures *captures);
 

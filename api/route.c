@@ -56,8 +56,6 @@ static bool matches(const char *pattern, const char *path, struct api_captures *
 bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path,
                            struct api_captures *captures)
 {
-    struct api_captures ignored;
-    captures = captures ? captures : &ignored;
     captures->n = captures->used = 0;
     return matches(endpoint->path, path, captures);
 }

@@ -171,5 +171,4 @@ void api_deflate_reply(struct api_reply *reply, const char *coding)
     reply->body = out;
     reply->body.failed |= !good;
     api_reply_header(reply, "Content-Encoding", coding);
-    api_reply_header(reply, "Vary", "Accept-Encoding");
 }

@@ -78,7 +78,7 @@ static bool fail_descr(struct reader *r, const char *text, size_t size, bool is_
 
 static bool read_descr(struct reader *r)
 {
-    const char *text = NULL;
+    const char *text = "";
     size_t size = 0;
     bool is_mask = api_tensor_is_mask(r->call, r->tensor);
     if (skip(r, "[") || skip(r, "("))
