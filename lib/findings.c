@@ -58,11 +58,14 @@ static void say_reason(const struct kl_look *look, const struct kl_tally *tally,
                        char *to, size_t size)
 {
     struct kl_reason reason = {0};
-    kl_find_not_finite(look, tally->first, &reason);
-    snprintf(to, size,
-             "%zu of %zu rows have a loss that is infinite or NaN, first where input holds %g and "
-             "target %g: %s",
-             tally->count, rows, reason.x, reason.t, reason.words ? reason.words : "");
+    if (kl_find_not_finite(look, tally->first, &reason))
+        snprintf(to, size,
+                 "%zu of %zu rows have a loss that is infinite or NaN, first where input holds %g "
+                 "and target %g: %s",
+                 tally->count, rows, reason.x, reason.t, reason.words);
+    else
+        snprintf(to, size, "the loss is too large for %s, though that of each row is not",
+                 kl_dtype_name(look->plan->dtype));
 }
 
 static void say(const struct kl_look *look, enum kl_finding finding, const struct kl_tallies *all,
@@ -101,10 +104,12 @@ static void say(const struct kl_look *look, enum kl_finding finding, const struc
                  tally->count, all->rows, tally->least, hint_of(look, KL_TARGET, tally, swapped));
         break;
     case KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES:
-        snprintf(to, size,
-                 "%zu of %zu rows of target are nowhere above 0, and their exponentials sum to 1%s",
-                 tally->count, all->rows,
-                 swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
+        snprintf(
+            to, size,
+            "%zu of %zu rows of target are nowhere above 0, and their exponentials sum to 1%s%s",
+            tally->count, all->rows,
+            look->mask.data && look->layout.each ? ", or less where some are hidden" : "",
+            swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
         break;
     case KL_LOSS_NOT_FINITE:
         say_reason(look, tally, all->rows, to, size);

@@ -16,7 +16,8 @@ struct kl_tally {
 };
 
 struct kl_tallies {
-    size_t rows; /* looked at */
+    size_t rows;  /* looked at */
+    double bound; /* that the sum of all losses does not exceed, or NaN or infinite */
     struct kl_tally of[KL_FINDINGS];
 };
 

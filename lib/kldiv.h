@@ -330,8 +330,8 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 
 /* The most bytes that kl_run_gradients allocates while it runs: none for plain losses of up to 2^20
  * elements, some 120 KiB for rows and gradients, and more where derivatives are summed back to
- * operands that were broadcast. kl_diagnose allocates 256 KiB at most. No call takes more than
- * 48 KiB of the calling thread's stack. */
+ * operands that were broadcast. kl_diagnose allocates 256 KiB or as much as kl_run, whichever is
+ * more. No call takes more than 48 KiB of the calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */
@@ -339,8 +339,9 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
 /* What looking at the operands may find. Rows are those that options.dim names, or along the last
  * axis; those that a mask hides are not looked at, and hidden elements of others are left out. A
  * row is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for
- * bfloat16), or, under a mask that hides elements, to less. Of logits only whether losses are
- * finite. */
+ * bfloat16), or, under a mask that hides elements, to less; its exponentials likewise. Of logits
+ * only whether losses are finite. A loss is not finite if an element of it is not, if the sum of a
+ * row is not, or if the call's result overflows, for which every row is counted. */
 enum kl_finding {
     KL_ARGUMENTS_LOOK_SWAPPED,              /* input like probabilities, target like their logs */
     KL_INPUT_NOT_LOG_PROBABILITIES,         /* rows with values above 0 */
@@ -367,8 +368,8 @@ struct kl_diagnosis {
 const char *kl_finding_code(enum kl_finding finding);
 
 /* Looks at the operands, in one pass, which takes about as long as kl_run where rows are of a
- * thousand elements and more, and several times as long where they are short. Fails with
- * out_of_memory. */
+ * thousand elements and more, and several times as long where they are short; and calls kl_run
+ * where finite losses may have a sum that is not. Fails with out_of_memory. */
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
                  struct kl_problem *problem);
 

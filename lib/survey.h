@@ -11,6 +11,7 @@ struct kl_look {
     struct kl_layout layout;
     struct kl_numbers operands[KL_OPERANDS], mask; /* mask.data NULL if there is none */
     struct kl_tile tile;                           /* the most that one has */
+    double factor; /* the most that weight and base make of a loss */
 };
 
 /* Scratch of one thread: numbers of a tile, and what its rows are like. */
@@ -20,9 +21,24 @@ struct kl_look_scratch {
 };
 
 /* Surveys `n` rows, at most those of a tile, of one operand, with the sums of exponentials if those
- * are wanted. Hidden elements count as probabilities of 0, by the space that the operand is in. */
+ * are wanted. Elements that the mask hides count as `hidden`. */
 void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
-                    struct kl_look_scratch *scratch, struct kl_surveys *surveys);
+                    double hidden, struct kl_look_scratch *scratch, struct kl_surveys *surveys);
+
+/* kl_bounds: numbers that the sizes of a row's losses, and of their sum, do not exceed. They count
+ * weights and the base, and are NaN or infinite where no such number is known. */
+struct kl_bounds {
+    double each, sum;
+};
+struct kl_bounds kl_bound_losses(const struct kl_look *look,
+                                 const struct kl_survey operands[KL_OPERANDS]);
+
+/* Whether a number within such bounds is finite in the dtype that holds the losses of rows: the
+ * call's where they are stored, or else double. */
+bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds);
+
+/* The largest finite number of a dtype. */
+double kl_largest(enum kl_dtype dtype);
 
 /* Why a loss is not finite, and of which element of input. */
 struct kl_reason {
@@ -31,7 +47,8 @@ struct kl_reason {
     const char *words;
 };
 
-/* Looks for the first loss of a row that is not finite. */
+/* Looks for the first loss of a row that is not finite, but for those of negative targets, or else
+ * for why their sum is not. */
 bool kl_find_not_finite(const struct kl_look *look, size_t row, struct kl_reason *reason);
 
 #endif
