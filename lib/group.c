@@ -70,11 +70,12 @@ static bool skip(struct kl_scratch *s)
     return true;
 }
 
-/* One row, long enough, of a sum of plain losses. */
+/* The sum of one row of plain losses, straight from the operands. False if there is none, or if it
+ * is NaN under KL_MATH, where the tiles look for what is negative. */
 static bool sum_dense(struct kl_scratch *s)
 {
     const struct kl_job *job = s->job;
-    if (job->layout->each || job->tile.pitch > 1 || kl_any_wanted(job) || !kl_is_plain(job->plan) ||
+    if (job->layout->each || job->tile.pitch > 1 || !job->wants_loss || !kl_is_plain(job->plan) ||
         !kl_rows_are_dense(job->layout, KL_OF_INPUT) ||
         !kl_rows_are_dense(job->layout, KL_OF_TARGET))
         return false;
@@ -95,10 +96,21 @@ static bool is_uniform(const struct kl_job *job)
     return job->plan->spaces[KL_INPUT] != KL_PROB && (alone || !job->layout->each);
 }
 
+static void set_losses(struct kl_scratch *s, const double *losses)
+{
+    for (size_t i = 0; i < s->group->rows; i++) {
+        if (s->job->layout->each)
+            kl_sum_add(s->group->sum, losses[i]);
+        s->high[i] = losses[i], s->low[i] = 0;
+    }
+}
+
 /* The losses of uniform rows, and the sums of their derivatives, which follow from them. */
 static bool take_parts(struct kl_scratch *s)
 {
     double losses[KL_ROWS], masses[KL_ROWS];
+    bool nan_slope = s->job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(s->job, KL_TARGET);
+    s->refused = s->job->rule == KL_LOG_PYTORCH || nan_slope ? -(double)INFINITY : (double)NAN;
     if (!is_uniform(s->job) || !kl_sum_parts(s, losses, masses))
         return false;
     struct kl_tile one = kl_tile_at(s, s->group->start);
@@ -108,10 +120,8 @@ static bool take_parts(struct kl_scratch *s)
     for (size_t i = 0; i < s->group->rows; i++) {
         s->slope_sums[KL_INPUT][i] = -s->g[i] * masses[i];
         s->slope_sums[KL_TARGET][i] = s->g[i] * (losses[i] + 1);
-        if (s->job->layout->each)
-            kl_sum_add(s->group->sum, losses[i]);
-        s->high[i] = losses[i], s->low[i] = 0;
     }
+    set_losses(s, losses);
     kl_make_steady(s, s->slope_sums[KL_INPUT]);
     kl_make_steady(s, s->slope_sums[KL_TARGET]);
     return true;
@@ -123,15 +133,22 @@ static bool prepare_logits(struct kl_scratch *s)
     bool logits[KL_OPERANDS] = {kl_is_logit(s->job, KL_INPUT), kl_is_logit(s->job, KL_TARGET)};
     if (!logits[KL_INPUT] && !logits[KL_TARGET])
         return false;
+    double losses[KL_ROWS], masses[KL_ROWS];
     if (take_parts(s))
         return true;
+    /* A target of -inf has a derivative of its own, and yet the loss that it has alone. */
+    bool nan_slope = s->job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(s->job, KL_TARGET);
+    s->refused = (double)NAN;
+    bool has_losses = nan_slope && is_uniform(s->job) && kl_sum_parts(s, losses, masses);
     for (int i = 0; i < KL_OPERANDS; i++)
         if (logits[i])
             kl_survey_logits(s, i);
     if (kl_any_wanted(s->job))
         kl_sum_slopes(s);
     kl_clear_sums(s);
-    return false;
+    if (has_losses)
+        set_losses(s, losses);
+    return has_losses;
 }
 
 static void take_tile(struct kl_scratch *s, const struct kl_tile *tile, bool has_losses)
@@ -157,12 +174,15 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group, void *scratc
     s->rows = job->tile.pitch == 1 ? KL_STEADY : job->tile.pitch;
     s->form[KL_INPUT] = s->form[KL_TARGET] = KL_NOT_LOADED;
     kl_clear_sums(s);
-    if (skip(s) || sum_dense(s))
+    if (skip(s))
+        return;
+    bool has_losses = !job->wants_loss || sum_dense(s);
+    if (has_losses && !kl_any_wanted(job))
         return;
     if (kl_any_wanted(job))
         kl_fill(s->g, job->factor,
                 s->single ? job->tile.pitch * (group->end - group->start) : KL_BLOCK);
-    bool has_losses = prepare_logits(s) || !job->wants_loss;
+    has_losses |= prepare_logits(s);
     if (!has_losses || kl_any_wanted(job))
         KL_FOR_EACH_TILE(s, tile)
     take_tile(s, &tile, has_losses);

@@ -45,6 +45,17 @@ static inline bool kl_is_logit(const struct kl_job *job, int operand)
     return job->plan->spaces[operand] == KL_LOGIT;
 }
 
+/* Whether derivatives by an operand are wanted; by any. */
+static inline bool kl_is_wanted(const struct kl_job *job, int operand)
+{
+    return job->sinks[operand].gradient != NULL;
+}
+
+static inline bool kl_any_wanted(const struct kl_job *job)
+{
+    return kl_is_wanted(job, KL_INPUT) || kl_is_wanted(job, KL_TARGET);
+}
+
 /* The operands of a call. */
 struct kl_numbers kl_input_of(const struct kl_plan *plan);
 struct kl_numbers kl_target_of(const struct kl_plan *plan);

@@ -121,13 +121,6 @@ static void raise_shift(struct row_parts *parts, int operand, double top)
     }
 }
 
-/* The target whose loss, or derivative, is not what the sums make of it; NaN is none. */
-static double refused(const struct kl_job *job)
-{
-    bool nan_slope = job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(job, KL_TARGET);
-    return job->rule == KL_LOG_PYTORCH || nan_slope ? -(double)INFINITY : (double)NAN;
-}
-
 static void add_tile(struct kl_scratch *s, const struct kl_tile *tile, struct row_parts *parts)
 {
     const struct kl_job *job = s->job;
@@ -137,7 +130,7 @@ static void add_tile(struct kl_scratch *s, const struct kl_tile *tile, struct ro
             raise_shift(parts, i, job->kernel->top(s->v[i], tile->length));
     }
     struct kl_parts more = job->kernel->parts[kl_rule_is_log(job->rule)](
-        is_wide(s, KL_INPUT) || is_wide(s, KL_TARGET), kl_is_logit(job, KL_INPUT), refused(job),
+        is_wide(s, KL_INPUT) || is_wide(s, KL_TARGET), kl_is_logit(job, KL_INPUT), s->refused,
         s->v[KL_INPUT], s->v[KL_TARGET], parts->shifts[KL_INPUT], parts->shifts[KL_TARGET],
         tile->length);
     kl_sum_add(&parts->losses, more.losses);
@@ -212,7 +205,7 @@ static void add_tile_of_rows(struct kl_scratch *s, const struct kl_tile *tile,
     for (size_t i = 0; i < tile->length; i++)
         kernel->each_parts[kl_rule_is_log(s->job->rule)](
             is_wide(s, KL_INPUT) || is_wide(s, KL_TARGET), kl_is_logit(s->job, KL_INPUT),
-            refused(s->job), s->v[KL_INPUT] + i * tile->pitch, s->v[KL_TARGET] + i * tile->pitch,
+            s->refused, s->v[KL_INPUT] + i * tile->pitch, s->v[KL_TARGET] + i * tile->pitch,
             &shifts, &more, tile->pitch);
     kernel->each_add(more.losses, parts->high.losses, parts->low.losses, s->rows);
     kernel->each_add(more.masses, parts->high.masses, parts->low.masses, s->rows);

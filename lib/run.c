@@ -74,18 +74,17 @@ static bool any_nan(const struct kl_plan *plan, const void *losses)
     return false;
 }
 
-/* Whether losses alone are wanted, plain ones of operands that lie alike. */
-static bool is_simple(const struct kl_plan *plan, const struct kl_results *results)
+/* Whether losses are plain ones of operands that lie alike, each of them counted as it is. */
+static bool is_simple(const struct kl_plan *plan)
 {
     return kl_is_plain(plan) && !plan->weight.data && !plan->mask.data &&
-           !results->grad[KL_INPUT] && !results->grad[KL_TARGET] &&
            plan->counts[KL_INPUT] == plan->count && plan->counts[KL_TARGET] == plan->count;
 }
 
-/* Whether they are a map of the operands as they are. */
+/* Whether losses are a kernel's map of the operands as they are. */
 static bool is_map(const struct kl_plan *plan)
 {
-    return plan->reduction == KL_NONE && plan->places == plan->count &&
+    return is_simple(plan) && plan->reduction == KL_NONE && plan->places == plan->count &&
            plan->dtype == plan->input.dtype && plan->dtype == plan->target.dtype &&
            plan->options.base == KL_NATS;
 }
@@ -95,33 +94,52 @@ static size_t pieces_of(const struct kl_plan *plan)
     return plan->count / KL_PIECE + (plan->count % KL_PIECE != 0);
 }
 
+static bool is_sum(const struct kl_plan *plan)
+{
+    return is_simple(plan) && plan->reduction != KL_NONE;
+}
+
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
 {
     struct kl_layout layout;
     struct kl_job job = {.plan = plan, .layout = &layout};
+    size_t sums = 0, rows;
     if (plan->count == 0)
         return 0;
-    if (is_simple(plan, results) && (plan->reduction != KL_NONE || !results->loss))
-        return pieces_of(plan) > PIECES_ON_STACK ? pieces_of(plan) * sizeof(struct kl_sum) : 0;
-    if (is_simple(plan, results) && is_map(plan))
-        return 0;
+    if (results->loss && is_sum(plan) && pieces_of(plan) > PIECES_ON_STACK)
+        sums = pieces_of(plan) * sizeof(struct kl_sum);
     for (int i = 0; i < KL_OPERANDS; i++)
         job.sinks[i].gradient = results->grad[i];
-    return kl_rows_scratch_size(&job);
+    if (!kl_any_wanted(&job) && (!results->loss || is_sum(plan) || is_map(plan)))
+        return sums;
+    rows = kl_rows_scratch_size(&job);
+    return rows > sums ? rows : sums;
 }
 
-/* Computes what the job wants, and `total` of losses that are reduced. */
-static bool run(struct kl_job *job, bool simple, struct kl_pool *pool, struct kl_sum *total)
+/* Computes results, and `total` of losses that are reduced. Simple losses are computed apart from
+ * derivatives, so that they have the same bits beside them as alone; and nothing is written before
+ * all memory is had. */
+static bool run(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
 {
     const struct kl_plan *plan = job->plan;
-    if (simple && !job->losses)
-        return sum_pieces(job, pool, pieces_of(plan), total);
-    if (simple && is_map(plan)) {
-        kl_pool_run(pool, pieces_of(plan), map_piece, &(struct pieces){.job = job}, NULL);
-        return true;
+    bool sum = job->wants_loss && is_sum(plan), map = job->wants_loss && is_map(plan);
+    struct pieces pieces = {.job = job};
+    struct kl_job rest = *job;
+    struct kl_sum rest_total = {0, 0};
+    if (sum && !sum_pieces(job, pool, pieces_of(plan), total))
+        return false;
+    if (sum || map)
+        rest.wants_loss = false, rest.losses = NULL;
+    if (rest.wants_loss || kl_any_wanted(job)) {
+        kl_layout_of(job->layout, plan);
+        if (!kl_run_rows(&rest, pool, &rest_total))
+            return false;
+        kl_sum_merge(total, rest_total);
+        job->negative = rest.negative;
     }
-    kl_layout_of(job->layout, plan);
-    return kl_run_rows(job, pool, total);
+    if (map)
+        kl_pool_run(pool, pieces_of(plan), map_piece, &pieces, NULL);
+    return true;
 }
 
 /* The sum divided as the reduction says, rounded to the dtype of the loss only afterwards. */
@@ -186,7 +204,6 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
     struct kl_layout layout; /* filled where it is needed */
     struct kl_job job = job_of(plan, &layout);
     struct kl_sum total = {0, 0};
-    bool simple = is_simple(plan, results);
     if (!take_grad_output(&job, grad_output, problem))
         return false;
     job.sinks[KL_INPUT].gradient = results->grad[KL_INPUT];
@@ -195,12 +212,12 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
     job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
     if (plan->count == 0)
         store_nothing(&job);
-    else if (!run(&job, simple, pool, &total))
+    else if (!run(&job, pool, &total))
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     if (results->loss && plan->reduction != KL_NONE)
         store_reduced(&job, total, results->loss);
     /* Kernels make NaN of negative targets; only where one came out are they looked for. */
-    bool suspect = job.negative || (simple && results->loss && job.rule == KL_PROB_MATH &&
+    bool suspect = job.negative || (results->loss && job.rule == KL_PROB_MATH && is_simple(plan) &&
                                     any_nan(plan, results->loss));
     return !suspect || kl_check_negative(plan, problem);
 }

@@ -14,9 +14,10 @@ enum kl_form { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOGARITHMS };
 struct kl_scratch {
     struct kl_job *job;
     const struct kl_group *group;
-    bool single; /* tile */
-    size_t kept; /* where the tile starts that `keep` is of, or SIZE_MAX */
-    size_t rows; /* numbers there are of rows: of a tile's, or KL_STEADY */
+    bool single;    /* tile */
+    size_t kept;    /* where the tile starts that `keep` is of, or SIZE_MAX */
+    size_t rows;    /* numbers there are of rows: of a tile's, or KL_STEADY */
+    double refused; /* the target whose loss, or derivative, is not what sums make of it, or NaN */
     enum kl_form form[KL_OPERANDS];
     double v[KL_OPERANDS][KL_BLOCK]; /* the operands, at last as the kernels' rule takes them */
     double times[KL_BLOCK], over[KL_BLOCK]; /* of losses, of derivatives by probabilities */
@@ -75,17 +76,6 @@ static inline void kl_make_steady(const struct kl_scratch *s, double *of_rows)
 static inline bool kl_has_quotients(const struct kl_job *job)
 {
     return job->plan->spaces[KL_INPUT] == KL_PROB && job->plan->spaces[KL_TARGET] == KL_PROB;
-}
-
-/* Whether derivatives by an operand are wanted; by any. */
-static inline bool kl_is_wanted(const struct kl_job *job, int operand)
-{
-    return job->sinks[operand].gradient != NULL;
-}
-
-static inline bool kl_any_wanted(const struct kl_job *job)
-{
-    return kl_is_wanted(job, KL_INPUT) || kl_is_wanted(job, KL_TARGET);
 }
 
 /* A tile's numbers of an array. */
