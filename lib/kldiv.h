@@ -277,12 +277,14 @@ struct kl_pool;
  * units in the last place; their sums err by 2^-40 of the sum of the losses' sizes before rounding.
  * Losses of float64 are within 2.6 units, their sums within 2^-50 of the sizes, both but for 2^-60
  * of target * max(|input|, 1), which shows where input and log target agree to 10 digits and more.
- * Of probabilities against probabilities every loss keeps its digits, however close the two are.
- * Where input holds probabilities and target logarithms, or either holds logits, losses err by
- * 2^-48 of p max(|log p|, |log q|, 1), with p and q the two probabilities (2^-38 in sums along rows
- * of logits of float32 and smaller): of two softmaxes that agree to many digits the divergence has
- * few. A sum whose parts overflow double on the way is infinite or NaN. The result has the same
- * bits for any number of threads.
+ *
+ * Of probabilities p against probabilities q losses of float64 are within 4 units, however close
+ * the two are, where p, q and p / q are between 2^-900 and 2^900. Elsewhere, and where input holds
+ * probabilities and target logarithms, or either holds logits, they err by 2^-50 of
+ * p max(|log p|, |log q|, 1); of target's logits by max(|log p|, 1) times that. Sums along rows of
+ * logits err by 2^-50 of the sum of p max(|log p|, |log q|, 1), or 2^-47 for float32 and smaller:
+ * of two softmaxes that agree to many digits the divergence has few. A sum whose parts overflow
+ * double on the way is infinite or NaN. The result has the same bits for any number of threads.
  *
  * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it. Fails
  * with input_negative, target_negative or out_of_memory; then `loss` holds nothing of use. */
