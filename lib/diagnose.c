@@ -7,13 +7,13 @@
 #include <stdlib.h>
 
 /* So few that what they count takes little. */
-enum { MAX_PIECES = 256 };
+enum { MAX_CHUNKS = 256 };
 
 struct diagnosis {
     struct kl_look look;
     double slack[KL_OPERANDS]; /* what a normalized row's sum may differ from 1 */
-    size_t at_once;            /* rows in a piece */
-    struct kl_tallies *pieces;
+    size_t at_once;            /* rows in a chunk */
+    struct kl_tallies *chunks;
 };
 
 /* ---- One row */
@@ -36,7 +36,7 @@ static bool is_one(const struct diagnosis *d, int operand, double sum)
     return fabs(sum - 1) <= d->slack[operand];
 }
 
-static enum kl_kind kind_of(const struct diagnosis *d, int operand, const struct kl_surveys *s,
+static enum kl_kind kind_of(const struct diagnosis *d, int operand, const struct kl_rows_stats *s,
                             size_t i)
 {
     if (s->least[i] >= 0)
@@ -45,7 +45,8 @@ static enum kl_kind kind_of(const struct diagnosis *d, int operand, const struct
 }
 
 /* Most rows are: then there is nothing more to ask. */
-static bool is_sound(const struct diagnosis *d, int operand, const struct kl_surveys *s, size_t i)
+static bool is_sound(const struct diagnosis *d, int operand, const struct kl_rows_stats *s,
+                     size_t i)
 {
     enum kl_space space = d->look.plan->spaces[operand];
     if (!isfinite(s->sum[i]) || (operand == KL_INPUT && space == KL_PROB && s->least[i] == 0))
@@ -56,24 +57,24 @@ static bool is_sound(const struct diagnosis *d, int operand, const struct kl_sur
 }
 
 /* Whether the mask may hide some elements of a row and leave others. */
-static bool has_hidden(const struct diagnosis *d)
+static bool has_masked(const struct diagnosis *d)
 {
     return d->look.mask.data && d->look.layout.each;
 }
 
 /* The sum of a row's probabilities where it is wrong, else 1. What is hidden of a row may be what
  * is missing. */
-static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_surveys *s,
+static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_rows_stats *s,
                         size_t i)
 {
     enum kl_space space = d->look.plan->spaces[operand];
     double sum = space == KL_PROB ? s->sum[i] : space == KL_LOG_PROB ? s->exps[i] : 1;
-    bool fine = isnan(s->sum[i]) || is_one(d, operand, sum) || (has_hidden(d) && sum < 1);
+    bool fine = isnan(s->sum[i]) || is_one(d, operand, sum) || (has_masked(d) && sum < 1);
     return fine ? 1 : sum;
 }
 
-static void judge_input(const struct diagnosis *d, const struct kl_surveys *s, size_t i, size_t row,
-                        struct kl_tallies *tallies)
+static void check_input(const struct diagnosis *d, const struct kl_rows_stats *s, size_t i,
+                        size_t row, struct kl_tallies *tallies)
 {
     enum kl_kind kind = kind_of(d, KL_INPUT, s, i);
     double sum = wrong_sum(d, KL_INPUT, s, i);
@@ -83,7 +84,7 @@ static void judge_input(const struct diagnosis *d, const struct kl_surveys *s, s
         note(tallies, KL_INPUT_NOT_NORMALIZED, row, sum, kind);
 }
 
-static void judge_target(const struct diagnosis *d, const struct kl_surveys *s, size_t i,
+static void check_target(const struct diagnosis *d, const struct kl_rows_stats *s, size_t i,
                          size_t row, struct kl_tallies *tallies)
 {
     enum kl_kind kind = kind_of(d, KL_TARGET, s, i);
@@ -96,13 +97,13 @@ static void judge_target(const struct diagnosis *d, const struct kl_surveys *s, 
 
 /* A row of a target of probabilities none of which is above 0: its exponentials are looked at only
  * now. */
-static void judge_logarithms(const struct diagnosis *d, const struct kl_look_scratch *s, size_t i,
+static void check_logarithms(const struct diagnosis *d, const struct kl_look_scratch *s, size_t i,
                              size_t row, struct kl_tallies *tallies)
 {
-    const struct kl_surveys *input = &s->input, *exps = &s->exps;
+    const struct kl_rows_stats *input = &s->input, *exps = &s->exps;
     if (kind_of(d, KL_TARGET, &s->target, i) != KL_LIKE_LOGARITHMS)
         return;
-    bool less = has_hidden(d) && exps->exps[i] < 1;
+    bool less = has_masked(d) && exps->exps[i] < 1;
     if (!less && !is_one(d, KL_TARGET, exps->exps[i]))
         return;
     note(tallies, KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES, row, exps->exps[i], KL_LIKE_LOGARITHMS);
@@ -113,13 +114,13 @@ static void judge_logarithms(const struct diagnosis *d, const struct kl_look_scr
 
 /* What is not finite, or has no finite logarithm, is looked for by the element. Negative targets
  * are told of already. */
-static struct kl_survey survey_at(const struct kl_surveys *s, size_t i)
+static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
 {
-    return (struct kl_survey){s->least[i], s->greatest[i], s->sum[i], s->exps[i]};
+    return (struct kl_row_stats){s->least[i], s->greatest[i], s->sum[i], s->exps[i]};
 }
 
-static void judge_losses(const struct diagnosis *d, const struct kl_surveys *input,
-                         const struct kl_surveys *target, size_t i, size_t row, bool fit,
+static void check_losses(const struct diagnosis *d, const struct kl_rows_stats *input,
+                         const struct kl_rows_stats *target, size_t i, size_t row, bool fit,
                          struct kl_tallies *tallies)
 {
     struct kl_reason reason;
@@ -131,7 +132,7 @@ static void judge_losses(const struct diagnosis *d, const struct kl_surveys *inp
 
 /* ---- Some rows */
 
-static bool any_like_logarithms(const struct diagnosis *d, const struct kl_surveys *s, size_t n)
+static bool any_like_logarithms(const struct diagnosis *d, const struct kl_rows_stats *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (kind_of(d, KL_TARGET, s, i) == KL_LIKE_LOGARITHMS)
@@ -140,9 +141,9 @@ static bool any_like_logarithms(const struct diagnosis *d, const struct kl_surve
 }
 
 /* Extremes of n rows, whose bounds hold for each of them. */
-static struct kl_survey survey_of_rows(const struct kl_surveys *s, size_t n)
+static struct kl_row_stats extremes_of(const struct kl_rows_stats *s, size_t n)
 {
-    struct kl_survey all = survey_at(s, 0);
+    struct kl_row_stats all = stats_at(s, 0);
     for (size_t i = 1; i < n; i++) {
         all.least = s->least[i] < all.least ? s->least[i] : all.least;
         all.greatest = s->greatest[i] > all.greatest ? s->greatest[i] : all.greatest;
@@ -153,69 +154,69 @@ static struct kl_survey survey_of_rows(const struct kl_surveys *s, size_t n)
 }
 
 /* A row that is not sound, or whose losses may not fit. */
-static void judge_row(const struct diagnosis *d, size_t row, size_t i, bool all_fit,
+static void check_row(const struct diagnosis *d, size_t row, size_t i, bool all_fit,
                       struct kl_tallies *tallies, const struct kl_look_scratch *s)
 {
     const struct kl_look *look = &d->look;
     bool fits = all_fit;
     if (!all_fit) {
         struct kl_bounds bounds = kl_bound_losses(
-            look, (struct kl_survey[]){survey_at(&s->input, i), survey_at(&s->target, i)});
+            look, (struct kl_row_stats[]){stats_at(&s->input, i), stats_at(&s->target, i)});
         fits = kl_fits_losses(look->plan, bounds);
         tallies->bound += bounds.sum;
     }
-    judge_input(d, &s->input, i, row + i, tallies);
-    judge_target(d, &s->target, i, row + i, tallies);
-    judge_losses(d, &s->input, &s->target, i, row + i, fits, tallies);
+    check_input(d, &s->input, i, row + i, tallies);
+    check_target(d, &s->target, i, row + i, tallies);
+    check_losses(d, &s->input, &s->target, i, row + i, fits, tallies);
     if (look->plan->spaces[KL_TARGET] == KL_PROB)
-        judge_logarithms(d, s, i, row + i, tallies);
+        check_logarithms(d, s, i, row + i, tallies);
 }
 
-static void judge(const struct diagnosis *d, size_t row, size_t n, struct kl_tallies *tallies,
-                  struct kl_look_scratch *s)
+static void check_rows(const struct diagnosis *d, size_t row, size_t n, struct kl_tallies *tallies,
+                       struct kl_look_scratch *s)
 {
     const struct kl_look *look = &d->look;
     const enum kl_space *spaces = look->plan->spaces;
-    struct kl_surveys *surveys[KL_OPERANDS] = {&s->input, &s->target};
+    struct kl_rows_stats *surveys[KL_OPERANDS] = {&s->input, &s->target};
     for (int i = 0; i < KL_OPERANDS; i++)
-        kl_survey_rows(look, i, row, n, spaces[i] == KL_LOG_PROB,
-                       spaces[i] == KL_PROB ? 0 : -(double)INFINITY, s, surveys[i]);
+        kl_find_row_stats(look, i, row, n, spaces[i] == KL_LOG_PROB,
+                          spaces[i] == KL_PROB ? 0 : -(double)INFINITY, s, surveys[i]);
     if (spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &s->target, n))
-        kl_survey_rows(look, KL_TARGET, row, n, true, -(double)INFINITY, s, &s->exps);
+        kl_find_row_stats(look, KL_TARGET, row, n, true, -(double)INFINITY, s, &s->exps);
     struct kl_bounds bounds = kl_bound_losses(
-        look, (struct kl_survey[]){survey_of_rows(&s->input, n), survey_of_rows(&s->target, n)});
+        look, (struct kl_row_stats[]){extremes_of(&s->input, n), extremes_of(&s->target, n)});
     bool all_fit = kl_fits_losses(look->plan, bounds);
     if (all_fit)
         tallies->bound += bounds.sum * (double)n;
     for (size_t i = 0; i < n; i++) {
-        if (!look->layout.each && kl_is_hidden(&look->layout, look->mask.data, row + i, 0))
+        if (!look->layout.each && kl_is_masked(&look->layout, look->mask.data, row + i, 0))
             continue;
         tallies->rows++;
         if (!all_fit || !is_sound(d, KL_INPUT, &s->input, i) ||
             !is_sound(d, KL_TARGET, &s->target, i))
-            judge_row(d, row, i, all_fit, tallies, s);
+            check_row(d, row, i, all_fit, tallies, s);
     }
 }
 
 _Static_assert(sizeof(struct kl_look_scratch) <= KL_THREAD_SCRATCH,
                "what a thread holds is enough for a look");
 
-static void run_piece(void *context, size_t piece, void *scratch)
+static void run_chunk(void *context, size_t chunk, void *scratch)
 {
     const struct diagnosis *d = context;
-    size_t all = d->look.layout.across.volume, row = piece * d->at_once;
+    size_t all = d->look.layout.across.volume, row = chunk * d->at_once;
     size_t end = all - row < d->at_once ? all : row + d->at_once, most = d->look.tile.rows;
     for (; row < end; row += most)
-        judge(d, row, end - row < most ? end - row : most, &d->pieces[piece], scratch);
+        check_rows(d, row, end - row < most ? end - row : most, &d->chunks[chunk], scratch);
 }
 
-static void join(struct kl_tallies *all, const struct kl_tallies *piece)
+static void join(struct kl_tallies *all, const struct kl_tallies *chunk)
 {
-    all->rows += piece->rows;
-    all->bound += piece->bound;
+    all->rows += chunk->rows;
+    all->bound += chunk->bound;
     for (int i = 0; i < KL_FINDINGS; i++) {
         struct kl_tally *to = &all->of[i];
-        const struct kl_tally *from = &piece->of[i];
+        const struct kl_tally *from = &chunk->of[i];
         if (from->count == 0)
             continue;
         bool first = to->count == 0;
@@ -246,7 +247,7 @@ static double factor_of(const struct kl_plan *plan)
 }
 
 /* Losses that are finite may have a sum that is not, for which no row is to blame. */
-static void judge_sum(const struct diagnosis *d, struct kl_pool *pool, struct kl_tallies *all)
+static void check_sum(const struct diagnosis *d, struct kl_pool *pool, struct kl_tallies *all)
 {
     const struct kl_plan *plan = d->look.plan;
     struct kl_tally *tally = &all->of[KL_LOSS_NOT_FINITE];
@@ -259,12 +260,12 @@ static void judge_sum(const struct diagnosis *d, struct kl_pool *pool, struct kl
         tally->count = all->rows;
 }
 
-static size_t choose_pieces(struct diagnosis *d)
+static size_t choose_chunks(struct diagnosis *d)
 {
     size_t rows = d->look.layout.across.volume, at_once = d->look.tile.rows;
     size_t tile = d->look.layout.along.volume * at_once;
-    size_t enough = rows / MAX_PIECES / at_once * at_once + at_once;
-    d->at_once = (tile < KL_PIECE ? KL_PIECE / tile : 1) * at_once;
+    size_t enough = rows / MAX_CHUNKS / at_once * at_once + at_once;
+    d->at_once = (tile < KL_CHUNK ? KL_CHUNK / tile : 1) * at_once;
     d->at_once = d->at_once > enough ? d->at_once : enough;
     return (rows + d->at_once - 1) / d->at_once;
 }
@@ -274,21 +275,21 @@ static bool look_at_rows(struct diagnosis *d, struct kl_pool *pool, struct kl_ta
 {
     kl_layout_of_rows(&d->look.layout, d->look.plan);
     kl_choose_tile(&d->look.layout, &d->look.tile);
-    size_t pieces = choose_pieces(d);
+    size_t chunks = choose_chunks(d);
     struct kl_patterns *patterns = malloc(sizeof *patterns);
     void *scratch = malloc(sizeof(struct kl_look_scratch));
-    d->pieces = calloc(pieces, sizeof *d->pieces);
-    bool good = patterns && scratch && d->pieces;
+    d->chunks = calloc(chunks, sizeof *d->chunks);
+    bool good = patterns && scratch && d->chunks;
     if (good) {
         kl_find_patterns(patterns, &d->look.layout, &d->look.tile);
-        kl_pool_run(pool, pieces, run_piece, d, scratch);
-        for (size_t i = 0; i < pieces; i++)
-            join(all, &d->pieces[i]);
+        kl_pool_run(pool, chunks, run_chunk, d, scratch);
+        for (size_t i = 0; i < chunks; i++)
+            join(all, &d->chunks[i]);
     }
     d->look.layout.patterns = NULL;
     free(patterns);
     free(scratch);
-    free(d->pieces);
+    free(d->chunks);
     return good;
 }
 
@@ -305,7 +306,7 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
     if (plan->count > 0) {
         if (!look_at_rows(&d, pool, &all))
             return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-        judge_sum(&d, pool, &all);
+        check_sum(&d, pool, &all);
     }
     kl_report(&d.look, &all, diagnosis);
     return true;

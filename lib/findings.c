@@ -43,8 +43,8 @@ static const char *hint_of(const struct kl_look *look, int operand, const struct
     return swapped ? "" : hints[operand][look->plan->spaces[operand]][kind];
 }
 
-static void say_sums(const char *what, const struct kl_tally *tally, size_t rows, const char *hint,
-                     char *to, size_t size)
+static void format_sums(const char *what, const struct kl_tally *tally, size_t rows,
+                        const char *hint, char *to, size_t size)
 {
     char least[30], greatest[30];
     snprintf(least, sizeof least, "%.4g", tally->least);
@@ -54,8 +54,8 @@ static void say_sums(const char *what, const struct kl_tally *tally, size_t rows
              same ? "" : greatest, tally->count, rows, hint);
 }
 
-static void say_reason(const struct kl_look *look, const struct kl_tally *tally, size_t rows,
-                       char *to, size_t size)
+static void format_reason(const struct kl_look *look, const struct kl_tally *tally, size_t rows,
+                          char *to, size_t size)
 {
     struct kl_reason reason = {0};
     if (kl_find_not_finite(look, tally->first, &reason))
@@ -68,8 +68,8 @@ static void say_reason(const struct kl_look *look, const struct kl_tally *tally,
                  kl_dtype_name(look->plan->dtype));
 }
 
-static void say(const struct kl_look *look, enum kl_finding finding, const struct kl_tallies *all,
-                char *to, size_t size)
+static void format(const struct kl_look *look, enum kl_finding finding,
+                   const struct kl_tallies *all, char *to, size_t size)
 {
     const struct kl_tally *tally = &all->of[finding];
     bool swapped = all->of[KL_ARGUMENTS_LOOK_SWAPPED].count > 0;
@@ -90,12 +90,12 @@ static void say(const struct kl_look *look, enum kl_finding finding, const struc
                  tally->count, all->rows, tally->greatest, hint_of(look, KL_INPUT, tally, swapped));
         break;
     case KL_INPUT_NOT_NORMALIZED:
-        say_sums(prob[KL_INPUT] ? "input" : "exp(input)", tally, all->rows,
-                 hint_of(look, KL_INPUT, tally, swapped), to, size);
+        format_sums(prob[KL_INPUT] ? "input" : "exp(input)", tally, all->rows,
+                    hint_of(look, KL_INPUT, tally, swapped), to, size);
         break;
     case KL_TARGET_NOT_NORMALIZED:
-        say_sums(prob[KL_TARGET] ? "target" : "exp(target)", tally, all->rows,
-                 hint_of(look, KL_TARGET, tally, swapped), to, size);
+        format_sums(prob[KL_TARGET] ? "target" : "exp(target)", tally, all->rows,
+                    hint_of(look, KL_TARGET, tally, swapped), to, size);
         break;
     case KL_TARGET_NEGATIVE:
         snprintf(to, size,
@@ -112,7 +112,7 @@ static void say(const struct kl_look *look, enum kl_finding finding, const struc
             swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
         break;
     case KL_LOSS_NOT_FINITE:
-        say_reason(look, tally, all->rows, to, size);
+        format_reason(look, tally, all->rows, to, size);
         break;
     }
 }
@@ -125,7 +125,7 @@ static size_t find_element(const struct kl_look *look, int operand, size_t row, 
     for (size_t i = 0; i < look->layout.along.volume; i++) {
         at = base + kl_offset(&look->layout.along, numbers->array, i);
         double v = kl_load(numbers->dtype, numbers->data, at);
-        if ((negative ? v < 0 : v > 0) && !kl_is_hidden(&look->layout, look->mask.data, row, i))
+        if ((negative ? v < 0 : v > 0) && !kl_is_masked(&look->layout, look->mask.data, row, i))
             break;
     }
     return at;
@@ -161,7 +161,7 @@ void kl_report(const struct kl_look *look, const struct kl_tallies *tallies,
             continue;
         diagnosis->findings[i].operand = (enum kl_operand)operand;
         diagnosis->findings[i].index = place_of(look, finding, tallies->of[i].first, operand);
-        say(look, finding, tallies, diagnosis->findings[i].message,
-            sizeof diagnosis->findings[i].message);
+        format(look, finding, tallies, diagnosis->findings[i].message,
+               sizeof diagnosis->findings[i].message);
     }
 }

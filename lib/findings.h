@@ -2,7 +2,7 @@
 #ifndef KLDIV_LIB_FINDINGS_H
 #define KLDIV_LIB_FINDINGS_H
 
-#include "lib/survey.h"
+#include "lib/row_stats.h"
 
 /* What a row's numbers look like. */
 enum kl_kind { KL_LIKE_PROBABILITIES, KL_LIKE_COUNTS, KL_LIKE_LOGARITHMS, KL_LIKE_LOGITS };

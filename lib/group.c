@@ -15,7 +15,7 @@ static void sum_each(struct kl_scratch *s, const struct kl_tile *tile)
         kl_sum_merge(s->group->sum, s->job->kernel->total(s->losses + i * lines.length, real));
 }
 
-static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
+static void compute_losses(struct kl_scratch *s, const struct kl_tile *tile)
 {
     const struct kl_job *job = s->job;
     size_t n = kl_tile_size(tile);
@@ -31,7 +31,7 @@ static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
         kl_load_numbers(s, tile, &job->weight, s->spare);
         job->kernel->multiply(s->losses, s->spare, n);
     }
-    kl_hide(s, tile, s->losses, 0);
+    kl_apply_mask(s, tile, s->losses, 0);
     if (!job->losses) {
         sum_each(s, tile);
         return;
@@ -44,7 +44,7 @@ static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
 
 /* ---- A group */
 
-static void give_sums(struct kl_scratch *s)
+static void store_sums(struct kl_scratch *s)
 {
     if (s->job->layout->each)
         return;
@@ -55,18 +55,18 @@ static void give_sums(struct kl_scratch *s)
 /* Nothing of the group's one row counts. */
 static bool skip(struct kl_scratch *s)
 {
-    double keep = 1;
+    double counts = 1;
     if (s->job->layout->each || s->job->tile.pitch > 1 || !s->job->mask.data)
         return false;
-    kl_line_load(s->job->kernel, &s->job->layout->across, &s->job->mask, s->group->row, 1, &keep);
-    if (keep != 0)
+    kl_line_load(s->job->kernel, &s->job->layout->across, &s->job->mask, s->group->row, 1, &counts);
+    if (counts != 0)
         return false;
-    kl_fill(s->slopes, 0, KL_BLOCK);
-    KL_FOR_EACH_TILE(s, tile)
-    for (int i = 0; i < KL_OPERANDS; i++)
-        if (kl_is_wanted(s->job, i))
-            kl_write_slopes(s, &tile, i);
-    give_sums(s);
+    kl_fill(s->grads, 0, KL_BLOCK);
+    KL_FOR_EACH_TILE (s, tile)
+        for (int i = 0; i < KL_OPERANDS; i++)
+            if (kl_is_wanted(s->job, i))
+                kl_store_grads(s, &tile, i);
+    store_sums(s);
     return true;
 }
 
@@ -84,7 +84,7 @@ static bool sum_dense(struct kl_scratch *s)
         job, kl_offset(&job->layout->across, KL_OF_INPUT, row) + start,
         kl_offset(&job->layout->across, KL_OF_TARGET, row) + start, s->group->end - start);
     s->high[0] = sum.high, s->low[0] = sum.low;
-    give_sums(s);
+    store_sums(s);
     return !(isnan(sum.high) && job->rule == KL_PROB_MATH); /* which looks for what is negative */
 }
 
@@ -106,24 +106,24 @@ static void set_losses(struct kl_scratch *s, const double *losses)
 }
 
 /* The losses of uniform rows, and the sums of their derivatives, which follow from them. */
-static bool take_parts(struct kl_scratch *s)
+static bool set_row_sums(struct kl_scratch *s)
 {
-    double losses[KL_ROWS], masses[KL_ROWS];
-    bool nan_slope = s->job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(s->job, KL_TARGET);
-    s->refused = s->job->rule == KL_LOG_PYTORCH || nan_slope ? -(double)INFINITY : (double)NAN;
-    if (!is_uniform(s->job) || !kl_sum_parts(s, losses, masses))
+    double losses[KL_ROWS], sum_p[KL_ROWS];
+    bool nan_grad = s->job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(s->job, KL_TARGET);
+    s->refused = s->job->rule == KL_LOG_PYTORCH || nan_grad ? -(double)INFINITY : (double)NAN;
+    if (!is_uniform(s->job) || !kl_find_row_sums(s, losses, sum_p))
         return false;
     struct kl_tile one = kl_tile_at(s, s->group->start);
     one.length = 1;
     if (kl_any_wanted(s->job))
         kl_load_factors(s, &one);
     for (size_t i = 0; i < s->group->rows; i++) {
-        s->slope_sums[KL_INPUT][i] = -s->g[i] * masses[i];
-        s->slope_sums[KL_TARGET][i] = s->g[i] * (losses[i] + 1);
+        s->grad_sums[KL_INPUT][i] = -s->g[i] * sum_p[i];
+        s->grad_sums[KL_TARGET][i] = s->g[i] * (losses[i] + 1);
     }
     set_losses(s, losses);
-    kl_make_steady(s, s->slope_sums[KL_INPUT]);
-    kl_make_steady(s, s->slope_sums[KL_TARGET]);
+    kl_broadcast(s, s->grad_sums[KL_INPUT]);
+    kl_broadcast(s, s->grad_sums[KL_TARGET]);
     return true;
 }
 
@@ -133,32 +133,32 @@ static bool prepare_logits(struct kl_scratch *s)
     bool logits[KL_OPERANDS] = {kl_is_logit(s->job, KL_INPUT), kl_is_logit(s->job, KL_TARGET)};
     if (!logits[KL_INPUT] && !logits[KL_TARGET])
         return false;
-    double losses[KL_ROWS], masses[KL_ROWS];
-    if (take_parts(s))
+    double losses[KL_ROWS], sum_p[KL_ROWS];
+    if (set_row_sums(s))
         return true;
     /* A target of -inf has a derivative of its own, and yet the loss that it has alone. */
-    bool nan_slope = s->job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(s->job, KL_TARGET);
+    bool nan_grad = s->job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(s->job, KL_TARGET);
     s->refused = (double)NAN;
-    bool has_losses = nan_slope && is_uniform(s->job) && kl_sum_parts(s, losses, masses);
+    bool has_losses = nan_grad && is_uniform(s->job) && kl_find_row_sums(s, losses, sum_p);
     for (int i = 0; i < KL_OPERANDS; i++)
         if (logits[i])
-            kl_survey_logits(s, i);
+            kl_find_softmax(s, i);
     if (kl_any_wanted(s->job))
-        kl_sum_slopes(s);
+        kl_sum_grads(s);
     kl_clear_sums(s);
     if (has_losses)
         set_losses(s, losses);
     return has_losses;
 }
 
-static void take_tile(struct kl_scratch *s, const struct kl_tile *tile, bool has_losses)
+static void compute_tile(struct kl_scratch *s, const struct kl_tile *tile, bool has_losses)
 {
-    kl_load_forms(s, tile);
+    kl_load_log_probs(s, tile);
     if (kl_any_wanted(s->job))
         kl_load_factors(s, tile);
     if (!has_losses)
-        take_losses(s, tile);
-    kl_take_slopes(s, tile);
+        compute_losses(s, tile);
+    kl_compute_grads(s, tile);
 }
 
 _Static_assert(sizeof(struct kl_scratch) + KL_SCRATCH_ALIGNMENT <= KL_THREAD_SCRATCH,
@@ -169,10 +169,10 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group, void *scratc
     struct kl_scratch *s = kl_aligned(scratch);
     s->job = job;
     s->group = group;
-    s->kept = SIZE_MAX;
+    s->mask_start = SIZE_MAX;
     s->single = group->end - group->start <= job->tile.length;
-    s->rows = job->tile.pitch == 1 ? KL_STEADY : job->tile.pitch;
-    s->form[KL_INPUT] = s->form[KL_TARGET] = KL_NOT_LOADED;
+    s->rows = job->tile.pitch == 1 ? KL_BROADCAST_LANES : job->tile.pitch;
+    s->stage[KL_INPUT] = s->stage[KL_TARGET] = KL_NOT_LOADED;
     kl_clear_sums(s);
     if (skip(s))
         return;
@@ -184,7 +184,7 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group, void *scratc
                 s->single ? job->tile.pitch * (group->end - group->start) : KL_BLOCK);
     has_losses |= prepare_logits(s);
     if (!has_losses || kl_any_wanted(job))
-        KL_FOR_EACH_TILE(s, tile)
-    take_tile(s, &tile, has_losses);
-    give_sums(s);
+        KL_FOR_EACH_TILE (s, tile)
+            compute_tile(s, &tile, has_losses);
+    store_sums(s);
 }

@@ -1,4 +1,4 @@
-/* A call on its way, and what the files that compute it share. */
+/* A call on its way, and what the files that compute it shard. */
 #ifndef KLDIV_LIB_JOB_H
 #define KLDIV_LIB_JOB_H
 
@@ -7,13 +7,13 @@
 
 #include <stdatomic.h>
 
-/* Elements in a piece of work. Pieces are summed each in order and added in their order, so the
+/* Elements in a chunk of work. Pieces are summed each in order and added in their order, so the
  * bits of a sum depend on this number and on nothing else that varies. 2^14 pairs of float32
  * are 128 KiB, within a core's second-level cache, and take some 10 us, against which the
- * 0.2 us of taking a piece from the pool vanishes: 2^24 elements on two threads take 0.315 ns
- * each, and 0.335 in pieces of 2^13. */
-enum { KL_PIECE = 1 << 14 };
-_Static_assert(KL_PIECE % KL_BLOCK == 0, "pieces of a row are whole tiles");
+ * 0.2 us of taking a chunk from the pool vanishes: 2^24 elements on two threads take 0.315 ns
+ * each, and 0.335 in chunks of 2^13. */
+enum { KL_CHUNK = 1 << 14 };
+_Static_assert(KL_CHUNK % KL_BLOCK == 0, "chunks of a row are whole tiles");
 
 /* Where derivatives by an operand go. */
 struct kl_sink {
@@ -36,7 +36,7 @@ struct kl_job {
     char *losses;    /* under KL_NONE, if they are wanted */
     struct kl_sink sinks[KL_OPERANDS];
     struct kl_tile tile;  /* the most that one has */
-    size_t segment;       /* elements of a row in a piece of work */
+    size_t split;         /* elements of a row in a chunk of work */
     atomic_bool negative; /* KL_MATH has seen a negative probability */
 };
 
@@ -96,7 +96,7 @@ bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
  * set. */
 size_t kl_rows_scratch_size(struct kl_job *job);
 
-/* Some rows, of which a job says what to compute: the losses of segment [start, end) of each
+/* Some rows, of which a job says what to compute: the losses of split [start, end) of each
  * are summed, or where each element has its own stored or summed; derivatives go to the sinks. */
 struct kl_group {
     size_t row, rows, start, end;

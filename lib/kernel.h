@@ -24,14 +24,14 @@ struct kl_sum {
 };
 
 /* Sums over (part of) a row: of losses, of probabilities of target, and of exp(input). */
-struct kl_parts {
-    double losses, masses, exps;
+struct kl_row_sums {
+    double losses, sum_p, exps;
 };
 
 /* Those of several rows, and how their numbers are shifted. */
 enum { KL_ROWS = 128 };
-struct kl_row_parts {
-    double losses[KL_ROWS], masses[KL_ROWS], exps[KL_ROWS];
+struct kl_rows_sums {
+    double losses[KL_ROWS], sum_p[KL_ROWS], exps[KL_ROWS];
 };
 struct kl_row_shifts {
     const double *x, *t; /* a number of each row */
@@ -44,12 +44,12 @@ struct kl_shift {
 };
 
 /* What a row's numbers are like; `exps` is the sum of their exponentials, roughly. */
-struct kl_survey {
+struct kl_row_stats {
     double least, greatest, sum, exps;
 };
 
 /* Those of several rows. */
-struct kl_surveys {
+struct kl_rows_stats {
     double least[KL_ROWS], greatest[KL_ROWS], sum[KL_ROWS], exps[KL_ROWS];
 };
 
@@ -61,37 +61,38 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *
  *   sum[dtype][log]   the losses of n elements, input and target both of `dtype`
  *   map[dtype][log]   the loss of each, rounded to `dtype`; loss must not overlap the operands
- *   slope[log]        of n operands widened to doubles, the derivatives of their losses by one of
+ *   grad[log]         of n operands widened to doubles, the derivatives of their losses by one of
  *                     the two, each times an element of `grad_output`
  *   widen[dtype]      n elements to doubles
  *   narrow[dtype]     n doubles, each rounded once to `dtype`
  *
  * Operands of different dtypes are widened block by block. What follows works on rows of doubles.
  * Functions named `each` have a row per element, so that short rows lie across vectors; those with
- * a `step` take a number per element if it is 1, and if it is 0 the KL_STEADY first ones, which
+ * a `step` take a number per element if it is 1, and if it is 0 the KL_BROADCAST_LANES first ones, which
  * are all the same.
  *
- *   top               the greatest of n; each_top makes tops[i] that of itself and v[i]. NaN may
+ *   row_max           the greatest of n; each_max makes maxima[i] that of itself and v[i]. NaN may
  *                     or may not be seen
  *   total             their sum; each_add adds v[i] to sums[i]
  *   shift             v[i] = (v[i] - by[i]) scale - minus[i]
  *   multiply          v[i] = v[i] by[i]
- *   hide              v[i] = value where keep[i] is 0
+ *   apply_mask        v[i] = value where mask[i] is 0
  *   exps, logs        of any number, to double's precision
  *   quotients         probabilities q in x and t in t become what the KL_PROB rules take, such that
  *                     losses times `times` are those of log q and t, without cancellation where
  *                     the two are close; derivatives by x over `over` are those by q
- *   parts[log]        of n elements, shifted; `wide` if they have more than 24 bits, `exps` if
+ *   row_sums[log]     of n elements, shifted; `wide` if they have more than 24 bits, `exps` if
  *                     those are wanted. NaN among what comes out says that something was not
- *                     ordinary, as a target of `refused` is: then it is of no use. each_parts adds
- *                     an element to n rows, a multiple of KL_STEADY
+ *                     ordinary, as a target of `refused` is: then it is of no use. each_row_sums adds
+ *                     an element to n rows, a multiple of KL_BROADCAST_LANES
  *   sum_exps          the sum of exp of n elements, shifted, of which none is above 700
  *   widen_bytes       0 of 0 and 1 of others
- *   soften            slopes[i] = (slopes[i] - e[i] sums[i]) scale: the softmax's derivative
- *   survey[dtype]     of n elements, `exps` if those are wanted; each_survey adds an element to n
+ *   softmax_backward  grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative
+ *   row_stats[dtype]  of n elements, `exps` if those are wanted; each_row_stats adds an element to n
  *                     rows */
-enum { KL_STEADY = 16 };
-_Static_assert(KL_ROWS % KL_STEADY == 0, "numbers of rows are stored by whole broadcast vectors");
+enum { KL_BROADCAST_LANES = 16 };
+_Static_assert(KL_ROWS % KL_BROADCAST_LANES == 0,
+               "numbers of rows are stored by whole broadcast vectors");
 struct kl_kernel {
     const char *name;
     bool (*supported)(void);
@@ -99,40 +100,41 @@ struct kl_kernel {
                                        size_t n);
     void (*map[KL_DTYPES][2])(enum kl_rule rule, const void *input, const void *target, void *loss,
                               size_t n);
-    void (*slope[2])(enum kl_rule rule, enum kl_operand by, const double *input,
-                     const double *target, const double *grad_output, double *slopes, size_t n);
+    void (*grad[2])(enum kl_rule rule, enum kl_operand by, const double *input,
+                    const double *target, const double *grad_output, double *grads, size_t n);
     void (*widen[KL_DTYPES])(const void *from, double *to, size_t n);
     void (*narrow[KL_DTYPES])(const double *from, void *to, size_t n);
-    double (*top)(const double *v, size_t n);
-    void (*each_top)(const double *v, double *tops, size_t n);
+    double (*row_max)(const double *v, size_t n);
+    void (*each_max)(const double *v, double *maxima, size_t n);
     struct kl_sum (*total)(const double *v, size_t n);
     void (*each_add)(const double *v, double *high, double *low, size_t n);
     void (*shift)(double *v, const double *by, const double *minus, size_t step, double scale,
                   size_t n);
     void (*multiply)(double *v, const double *by, size_t n);
-    void (*hide)(double *v, const double *keep, double value, size_t n);
+    void (*apply_mask)(double *v, const double *mask, double value, size_t n);
     void (*exps)(const double *v, double *to, size_t n);
     void (*logs)(const double *v, double *to, size_t n);
     void (*quotients)(enum kl_rule rule, double *x, double *t, double *times, double *over,
                       size_t n);
-    struct kl_parts (*parts[2])(bool wide, bool exps, double refused, const double *x,
-                                const double *t, struct kl_shift x_shift, struct kl_shift t_shift,
-                                size_t n);
-    void (*each_parts[2])(bool wide, bool exps, double refused, const double *x, const double *t,
-                          const struct kl_row_shifts *shifts, struct kl_row_parts *rows, size_t n);
+    struct kl_row_sums (*row_sums[2])(bool wide, bool exps, double refused, const double *x,
+                                      const double *t, struct kl_shift x_shift,
+                                      struct kl_shift t_shift, size_t n);
+    void (*each_row_sums[2])(bool wide, bool exps, double refused, const double *x, const double *t,
+                             const struct kl_row_shifts *shifts, struct kl_rows_sums *rows,
+                             size_t n);
     double (*sum_exps)(bool wide, const double *v, struct kl_shift shift, size_t n);
     void (*widen_bytes)(const unsigned char *from, double *to, size_t n);
-    void (*soften)(double *slopes, const double *e, const double *sums, size_t step, double scale,
-                   size_t n);
-    struct kl_survey (*survey[KL_DTYPES])(const void *from, size_t n, bool exps);
-    void (*each_survey)(const double *v, struct kl_surveys *rows, size_t n, bool exps);
+    void (*softmax_backward)(double *grads, const double *e, const double *sums, size_t step,
+                             double scale, size_t n);
+    struct kl_row_stats (*row_stats[KL_DTYPES])(const void *from, size_t n, bool exps);
+    void (*each_row_stats)(const double *v, struct kl_rows_stats *rows, size_t n, bool exps);
 };
 
 /* The reference for one element's loss, on which every kernel falls back for rare values. */
 double kl_term(enum kl_rule rule, double input, double target);
 
 /* The reference for its derivative by one of the operands. */
-double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double target);
+double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double target);
 
 /* The reference for what `quotients` makes of one pair. */
 struct kl_quotient {

@@ -378,7 +378,7 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
 /* ---- Threads -------------------------------------------------------------------------- */
 
 /* A pool of `threads` threads, the caller of kl_run counting as one, so 1 starts none. It may
- * serve any number of kl_run calls at once; they share it piece by piece, so a long one does
+ * serve any number of kl_run calls at once; they share it task by task, so a long one does
  * not hold up a short one. Each thread holds 84 KiB beside its stack, and takes no signals. After
  * a fork the child must neither use nor free the pool. NULL if memory or threads cannot be had. */
 struct kl_pool *kl_pool_new(size_t threads);

@@ -10,7 +10,8 @@
 /* Elements in a tile, whose arrays of 8 KiB stay in the second-level cache. With half as many, rows
  * of 33 to 64 elements take 1.2 to 1.8 times as long, for then they do not lie across vectors. */
 enum { KL_BLOCK = 1024 };
-_Static_assert(KL_BLOCK % KL_STEADY == 0, "a tile of several rows is whole broadcast vectors");
+_Static_assert(KL_BLOCK % KL_BROADCAST_LANES == 0,
+               "a tile of several rows is whole broadcast vectors");
 _Static_assert(KL_BLOCK - 1 <= UINT16_MAX, "kl_pattern counts a tile's numbers in 16 bits");
 
 enum kl_array { KL_OF_INPUT, KL_OF_TARGET, KL_OF_LOSS, KL_OF_WEIGHT, KL_OF_MASK };
@@ -111,7 +112,7 @@ void kl_line_store(const struct kl_kernel *kernel, const struct kl_axes *axes, e
 size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan);
 
 /* Whether the mask, bytes or NULL, hides element `element` of a row. */
-bool kl_is_hidden(const struct kl_layout *layout, const unsigned char *mask, size_t row,
+bool kl_is_masked(const struct kl_layout *layout, const unsigned char *mask, size_t row,
                   size_t element);
 
 /* Where element `index` of axes, counted in row-major order, lies. */

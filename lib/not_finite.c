@@ -1,6 +1,6 @@
 /* Finds losses that are infinite or NaN: by bounds that tell of most rows that they hold none, and
  * in other rows element by element. */
-#include "lib/survey.h"
+#include "lib/row_stats.h"
 
 #include <float.h>
 #include <math.h>
@@ -27,7 +27,7 @@ static double larger_size(double a, double b)
 }
 
 /* The largest size of a log-probability of a row. */
-static double log_size(const struct kl_look *look, int operand, const struct kl_survey *row)
+static double log_size(const struct kl_look *look, int operand, const struct kl_row_stats *row)
 {
     switch (look->plan->spaces[operand]) {
     case KL_PROB:
@@ -41,19 +41,19 @@ static double log_size(const struct kl_look *look, int operand, const struct kl_
 }
 
 struct kl_bounds kl_bound_losses(const struct kl_look *look,
-                                 const struct kl_survey operands[KL_OPERANDS])
+                                 const struct kl_row_stats operands[KL_OPERANDS])
 {
-    const struct kl_survey *target = &operands[KL_TARGET];
-    double n = (double)look->layout.along.volume, most = 1, mass = 1;
+    const struct kl_row_stats *target = &operands[KL_TARGET];
+    double n = (double)look->layout.along.volume, most = 1, sum_p = 1;
     double size = log_size(look, KL_INPUT, &operands[KL_INPUT]) + log_size(look, KL_TARGET, target);
     if (look->plan->spaces[KL_TARGET] == KL_PROB) {
         most = larger_size(target->least, target->greatest);
-        mass = target->least >= 0 ? target->sum : n * most;
+        sum_p = target->least >= 0 ? target->sum : n * most;
     } else if (look->plan->spaces[KL_TARGET] == KL_LOG_PROB) {
         most = exp(target->greatest);
-        mass = target->greatest <= 0 ? target->exps * 1.001 : n * most;
+        sum_p = target->greatest <= 0 ? target->exps * 1.001 : n * most;
     }
-    return (struct kl_bounds){most * size * look->factor, mass * size * look->factor};
+    return (struct kl_bounds){most * size * look->factor, sum_p * size * look->factor};
 }
 
 bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds)
@@ -92,10 +92,10 @@ static struct softmax softmax_of(const struct kl_look *look, int operand, size_t
         return softmax;
     softmax.greatest = -(double)INFINITY;
     for (size_t i = 0; i < n; i++)
-        if (!kl_is_hidden(&look->layout, look->mask.data, row, i))
+        if (!kl_is_masked(&look->layout, look->mask.data, row, i))
             softmax.greatest = fmax(softmax.greatest, element(look, operand, row, i));
     for (size_t i = 0; i < n; i++)
-        if (!kl_is_hidden(&look->layout, look->mask.data, row, i))
+        if (!kl_is_masked(&look->layout, look->mask.data, row, i))
             sum += exp((element(look, operand, row, i) - softmax.greatest) * scale);
     softmax.log_sum = log(sum);
     return softmax;
@@ -151,13 +151,13 @@ static bool is_ordinary(const struct kl_plan *plan, double x, double t)
 /* Extremes of the elements that the mask leaves. */
 static struct kl_bounds bound_row(const struct kl_look *look, size_t row)
 {
-    const struct kl_survey none = {INFINITY, -(double)INFINITY, 0, 0};
-    struct kl_survey s[KL_OPERANDS] = {none, none};
+    const struct kl_row_stats none = {INFINITY, -(double)INFINITY, 0, 0};
+    struct kl_row_stats s[KL_OPERANDS] = {none, none};
     size_t n = look->layout.along.volume;
     for (size_t i = 0; i < n; i++)
         for (int operand = 0; operand < KL_OPERANDS; operand++) {
             double v = element(look, operand, row, i);
-            if (!isfinite(v) || kl_is_hidden(&look->layout, look->mask.data, row, i))
+            if (!isfinite(v) || kl_is_masked(&look->layout, look->mask.data, row, i))
                 continue;
             s[operand].least = fmin(s[operand].least, v);
             s[operand].greatest = fmax(s[operand].greatest, v);
@@ -181,7 +181,7 @@ bool kl_find_not_finite(const struct kl_look *look, size_t row, struct kl_reason
         x = element(look, KL_INPUT, row, i), t = element(look, KL_TARGET, row, i);
         bool negative = plan->spaces[KL_TARGET] == KL_PROB && t < 0 && isfinite(t);
         if (negative || (skip_ordinary && !no_softmax && is_ordinary(plan, x, t)) ||
-            kl_is_hidden(&look->layout, look->mask.data, row, i))
+            kl_is_masked(&look->layout, look->mask.data, row, i))
             continue;
         double a = as_taken(look, KL_INPUT, &softmax[KL_INPUT], x);
         double b = as_taken(look, KL_TARGET, &softmax[KL_TARGET], t);

@@ -8,24 +8,24 @@
 #include <stdint.h>
 
 /* How far an operand of a group that is a single tile, and so stays in `v`, has come. */
-enum kl_form { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOGARITHMS };
+enum kl_stage { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOG_PROBS };
 
-/* Numbers of rows are KL_STEADY copies where there is one row. */
+/* Numbers of rows are KL_BROADCAST_LANES copies where there is one row. */
 struct kl_scratch {
     struct kl_job *job;
     const struct kl_group *group;
-    bool single;    /* tile */
-    size_t kept;    /* where the tile starts that `keep` is of, or SIZE_MAX */
-    size_t rows;    /* numbers there are of rows: of a tile's, or KL_STEADY */
+    bool single;       /* tile */
+    size_t mask_start; /* where the tile starts that `mask` is of, or SIZE_MAX */
+    size_t rows;       /* numbers there are of rows: of a tile's, or KL_BROADCAST_LANES */
     double refused; /* the target whose loss, or derivative, is not what sums make of it, or NaN */
-    enum kl_form form[KL_OPERANDS];
+    enum kl_stage stage[KL_OPERANDS];
     double v[KL_OPERANDS][KL_BLOCK]; /* the operands, at last as the kernels' rule takes them */
     double times[KL_BLOCK], over[KL_BLOCK]; /* of losses, of derivatives by probabilities */
-    double keep[KL_BLOCK], g[KL_BLOCK], losses[KL_BLOCK], slopes[KL_BLOCK], spare[KL_BLOCK];
-    double tops[KL_OPERANDS][KL_ROWS],
-        logs[KL_OPERANDS][KL_ROWS];     /* of logits: greatest, log of the sum of exp */
-    double high[KL_ROWS], low[KL_ROWS]; /* of sums along rows */
-    double slope_sums[KL_OPERANDS][KL_ROWS];
+    double mask[KL_BLOCK], g[KL_BLOCK], losses[KL_BLOCK], grads[KL_BLOCK], spare[KL_BLOCK];
+    double row_max[KL_OPERANDS][KL_ROWS];
+    double log_sum_exp[KL_OPERANDS][KL_ROWS]; /* of logits less row_max */
+    double high[KL_ROWS], low[KL_ROWS];       /* of sums along rows */
+    double grad_sums[KL_OPERANDS][KL_ROWS];
 };
 
 /* KL_SCRATCH_ALIGNMENT: a cache line, in bytes, at which vectors do not lie across two. */
@@ -66,10 +66,10 @@ static inline void kl_fill(double *to, double value, size_t n)
 }
 
 /* After a row's number was set: so that it can stand for a vector of them. */
-static inline void kl_make_steady(const struct kl_scratch *s, double *of_rows)
+static inline void kl_broadcast(const struct kl_scratch *s, double *of_rows)
 {
     if (s->job->tile.pitch == 1)
-        kl_fill(of_rows, of_rows[0], KL_STEADY);
+        kl_fill(of_rows, of_rows[0], KL_BROADCAST_LANES);
 }
 
 /* Whether losses are of quotients of probabilities. */
@@ -89,7 +89,7 @@ static inline void kl_load_numbers(const struct kl_scratch *s, const struct kl_t
 void kl_load_operand(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
 /* Where the mask hides an element, v becomes `value`. */
-void kl_hide(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value);
+void kl_apply_mask(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value);
 
 /* Adds a tile's numbers to the sums of their rows. */
 void kl_add_to_rows(const struct kl_scratch *s, const struct kl_tile *tile, const double *v,
@@ -104,30 +104,30 @@ void kl_clear_sums(struct kl_scratch *s);
 
 /* Rows of logits are read to their end before anything is known of one element: their greatest, and
  * the log of the sum of the exponentials of what they are less than that. */
-void kl_survey_logits(struct kl_scratch *s, int operand);
+void kl_find_softmax(struct kl_scratch *s, int operand);
 
 /* The same for both operands, when no more than the sum of each row's losses is wanted: that, and
  * the sum of target's probabilities. False if something was not ordinary, and nothing is known
  * then. */
-bool kl_sum_parts(struct kl_scratch *s, double *losses, double *masses);
+bool kl_find_row_sums(struct kl_scratch *s, double *losses, double *sum_p);
 
 /* Afterwards: a tile of an operand's log-probabilities. */
-void kl_load_logarithms(struct kl_scratch *s, const struct kl_tile *tile, int operand);
+void kl_load_log_softmax(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
 /* A tile of both operands, as the kernels' rule takes them; masked elements as what has no loss. */
-void kl_load_forms(struct kl_scratch *s, const struct kl_tile *tile);
+void kl_load_log_probs(struct kl_scratch *s, const struct kl_tile *tile);
 
 /* What the tile's derivatives are multiplied by: job->factor for all, which s->g holds from the
  * start, or a number for each. */
 void kl_load_factors(struct kl_scratch *s, const struct kl_tile *tile);
 
 /* Sums along rows of derivatives by logits' logarithms, which those by the logits take. */
-void kl_sum_slopes(struct kl_scratch *s);
+void kl_sum_grads(struct kl_scratch *s);
 
 /* Derivatives of a tile that is loaded, by all operands that they are wanted by, to their sinks. */
-void kl_take_slopes(struct kl_scratch *s, const struct kl_tile *tile);
+void kl_compute_grads(struct kl_scratch *s, const struct kl_tile *tile);
 
-/* Puts derivatives (s->slopes) where they belong. */
-void kl_write_slopes(struct kl_scratch *s, const struct kl_tile *tile, int operand);
+/* Puts derivatives (s->grads) where they belong. */
+void kl_store_grads(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
 #endif

@@ -39,8 +39,8 @@ FN vd reduce_narrow(vd t, vd *high)
     vd k;
     vi i;
     vd m = v_split(t, &k, &i);
-    *high = v_fma(k, v_set(LN2), v_lookup(log_of_c, i));
-    return v_fma(m, v_lookup(log_c, i), v_set(-1));
+    *high = v_fma(k, v_set(LN2), v_lookup(logc, i));
+    return v_fma(m, v_lookup(invc, i), v_set(-1));
 }
 
 /* log t within 2^-44 of itself, for sums whose cancellation is looked after. */
@@ -62,13 +62,13 @@ FN vd log_minus_wide(vd t, vd x)
 {
     vd k;
     vi i;
-    vd m = v_split(t, &k, &i), c = v_lookup(log_c, i);
+    vd m = v_split(t, &k, &i), c = v_lookup(invc, i);
     vd product = v_mul(m, c);
     vd r = v_sub(product, v_set(1));
     vd rest = v_residual(m, c, product); /* m c - 1 = r + rest, exactly */
     vd r2 = v_mul(r, r);
-    vd high = v_fma(k, v_set(LN2_HI), v_lookup(log_of_c_hi, i));
-    vd low = v_fma(k, v_set(LN2_LO), v_lookup(log_of_c_lo, i));
+    vd high = v_fma(k, v_set(LN2_HI), v_lookup(logc_hi, i));
+    vd low = v_fma(k, v_set(LN2_LO), v_lookup(logc_lo, i));
     low = v_fma(rest, v_sub(v_set(1), r), low); /* rest / (1 + r) */
     low = v_fma(r2, horner2(wide_log_poly, 9, r, r2), low);
 

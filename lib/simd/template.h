@@ -361,7 +361,7 @@ FN void map_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule, const vo
         convert(KL_FLOAT64, (const char *)from, dtype, to, n);                                     \
     }
 
-#include "lib/simd/slope.h"
+#include "lib/simd/grad.h"
 
 FN vd row_exp(vd v)
 {
@@ -375,7 +375,7 @@ FN vd row_log(vd v, vm *rare)
     return v_select(v_eq(v, v_set(0)), v_set(-INFINITY), log_minus_wide(v, v_set(0)));
 }
 
-FN vd mass_of(bool wide, vd t)
+FN vd prob_of(bool wide, vd t)
 {
     vd low = v_clamp(t, v_set(-700), v_set(700));
     return wide ? exp_wide(low) : exp_narrow(low);

@@ -1,6 +1,6 @@
 /* What rows of the operands are like, and what is to be said of each. */
-#ifndef KLDIV_LIB_SURVEY_H
-#define KLDIV_LIB_SURVEY_H
+#ifndef KLDIV_LIB_ROW_STATS_H
+#define KLDIV_LIB_ROW_STATS_H
 
 #include "lib/job.h"
 
@@ -16,14 +16,15 @@ struct kl_look {
 
 /* Scratch of one thread: numbers of a tile, and what its rows are like. */
 struct kl_look_scratch {
-    double v[KL_BLOCK], keep[KL_BLOCK];
-    struct kl_surveys input, target, exps;
+    double v[KL_BLOCK], mask[KL_BLOCK];
+    struct kl_rows_stats input, target, exps;
 };
 
 /* Surveys `n` rows, at most those of a tile, of one operand, with the sums of exponentials if those
- * are wanted. Elements that the mask hides count as `hidden`. */
-void kl_survey_rows(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
-                    double hidden, struct kl_look_scratch *scratch, struct kl_surveys *surveys);
+ * are wanted. Elements that the mask hides count as `masked`. */
+void kl_find_row_stats(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
+                       double masked, struct kl_look_scratch *scratch,
+                       struct kl_rows_stats *surveys);
 
 /* kl_bounds: numbers that the sizes of a row's losses, and of their sum, do not exceed. They count
  * weights and the base, and are NaN or infinite where no such number is known. */
@@ -31,7 +32,7 @@ struct kl_bounds {
     double each, sum;
 };
 struct kl_bounds kl_bound_losses(const struct kl_look *look,
-                                 const struct kl_survey operands[KL_OPERANDS]);
+                                 const struct kl_row_stats operands[KL_OPERANDS]);
 
 /* Whether a number within such bounds is finite in the dtype that holds the losses of rows: the
  * call's where they are stored, or else double. */
