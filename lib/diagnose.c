@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* So few that what they count takes little. */
+/* MAX_CHUNKS: so few that their tallies take little memory. */
 enum { MAX_CHUNKS = 256 };
 
 struct diagnosis {
@@ -44,7 +44,7 @@ static enum kl_kind kind_of(const struct diagnosis *d, int operand, const struct
     return s->greatest[i] <= 0 ? KL_LIKE_LOGARITHMS : KL_LIKE_LOGITS;
 }
 
-/* Most rows are: then there is nothing more to ask. */
+/* A sound row has probabilities that sum to 1 and no loss that is suspect. */
 static bool is_sound(const struct diagnosis *d, int operand, const struct kl_rows_stats *s,
                      size_t i)
 {
@@ -56,14 +56,14 @@ static bool is_sound(const struct diagnosis *d, int operand, const struct kl_row
                                 : true;
 }
 
-/* Whether the mask may hide some elements of a row and leave others. */
+/* True if the mask may leave some elements of a row and not others. */
 static bool has_masked(const struct diagnosis *d)
 {
     return d->look.mask.data && d->look.layout.each;
 }
 
-/* The sum of a row's probabilities where it is wrong, else 1. What is hidden of a row may be what
- * is missing. */
+/* The sum of a row's probabilities where it is wrong, else 1. The missing part of a sum below 1 may
+ * be masked. */
 static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_rows_stats *s,
                         size_t i)
 {
@@ -95,8 +95,7 @@ static void check_target(const struct diagnosis *d, const struct kl_rows_stats *
         note(tallies, KL_TARGET_NOT_NORMALIZED, row, sum, kind);
 }
 
-/* A row of a target of probabilities none of which is above 0: its exponentials are looked at only
- * now. */
+/* A row of target probabilities none of which is above 0: its exponentials are summed only then. */
 static void check_logarithms(const struct diagnosis *d, const struct kl_look_scratch *s, size_t i,
                              size_t row, struct kl_tallies *tallies)
 {
@@ -112,8 +111,8 @@ static void check_logarithms(const struct diagnosis *d, const struct kl_look_scr
         note(tallies, KL_ARGUMENTS_LOOK_SWAPPED, row, 1, KL_LIKE_PROBABILITIES);
 }
 
-/* What is not finite, or has no finite logarithm, is looked for by the element. Negative targets
- * are told of already. */
+/* Looks by the element at rows that may hold a loss that is not finite. Negative targets have a
+ * finding of their own. */
 static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
 {
     return (struct kl_row_stats){s->least[i], s->greatest[i], s->sum[i], s->exps[i]};
@@ -140,7 +139,7 @@ static bool any_like_logarithms(const struct diagnosis *d, const struct kl_rows_
     return false;
 }
 
-/* Extremes of n rows, whose bounds hold for each of them. */
+/* Extremes of n rows: bounds made of them hold for each row. */
 static struct kl_row_stats extremes_of(const struct kl_rows_stats *s, size_t n)
 {
     struct kl_row_stats all = stats_at(s, 0);
@@ -153,7 +152,7 @@ static struct kl_row_stats extremes_of(const struct kl_rows_stats *s, size_t n)
     return all;
 }
 
-/* A row that is not sound, or whose losses may not fit. */
+/* Checks one row that is not sound, or whose losses may overflow. */
 static void check_row(const struct diagnosis *d, size_t row, size_t i, bool all_fit,
                       struct kl_tallies *tallies, const struct kl_look_scratch *s)
 {
@@ -234,7 +233,7 @@ static double slack_of(enum kl_dtype dtype)
     return dtype == KL_BFLOAT16 ? 5e-2 : dtype == KL_FLOAT16 ? 1e-2 : 1e-3;
 }
 
-/* The most that weight and base make of a loss. */
+/* The largest factor that weight and base multiply a loss by. */
 static double factor_of(const struct kl_plan *plan)
 {
     double most = plan->weight.data ? 0 : 1;
@@ -246,7 +245,7 @@ static double factor_of(const struct kl_plan *plan)
     return plan->options.base == KL_BITS ? most / M_LN2 : most;
 }
 
-/* Losses that are finite may have a sum that is not, for which no row is to blame. */
+/* Finds a sum that overflows although each row's losses are finite. */
 static void check_sum(const struct diagnosis *d, struct kl_pool *pool, struct kl_tallies *all)
 {
     const struct kl_plan *plan = d->look.plan;
@@ -270,7 +269,7 @@ static size_t choose_chunks(struct diagnosis *d)
     return (rows + d->at_once - 1) / d->at_once;
 }
 
-/* Looks at all rows; false if memory is out. */
+/* Looks at all rows; false if out of memory. */
 static bool look_at_rows(struct diagnosis *d, struct kl_pool *pool, struct kl_tallies *all)
 {
     kl_layout_of_rows(&d->look.layout, d->look.plan);

@@ -1,4 +1,4 @@
-/* What reduced losses are divided by. */
+/* The divisor of reduced losses. */
 #include "lib/job.h"
 
 static size_t count_unmasked(const unsigned char *mask, size_t n)
@@ -17,7 +17,7 @@ static size_t elements_of(size_t ndim, const size_t *shape)
     return n;
 }
 
-/* Entries of the loss's first axis of which the mask leaves anything. */
+/* Entries of the loss's first axis that the mask leaves at least one loss of. */
 static double entries_left(const struct kl_plan *plan)
 {
     const struct kl_mask *mask = &plan->mask;

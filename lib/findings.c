@@ -15,7 +15,7 @@ static const char *const codes[KL_FINDINGS] = {
 
 const char *kl_finding_code(enum kl_finding finding) { return codes[finding]; }
 
-/* What to do about rows of a kind where an operand should hold something else. */
+/* hints: advice by operand, space and the kind of most rows with the finding. */
 #define INPUT_LOGITS ": if input holds logits, use input_space=logit"
 #define TARGET_LOGITS ": if target holds logits, use target_space=logit"
 #define DIVIDE ": divide each row by its sum"
@@ -33,7 +33,8 @@ static const char *const hints[KL_OPERANDS][KL_LOGIT + 1][KL_KINDS] = {
                                 TARGET_LOGITS}},
 };
 
-/* By most of the rows. Where the operands look swapped, that is to be looked at first. */
+/* The hint for the most frequent kind. Operands that look swapped are the first thing to mend, and
+ * get no other hint. */
 static const char *hint_of(const struct kl_look *look, int operand, const struct kl_tally *tally,
                            bool swapped)
 {
@@ -117,7 +118,7 @@ static void format(const struct kl_look *look, enum kl_finding finding,
     }
 }
 
-/* The first element of a row that is above 0, or with `negative` below. */
+/* The first element of a row that is above 0, or below with `negative`. */
 static size_t find_element(const struct kl_look *look, int operand, size_t row, bool negative)
 {
     const struct kl_numbers *numbers = &look->operands[operand];

@@ -25,7 +25,8 @@ void kl_load_factors(struct kl_scratch *s, const struct kl_tile *tile)
         }
 }
 
-/* By the operand as the rule takes it, or by the probability that it was. */
+/* Computes derivatives by an operand as the rule takes it; by a probability of input, those by its
+ * logarithm are divided by it. */
 static void compute_grads(struct kl_scratch *s, const struct kl_tile *tile, int operand)
 {
     const struct kl_job *job = s->job;

@@ -1,5 +1,5 @@
-/* Some rows at a time: from what the operands hold to logarithms and probabilities, to losses, a
- * tile after the other. */
+/* Computes one group of rows, tile by tile: loads operands, converts them to log-probabilities,
+ * computes losses and derivatives. */
 #include "lib/scratch.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static void store_sums(struct kl_scratch *s)
         s->group->sums[i] = (struct kl_sum){s->high[i], s->low[i]};
 }
 
-/* Nothing of the group's one row counts. */
+/* Handles a group of one row that the mask hides: its derivatives are 0. */
 static bool skip(struct kl_scratch *s)
 {
     double counts = 1;
@@ -88,8 +88,8 @@ static bool sum_dense(struct kl_scratch *s)
     return !(isnan(sum.high) && job->rule == KL_PROB_MATH); /* which looks for what is negative */
 }
 
-/* Whether a row's derivatives by its losses are all the same and its losses' sum is all there is
- * to them. */
+/* True if the derivatives by a row's losses are all equal, and of the losses only the sum is
+ * wanted. */
 static bool is_uniform(const struct kl_job *job)
 {
     bool alone = !job->weight.data && !job->mask.data && !job->grad_output.data && !job->losses;
@@ -105,7 +105,8 @@ static void set_losses(struct kl_scratch *s, const double *losses)
     }
 }
 
-/* The losses of uniform rows, and the sums of their derivatives, which follow from them. */
+/* Sets the losses of uniform rows from their row sums, and the sums of derivatives that
+ * softmax_backward takes. */
 static bool set_row_sums(struct kl_scratch *s)
 {
     double losses[KL_ROWS], sum_p[KL_ROWS];
@@ -127,7 +128,7 @@ static bool set_row_sums(struct kl_scratch *s)
     return true;
 }
 
-/* What must be known of rows of logits before their elements; true if the losses are, too. */
+/* Computes the softmax's sums of rows of logits; true if the losses came with them. */
 static bool prepare_logits(struct kl_scratch *s)
 {
     bool logits[KL_OPERANDS] = {kl_is_logit(s->job, KL_INPUT), kl_is_logit(s->job, KL_TARGET)};
@@ -136,7 +137,8 @@ static bool prepare_logits(struct kl_scratch *s)
     double losses[KL_ROWS], sum_p[KL_ROWS];
     if (set_row_sums(s))
         return true;
-    /* A target of -inf has a derivative of its own, and yet the loss that it has alone. */
+    /* A target of -inf makes a derivative NaN; the loss is still the one computed without
+     * derivatives. */
     bool nan_grad = s->job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(s->job, KL_TARGET);
     s->refused = (double)NAN;
     bool has_losses = nan_grad && is_uniform(s->job) && kl_find_row_sums(s, losses, sum_p);

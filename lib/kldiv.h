@@ -89,7 +89,7 @@ void kl_store(enum kl_dtype dtype, void *array, size_t index, double value);
 
 /* ---- Tensors -------------------------------------------------------------------------- */
 
-/* What a tensor may have at most. */
+/* KL_MAX_DIMS: the most dimensions of a tensor. */
 #define KL_MAX_DIMS 64
 
 /* A dense row-major tensor in the machine's byte order. All of it is borrowed. `ndim` 0 is a
@@ -107,17 +107,17 @@ bool kl_tensor_count(const struct kl_tensor *tensor, size_t *count);
 
 /* ---- Options -------------------------------------------------------------------------- */
 
-/* What becomes of the elements' losses. KL_MEAN divides their sum by their number, KL_BATCHMEAN
- * by size(0) of input (a 0-dim input is not divided), KL_NONE keeps each.
- * KL_ELEMENTWISE_MEAN is the deprecated name of KL_MEAN. Sums over nothing are 0, means over
- * nothing NaN (0 under KL_ONEFLOW for KL_MEAN). */
+/* kl_reduction: how losses are reduced. KL_MEAN divides their sum by their number, KL_BATCHMEAN by
+ * size(0) of input (a 0-dim input is not divided), KL_NONE keeps each. KL_ELEMENTWISE_MEAN is the
+ * deprecated name of KL_MEAN. Sums over nothing are 0, means over nothing NaN (0 under KL_ONEFLOW
+ * for KL_MEAN). */
 enum kl_reduction { KL_MEAN, KL_BATCHMEAN, KL_SUM, KL_NONE, KL_ELEMENTWISE_MEAN };
 
 /* Case-sensitive; fails with PyTorch's words, "bogus is not a valid value for reduction". */
 bool kl_reduction_parse(const char *name, enum kl_reduction *reduction, struct kl_problem *problem);
 const char *kl_reduction_name(enum kl_reduction reduction);
 
-/* Whose rules hold where the formula has none. With t an element of target, x of input:
+/* kl_compat: whose rules hold where the formula has no value; t is of target, x of input:
  *
  *                                   KL_PYTORCH   KL_ONEFLOW   KL_MATH
  *   t = 0, x finite                 0            0            0
@@ -149,7 +149,7 @@ enum kl_base { KL_NATS, KL_BITS };
 /* "e" or "2". */
 bool kl_base_parse(const char *name, enum kl_base *base, struct kl_problem *problem);
 
-/* What an operand holds. KL_DEFAULT_SPACE is log-probabilities for input, and for target
+/* kl_space: what an operand holds. KL_DEFAULT_SPACE is log-probabilities for input, and for target
  * probabilities, or with log_target their logarithms. Logits are what a softmax makes probabilities
  * of: exp(l / temperature) over its sum along a row, which is never written out. A row is what
  * options.dim names, all of it together, or where that is absent the last axis (of a 0-dim tensor,
@@ -208,10 +208,9 @@ struct kl_options {
 
 /* ---- Warnings ------------------------------------------------------------------------- */
 
-/* What PyTorch warns of for the same call; but for KL_MEAN where options.dim is given, which it
- * does not have, and whose rows' mean its words do not fit. A set of them is an unsigned with the
- * bit 1u << warning. They depend on options alone and are given whether or not the call succeeds.
- */
+/* kl_warning: PyTorch's warnings for the same call. KL_MEAN gives none where options.dim is given,
+ * which PyTorch lacks. A set of them is an unsigned with the bit 1u << warning. They depend on
+ * options alone and are given whether or not the call succeeds. */
 enum kl_warning {
     KL_MEAN_IS_NOT_KL_DIVERGENCE,
     KL_SIZE_AVERAGE_REDUCE_DEPRECATED,
@@ -293,9 +292,9 @@ bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
 
 /* ---- Gradients ------------------------------------------------------------------------ */
 
-/* What kl_run_gradients writes, NULL for what is not wanted: the loss as kl_run has it, and its
- * derivatives by each element of an operand, in that operand's own shape, dtype and space. They
- * need no alignment and must not overlap anything else. */
+/* kl_results: the destinations of kl_run_gradients, NULL for what is not wanted: the loss, with the
+ * bits that kl_run gives it, and its derivatives by each element of an operand, in that operand's
+ * own shape, dtype and space. They need no alignment and must not overlap anything else. */
 struct kl_results {
     void *loss;
     void *grad[KL_OPERANDS];
@@ -338,7 +337,7 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */
 
-/* What looking at the operands may find. Rows are those that options.dim names, or along the last
+/* kl_finding: what kl_diagnose may find. Rows are those that options.dim names, or along the last
  * axis; those that a mask hides are not looked at, and hidden elements of others are left out. A
  * row is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for
  * bfloat16), or, under a mask that hides elements, to less; its exponentials likewise. Of logits

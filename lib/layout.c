@@ -31,7 +31,7 @@ static void append(struct kl_axes *axes, struct kl_axis axis)
     axes->axis[axes->n++] = axis;
 }
 
-/* Whether an axis belongs to rows that are taken as a whole. */
+/* True if an axis lies along rows. */
 static bool is_along(const struct kl_plan *plan, size_t axis, bool whole_rows)
 {
     if (plan->options.n_dim > 0)
@@ -120,11 +120,11 @@ size_t kl_offset(const struct kl_axes *axes, enum kl_array array, size_t index)
 
 /* ---- Tiles */
 
-/* Rows this short lie across vectors. */
+/* SHORT_ROW: rows of at most so many elements lie across vectors. */
 enum { SHORT_ROW = 64 };
 
-/* Rows of a tile where elements of one row lie apart, and those of neighbours side by side. So few
- * neighbours leave vectors empty; they are loaded one by one. */
+/* COLUMNS: rows of a tile whose neighbours lie side by side in memory, and whose own elements do
+ * not. FEW_COLUMNS: so few neighbours leave vectors empty and are loaded one by one. */
 enum { COLUMNS = 64, FEW_COLUMNS = 16 };
 _Static_assert(COLUMNS % KL_BROADCAST_LANES == 0 && KL_ROWS % COLUMNS == 0 &&
                    KL_BLOCK % COLUMNS == 0,
@@ -135,7 +135,7 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-/* Whether neighbouring rows lie side by side in an operand, and a row's elements do not. */
+/* True if neighbouring rows lie side by side in an operand, and a row's elements do not. */
 static bool lies_across(const struct kl_layout *layout, enum kl_array array)
 {
     const struct kl_axes *across = &layout->across, *along = &layout->along;
@@ -143,7 +143,7 @@ static bool lies_across(const struct kl_layout *layout, enum kl_array array)
            along->axis[along->n - 1].strides[array] > 1;
 }
 
-/* So many entries, at most, that they make up whole inner axes, some times over. */
+/* The most entries, up to `most`, that make up whole inner axes some times over. */
 static size_t aligned(const struct kl_axes *axes, size_t most)
 {
     size_t whole = 1;

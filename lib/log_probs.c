@@ -1,10 +1,11 @@
-/* A tile of operands as logarithms and probabilities, whatever they hold. */
+/* Converts a tile of operands to log-probabilities of input, and to what the rule takes of
+ * target. */
 #include "lib/scratch.h"
 
 #include <string.h>
 
-/* Of an input that holds probabilities: what the rule takes instead, and what its losses and
- * derivatives are multiplied by. */
+/* Replaces probabilities of input by their logarithms, and sets the factors of their losses and
+ * derivatives. */
 static void replace_probs(struct kl_scratch *s, size_t n)
 {
     const struct kl_kernel *kernel = s->job->kernel;

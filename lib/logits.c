@@ -1,4 +1,4 @@
-/* The softmax of rows of logits, never written out. */
+/* The softmax of rows of logits, without writing it out. */
 #include "lib/scratch.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ static double scale_of(const struct kl_scratch *s, int operand)
     return kl_is_logit(s->job, operand) ? 1 / s->job->plan->temperature : 1;
 }
 
-/* Whether an operand has more than 24 bits. */
+/* True if an operand has more than 24 bits. */
 static bool is_wide(const struct kl_scratch *s, int operand)
 {
     return s->job->operands[operand].dtype == KL_FLOAT64;
@@ -20,10 +20,10 @@ static void scale_sum(struct kl_sum *sum, double by)
     sum->low *= by;
 }
 
-/* ---- What is known of a row's logits: the greatest, and the log of the sum of the exponentials
- * of what they are less than that. */
+/* ---- The log-sum-exp of a row, in two numbers: row_max, and the log of the sum of exp(v -
+ * row_max). */
 
-/* One row, in one reading: a tile whose greatest is more than all before makes the sum less. */
+/* Finds the log-sum-exp of one row in one pass: a tile with a new maximum scales the sum down. */
 static void find_log_sum_exp(struct kl_scratch *s, int operand)
 {
     const struct kl_kernel *kernel = s->job->kernel;
@@ -46,7 +46,7 @@ static void find_log_sum_exp(struct kl_scratch *s, int operand)
     kl_broadcast(s, s->log_sum_exp[operand]);
 }
 
-/* Several rows. */
+/* Finds the maxima of several rows. */
 static void find_row_max(struct kl_scratch *s, int operand)
 {
     kl_fill(s->row_max[operand], -(double)INFINITY, s->rows);
@@ -99,7 +99,7 @@ struct running_sums {
     struct kl_sum losses, sum_p, exps;
 };
 
-/* A tile whose greatest logit is more than all before makes these less. */
+/* Moves to a new maximum, which scales the sums down. */
 static void raise_shift(struct running_sums *running, int operand, double most)
 {
     struct kl_shift *shift = &running->shifts[operand];
@@ -137,7 +137,7 @@ static void add_tile(struct kl_scratch *s, const struct kl_tile *tile, struct ru
     kl_sum_add(&running->exps, more.exps);
 }
 
-/* What the running of n rows make. */
+/* Divides the sums of n rows by those of their exponentials. */
 static bool normalize_sums(struct kl_scratch *s, const struct kl_rows_sums *running, size_t n,
                            double *losses, double *sum_p)
 {
@@ -184,7 +184,7 @@ static bool sum_row(struct kl_scratch *s, double *losses, double *sum_p)
     return good;
 }
 
-/* Sums along several rows, with what their additions lost. */
+/* compensated_sums: sums along several rows, with the errors of their additions. */
 struct compensated_sums {
     struct kl_rows_sums high, low;
 };

@@ -17,7 +17,7 @@ static void mask_elements(const struct kl_look *look, const struct kl_tile *tile
     look->kernel->apply_mask(v, mask, masked, tile->pitch * tile->length);
 }
 
-/* Straight from where the row lies. */
+/* Adds a contiguous row straight from its array. */
 static bool add_dense_row(const struct kl_look *look, int operand, size_t row, bool exps,
                           struct kl_rows_stats *stats)
 {

@@ -1,13 +1,14 @@
-/* Cuts a job into groups of rows, and these into chunks of work; sums what they give, in order. */
+/* Divides a job into groups of rows, these into chunks, and chunks into shards; adds the sums of
+ * chunks in order. */
 #include "lib/job.h"
 #include "lib/pool.h"
 
 #include <stdlib.h>
 
-/* Of derivatives that are summed back, at most so many sums are kept apart for threads. */
+/* MAX_SHARDS: the most shards with sums of broadcast derivatives of their own. */
 enum { MAX_SHARDS = 16 };
 
-/* Rows are cut into splits where there are not groups enough for threads. */
+/* FEW_GROUPS: rows are divided into splits where there are fewer groups, too few for threads. */
 enum { FEW_GROUPS = 64 };
 
 struct cut {
@@ -95,7 +96,8 @@ size_t kl_rows_scratch_size(struct kl_job *job)
 
 /* ---- Rows whose losses are known */
 
-/* Weighs the sums of some rows' losses; then they are stored, or added to `total`. */
+/* Multiplies the sums of some rows' losses by their weights; stores them, or adds them to
+ * `total`. */
 static void finish_rows(const struct kl_job *job, size_t row, size_t n, const struct kl_sum *sums,
                         struct kl_sum *total)
 {
@@ -146,7 +148,8 @@ static void run_group(const struct cut *cut, size_t index, size_t split,
             cut->split_sums[(row + i) * cut->splits + split] = sums[i];
 }
 
-/* Splits of all rows before the next ones: neighbouring rows may shard cache lines. */
+/* Runs a chunk: one split of some rows. All rows of a split come before the next split, for
+ * neighbouring rows may share cache lines. */
 static void run_chunk(const struct cut *cut, size_t chunk, const struct kl_sink *sinks,
                       void *scratch)
 {

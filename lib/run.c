@@ -14,7 +14,7 @@ static double unit_of(const struct kl_options *options)
 
 /* ---- Plain losses of two dense operands alike, which need no rows */
 
-/* Sums of up to this many chunks (2^20 elements) need no heap. */
+/* CHUNKS_ON_STACK: sums of up to so many chunks (2^20 elements) need no heap. */
 enum { CHUNKS_ON_STACK = 64 };
 
 struct chunks {
@@ -74,14 +74,14 @@ static bool any_nan(const struct kl_plan *plan, const void *losses)
     return false;
 }
 
-/* Whether losses are plain ones of operands that lie alike, each of them counted as it is. */
+/* True if losses are plain ones of operands of one shape, without weight or mask. */
 static bool is_simple(const struct kl_plan *plan)
 {
     return kl_is_plain(plan) && !plan->weight.data && !plan->mask.data &&
            plan->counts[KL_INPUT] == plan->count && plan->counts[KL_TARGET] == plan->count;
 }
 
-/* Whether losses are a kernel's map of the operands as they are. */
+/* True if losses are a kernel's map of the operands as they are. */
 static bool is_map(const struct kl_plan *plan)
 {
     return is_simple(plan) && plan->reduction == KL_NONE && plan->places == plan->count &&
@@ -116,9 +116,9 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
     return rows > sums ? rows : sums;
 }
 
-/* Computes results, and `total` of losses that are reduced. Simple losses are computed apart from
- * derivatives, so that they have the same bits beside them as alone; and nothing is written before
- * all memory is had. */
+/* Computes results, and `total` of reduced losses. Simple losses are computed apart from
+ * derivatives, with the bits that they have alone. Nothing is written before all memory is
+ * allocated. */
 static bool run(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
 {
     const struct kl_plan *plan = job->plan;
@@ -152,7 +152,7 @@ static void store_reduced(const struct kl_job *job, struct kl_sum total, void *l
     kl_store(plan->dtype, loss, 0, zero ? 0 : sum * job->unit / divisor);
 }
 
-/* Nothing to compute: sums over nothing are 0. */
+/* Stores the results of an empty call: sums over nothing are 0. */
 static void store_nothing(const struct kl_job *job)
 {
     const struct kl_plan *plan = job->plan;
@@ -216,7 +216,8 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     if (results->loss && plan->reduction != KL_NONE)
         store_reduced(&job, total, results->loss);
-    /* Kernels make NaN of negative targets; only where one came out are they looked for. */
+    /* Kernels make NaN of negative targets; the first one is searched for only after a NaN came
+     * out. */
     bool suspect = job.negative || (results->loss && job.rule == KL_PROB_MATH && is_simple(plan) &&
                                     any_nan(plan, results->loss));
     return !suspect || kl_check_negative(plan, problem);

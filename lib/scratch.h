@@ -1,4 +1,4 @@
-/* What computing a group of rows holds on the way, tile by tile. */
+/* kl_scratch: the arrays of a thread that computes a group of rows. */
 #ifndef KLDIV_LIB_SCRATCH_H
 #define KLDIV_LIB_SCRATCH_H
 
@@ -7,10 +7,11 @@
 
 #include <stdint.h>
 
-/* How far an operand of a group that is a single tile, and so stays in `v`, has come. */
+/* kl_stage: the state of an operand in `v`, of a group that is a single tile. */
 enum kl_stage { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOG_PROBS };
 
-/* Numbers of rows are KL_BROADCAST_LANES copies where there is one row. */
+/* kl_scratch: numbers of rows (row_max and others) are KL_BROADCAST_LANES copies where a tile has
+ * one row. */
 struct kl_scratch {
     struct kl_job *job;
     const struct kl_group *group;
@@ -40,15 +41,15 @@ extern const double kl_zeros[KL_ROWS];
 
 struct kl_tile kl_tile_at(const struct kl_scratch *s, size_t start);
 
-/* `body` with each tile of the group. */
+/* Loops over the tiles of the group. */
 #define KL_FOR_EACH_TILE(s, tile)                                                                  \
     for (struct kl_tile tile = kl_tile_at(s, (s)->group->start); tile.length > 0;                  \
          tile = kl_tile_at(s, tile.start + tile.length))
 
 static inline size_t kl_tile_size(const struct kl_tile *tile) { return tile->pitch * tile->length; }
 
-/* A tile as lines that kernels take with numbers of rows: one of all its elements, where it has one
- * row, or one for each element of several rows. */
+/* kl_lines: a tile as vectors that kernels combine with numbers of rows: one line of a single row,
+ * or one line for each element of several rows. */
 struct kl_lines {
     size_t n, length, step;
 };
@@ -65,20 +66,20 @@ static inline void kl_fill(double *to, double value, size_t n)
         to[i] = value;
 }
 
-/* After a row's number was set: so that it can stand for a vector of them. */
+/* Copies a single row's number to all broadcast lanes, after it was set. */
 static inline void kl_broadcast(const struct kl_scratch *s, double *of_rows)
 {
     if (s->job->tile.pitch == 1)
         kl_fill(of_rows, of_rows[0], KL_BROADCAST_LANES);
 }
 
-/* Whether losses are of quotients of probabilities. */
+/* True if losses are of quotients of probabilities. */
 static inline bool kl_has_quotients(const struct kl_job *job)
 {
     return job->plan->spaces[KL_INPUT] == KL_PROB && job->plan->spaces[KL_TARGET] == KL_PROB;
 }
 
-/* A tile's numbers of an array. */
+/* Loads a tile of an array. */
 static inline void kl_load_numbers(const struct kl_scratch *s, const struct kl_tile *tile,
                                    const struct kl_numbers *numbers, double *to)
 {
@@ -88,7 +89,7 @@ static inline void kl_load_numbers(const struct kl_scratch *s, const struct kl_t
 /* Loads the mask, then an operand; masked logits are -inf. */
 void kl_load_operand(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
-/* Where the mask hides an element, v becomes `value`. */
+/* Sets v to `value` where the mask hides an element. */
 void kl_apply_mask(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value);
 
 /* Adds a tile's numbers to the sums of their rows. */
@@ -102,32 +103,31 @@ void kl_shift_rows(const struct kl_scratch *s, const struct kl_tile *tile, doubl
 /* Sets sums along rows to 0. */
 void kl_clear_sums(struct kl_scratch *s);
 
-/* Rows of logits are read to their end before anything is known of one element: their greatest, and
- * the log of the sum of the exponentials of what they are less than that. */
+/* Finds row_max and log_sum_exp of rows of logits, in a pass over them. */
 void kl_find_softmax(struct kl_scratch *s, int operand);
 
-/* The same for both operands, when no more than the sum of each row's losses is wanted: that, and
- * the sum of target's probabilities. False if something was not ordinary, and nothing is known
- * then. */
+/* Finds, in one pass over both operands, the sum of each row's losses and the sum of target's
+ * probabilities, with row_max and log_sum_exp. False if an element was not ordinary; then nothing
+ * is set. */
 bool kl_find_row_sums(struct kl_scratch *s, double *losses, double *sum_p);
 
-/* Afterwards: a tile of an operand's log-probabilities. */
+/* Loads a tile of an operand's log-probabilities, once row_max and log_sum_exp are set. */
 void kl_load_log_softmax(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
-/* A tile of both operands, as the kernels' rule takes them; masked elements as what has no loss. */
+/* Loads a tile of both operands as the kernels' rule takes them; masked elements have no loss. */
 void kl_load_log_probs(struct kl_scratch *s, const struct kl_tile *tile);
 
-/* What the tile's derivatives are multiplied by: job->factor for all, which s->g holds from the
- * start, or a number for each. */
+/* Loads the factors of the tile's derivatives: s->g holds job->factor from the start, and here a
+ * number for each element where grad_output or weight vary. */
 void kl_load_factors(struct kl_scratch *s, const struct kl_tile *tile);
 
-/* Sums along rows of derivatives by logits' logarithms, which those by the logits take. */
+/* Sums derivatives by log-probabilities along rows of logits, for softmax_backward. */
 void kl_sum_grads(struct kl_scratch *s);
 
-/* Derivatives of a tile that is loaded, by all operands that they are wanted by, to their sinks. */
+/* Computes and stores the derivatives of a loaded tile by each operand that wants them. */
 void kl_compute_grads(struct kl_scratch *s, const struct kl_tile *tile);
 
-/* Puts derivatives (s->grads) where they belong. */
+/* Stores derivatives (s->grads) in an operand's sink. */
 void kl_store_grads(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
 #endif

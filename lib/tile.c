@@ -8,7 +8,7 @@ enum { STAGED = 256 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* ---- Numbers along axes. A visit is to n of them, `stride` apart from `offset` on. */
+/* ---- Numbers along axes. A visit handles n of them, `stride` apart from `offset` on. */
 
 struct visit {
     const struct kl_kernel *kernel;
@@ -144,7 +144,7 @@ static void visit_tile(const struct visit *visit, const struct kl_layout *layout
 /* ---- Patterns: a tile's numbers in the order in which they lie in memory, in runs that are longer
  * than those along rows or across them. */
 
-/* Some entries of an axis: how far apart in memory, and in a tile. */
+/* digit: some entries of an axis, with their strides in memory and in a tile. */
 struct digit {
     size_t extent, stride, step;
 };
@@ -204,7 +204,7 @@ static void enumerate(struct kl_pattern *pattern, const struct digit *digits, si
     }
 }
 
-/* How many numbers a visit to the tile finds side by side. */
+/* The numbers that a visit to the tile finds side by side. */
 static size_t line_run(const struct kl_layout *layout, const struct kl_tile *tile,
                        enum kl_array array)
 {
@@ -252,7 +252,7 @@ static const struct kl_pattern *pattern_of(const struct kl_layout *layout, enum 
     return layout->patterns && array <= KL_OF_LOSS ? &layout->patterns->of[array] : NULL;
 }
 
-/* Where a tile begins in memory, if its numbers lie as the pattern has them. */
+/* Finds where a tile begins in memory, if it follows the pattern. */
 static bool follows(const struct kl_layout *layout, const struct kl_tile *tile, enum kl_array array,
                     const struct kl_pattern *pattern, size_t *begin)
 {

@@ -57,7 +57,7 @@ FN vd log_minus_narrow(vd t, vd x)
     return v_fma(r2, horner2(narrow_log_poly, 7, r, r2), v_add(v_sub(high, x), r));
 }
 
-/* The same of any t, with the low parts kept: within 2^-60 or so before the last roundings. */
+/* log t - x of any t, with low parts: within 2^-60 or so before the last roundings. */
 FN vd log_minus_wide(vd t, vd x)
 {
     vd k;
@@ -120,8 +120,8 @@ FN vd exp_wide(vd t)
     return v_fma(root, exp_rest(t, shifted), root);
 }
 
-/* Where exp(t) leaves the range of double the product with d need not: three factors of 2^k
- * then, one of them with the sixteenths. */
+/* exp(t) d, also where exp(t) alone leaves the range of double: by three factors of 2^k, the first
+ * with the sixteenths. */
 FN vd exp_times_anywhere(vd t, vd d)
 {
     const vd bias = v_set(SIXTEENTHS);

@@ -128,8 +128,8 @@ double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double 
                                 : prob_grad(rule, by, input, target);
 }
 
-/* What is not an ordinary quotient goes by the logarithm itself. Where target is 0 the loss does
- * not depend on q, but that autograd divides by it. */
+/* kl_quotient: an unusual quotient goes by the logarithm itself. With t = 0 the loss does not
+ * depend on q, and yet autograd divides by it. */
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
 {
     const double least = 0x1p-900, most = 0x1p900;
