@@ -1,12 +1,12 @@
-/* What reduced losses are divided by. */
+/* The divisor of reduced losses. */
 #include "lib/job.h"
 
-static size_t count_kept(const unsigned char *mask, size_t n)
+static size_t count_unmasked(const unsigned char *mask, size_t n)
 {
-    size_t kept = 0;
+    size_t n_unmasked = 0;
     for (size_t i = 0; i < n; i++)
-        kept += mask[i] != 0;
-    return kept;
+        n_unmasked += mask[i] != 0;
+    return n_unmasked;
 }
 
 static size_t elements_of(size_t ndim, const size_t *shape)
@@ -17,16 +17,16 @@ static size_t elements_of(size_t ndim, const size_t *shape)
     return n;
 }
 
-/* Entries of the loss's first axis of which the mask leaves anything. */
+/* Entries of the loss's first axis that the mask leaves at least one loss of. */
 static double entries_left(const struct kl_plan *plan)
 {
     const struct kl_mask *mask = &plan->mask;
     size_t n = elements_of(mask->ndim, mask->shape), left = 0;
     bool has_first = plan->left_ndim > 0 && mask->ndim == plan->left_ndim && mask->shape[0] > 1;
     if (!has_first || n == 0)
-        return n > 0 && count_kept(mask->data, n) > 0 ? (double)plan->batch : 0;
+        return n > 0 && count_unmasked(mask->data, n) > 0 ? (double)plan->batch : 0;
     for (size_t i = 0, entry = n / plan->batch; i < plan->batch; i++)
-        left += count_kept(mask->data + i * entry, entry) > 0;
+        left += count_unmasked(mask->data + i * entry, entry) > 0;
     return (double)left;
 }
 
@@ -37,20 +37,20 @@ static double weight_left(const struct kl_plan *plan)
     const struct kl_numbers weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data,
                                       0};
     const struct kl_numbers mask = {.array = KL_OF_MASK, .bytes = true, .data = plan->mask.data};
-    enum { CHUNK = 256 };
-    double weights[CHUNK], keep[CHUNK];
+    enum { STAGED = 256 };
+    double weights[STAGED], counts[STAGED];
     struct kl_sum sum = {0, 0};
     struct kl_axes axes;
     size_t times = kl_weight_axes(&axes, plan);
-    for (size_t start = 0; start < axes.volume; start += CHUNK) {
-        size_t n = axes.volume - start < CHUNK ? axes.volume - start : CHUNK;
+    for (size_t start = 0; start < axes.volume; start += STAGED) {
+        size_t n = axes.volume - start < STAGED ? axes.volume - start : STAGED;
         for (size_t i = 0; i < n; i++)
             weights[i] = 1;
         if (weight.data)
             kl_line_load(kernel, &axes, &weight, start, n, weights);
         if (mask.data) {
-            kl_line_load(kernel, &axes, &mask, start, n, keep);
-            kernel->hide(weights, keep, 0, n);
+            kl_line_load(kernel, &axes, &mask, start, n, counts);
+            kernel->apply_mask(weights, counts, 0, n);
         }
         kl_sum_merge(&sum, kernel->total(weights, n));
     }

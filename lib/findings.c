@@ -15,7 +15,7 @@ static const char *const codes[KL_FINDINGS] = {
 
 const char *kl_finding_code(enum kl_finding finding) { return codes[finding]; }
 
-/* What to do about rows of a kind where an operand should hold something else. */
+/* hints: advice by operand, space and the kind of most rows with the finding. */
 #define INPUT_LOGITS ": if input holds logits, use input_space=logit"
 #define TARGET_LOGITS ": if target holds logits, use target_space=logit"
 #define DIVIDE ": divide each row by its sum"
@@ -33,7 +33,8 @@ static const char *const hints[KL_OPERANDS][KL_LOGIT + 1][KL_KINDS] = {
                                 TARGET_LOGITS}},
 };
 
-/* By most of the rows. Where the operands look swapped, that is to be looked at first. */
+/* The hint for the most frequent kind. Operands that look swapped are the first thing to mend, and
+ * get no other hint. */
 static const char *hint_of(const struct kl_look *look, int operand, const struct kl_tally *tally,
                            bool swapped)
 {
@@ -43,8 +44,8 @@ static const char *hint_of(const struct kl_look *look, int operand, const struct
     return swapped ? "" : hints[operand][look->plan->spaces[operand]][kind];
 }
 
-static void say_sums(const char *what, const struct kl_tally *tally, size_t rows, const char *hint,
-                     char *to, size_t size)
+static void format_sums(const char *what, const struct kl_tally *tally, size_t rows,
+                        const char *hint, char *to, size_t size)
 {
     char least[30], greatest[30];
     snprintf(least, sizeof least, "%.4g", tally->least);
@@ -54,19 +55,22 @@ static void say_sums(const char *what, const struct kl_tally *tally, size_t rows
              same ? "" : greatest, tally->count, rows, hint);
 }
 
-static void say_reason(const struct kl_look *look, const struct kl_tally *tally, size_t rows,
-                       char *to, size_t size)
+static void format_reason(const struct kl_look *look, const struct kl_tally *tally, size_t rows,
+                          char *to, size_t size)
 {
     struct kl_reason reason = {0};
-    kl_find_not_finite(look, tally->first, &reason);
-    snprintf(to, size,
-             "%zu of %zu rows have a loss that is infinite or NaN, first where input holds %g and "
-             "target %g: %s",
-             tally->count, rows, reason.x, reason.t, reason.words ? reason.words : "");
+    if (kl_find_not_finite(look, tally->first, &reason))
+        snprintf(to, size,
+                 "%zu of %zu rows have a loss that is infinite or NaN, first where input holds %g "
+                 "and target %g: %s",
+                 tally->count, rows, reason.x, reason.t, reason.words);
+    else
+        snprintf(to, size, "the loss is too large for %s, though that of each row is not",
+                 kl_dtype_name(look->plan->dtype));
 }
 
-static void say(const struct kl_look *look, enum kl_finding finding, const struct kl_tallies *all,
-                char *to, size_t size)
+static void format(const struct kl_look *look, enum kl_finding finding,
+                   const struct kl_tallies *all, char *to, size_t size)
 {
     const struct kl_tally *tally = &all->of[finding];
     bool swapped = all->of[KL_ARGUMENTS_LOOK_SWAPPED].count > 0;
@@ -87,12 +91,12 @@ static void say(const struct kl_look *look, enum kl_finding finding, const struc
                  tally->count, all->rows, tally->greatest, hint_of(look, KL_INPUT, tally, swapped));
         break;
     case KL_INPUT_NOT_NORMALIZED:
-        say_sums(prob[KL_INPUT] ? "input" : "exp(input)", tally, all->rows,
-                 hint_of(look, KL_INPUT, tally, swapped), to, size);
+        format_sums(prob[KL_INPUT] ? "input" : "exp(input)", tally, all->rows,
+                    hint_of(look, KL_INPUT, tally, swapped), to, size);
         break;
     case KL_TARGET_NOT_NORMALIZED:
-        say_sums(prob[KL_TARGET] ? "target" : "exp(target)", tally, all->rows,
-                 hint_of(look, KL_TARGET, tally, swapped), to, size);
+        format_sums(prob[KL_TARGET] ? "target" : "exp(target)", tally, all->rows,
+                    hint_of(look, KL_TARGET, tally, swapped), to, size);
         break;
     case KL_TARGET_NEGATIVE:
         snprintf(to, size,
@@ -101,18 +105,20 @@ static void say(const struct kl_look *look, enum kl_finding finding, const struc
                  tally->count, all->rows, tally->least, hint_of(look, KL_TARGET, tally, swapped));
         break;
     case KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES:
-        snprintf(to, size,
-                 "%zu of %zu rows of target are nowhere above 0, and their exponentials sum to 1%s",
-                 tally->count, all->rows,
-                 swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
+        snprintf(
+            to, size,
+            "%zu of %zu rows of target are nowhere above 0, and their exponentials sum to 1%s%s",
+            tally->count, all->rows,
+            look->mask.data && look->layout.each ? ", or less where some are hidden" : "",
+            swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
         break;
     case KL_LOSS_NOT_FINITE:
-        say_reason(look, tally, all->rows, to, size);
+        format_reason(look, tally, all->rows, to, size);
         break;
     }
 }
 
-/* The first element of a row that is above 0, or with `negative` below. */
+/* The first element of a row that is above 0, or below with `negative`. */
 static size_t find_element(const struct kl_look *look, int operand, size_t row, bool negative)
 {
     const struct kl_numbers *numbers = &look->operands[operand];
@@ -120,7 +126,7 @@ static size_t find_element(const struct kl_look *look, int operand, size_t row, 
     for (size_t i = 0; i < look->layout.along.volume; i++) {
         at = base + kl_offset(&look->layout.along, numbers->array, i);
         double v = kl_load(numbers->dtype, numbers->data, at);
-        if ((negative ? v < 0 : v > 0) && !kl_is_hidden(&look->layout, look->mask.data, row, i))
+        if ((negative ? v < 0 : v > 0) && !kl_is_masked(&look->layout, look->mask.data, row, i))
             break;
     }
     return at;
@@ -156,7 +162,7 @@ void kl_report(const struct kl_look *look, const struct kl_tallies *tallies,
             continue;
         diagnosis->findings[i].operand = (enum kl_operand)operand;
         diagnosis->findings[i].index = place_of(look, finding, tallies->of[i].first, operand);
-        say(look, finding, tallies, diagnosis->findings[i].message,
-            sizeof diagnosis->findings[i].message);
+        format(look, finding, tallies, diagnosis->findings[i].message,
+               sizeof diagnosis->findings[i].message);
     }
 }

@@ -1,14 +1,14 @@
-/* What a diagnosis counts, and says of it. */
+/* Counts of a diagnosis, and its messages. */
 #ifndef KLDIV_LIB_FINDINGS_H
 #define KLDIV_LIB_FINDINGS_H
 
-#include "lib/survey.h"
+#include "lib/row_stats.h"
 
-/* What a row's numbers look like. */
+/* kl_kind: a guess at what a row holds, from its extremes and its sum. */
 enum kl_kind { KL_LIKE_PROBABILITIES, KL_LIKE_COUNTS, KL_LIKE_LOGARITHMS, KL_LIKE_LOGITS };
 #define KL_KINDS 4
 
-/* Of one finding: rows it was made in, and the least and greatest of what is wrong there. */
+/* kl_tally: the rows with one finding, and extremes of the number that is wrong. */
 struct kl_tally {
     size_t count, first; /* row */
     size_t kinds[KL_KINDS];
@@ -16,11 +16,12 @@ struct kl_tally {
 };
 
 struct kl_tallies {
-    size_t rows; /* looked at */
+    size_t rows;  /* looked at */
+    double bound; /* that the sum of all losses does not exceed, or NaN or infinite */
     struct kl_tally of[KL_FINDINGS];
 };
 
-/* Fills the diagnosis with what was counted. */
+/* Fills the diagnosis from the tallies. */
 void kl_report(const struct kl_look *look, const struct kl_tallies *tallies,
                struct kl_diagnosis *diagnosis);
 

@@ -1,5 +1,5 @@
-/* Some rows at a time: from what the operands hold to logarithms and probabilities, to losses, a
- * tile after the other. */
+/* Computes one group of rows, tile by tile: loads operands, converts them to log-probabilities,
+ * computes losses and derivatives. */
 #include "lib/scratch.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static void sum_each(struct kl_scratch *s, const struct kl_tile *tile)
         kl_sum_merge(s->group->sum, s->job->kernel->total(s->losses + i * lines.length, real));
 }
 
-static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
+static void compute_losses(struct kl_scratch *s, const struct kl_tile *tile)
 {
     const struct kl_job *job = s->job;
     size_t n = kl_tile_size(tile);
@@ -31,7 +31,7 @@ static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
         kl_load_numbers(s, tile, &job->weight, s->spare);
         job->kernel->multiply(s->losses, s->spare, n);
     }
-    kl_hide(s, tile, s->losses, 0);
+    kl_apply_mask(s, tile, s->losses, 0);
     if (!job->losses) {
         sum_each(s, tile);
         return;
@@ -44,7 +44,7 @@ static void take_losses(struct kl_scratch *s, const struct kl_tile *tile)
 
 /* ---- A group */
 
-static void give_sums(struct kl_scratch *s)
+static void store_sums(struct kl_scratch *s)
 {
     if (s->job->layout->each)
         return;
@@ -52,29 +52,30 @@ static void give_sums(struct kl_scratch *s)
         s->group->sums[i] = (struct kl_sum){s->high[i], s->low[i]};
 }
 
-/* Nothing of the group's one row counts. */
+/* Handles a group of one row that the mask hides: its derivatives are 0. */
 static bool skip(struct kl_scratch *s)
 {
-    double keep = 1;
+    double counts = 1;
     if (s->job->layout->each || s->job->tile.pitch > 1 || !s->job->mask.data)
         return false;
-    kl_line_load(s->job->kernel, &s->job->layout->across, &s->job->mask, s->group->row, 1, &keep);
-    if (keep != 0)
+    kl_line_load(s->job->kernel, &s->job->layout->across, &s->job->mask, s->group->row, 1, &counts);
+    if (counts != 0)
         return false;
-    kl_fill(s->slopes, 0, KL_BLOCK);
-    KL_FOR_EACH_TILE(s, tile)
-    for (int i = 0; i < KL_OPERANDS; i++)
-        if (kl_is_wanted(s->job, i))
-            kl_write_slopes(s, &tile, i);
-    give_sums(s);
+    kl_fill(s->grads, 0, KL_BLOCK);
+    KL_FOR_EACH_TILE (s, tile)
+        for (int i = 0; i < KL_OPERANDS; i++)
+            if (kl_is_wanted(s->job, i))
+                kl_store_grads(s, &tile, i);
+    store_sums(s);
     return true;
 }
 
-/* One row, long enough, of a sum of plain losses. */
+/* The sum of one row of plain losses, straight from the operands. False if there is none, or if it
+ * is NaN under KL_MATH, where the tiles look for what is negative. */
 static bool sum_dense(struct kl_scratch *s)
 {
     const struct kl_job *job = s->job;
-    if (job->layout->each || job->tile.pitch > 1 || kl_any_wanted(job) || !kl_is_plain(job->plan) ||
+    if (job->layout->each || job->tile.pitch > 1 || !job->wants_loss || !kl_is_plain(job->plan) ||
         !kl_rows_are_dense(job->layout, KL_OF_INPUT) ||
         !kl_rows_are_dense(job->layout, KL_OF_TARGET))
         return false;
@@ -83,65 +84,83 @@ static bool sum_dense(struct kl_scratch *s)
         job, kl_offset(&job->layout->across, KL_OF_INPUT, row) + start,
         kl_offset(&job->layout->across, KL_OF_TARGET, row) + start, s->group->end - start);
     s->high[0] = sum.high, s->low[0] = sum.low;
-    give_sums(s);
+    store_sums(s);
     return !(isnan(sum.high) && job->rule == KL_PROB_MATH); /* which looks for what is negative */
 }
 
-/* Whether a row's derivatives by its losses are all the same and its losses' sum is all there is
- * to them. */
+/* True if the derivatives by a row's losses are all equal, and of the losses only the sum is
+ * wanted. */
 static bool is_uniform(const struct kl_job *job)
 {
     bool alone = !job->weight.data && !job->mask.data && !job->grad_output.data && !job->losses;
     return job->plan->spaces[KL_INPUT] != KL_PROB && (alone || !job->layout->each);
 }
 
-/* The losses of uniform rows, and the sums of their derivatives, which follow from them. */
-static bool take_parts(struct kl_scratch *s)
+static void set_losses(struct kl_scratch *s, const double *losses)
 {
-    double losses[KL_ROWS], masses[KL_ROWS];
-    if (!is_uniform(s->job) || !kl_sum_parts(s, losses, masses))
+    for (size_t i = 0; i < s->group->rows; i++) {
+        if (s->job->layout->each)
+            kl_sum_add(s->group->sum, losses[i]);
+        s->high[i] = losses[i], s->low[i] = 0;
+    }
+}
+
+/* Sets the losses of uniform rows from their row sums, and the sums of derivatives that
+ * softmax_backward takes. */
+static bool set_row_sums(struct kl_scratch *s)
+{
+    double losses[KL_ROWS], sum_p[KL_ROWS];
+    bool nan_grad = s->job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(s->job, KL_TARGET);
+    s->refused = s->job->rule == KL_LOG_PYTORCH || nan_grad ? -(double)INFINITY : (double)NAN;
+    if (!is_uniform(s->job) || !kl_find_row_sums(s, losses, sum_p))
         return false;
     struct kl_tile one = kl_tile_at(s, s->group->start);
     one.length = 1;
     if (kl_any_wanted(s->job))
         kl_load_factors(s, &one);
     for (size_t i = 0; i < s->group->rows; i++) {
-        s->slope_sums[KL_INPUT][i] = -s->g[i] * masses[i];
-        s->slope_sums[KL_TARGET][i] = s->g[i] * (losses[i] + 1);
-        if (s->job->layout->each)
-            kl_sum_add(s->group->sum, losses[i]);
-        s->high[i] = losses[i], s->low[i] = 0;
+        s->grad_sums[KL_INPUT][i] = -s->g[i] * sum_p[i];
+        s->grad_sums[KL_TARGET][i] = s->g[i] * (losses[i] + 1);
     }
-    kl_make_steady(s, s->slope_sums[KL_INPUT]);
-    kl_make_steady(s, s->slope_sums[KL_TARGET]);
+    set_losses(s, losses);
+    kl_broadcast(s, s->grad_sums[KL_INPUT]);
+    kl_broadcast(s, s->grad_sums[KL_TARGET]);
     return true;
 }
 
-/* What must be known of rows of logits before their elements; true if the losses are, too. */
+/* Computes the softmax's sums of rows of logits; true if the losses came with them. */
 static bool prepare_logits(struct kl_scratch *s)
 {
     bool logits[KL_OPERANDS] = {kl_is_logit(s->job, KL_INPUT), kl_is_logit(s->job, KL_TARGET)};
     if (!logits[KL_INPUT] && !logits[KL_TARGET])
         return false;
-    if (take_parts(s))
+    double losses[KL_ROWS], sum_p[KL_ROWS];
+    if (set_row_sums(s))
         return true;
+    /* A target of -inf makes a derivative NaN; the loss is still the one computed without
+     * derivatives. */
+    bool nan_grad = s->job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(s->job, KL_TARGET);
+    s->refused = (double)NAN;
+    bool has_losses = nan_grad && is_uniform(s->job) && kl_find_row_sums(s, losses, sum_p);
     for (int i = 0; i < KL_OPERANDS; i++)
         if (logits[i])
-            kl_survey_logits(s, i);
+            kl_find_softmax(s, i);
     if (kl_any_wanted(s->job))
-        kl_sum_slopes(s);
+        kl_sum_grads(s);
     kl_clear_sums(s);
-    return false;
+    if (has_losses)
+        set_losses(s, losses);
+    return has_losses;
 }
 
-static void take_tile(struct kl_scratch *s, const struct kl_tile *tile, bool has_losses)
+static void compute_tile(struct kl_scratch *s, const struct kl_tile *tile, bool has_losses)
 {
-    kl_load_forms(s, tile);
+    kl_load_log_probs(s, tile);
     if (kl_any_wanted(s->job))
         kl_load_factors(s, tile);
     if (!has_losses)
-        take_losses(s, tile);
-    kl_take_slopes(s, tile);
+        compute_losses(s, tile);
+    kl_compute_grads(s, tile);
 }
 
 _Static_assert(sizeof(struct kl_scratch) + KL_SCRATCH_ALIGNMENT <= KL_THREAD_SCRATCH,
@@ -152,19 +171,22 @@ void kl_run_group(struct kl_job *job, const struct kl_group *group, void *scratc
     struct kl_scratch *s = kl_aligned(scratch);
     s->job = job;
     s->group = group;
-    s->kept = SIZE_MAX;
+    s->mask_start = SIZE_MAX;
     s->single = group->end - group->start <= job->tile.length;
-    s->rows = job->tile.pitch == 1 ? KL_STEADY : job->tile.pitch;
-    s->form[KL_INPUT] = s->form[KL_TARGET] = KL_NOT_LOADED;
+    s->rows = job->tile.pitch == 1 ? KL_BROADCAST_LANES : job->tile.pitch;
+    s->stage[KL_INPUT] = s->stage[KL_TARGET] = KL_NOT_LOADED;
     kl_clear_sums(s);
-    if (skip(s) || sum_dense(s))
+    if (skip(s))
+        return;
+    bool has_losses = !job->wants_loss || sum_dense(s);
+    if (has_losses && !kl_any_wanted(job))
         return;
     if (kl_any_wanted(job))
         kl_fill(s->g, job->factor,
                 s->single ? job->tile.pitch * (group->end - group->start) : KL_BLOCK);
-    bool has_losses = prepare_logits(s) || !job->wants_loss;
+    has_losses |= prepare_logits(s);
     if (!has_losses || kl_any_wanted(job))
-        KL_FOR_EACH_TILE(s, tile)
-    take_tile(s, &tile, has_losses);
-    give_sums(s);
+        KL_FOR_EACH_TILE (s, tile)
+            compute_tile(s, &tile, has_losses);
+    store_sums(s);
 }

@@ -10,7 +10,7 @@ enum kl_rule kl_rule_of(const struct kl_plan *plan)
     return rules[plan->spaces[KL_TARGET]][plan->options.compat];
 }
 
-/* Probabilities are padded with such as no kernel takes longer for. */
+/* Padding of 1 for probabilities, which no kernel takes longer for. */
 struct kl_numbers kl_input_of(const struct kl_plan *plan)
 {
     return (struct kl_numbers){KL_OF_INPUT, plan->input.dtype, false, plan->input.data,
@@ -33,7 +33,7 @@ const void *kl_at(const struct kl_numbers *numbers, size_t index)
     return (const char *)numbers->data + index * kl_dtype_size(numbers->dtype);
 }
 
-/* Operands of different dtypes go through doubles, in blocks that stay in the first-level cache. */
+/* Widens operands of different dtypes, in blocks that stay in the first-level cache. */
 static void widen(const struct kl_job *job, int operand, size_t start, size_t n, double *to)
 {
     const struct kl_numbers *numbers = &job->operands[operand];

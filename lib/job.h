@@ -1,4 +1,4 @@
-/* A call on its way, and what the files that compute it share. */
+/* kl_job: one call being computed, and functions that several files of the row engine use. */
 #ifndef KLDIV_LIB_JOB_H
 #define KLDIV_LIB_JOB_H
 
@@ -7,21 +7,21 @@
 
 #include <stdatomic.h>
 
-/* Elements in a piece of work. Pieces are summed each in order and added in their order, so the
- * bits of a sum depend on this number and on nothing else that varies. 2^14 pairs of float32
- * are 128 KiB, within a core's second-level cache, and take some 10 us, against which the
- * 0.2 us of taking a piece from the pool vanishes: 2^24 elements on two threads take 0.315 ns
- * each, and 0.335 in pieces of 2^13. */
-enum { KL_PIECE = 1 << 14 };
-_Static_assert(KL_PIECE % KL_BLOCK == 0, "pieces of a row are whole tiles");
+/* KL_CHUNK: elements of a chunk, the unit of work. Chunks are summed each in order and added in
+ * their order, so the bits of a sum depend on this number alone. 2^14 pairs of float32 take 128
+ * KiB, within a core's second-level cache, and some 10 us, against which the 0.2 us of taking a
+ * task from the pool vanish: 2^24 elements on two threads take 0.315 ns each, and 0.335 in chunks
+ * of 2^13. */
+enum { KL_CHUNK = 1 << 14 };
+_Static_assert(KL_CHUNK % KL_BLOCK == 0, "chunks of a row are whole tiles");
 
-/* Where derivatives by an operand go. */
+/* kl_sink: the destination of derivatives by one operand. */
 struct kl_sink {
     char *gradient;      /* NULL if they are not wanted */
     struct kl_sum *sums; /* of an operand that is broadcast: one for each of its elements */
 };
 
-/* A call on its way. */
+/* kl_job: one call being computed. */
 struct kl_job {
     const struct kl_plan *plan;
     const struct kl_kernel *kernel;
@@ -36,7 +36,7 @@ struct kl_job {
     char *losses;    /* under KL_NONE, if they are wanted */
     struct kl_sink sinks[KL_OPERANDS];
     struct kl_tile tile;  /* the most that one has */
-    size_t segment;       /* elements of a row in a piece of work */
+    size_t split;         /* elements of a row in a chunk of work */
     atomic_bool negative; /* KL_MATH has seen a negative probability */
 };
 
@@ -45,20 +45,32 @@ static inline bool kl_is_logit(const struct kl_job *job, int operand)
     return job->plan->spaces[operand] == KL_LOGIT;
 }
 
-/* The operands of a call. */
+/* True if derivatives by an operand are wanted; by any operand. */
+static inline bool kl_is_wanted(const struct kl_job *job, int operand)
+{
+    return job->sinks[operand].gradient != NULL;
+}
+
+static inline bool kl_any_wanted(const struct kl_job *job)
+{
+    return kl_is_wanted(job, KL_INPUT) || kl_is_wanted(job, KL_TARGET);
+}
+
+/* The operands of a call, as arrays. */
 struct kl_numbers kl_input_of(const struct kl_plan *plan);
 struct kl_numbers kl_target_of(const struct kl_plan *plan);
 
-/* The rule that a call's losses follow. */
+/* The rule of a call's losses. */
 enum kl_rule kl_rule_of(const struct kl_plan *plan);
 
-/* Whether losses are the formula's of what the operands hold, as it stands there. */
+/* True if losses are the formula's of the operands as they are: log-probabilities against
+ * probabilities or log-probabilities. */
 bool kl_is_plain(const struct kl_plan *plan);
 
-/* Where element `index` lies. */
+/* The address of element `index`. */
 const void *kl_at(const struct kl_numbers *numbers, size_t index);
 
-/* Plain losses of n elements from these on: their sum. */
+/* The sum of n plain losses, from given elements of the operands on. */
 struct kl_sum kl_sum_elements(const struct kl_job *job, size_t input_at, size_t target_at,
                               size_t n);
 
@@ -74,26 +86,25 @@ static inline double kl_sum_value(struct kl_sum sum)
     return sum.high + (__builtin_isfinite(sum.high) ? sum.low : 0);
 }
 
-/* What a reduced sum is divided by. */
+/* The divisor of the reduction. */
 double kl_divisor_of(const struct kl_plan *plan);
 
-/* Runs a job of any kind; its sum, if losses are reduced. False if memory is out, before anything
- * is written. */
+/* Runs a job of any kind; adds the sum of reduced losses to `total`. False if out of memory, before
+ * anything is written. */
 bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total);
 
-/* The bytes that kl_run_rows allocates, of a job of which plan, sinks and an empty layout are
- * set. */
+/* The bytes that kl_run_rows allocates. The job has its plan, its sinks and a layout to fill. */
 size_t kl_rows_scratch_size(struct kl_job *job);
 
-/* Some rows, of which a job says what to compute: the losses of segment [start, end) of each
- * are summed, or where each element has its own stored or summed; derivatives go to the sinks. */
+/* kl_group: rows that are computed together, split [start, end) of each. Losses are summed, or
+ * stored where each element has its own; derivatives go to the sinks. */
 struct kl_group {
     size_t row, rows, start, end;
     struct kl_sum *sum;  /* of losses where each element has its own, and these are reduced */
     struct kl_sum *sums; /* one for each row otherwise */
     const struct kl_sink *sinks;
 };
-/* `scratch` has KL_THREAD_SCRATCH bytes. */
+/* Computes a group. `scratch` has KL_THREAD_SCRATCH bytes. */
 void kl_run_group(struct kl_job *job, const struct kl_group *group, void *scratch);
 
 /* Fails with input_negative or target_negative, as KL_MATH asks, at the first negative one. */

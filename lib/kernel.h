@@ -1,12 +1,13 @@
-/* What one instruction set offers, and which one is in use. */
+/* kl_kernel: the functions of one instruction set, and the choice of one. */
 #ifndef KLDIV_LIB_KERNEL_H
 #define KLDIV_LIB_KERNEL_H
 
 #include "lib/kldiv.h"
 
-/* The pointwise formula with its rules for special values: log_target and compat in one. With
- * log_target, KL_ONEFLOW is KL_PYTORCH. The KL_LOGIT rules take logarithms too, and where these are
- * -inf follow the rules of probabilities at t = 0; under KL_MATH those are log_target's. */
+/* kl_rule: the pointwise formula with its rules for special values: log_target and compat in one.
+ * With log_target, KL_ONEFLOW is KL_PYTORCH. The KL_LOGIT rules take logarithms too, and follow the
+ * rules of probabilities at t = 0 where a logarithm is -inf; under KL_MATH log_target's are the
+ * same. */
 enum kl_rule {
     KL_PROB_PYTORCH,
     KL_PROB_ONEFLOW,
@@ -18,80 +19,83 @@ enum kl_rule {
 };
 #define KL_RULES 7
 
-/* A sum that carries its rounding error along: its value is high + low. */
+/* kl_sum: a sum with its rounding error; its value is high + low. */
 struct kl_sum {
     double high, low;
 };
 
-/* Sums over (part of) a row: of losses, of probabilities of target, and of exp(input). */
-struct kl_parts {
-    double losses, masses, exps;
+/* kl_row_sums: sums over a part of a row: of losses, of probabilities p of target, and of
+ * exp(input). */
+struct kl_row_sums {
+    double losses, sum_p, exps;
 };
 
-/* Those of several rows, and how their numbers are shifted. */
+/* kl_rows_sums: row sums of up to KL_ROWS rows. kl_row_shifts: the shifts of their numbers. */
 enum { KL_ROWS = 128 };
-struct kl_row_parts {
-    double losses[KL_ROWS], masses[KL_ROWS], exps[KL_ROWS];
+struct kl_rows_sums {
+    double losses[KL_ROWS], sum_p[KL_ROWS], exps[KL_ROWS];
 };
 struct kl_row_shifts {
     const double *x, *t; /* a number of each row */
     double x_scale, t_scale;
 };
 
-/* What a number v is made of before it is used: (v - by) scale. */
+/* kl_shift: an affine map, (v - by) scale, applied to a number v on load. */
 struct kl_shift {
     double by, scale;
 };
 
-/* What a row's numbers are like; `exps` is the sum of their exponentials, roughly. */
-struct kl_survey {
+/* kl_row_stats: extremes and sums of a row; `exps` sums exponentials within 2^-16. */
+struct kl_row_stats {
     double least, greatest, sum, exps;
 };
 
-/* Those of several rows. */
-struct kl_surveys {
+/* kl_rows_stats: statistics of up to KL_ROWS rows. */
+struct kl_rows_stats {
     double least[KL_ROWS], greatest[KL_ROWS], sum[KL_ROWS], exps[KL_ROWS];
 };
 
 static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYTORCH; }
 
-/* The kernels of one instruction set. Arrays need no alignment. Under KL_PROB_MATH a negative
- * target counts as NaN; whoever sees the NaN looks for it. The second index is whether the rule
- * is_log, for nothing else of it matters to speed.
+/* kl_kernel: the functions of one instruction set. Arrays need no alignment. Under KL_PROB_MATH a
+ * negative target counts as NaN; whoever sees the NaN looks for it. An index [log] is whether the
+ * rule is_log; the rule itself does not matter to speed.
  *
- *   sum[dtype][log]   the losses of n elements, input and target both of `dtype`
+ *   sum[dtype][log]   the sum of the losses of n elements, input and target both of `dtype`
  *   map[dtype][log]   the loss of each, rounded to `dtype`; loss must not overlap the operands
- *   slope[log]        of n operands widened to doubles, the derivatives of their losses by one of
- *                     the two, each times an element of `grad_output`
+ *   grad[log]         the derivatives of n losses by one of two operands of doubles, each times an
+ *                     element of `grad_output`
  *   widen[dtype]      n elements to doubles
  *   narrow[dtype]     n doubles, each rounded once to `dtype`
  *
- * Operands of different dtypes are widened block by block. What follows works on rows of doubles.
- * Functions named `each` have a row per element, so that short rows lie across vectors; those with
- * a `step` take a number per element if it is 1, and if it is 0 the KL_STEADY first ones, which
- * are all the same.
+ * Operands of different dtypes are widened block by block. Functions from here on work on rows of
+ * doubles. Functions named `each` have a row per element, so that short rows lie across vectors. A
+ * `step` of 1 means a number per element, and 0 that the first KL_BROADCAST_LANES numbers, all of
+ * them equal, stand for every element.
  *
- *   top               the greatest of n; each_top makes tops[i] that of itself and v[i]. NaN may
- *                     or may not be seen
- *   total             their sum; each_add adds v[i] to sums[i]
+ *   row_max           the greatest of n, -inf of none; NaN may or may not be seen
+ *   each_max          maxima[i] = max(maxima[i], v[i])
+ *   total             the compensated sum of n
+ *   each_add          (high[i], low[i]) += v[i]
  *   shift             v[i] = (v[i] - by[i]) scale - minus[i]
  *   multiply          v[i] = v[i] by[i]
- *   hide              v[i] = value where keep[i] is 0
+ *   apply_mask        v[i] = value where mask[i] is 0
  *   exps, logs        of any number, to double's precision
- *   quotients         probabilities q in x and t in t become what the KL_PROB rules take, such that
+ *   quotients         replaces probabilities q in x and t in t by operands of the KL_PROB rules:
  *                     losses times `times` are those of log q and t, without cancellation where
  *                     the two are close; derivatives by x over `over` are those by q
- *   parts[log]        of n elements, shifted; `wide` if they have more than 24 bits, `exps` if
- *                     those are wanted. NaN among what comes out says that something was not
- *                     ordinary, as a target of `refused` is: then it is of no use. each_parts adds
- *                     an element to n rows, a multiple of KL_STEADY
+ *   row_sums[log]     the sums of n elements, shifted; `wide` if these have more than 24 bits,
+ *                     `exps` if sums of exp(input) are wanted. Losses are NaN if an element was not
+ *                     ordinary, as a target of `refused` is: then no sum is of use
+ *   each_row_sums     adds an element to the sums of n rows, a multiple of KL_BROADCAST_LANES
  *   sum_exps          the sum of exp of n elements, shifted, of which none is above 700
- *   widen_bytes       0 of 0 and 1 of others
- *   soften            slopes[i] = (slopes[i] - e[i] sums[i]) scale: the softmax's derivative
- *   survey[dtype]     of n elements, `exps` if those are wanted; each_survey adds an element to n
- *                     rows */
-enum { KL_STEADY = 16 };
-_Static_assert(KL_ROWS % KL_STEADY == 0, "numbers of rows are stored by whole broadcast vectors");
+ *   widen_bytes       0 of 0 and 1 of other bytes
+ *   softmax_backward  grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative
+ *   row_stats[dtype]  the statistics of n elements, with sums of exponentials if `exps`
+ *   each_row_stats    adds an element to the statistics of n rows */
+enum { KL_BROADCAST_LANES = 16 };
+_Static_assert(KL_ROWS % KL_BROADCAST_LANES == 0,
+               "numbers of rows are stored by whole broadcast vectors");
 struct kl_kernel {
     const char *name;
     bool (*supported)(void);
@@ -99,48 +103,49 @@ struct kl_kernel {
                                        size_t n);
     void (*map[KL_DTYPES][2])(enum kl_rule rule, const void *input, const void *target, void *loss,
                               size_t n);
-    void (*slope[2])(enum kl_rule rule, enum kl_operand by, const double *input,
-                     const double *target, const double *grad_output, double *slopes, size_t n);
+    void (*grad[2])(enum kl_rule rule, enum kl_operand by, const double *input,
+                    const double *target, const double *grad_output, double *grads, size_t n);
     void (*widen[KL_DTYPES])(const void *from, double *to, size_t n);
     void (*narrow[KL_DTYPES])(const double *from, void *to, size_t n);
-    double (*top)(const double *v, size_t n);
-    void (*each_top)(const double *v, double *tops, size_t n);
+    double (*row_max)(const double *v, size_t n);
+    void (*each_max)(const double *v, double *maxima, size_t n);
     struct kl_sum (*total)(const double *v, size_t n);
     void (*each_add)(const double *v, double *high, double *low, size_t n);
     void (*shift)(double *v, const double *by, const double *minus, size_t step, double scale,
                   size_t n);
     void (*multiply)(double *v, const double *by, size_t n);
-    void (*hide)(double *v, const double *keep, double value, size_t n);
+    void (*apply_mask)(double *v, const double *mask, double value, size_t n);
     void (*exps)(const double *v, double *to, size_t n);
     void (*logs)(const double *v, double *to, size_t n);
     void (*quotients)(enum kl_rule rule, double *x, double *t, double *times, double *over,
                       size_t n);
-    struct kl_parts (*parts[2])(bool wide, bool exps, double refused, const double *x,
-                                const double *t, struct kl_shift x_shift, struct kl_shift t_shift,
-                                size_t n);
-    void (*each_parts[2])(bool wide, bool exps, double refused, const double *x, const double *t,
-                          const struct kl_row_shifts *shifts, struct kl_row_parts *rows, size_t n);
+    struct kl_row_sums (*row_sums[2])(bool wide, bool exps, double refused, const double *x,
+                                      const double *t, struct kl_shift x_shift,
+                                      struct kl_shift t_shift, size_t n);
+    void (*each_row_sums[2])(bool wide, bool exps, double refused, const double *x, const double *t,
+                             const struct kl_row_shifts *shifts, struct kl_rows_sums *rows,
+                             size_t n);
     double (*sum_exps)(bool wide, const double *v, struct kl_shift shift, size_t n);
     void (*widen_bytes)(const unsigned char *from, double *to, size_t n);
-    void (*soften)(double *slopes, const double *e, const double *sums, size_t step, double scale,
-                   size_t n);
-    struct kl_survey (*survey[KL_DTYPES])(const void *from, size_t n, bool exps);
-    void (*each_survey)(const double *v, struct kl_surveys *rows, size_t n, bool exps);
+    void (*softmax_backward)(double *grads, const double *e, const double *sums, size_t step,
+                             double scale, size_t n);
+    struct kl_row_stats (*row_stats[KL_DTYPES])(const void *from, size_t n, bool exps);
+    void (*each_row_stats)(const double *v, struct kl_rows_stats *rows, size_t n, bool exps);
 };
 
 /* The reference for one element's loss, on which every kernel falls back for rare values. */
 double kl_term(enum kl_rule rule, double input, double target);
 
 /* The reference for its derivative by one of the operands. */
-double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double target);
+double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double target);
 
-/* The reference for what `quotients` makes of one pair. */
+/* The reference for `quotients`, of one pair. */
 struct kl_quotient {
     double x, t, times, over;
 };
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t);
 
-/* Adds without losing: s += value, Neumaier's way. A sum that is not finite stays so. */
+/* Neumaier's compensated addition, s += value. A sum that is not finite stays so. */
 static inline void kl_sum_add(struct kl_sum *s, double value)
 {
     double total = s->high + value;
@@ -151,10 +156,10 @@ static inline void kl_sum_add(struct kl_sum *s, double value)
     s->low += __builtin_isfinite(error) ? error : 0;
 }
 
-/* Best first, NULL at the end; those this CPU lacks included. */
+/* kl_kernels: all kernels, best first, NULL at the end; also those this CPU lacks. */
 extern const struct kl_kernel *const kl_kernels[];
 
-/* The one in use. */
+/* The kernel in use. */
 const struct kl_kernel *kl_kernel(void);
 
 #endif

@@ -89,7 +89,7 @@ void kl_store(enum kl_dtype dtype, void *array, size_t index, double value);
 
 /* ---- Tensors -------------------------------------------------------------------------- */
 
-/* What a tensor may have at most. */
+/* KL_MAX_DIMS: the most dimensions of a tensor. */
 #define KL_MAX_DIMS 64
 
 /* A dense row-major tensor in the machine's byte order. All of it is borrowed. `ndim` 0 is a
@@ -107,17 +107,17 @@ bool kl_tensor_count(const struct kl_tensor *tensor, size_t *count);
 
 /* ---- Options -------------------------------------------------------------------------- */
 
-/* What becomes of the elements' losses. KL_MEAN divides their sum by their number, KL_BATCHMEAN
- * by size(0) of input (a 0-dim input is not divided), KL_NONE keeps each.
- * KL_ELEMENTWISE_MEAN is the deprecated name of KL_MEAN. Sums over nothing are 0, means over
- * nothing NaN (0 under KL_ONEFLOW for KL_MEAN). */
+/* kl_reduction: how losses are reduced. KL_MEAN divides their sum by their number, KL_BATCHMEAN by
+ * size(0) of input (a 0-dim input is not divided), KL_NONE keeps each. KL_ELEMENTWISE_MEAN is the
+ * deprecated name of KL_MEAN. Sums over nothing are 0, means over nothing NaN (0 under KL_ONEFLOW
+ * for KL_MEAN). */
 enum kl_reduction { KL_MEAN, KL_BATCHMEAN, KL_SUM, KL_NONE, KL_ELEMENTWISE_MEAN };
 
 /* Case-sensitive; fails with PyTorch's words, "bogus is not a valid value for reduction". */
 bool kl_reduction_parse(const char *name, enum kl_reduction *reduction, struct kl_problem *problem);
 const char *kl_reduction_name(enum kl_reduction reduction);
 
-/* Whose rules hold where the formula has none. With t an element of target, x of input:
+/* kl_compat: whose rules hold where the formula has no value; t is of target, x of input:
  *
  *                                   KL_PYTORCH   KL_ONEFLOW   KL_MATH
  *   t = 0, x finite                 0            0            0
@@ -149,7 +149,7 @@ enum kl_base { KL_NATS, KL_BITS };
 /* "e" or "2". */
 bool kl_base_parse(const char *name, enum kl_base *base, struct kl_problem *problem);
 
-/* What an operand holds. KL_DEFAULT_SPACE is log-probabilities for input, and for target
+/* kl_space: what an operand holds. KL_DEFAULT_SPACE is log-probabilities for input, and for target
  * probabilities, or with log_target their logarithms. Logits are what a softmax makes probabilities
  * of: exp(l / temperature) over its sum along a row, which is never written out. A row is what
  * options.dim names, all of it together, or where that is absent the last axis (of a 0-dim tensor,
@@ -208,10 +208,9 @@ struct kl_options {
 
 /* ---- Warnings ------------------------------------------------------------------------- */
 
-/* What PyTorch warns of for the same call; but for KL_MEAN where options.dim is given, which it
- * does not have, and whose rows' mean its words do not fit. A set of them is an unsigned with the
- * bit 1u << warning. They depend on options alone and are given whether or not the call succeeds.
- */
+/* kl_warning: PyTorch's warnings for the same call. KL_MEAN gives none where options.dim is given,
+ * which PyTorch lacks. A set of them is an unsigned with the bit 1u << warning. They depend on
+ * options alone and are given whether or not the call succeeds. */
 enum kl_warning {
     KL_MEAN_IS_NOT_KL_DIVERGENCE,
     KL_SIZE_AVERAGE_REDUCE_DEPRECATED,
@@ -277,12 +276,14 @@ struct kl_pool;
  * units in the last place; their sums err by 2^-40 of the sum of the losses' sizes before rounding.
  * Losses of float64 are within 2.6 units, their sums within 2^-50 of the sizes, both but for 2^-60
  * of target * max(|input|, 1), which shows where input and log target agree to 10 digits and more.
- * Of probabilities against probabilities every loss keeps its digits, however close the two are.
- * Where input holds probabilities and target logarithms, or either holds logits, losses err by
- * 2^-48 of p max(|log p|, |log q|, 1), with p and q the two probabilities (2^-38 in sums along rows
- * of logits of float32 and smaller): of two softmaxes that agree to many digits the divergence has
- * few. A sum whose parts overflow double on the way is infinite or NaN. The result has the same
- * bits for any number of threads.
+ *
+ * Of probabilities p against probabilities q losses of float64 are within 4 units, however close
+ * the two are, where p, q and p / q are between 2^-900 and 2^900. Elsewhere, and where input holds
+ * probabilities and target logarithms, or either holds logits, they err by 2^-50 of
+ * p max(|log p|, |log q|, 1); of target's logits by max(|log p|, 1) times that. Sums along rows of
+ * logits err by 2^-50 of the sum of p max(|log p|, |log q|, 1), or 2^-47 for float32 and smaller:
+ * of two softmaxes that agree to many digits the divergence has few. A sum whose parts overflow
+ * double on the way is infinite or NaN. The result has the same bits for any number of threads.
  *
  * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it. Fails
  * with input_negative, target_negative or out_of_memory; then `loss` holds nothing of use. */
@@ -291,9 +292,9 @@ bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
 
 /* ---- Gradients ------------------------------------------------------------------------ */
 
-/* What kl_run_gradients writes, NULL for what is not wanted: the loss as kl_run has it, and its
- * derivatives by each element of an operand, in that operand's own shape, dtype and space. They
- * need no alignment and must not overlap anything else. */
+/* kl_results: the destinations of kl_run_gradients, NULL for what is not wanted: the loss, with the
+ * bits that kl_run gives it, and its derivatives by each element of an operand, in that operand's
+ * own shape, dtype and space. They need no alignment and must not overlap anything else. */
 struct kl_results {
     void *loss;
     void *grad[KL_OPERANDS];
@@ -330,17 +331,18 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 
 /* The most bytes that kl_run_gradients allocates while it runs: none for plain losses of up to 2^20
  * elements, some 120 KiB for rows and gradients, and more where derivatives are summed back to
- * operands that were broadcast. kl_diagnose allocates 256 KiB at most. No call takes more than
- * 48 KiB of the calling thread's stack. */
+ * operands that were broadcast. kl_diagnose allocates 256 KiB or as much as kl_run, whichever is
+ * more. No call takes more than 48 KiB of the calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */
 
-/* What looking at the operands may find. Rows are those that options.dim names, or along the last
+/* kl_finding: what kl_diagnose may find. Rows are those that options.dim names, or along the last
  * axis; those that a mask hides are not looked at, and hidden elements of others are left out. A
  * row is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for
- * bfloat16), or, under a mask that hides elements, to less. Of logits only whether losses are
- * finite. */
+ * bfloat16), or, under a mask that hides elements, to less; its exponentials likewise. Of logits
+ * only whether losses are finite. A loss is not finite if an element of it is not, if the sum of a
+ * row is not, or if the call's result overflows, for which every row is counted. */
 enum kl_finding {
     KL_ARGUMENTS_LOOK_SWAPPED,              /* input like probabilities, target like their logs */
     KL_INPUT_NOT_LOG_PROBABILITIES,         /* rows with values above 0 */
@@ -367,15 +369,15 @@ struct kl_diagnosis {
 const char *kl_finding_code(enum kl_finding finding);
 
 /* Looks at the operands, in one pass, which takes about as long as kl_run where rows are of a
- * thousand elements and more, and several times as long where they are short. Fails with
- * out_of_memory. */
+ * thousand elements and more, and several times as long where they are short; and calls kl_run
+ * where finite losses may have a sum that is not. Fails with out_of_memory. */
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
                  struct kl_problem *problem);
 
 /* ---- Threads -------------------------------------------------------------------------- */
 
 /* A pool of `threads` threads, the caller of kl_run counting as one, so 1 starts none. It may
- * serve any number of kl_run calls at once; they share it piece by piece, so a long one does
+ * serve any number of kl_run calls at once; they share it task by task, so a long one does
  * not hold up a short one. Each thread holds 84 KiB beside its stack, and takes no signals. After
  * a fork the child must neither use nor free the pool. NULL if memory or threads cannot be had. */
 struct kl_pool *kl_pool_new(size_t threads);

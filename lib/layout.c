@@ -31,7 +31,7 @@ static void append(struct kl_axes *axes, struct kl_axis axis)
     axes->axis[axes->n++] = axis;
 }
 
-/* Whether an axis belongs to rows that are taken as a whole. */
+/* True if an axis lies along rows. */
 static bool is_along(const struct kl_plan *plan, size_t axis, bool whole_rows)
 {
     if (plan->options.n_dim > 0)
@@ -58,7 +58,7 @@ static void clear(struct kl_axes *axes)
     axes->volume = 1;
 }
 
-static void settle(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows)
+static void set_layout(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows)
 {
     size_t ndim = plan->joint_ndim, left = 0;
     clear(&layout->across);
@@ -79,12 +79,13 @@ static void settle(struct kl_layout *layout, const struct kl_plan *plan, bool wh
 
 void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan)
 {
-    settle(layout, plan, plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT);
+    set_layout(layout, plan,
+               plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT);
 }
 
 void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan)
 {
-    settle(layout, plan, true);
+    set_layout(layout, plan, true);
 }
 
 size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan)
@@ -102,7 +103,7 @@ size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan)
     return times;
 }
 
-bool kl_is_hidden(const struct kl_layout *layout, const unsigned char *mask, size_t row,
+bool kl_is_masked(const struct kl_layout *layout, const unsigned char *mask, size_t row,
                   size_t element)
 {
     return mask && !mask[kl_offset(&layout->across, KL_OF_MASK, row) +
@@ -119,21 +120,22 @@ size_t kl_offset(const struct kl_axes *axes, enum kl_array array, size_t index)
 
 /* ---- Tiles */
 
-/* Rows this short lie across vectors. */
+/* SHORT_ROW: rows of at most so many elements lie across vectors. */
 enum { SHORT_ROW = 64 };
 
-/* Rows of a tile where elements of one row lie apart, and those of neighbours side by side. So few
- * neighbours leave vectors empty; they are loaded one by one. */
+/* COLUMNS: rows of a tile whose neighbours lie side by side in memory, and whose own elements do
+ * not. FEW_COLUMNS: so few neighbours leave vectors empty and are loaded one by one. */
 enum { COLUMNS = 64, FEW_COLUMNS = 16 };
-_Static_assert(COLUMNS % KL_STEADY == 0 && KL_ROWS % COLUMNS == 0 && KL_BLOCK % COLUMNS == 0,
+_Static_assert(COLUMNS % KL_BROADCAST_LANES == 0 && KL_ROWS % COLUMNS == 0 &&
+                   KL_BLOCK % COLUMNS == 0,
                "columns fill vectors, numbers of rows have room for them, and tiles are whole");
-_Static_assert(KL_BLOCK / SHORT_ROW % KL_STEADY == 0, "short rows fill a vector");
+_Static_assert(KL_BLOCK / SHORT_ROW % KL_BROADCAST_LANES == 0, "short rows fill a vector");
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-/* Whether neighbouring rows lie side by side in an operand, and a row's elements do not. */
+/* True if neighbouring rows lie side by side in an operand, and a row's elements do not. */
 static bool lies_across(const struct kl_layout *layout, enum kl_array array)
 {
     const struct kl_axes *across = &layout->across, *along = &layout->along;
@@ -141,7 +143,7 @@ static bool lies_across(const struct kl_layout *layout, enum kl_array array)
            along->axis[along->n - 1].strides[array] > 1;
 }
 
-/* So many entries, at most, that they make up whole inner axes, some times over. */
+/* The most entries, up to `most`, that make up whole inner axes some times over. */
 static size_t aligned(const struct kl_axes *axes, size_t most)
 {
     size_t whole = 1;
@@ -155,14 +157,14 @@ void kl_choose_tile(const struct kl_layout *layout, struct kl_tile *tile)
     size_t all = layout->across.volume, length = layout->along.volume, most = 1;
     *tile = (struct kl_tile){.rows = 1, .pitch = 1, .length = KL_BLOCK};
     if (all > 1 && length <= SHORT_ROW)
-        most = least(KL_BLOCK / length, KL_ROWS) / KL_STEADY * KL_STEADY;
+        most = least(KL_BLOCK / length, KL_ROWS) / KL_BROADCAST_LANES * KL_BROADCAST_LANES;
     if (all > FEW_COLUMNS && most < COLUMNS &&
         (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET)))
         most = COLUMNS;
     if (most > 1) {
         size_t tiles = (all + most - 1) / most;
         tile->rows = aligned(&layout->across, (all + tiles - 1) / tiles);
-        tile->pitch = round_up(tile->rows, KL_STEADY);
+        tile->pitch = round_up(tile->rows, KL_BROADCAST_LANES);
         tile->length = aligned(&layout->along, KL_BLOCK / tile->pitch);
     }
 }

@@ -1,5 +1,4 @@
-/* Where the elements of a call's arrays lie: the operands, which may be broadcast, and what has
- * the loss's shape or broadcasts to it. */
+/* kl_layout: the strides of a call's arrays: operands, losses, weight and mask. */
 #ifndef KLDIV_LIB_LAYOUT_H
 #define KLDIV_LIB_LAYOUT_H
 
@@ -7,35 +6,37 @@
 
 #include <stdint.h>
 
-/* Elements in a tile, whose arrays of 8 KiB stay in the second-level cache. With half as many, rows
- * of 33 to 64 elements take 1.2 to 1.8 times as long, for then they do not lie across vectors. */
+/* KL_BLOCK: elements of a tile, whose arrays of 8 KiB stay in the second-level cache. With half as
+ * many, rows of 33 to 64 elements take 1.2 to 1.8 times as long, for they no longer lie across
+ * vectors. */
 enum { KL_BLOCK = 1024 };
-_Static_assert(KL_BLOCK % KL_STEADY == 0, "a tile of several rows is whole broadcast vectors");
+_Static_assert(KL_BLOCK % KL_BROADCAST_LANES == 0,
+               "a tile of several rows is whole broadcast vectors");
 _Static_assert(KL_BLOCK - 1 <= UINT16_MAX, "kl_pattern counts a tile's numbers in 16 bits");
 
 enum kl_array { KL_OF_INPUT, KL_OF_TARGET, KL_OF_LOSS, KL_OF_WEIGHT, KL_OF_MASK };
 #define KL_ARRAYS 5
 
-/* An axis, and how far apart its entries are in each array, in elements; 0 where the array is
- * broadcast along it, or does not have it. */
+/* kl_axis: an axis, and its stride in each array, in elements; 0 where the array is broadcast along
+ * it or lacks it. */
 struct kl_axis {
     size_t size, strides[KL_ARRAYS];
 };
 
-/* Axes of more than one entry, outermost first, those that lie one in the other in all arrays as
- * one. */
+/* kl_axes: axes of more than one entry, outermost first; axes that are contiguous in all arrays are
+ * merged. */
 struct kl_axes {
     struct kl_axis axis[KL_MAX_DIMS];
     size_t n, volume;
 };
 
-/* Numbers side by side, from `offset` on. */
+/* kl_run: contiguous numbers. */
 struct kl_run {
     uint32_t offset, n;
 };
 
-/* How the numbers of a tile lie in memory: in runs, counted from its first, whose k-th number is
- * number to[k] of the tile. */
+/* kl_pattern: a tile as runs in memory order. Runs are counted from the tile's first number; the
+ * k-th number of all runs is number to[k] of the tile. */
 enum { KL_PATTERN_DIGITS = 16 };
 struct kl_pattern {
     size_t rows, length;           /* of such tiles; `rows` is 0 if there are none */
@@ -45,13 +46,13 @@ struct kl_pattern {
     uint16_t to[KL_BLOCK];
 };
 
-/* Those of input, target and loss. */
+/* kl_patterns: the patterns of input, target and loss. */
 struct kl_patterns {
     struct kl_pattern of[KL_OF_LOSS + 1];
 };
 
-/* The joint shape as rows, which are softmaxed or summed whole, and what tells rows apart. Where
- * neither happens, all is one row. */
+/* kl_layout: the joint shape as rows, which are softmaxed or summed as a whole, across other axes.
+ * Where nothing is, all elements are one row. */
 struct kl_layout {
     struct kl_axes across, along;
     bool each; /* every element has a loss of its own; otherwise every row */
@@ -60,24 +61,24 @@ struct kl_layout {
 
 void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan);
 
-/* The same, but that rows are along the last axis where no other is named. */
+/* Fills a layout whose rows are along the last axis where dim is absent. */
 void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan);
 
-/* Some rows and a part of each. One row, whose elements lie side by side in what is loaded; or
- * several, and then rows lie side by side, `pitch` apart from one element to the next. */
+/* kl_tile: some rows and a part of each. One row is contiguous once loaded; of several rows, those
+ * of one element are, `pitch` apart from one element to the next. */
 struct kl_tile {
     size_t row, rows, pitch; /* pitch is 1 if rows is */
     size_t start, length;    /* elements of each row */
 };
 
-/* The most rows and elements of tiles that suit a layout, and their pitch. */
+/* The largest tile that suits a layout, and its pitch. */
 void kl_choose_tile(const struct kl_layout *layout, struct kl_tile *tile);
 
-/* Looks for the patterns of such tiles, which the layout uses from now on. */
+/* Finds the patterns of such tiles, which the layout uses from then on. */
 void kl_find_patterns(struct kl_patterns *patterns, struct kl_layout *layout,
                       const struct kl_tile *tile);
 
-/* Numbers of an array: of a dtype, or bytes. */
+/* kl_numbers: the elements of an array, of a dtype or bytes. */
 struct kl_numbers {
     enum kl_array array;
     enum kl_dtype dtype;
@@ -86,38 +87,38 @@ struct kl_numbers {
     double padding; /* of tiles that have more room than rows */
 };
 
-/* The numbers of a tile as doubles, rows * length of them, or pitch * length of which those past
- * `rows` are padding. An array without an axis along rows has the same number at each element. */
+/* Loads a tile as doubles: rows * length of them, or pitch * length where those past `rows` are
+ * padding. An array without an axis along rows has one number for all elements. */
 void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout,
                   const struct kl_tile *tile, const struct kl_numbers *from, double *to);
 
-/* The inverse: each number rounded to `dtype`. The array is not broadcast. */
+/* Stores a tile, each number rounded to `dtype`. The array is not broadcast. */
 void kl_tile_store(const struct kl_kernel *kernel, const struct kl_layout *layout,
                    const struct kl_tile *tile, enum kl_array array, enum kl_dtype dtype, void *to,
                    const double *from);
 
-/* Adds each number where it belongs. */
+/* Adds each number of a tile to the element that it belongs to. */
 void kl_tile_add(const struct kl_layout *layout, const struct kl_tile *tile, enum kl_array array,
                  struct kl_sum *to, const double *from);
 
-/* Numbers of an array along axes: entries [start, start + n), counted in row-major order. */
+/* Loads or stores entries [start, start + n) of axes, in row-major order. */
 void kl_line_load(const struct kl_kernel *kernel, const struct kl_axes *axes,
                   const struct kl_numbers *from, size_t start, size_t n, double *to);
 void kl_line_store(const struct kl_kernel *kernel, const struct kl_axes *axes, enum kl_array array,
                    enum kl_dtype dtype, void *to, size_t start, size_t n, const double *from);
 
-/* The axes of the losses along which weight or mask differ; gives how many losses stand for each
- * entry of them. */
+/* Fills the axes of the losses along which weight or mask vary; returns how many losses share each
+ * entry. */
 size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan);
 
-/* Whether the mask, bytes or NULL, hides element `element` of a row. */
-bool kl_is_hidden(const struct kl_layout *layout, const unsigned char *mask, size_t row,
+/* True if the mask, bytes or NULL, hides an element of a row. */
+bool kl_is_masked(const struct kl_layout *layout, const unsigned char *mask, size_t row,
                   size_t element);
 
-/* Where element `index` of axes, counted in row-major order, lies. */
+/* The offset of entry `index` of axes, in row-major order. */
 size_t kl_offset(const struct kl_axes *axes, enum kl_array array, size_t index);
 
-/* Whether a row's elements lie side by side in an array. */
+/* True if a row is contiguous in an array. */
 static inline bool kl_rows_are_dense(const struct kl_layout *layout, enum kl_array array)
 {
     const struct kl_axes *along = &layout->along;

@@ -19,7 +19,7 @@ static size_t find_visible(const struct kl_plan *plan, const struct kl_tensor *t
             size_t offset =
                 kl_offset(&layout.across, array, row) + kl_offset(&layout.along, array, i);
             if (offset < first && is_negative(tensor, offset) &&
-                !kl_is_hidden(&layout, plan->mask.data, row, i))
+                !kl_is_masked(&layout, plan->mask.data, row, i))
                 first = offset;
         }
     return first;

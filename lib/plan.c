@@ -12,7 +12,7 @@ static enum kl_reduction legacy_reduction(const struct kl_options *options)
     return options->size_average == KL_FALSE ? KL_SUM : KL_MEAN;
 }
 
-static void settle_reduction(struct kl_plan *plan)
+static void set_reduction(struct kl_plan *plan)
 {
     const struct kl_options *options = &plan->options;
     plan->reduction = options->reduction;
@@ -46,7 +46,7 @@ static bool check_options(const struct kl_options *options, struct kl_problem *p
 }
 
 /* target_space as log_target and itself have it. */
-static bool settle_spaces(struct kl_plan *plan, struct kl_problem *problem)
+static bool set_spaces(struct kl_plan *plan, struct kl_problem *problem)
 {
     const struct kl_options *options = &plan->options;
     if ((unsigned)options->input_space > KL_LOGIT || (unsigned)options->target_space > KL_LOGIT)
@@ -102,7 +102,7 @@ static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
 }
 
 /* Settles what is left of the joint shape when losses are summed over the axes of dim. */
-static bool settle_axes(struct kl_plan *plan, struct kl_problem *problem)
+static bool set_axes(struct kl_plan *plan, struct kl_problem *problem)
 {
     if (!mark_axes(plan, problem))
         return false;
@@ -127,7 +127,7 @@ static bool mismatch(const struct kl_plan *plan, struct kl_problem *problem)
                    plan->options.broadcast ? ", and these do not broadcast" : "");
 }
 
-static bool settle_shape(struct kl_plan *plan, struct kl_problem *problem)
+static bool set_shape(struct kl_plan *plan, struct kl_problem *problem)
 {
     const struct kl_tensor *input = &plan->input, *target = &plan->target;
     if (input->ndim > KL_MAX_DIMS || target->ndim > KL_MAX_DIMS)
@@ -162,7 +162,7 @@ static bool extends_to_loss(const struct kl_plan *plan, enum kl_operand operand,
                                            : "one for each element, for dim is not given");
 }
 
-static bool settle_weights(struct kl_plan *plan, struct kl_problem *problem)
+static bool set_weights(struct kl_plan *plan, struct kl_problem *problem)
 {
     const struct kl_options *options = &plan->options;
     if (options->weight) {
@@ -178,7 +178,7 @@ static bool settle_weights(struct kl_plan *plan, struct kl_problem *problem)
     return true;
 }
 
-static void settle_loss(struct kl_plan *plan)
+static void set_loss(struct kl_plan *plan)
 {
     size_t n = 1;
     if (plan->reduction == KL_NONE) {
@@ -196,17 +196,17 @@ bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct k
     *plan = (struct kl_plan){.input = *input, .target = *target, .options = *options};
     if (!check_options(options, problem))
         return false;
-    settle_reduction(plan);
+    set_reduction(plan);
     if (!check_dtype(input, KL_INPUT, problem) || !check_dtype(target, KL_TARGET, problem))
         return false;
     plan->dtype = kl_dtype_promote(input->dtype, target->dtype);
-    if (!settle_spaces(plan, problem) || !settle_shape(plan, problem))
+    if (!set_spaces(plan, problem) || !set_shape(plan, problem))
         return false;
     if (options->compat == KL_ONEFLOW && plan->reduction == KL_BATCHMEAN && plan->joint_ndim == 0)
         return kl_fail(problem, KL_INPUT, "batchmean_scalar",
                        "batchmean needs a batch: under compat=oneflow a 0-dim input has none");
-    if (!settle_axes(plan, problem) || !settle_weights(plan, problem))
+    if (!set_axes(plan, problem) || !set_weights(plan, problem))
         return false;
-    settle_loss(plan);
+    set_loss(plan);
     return true;
 }

@@ -8,10 +8,10 @@
 #include <time.h>
 
 /* One kl_pool_run under way; lives on its caller's stack. It is in the ring as long as it has
- * pieces that nobody took. */
+ * tasks that nobody took. */
 struct job {
     struct job *next, *previous;
-    void (*piece)(void *context, size_t i, void *scratch);
+    void (*task)(void *context, size_t i, void *scratch);
     void *context;
     size_t n, taken;
     atomic_size_t done;
@@ -26,7 +26,7 @@ enum { LOOK_NS = 20000 };
 struct kl_pool {
     pthread_mutex_t lock;
     pthread_cond_t work;
-    _Atomic(struct job *) ring; /* whose turn it is; each piece taken passes the turn on */
+    _Atomic(struct job *) ring; /* whose turn it is; each task taken passes the turn on */
     bool closing;
     size_t sleeping;
     size_t started, running;
@@ -55,14 +55,14 @@ static void unlink_job(struct kl_pool *pool, struct job *job)
     job->next->previous = job->previous;
 }
 
-/* With the lock held: takes one piece of `job`, runs it unlocked, counts it. */
-static void run_piece(struct kl_pool *pool, struct job *job, void *scratch)
+/* With the lock held: takes one task of `job`, runs it unlocked, counts it. */
+static void run_task(struct kl_pool *pool, struct job *job, void *scratch)
 {
     size_t i = job->taken++;
     if (job->taken == job->n)
         unlink_job(pool, job);
     pthread_mutex_unlock(&pool->lock);
-    job->piece(job->context, i, scratch);
+    job->task(job->context, i, scratch);
     pthread_mutex_lock(&pool->lock);
     if (atomic_fetch_add(&job->done, 1) + 1 == job->n)
         pthread_cond_signal(&job->finished);
@@ -102,7 +102,7 @@ static void wait_for_work(struct kl_pool *pool)
     pool->sleeping--;
 }
 
-/* With the lock held, as is whoever ran the last piece until it is done with `job`. */
+/* With the lock held, as is whoever ran the last task until it is done with `job`. */
 static void wait_for_others(struct kl_pool *pool, struct job *job)
 {
     pthread_mutex_unlock(&pool->lock);
@@ -125,7 +125,7 @@ static void *work(void *argument)
             break;
         struct job *job = pool->ring;
         pool->ring = job->next;
-        run_piece(pool, job, scratch);
+        run_task(pool, job, scratch);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -188,22 +188,21 @@ void kl_pool_free(struct kl_pool *pool)
 size_t kl_pool_threads(const struct kl_pool *pool) { return pool ? pool->threads : 1; }
 
 void kl_pool_run(struct kl_pool *pool, size_t n,
-                 void (*piece)(void *context, size_t i, void *scratch), void *context,
-                 void *scratch)
+                 void (*task)(void *context, size_t i, void *scratch), void *context, void *scratch)
 {
     if (!pool || pool->threads == 1 || n <= 1) {
         for (size_t i = 0; i < n; i++)
-            piece(context, i, scratch);
+            task(context, i, scratch);
         return;
     }
-    struct job job = {.piece = piece, .context = context, .n = n};
+    struct job job = {.task = task, .context = context, .n = n};
     pthread_cond_init(&job.finished, NULL);
     pthread_mutex_lock(&pool->lock);
     link_job(pool, &job);
     for (size_t i = 1; i < n && i <= pool->sleeping; i++)
         pthread_cond_signal(&pool->work);
     while (job.taken < n)
-        run_piece(pool, &job, scratch);
+        run_task(pool, &job, scratch);
     if (job.done < n)
         wait_for_others(pool, &job);
     pthread_mutex_unlock(&pool->lock);

@@ -8,13 +8,13 @@
  * large arrays lie on no stack. */
 enum { KL_THREAD_SCRATCH = 84 << 10 };
 
-/* Calls piece(context, i, scratch) once for each i below n, on the calling thread and those of the
- * pool, in no order, and returns when all have returned. Every caller gets its own pieces done on
+/* Calls task(context, i, scratch) once for each i below n, on the calling thread and those of the
+ * pool, in no order, and returns when all have returned. Every caller gets its own tasks done on
  * its own thread at least, so it never waits for another caller's. `pool` may be NULL. What
- * the pieces wrote is visible to the caller afterwards. `scratch` is for pieces on the calling
- * thread: KL_THREAD_SCRATCH bytes, or NULL if pieces take none. */
+ * the tasks wrote is visible to the caller afterwards. `scratch` is for tasks on the calling
+ * thread: KL_THREAD_SCRATCH bytes, or NULL if tasks take none. */
 void kl_pool_run(struct kl_pool *pool, size_t n,
-                 void (*piece)(void *context, size_t i, void *scratch), void *context,
+                 void (*task)(void *context, size_t i, void *scratch), void *context,
                  void *scratch);
 
 #endif

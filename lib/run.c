@@ -14,52 +14,52 @@ static double unit_of(const struct kl_options *options)
 
 /* ---- Plain losses of two dense operands alike, which need no rows */
 
-/* Sums of up to this many pieces (2^20 elements) need no heap. */
-enum { PIECES_ON_STACK = 64 };
+/* CHUNKS_ON_STACK: sums of up to so many chunks (2^20 elements) need no heap. */
+enum { CHUNKS_ON_STACK = 64 };
 
-struct pieces {
+struct chunks {
     const struct kl_job *job;
     struct kl_sum *sums; /* one for each */
 };
 
-static size_t piece_size(const struct kl_job *job, size_t i)
+static size_t chunk_size(const struct kl_job *job, size_t i)
 {
-    size_t left = job->plan->count - i * KL_PIECE;
-    return left < KL_PIECE ? left : KL_PIECE;
+    size_t left = job->plan->count - i * KL_CHUNK;
+    return left < KL_CHUNK ? left : KL_CHUNK;
 }
 
-static void sum_piece(void *context, size_t i, void *scratch)
+static void sum_chunk(void *context, size_t i, void *scratch)
 {
     (void)scratch;
-    const struct pieces *pieces = context;
-    size_t start = i * KL_PIECE;
-    pieces->sums[i] = kl_sum_elements(pieces->job, start, start, piece_size(pieces->job, i));
+    const struct chunks *chunks = context;
+    size_t start = i * KL_CHUNK;
+    chunks->sums[i] = kl_sum_elements(chunks->job, start, start, chunk_size(chunks->job, i));
 }
 
-static void map_piece(void *context, size_t i, void *scratch)
+static void map_chunk(void *context, size_t i, void *scratch)
 {
     (void)scratch;
-    const struct pieces *pieces = context;
-    const struct kl_job *job = pieces->job;
-    size_t start = i * KL_PIECE;
+    const struct chunks *chunks = context;
+    const struct kl_job *job = chunks->job;
+    size_t start = i * KL_CHUNK;
     enum kl_dtype dtype = job->plan->dtype;
     job->kernel->map[dtype][kl_rule_is_log(job->rule)](
         job->rule, kl_at(&job->operands[KL_INPUT], start), kl_at(&job->operands[KL_TARGET], start),
-        job->losses + start * kl_dtype_size(dtype), piece_size(job, i));
+        job->losses + start * kl_dtype_size(dtype), chunk_size(job, i));
 }
 
-static bool sum_pieces(const struct kl_job *job, struct kl_pool *pool, size_t n,
+static bool sum_chunks(const struct kl_job *job, struct kl_pool *pool, size_t n,
                        struct kl_sum *total)
 {
-    struct kl_sum on_stack[PIECES_ON_STACK];
-    struct pieces pieces = {job, n <= PIECES_ON_STACK ? on_stack : malloc(n * sizeof *on_stack)};
-    if (!pieces.sums)
+    struct kl_sum on_stack[CHUNKS_ON_STACK];
+    struct chunks chunks = {job, n <= CHUNKS_ON_STACK ? on_stack : malloc(n * sizeof *on_stack)};
+    if (!chunks.sums)
         return false;
-    kl_pool_run(pool, n, sum_piece, &pieces, NULL);
+    kl_pool_run(pool, n, sum_chunk, &chunks, NULL);
     for (size_t i = 0; i < n; i++)
-        kl_sum_merge(total, pieces.sums[i]);
-    if (pieces.sums != on_stack)
-        free(pieces.sums);
+        kl_sum_merge(total, chunks.sums[i]);
+    if (chunks.sums != on_stack)
+        free(chunks.sums);
     return true;
 }
 
@@ -74,54 +74,72 @@ static bool any_nan(const struct kl_plan *plan, const void *losses)
     return false;
 }
 
-/* Whether losses alone are wanted, plain ones of operands that lie alike. */
-static bool is_simple(const struct kl_plan *plan, const struct kl_results *results)
+/* True if losses are plain ones of operands of one shape, without weight or mask. */
+static bool is_simple(const struct kl_plan *plan)
 {
     return kl_is_plain(plan) && !plan->weight.data && !plan->mask.data &&
-           !results->grad[KL_INPUT] && !results->grad[KL_TARGET] &&
            plan->counts[KL_INPUT] == plan->count && plan->counts[KL_TARGET] == plan->count;
 }
 
-/* Whether they are a map of the operands as they are. */
+/* True if losses are a kernel's map of the operands as they are. */
 static bool is_map(const struct kl_plan *plan)
 {
-    return plan->reduction == KL_NONE && plan->places == plan->count &&
+    return is_simple(plan) && plan->reduction == KL_NONE && plan->places == plan->count &&
            plan->dtype == plan->input.dtype && plan->dtype == plan->target.dtype &&
            plan->options.base == KL_NATS;
 }
 
-static size_t pieces_of(const struct kl_plan *plan)
+static size_t chunks_of(const struct kl_plan *plan)
 {
-    return plan->count / KL_PIECE + (plan->count % KL_PIECE != 0);
+    return plan->count / KL_CHUNK + (plan->count % KL_CHUNK != 0);
+}
+
+static bool is_sum(const struct kl_plan *plan)
+{
+    return is_simple(plan) && plan->reduction != KL_NONE;
 }
 
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
 {
     struct kl_layout layout;
     struct kl_job job = {.plan = plan, .layout = &layout};
+    size_t sums = 0, rows;
     if (plan->count == 0)
         return 0;
-    if (is_simple(plan, results) && (plan->reduction != KL_NONE || !results->loss))
-        return pieces_of(plan) > PIECES_ON_STACK ? pieces_of(plan) * sizeof(struct kl_sum) : 0;
-    if (is_simple(plan, results) && is_map(plan))
-        return 0;
+    if (results->loss && is_sum(plan) && chunks_of(plan) > CHUNKS_ON_STACK)
+        sums = chunks_of(plan) * sizeof(struct kl_sum);
     for (int i = 0; i < KL_OPERANDS; i++)
         job.sinks[i].gradient = results->grad[i];
-    return kl_rows_scratch_size(&job);
+    if (!kl_any_wanted(&job) && (!results->loss || is_sum(plan) || is_map(plan)))
+        return sums;
+    rows = kl_rows_scratch_size(&job);
+    return rows > sums ? rows : sums;
 }
 
-/* Computes what the job wants, and `total` of losses that are reduced. */
-static bool run(struct kl_job *job, bool simple, struct kl_pool *pool, struct kl_sum *total)
+/* Computes results, and `total` of reduced losses. Simple losses are computed apart from
+ * derivatives, with the bits that they have alone. Nothing is written before all memory is
+ * allocated. */
+static bool run(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
 {
     const struct kl_plan *plan = job->plan;
-    if (simple && !job->losses)
-        return sum_pieces(job, pool, pieces_of(plan), total);
-    if (simple && is_map(plan)) {
-        kl_pool_run(pool, pieces_of(plan), map_piece, &(struct pieces){.job = job}, NULL);
-        return true;
+    bool sum = job->wants_loss && is_sum(plan), map = job->wants_loss && is_map(plan);
+    struct chunks chunks = {.job = job};
+    struct kl_job rest = *job;
+    struct kl_sum rest_total = {0, 0};
+    if (sum && !sum_chunks(job, pool, chunks_of(plan), total))
+        return false;
+    if (sum || map)
+        rest.wants_loss = false, rest.losses = NULL;
+    if (rest.wants_loss || kl_any_wanted(job)) {
+        kl_layout_of(job->layout, plan);
+        if (!kl_run_rows(&rest, pool, &rest_total))
+            return false;
+        kl_sum_merge(total, rest_total);
+        job->negative = rest.negative;
     }
-    kl_layout_of(job->layout, plan);
-    return kl_run_rows(job, pool, total);
+    if (map)
+        kl_pool_run(pool, chunks_of(plan), map_chunk, &chunks, NULL);
+    return true;
 }
 
 /* The sum divided as the reduction says, rounded to the dtype of the loss only afterwards. */
@@ -134,7 +152,7 @@ static void store_reduced(const struct kl_job *job, struct kl_sum total, void *l
     kl_store(plan->dtype, loss, 0, zero ? 0 : sum * job->unit / divisor);
 }
 
-/* Nothing to compute: sums over nothing are 0. */
+/* Stores the results of an empty call: sums over nothing are 0. */
 static void store_nothing(const struct kl_job *job)
 {
     const struct kl_plan *plan = job->plan;
@@ -161,7 +179,7 @@ static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout
 }
 
 /* grad_output is one number for each loss under KL_NONE, and else one for all. */
-static bool take_grad_output(struct kl_job *job, const struct kl_tensor *grad_output,
+static bool read_grad_output(struct kl_job *job, const struct kl_tensor *grad_output,
                              struct kl_problem *problem)
 {
     const struct kl_plan *plan = job->plan;
@@ -186,8 +204,7 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
     struct kl_layout layout; /* filled where it is needed */
     struct kl_job job = job_of(plan, &layout);
     struct kl_sum total = {0, 0};
-    bool simple = is_simple(plan, results);
-    if (!take_grad_output(&job, grad_output, problem))
+    if (!read_grad_output(&job, grad_output, problem))
         return false;
     job.sinks[KL_INPUT].gradient = results->grad[KL_INPUT];
     job.sinks[KL_TARGET].gradient = results->grad[KL_TARGET];
@@ -195,12 +212,13 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
     job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
     if (plan->count == 0)
         store_nothing(&job);
-    else if (!run(&job, simple, pool, &total))
+    else if (!run(&job, pool, &total))
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     if (results->loss && plan->reduction != KL_NONE)
         store_reduced(&job, total, results->loss);
-    /* Kernels make NaN of negative targets; only where one came out are they looked for. */
-    bool suspect = job.negative || (simple && results->loss && job.rule == KL_PROB_MATH &&
+    /* Kernels make NaN of negative targets; the first one is searched for only after a NaN came
+     * out. */
+    bool suspect = job.negative || (results->loss && job.rule == KL_PROB_MATH && is_simple(plan) &&
                                     any_nan(plan, results->loss));
     return !suspect || kl_check_negative(plan, problem);
 }

@@ -16,24 +16,24 @@ struct kl_tile kl_tile_at(const struct kl_scratch *s, size_t start)
                             .length = left < job->tile.length ? left : job->tile.length};
 }
 
-void kl_hide(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value)
+void kl_apply_mask(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value)
 {
     if (s->job->mask.data)
-        s->job->kernel->hide(v, s->keep, value, kl_tile_size(tile));
+        s->job->kernel->apply_mask(v, s->mask, value, kl_tile_size(tile));
 }
 
 void kl_load_operand(struct kl_scratch *s, const struct kl_tile *tile, int operand)
 {
-    if (s->single && s->form[operand] == KL_LOADED)
+    if (s->single && s->stage[operand] == KL_LOADED)
         return;
-    if (s->job->mask.data && s->kept != tile->start) {
-        kl_load_numbers(s, tile, &s->job->mask, s->keep);
-        s->kept = tile->start;
+    if (s->job->mask.data && s->mask_start != tile->start) {
+        kl_load_numbers(s, tile, &s->job->mask, s->mask);
+        s->mask_start = tile->start;
     }
     kl_load_numbers(s, tile, &s->job->operands[operand], s->v[operand]);
     if (kl_is_logit(s->job, operand))
-        kl_hide(s, tile, s->v[operand], -(double)INFINITY);
-    s->form[operand] = KL_LOADED;
+        kl_apply_mask(s, tile, s->v[operand], -(double)INFINITY);
+    s->stage[operand] = KL_LOADED;
 }
 
 void kl_add_to_rows(const struct kl_scratch *s, const struct kl_tile *tile, const double *v,

@@ -1,4 +1,4 @@
-/* What computing a group of rows holds on the way, tile by tile. */
+/* kl_scratch: the arrays of a thread that computes a group of rows. */
 #ifndef KLDIV_LIB_SCRATCH_H
 #define KLDIV_LIB_SCRATCH_H
 
@@ -7,24 +7,26 @@
 
 #include <stdint.h>
 
-/* How far an operand of a group that is a single tile, and so stays in `v`, has come. */
-enum kl_form { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOGARITHMS };
+/* kl_stage: the state of an operand in `v`, of a group that is a single tile. */
+enum kl_stage { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOG_PROBS };
 
-/* Numbers of rows are KL_STEADY copies where there is one row. */
+/* kl_scratch: numbers of rows (row_max and others) are KL_BROADCAST_LANES copies where a tile has
+ * one row. */
 struct kl_scratch {
     struct kl_job *job;
     const struct kl_group *group;
-    bool single; /* tile */
-    size_t kept; /* where the tile starts that `keep` is of, or SIZE_MAX */
-    size_t rows; /* numbers there are of rows: of a tile's, or KL_STEADY */
-    enum kl_form form[KL_OPERANDS];
+    bool single;       /* tile */
+    size_t mask_start; /* where the tile starts that `mask` is of, or SIZE_MAX */
+    size_t rows;       /* numbers there are of rows: of a tile's, or KL_BROADCAST_LANES */
+    double refused; /* the target whose loss, or derivative, is not what sums make of it, or NaN */
+    enum kl_stage stage[KL_OPERANDS];
     double v[KL_OPERANDS][KL_BLOCK]; /* the operands, at last as the kernels' rule takes them */
     double times[KL_BLOCK], over[KL_BLOCK]; /* of losses, of derivatives by probabilities */
-    double keep[KL_BLOCK], g[KL_BLOCK], losses[KL_BLOCK], slopes[KL_BLOCK], spare[KL_BLOCK];
-    double tops[KL_OPERANDS][KL_ROWS],
-        logs[KL_OPERANDS][KL_ROWS];     /* of logits: greatest, log of the sum of exp */
-    double high[KL_ROWS], low[KL_ROWS]; /* of sums along rows */
-    double slope_sums[KL_OPERANDS][KL_ROWS];
+    double mask[KL_BLOCK], g[KL_BLOCK], losses[KL_BLOCK], grads[KL_BLOCK], spare[KL_BLOCK];
+    double row_max[KL_OPERANDS][KL_ROWS];
+    double log_sum_exp[KL_OPERANDS][KL_ROWS]; /* of logits less row_max */
+    double high[KL_ROWS], low[KL_ROWS];       /* of sums along rows */
+    double grad_sums[KL_OPERANDS][KL_ROWS];
 };
 
 /* KL_SCRATCH_ALIGNMENT: a cache line, in bytes, at which vectors do not lie across two. */
@@ -39,15 +41,15 @@ extern const double kl_zeros[KL_ROWS];
 
 struct kl_tile kl_tile_at(const struct kl_scratch *s, size_t start);
 
-/* `body` with each tile of the group. */
+/* Loops over the tiles of the group. */
 #define KL_FOR_EACH_TILE(s, tile)                                                                  \
     for (struct kl_tile tile = kl_tile_at(s, (s)->group->start); tile.length > 0;                  \
          tile = kl_tile_at(s, tile.start + tile.length))
 
 static inline size_t kl_tile_size(const struct kl_tile *tile) { return tile->pitch * tile->length; }
 
-/* A tile as lines that kernels take with numbers of rows: one of all its elements, where it has one
- * row, or one for each element of several rows. */
+/* kl_lines: a tile as vectors that kernels combine with numbers of rows: one line of a single row,
+ * or one line for each element of several rows. */
 struct kl_lines {
     size_t n, length, step;
 };
@@ -64,31 +66,20 @@ static inline void kl_fill(double *to, double value, size_t n)
         to[i] = value;
 }
 
-/* After a row's number was set: so that it can stand for a vector of them. */
-static inline void kl_make_steady(const struct kl_scratch *s, double *of_rows)
+/* Copies a single row's number to all broadcast lanes, after it was set. */
+static inline void kl_broadcast(const struct kl_scratch *s, double *of_rows)
 {
     if (s->job->tile.pitch == 1)
-        kl_fill(of_rows, of_rows[0], KL_STEADY);
+        kl_fill(of_rows, of_rows[0], KL_BROADCAST_LANES);
 }
 
-/* Whether losses are of quotients of probabilities. */
+/* True if losses are of quotients of probabilities. */
 static inline bool kl_has_quotients(const struct kl_job *job)
 {
     return job->plan->spaces[KL_INPUT] == KL_PROB && job->plan->spaces[KL_TARGET] == KL_PROB;
 }
 
-/* Whether derivatives by an operand are wanted; by any. */
-static inline bool kl_is_wanted(const struct kl_job *job, int operand)
-{
-    return job->sinks[operand].gradient != NULL;
-}
-
-static inline bool kl_any_wanted(const struct kl_job *job)
-{
-    return kl_is_wanted(job, KL_INPUT) || kl_is_wanted(job, KL_TARGET);
-}
-
-/* A tile's numbers of an array. */
+/* Loads a tile of an array. */
 static inline void kl_load_numbers(const struct kl_scratch *s, const struct kl_tile *tile,
                                    const struct kl_numbers *numbers, double *to)
 {
@@ -98,8 +89,8 @@ static inline void kl_load_numbers(const struct kl_scratch *s, const struct kl_t
 /* Loads the mask, then an operand; masked logits are -inf. */
 void kl_load_operand(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
-/* Where the mask hides an element, v becomes `value`. */
-void kl_hide(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value);
+/* Sets v to `value` where the mask hides an element. */
+void kl_apply_mask(const struct kl_scratch *s, const struct kl_tile *tile, double *v, double value);
 
 /* Adds a tile's numbers to the sums of their rows. */
 void kl_add_to_rows(const struct kl_scratch *s, const struct kl_tile *tile, const double *v,
@@ -112,32 +103,31 @@ void kl_shift_rows(const struct kl_scratch *s, const struct kl_tile *tile, doubl
 /* Sets sums along rows to 0. */
 void kl_clear_sums(struct kl_scratch *s);
 
-/* Rows of logits are read to their end before anything is known of one element: their greatest, and
- * the log of the sum of the exponentials of what they are less than that. */
-void kl_survey_logits(struct kl_scratch *s, int operand);
+/* Finds row_max and log_sum_exp of rows of logits, in a pass over them. */
+void kl_find_softmax(struct kl_scratch *s, int operand);
 
-/* The same for both operands, when no more than the sum of each row's losses is wanted: that, and
- * the sum of target's probabilities. False if something was not ordinary, and nothing is known
- * then. */
-bool kl_sum_parts(struct kl_scratch *s, double *losses, double *masses);
+/* Finds, in one pass over both operands, the sum of each row's losses and the sum of target's
+ * probabilities, with row_max and log_sum_exp. False if an element was not ordinary; then nothing
+ * is set. */
+bool kl_find_row_sums(struct kl_scratch *s, double *losses, double *sum_p);
 
-/* Afterwards: a tile of an operand's log-probabilities. */
-void kl_load_logarithms(struct kl_scratch *s, const struct kl_tile *tile, int operand);
+/* Loads a tile of an operand's log-probabilities, once row_max and log_sum_exp are set. */
+void kl_load_log_softmax(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
-/* A tile of both operands, as the kernels' rule takes them; masked elements as what has no loss. */
-void kl_load_forms(struct kl_scratch *s, const struct kl_tile *tile);
+/* Loads a tile of both operands as the kernels' rule takes them; masked elements have no loss. */
+void kl_load_log_probs(struct kl_scratch *s, const struct kl_tile *tile);
 
-/* What the tile's derivatives are multiplied by: job->factor for all, which s->g holds from the
- * start, or a number for each. */
+/* Loads the factors of the tile's derivatives: s->g holds job->factor from the start, and here a
+ * number for each element where grad_output or weight vary. */
 void kl_load_factors(struct kl_scratch *s, const struct kl_tile *tile);
 
-/* Sums along rows of derivatives by logits' logarithms, which those by the logits take. */
-void kl_sum_slopes(struct kl_scratch *s);
+/* Sums derivatives by log-probabilities along rows of logits, for softmax_backward. */
+void kl_sum_grads(struct kl_scratch *s);
 
-/* Derivatives of a tile that is loaded, by all operands that they are wanted by, to their sinks. */
-void kl_take_slopes(struct kl_scratch *s, const struct kl_tile *tile);
+/* Computes and stores the derivatives of a loaded tile by each operand that wants them. */
+void kl_compute_grads(struct kl_scratch *s, const struct kl_tile *tile);
 
-/* Puts derivatives (s->slopes) where they belong. */
-void kl_write_slopes(struct kl_scratch *s, const struct kl_tile *tile, int operand);
+/* Stores derivatives (s->grads) in an operand's sink. */
+void kl_store_grads(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 
 #endif

@@ -9,7 +9,7 @@ void kl_shape_print(size_t ndim, const size_t *shape, char *text, size_t size);
 
 bool kl_shape_same(size_t a_ndim, const size_t *a, size_t b_ndim, const size_t *b);
 
-/* Whether `shape` broadcasts to `to`, as NumPy has it. */
+/* True if `shape` broadcasts to `to`, by NumPy's rules. */
 bool kl_shape_extends(size_t ndim, const size_t *shape, size_t to_ndim, const size_t *to);
 
 /* The shape that both broadcast to; false if there is none. `joint` has room for the longer. */

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-/* CHUNK: numbers that pass through an array on the stack. */
-enum { CHUNK = 256 };
+/* STAGED: numbers that pass through an array on the stack. */
+enum { STAGED = 256 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* ---- Numbers along axes. A visit is to n of them, `stride` apart from `offset` on. */
+/* ---- Numbers along axes. A visit handles n of them, `stride` apart from `offset` on. */
 
 struct visit {
     const struct kl_kernel *kernel;
@@ -42,7 +42,7 @@ static void load_run(const struct visit *visit, size_t offset, size_t stride, si
 {
     size_t size = kl_dtype_size(visit->dtype);
     const char *from = (const char *)visit->from + offset * size;
-    char block[CHUNK * sizeof(double)];
+    char block[STAGED * sizeof(double)];
     if (stride == 1) {
         visit->kernel->widen[visit->dtype](from, v, n);
         return;
@@ -53,8 +53,8 @@ static void load_run(const struct visit *visit, size_t offset, size_t stride, si
             v[i] = value;
         return;
     }
-    for (size_t i = 0; i < n; i += CHUNK) {
-        size_t length = least(CHUNK, n - i);
+    for (size_t i = 0; i < n; i += STAGED) {
+        size_t length = least(STAGED, n - i);
         copy(from + i * stride * size, stride, block, 1, size, length);
         visit->kernel->widen[visit->dtype](block, v + i, length);
     }
@@ -74,13 +74,13 @@ static void load_bytes(const struct visit *visit, size_t offset, size_t stride, 
 static void store_run(const struct visit *visit, size_t offset, size_t stride, size_t n, double *v)
 {
     size_t size = kl_dtype_size(visit->dtype);
-    char *to = (char *)visit->to + offset * size, block[CHUNK * sizeof(double)];
+    char *to = (char *)visit->to + offset * size, block[STAGED * sizeof(double)];
     if (stride == 1) {
         visit->kernel->narrow[visit->dtype](v, to, n);
         return;
     }
-    for (size_t i = 0; i < n; i += CHUNK) {
-        size_t length = least(CHUNK, n - i);
+    for (size_t i = 0; i < n; i += STAGED) {
+        size_t length = least(STAGED, n - i);
         visit->kernel->narrow[visit->dtype](v + i, block, length);
         copy(block, 1, to + i * stride * size, stride, size, length);
     }
@@ -95,8 +95,8 @@ static void add_run(const struct visit *visit, size_t offset, size_t stride, siz
 
 /* Entries [start, start + n) of axes, counted in row-major order, like an odometer whose last wheel
  * is taken in runs. */
-static void walk_line(const struct visit *visit, const struct kl_axes *axes, size_t base,
-                      size_t start, size_t n, double *v)
+static void visit_line(const struct visit *visit, const struct kl_axes *axes, size_t base,
+                       size_t start, size_t n, double *v)
 {
     size_t index[KL_MAX_DIMS], last = axes->n - 1;
     if (axes->n == 0) {
@@ -128,23 +128,23 @@ static void walk_line(const struct visit *visit, const struct kl_axes *axes, siz
     }
 }
 
-static void walk(const struct visit *visit, const struct kl_layout *layout,
-                 const struct kl_tile *tile, double *v)
+static void visit_tile(const struct visit *visit, const struct kl_layout *layout,
+                       const struct kl_tile *tile, double *v)
 {
     if (tile->pitch == 1) {
         size_t base = kl_offset(&layout->across, visit->array, tile->row);
-        walk_line(visit, &layout->along, base, tile->start, tile->length, v);
+        visit_line(visit, &layout->along, base, tile->start, tile->length, v);
         return;
     }
     for (size_t i = 0; i < tile->length; i++)
-        walk_line(visit, &layout->across, kl_offset(&layout->along, visit->array, tile->start + i),
-                  tile->row, tile->rows, v + i * tile->pitch);
+        visit_line(visit, &layout->across, kl_offset(&layout->along, visit->array, tile->start + i),
+                   tile->row, tile->rows, v + i * tile->pitch);
 }
 
 /* ---- Patterns: a tile's numbers in the order in which they lie in memory, in runs that are longer
  * than those along rows or across them. */
 
-/* Some entries of an axis: how far apart in memory, and in a tile. */
+/* digit: some entries of an axis, with their strides in memory and in a tile. */
 struct digit {
     size_t extent, stride, step;
 };
@@ -204,8 +204,8 @@ static void enumerate(struct kl_pattern *pattern, const struct digit *digits, si
     }
 }
 
-/* How many numbers a walk along the tile finds side by side. */
-static size_t walk_run(const struct kl_layout *layout, const struct kl_tile *tile,
+/* The numbers that a visit to the tile finds side by side. */
+static size_t line_run(const struct kl_layout *layout, const struct kl_tile *tile,
                        enum kl_array array)
 {
     const struct kl_axes *across = &layout->across;
@@ -231,7 +231,7 @@ static void find_pattern(struct kl_pattern *pattern, const struct kl_layout *lay
     if (pattern->last_row > UINT32_MAX / 2 || pattern->last_element > UINT32_MAX / 2)
         return;
     enumerate(pattern, digits, n_digits, n);
-    if (pattern->n_runs == 0 || n / pattern->n_runs < 2 * walk_run(layout, tile, array))
+    if (pattern->n_runs == 0 || n / pattern->n_runs < 2 * line_run(layout, tile, array))
         return;
     pattern->rows = tile->rows;
     pattern->length = tile->length;
@@ -252,7 +252,7 @@ static const struct kl_pattern *pattern_of(const struct kl_layout *layout, enum 
     return layout->patterns && array <= KL_OF_LOSS ? &layout->patterns->of[array] : NULL;
 }
 
-/* Where a tile begins in memory, if its numbers lie as the pattern has them. */
+/* Finds where a tile begins in memory, if it follows the pattern. */
 static bool follows(const struct kl_layout *layout, const struct kl_tile *tile, enum kl_array array,
                     const struct kl_pattern *pattern, size_t *begin)
 {
@@ -278,19 +278,19 @@ void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout
                                 .from = from->data,
                                 .run = from->bytes ? load_bytes : load_run};
     const struct kl_pattern *pattern = pattern_of(layout, from->array);
-    double block[CHUNK];
+    double block[STAGED];
     size_t begin;
     for (size_t i = 0; tile->pitch > tile->rows && i < tile->length; i++)
         for (size_t row = tile->rows; row < tile->pitch; row++)
             to[i * tile->pitch + row] = from->padding;
     if (!follows(layout, tile, from->array, pattern, &begin)) {
-        walk(&visit, layout, tile, to);
+        visit_tile(&visit, layout, tile, to);
         return;
     }
     const uint16_t *place = pattern->to;
     for (const struct kl_run *run = pattern->runs; run < pattern->runs + pattern->n_runs; run++)
         for (size_t done = 0, n; done < run->n; done += n) {
-            n = least(CHUNK, run->n - done);
+            n = least(STAGED, run->n - done);
             visit.run(&visit, begin + run->offset + done, 1, n, block);
             for (size_t i = 0; i < n; i++)
                 to[*place++] = block[i];
@@ -304,16 +304,16 @@ void kl_tile_store(const struct kl_kernel *kernel, const struct kl_layout *layou
     const struct visit visit = {
         .kernel = kernel, .array = array, .dtype = dtype, .to = to, .run = store_run};
     const struct kl_pattern *pattern = pattern_of(layout, array);
-    double block[CHUNK];
+    double block[STAGED];
     size_t begin;
     if (!follows(layout, tile, array, pattern, &begin)) {
-        walk(&visit, layout, tile, (double *)from);
+        visit_tile(&visit, layout, tile, (double *)from);
         return;
     }
     const uint16_t *place = pattern->to;
     for (const struct kl_run *run = pattern->runs; run < pattern->runs + pattern->n_runs; run++)
         for (size_t done = 0, n; done < run->n; done += n) {
-            n = least(CHUNK, run->n - done);
+            n = least(STAGED, run->n - done);
             for (size_t i = 0; i < n; i++)
                 block[i] = from[*place++];
             visit.run(&visit, begin + run->offset + done, 1, n, block);
@@ -324,7 +324,7 @@ void kl_tile_add(const struct kl_layout *layout, const struct kl_tile *tile, enu
                  struct kl_sum *to, const double *from)
 {
     const struct visit visit = {.array = array, .to = to, .run = add_run};
-    walk(&visit, layout, tile, (double *)from);
+    visit_tile(&visit, layout, tile, (double *)from);
 }
 
 void kl_line_load(const struct kl_kernel *kernel, const struct kl_axes *axes,
@@ -335,7 +335,7 @@ void kl_line_load(const struct kl_kernel *kernel, const struct kl_axes *axes,
                                 .dtype = from->dtype,
                                 .from = from->data,
                                 .run = from->bytes ? load_bytes : load_run};
-    walk_line(&visit, axes, 0, start, n, to);
+    visit_line(&visit, axes, 0, start, n, to);
 }
 
 void kl_line_store(const struct kl_kernel *kernel, const struct kl_axes *axes, enum kl_array array,
@@ -343,5 +343,5 @@ void kl_line_store(const struct kl_kernel *kernel, const struct kl_axes *axes, e
 {
     const struct visit visit = {
         .kernel = kernel, .array = array, .dtype = dtype, .to = to, .run = store_run};
-    walk_line(&visit, axes, 0, start, n, (double *)from);
+    visit_line(&visit, axes, 0, start, n, (double *)from);
 }

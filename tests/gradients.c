@@ -174,9 +174,9 @@ Test(gradients, of_each_kernel_are_those_of_the_definition)
                 if (!kl_rule_is_log(rule) && uniform(&state) < 0.05)
                     t[i] = -t[i];
             }
-            (*k)->slope[kl_rule_is_log(rule)](rule, by, x, t, g, ours, n);
+            (*k)->grad[kl_rule_is_log(rule)](rule, by, x, t, g, ours, n);
             for (size_t i = 0; i < n; i++) {
-                double slope = kl_slope(rule, by, x[i], t[i]), exact = slope * g[i];
+                double slope = kl_grad_term(rule, by, x[i], t[i]), exact = slope * g[i];
                 /* What is 1 more than a difference may cancel: log t - x + 1 is known to the last
                  * bit of its parts, t - x + 1 to that of the definition's long double. */
                 bool is_log = kl_rule_is_log(rule);

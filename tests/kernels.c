@@ -174,8 +174,8 @@ static void check_signs(const struct kl_kernel *kernel, enum kl_dtype dtype, enu
         for (size_t i = 0; what < 0 && i < LONGEST; i++)
             ours[i] = kl_load(dtype, losses[0], i), best[i] = kl_load(dtype, losses[1], i);
         if (what >= 0) {
-            kernel->slope[is_log](rule, (enum kl_operand)what, x, t, ones, ours, LONGEST);
-            first->slope[is_log](rule, (enum kl_operand)what, x, t, ones, best, LONGEST);
+            kernel->grad[is_log](rule, (enum kl_operand)what, x, t, ones, ours, LONGEST);
+            first->grad[is_log](rule, (enum kl_operand)what, x, t, ones, best, LONGEST);
         }
         for (size_t i = 0; i < LONGEST; i++)
             cr_expect((what < 0 && is_log && isfinite(t[i]) && t[i] != x[i]) || ours[i] != 0 ||

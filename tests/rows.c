@@ -35,38 +35,38 @@ static bool near(double ours, double exact, double units)
 
 static void check_sums(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
-    double top = -INFINITY, tops[MOST], high[MOST], low[MOST] = {0};
+    double top = -INFINITY, maxima[MOST], high[MOST], low[MOST] = {0};
     long double sum = 0;
     for (size_t i = 0; i < n; i++) {
         top = v[i] > top ? v[i] : top;
         sum += v[i];
-        tops[i] = i & 1 ? -INFINITY : 3;
+        maxima[i] = i & 1 ? -INFINITY : 3;
         high[i] = 0x1p60;
     }
     struct kl_sum total = kernel->total(v, n);
-    cr_expect_eq(kernel->top(v, n), top, "%s", kernel->name);
+    cr_expect_eq(kernel->row_max(v, n), top, "%s", kernel->name);
     cr_expect_lt(fabsl((long double)total.high + total.low - sum), 1e-18L, "%s", kernel->name);
-    kernel->each_top(v, tops, n);
+    kernel->each_max(v, maxima, n);
     kernel->each_add(v, high, low, n);
     for (size_t i = 0; i < n; i++) {
-        cr_expect_eq(tops[i], i & 1 ? v[i] : fmax(v[i], 3), "%s", kernel->name);
+        cr_expect_eq(maxima[i], i & 1 ? v[i] : fmax(v[i], 3), "%s", kernel->name);
         cr_expect_eq((long double)high[i] + low[i], 0x1p60L + v[i], "%s", kernel->name);
     }
     (void)other;
 }
 
-Test(rows, tops_and_sums) { for_each(check_sums); }
+Test(rows, maxima_and_sums) { for_each(check_sums); }
 
 static void check_arithmetic(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
-    static const double steady[KL_STEADY] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
+    static const double two[KL_BROADCAST_LANES] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
     double mine[MOST] = {0};
     memcpy(mine, v, n * sizeof *v);
     kernel->shift(v, other, other, 1, 0.5, n);
-    kernel->shift(v, steady, steady, 0, 2, n);
+    kernel->shift(v, two, two, 0, 2, n);
     kernel->multiply(v, other, n);
-    kernel->soften(v, other, other, 1, 4, n);
-    kernel->soften(v, other, steady, 0, 1, n);
+    kernel->softmax_backward(v, other, other, 1, 4, n);
+    kernel->softmax_backward(v, other, two, 0, 1, n);
     for (size_t i = 0; i < n; i++) {
         double shifted = (((mine[i] - other[i]) * 0.5 - other[i]) - 2) * 2 - 2;
         double product = shifted * other[i];
@@ -75,7 +75,7 @@ static void check_arithmetic(const struct kl_kernel *kernel, double *v, double *
         other[i] = i % 3 == 0 ? 0 : 1;
     }
     memcpy(mine, v, n * sizeof *v);
-    kernel->hide(v, other, -7, n);
+    kernel->apply_mask(v, other, -7, n);
     for (size_t i = 0; i < n; i++)
         cr_expect_eq(v[i], i % 3 == 0 ? -7 : mine[i], "%s", kernel->name);
 }
@@ -111,7 +111,7 @@ static void check_quotients(const struct kl_kernel *kernel, double *v, double *o
     static const double specials[][2] = {
         {0, 0.5},    {0.5, 0},    {0, 0},          {-1, 0.5},     {NAN, 1},    {1, NAN},
         {1e-310, 1}, {1, 1e-310}, {1e-300, 1e300}, {INFINITY, 1}, {0.3, -0.1}, {5e-324, 5e-324}};
-    double x[MOST], t[MOST], times[MOST], slope_times[MOST], losses[MOST];
+    double x[MOST], t[MOST], times[MOST], over[MOST], losses[MOST];
     for (enum kl_rule rule = KL_PROB_PYTORCH; rule <= KL_PROB_MATH; rule++) {
         for (size_t i = 0; i < n; i++) {
             double q = other[i], p = other[i] * (1 + v[i] * pow(10, -(double)(i % 15)) / 40);
@@ -120,7 +120,7 @@ static void check_quotients(const struct kl_kernel *kernel, double *v, double *o
                 p = specials[(i + n) % COUNT(specials)][1];
             x[i] = q, t[i] = p;
         }
-        kernel->quotients(rule, x, t, times, slope_times, n);
+        kernel->quotients(rule, x, t, times, over, n);
         kernel->map[KL_FLOAT64][false](rule, x, t, losses, n);
         for (size_t i = 0; i < n; i++) {
             double q = other[i], p = other[i] * (1 + v[i] * pow(10, -(double)(i % 15)) / 40);
@@ -141,58 +141,58 @@ static void check_quotients(const struct kl_kernel *kernel, double *v, double *o
 
 Test(rows, quotients_of_probabilities) { for_each(check_quotients); }
 
-static void check_parts(const struct kl_kernel *kernel, double *v, double *other, size_t n)
+static void check_row_sums(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
     const struct kl_shift shift = {10.5, 0.75}, none = {0, 1};
     for (int is_log = 0; is_log < 2; is_log++)
         for (int wide = 0; wide < 2; wide++) {
-            long double losses = 0, masses = 0, exps = 0, size = 0;
+            long double losses = 0, sum_p = 0, exps = 0, size = 0;
             double t[MOST];
             for (size_t i = 0; i < n; i++) {
                 long double x = (v[i] - 10.5L) * 0.75L,
                             p = is_log ? expl(v[n - 1 - i] - 10.5L) : other[i];
                 long double loss = p * (logl(p) - x);
                 t[i] = is_log ? v[n - 1 - i] - 10.5 : other[i];
-                losses += loss, size += fabsl(loss), masses += p, exps += expl(x);
+                losses += loss, size += fabsl(loss), sum_p += p, exps += expl(x);
             }
-            struct kl_parts parts =
-                kernel->parts[is_log](wide, true, (double)NAN, v, t, shift, none, n);
+            struct kl_row_sums sums =
+                kernel->row_sums[is_log](wide, true, (double)NAN, v, t, shift, none, n);
             double slack = wide ? 0x1p-48 : 0x1p-38;
-            cr_expect(fabsl(parts.losses - losses) <= slack * size &&
-                          fabsl(parts.masses - masses) <= slack * masses &&
-                          fabsl(parts.exps - exps) <= slack * exps,
+            cr_expect(fabsl(sums.losses - losses) <= slack * size &&
+                          fabsl(sums.sum_p - sum_p) <= slack * sum_p &&
+                          fabsl(sums.exps - exps) <= slack * exps,
                       "%s, log %d, wide %d, n %zu: %.17g %.17g %.17g, not %.17Lg %.17Lg %.17Lg",
-                      kernel->name, is_log, wide, n, parts.losses, parts.masses, parts.exps, losses,
-                      masses, exps);
+                      kernel->name, is_log, wide, n, sums.losses, sums.sum_p, sums.exps, losses,
+                      sum_p, exps);
             if (n == 0)
                 continue;
             static const double unusual[] = {NAN, INFINITY, -1};
             for (size_t i = 0; i < COUNT(unusual); i++) {
                 double before = t[n / 2], refused = is_log ? -1 : NAN;
                 t[n / 2] = unusual[i];
-                parts = kernel->parts[is_log](wide, true, refused, v, t, shift, none, n);
-                cr_expect_not(isfinite(parts.losses), "%s", kernel->name);
+                sums = kernel->row_sums[is_log](wide, true, refused, v, t, shift, none, n);
+                cr_expect_not(isfinite(sums.losses), "%s", kernel->name);
                 t[n / 2] = before;
             }
         }
 }
 
-Test(rows, parts_of_losses) { for_each(check_parts); }
+Test(rows, sums_of_rows) { for_each(check_row_sums); }
 
-static void check_surveys(const struct kl_kernel *kernel, double *v, double *other, size_t n)
+static void check_row_stats(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
-    struct kl_surveys rows;
+    struct kl_rows_stats rows;
     for (enum kl_dtype dtype = 0; dtype < KL_DTYPES; dtype++) {
         size_t size = n * kl_dtype_size(dtype);
         char *array = before_the_edge(size);
-        struct kl_survey exact = {INFINITY, -INFINITY, 0, 0};
+        struct kl_row_stats exact = {INFINITY, -INFINITY, 0, 0};
         for (size_t i = 0; i < n; i++) {
             kl_store(dtype, array, i, v[i]);
             double a = kl_load(dtype, array, i);
             exact.least = fmin(exact.least, a), exact.greatest = fmax(exact.greatest, a);
             exact.sum += a, exact.exps += exp(a);
         }
-        struct kl_survey ours = kernel->survey[dtype](array, n, true);
+        struct kl_row_stats ours = kernel->row_stats[dtype](array, n, true);
         cr_expect_eq(ours.least, exact.least, "%s", kernel->name);
         cr_expect_eq(ours.greatest, exact.greatest, "%s", kernel->name);
         cr_expect_lt(fabs(ours.sum - exact.sum), 1e-11, "%s", kernel->name);
@@ -201,7 +201,7 @@ static void check_surveys(const struct kl_kernel *kernel, double *v, double *oth
     }
     for (size_t i = 0; i < n; i++)
         rows.least[i] = 0, rows.greatest[i] = -3, rows.sum[i] = 1, rows.exps[i] = 2;
-    kernel->each_survey(v, &rows, n, true);
+    kernel->each_row_stats(v, &rows, n, true);
     for (size_t i = 0; i < n; i++) {
         cr_expect_eq(rows.least[i], fmin(0, v[i]), "%s", kernel->name);
         cr_expect_eq(rows.greatest[i], fmax(-3, v[i]), "%s", kernel->name);
@@ -212,4 +212,4 @@ static void check_surveys(const struct kl_kernel *kernel, double *v, double *oth
     (void)other;
 }
 
-Test(rows, surveys) { for_each(check_surveys); }
+Test(rows, stats) { for_each(check_row_stats); }

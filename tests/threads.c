@@ -46,21 +46,21 @@ Test(threads, do_not_change_a_single_bit)
     free(t);
 }
 
-static void count_piece(void *context, size_t i, void *scratch)
+static void count_task(void *context, size_t i, void *scratch)
 {
     (void)scratch;
     atomic_uchar *done = context;
     atomic_fetch_add(&done[i], 1);
 }
 
-/* Gives back how many pieces were not done exactly once, as a pointer. */
+/* Gives back how many chunks were not done exactly once, as a pointer. */
 static void *run_many(void *pool)
 {
     static _Thread_local atomic_uchar done[1000];
     size_t wrong = 0;
     for (size_t n = 0; n < 300; n++) {
         memset((void *)done, 0, sizeof done);
-        kl_pool_run(pool, n, count_piece, done, NULL);
+        kl_pool_run(pool, n, count_task, done, NULL);
         for (size_t i = 0; i < COUNT(done); i++)
             wrong += atomic_load(&done[i]) != (i < n);
     }

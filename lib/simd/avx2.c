@@ -38,7 +38,7 @@ FN si s_bits(sd a) { return _mm256_castpd_si256(a); }
 FN sd from_bits(si a) { return _mm256_castsi256_pd(a); }
 FN si bits_set(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
 
-/* Of two operands of which one is NaN, max and min give the second. */
+/* s_max and s_min give the second of two numbers of which one is NaN. */
 FN sd s_clamp(sd v, sd low, sd high) { return _mm256_min_pd(high, _mm256_max_pd(low, v)); }
 
 FN sd s_lesser_size(sd a, sd b) { return _mm256_min_pd(s_abs(b), s_abs(a)); }

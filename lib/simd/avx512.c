@@ -35,7 +35,7 @@ FN bool sm_any(sm m) { return m != 0; }
 FN sd s_select(sm m, sd a, sd b) { return _mm512_mask_blend_pd(m, b, a); }
 FN si s_bits(sd a) { return _mm512_castpd_si512(a); }
 
-/* Of two operands of which one is NaN, max and min give the second. */
+/* s_max and s_min give the second of two numbers of which one is NaN. */
 FN sd s_clamp(sd v, sd low, sd high) { return _mm512_min_pd(high, _mm512_max_pd(low, v)); }
 
 /* vrangepd: which of two numbers, and with which sign; a NaN is not one of them. */
@@ -44,7 +44,7 @@ enum { LESSER_SIZE = 2, GREATER_SIZE = 3, SIGN_OF_FIRST = 0 << 2, NO_SIGN = 2 <<
 FN sd s_limit(sd v) { return _mm512_range_pd(v, s_set(700), LESSER_SIZE | SIGN_OF_FIRST); }
 FN sd s_lesser_size(sd a, sd b) { return _mm512_range_pd(a, b, LESSER_SIZE | NO_SIGN); }
 
-/* Of 0 it takes the exponent of the least positive number; of negative numbers m is NaN. */
+/* s_split: 0 has the exponent of the least positive number; the m of a negative number is NaN. */
 FN sd s_split(sd t, sd *k, si *i)
 {
     sd m = _mm512_getmant_pd(t, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan);

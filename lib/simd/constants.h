@@ -10,7 +10,7 @@
 #define EXP_LN2_LO 0x1.cf79abc9e3b3ap-40
 
 /* about 1/m for each sixteenth of [1, 2) */
-static const double log_c[16] = {
+static const double invc[16] = {
     0x1.0000000000000p+0,
     0x1.d41d41d000000p-1,
     0x1.bacf915000000p-1,
@@ -29,8 +29,8 @@ static const double log_c[16] = {
     0x1.0000000000000p-1,
 };
 
-/* -log(log_c) */
-static const double log_of_c[16] = {
+/* -log(invc) */
+static const double logc[16] = {
     0x0.0p+0,
     0x1.6f0d28d256b4cp-4,
     0x1.29552f6fff523p-3,
@@ -50,7 +50,7 @@ static const double log_of_c[16] = {
 };
 
 /* the same on the grid of 2^-42 */
-static const double log_of_c_hi[16] = {
+static const double logc_hi[16] = {
     0x0.0p+0,
     0x1.6f0d28d258000p-4,
     0x1.29552f7000000p-3,
@@ -70,7 +70,7 @@ static const double log_of_c_hi[16] = {
 };
 
 /* and what the grid left out */
-static const double log_of_c_lo[16] = {
+static const double logc_lo[16] = {
     0x0.0p+0,
     -0x1.4b4619366460fp-44,
     -0x1.5b9656c471e00p-44,

@@ -108,10 +108,10 @@ print(f"#define LN2_LO {LN2_LO.hex()}")
 print(f"#define EXP_LN2_HI {exp_hi.hex()} /* 36 bits: times sixteenths below 2^12 it is exact */")
 print(f"#define EXP_LN2_LO {double(LN2 - exact(exp_hi)).hex()}\n")
 
-array("log_c", [r[0] for r in rows], "about 1/m for each sixteenth of [1, 2)")
-array("log_of_c", [double(exact(r[1]) + exact(r[2])) for r in rows], "-log(log_c)")
-array("log_of_c_hi", [r[1] for r in rows], "the same on the grid of 2^-42")
-array("log_of_c_lo", [r[2] for r in rows], "and what the grid left out")
+array("invc", [r[0] for r in rows], "about 1/m for each sixteenth of [1, 2)")
+array("logc", [double(exact(r[1]) + exact(r[2])) for r in rows], "-log(invc)")
+array("logc_hi", [r[1] for r in rows], "the same on the grid of 2^-42")
+array("logc_lo", [r[2] for r in rows], "and what the grid left out")
 
 ends = [F(c) * (1 + F(i + e, 16)) - 1 for i, (c, _, _) in enumerate(rows) for e in (0, 1)]
 low, high = (D(f.numerator) / D(f.denominator) for f in (min(ends), max(ends)))

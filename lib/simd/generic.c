@@ -33,7 +33,7 @@ FN sd s_and(sd a, sd b) { return from_bits(s_bits(a) & s_bits(b)); }
 FN sd s_abs(sd a) { return from_bits(s_bits(a) & bits_set(INT64_MAX)); }
 FN double s_total(sd a) { return a[0] + a[1]; }
 
-/* Of two numbers of which one is NaN, s_max and s_min give the second. */
+/* s_max and s_min give the second of two numbers of which one is NaN. */
 FN sd s_max(sd a, sd b) { return s_select(s_gt(a, b), a, b); }
 FN sd s_min(sd a, sd b) { return s_select(s_gt(b, a), a, b); }
 FN sd s_clamp(sd v, sd low, sd high) { return s_min(high, s_max(low, v)); }

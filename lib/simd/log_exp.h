@@ -39,8 +39,8 @@ FN vd reduce_narrow(vd t, vd *high)
     vd k;
     vi i;
     vd m = v_split(t, &k, &i);
-    *high = v_fma(k, v_set(LN2), v_lookup(log_of_c, i));
-    return v_fma(m, v_lookup(log_c, i), v_set(-1));
+    *high = v_fma(k, v_set(LN2), v_lookup(logc, i));
+    return v_fma(m, v_lookup(invc, i), v_set(-1));
 }
 
 /* log t within 2^-44 of itself, for sums whose cancellation is looked after. */
@@ -57,18 +57,18 @@ FN vd log_minus_narrow(vd t, vd x)
     return v_fma(r2, horner2(narrow_log_poly, 7, r, r2), v_add(v_sub(high, x), r));
 }
 
-/* The same of any t, with the low parts kept: within 2^-60 or so before the last roundings. */
+/* log t - x of any t, with low parts: within 2^-60 or so before the last roundings. */
 FN vd log_minus_wide(vd t, vd x)
 {
     vd k;
     vi i;
-    vd m = v_split(t, &k, &i), c = v_lookup(log_c, i);
+    vd m = v_split(t, &k, &i), c = v_lookup(invc, i);
     vd product = v_mul(m, c);
     vd r = v_sub(product, v_set(1));
     vd rest = v_residual(m, c, product); /* m c - 1 = r + rest, exactly */
     vd r2 = v_mul(r, r);
-    vd high = v_fma(k, v_set(LN2_HI), v_lookup(log_of_c_hi, i));
-    vd low = v_fma(k, v_set(LN2_LO), v_lookup(log_of_c_lo, i));
+    vd high = v_fma(k, v_set(LN2_HI), v_lookup(logc_hi, i));
+    vd low = v_fma(k, v_set(LN2_LO), v_lookup(logc_lo, i));
     low = v_fma(rest, v_sub(v_set(1), r), low); /* rest / (1 + r) */
     low = v_fma(r2, horner2(wide_log_poly, 9, r, r2), low);
 
@@ -120,8 +120,8 @@ FN vd exp_wide(vd t)
     return v_fma(root, exp_rest(t, shifted), root);
 }
 
-/* Where exp(t) leaves the range of double the product with d need not: three factors of 2^k
- * then, one of them with the sixteenths. */
+/* exp(t) d, also where exp(t) alone leaves the range of double: by three factors of 2^k, the first
+ * with the sixteenths. */
 FN vd exp_times_anywhere(vd t, vd d)
 {
     const vd bias = v_set(SIXTEENTHS);

@@ -101,7 +101,7 @@ double kl_term(enum kl_rule rule, double input, double target)
     return terms[rule](input, target);
 }
 
-static double prob_slope(enum kl_rule rule, enum kl_operand by, double x, double t)
+static double prob_grad(enum kl_rule rule, enum kl_operand by, double x, double t)
 {
     if (by == KL_INPUT)
         return rule == KL_PROB_ONEFLOW && !(t > 0) ? -0.0 : -t;
@@ -112,7 +112,7 @@ static double prob_slope(enum kl_rule rule, enum kl_operand by, double x, double
     return t < 0 ? (double)NAN : (double)(log_difference(t, x) + 1);
 }
 
-static double log_slope(enum kl_rule rule, enum kl_operand by, double x, double t)
+static double log_grad(enum kl_rule rule, enum kl_operand by, double x, double t)
 {
     if (by == KL_INPUT)
         return (double)-expl(t);
@@ -122,14 +122,14 @@ static double log_slope(enum kl_rule rule, enum kl_operand by, double x, double 
     return (double)(sum == 0 || isinf(sum) ? sum : expl(t) * sum);
 }
 
-double kl_slope(enum kl_rule rule, enum kl_operand by, double input, double target)
+double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double target)
 {
-    return kl_rule_is_log(rule) ? log_slope(rule, by, input, target)
-                                : prob_slope(rule, by, input, target);
+    return kl_rule_is_log(rule) ? log_grad(rule, by, input, target)
+                                : prob_grad(rule, by, input, target);
 }
 
-/* What is not an ordinary quotient goes by the logarithm itself. Where target is 0 the loss does
- * not depend on q, but that autograd divides by it. */
+/* kl_quotient: an unusual quotient goes by the logarithm itself. With t = 0 the loss does not
+ * depend on q, and yet autograd divides by it. */
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
 {
     const double least = 0x1p-900, most = 0x1p900;

@@ -1,14 +1,14 @@
 /* Rows of doubles, over the vocabulary of template.h and over
  *
  *   row_exp(v), row_log(v, &rare)  to double's precision, of any number but in rare lanes
- *   mass_of(wide, t)               exp(t), to `wide` or to 24-bit operands' needs, of t at most
+ *   prob_of(wide, t)               exp(t), to `wide` or to 24-bit operands' needs, of t at most
  *                                  700, or of -700 if it is below
  *   log_minus(wide, t, x)          log t - x likewise, but where v_rare(t)
  *   rough_exp(v)                   within 2^-16 of itself, of |v| <= 700
  *
  * Parts of vectors at the end of an array are padded with a number that does no harm. */
 
-_Static_assert(KL_STEADY % LANES == 0, "a vector of broadcast lanes lies within them");
+_Static_assert(KL_BROADCAST_LANES % LANES == 0, "a vector of broadcast lanes lies within them");
 
 FN vd load_part(const double *from, size_t n, double padding)
 {
@@ -31,22 +31,22 @@ FN void store_part(double *to, vd v, size_t n)
     memcpy(to, part, n * sizeof *to);
 }
 
-TARGET static double row_top(const double *v, size_t n)
+TARGET static double row_max(const double *v, size_t n)
 {
     double lanes[LANES], greatest = -INFINITY;
-    vd top = v_set(-INFINITY);
+    vd maxima = v_set(-INFINITY);
     for (size_t i = 0; i < n; i += LANES)
-        top = v_max(load_part(v + i, n - i, -INFINITY), top);
-    v_store_f64(lanes, top);
+        maxima = v_max(load_part(v + i, n - i, -INFINITY), maxima);
+    v_store_f64(lanes, maxima);
     for (size_t i = 0; i < LANES; i++)
         greatest = lanes[i] > greatest ? lanes[i] : greatest;
     return greatest;
 }
 
-TARGET static void each_top(const double *v, double *tops, size_t n)
+TARGET static void each_max(const double *v, double *maxima, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES)
-        store_part(tops + i, v_max(load_part(v + i, n - i, 0), load_part(tops + i, n - i, 0)),
+        store_part(maxima + i, v_max(load_part(v + i, n - i, 0), load_part(maxima + i, n - i, 0)),
                    n - i);
 }
 
@@ -91,7 +91,7 @@ TARGET static void shift(double *v, const double *by, const double *minus, size_
 {
     vd factor = v_set(scale);
     for (size_t i = 0; i < n; i += LANES) {
-        size_t left = step ? n - i : KL_STEADY;
+        size_t left = step ? n - i : KL_BROADCAST_LANES;
         vd difference = v_sub(load_part(v + i, n - i, 0), load_part(by + i * step, left, 0));
         vd scaled = v_sub(v_mul(difference, factor), load_part(minus + i * step, left, 0));
         store_part(v + i, scaled, n - i);
@@ -125,12 +125,12 @@ TARGET static void multiply(double *v, const double *by, size_t n)
         store_part(v + i, v_mul(load_part(v + i, n - i, 0), load_part(by + i, n - i, 0)), n - i);
 }
 
-TARGET static void hide(double *v, const double *keep, double value, size_t n)
+TARGET static void apply_mask(double *v, const double *mask, double value, size_t n)
 {
     vd zero = v_set(0), other = v_set(value);
     for (size_t i = 0; i < n; i += LANES) {
-        vm hidden = v_eq(load_part(keep + i, n - i, 0), zero);
-        store_part(v + i, v_select(hidden, other, load_part(v + i, n - i, 0)), n - i);
+        vm masked = v_eq(load_part(mask + i, n - i, 0), zero);
+        store_part(v + i, v_select(masked, other, load_part(v + i, n - i, 0)), n - i);
     }
 }
 
@@ -192,34 +192,35 @@ FN vd shifted(vd v, struct kl_shift shift)
     return v_mul(v_sub(v, v_set(shift.by)), v_set(shift.scale));
 }
 
-struct parts {
-    vd losses, masses, exps, refused;
+struct row_sums {
+    vd losses, sum_p, exps, refused;
     vm unusual;
 };
 
 /* A log-probability below -700 is of a probability of 0, which a finite difference is multiplied
  * by. */
-FN struct parts add_parts(struct parts parts, bool is_log, bool wide, bool with_exps, vd x, vd t)
+FN struct row_sums add_to_row_sums(struct row_sums sums, bool is_log, bool wide, bool with_exps,
+                                   vd x, vd t)
 {
     vd most = v_set(700);
     vd least = v_set(-700);
-    vd mass = is_log ? v_select(v_gt(least, t), v_set(0), mass_of(wide, t)) : t;
+    vd p = is_log ? v_select(v_gt(least, t), v_set(0), prob_of(wide, t)) : t;
     vd d = is_log ? v_sub(v_clamp(t, least, v_set(INFINITY)), x) : log_minus(wide, t, x);
-    vm unusual = is_log ? m_or(v_gt(t, most), v_eq(t, parts.refused)) : v_rare(t);
-    parts.unusual = m_or(parts.unusual, unusual);
-    parts.losses = v_fma(mass, d, parts.losses);
-    parts.masses = v_add(parts.masses, mass);
+    vm unusual = is_log ? m_or(v_gt(t, most), v_eq(t, sums.refused)) : v_rare(t);
+    sums.unusual = m_or(sums.unusual, unusual);
+    sums.losses = v_fma(p, d, sums.losses);
+    sums.sum_p = v_add(sums.sum_p, p);
     if (with_exps) {
-        parts.unusual = m_or(parts.unusual, v_gt(x, most));
-        parts.exps = v_add(parts.exps, mass_of(wide, x));
+        sums.unusual = m_or(sums.unusual, v_gt(x, most));
+        sums.exps = v_add(sums.exps, prob_of(wide, x));
     }
-    return parts;
+    return sums;
 }
 
-FN struct kl_parts total_parts(struct parts parts)
+FN struct kl_row_sums total_row_sums(struct row_sums sums)
 {
-    return (struct kl_parts){m_any(parts.unusual) ? NAN : v_total(parts.losses),
-                             v_total(parts.masses), v_total(parts.exps)};
+    return (struct kl_row_sums){m_any(sums.unusual) ? NAN : v_total(sums.losses),
+                                v_total(sums.sum_p), v_total(sums.exps)};
 }
 
 /* The first n lanes. */
@@ -231,25 +232,25 @@ FN vm first_lanes(size_t n)
     return v_eq(v_load_f64(lanes), v_set(1));
 }
 
-FN struct kl_parts parts_of(bool is_log, bool wide, bool with_exps, double refused, const double *x,
-                            const double *t, struct kl_shift x_shift, struct kl_shift t_shift,
-                            size_t n)
+FN struct kl_row_sums row_sums_of(bool is_log, bool wide, bool with_exps, double refused,
+                                  const double *x, const double *t, struct kl_shift x_shift,
+                                  struct kl_shift t_shift, size_t n)
 {
     const vd zero = v_set(0), nothing = v_set(-700);
-    struct parts parts = {zero, zero, zero, v_set(refused), v_gt(zero, zero)};
+    struct row_sums sums = {zero, zero, zero, v_set(refused), v_gt(zero, zero)};
     size_t rest = n % LANES, i = 0;
     for (; i < n - rest; i += LANES) {
         vd xs = shifted(v_load_f64(x + i), x_shift), ts = shifted(v_load_f64(t + i), t_shift);
-        parts = add_parts(parts, is_log, wide, with_exps, xs, ts);
+        sums = add_to_row_sums(sums, is_log, wide, with_exps, xs, ts);
     }
-    if (rest) { /* padded with what has no loss and no mass to speak of */
+    if (rest) { /* padded with what has no loss and no p to speak of */
         vm real = first_lanes(rest);
         vd xs = shifted(load_part(x + i, rest, 0), x_shift);
         vd ts = shifted(load_part(t + i, rest, 0), t_shift);
-        parts = add_parts(parts, is_log, wide, with_exps, v_select(real, xs, nothing),
-                          v_select(real, ts, is_log ? nothing : zero));
+        sums = add_to_row_sums(sums, is_log, wide, with_exps, v_select(real, xs, nothing),
+                               v_select(real, ts, is_log ? nothing : zero));
     }
-    return total_parts(parts);
+    return total_row_sums(sums);
 }
 
 TARGET static double sum_exps(bool wide, const double *v, struct kl_shift shift, size_t n)
@@ -257,80 +258,81 @@ TARGET static double sum_exps(bool wide, const double *v, struct kl_shift shift,
     vd sum = v_set(0);
     for (size_t i = 0; i < n; i += LANES) {
         vd z = shifted(load_part(v + i, n - i, -INFINITY), shift);
-        sum = v_add(sum, wide ? mass_of(true, z) : mass_of(false, z));
+        sum = v_add(sum, wide ? prob_of(true, z) : prob_of(false, z));
     }
     return v_total(sum);
 }
 
-/* Parts of rows that lie across vectors, n of them and KL_STEADY at a time. */
-FN void each_parts_of(bool is_log, bool wide, bool with_exps, double refused, const double *x,
-                      const double *t, const struct kl_row_shifts *shifts,
-                      struct kl_row_parts *rows, size_t n)
+/* Parts of rows that lie across vectors, n of them and KL_BROADCAST_LANES at a time. */
+FN void each_row_sums_of(bool is_log, bool wide, bool with_exps, double refused, const double *x,
+                         const double *t, const struct kl_row_shifts *shifts,
+                         struct kl_rows_sums *rows, size_t n)
 {
     vd x_scale = v_set(shifts->x_scale), t_scale = v_set(shifts->t_scale);
     for (size_t i = 0; i < n; i += LANES) {
-        struct parts parts = {v_load_f64(rows->losses + i), v_load_f64(rows->masses + i),
-                              v_load_f64(rows->exps + i), v_set(refused), v_gt(v_set(0), v_set(0))};
+        struct row_sums sums = {v_load_f64(rows->losses + i), v_load_f64(rows->sum_p + i),
+                                v_load_f64(rows->exps + i), v_set(refused),
+                                v_gt(v_set(0), v_set(0))};
         vd xs = v_mul(v_sub(v_load_f64(x + i), v_load_f64(shifts->x + i)), x_scale);
         vd ts = v_mul(v_sub(v_load_f64(t + i), v_load_f64(shifts->t + i)), t_scale);
-        parts = add_parts(parts, is_log, wide, with_exps, xs, ts);
-        v_store_f64(rows->losses + i, v_select(parts.unusual, v_set(NAN), parts.losses));
-        v_store_f64(rows->masses + i, parts.masses);
-        v_store_f64(rows->exps + i, parts.exps);
+        sums = add_to_row_sums(sums, is_log, wide, with_exps, xs, ts);
+        v_store_f64(rows->losses + i, v_select(sums.unusual, v_set(NAN), sums.losses));
+        v_store_f64(rows->sum_p + i, sums.sum_p);
+        v_store_f64(rows->exps + i, sums.exps);
     }
 }
 
-#define EACH_PARTS(form, is_log)                                                                   \
-    TARGET static void each_parts_##form(                                                          \
+#define EACH_ROW_SUMS(form, is_log)                                                                \
+    TARGET static void each_row_sums_##form(                                                       \
         bool wide, bool with_exps, double refused, const double *x, const double *t,               \
-        const struct kl_row_shifts *shifts, struct kl_row_parts *rows, size_t n)                   \
+        const struct kl_row_shifts *shifts, struct kl_rows_sums *rows, size_t n)                   \
     {                                                                                              \
         if (wide && with_exps)                                                                     \
-            each_parts_of(is_log, true, true, refused, x, t, shifts, rows, n);                     \
+            each_row_sums_of(is_log, true, true, refused, x, t, shifts, rows, n);                  \
         else if (wide)                                                                             \
-            each_parts_of(is_log, true, false, refused, x, t, shifts, rows, n);                    \
+            each_row_sums_of(is_log, true, false, refused, x, t, shifts, rows, n);                 \
         else if (with_exps)                                                                        \
-            each_parts_of(is_log, false, true, refused, x, t, shifts, rows, n);                    \
+            each_row_sums_of(is_log, false, true, refused, x, t, shifts, rows, n);                 \
         else                                                                                       \
-            each_parts_of(is_log, false, false, refused, x, t, shifts, rows, n);                   \
+            each_row_sums_of(is_log, false, false, refused, x, t, shifts, rows, n);                \
     }
 
-#define PARTS(form, is_log)                                                                        \
-    TARGET static struct kl_parts parts_##form(                                                    \
+#define ROW_SUMS(form, is_log)                                                                     \
+    TARGET static struct kl_row_sums row_sums_##form(                                              \
         bool wide, bool with_exps, double refused, const double *x, const double *t,               \
         struct kl_shift x_shift, struct kl_shift t_shift, size_t n)                                \
     {                                                                                              \
         if (wide && with_exps)                                                                     \
-            return parts_of(is_log, true, true, refused, x, t, x_shift, t_shift, n);               \
+            return row_sums_of(is_log, true, true, refused, x, t, x_shift, t_shift, n);            \
         if (wide)                                                                                  \
-            return parts_of(is_log, true, false, refused, x, t, x_shift, t_shift, n);              \
+            return row_sums_of(is_log, true, false, refused, x, t, x_shift, t_shift, n);           \
         if (with_exps)                                                                             \
-            return parts_of(is_log, false, true, refused, x, t, x_shift, t_shift, n);              \
-        return parts_of(is_log, false, false, refused, x, t, x_shift, t_shift, n);                 \
+            return row_sums_of(is_log, false, true, refused, x, t, x_shift, t_shift, n);           \
+        return row_sums_of(is_log, false, false, refused, x, t, x_shift, t_shift, n);              \
     }
-PARTS(prob, false)
-PARTS(log, true)
-EACH_PARTS(prob, false)
-EACH_PARTS(log, true)
+ROW_SUMS(prob, false)
+ROW_SUMS(log, true)
+EACH_ROW_SUMS(prob, false)
+EACH_ROW_SUMS(log, true)
 
-TARGET static void soften(double *slopes, const double *e, const double *sums, size_t step,
-                          double scale, size_t n)
+TARGET static void softmax_backward(double *grads, const double *e, const double *sums, size_t step,
+                                    double scale, size_t n)
 {
     vd factor = v_set(scale);
     for (size_t i = 0; i < n; i += LANES) {
-        vd sum = load_part(sums + i * step, step ? n - i : KL_STEADY, 0);
+        vd sum = load_part(sums + i * step, step ? n - i : KL_BROADCAST_LANES, 0);
         vd taken = v_mul(load_part(e + i, n - i, 0), sum);
-        vd slope = v_sub(load_part(slopes + i, n - i, 0), taken);
-        store_part(slopes + i, v_mul(slope, factor), n - i);
+        vd grad = v_sub(load_part(grads + i, n - i, 0), taken);
+        store_part(grads + i, v_mul(grad, factor), n - i);
     }
 }
 
-struct surveyed {
+struct stats {
     vd least, greatest, sum, exps;
 };
 
 /* Adds what counts of a vector to sums. */
-FN struct surveyed survey_vector(struct surveyed s, vd v, vm counts, bool all_count, bool with_exps)
+FN struct stats add_to_stats(struct stats s, vd v, vm counts, bool all_count, bool with_exps)
 {
     s.least = v_min(v, s.least);
     s.greatest = v_max(v, s.greatest);
@@ -342,22 +344,23 @@ FN struct surveyed survey_vector(struct surveyed s, vd v, vm counts, bool all_co
     return s;
 }
 
-FN struct kl_survey survey_of(enum kl_dtype dtype, const char *from, size_t n, bool with_exps)
+FN struct kl_row_stats row_stats_of(enum kl_dtype dtype, const char *from, size_t n, bool with_exps)
 {
     double least[LANES], greatest[LANES];
-    struct surveyed s = {v_set(INFINITY), v_set(-INFINITY), v_set(0), v_set(0)};
+    struct stats s = {v_set(INFINITY), v_set(-INFINITY), v_set(0), v_set(0)};
     for (; n >= LANES; n -= LANES, from += LANES * size_of(dtype))
-        s = survey_vector(s, load(dtype, from), v_eq(s.sum, s.sum), true, with_exps);
+        s = add_to_stats(s, load(dtype, from), v_eq(s.sum, s.sum), true, with_exps);
     if (n > 0) { /* padded with its first */
         char rest[LANES * sizeof(double)] = {0};
         vm real = first_lanes(n);
         memcpy(rest, from, n * size_of(dtype));
         vd v = v_select(real, load(dtype, rest), v_set(kl_load(dtype, from, 0)));
-        s = survey_vector(s, v, real, false, with_exps);
+        s = add_to_stats(s, v, real, false, with_exps);
     }
     v_store_f64(least, s.least);
     v_store_f64(greatest, s.greatest);
-    struct kl_survey all = {INFINITY, -INFINITY, v_total(s.sum), with_exps ? v_total(s.exps) : 0};
+    struct kl_row_stats all = {INFINITY, -INFINITY, v_total(s.sum),
+                               with_exps ? v_total(s.exps) : 0};
     for (size_t i = 0; i < LANES; i++) {
         all.least = least[i] < all.least ? least[i] : all.least;
         all.greatest = greatest[i] > all.greatest ? greatest[i] : all.greatest;
@@ -365,13 +368,13 @@ FN struct kl_survey survey_of(enum kl_dtype dtype, const char *from, size_t n, b
     return all;
 }
 
-FN void survey_each(const double *v, struct kl_surveys *rows, size_t n, bool with_exps)
+FN void each_stats_of(const double *v, struct kl_rows_stats *rows, size_t n, bool with_exps)
 {
     for (size_t i = 0; i < n; i += LANES) {
-        struct surveyed s = {
-            load_part(rows->least + i, n - i, 0), load_part(rows->greatest + i, n - i, 0),
-            load_part(rows->sum + i, n - i, 0), load_part(rows->exps + i, n - i, 0)};
-        s = survey_vector(s, load_part(v + i, n - i, 0), v_eq(s.sum, s.sum), true, with_exps);
+        struct stats s = {load_part(rows->least + i, n - i, 0),
+                          load_part(rows->greatest + i, n - i, 0),
+                          load_part(rows->sum + i, n - i, 0), load_part(rows->exps + i, n - i, 0)};
+        s = add_to_stats(s, load_part(v + i, n - i, 0), v_eq(s.sum, s.sum), true, with_exps);
         store_part(rows->least + i, s.least, n - i);
         store_part(rows->greatest + i, s.greatest, n - i);
         store_part(rows->sum + i, s.sum, n - i);
@@ -379,20 +382,23 @@ FN void survey_each(const double *v, struct kl_surveys *rows, size_t n, bool wit
     }
 }
 
-TARGET static void each_survey(const double *v, struct kl_surveys *rows, size_t n, bool with_exps)
+TARGET static void each_row_stats(const double *v, struct kl_rows_stats *rows, size_t n,
+                                  bool with_exps)
 {
     if (with_exps)
-        survey_each(v, rows, n, true);
+        each_stats_of(v, rows, n, true);
     else
-        survey_each(v, rows, n, false);
+        each_stats_of(v, rows, n, false);
 }
 
-#define SURVEY(dtype, suffix)                                                                      \
-    TARGET static struct kl_survey survey_##suffix(const void *from, size_t n, bool with_exps)     \
+#define ROW_STATS(dtype, suffix)                                                                   \
+    TARGET static struct kl_row_stats row_stats_##suffix(const void *from, size_t n,               \
+                                                         bool with_exps)                           \
     {                                                                                              \
-        return with_exps ? survey_of(dtype, from, n, true) : survey_of(dtype, from, n, false);     \
+        return with_exps ? row_stats_of(dtype, from, n, true)                                      \
+                         : row_stats_of(dtype, from, n, false);                                    \
     }
-SURVEY(KL_FLOAT64, f64)
-SURVEY(KL_FLOAT32, f32)
-SURVEY(KL_FLOAT16, f16)
-SURVEY(KL_BFLOAT16, bf16)
+ROW_STATS(KL_FLOAT64, f64)
+ROW_STATS(KL_FLOAT32, f32)
+ROW_STATS(KL_FLOAT16, f16)
+ROW_STATS(KL_BFLOAT16, bf16)

@@ -167,8 +167,8 @@ FN vm watched(enum kl_dtype dtype, bool log_target, vd watch)
     return log_target ? v_watched_exp(watch) : v_watched_log(watch, dtype == KL_FLOAT64);
 }
 
-/* What follows gives the sum of each lane over a block; false if it may be wrong. n is a multiple
- * of LANES. */
+/* sum_terms: the sum of each lane over a block; false if it may be wrong. n is a multiple of
+ * LANES. */
 FN bool sum_terms(enum kl_dtype dtype, bool log_target, const char *x, const char *t, size_t n,
                   vd *sum)
 {
@@ -192,8 +192,8 @@ TARGET static __attribute__((noinline)) double size_of_inputs(enum kl_dtype dtyp
     return v_total(sum);
 }
 
-/* Of 24-bit operands the sums of t log t and t x, apart. The logarithms err by 2^-44 of
- * themselves, so where what is left of the sums is more than 2^-4, it errs by 2^-40. */
+/* sum_narrow_logs: the sums of t log t and t x of 24-bit operands, apart. The logarithms err by
+ * 2^-44 of themselves, so a difference of more than 2^-4 of the sums errs by 2^-40. */
 FN bool sum_narrow_logs(enum kl_dtype dtype, const char *x, const char *t, size_t n, vd *sum)
 {
     vd logs = v_set(0), inputs = v_set(0), signs = v_set(-0.0), watch = v_set(1);
@@ -361,7 +361,7 @@ FN void map_of(enum kl_dtype dtype, bool log_target, enum kl_rule rule, const vo
         convert(KL_FLOAT64, (const char *)from, dtype, to, n);                                     \
     }
 
-#include "lib/simd/slope.h"
+#include "lib/simd/grad.h"
 
 FN vd row_exp(vd v)
 {
@@ -375,7 +375,7 @@ FN vd row_log(vd v, vm *rare)
     return v_select(v_eq(v, v_set(0)), v_set(-INFINITY), log_minus_wide(v, v_set(0)));
 }
 
-FN vd mass_of(bool wide, vd t)
+FN vd prob_of(bool wide, vd t)
 {
     vd low = v_clamp(t, v_set(-700), v_set(700));
     return wide ? exp_wide(low) : exp_narrow(low);

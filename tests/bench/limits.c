@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 21, LARGE = 1 << 24, IN_CACHE = 1 << 16, SMALL = 1 << 10, PIECE = 1 << 14 };
+enum { RUNS = 21, LARGE = 1 << 24, IN_CACHE = 1 << 16, SMALL = 1 << 10, CHUNK = 1 << 14 };
 
 static struct kl_pool *pool;
 static char *x, *t, *loss;
@@ -36,28 +36,28 @@ static void run_loss(const struct work *w)
 /* Bytes of piece i, of arrays of n elements. */
 static size_t piece_bytes(const struct work *w, size_t i)
 {
-    size_t left = w->n - i * PIECE;
-    return (left < PIECE ? left : PIECE) * kl_dtype_size(w->dtype);
+    size_t left = w->n - i * CHUNK;
+    return (left < CHUNK ? left : CHUNK) * kl_dtype_size(w->dtype);
 }
 
-static void read_piece(void *context, size_t piece, void *scratch)
+static void read_chunk(void *context, size_t piece, void *scratch)
 {
     (void)scratch;
     const struct work *w = context;
-    size_t offset = piece * PIECE * kl_dtype_size(w->dtype);
+    size_t offset = piece * CHUNK * kl_dtype_size(w->dtype);
     sink = read_both(x + offset, t + offset, piece_bytes(w, piece));
 }
 
 static void run_read(const struct work *w)
 {
-    kl_pool_run(w->pool, (w->n + PIECE - 1) / PIECE, read_piece, (void *)w, NULL);
+    kl_pool_run(w->pool, (w->n + CHUNK - 1) / CHUNK, read_chunk, (void *)w, NULL);
 }
 
-EACH_SIMD static void copy_piece(void *context, size_t piece, void *scratch)
+EACH_SIMD static void copy_chunk(void *context, size_t piece, void *scratch)
 {
     (void)scratch;
     const struct work *w = context;
-    size_t offset = piece * PIECE * kl_dtype_size(w->dtype), bytes = piece_bytes(w, piece);
+    size_t offset = piece * CHUNK * kl_dtype_size(w->dtype), bytes = piece_bytes(w, piece);
     const char *a = x + offset, *b = t + offset;
     char *to = loss + offset;
     for (size_t i = 0; i < bytes; i += sizeof(vector))
@@ -66,7 +66,7 @@ EACH_SIMD static void copy_piece(void *context, size_t piece, void *scratch)
 
 static void run_copy(const struct work *w)
 {
-    kl_pool_run(w->pool, (w->n + PIECE - 1) / PIECE, copy_piece, (void *)w, NULL);
+    kl_pool_run(w->pool, (w->n + CHUNK - 1) / CHUNK, copy_chunk, (void *)w, NULL);
 }
 
 /* The two in turn; prints ours, the limit's, and the ratio of each pair's median. */

@@ -11,13 +11,13 @@ FN vd difference_and_one(vd a, vd b)
 }
 
 /* The derivative of a loss by one operand; what `rare` lanes hold is of no meaning. */
-FN vd slope_of(bool log_target, enum kl_rule rule, enum kl_operand by, vd x, vd t, vm *rare)
+FN vd grad_of(bool log_target, enum kl_rule rule, enum kl_operand by, vd x, vd t, vm *rare)
 {
     vd zero = v_set(0), one = v_set(1);
     *rare = v_gt(zero, zero);
     if (!log_target && by == KL_INPUT) {
-        vd slope = v_mul(t, v_set(-1));
-        return rule == KL_PROB_ONEFLOW ? v_select(v_gt(t, zero), slope, v_set(-0.0)) : slope;
+        vd grad = v_mul(t, v_set(-1));
+        return rule == KL_PROB_ONEFLOW ? v_select(v_gt(t, zero), grad, v_set(-0.0)) : grad;
     }
     if (!log_target) {
         vd at_zero = v_set(rule == KL_PROB_PYTORCH ? NAN : -INFINITY);
@@ -30,48 +30,47 @@ FN vd slope_of(bool log_target, enum kl_rule rule, enum kl_operand by, vd x, vd 
     if (!m_any(m_or(m_not(near), m_not(v_gt(v_set(DBL_MAX), far)))))
         return v_mul(exp_wide(t), d);
     *rare = v_gt(far, v_set(DBL_MAX)); /* an infinite difference of finite numbers */
-    vd slope = exp_times_anywhere(t, d);
+    vd grad = exp_times_anywhere(t, d);
     if (by == KL_INPUT)
-        return slope;
+        return grad;
     bool vanishes = rule == KL_LOG_MATH || rule == KL_LOGIT_ONEFLOW;
     vd at_minus_infinity = v_set(vanishes ? 0 : NAN);
-    return v_select(v_eq(t, v_set(-INFINITY)), at_minus_infinity, slope);
+    return v_select(v_eq(t, v_set(-INFINITY)), at_minus_infinity, grad);
 }
 
 /* One vector of each; the rare lanes by the definition. */
-FN void slope_block(bool log_target, enum kl_rule rule, enum kl_operand by, const double *input,
-                    const double *target, const double *grad_output, double *slopes)
+FN void grad_block(bool log_target, enum kl_rule rule, enum kl_operand by, const double *input,
+                   const double *target, const double *grad_output, double *grads)
 {
     vd x = v_load_f64(input), t = v_load_f64(target);
     vm rare;
-    v_store_f64(slopes,
-                v_mul(slope_of(log_target, rule, by, x, t, &rare), v_load_f64(grad_output)));
+    v_store_f64(grads, v_mul(grad_of(log_target, rule, by, x, t, &rare), v_load_f64(grad_output)));
     if (!m_any(rare))
         return;
     for (size_t lane = 0; lane < LANES; lane++)
-        slopes[lane] = kl_slope(rule, by, input[lane], target[lane]) * grad_output[lane];
+        grads[lane] = kl_grad_term(rule, by, input[lane], target[lane]) * grad_output[lane];
 }
 
-FN void slopes_of(bool log_target, enum kl_rule rule, enum kl_operand by, const double *input,
-                  const double *target, const double *grad_output, double *slopes, size_t n)
+FN void grads_of(bool log_target, enum kl_rule rule, enum kl_operand by, const double *input,
+                 const double *target, const double *grad_output, double *grads, size_t n)
 {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        slope_block(log_target, rule, by, input + i, target + i, grad_output + i, slopes + i);
+        grad_block(log_target, rule, by, input + i, target + i, grad_output + i, grads + i);
     if (i == n)
         return;
     double rest[4][LANES] = {{0}};
     memcpy(rest[0], input + i, (n - i) * sizeof *input);
     memcpy(rest[1], target + i, (n - i) * sizeof *target);
     memcpy(rest[2], grad_output + i, (n - i) * sizeof *grad_output);
-    slope_block(log_target, rule, by, rest[0], rest[1], rest[2], rest[3]);
-    memcpy(slopes + i, rest[3], (n - i) * sizeof *slopes);
+    grad_block(log_target, rule, by, rest[0], rest[1], rest[2], rest[3]);
+    memcpy(grads + i, rest[3], (n - i) * sizeof *grads);
 }
 
-#define SLOPE(form, log_target)                                                                    \
-    TARGET static void slope_##form(enum kl_rule rule, enum kl_operand by, const double *input,    \
-                                    const double *target, const double *grad_output,               \
-                                    double *slopes, size_t n)                                      \
+#define GRAD(form, log_target)                                                                     \
+    TARGET static void grad_##form(enum kl_rule rule, enum kl_operand by, const double *input,     \
+                                   const double *target, const double *grad_output, double *grads, \
+                                   size_t n)                                                       \
     {                                                                                              \
-        slopes_of(log_target, rule, by, input, target, grad_output, slopes, n);                    \
+        grads_of(log_target, rule, by, input, target, grad_output, grads, n);                      \
     }

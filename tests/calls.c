@@ -1,8 +1,10 @@
-/* The memory of calls of every kind: what they touch of a small stack, and what they allocate. */
+/* Calls of every kind: what they touch of a small stack, what they allocate, and that losses have
+ * the same bits beside gradients as alone. */
 #include "lib/kernel.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,7 @@ enum { STACK = 64 << 10, MOST = 48 << 10 };
 enum { COUNT_MOST = 40000, UNTOUCHED = 0x5a, DIAGNOSIS_MOST = 256 << 10 };
 
 static char data[KL_OPERANDS][COUNT_MOST * 8], grads[KL_OPERANDS][COUNT_MOST * 8];
-static char loss[COUNT_MOST * 8], weights[COUNT_MOST * 8];
+static char loss[COUNT_MOST * 8], alone[COUNT_MOST * 8], weights[COUNT_MOST * 8];
 static unsigned char mask[COUNT_MOST];
 static struct kl_plan plan;
 static struct kl_diagnosis diagnosis;
@@ -29,11 +31,26 @@ static struct kl_problem problem;
 /* Calls that allocated more than the library says. */
 static size_t too_much;
 
+/* Calls whose losses beside gradients had other bits than alone; NaN has any. */
+static size_t different;
+
+static bool same_losses(const char *a, const char *b)
+{
+    size_t size = kl_dtype_size(plan.dtype), n = plan.loss_size / size;
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(a + i * size, b + i * size, size) != 0 &&
+            !(isnan(kl_load(plan.dtype, a, i)) && isnan(kl_load(plan.dtype, b, i))))
+            return false;
+    return true;
+}
+
 static void fill(enum kl_dtype dtype, enum kl_space space, char *array)
 {
     unsigned long long state = 4;
     for (size_t i = 0; i < COUNT_MOST; i++)
-        kl_store(dtype, array, i, uniform(&state) * (space == KL_LOG_PROB ? -4 : 1));
+        kl_store(dtype, array, i,
+                 i % 1013 == 50 ? (space == KL_PROB ? 0 : -(double)INFINITY)
+                                : uniform(&state) * (space == KL_LOG_PROB ? -4 : 1));
 }
 
 static void run_call(const struct kl_tensor *input, const struct kl_tensor *target,
@@ -41,9 +58,16 @@ static void run_call(const struct kl_tensor *input, const struct kl_tensor *targ
 {
     const struct kl_results results = {loss, {grads[KL_INPUT], grads[KL_TARGET]}};
     if (kl_plan(&plan, input, target, options, &problem)) {
-        kl_run(&plan, NULL, loss, &problem);
+        kl_run(&plan, NULL, alone, &problem);
+        for (int i = 0; i < KL_OPERANDS; i++) {
+            struct kl_results one = {loss, {NULL}};
+            one.grad[i] = grads[i];
+            kl_run_gradients(&plan, NULL, NULL, &one, &problem);
+            different += !same_losses(loss, alone);
+        }
         size_t before = bytes_allocated();
         kl_run_gradients(&plan, NULL, NULL, &results, &problem);
+        different += !same_losses(loss, alone);
         size_t between = bytes_allocated();
         kl_diagnose(&plan, NULL, &diagnosis, &problem);
         too_much += between - before > kl_scratch_size(&plan, &results) ||
@@ -70,6 +94,7 @@ static void run_options(size_t ndim, const size_t *shape, struct kl_options opti
             options.weight = bits & 1 ? &weight : NULL;
             options.mask = bits & 2 ? &kept : NULL;
             options.broadcast = bits & 4;
+            options.compat = (enum kl_compat)((dim + 1 + bits) % 3);
             options.reduction = bits & 8 ? KL_NONE : KL_MEAN;
             if (options.broadcast)
                 target.ndim--, target.shape++;
@@ -84,8 +109,7 @@ static void run_spaces(const enum kl_dtype *dtypes)
     } shapes[] = {{2, {70, 7}}, {2, {2, 1500}}, {2, {30, 100}}, {3, {6, 10, 30}}};
     for (int i = 0; i < 9; i++) {
         struct kl_options options = {.input_space = (enum kl_space)(KL_LOG_PROB + i % 3),
-                                     .target_space = (enum kl_space)(KL_LOG_PROB + i / 3),
-                                     .compat = KL_MATH};
+                                     .target_space = (enum kl_space)(KL_LOG_PROB + i / 3)};
         fill(dtypes[KL_INPUT], options.input_space, data[KL_INPUT]);
         fill(dtypes[KL_TARGET], options.target_space, data[KL_TARGET]);
         for (size_t j = 0; j < COUNT(shapes); j++)
@@ -109,7 +133,7 @@ static void *run_everything(void *unused)
     return unused;
 }
 
-Test(scratch, lies_on_the_heap_as_kl_scratch_size_says_and_64_kib_of_stack_are_enough)
+Test(calls, take_scratch_from_the_heap_as_kl_scratch_size_says_and_64_kib_of_stack)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -126,6 +150,7 @@ Test(scratch, lies_on_the_heap_as_kl_scratch_size_says_and_64_kib_of_stack_are_e
     cr_assert_eq(pthread_create(&thread, &attributes, run_everything, NULL), 0);
     pthread_join(thread, NULL);
     cr_expect_null(problem.code, "%s", problem.detail);
+    cr_expect_eq(different, 0, "%zu losses differ beside gradients", different);
     cr_expect_eq(too_much, 0, "%zu calls allocate more than kl_scratch_size", too_much);
     for (touched = stack; touched < begin && *touched == UNTOUCHED;)
         touched++;
@@ -134,7 +159,7 @@ Test(scratch, lies_on_the_heap_as_kl_scratch_size_says_and_64_kib_of_stack_are_e
 }
 
 /* A sum of 2^21 elements needs sums of its pieces, on the heap. */
-Test(scratch, none_for_small_plain_losses)
+Test(calls, for_small_plain_losses_allocate_nothing)
 {
     static const struct {
         size_t count;
@@ -160,7 +185,7 @@ Test(scratch, none_for_small_plain_losses)
     free(x);
 }
 
-Test(scratch, that_is_not_to_be_had_fails_before_anything_is_written)
+Test(calls, without_memory_fail_before_anything_is_written)
 {
     enum { N = 600 };
     static const int last[] = {-1};
