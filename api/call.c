@@ -286,11 +286,11 @@ static bool compute(struct api_call *call, struct api_problem *problem)
         .grad = {call->gradients[KL_INPUT].data, call->gradients[KL_TARGET].data}};
     struct kl_problem from = {0};
     size_t scratch = kl_scratch_size(&call->plan, &results);
-    if (!api_budget_take(call->loss.budget, scratch))
+    if (!api_budget_reserve(call->loss.budget, scratch))
         return api_fail_for_memory(problem);
     bool good = kl_run_gradients(&call->plan, grad_output->present ? &grad_output->view : NULL,
                                  call->service->pool, &results, &from);
-    api_budget_give(call->loss.budget, scratch);
+    api_budget_release(call->loss.budget, scratch);
     return good || translate(call, &from, problem);
 }
 

@@ -46,7 +46,7 @@ static const struct dialect {
 };
 
 /* Splits a raw answer; gives its status. */
-static int take_apart(char *answer, size_t size, char **head, char **body, size_t *body_size)
+static int split_answer(char *answer, size_t size, char **head, char **body, size_t *body_size)
 {
     char *end = memmem(answer, size, "\r\n\r\n", 4);
     cr_assert(end, "%s", answer);
@@ -74,7 +74,7 @@ static void infer_as(const struct server *server, const struct dialect *dialect,
                      dialect->json);
     memcpy(request + n, values, sizeof values);
     size_t size = talk(server, request, (size_t)n + sizeof values, answer, sizeof answer, 5);
-    int status = take_apart(answer, size, &head, &body, &body_size);
+    int status = split_answer(answer, size, &head, &body, &body_size);
     cr_assert_eq(status, 200, "%s: %.*s", dialect->name, (int)body_size, body);
     size_t header_size = header_number(head, "Inference-Header-Content-Length");
     cr_expect(strcasestr(head, "content-type: application/octet-stream"), "%s", head);

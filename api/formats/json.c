@@ -2,6 +2,7 @@
 
 #include "api/formats/json_tensor.h"
 #include "api/text/json_load.h"
+#include "api/text/json_reader.h"
 #include "api/text/json_text.h"
 #include "api/warnings.h"
 
@@ -15,7 +16,7 @@ enum { MAX_ENVELOPE = 64 << 10 };
 
 /* Walks the members of the body's object. Tensors are read on the way and left out of the
  * envelope; the rest is copied as it stands, errors included, for jansson to judge. */
-struct walk {
+struct reader {
     struct api_call *call;
     const char *body;
     const char *start;  /* its first character that is not space */
@@ -32,52 +33,32 @@ struct walk {
 };
 
 /* Where in the body the envelope's byte `offset` came from. */
-static const char *place_in_body(const struct walk *walk, size_t offset)
+static const char *place_in_body(const struct reader *r, size_t offset)
 {
-    const char *base = walk->start;
+    const char *base = r->start;
     size_t from = 0;
-    for (size_t i = 0; i < walk->n_cuts && walk->cuts[i].envelope_end <= offset; i++) {
-        base = walk->cuts[i].body_end;
-        from = walk->cuts[i].envelope_end;
+    for (size_t i = 0; i < r->n_cuts && r->cuts[i].envelope_end <= offset; i++) {
+        base = r->cuts[i].body_end;
+        from = r->cuts[i].envelope_end;
     }
     return base + (offset - from);
 }
 
-static bool copy_until(struct walk *walk, const char *end)
+static bool copy_until(struct reader *r, const char *end)
 {
-    size_t size = (size_t)(end - walk->copied);
-    if (walk->envelope.size + size > MAX_ENVELOPE)
-        return api_fail(walk->problem, "members_too_large",
+    size_t size = (size_t)(end - r->copied);
+    if (r->envelope.size + size > MAX_ENVELOPE)
+        return api_fail(r->problem, "members_too_large",
                         "what is not input or target may take 64 KiB");
-    api_append(&walk->envelope, walk->copied, size);
-    walk->copied = end;
+    api_append(&r->envelope, r->copied, size);
+    r->copied = end;
     return true;
 }
 
-/* Compares a key as it stands, quotes included, with a name; escapes are undone first. */
-static bool key_is(const char *key, const char *end, const char *name, struct api_problem *problem)
-{
-    size_t size = (size_t)(end - key);
-    if (!memchr(key, '\\', size))
-        return size == strlen(name) + 2 && memcmp(key + 1, name, size - 2) == 0;
-    char array[512];
-    if (size > sizeof array - 3)
-        return false;
-    int length = snprintf(array, sizeof array, "[%.*s]", (int)size, key);
-    struct api_json json = {0};
-    bool loaded = api_json_load(&json, array, (size_t)length);
-    const char *word = loaded ? json_string_value(json_array_get(json.root, 0)) : NULL;
-    bool same = word && strcmp(word, name) == 0;
-    if (json.out_of_memory)
-        api_fail_for_memory(problem);
-    api_json_free(&json);
-    return same;
-}
-
 /* Leaves out the member that ends here, with one of the commas around it. */
-static void cut(struct walk *walk, const char *end)
+static void cut(struct reader *r, const char *end)
 {
-    struct api_buffer *envelope = &walk->envelope;
+    struct api_buffer *envelope = &r->envelope;
     const char *next = api_json_skip_space(end);
     if (*next == ',' && *api_json_skip_space(next + 1) == '"') {
         end = next + 1;
@@ -88,40 +69,38 @@ static void cut(struct walk *walk, const char *end)
         if (size > 0 && envelope->data[size - 1] == ',')
             envelope->size = size - 1;
     } else if (*next != ',') {
-        api_json_expected(walk->body, next, "',' or '}'", walk->problem);
+        api_json_expected(r->body, next, "',' or '}'", r->problem);
     }
-    walk->copied = end;
-    walk->cuts[walk->n_cuts].envelope_end = envelope->size;
-    walk->cuts[walk->n_cuts++].body_end = end;
+    r->copied = end;
+    r->cuts[r->n_cuts].envelope_end = envelope->size;
+    r->cuts[r->n_cuts++].body_end = end;
 }
 
-static const char *read_tensor(struct walk *walk, enum kl_operand name, const char *key,
+static const char *read_tensor(struct reader *r, enum kl_operand name, const char *key,
                                const char *value)
 {
-    struct api_tensor *tensor =
-        api_call_tensor(walk->call, api_tensor_names[name], NULL, walk->problem);
+    struct api_tensor *tensor = api_call_tensor(r->call, api_tensor_names[name], NULL, r->problem);
     if (!tensor)
         return NULL;
-    const char *end =
-        api_json_tensor_read(walk->call, tensor, walk->body, value, walk->dtype, walk->problem);
-    if (!end || !copy_until(walk, key))
+    const char *end = api_json_tensor_read(r->call, tensor, r->body, value, r->dtype, r->problem);
+    if (!end || !copy_until(r, key))
         return NULL;
-    walk->values[name] = value;
-    cut(walk, end);
+    r->values[name] = value;
+    cut(r, end);
     return end;
 }
 
 /* A dtype that comes before the tensors saves reading them twice. */
-static void foresee_dtype(struct walk *walk, const char *value, const char *end)
+static void foresee_dtype(struct reader *r, const char *value, const char *end)
 {
     for (size_t i = 0; i < KL_DTYPES; i++)
-        if (key_is(value, end, kl_dtype_name((enum kl_dtype)i), walk->problem))
-            walk->dtype = (enum kl_dtype)i;
+        if (api_json_is_text(value, end, kl_dtype_name((enum kl_dtype)i)))
+            r->dtype = (enum kl_dtype)i;
 }
 
 /* One member; gives the place after it. NULL is the end of the walk: a problem, or something
  * that is not JSON. */
-static const char *read_member(struct walk *walk, const char *key)
+static const char *read_member(struct reader *r, const char *key)
 {
     const char *key_end = *key == '"' ? api_json_skip_string(key) : NULL;
     if (!key_end)
@@ -132,32 +111,32 @@ static const char *read_member(struct walk *walk, const char *key)
     value = api_json_skip_space(value + 1);
     for (size_t i = 0; i < API_TENSORS; i++)
         if (!(i >= KL_OPERANDS && strncmp(value, "null", 4) == 0) &&
-            key_is(key, key_end, api_tensor_names[i], walk->problem))
-            return read_tensor(walk, (enum kl_operand)i, key, value);
+            api_json_is_text(key, key_end, api_tensor_names[i]))
+            return read_tensor(r, (enum kl_operand)i, key, value);
     const char *end = api_json_skip_value(value);
-    if (end && *value == '"' && key_is(key, key_end, "dtype", walk->problem))
-        foresee_dtype(walk, value, api_json_skip_string(value));
+    if (end && *value == '"' && api_json_is_text(key, key_end, "dtype"))
+        foresee_dtype(r, value, api_json_skip_string(value));
     return end;
 }
 
-static bool walk_members(struct walk *walk, const char *body_end)
+static bool read_members(struct reader *r, const char *body_end)
 {
-    const char *p = walk->start, *last = p;
+    const char *p = r->start, *last = p;
     if (*p == '[')
-        return api_fail_at(walk->problem, API_BODY, "#", "body_not_object",
+        return api_fail_at(r->problem, API_BODY, "#", "body_not_object",
                            "the body must be an object with members input and target");
     if (*p != '{')
-        return api_json_expected(walk->body, p, "'{'", walk->problem);
+        return api_json_expected(r->body, p, "'{'", r->problem);
     p = api_json_skip_space(p + 1);
     while (p && *p != '}') {
         last = p;
-        p = read_member(walk, p);
-        if (walk->problem->code)
+        p = read_member(r, p);
+        if (r->problem->code)
             return false;
         if (!p)
             break;
-        if (p > walk->copied && p - walk->copied > MAX_ENVELOPE)
-            return copy_until(walk, p);
+        if (p > r->copied && p - r->copied > MAX_ENVELOPE)
+            return copy_until(r, p);
         p = api_json_skip_space(p);
         if (*p == ',')
             p = api_json_skip_space(p + 1);
@@ -167,22 +146,22 @@ static bool walk_members(struct walk *walk, const char *body_end)
     while (body_end > last && strchr(" \t\r\n", body_end[-1]))
         body_end--;
     /* Of what is not JSON, so much is enough for jansson to see it. */
-    if (!p && body_end - last > MAX_ENVELOPE / 2 && last >= walk->copied)
+    if (!p && body_end - last > MAX_ENVELOPE / 2 && last >= r->copied)
         body_end = last + MAX_ENVELOPE / 2;
-    return copy_until(walk, body_end);
+    return copy_until(r, body_end);
 }
 
-static bool parse_envelope(const struct walk *walk, struct api_json *json)
+static bool parse_envelope(const struct reader *r, struct api_json *json)
 {
-    if (walk->envelope.failed)
-        return api_fail_for_memory(walk->problem);
-    if (api_json_load(json, walk->envelope.data, walk->envelope.size))
+    if (r->envelope.failed)
+        return api_fail_for_memory(r->problem);
+    if (api_json_load(json, r->envelope.data, r->envelope.size))
         return true;
     if (json->out_of_memory)
-        return api_fail_for_memory(walk->problem);
+        return api_fail_for_memory(r->problem);
     int position = json->error.position > 0 ? json->error.position : 0;
-    return api_json_malformed(walk->body, place_in_body(walk, (size_t)position), json->error.text,
-                              walk->problem);
+    return api_json_malformed(r->body, place_in_body(r, (size_t)position), json->error.text,
+                              r->problem);
 }
 
 static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
@@ -280,23 +259,23 @@ static bool has_shape_of_operands(const struct api_call *call, size_t name, size
 }
 
 /* What can be done only when the whole body is known. */
-static bool finish_tensors(struct walk *walk, json_t *root)
+static bool finish_tensors(struct reader *r, json_t *root)
 {
-    struct api_call *call = walk->call;
+    struct api_call *call = r->call;
     enum kl_dtype dtype = call->options.dtype;
     json_t *member = json_object_get(root, "shape");
     size_t shape[KL_MAX_DIMS] = {0}, ndim = 0;
-    if (member && !read_shape(member, shape, &ndim, walk->problem))
+    if (member && !read_shape(member, shape, &ndim, r->problem))
         return false;
     for (size_t i = 0; i < API_TENSORS; i++) {
         struct api_tensor *tensor = &call->tensors[i];
         if (!tensor->present)
             continue;
         if (i != KL_MASK && tensor->view.dtype != dtype &&
-            !api_json_tensor_read(call, tensor, walk->body, walk->values[i], dtype, walk->problem))
+            !api_json_tensor_read(call, tensor, r->body, r->values[i], dtype, r->problem))
             return false;
         if (member && has_shape_of_operands(call, i, ndim, shape) &&
-            !api_json_tensor_reshape(call, tensor, ndim, shape, walk->problem))
+            !api_json_tensor_reshape(call, tensor, ndim, shape, r->problem))
             return false;
     }
     return true;
@@ -307,24 +286,24 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
 {
     const char *body = request->body;
     size_t size = request->body_size;
-    struct walk walk = {.call = call,
-                        .body = body,
-                        .start = api_json_skip_space(body),
-                        .copied = api_json_skip_space(body),
-                        .envelope.budget = call->loss.budget,
-                        .dtype = call->options.dtype,
-                        .problem = problem};
+    struct reader r = {.call = call,
+                       .body = body,
+                       .start = api_json_skip_space(body),
+                       .copied = api_json_skip_space(body),
+                       .envelope.budget = call->loss.budget,
+                       .dtype = call->options.dtype,
+                       .problem = problem};
     if (size == 0)
         return api_json_expected(body, body, "'{'", problem);
     const char *nul = memchr(body, '\0', size);
     if (nul)
         return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
                         (size_t)(nul - body));
-    struct api_json json = {.budget = walk.envelope.budget};
-    bool good = walk_members(&walk, body + size) && parse_envelope(&walk, &json) &&
-                read_options(call, json.root, problem) && finish_tensors(&walk, json.root);
+    struct api_json json = {.budget = r.envelope.budget};
+    bool good = read_members(&r, body + size) && parse_envelope(&r, &json) &&
+                read_options(call, json.root, problem) && finish_tensors(&r, json.root);
     api_json_free(&json);
-    api_buffer_free(&walk.envelope);
+    api_buffer_free(&r.envelope);
     return good;
 }
 

@@ -260,7 +260,7 @@ void api_npz_encode(struct api_call *call, struct api_reply *reply)
     zip_error_t error;
     for (size_t i = 0; i < KL_OPERANDS; i++)
         copied += call->gradients[i].size;
-    if (!api_budget_take(budget, copied)) { /* libzip keeps a copy until it is read */
+    if (!api_budget_reserve(budget, copied)) { /* libzip keeps a copy until it is read */
         reply->body.failed = true;
         return;
     }
@@ -270,7 +270,7 @@ void api_npz_encode(struct api_call *call, struct api_reply *reply)
     if (!written || !write_archive(written, call, headers) || !copy_archive(written, &reply->body))
         reply->body.failed = true;
     zip_source_free(written);
-    api_budget_give(budget, copied);
+    api_budget_release(budget, copied);
     for (size_t i = 0; i < API_OUTPUTS; i++)
         api_buffer_free(&headers[i]);
     api_npy_warnings(call, reply);

@@ -2,8 +2,8 @@
 
 #include "api/formats/dtypes.h"
 #include "api/formats/json_tensor.h"
+#include "api/text/json_reader.h"
 #include "api/text/json_text.h"
-#include "api/text/json_walk.h"
 #include "api/text/number.h"
 
 #include <stdint.h>
@@ -166,13 +166,13 @@ static bool read_parameter(struct reader *r, const char *name, const char *value
 {
     const struct api_origin origin = {"#/parameters/", name};
     struct api_setting setting;
-    struct api_json_walk walk = api_json_walk_array(value);
+    struct api_json_reader reader = api_json_read_array(value);
     const char *item;
     if (!api_setting_begin(&setting, &r->call->options, origin, NULL, r->problem))
         return false;
     if (*value != '[' || !api_option_is_list(setting.option))
         return add_value(r, &setting, value) && api_setting_end(&setting);
-    while (api_json_next_item(&walk, &item))
+    while (api_json_next_item(&reader, &item))
         if (!add_value(r, &setting, item))
             return false;
     return api_setting_end(&setting);
@@ -187,10 +187,10 @@ static bool read_parameters(struct reader *r, const char *parameters)
 {
     char name[API_JSON_TEXT];
     const char *value;
-    struct api_json_walk walk = api_json_walk_object(parameters);
+    struct api_json_reader reader = api_json_read_object(parameters);
     if (parameters && *parameters != '{' && !is_word(parameters, "null"))
         return malformed(r, "#/parameters", "parameters must be an object");
-    while (api_json_next_member(&walk, name, &value))
+    while (api_json_next_member(&reader, name, &value))
         if (!is_ignored(name) && !read_parameter(r, name, value))
             return false;
     r->call->oip.binary =
@@ -313,10 +313,10 @@ static bool read_input(struct reader *r, const char *input)
 static bool read_inputs(struct reader *r, const char *inputs)
 {
     const char *input;
-    struct api_json_walk walk = api_json_walk_array(inputs);
+    struct api_json_reader reader = api_json_read_array(inputs);
     if (!inputs || *inputs != '[')
         return malformed(r, "#/inputs", "the request must have an array of inputs");
-    for (; api_json_next_item(&walk, &input); r->input++)
+    for (; api_json_next_item(&reader, &input); r->input++)
         if (!read_input(r, input))
             return false;
     if (r->raw != r->raw_end)
@@ -388,11 +388,11 @@ static bool read_output(struct reader *r, size_t number, const char *output)
 static bool read_outputs(struct reader *r, const char *outputs)
 {
     const char *output;
-    struct api_json_walk walk = api_json_walk_array(outputs);
+    struct api_json_reader reader = api_json_read_array(outputs);
     if (outputs && *outputs != '[' && !is_word(outputs, "null"))
         return malformed(r, "#/outputs", "outputs must be an array");
     r->call->oip.wanted = 0;
-    for (size_t i = 0; api_json_next_item(&walk, &output); i++)
+    for (size_t i = 0; api_json_next_item(&reader, &output); i++)
         if (!read_output(r, i, output))
             return false;
     if (r->call->oip.wanted == 0)

@@ -2,7 +2,7 @@
 
 #include "api/formats/dtypes.h"
 #include "api/reply.h"
-#include "api/text/json_walk.h"
+#include "api/text/json_reader.h"
 #include "api/warnings.h"
 
 #include <stdint.h>
@@ -91,11 +91,11 @@ static bool read_metadata(struct reader *r, const char *metadata)
     static const char *const also[] = {"format", NULL};
     char name[API_JSON_TEXT], text[API_JSON_TEXT];
     const char *value;
-    struct api_json_walk walk = api_json_walk_object(metadata);
+    struct api_json_reader reader = api_json_read_object(metadata);
     if (*metadata != '{')
         return api_fail_at(r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
                            "__metadata__ must be an object of strings");
-    while (api_json_next_member(&walk, name, &value)) {
+    while (api_json_next_member(&reader, name, &value)) {
         const struct api_origin origin = {"#/__metadata__/", name};
         if (!api_json_string(value, text))
             return api_fail_at(r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
@@ -172,8 +172,8 @@ static bool read_members(struct reader *r, const char *header)
 {
     char name[API_JSON_TEXT];
     const char *value;
-    struct api_json_walk walk = api_json_walk_object(header);
-    while (api_json_next_member(&walk, name, &value))
+    struct api_json_reader reader = api_json_read_object(header);
+    while (api_json_next_member(&reader, name, &value))
         if (!(strcmp(name, "__metadata__") == 0 ? read_metadata(r, value)
                                                 : read_tensor(r, name, value)))
             return false;

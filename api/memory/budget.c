@@ -73,7 +73,7 @@ static bool claim(struct api_budget *budget, size_t size)
     return true;
 }
 
-bool api_budget_take(struct api_budget *budget, size_t size)
+bool api_budget_reserve(struct api_budget *budget, size_t size)
 {
     if (!budget)
         return true;
@@ -84,7 +84,7 @@ bool api_budget_take(struct api_budget *budget, size_t size)
     return true;
 }
 
-void api_budget_give(struct api_budget *budget, size_t size)
+void api_budget_release(struct api_budget *budget, size_t size)
 {
     if (budget)
         atomic_fetch_sub(&budget->used, size);
@@ -127,7 +127,7 @@ static void keep(struct api_budget *budget, void *data, size_t size)
     pthread_mutex_unlock(&budget->lock);
     if (evicted.size)
         munmap(evicted.data, evicted.size);
-    api_budget_give(budget, size);
+    api_budget_release(budget, size);
 }
 
 static void *make(struct api_budget *budget, size_t *size)
@@ -135,7 +135,7 @@ static void *make(struct api_budget *budget, size_t *size)
     void *block = *size >= LARGE ? reuse(budget, size) : NULL;
     if (block)
         return block;
-    if (!api_budget_take(budget, *size))
+    if (!api_budget_reserve(budget, *size))
         return NULL;
     block = *size >= LARGE ? map(*size) : malloc(*size);
     if (!block && budget && atomic_load(&budget->idle) > 0) {
@@ -143,7 +143,7 @@ static void *make(struct api_budget *budget, size_t *size)
         block = *size >= LARGE ? map(*size) : malloc(*size);
     }
     if (!block)
-        api_budget_give(budget, *size);
+        api_budget_release(budget, *size);
     return block;
 }
 
@@ -165,7 +165,7 @@ void *api_block_resize(struct api_budget *budget, void *old, size_t old_size, si
     bool was_large = old_size >= LARGE, is_large = *size >= LARGE;
     if (was_large != is_large)
         return move(budget, old, old_size, size);
-    if (*size > old_size && !api_budget_take(budget, *size - old_size))
+    if (*size > old_size && !api_budget_reserve(budget, *size - old_size))
         return NULL;
     void *block;
     if (!is_large) {
@@ -178,9 +178,9 @@ void *api_block_resize(struct api_budget *budget, void *old, size_t old_size, si
         block = remap(old, old_size, *size);
     }
     if (*size > old_size && !block)
-        api_budget_give(budget, *size - old_size);
+        api_budget_release(budget, *size - old_size);
     if (*size < old_size && block)
-        api_budget_give(budget, old_size - *size);
+        api_budget_release(budget, old_size - *size);
     return block;
 }
 
@@ -196,7 +196,7 @@ void api_block_free(struct api_budget *budget, void *block, size_t size)
         munmap(block, size);
     else
         free(block);
-    api_budget_give(budget, size);
+    api_budget_release(budget, size);
 }
 
 void api_budget_trim(struct api_budget *budget, int64_t ns)

@@ -39,10 +39,10 @@ size_t api_block_size(size_t size);
 /* Takes back a block of the size that api_block_resize gave. NULL is fine. */
 void api_block_free(struct api_budget *budget, void *block, size_t size);
 
-/* Counts `size` bytes more that somebody else allocates, and no longer. False, and nothing counted,
- * if the budget is exhausted; kept blocks go as the limit demands. */
-bool api_budget_take(struct api_budget *budget, size_t size);
-void api_budget_give(struct api_budget *budget, size_t size);
+/* Counts `size` bytes that somebody else allocates, and counts them no more. False, and nothing
+ * counted, if the budget is exhausted; kept blocks are freed as the limit demands. */
+bool api_budget_reserve(struct api_budget *budget, size_t size);
+void api_budget_release(struct api_budget *budget, size_t size);
 
 /* Gives blocks back to the system that were kept for longer than `ns`; 0 for all. */
 void api_budget_trim(struct api_budget *budget, int64_t ns);

@@ -20,7 +20,7 @@ struct shortest {
 };
 
 /* Of a finite number that is not 0. */
-static struct binary take_apart(enum kl_dtype dtype, double value)
+static struct binary decompose(enum kl_dtype dtype, double value)
 {
     static const struct {
         int precision, min_q;
@@ -210,7 +210,7 @@ size_t api_decimal_write(char *to, enum kl_dtype dtype, double value)
         memcpy(to, "0.0", 3);
         return sign + 3;
     }
-    struct shortest shortest = shorten(take_apart(dtype, value));
+    struct shortest shortest = shorten(decompose(dtype, value));
     while (shortest.digits % 10 == 0) {
         shortest.digits /= 10;
         shortest.exponent++;

@@ -1,6 +1,6 @@
 /* The reader of small JSON texts against jansson: what the one takes the other takes too, and all
  * of it can be walked. */
-#include "api/text/json_walk.h"
+#include "api/text/json_reader.h"
 #include "api/text/number.h"
 
 #include <jansson.h>
@@ -16,14 +16,14 @@ static void compare(const char *value, const json_t *theirs)
     const char *inner;
     size_t n = 0, number;
     if (json_is_object(theirs)) {
-        struct api_json_walk walk = api_json_walk_object(value);
-        for (; api_json_next_member(&walk, text, &inner); n++)
+        struct api_json_reader reader = api_json_read_object(value);
+        for (; api_json_next_member(&reader, text, &inner); n++)
             compare(inner, json_object_get(theirs, text));
         if (n != json_object_size(theirs))
             abort();
     } else if (json_is_array(theirs)) {
-        struct api_json_walk walk = api_json_walk_array(value);
-        for (; api_json_next_item(&walk, &inner); n++)
+        struct api_json_reader reader = api_json_read_array(value);
+        for (; api_json_next_item(&reader, &inner); n++)
             compare(inner, json_array_get(theirs, n));
         if (n != json_array_size(theirs))
             abort();

@@ -1,4 +1,4 @@
-#include "api/text/json_walk.h"
+#include "api/text/json_reader.h"
 
 #include "api/memory/buffer.h"
 #include "api/text/json_text.h"
@@ -28,7 +28,7 @@ static void skip_space(struct check *c)
         c->p++;
 }
 
-static bool take(struct check *c, char character)
+static bool skip(struct check *c, char character)
 {
     if (c->p == c->end || *c->p != character)
         return false;
@@ -70,7 +70,7 @@ static long read_escape(const char *p, size_t *size)
 static bool check_string(struct check *c)
 {
     const char *start = c->p;
-    if (!take(c, '"'))
+    if (!skip(c, '"'))
         return wrong(c, "expected a string");
     while (c->p < c->end && *c->p != '"') {
         size_t size = api_utf8_length((const unsigned char *)c->p);
@@ -93,10 +93,10 @@ static bool check_value(struct check *c);
 static bool is_repeated(const char *object, const char *key)
 {
     char name[API_JSON_TEXT], other[API_JSON_TEXT];
-    struct api_json_walk walk = api_json_walk_object(object);
+    struct api_json_reader reader = api_json_read_object(object);
     const char *value;
     api_json_string(key, name);
-    while (walk.next < key && api_json_next_member(&walk, other, &value))
+    while (reader.next < key && api_json_next_member(&reader, other, &value))
         if (strcmp(name, other) == 0)
             return true;
     return false;
@@ -108,7 +108,7 @@ static bool check_member(struct check *c, const char *object)
     if (!check_string(c))
         return false;
     skip_space(c);
-    if (!take(c, ':'))
+    if (!skip(c, ':'))
         return wrong(c, "expected ':'");
     if (is_repeated(object, key)) {
         c->p = key;
@@ -123,7 +123,7 @@ static bool check_list(struct check *c, const char *object, char closing)
 {
     c->p++;
     skip_space(c);
-    if (take(c, closing))
+    if (skip(c, closing))
         return true;
     for (size_t n = 1;; n++) {
         if (object && n > API_JSON_MEMBERS)
@@ -131,9 +131,9 @@ static bool check_list(struct check *c, const char *object, char closing)
         if (!(object ? check_member(c, object) : check_value(c)))
             return false;
         skip_space(c);
-        if (take(c, closing))
+        if (skip(c, closing))
             return true;
-        if (!take(c, ','))
+        if (!skip(c, ','))
             return wrong(c, object ? "expected ',' or '}'" : "expected ',' or ']'");
         skip_space(c);
     }
@@ -191,68 +191,79 @@ bool api_json_check(const char *text, size_t size, const char **at, const char *
     return good;
 }
 
-static struct api_json_walk walk_from(const char *value, char opening)
+static struct api_json_reader read_from(const char *value, char opening)
 {
-    return (struct api_json_walk){value && *value == opening ? api_json_skip_space(value + 1) : ""};
+    return (struct api_json_reader){value && *value == opening ? api_json_skip_space(value + 1)
+                                                               : ""};
 }
 
-struct api_json_walk api_json_walk_object(const char *object) { return walk_from(object, '{'); }
+struct api_json_reader api_json_read_object(const char *object) { return read_from(object, '{'); }
 
-struct api_json_walk api_json_walk_array(const char *array) { return walk_from(array, '['); }
+struct api_json_reader api_json_read_array(const char *array) { return read_from(array, '['); }
 
 /* Where the next thing stands: `p` is past a string or a value, which the check has seen end. */
 static const char *go_on(const char *p) { return p ? api_json_skip_space(p) : ""; }
 
-bool api_json_next_item(struct api_json_walk *walk, const char **value)
+bool api_json_next_item(struct api_json_reader *reader, const char **value)
 {
-    if (*walk->next == ']' || *walk->next == '\0')
+    if (*reader->next == ']' || *reader->next == '\0')
         return false;
-    *value = walk->next;
-    walk->next = go_on(api_json_skip_value(*value));
-    if (*walk->next == ',')
-        walk->next = api_json_skip_space(walk->next + 1);
+    *value = reader->next;
+    reader->next = go_on(api_json_skip_value(*value));
+    if (*reader->next == ',')
+        reader->next = api_json_skip_space(reader->next + 1);
     return true;
 }
 
 /* The value of the member whose key is next, and the way on to the member after it. */
-static const char *pass_member(struct api_json_walk *walk)
+static const char *pass_member(struct api_json_reader *reader)
 {
-    const char *colon = go_on(api_json_skip_string(walk->next));
+    const char *colon = go_on(api_json_skip_string(reader->next));
     const char *value = *colon ? go_on(colon + 1) : colon;
-    walk->next = go_on(api_json_skip_value(value));
-    if (*walk->next == ',')
-        walk->next = api_json_skip_space(walk->next + 1);
+    reader->next = go_on(api_json_skip_value(value));
+    if (*reader->next == ',')
+        reader->next = api_json_skip_space(reader->next + 1);
     return value;
 }
 
-bool api_json_next_member(struct api_json_walk *walk, char name[API_JSON_TEXT], const char **value)
+bool api_json_next_member(struct api_json_reader *reader, char name[API_JSON_TEXT],
+                          const char **value)
 {
-    if (*walk->next != '"')
+    if (*reader->next != '"')
         return false;
-    api_json_string(walk->next, name);
-    *value = pass_member(walk);
+    api_json_string(reader->next, name);
+    *value = pass_member(reader);
     return true;
 }
 
-/* Whether a key, with its quote, is this name. */
-static bool key_is(const char *key, const char *name, size_t size)
+bool api_json_is_text(const char *string, const char *end, const char *text)
 {
     char decoded[API_JSON_TEXT];
+    size_t size = (size_t)(end - string), length = strlen(text);
+    if (!memchr(string, '\\', size))
+        return size == length + 2 && memcmp(string + 1, text, length) == 0;
+    struct check check = {.p = string, .end = end};
+    return check_string(&check) && check.p == end && api_json_string(string, decoded) &&
+           strcmp(decoded, text) == 0;
+}
+
+/* Whether a key of a checked text, with its quote, is this name. */
+static bool key_is(const char *key, const char *name, size_t size)
+{
     if (!memchr(key, '\\', size + 1))
         return strncmp(key + 1, name, size) == 0 && key[size + 1] == '"';
-    api_json_string(key, decoded);
-    return strcmp(decoded, name) == 0;
+    return api_json_is_text(key, api_json_skip_string(key), name);
 }
 
 const char *api_json_members(const char *object, const char *const *names, const char **values,
                              size_t n)
 {
     const char *other = NULL;
-    struct api_json_walk walk = api_json_walk_object(object);
+    struct api_json_reader reader = api_json_read_object(object);
     for (size_t i = 0; i < n; i++)
         values[i] = NULL;
-    while (*walk.next == '"') {
-        const char *key = walk.next, *value = pass_member(&walk);
+    while (*reader.next == '"') {
+        const char *key = reader.next, *value = pass_member(&reader);
         size_t i = 0;
         while (i < n && !key_is(key, names[i], strlen(names[i])))
             i++;
@@ -317,10 +328,10 @@ bool api_json_size(const char *value, size_t *size)
 bool api_json_sizes(const char *value, size_t *sizes, size_t most, size_t *n)
 {
     const char *item;
-    struct api_json_walk walk = api_json_walk_array(value);
+    struct api_json_reader reader = api_json_read_array(value);
     if (!value || *value != '[')
         return false;
-    for (*n = 0; api_json_next_item(&walk, &item); ++*n)
+    for (*n = 0; api_json_next_item(&reader, &item); ++*n)
         if (*n == most || !api_json_size(item, &sizes[*n]))
             return false;
     return true;
