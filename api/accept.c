@@ -14,7 +14,7 @@ static bool is_word(const char *range, size_t length, const char *word)
     return length == strlen(word) && strncasecmp(range, word, length) == 0;
 }
 
-/* One element: how well it fits, 0 not at all, 3 exactly. */
+/* Specificity with which one element matches: 0 no match, 3 exact. */
 static int specificity(const char *range, size_t length, const char *word)
 {
     size_t slash = strcspn(word, "/");
@@ -26,10 +26,10 @@ static int specificity(const char *range, size_t length, const char *word)
     return is_word(range, length, "*/*") || is_word(range, length, "*") ? 1 : 0;
 }
 
-/* NaN becomes 0. */
+/* Clamps q to [0, 1]; NaN becomes 0. */
 static double within_one(double q) { return q > 1 ? 1 : q > 0 ? q : 0; }
 
-/* The q of the element whose parameters start here; 1 without one. */
+/* Quality of the element whose parameters start at `parameters`; 1 if it has no q. */
 static double quality(const char *parameters, const char *end)
 {
     for (const char *p = parameters; p < end; p++) {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* JSON of this size on is worth compressing. */
+/* WORTH_COMPRESSING: the least size, in bytes, of JSON that is compressed. */
 enum { WORTH_COMPRESSING = 1 << 10 };
 
 const char *api_request_header(const struct api_request *request, const char *name)
@@ -30,7 +30,7 @@ static const struct api_endpoint *endpoints_of(const struct api_exchange *x)
     return x->service->endpoints ? x->service->endpoints : api_endpoints;
 }
 
-/* The endpoint of the path and the method, else one of the path, else NULL. */
+/* Endpoint that serves the path and the method, else one that serves the path, else NULL. */
 static const struct api_endpoint *find_endpoint(struct api_exchange *x, bool *takes_method)
 {
     const struct api_endpoint *of_path = NULL;
@@ -44,7 +44,7 @@ static const struct api_endpoint *find_endpoint(struct api_exchange *x, bool *ta
     return of_path;
 }
 
-/* "GET, HEAD": the methods that the path takes. */
+/* Formats the methods that the path supports: "GET, HEAD". */
 static void list_methods(const struct api_exchange *x, char *to, size_t size)
 {
     struct api_captures ignored = {.n = 0};
@@ -77,8 +77,8 @@ static void add_cors(struct api_exchange *x)
                      "Retry-After, Server-Timing, X-Request-Id");
 }
 
-/* OPTIONS of a path that exists: the methods it takes, which browsers ask for before they let a page
- * of another origin send. */
+/* Answers OPTIONS of a served path with its methods. Browsers ask for them before a page of
+ * another origin may send. */
 static void answer_options(struct api_exchange *x)
 {
     struct api_reply *reply = &x->reply;
@@ -95,7 +95,8 @@ static void answer_options(struct api_exchange *x)
     }
 }
 
-/* Browsers say in Sec-Fetch-Site whose page a request comes from; other clients do not send it. */
+/* Refuses requests of pages of other origins. Browsers name the origin's relation in
+ * Sec-Fetch-Site; other clients do not send it. */
 static bool check_origin(struct api_exchange *x)
 {
     const char *allowed = x->service->cors_origin;
@@ -125,7 +126,7 @@ static void reply_with_problem(struct api_exchange *x)
     reply->body.budget = NULL;
     reply->content_type = dialect->content_type;
     dialect->write_problem(x, &reply->body);
-    if (reply->body.failed) /* then the status alone must do */
+    if (reply->body.failed) /* the reply is its status alone */
         api_buffer_free(&reply->body);
     if (reply->status == 503)
         api_reply_header(reply, "Retry-After", "1");
@@ -157,7 +158,7 @@ static void end_state(struct api_exchange *x)
     x->state = NULL;
 }
 
-/* The reply is what the endpoint made of it, or tells of the problem. */
+/* Completes the reply: the endpoint's, or that of the problem. */
 static void finish(struct api_exchange *x, bool good)
 {
     struct api_reply *reply = &x->reply;
@@ -191,7 +192,7 @@ bool api_begin(struct api_exchange *x)
     else if (!takes_method)
         fail_method(x);
     if (!x->problem.code && check_origin(x)) {
-        if (!reply->endpoint->begin) /* health and metrics answer also when memory is out */
+        if (!reply->endpoint->begin) /* health and metrics answer even when memory is exhausted */
             return true;
         reply->body.budget = x->service->budget;
         if (reply->endpoint->begin(x))

@@ -19,67 +19,68 @@
 
 #include <stdint.h>
 
-/* What requests are served from. Made by the host before the first request, unchanged until
- * after the last; shared by all threads. */
+/* api_service: the configuration that all requests share. The host fills it before the first
+ * request and leaves it unchanged until after the last; all threads read it. */
 struct api_service {
-    const struct api_endpoint *endpoints; /* ended by a row without a path; NULL: api_endpoints */
+    const struct api_endpoint *endpoints; /* up to a row without a path; NULL: api_endpoints */
     struct kl_pool *pool;                 /* may be NULL */
     struct api_budget *budget;            /* for bodies, tensors and replies; may be NULL */
-    size_t max_body;                      /* bytes, inflated ones */
+    size_t max_body;                      /* bytes, after inflation */
     struct api_statistics *statistics;    /* of inference requests; may be NULL */
-    const char *cors_origin;   /* the origin whose pages may read answers and write, "*", or NULL */
-    void *host;                /* for the two functions below, which any thread may call */
-    bool (*ready)(void *host); /* gives false while draining */
+    const char *cors_origin;   /* origin whose pages may read answers and write, "*", or NULL */
+    void *host;                /* passed to ready and metrics, which any thread may call */
+    bool (*ready)(void *host); /* false while draining */
     void (*metrics)(void *host, struct api_buffer *out); /* appends Prometheus text */
 };
 
-/* One request. All of it is borrowed. */
+/* api_request: one request. The host owns everything that it points to, until api_end. */
 struct api_request {
     const char *method;
-    const char *path;  /* as it was sent, percent-encoded, before any "?" */
-    const char *query; /* raw, after it; NULL or "" for none */
+    const char *path;  /* as sent, percent-encoded, before any "?" */
+    const char *query; /* raw, after the "?"; NULL or "" for none */
 
-    /* The value of a header field by its name, in any case; NULL if it is absent. Several lines of
-     * Accept are joined by commas. `headers` is passed on. */
+    /* Value of a header field, found by name in any case; NULL if it is absent. Several lines of
+     * Accept are joined by commas. */
     const char *(*header)(const void *headers, const char *name);
     const void *headers;
-    uint64_t content_length; /* as declared, 0 if not */
-    char *body; /* once it is there, and free to change; API_PADDING zero bytes follow */
+    uint64_t content_length; /* as declared, 0 if absent */
+    char *body; /* set before api_handle, which may change it; API_PADDING zero bytes follow */
     size_t body_size;
 };
 
 const char *api_request_header(const struct api_request *request, const char *name);
 
-/* Both static, or as long-lived as the reply. */
+/* api_header: a header field. Both strings are static, or live as long as the reply. */
 struct api_header {
     const char *name, *value;
 };
 
-/* The tensors of an answer that may go out without a copy. */
+/* Most tensors of an answer that are sent without a copy. */
 #define API_REPLY_TENSORS 3
 
-/* The reply to a request. The content is `body` and, after it, `tensors`. */
+/* api_reply: the reply to a request. Its content is `body`, then `tensors`. */
 struct api_reply {
     int status;               /* 0 until the reply is made */
-    const char *content_type; /* NULL with nothing to describe */
+    const char *content_type; /* NULL if there is no content */
     struct api_header headers[10];
     size_t n_headers;
-    char header_text[400]; /* room for one value that is not static */
-    bool compress;         /* if the client accepts a coding, however small the content */
+    char header_text[400]; /* storage for one value that is not static */
+    bool compress;         /* at any size, if the client accepts a coding */
     struct api_buffer body;
     struct api_buffer tensors[API_REPLY_TENSORS];
     size_t n_tensors;
 
     /* For logs and metrics: */
     const struct api_endpoint *endpoint; /* NULL if the path was unknown */
-    const char *code;                    /* of the problem, if that is what it tells */
+    const char *code;                    /* of the problem; NULL if there is none */
     unsigned warnings;                   /* as bits: enum kl_warning, then enum kl_finding */
-    enum kl_reduction reduction;         /* the one that applied */
-    size_t elements;                     /* compared */
+    enum kl_reduction reduction;         /* as applied */
+    size_t elements;                     /* number of compared elements */
     double decode_ms, compute_ms, encode_ms;
 };
 
-/* Parts of a path that stand for {names} in its endpoint's, percent-decoded, in their order. */
+/* api_captures: the path segments that match {names} of the endpoint's path, percent-decoded, in
+ * order of the names. */
 enum { API_CAPTURES = 4, API_CAPTURED = 512 };
 struct api_captures {
     const char *value[API_CAPTURES];
@@ -87,41 +88,42 @@ struct api_captures {
     char text[API_CAPTURED];
 };
 
-/* One request on its way. Zeroed but for `service` and `request`. One thread has it at a time. */
+/* api_exchange: one request from its header to its reply. The host sets `service` and `request`
+ * and zeroes the rest; only one thread uses it at a time. */
 struct api_exchange {
     const struct api_service *service;
     struct api_request request;
     struct api_reply reply;
-    double cost_ns; /* of what api_handle left to be done, an estimate */
+    double cost_ns; /* estimate of the work that api_handle left undone */
 
-    /* The service's own: */
+    /* Private to the service: */
     struct api_problem problem;
     struct api_captures captures;
     const struct api_codec *decoder, *encoder; /* chosen from the header */
-    void *state;                               /* of the endpoint, which frees it in `end` */
+    void *state;                               /* owned by the endpoint, which frees it in `end` */
 };
 
-/* Looks at everything but the body: path, method, media types, declared length. False if that
- * was enough to refuse; the reply is made then, and the body need not be read. Never blocks. */
+/* Checks everything but the body: path, method, media types, declared length. Returns false if
+ * the request is refused: the reply is complete, and the body need not be read. Never blocks. */
 bool api_begin(struct api_exchange *x);
 
-/* Makes the reply, after api_begin gave true and the body is there. With `patient` false it gives
- * false before work that would take longer than others should wait for the thread, some 100 us, with
- * an estimate in x->cost_ns: call it again, patient, from another thread. */
+/* Makes the reply; called after api_begin returned true and the body is complete. With `patient`
+ * false it returns false before work of more than about 100 us, with an estimate in x->cost_ns:
+ * call it again with `patient` true, from a worker thread. */
 bool api_handle(struct api_exchange *x, bool patient);
 
-/* Makes the reply to a request that the host itself refuses: any code of api/problem.c. Takes the
- * place of a reply that is there. */
+/* Makes the reply to a request that the host refuses, with any code of api/problem.c. Replaces
+ * an earlier reply. */
 void api_refuse(struct api_exchange *x, const char *code, const char *detail);
 
 /* Frees what the exchange holds, its reply included. */
 void api_end(struct api_exchange *x);
 
-/* The bytes of the reply's content. */
+/* Size of the reply's content, in bytes. */
 size_t api_reply_size(const struct api_reply *reply);
 
-/* An endpoint's path, a label of few values; and whether machines poll it, which is not worth a log
- * line. */
+/* Path of an endpoint as a metrics label, which has few values; and true if machines poll the
+ * endpoint, whose successes are not logged. */
 const char *api_endpoint_path(const struct api_endpoint *endpoint);
 bool api_endpoint_is_probe(const struct api_endpoint *endpoint);
 

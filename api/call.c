@@ -85,7 +85,8 @@ bool api_tensor_known(const char *name)
     return false;
 }
 
-/* numpy.savez calls arrays that it is given no name for arr_0, arr_1 and so on. */
+/* Fails for an unknown tensor. numpy.savez names arrays arr_0, arr_1 and so on if it is given no
+ * names. */
 static bool fail_unknown(const char *name, const char *place, struct api_problem *problem)
 {
     char pointer[256];
@@ -136,7 +137,7 @@ void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
     tensor->flat = false;
 }
 
-/* "#/target/2/0": the element of row-major index `index`, as the body nests it. */
+/* Formats the JSON Pointer of the element of row-major index `index`: "#/target/2/0". */
 static void print_pointer(const struct api_call *call, const struct api_tensor *tensor,
                           size_t index, char *to, size_t size)
 {
@@ -152,7 +153,7 @@ static void print_pointer(const struct api_call *call, const struct api_tensor *
         used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
 }
 
-/* A byte that is neither 0 nor 1 is a mistake: weights, perhaps, or an image. */
+/* Refuses mask bytes other than 0 and 1, which suggest another array: weights, or an image. */
 static bool check_mask(const struct api_call *call, struct api_problem *problem)
 {
     const struct api_tensor *mask = &call->tensors[KL_MASK];
@@ -170,7 +171,7 @@ static bool check_mask(const struct api_call *call, struct api_problem *problem)
     return true;
 }
 
-/* All that must be there is there, in the dtype that was asked for. */
+/* Checks that all required tensors are present in the requested dtype. */
 static bool check_tensors(const struct api_call *call, struct api_problem *problem)
 {
     enum kl_dtype dtype = call->options.dtype;
@@ -193,7 +194,7 @@ static bool check_tensors(const struct api_call *call, struct api_problem *probl
     return true;
 }
 
-/* What is wrong with an option, at the place where it was given. */
+/* Copies the library's problem with an option to the place where the option was given. */
 static bool translate_option(const struct api_call *call, const struct kl_problem *from,
                              struct api_problem *to)
 {
@@ -210,7 +211,7 @@ static bool translate_option(const struct api_call *call, const struct kl_proble
     return api_fail(to, from->code, "%s", from->detail);
 }
 
-/* The library's problem, with its place in the request. */
+/* Copies the library's problem, with its place in the request. */
 static bool translate(const struct api_call *call, const struct kl_problem *from,
                       struct api_problem *to)
 {
@@ -225,8 +226,8 @@ static bool translate(const struct api_call *call, const struct kl_problem *from
     return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
 }
 
-/* Empty tensors are written out as empty arrays: so many at most, which a shape may ask for
- * without a byte of data. */
+/* MAX_EMPTY_ROWS: the most empty arrays that an answer nests, which a shape may ask for without
+ * a byte of data. */
 enum { MAX_EMPTY_ROWS = 1 << 16 };
 
 static bool has_few_rows(const size_t *shape, size_t ndim, size_t count)
@@ -243,7 +244,8 @@ static bool has_gradient(const struct api_call *call, size_t operand)
     return call->options.gradient >> operand & 1;
 }
 
-/* The loss is written in its shape, gradients in that of the operands. */
+/* Bounds the empty rows of the answer: the loss has its own shape, gradients have their
+ * operands'. */
 static bool check_rows(const struct api_call *call, struct api_problem *problem)
 {
     const struct kl_plan *plan = &call->plan;
@@ -277,7 +279,7 @@ static bool reserve_outputs(struct api_call *call, struct api_problem *problem)
     return true;
 }
 
-/* What the library allocates is the budget's, too. */
+/* Runs the call with the library's allocations counted in the budget. */
 static bool compute(struct api_call *call, struct api_problem *problem)
 {
     const struct api_tensor *grad_output = &call->tensors[KL_GRAD_OUTPUT];
@@ -294,7 +296,7 @@ static bool compute(struct api_call *call, struct api_problem *problem)
     return good || translate(call, &from, problem);
 }
 
-/* Small operands may broadcast to a shape that takes for ever. */
+/* Bounds the joint shape, to which small operands may broadcast. */
 static bool check_extent(const struct api_call *call, struct api_problem *problem)
 {
     const struct kl_plan *plan = &call->plan;
@@ -307,7 +309,8 @@ static bool check_extent(const struct api_call *call, struct api_problem *proble
                     plan->count, most);
 }
 
-/* log_target=false says something only if it was said. */
+/* Refuses contradicting spaces. An explicit log_target=false contradicts target_space; the
+ * default does not. */
 static bool check_spaces(const struct api_options *options, struct api_problem *problem)
 {
     return !options->given[API_LOG_TARGET] || options->log_target ||

@@ -1,4 +1,4 @@
-/* One loss asked for and computed, whatever wire format it came in and goes out by. */
+/* api_call: one loss with its tensors and its results, independent of the wire format. */
 #ifndef KLDIV_API_CALL_H
 #define KLDIV_API_CALL_H
 
@@ -8,21 +8,21 @@
 #include "api/warnings.h"
 #include "lib/kldiv.h"
 
-#define API_TENSORS 5 /* enum kl_operand's; the operands must be there */
+#define API_TENSORS 5 /* those of enum kl_operand; the operands are required */
 
-/* What formats call bool or uint8, beside the library's dtypes: a byte, 0 or 1. A mask is of it and
- * nothing else is. */
+/* API_BYTE: dtype of a mask, one byte of 0 or 1, which formats call bool or uint8. No other
+ * tensor has it. */
 #define API_BYTE ((enum kl_dtype)KL_DTYPES)
 size_t api_dtype_size(enum kl_dtype dtype);
 
-/* `view` borrows the shape here and, once `present`, the elements: from the request's body where
- * they lie there ready to be read, or else from `data`. */
+/* api_tensor: a tensor of the request. `view` borrows `shape` and, once `present`, the elements:
+ * those of the request's body if they can be read in place, else those of `data`. */
 struct api_tensor {
     bool present;
-    bool flat;     /* came as one array, whatever its shape */
-    bool is_input; /* came as number `input` of an inference request's inputs */
+    bool flat;     /* true if read from one array, at any shape */
+    bool is_input; /* true if read from number `input` of an inference request's inputs */
     size_t input;
-    struct kl_tensor view; /* of bytes if it is a mask's, whatever its dtype says */
+    struct kl_tensor view; /* of bytes for a mask, whatever its dtype says */
     size_t shape[KL_MAX_DIMS];
     struct api_buffer data;
 };
@@ -34,64 +34,65 @@ struct api_call {
     struct api_options options;
     struct api_tensor tensors[API_TENSORS];
     struct kl_plan plan;
-    struct kl_diagnosis diagnosis; /* nothing found if none was asked for */
-    struct api_buffer inflated;    /* the body without its coding */
+    struct kl_diagnosis diagnosis; /* empty if not requested */
+    struct api_buffer inflated;    /* body after its coding is undone */
     struct api_buffer loss;
-    struct api_buffer gradients[KL_OPERANDS]; /* empty but for those asked for */
+    struct api_buffer gradients[KL_OPERANDS]; /* empty if not requested */
     struct {
-        struct api_buffer id;    /* NUL-terminated, to be given back */
-        unsigned binary, wanted; /* outputs, as bits: after the JSON; at all */
-    } oip;                       /* what an inference request says of its answer */
+        struct api_buffer id;    /* NUL-terminated, copied to the answer */
+        unsigned binary, wanted; /* outputs, as bits: in the binary part; in the answer */
+    } oip;                       /* the answer that an inference request asks for */
 };
 
-/* Output 0 is the loss, 1 + operand its gradient by that. */
+/* Outputs: number 0 is the loss, number 1 + operand the gradient with respect to that operand. */
 #define API_OUTPUTS (1 + KL_OPERANDS)
 extern const char *const api_output_names[API_OUTPUTS];
 
-/* An output of a call that was run, its buffer and its shape and dtype; NULL if it was not asked
- * for. */
+/* Buffer of an output of a completed call, with its shape and dtype in *view; NULL if the output
+ * was not requested. */
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view);
 
-/* Empty, its buffers on the service's budget. */
+/* Initializes an empty call, whose buffers count toward the service's budget. */
 void api_call_init(struct api_call *call, const struct api_service *service);
 void api_call_free(struct api_call *call);
 
-/* Whether a tensor may have this name. */
+/* True if `name` is the name of a tensor. */
 bool api_tensor_known(const char *name);
 
-/* The tensor of that name, which is about to be read: NULL, with a problem, if there is none or
- * it was read before. `place` is the JSON Pointer of the name, NULL for a member of the body. */
+/* Returns the tensor of that name for reading. NULL, with a problem, if there is none or if it
+ * was read before. `place` is the JSON Pointer of the name, NULL for a member of the body. */
 struct api_tensor *api_call_tensor(struct api_call *call, const char *name, const char *place,
                                    struct api_problem *problem);
 
-/* True for the mask, which is of API_BYTE. */
+/* True for the mask, whose dtype is API_BYTE. */
 bool api_tensor_is_mask(const struct api_call *call, const struct api_tensor *tensor);
 
-/* Gives the tensor its elements; its shape is there already. */
+/* Sets dtype, dimensions and elements of a tensor whose shape is set already. */
 void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim, const void *data);
 
-/* Fails with a place inside a tensor: `field` of it, or the tensor itself if that is NULL. */
+/* Fails at a tensor, or at its field `field` unless that is NULL. */
 bool api_tensor_fail(const struct api_call *call, const struct api_tensor *tensor,
                      const char *field, struct api_problem *problem, const char *code,
                      const char *format, ...) __attribute__((format(printf, 6, 7)));
 const char *api_tensor_name(const struct api_call *call, const struct api_tensor *tensor);
 
-/* The JSON Pointer of a tensor: "#/input", or of an input of an inference request, "#/inputs/0". */
+/* Formats the JSON Pointer of a tensor: "#/input", or "#/inputs/0" for an input of an inference
+ * request. */
 void api_tensor_place(const struct api_call *call, const struct api_tensor *tensor, char *to,
                       size_t size);
 
-/* Checks that all tensors are there that must be, in the dtype that the options ask for, and plans the
- * call. Reads no operand's data. */
+/* Checks that all required tensors are present in the dtype that the options ask for, then plans
+ * the call. Reads no element of an operand. */
 bool api_call_plan(struct api_call *call, struct api_problem *problem);
 
-/* Nanoseconds that running a planned call takes one thread, an estimate; and writing each element of
- * its answer. */
+/* Estimated time, in ns on one thread, to run a planned call and to write its answer at
+ * `ns_per_element`. */
 double api_call_cost(const struct api_call *call, double ns_per_element);
 
-/* Computes what a planned call asks for. */
+/* Runs a planned call: the loss, the gradients and the diagnosis that it asks for. */
 bool api_call_run(struct api_call *call, struct api_problem *problem);
 
-/* Afterwards, also where it failed. */
+/* Warnings of a call that was run or that failed. */
 struct api_warnings api_call_warnings(const struct api_call *call);
 
 #endif

@@ -1,8 +1,8 @@
-/* How long a planned call takes, which decides what thread runs it. */
+/* Estimates the time of a planned call, which decides on the thread that runs it. */
 #include "api/call.h"
 
-/* Nanoseconds an element on one thread of the slower kernels, as `make bench` prints them; an error of
- * a factor of two does no harm. */
+/* Time per element, in ns, on one thread of the slower kernels, as `make bench` prints it. An
+ * error by a factor of two does no harm. */
 static const double plain_ns = 1, logits_ns = 1.5, prob_input_ns = 2, weight_ns = 2, mask_ns = 2,
                     rows_ns = 2, gradient_ns = 2, diagnose_ns = 4, broadcast_ns = 1;
 

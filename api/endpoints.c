@@ -79,9 +79,9 @@ const struct api_endpoint api_endpoints[] = {
     {0},
 };
 
-/* ---- How problems are told */
+/* ---- Form of problems */
 
-/* An object as RFC 9457 has it, with the warnings beside. */
+/* Appends the object of RFC 9457, with the warnings as a member. */
 static void write_problem(const struct api_exchange *x, struct api_buffer *out)
 {
     const struct api_warnings warnings = {.bits = x->reply.warnings & API_DEPRECATIONS,
@@ -106,7 +106,7 @@ static const struct api_dialect dialects[] = {
     {"", "application/problem+json", true, write_problem, fail_not_found},
 };
 
-/* A prefix ends where a segment does. */
+/* Finds the dialect of a path. A prefix ends at the end of a segment. */
 const struct api_dialect *api_dialect_of(const char *path)
 {
     const struct api_dialect *dialect = dialects;

@@ -1,11 +1,12 @@
-/* The table of endpoints. Routing, 404, 405, Allow and the root page come from it; adding one is
- * a row, and a file of its own. */
+/* The table of endpoints. Routing, 404, 405, Allow and the root page are derived from it; a new
+ * endpoint is a row and a file. */
 #ifndef KLDIV_API_ENDPOINTS_H
 #define KLDIV_API_ENDPOINTS_H
 
 #include "api/api.h"
 
-/* Work beyond this is handed to another thread, which costs 5,000 to 8,000 ns. */
+/* API_LIGHT_NS: the most work, in ns, that a network thread does. Handing work to another thread
+ * costs 5,000 to 8,000 ns. */
 enum { API_LIGHT_NS = 100000 };
 
 enum {
@@ -20,36 +21,37 @@ struct api_endpoint {
     const char *summary; /* a noun phrase */
     unsigned flags;
 
-    /* Refuses by what the header says. NULL has nothing to refuse, and takes no memory budget. */
+    /* Checks the header and may refuse. NULL refuses nothing and reserves no memory of the
+     * budget. */
     bool (*begin)(struct api_exchange *x);
 
-    /* Does what can be done in some microseconds, with the body there, and sets x->cost_ns. NULL has
-     * nothing to prepare. May be left out by the host. */
+    /* Does a few microseconds of work on the complete body and sets x->cost_ns. NULL if there is
+     * none. The host may skip it. */
     bool (*prepare)(struct api_exchange *x);
 
-    /* Fills the reply's body and content_type, and its status where that is not 200; or fails. */
+    /* Fills the reply's body and content_type, and its status unless that is 200; or fails. */
     bool (*handle)(struct api_exchange *x);
 
-    /* Frees x->state, if that was set, once the reply is made. */
+    /* Frees x->state, if set, after the reply is made. */
     void (*end)(struct api_exchange *x);
 };
 
 /* Ends with a row whose path is NULL. */
 extern const struct api_endpoint api_endpoints[];
 
-/* How a part of the paths tells of problems. */
+/* api_dialect: the form of problems below a path prefix. */
 struct api_dialect {
-    const char *prefix; /* of paths; the first that fits counts */
+    const char *prefix; /* of paths; the first match applies */
     const char *content_type;
-    bool compresses; /* JSON answers, where the client accepts that */
+    bool compresses; /* true if JSON answers are compressed for clients that accept it */
     void (*write_problem)(const struct api_exchange *x, struct api_buffer *out);
 
-    /* Says what there is instead of a path that is not served. */
+    /* Fails with the nearest served path for a path that is not served. */
     bool (*fail_not_found)(const char *path, struct api_problem *problem);
 };
 const struct api_dialect *api_dialect_of(const char *path);
 
-/* Whether the endpoint serves a path as it was sent; fills *captures. */
+/* True if the endpoint serves `path`, which is percent-encoded; fills *captures. */
 bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path,
                            struct api_captures *captures);
 

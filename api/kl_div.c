@@ -1,4 +1,4 @@
-/* POST /kl_div, and POST /v2/models/kl_div/infer: a body is decoded, planned, run, encoded. */
+/* POST /kl_div and POST /v2/models/kl_div/infer: decode the body, plan, run, encode. */
 #include "api/call.h"
 #include "api/endpoints.h"
 #include "api/formats/codecs.h"
@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Nanoseconds for a byte that is parsed, and for one that is compressed; bytes that inflating can make
- * of one. */
+/* Time, in ns per byte, to parse and to compress; most bytes that one byte inflates to. */
 static const double parse_ns = 3, compress_ns = 10, most_inflation = 1032;
 
 static double now_ms(void)
@@ -20,7 +19,7 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* ---- What the header decides */
+/* ---- Header */
 
 static bool check_coding(struct api_exchange *x)
 {
@@ -69,9 +68,9 @@ bool api_infer_begin(struct api_exchange *x)
     return check_coding(x) && check_size(x);
 }
 
-/* ---- The body */
+/* ---- Body */
 
-/* Undoes the Content-Encoding: afterwards the request's body is what call->inflated holds. */
+/* Undoes the Content-Encoding: the request's body then points into call->inflated. */
 static bool undo_coding(struct api_exchange *x, struct api_call *call)
 {
     struct api_request *request = &x->request;
@@ -96,7 +95,7 @@ static bool read_call(struct api_exchange *x, struct api_call *call)
                 api_call_plan(call, &x->problem) && api_codec_check_answer(x, call);
     x->reply.decode_ms = now_ms() - start;
     x->reply.reduction = call->plan.reduction;
-    x->reply.warnings = api_call_warnings(call).bits; /* problems come with them, too */
+    x->reply.warnings = api_call_warnings(call).bits; /* also part of a problem */
     return good;
 }
 
@@ -129,7 +128,7 @@ static struct api_call *call_new(struct api_exchange *x)
 bool api_loss_prepare(struct api_exchange *x)
 {
     x->cost_ns = decode_cost(x);
-    if (x->cost_ns > API_LIGHT_NS) /* the body is decoded where the call is run */
+    if (x->cost_ns > API_LIGHT_NS) /* the body is decoded by the thread that runs the call */
         return true;
     x->state = call_new(x);
     if (!x->state || !read_call(x, x->state))

@@ -35,7 +35,8 @@ bool api_oip_ready(struct api_exchange *x)
     return api_oip_live(x);
 }
 
-/* FP32 and one axis are what clients that fill in metadata begin with: any dtype and shape goes. */
+/* Writes the model's metadata: FP32 and one axis, the defaults of clients that fill in metadata.
+ * Inferences take any dtype and shape. */
 bool api_oip_model(struct api_exchange *x)
 {
     return json_reply(x, "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
@@ -86,7 +87,8 @@ bool api_oip_stats(struct api_exchange *x)
     static const struct api_duration never;
     const struct api_statistics *s = x->service->statistics ? x->service->statistics : &none;
     struct api_buffer *out = &x->reply.body;
-    /* perf_analyzer tells the server's version by it: each inference was queued, for no time. */
+    /* perf_analyzer detects the server's version by the queue's count: each inference counts,
+     * with 0 ns. */
     const struct api_duration queue = {.count = atomic_load(&s->success.count)};
     const struct {
         const char *name;

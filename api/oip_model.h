@@ -1,4 +1,4 @@
-/* What the Open Inference Protocol tells of the server and its one model. */
+/* Metadata of the server and its one model for the Open Inference Protocol. */
 #ifndef KLDIV_API_OIP_MODEL_H
 #define KLDIV_API_OIP_MODEL_H
 

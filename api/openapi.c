@@ -1,6 +1,6 @@
 #include "api/api.h"
 
-/* The document itself, which the Makefile makes this object depend on. */
+/* Embeds the document; the Makefile lists it as a prerequisite of this object. */
 __asm__(".pushsection .rodata\n"
         ".global api_openapi\n"
         ".type api_openapi, %object\n"

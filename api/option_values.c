@@ -11,7 +11,7 @@ static bool has_text(const struct api_value *value)
     return value->kind == API_TEXT || value->kind == API_STRING;
 }
 
-/* Words by which other languages spell null, and an empty parameter. */
+/* True for the nulls of other languages, as text, and for an empty parameter. */
 static bool is_null(const struct api_value *value)
 {
     static const char *const words[] = {"", "null", "None", "NULL"};
@@ -23,7 +23,7 @@ static bool is_null(const struct api_value *value)
     return false;
 }
 
-/* Truth values of Python, JavaScript and R, and 0 and 1. */
+/* Reads the booleans of Python, JavaScript and R, and 0 and 1. */
 static bool read_bool(const struct api_value *value, bool *truth)
 {
     static const struct {
@@ -61,7 +61,7 @@ static bool read_flag(const struct api_value *value, struct api_setting *to,
     return true;
 }
 
-/* Words that the library reads. */
+/* Defines readers for words that the library parses. */
 #define READ_WORD(kind)                                                                            \
     static bool read_##kind(const struct api_value *value, struct api_setting *to,                 \
                             struct kl_problem *problem)                                            \
@@ -78,7 +78,7 @@ READ_WORD(compat)
 READ_WORD(base)
 READ_WORD(space)
 
-/* The number 2 says the same as "2". */
+/* Reads the number 2 as the text "2". */
 static bool read_base_or_two(const struct api_value *value, struct api_setting *to,
                              struct kl_problem *problem)
 {
@@ -118,7 +118,7 @@ static bool read_gradient(const struct api_value *value, struct api_setting *to,
                                    "gradient must be input, target, or a list of them", value);
 }
 
-/* The number of a text that is an integer, and of a number; NaN otherwise. */
+/* Number of a text that is an integer, or of a number; NaN for other values. */
 static double integer_of(const struct api_value *value)
 {
     char *end;

@@ -1,4 +1,4 @@
-/* How the value of each option is read. */
+/* The table of options, with a reader for each value. */
 #ifndef KLDIV_API_OPTION_VALUES_H
 #define KLDIV_API_OPTION_VALUES_H
 
@@ -7,12 +7,12 @@
 struct api_option_row {
     const char *name;
     size_t offset, size;  /* of its field in struct api_options */
-    const char *expected; /* "a string": what values it takes */
+    const char *expected; /* description of its values: "a string" */
     bool is_list;
-    const char *const *words; /* that it takes, NULL at the end; NULL where it takes others */
+    const char *const *words; /* its values, NULL at the end; NULL if it has others */
 
-    /* Reads one value; of a list, adds it to what is there. API_NULL stands for absence. Fails with a
-     * code and a detail, or with none: then the value is of the wrong kind. */
+    /* Reads one value; appends it if the option is a list. API_NULL resets the option. Fails
+     * with a code and a detail, or with neither if the value is of the wrong kind. */
     bool (*read)(const struct api_value *value, struct api_setting *to, struct kl_problem *problem);
 };
 

@@ -64,7 +64,7 @@ void api_pointer_to_member(char *to, size_t size, const char *within, const char
     to[used] = '\0';
 }
 
-/* ---- Problems, at their places */
+/* ---- Problems with their places */
 
 static bool fail_option(struct api_origin origin, struct api_problem *problem, const char *code,
                         const char *detail)
@@ -121,7 +121,7 @@ static bool fail_conflict(struct api_origin origin, struct api_problem *problem)
     return fail_option(origin, problem, "option_conflict", detail);
 }
 
-/* The reader's words, and those that the option takes. */
+/* Fails with the reader's detail, followed by the values that the option has. */
 static bool fail_value(const struct api_setting *setting, const struct api_value *value,
                        const struct kl_problem *from)
 {
@@ -165,7 +165,7 @@ bool api_setting_begin(struct api_setting *setting, struct api_options *options,
 
 static const char separators[] = "[]\", ";
 
-/* Adds each word of a text such as "0,1" or, as JSON writes it, "[0, 1]". */
+/* Adds each word of a text such as "0,1" or, as in JSON, "[0, 1]". */
 static bool add_list(struct api_setting *setting, const char *text)
 {
     char word[64];
@@ -193,7 +193,7 @@ bool api_setting_add(struct api_setting *setting, const struct api_value *value)
     return fail_value(setting, value, &problem);
 }
 
-/* A list that was given before in the query, and now again. */
+/* Joins the values of a list that the query repeats. */
 static bool join_lists(struct api_setting *setting)
 {
     struct api_options *options = setting->options;

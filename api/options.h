@@ -25,13 +25,13 @@ enum api_option {
 };
 #define API_OPTIONS 14
 
-/* A set of axes, as bits: counted from the first, and from the last. */
+/* api_axes: a set of axes as bits, counted from the first and from the last. */
 struct api_axes {
     uint64_t from_first, from_last;
 };
 #define API_MAX_AXES (2 * KL_MAX_DIMS)
 
-/* Zeroed, all have their defaults. */
+/* api_options: the options of a request. Zeroed, all have their defaults. */
 struct api_options {
     enum kl_reduction reduction;
     enum kl_flag size_average, reduce;
@@ -44,35 +44,37 @@ struct api_options {
     unsigned gradient;  /* bits: 1 << KL_INPUT, 1 << KL_TARGET */
     struct api_axes dim;
     bool given[API_OPTIONS];
-    const char *within[API_OPTIONS]; /* of the origin; NULL for the query */
+    const char
+        *within[API_OPTIONS]; /* JSON Pointer prefix of each option's origin; NULL for the query */
 };
 
-/* Their form for the library, but for tensors; `dim` has room for API_MAX_AXES, and must outlive the
- * result. */
+/* Converts options to the library's, without tensors. `dim` has room for API_MAX_AXES entries
+ * and must outlive the result. */
 struct kl_options api_options_for_loss(const struct api_options *options, int *dim);
 
-/* The row of that name, or -1; and the name of a row. */
+/* Row of an option by its name, or -1; name of a row. */
 int api_option_find(const char *name);
 const char *api_option_name(enum api_option option);
 
-/* Where an option was given: `within` is the JSON Pointer of what holds it in the body, with a
- * slash at its end ("#/"), of static lifetime, or NULL for the query. */
+/* api_origin: the location of an option. `within` is the JSON Pointer of its parent in the body,
+ * with a slash at its end ("#/"), of static lifetime; NULL for the query. */
 struct api_origin {
     const char *within, *name;
 };
 
-/* A value as it was given. API_TEXT has no type of its own, as in a query, a form or metadata: it
- * also stands for truth values, numbers, and lists with commas between. API_STRING is JSON's. */
+/* api_value: the value of an option. API_TEXT has no type of its own, as in a query, a form or
+ * metadata: it may be a boolean, a number, or a list with commas. API_STRING is a string of
+ * JSON. */
 enum api_kind { API_TEXT, API_STRING, API_NUMBER, API_TRUTH, API_NULL, API_OTHER };
 struct api_value {
     enum api_kind kind;
-    const char *text; /* of the first two */
+    const char *text; /* of API_TEXT and API_STRING */
     double number;
     bool truth;
 };
 
-/* One option on its way from values to api_options: begin, add each value of a list or the only one,
- * end. */
+/* api_setting: one option while it is set: begin, add for each value of a list or for the only
+ * one, end. */
 struct api_setting {
     struct api_options *options;
     struct api_origin origin;
@@ -88,33 +90,35 @@ struct api_setting {
     } value;
 };
 
-/* Unknown names fail with the nearest known one and the list of all; `also` lists further names (NULL
- * at the end) that may stand beside options there. */
+/* Begins to set the option `name`. Fails for unknown names with the nearest known one and the
+ * list of all; `also` lists other names, NULL at the end, that are valid there. */
 bool api_setting_begin(struct api_setting *setting, struct api_options *options,
                        struct api_origin origin, const char *const *also,
                        struct api_problem *problem);
 bool api_setting_add(struct api_setting *setting, const struct api_value *value);
 
-/* Giving an option again is fine if the value is the same; a list given again in the query goes on. */
+/* Ends the setting. Succeeds for a repeated option if the values are equal; a list repeated in
+ * the query is extended. */
 bool api_setting_end(struct api_setting *setting);
 
-/* All three, for text. */
+/* Sets an option from text: begin, add, end. */
 bool api_option_set_text(struct api_options *options, struct api_origin origin, const char *text,
                          const char *const *also, struct api_problem *problem);
 
-/* Whether an option takes a list. */
+/* True if an option is a list. */
 bool api_option_is_list(int option);
 
-/* Fails at the place where an option was given, if it was. */
+/* Fails at the origin of an option; with no place if the option was not given. */
 bool api_option_fail(const struct api_options *options, enum api_option option,
                      struct api_problem *problem, const char *code, const char *detail);
 
-/* Every parameter of a raw query string (NULL is none), percent-decoded. Names may end in "[]". */
+/* Sets options from all parameters of a raw query string, percent-decoded; NULL is empty. Names
+ * may end in "[]". */
 bool api_options_from_query(struct api_options *options, const char *query,
                             struct api_problem *problem);
 
-/* `within` and the name, escaped as a JSON Pointer in a URI fragment; cut if `size` is too
- * small. */
+/* Formats `within` and the name, escaped, as a JSON Pointer in a URI fragment; truncates to
+ * `size` bytes. */
 void api_pointer_to_member(char *to, size_t size, const char *within, const char *name);
 
 #endif

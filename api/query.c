@@ -27,7 +27,7 @@ static bool decode(const char *from, size_t size, char *to, struct api_problem *
     return true;
 }
 
-/* "dim" of "dim[]", which is how forms of PHP and Rails name a list. */
+/* Strips the brackets of "dim[]": forms of PHP and Rails name lists so. */
 static void strip_brackets(char *name)
 {
     size_t size = strlen(name);

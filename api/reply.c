@@ -1,6 +1,6 @@
 #include "api/reply.h"
 
-/* A copy of so much costs less than handing out one piece more. */
+/* WORTH_COPYING: bytes whose copy costs less than one more piece of the reply. */
 enum { WORTH_COPYING = 32 << 10 };
 
 void api_reply_header(struct api_reply *reply, const char *name, const char *value)

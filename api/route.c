@@ -1,10 +1,10 @@
-/* Paths of requests against paths of endpoints. */
+/* Matches the paths of requests with those of endpoints. */
 #include "api/endpoints.h"
 #include "api/text/percent.h"
 
 #include <string.h>
 
-/* The character at *path, decoded; moves past it. A % without two digits is itself. */
+/* Decodes the character at *path and advances; a % without two digits is literal. */
 static int next_character(const char **path)
 {
     int decoded = **path == '%' ? api_percent_decode(*path) : -1;
@@ -30,7 +30,7 @@ static bool capture(const char **path, struct api_captures *captures)
     return true;
 }
 
-/* A slash separates segments only where it is sent as itself. */
+/* Matches a path. Only a literal slash separates segments, not an encoded one. */
 static bool matches(const char *pattern, const char *path, struct api_captures *captures)
 {
     for (; *pattern; pattern++) {

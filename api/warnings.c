@@ -18,7 +18,7 @@ const char *api_warning_code(unsigned bit)
                              : kl_finding_code((enum kl_finding)(bit - KL_WARNINGS));
 }
 
-/* Where an element lies in its tensor, as [2,0]. */
+/* Appends the subscripts of an element, such as [2,0]. */
 static void append_index(struct api_buffer *out, const struct kl_tensor *tensor, size_t index)
 {
     size_t subscripts[KL_MAX_DIMS];

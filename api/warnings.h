@@ -1,27 +1,28 @@
-/* Warnings on the wire: those of the options, and what looking at the data found. */
+/* Warnings on the wire: those of the options, and the findings of a diagnosis. */
 #ifndef KLDIV_API_WARNINGS_H
 #define KLDIV_API_WARNINGS_H
 
 #include "api/memory/buffer.h"
 #include "lib/kldiv.h"
 
-/* Of all kinds, as bits: enum kl_warning, then enum kl_finding. */
+/* Number of warnings of both kinds, which are bits: enum kl_warning, then enum kl_finding. */
 #define API_WARNINGS (KL_WARNINGS + KL_FINDINGS)
 #define API_DEPRECATIONS ((1u << KL_WARNINGS) - 1)
 
-/* The warnings of an answer. `plan` and `diagnosis` are looked at only if there are findings. */
+/* api_warnings: the warnings of an answer. `plan` and `diagnosis` are read only if there are
+ * findings. */
 struct api_warnings {
     unsigned bits;
-    enum kl_reduction reduction; /* the one that applied */
+    enum kl_reduction reduction; /* as applied */
     const struct kl_plan *plan;
     const struct kl_diagnosis *diagnosis;
 };
 
-/* Those of a plan, and of a diagnosis unless it is NULL. */
+/* Collects the warnings of a plan, and of a diagnosis unless it is NULL. */
 struct api_warnings api_warnings_of(const struct kl_plan *plan,
                                     const struct kl_diagnosis *diagnosis);
 
-/* The code of a bit's number. Static lifetime. */
+/* Code of bit number `bit`. Static lifetime. */
 const char *api_warning_code(unsigned bit);
 
 /* Appends a JSON array of {"code", "category", "message"}, findings with {"count", "index"}. */
@@ -30,7 +31,7 @@ void api_warnings_json(const struct api_warnings *warnings, struct api_buffer *o
 /* Appends `"reduction":"mean","warnings":"[...]"`, for formats whose values are strings. */
 void api_warnings_members(const struct api_warnings *warnings, struct api_buffer *out);
 
-/* Writes their codes, ", " between; cut if `size` is too small. */
+/* Formats the codes with ", " between; truncates to `size` bytes. */
 void api_warnings_codes(const struct api_warnings *warnings, char *to, size_t size);
 
 #endif

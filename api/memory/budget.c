@@ -5,11 +5,11 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* Blocks from so many bytes on are pages of their own. From HUGE on they are whole huge pages,
- * whose faults are fewer by 512 and which huge operands are read faster from. */
+/* LARGE: the least size, in bytes, of blocks that are mapped as pages. Blocks of at least HUGE
+ * bytes are whole huge pages: 512 times fewer page faults, and faster reads of huge operands. */
 enum { LARGE = 256 << 10, LARGE_UNIT = 64 << 10, HUGE = 4 << 20, HUGE_UNIT = 2 << 20 };
 
-/* A kept block serves a smaller one if it is larger by no more than a quarter. */
+/* True if a kept block fits `size` with at most a quarter to spare. */
 static bool serves(const struct api_block *block, size_t size)
 {
     return block->size >= size && block->size - size <= size / 4;
@@ -28,7 +28,7 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Pages that begin where a huge page does if they are of such. */
+/* Maps pages, aligned to huge pages if the block consists of them. */
 static void *map(size_t size)
 {
     size_t more = size >= HUGE ? HUGE_UNIT : 0;
@@ -49,7 +49,7 @@ static void *map(size_t size)
     return data;
 }
 
-/* Moves the pages of a block to where there is room for more. */
+/* Moves the pages of a block to a larger mapping. */
 static void *remap(void *old, size_t old_size, size_t size)
 {
     void *place = map(size);
@@ -90,7 +90,7 @@ void api_budget_release(struct api_budget *budget, size_t size)
         atomic_fetch_sub(&budget->used, size);
 }
 
-/* The smallest kept block that serves, which is counted as used then. */
+/* Takes the smallest kept block that fits; counts it as used. */
 static void *reuse(struct api_budget *budget, size_t *size)
 {
     struct api_block *best = NULL;
@@ -111,7 +111,7 @@ static void *reuse(struct api_budget *budget, size_t *size)
     return data;
 }
 
-/* Keeps a block, in the place of the one that was kept for longest if there is no other. */
+/* Keeps a block; evicts the oldest kept one if all entries are taken. */
 static void keep(struct api_budget *budget, void *data, size_t size)
 {
     struct api_block block = {data, size, now_ns()}, evicted;

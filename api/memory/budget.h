@@ -1,6 +1,6 @@
-/* Memory for bodies, tensors and replies, bounded for the whole process. Large blocks are pages
- * of their own, and are kept for a while when they are given back: the kernel takes longer to
- * clear and map fresh ones than the kernels here take to read them. */
+/* api_budget: memory for bodies, tensors and replies, bounded for the whole process. Large
+ * blocks are mapped pages, which are kept for a while after they are freed: the kernel takes
+ * longer to clear and map new pages than the kernels of lib/ take to read them. */
 #ifndef KLDIV_API_MEMORY_BUDGET_H
 #define KLDIV_API_MEMORY_BUDGET_H
 
@@ -10,41 +10,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Blocks that wait to be used again, at most. */
+/* API_IDLE_BLOCKS: the most blocks that are kept for reuse. */
 #define API_IDLE_BLOCKS 16
 
 struct api_block {
     void *data;
     size_t size;
-    int64_t since; /* when it was given back, in ns */
+    int64_t since; /* time of its release, in ns */
 };
 
-/* Zeroed but for `limit` it is empty; 0 there is no limit. Any thread may use it. */
+/* Empty if zeroed; a `limit` of 0 bytes is no limit. Any thread may use it. */
 struct api_budget {
     size_t limit;
     atomic_size_t used; /* bytes of blocks in use */
-    atomic_size_t idle; /* bytes of blocks kept; they make room when it is needed */
+    atomic_size_t idle; /* bytes of kept blocks; freed if the limit demands it */
     pthread_mutex_t lock;
-    struct api_block blocks[API_IDLE_BLOCKS]; /* those kept, `size` 0 where there is none */
+    struct api_block blocks[API_IDLE_BLOCKS]; /* kept blocks; `size` 0 is a free entry */
 };
 
-/* Makes a block of *size bytes at least, or resizes one of `old_size`, whose contents stay as far
- * as they fit; *size becomes what it has. NULL, and nothing changed, if the budget or the memory
- * is exhausted. `budget` may be NULL. */
+/* Allocates a block of at least *size bytes, or resizes one of `old_size` bytes and keeps its
+ * contents up to the smaller size; *size becomes the actual size. Returns NULL and changes
+ * nothing if the budget or the memory is exhausted. `budget` may be NULL. */
 void *api_block_resize(struct api_budget *budget, void *old, size_t old_size, size_t *size);
 
-/* What a block asked for with `size` has at least. */
+/* Least actual size, in bytes, of a block requested with `size`. */
 size_t api_block_size(size_t size);
 
-/* Takes back a block of the size that api_block_resize gave. NULL is fine. */
+/* Takes back a block of the size that api_block_resize returned. The block may be NULL. */
 void api_block_free(struct api_budget *budget, void *block, size_t size);
 
-/* Counts `size` bytes that somebody else allocates, and counts them no more. False, and nothing
- * counted, if the budget is exhausted; kept blocks are freed as the limit demands. */
+/* Adds `size` bytes that other code allocates to the count, and removes them. Returns false and
+ * counts nothing if the budget is exhausted; frees kept blocks if the limit demands it. */
 bool api_budget_reserve(struct api_budget *budget, size_t size);
 void api_budget_release(struct api_budget *budget, size_t size);
 
-/* Gives blocks back to the system that were kept for longer than `ns`; 0 for all. */
+/* Frees blocks that were kept for more than `ns`; 0 frees all. */
 void api_budget_trim(struct api_budget *budget, int64_t ns);
 
 #endif

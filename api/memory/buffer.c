@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of what a buffer holds, the part that may be wasted. Less than a half is not worth a block of a
- * size that the next request does not ask for. */
+/* WORTH_TRIMMING: the ratio of capacity to size above which a buffer is trimmed. A smaller
+ * excess does not justify a block of an unusual size, which no later request reuses. */
 enum { WORTH_TRIMMING = 2 };
 
 bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
