@@ -23,7 +23,8 @@ static const char *const inference[] = {"application/octet-stream", NULL};
 
 static double whole_body(const struct api_request *request) { return (double)request->body_size; }
 
-/* Each byte may stand for so many: most archives hold less, and some are stored. */
+/* Estimates the inflated size: typical archives inflate to less than 100 times their size,
+ * stored ones not at all. */
 static double deflated_body(const struct api_request *request)
 {
     enum { TYPICAL_INFLATION = 100 };
@@ -51,7 +52,7 @@ static const struct api_codec codecs[] = {
 
 const struct api_codec *const api_inference_codec = &codecs[N_CODECS - 1];
 
-/* Content-Types that clients make up where they are told none. */
+/* Content-Types that clients send by default. */
 static const char *const unspecific[] = {"application/x-www-form-urlencoded", "text/plain"};
 
 static bool is_type(const char *value, size_t length, const char *type)
@@ -92,7 +93,7 @@ const struct api_codec *api_codec_for_body(const char *content_type, struct api_
     return NULL;
 }
 
-/* The media type that a body's first bytes look like, or NULL. */
+/* Guesses the media type from a body's first bytes; NULL if none is recognized. */
 static const char *guess_type(const char *body, size_t size)
 {
     static const struct {

@@ -14,7 +14,7 @@ const char api_codings[] = "gzip, deflate";
 
 enum wrapper { NONE, GZIP, DEFLATE };
 
-/* What zlib takes for window bits: 15, 16 more for gzip, negative for no wrapper. */
+/* Window bits of zlib: 15, plus 16 for gzip, negative for no wrapper. */
 enum { GZIP_BITS = 15 + 16, ZLIB_BITS = 15, RAW_BITS = -15 };
 
 static const struct {
@@ -45,7 +45,8 @@ bool api_coding_is_none(const char *coding)
     return i < N_CODINGS && codings[i].wrapper == NONE;
 }
 
-/* A zlib header is 8 for deflate, and a check sum of two bytes (RFC 1950, 2.2). */
+/* Detects the wrapper: a zlib header starts with method 8 and is a multiple of 31 (RFC 1950,
+ * 2.2). */
 static int window_bits(enum wrapper wrapper, const unsigned char *bytes, size_t size)
 {
     if (wrapper == GZIP)
@@ -54,7 +55,7 @@ static int window_bits(enum wrapper wrapper, const unsigned char *bytes, size_t 
     return wrapped ? ZLIB_BITS : RAW_BITS;
 }
 
-/* Room for zlib to write into, up to one byte more than `most`. */
+/* Makes room for zlib's output, up to one byte more than `most`. */
 static bool make_room(struct api_buffer *out, size_t most, struct api_problem *problem)
 {
     if (out->size > most)
@@ -131,7 +132,7 @@ const char *api_coding_for_answer(const char *accept_encoding)
     return best && best_quality >= api_accept_quality(accept_encoding, "identity") ? best : NULL;
 }
 
-/* Feeds one piece of content; with `last` the end too. */
+/* Compresses one piece of content; `last` also ends the stream. */
 static bool deflate_piece(z_stream *z, const struct api_buffer *piece, bool last,
                           struct api_buffer *out)
 {

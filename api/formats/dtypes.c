@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* numpy's words are what people know; its files hold the names. */
+/* Names of dtypes in each format; the column of .npy has numpy's names, because its files hold
+ * codes that few users know. */
 static const struct {
     enum kl_dtype dtype;
     const char *names[API_NAMINGS], *numpy_word;
@@ -23,7 +24,7 @@ static const struct {
 };
 #define N_DTYPES (sizeof dtypes / sizeof *dtypes)
 
-/* The name of row `i` if a tensor of that kind may have it, else NULL. */
+/* Name of row `i` if a tensor of that kind may have it, else NULL. */
 static const char *name_for(enum api_naming naming, bool is_mask, size_t i)
 {
     return (dtypes[i].dtype == API_BYTE) == is_mask ? dtypes[i].names[naming] : NULL;

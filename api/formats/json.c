@@ -10,29 +10,30 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The body less its tensors, which is what jansson gets to see: options, a few hundred bytes.
- * jansson takes up to 80 bytes of memory for one of text, so this bounds its memory. */
+/* MAX_ENVELOPE: the most bytes of the body without its tensors, which jansson parses: options, a
+ * few hundred bytes. jansson needs up to 80 bytes of memory per byte of text, so the limit
+ * bounds its memory. */
 enum { MAX_ENVELOPE = 64 << 10 };
 
-/* Walks the members of the body's object. Tensors are read on the way and left out of the
- * envelope; the rest is copied as it stands, errors included, for jansson to judge. */
+/* reader: a pass over the members of the body's object. Tensors are read at once; the other
+ * members are copied into the envelope, errors included, and jansson checks them. */
 struct reader {
     struct api_call *call;
     const char *body;
-    const char *start;  /* its first character that is not space */
-    const char *copied; /* all from there to here is in the envelope */
+    const char *start;  /* first character that is not white space */
+    const char *copied; /* end of the part that is in the envelope */
     struct api_buffer envelope;
-    const char *values[API_TENSORS]; /* where each tensor's value starts */
-    enum kl_dtype dtype;             /* what tensors are read as, on the way */
+    const char *values[API_TENSORS]; /* start of each tensor's value */
+    enum kl_dtype dtype;             /* dtype of the tensors that are read in the pass */
     struct {
-        size_t envelope_end; /* where something was left out */
+        size_t envelope_end; /* offset in the envelope of each omission */
         const char *body_end;
     } cuts[API_TENSORS];
     size_t n_cuts;
     struct api_problem *problem;
 };
 
-/* Where in the body the envelope's byte `offset` came from. */
+/* Position in the body of byte `offset` of the envelope. */
 static const char *place_in_body(const struct reader *r, size_t offset)
 {
     const char *base = r->start;
@@ -55,7 +56,7 @@ static bool copy_until(struct reader *r, const char *end)
     return true;
 }
 
-/* Leaves out the member that ends here, with one of the commas around it. */
+/* Omits the member that ends at `end` from the envelope, with one adjacent comma. */
 static void cut(struct reader *r, const char *end)
 {
     struct api_buffer *envelope = &r->envelope;
@@ -90,16 +91,16 @@ static const char *read_tensor(struct reader *r, enum kl_operand name, const cha
     return end;
 }
 
-/* A dtype that comes before the tensors saves reading them twice. */
-static void foresee_dtype(struct reader *r, const char *value, const char *end)
+/* Reads a dtype that precedes the tensors, which then need not be read twice. */
+static void peek_dtype(struct reader *r, const char *value, const char *end)
 {
     for (size_t i = 0; i < KL_DTYPES; i++)
         if (api_json_is_text(value, end, kl_dtype_name((enum kl_dtype)i)))
             r->dtype = (enum kl_dtype)i;
 }
 
-/* One member; gives the place after it. NULL is the end of the walk: a problem, or something
- * that is not JSON. */
+/* Reads one member; returns the position after it. NULL ends the pass: a problem, or malformed
+ * JSON. */
 static const char *read_member(struct reader *r, const char *key)
 {
     const char *key_end = *key == '"' ? api_json_skip_string(key) : NULL;
@@ -115,7 +116,7 @@ static const char *read_member(struct reader *r, const char *key)
             return read_tensor(r, (enum kl_operand)i, key, value);
     const char *end = api_json_skip_value(value);
     if (end && *value == '"' && api_json_is_text(key, key_end, "dtype"))
-        foresee_dtype(r, value, api_json_skip_string(value));
+        peek_dtype(r, value, api_json_skip_string(value));
     return end;
 }
 
@@ -145,7 +146,7 @@ static bool read_members(struct reader *r, const char *body_end)
     }
     while (body_end > last && strchr(" \t\r\n", body_end[-1]))
         body_end--;
-    /* Of what is not JSON, so much is enough for jansson to see it. */
+    /* Truncate malformed JSON: jansson needs only its start to locate the error. */
     if (!p && body_end - last > MAX_ENVELOPE / 2 && last >= r->copied)
         body_end = last + MAX_ENVELOPE / 2;
     return copy_until(r, body_end);
@@ -216,7 +217,7 @@ static bool read_option(struct api_options *options, struct api_origin origin, c
     return api_setting_end(&setting);
 }
 
-/* A tensor that came as null is still here. */
+/* Recognizes tensors that were sent as null, which stay in the envelope. */
 static bool is_tensor_or_shape(const char *name)
 {
     for (size_t i = KL_OPERANDS; i < API_TENSORS; i++)
@@ -244,8 +245,8 @@ static bool read_options(struct api_call *call, json_t *root, struct api_problem
     return true;
 }
 
-/* A tensor that goes with the loss has its shape, which is that of the operands or another one, or
- * broadcasts to it. */
+/* True if the member `shape` applies to the tensor: always to an operand, to others if they are
+ * flat with as many elements. */
 static bool has_shape_of_operands(const struct api_call *call, size_t name, size_t ndim,
                                   const size_t *shape)
 {
@@ -258,7 +259,7 @@ static bool has_shape_of_operands(const struct api_call *call, size_t name, size
     return view->ndim == 1 && view->shape[0] == count && !call->options.given[API_DIM];
 }
 
-/* What can be done only when the whole body is known. */
+/* Completes the tensors after the pass: dtypes, shapes, second reads. */
 static bool finish_tensors(struct reader *r, json_t *root)
 {
     struct api_call *call = r->call;
@@ -307,7 +308,7 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
     return good;
 }
 
-/* `,"gradient":{"input":[...]}` of those that there are. */
+/* Appends the gradients that were computed: `,"gradient":{"input":[...]}`. */
 static void write_gradients(struct api_call *call, struct api_buffer *out)
 {
     struct kl_tensor view;

@@ -5,12 +5,12 @@
 #include "api/api.h"
 #include "api/call.h"
 
-/* Reads a body into the call: tensors into its buffers, other members as options beside those
- * that the query gave. */
+/* Decodes a body: tensors into the call's buffers, other members as options, in addition to
+ * those of the query. */
 bool api_json_decode(struct api_call *call, const struct api_request *request,
                      struct api_problem *problem);
 
-/* Appends the answer to a call that was run. */
+/* Appends the answer to a completed call. */
 void api_json_encode(struct api_call *call, struct api_reply *reply);
 
 #endif

@@ -17,13 +17,15 @@ struct reader {
     enum kl_dtype dtype;
     struct api_tensor *tensor;
     struct api_problem *problem;
-    int depth;                 /* arrays open now */
-    int leaf_depth;            /* arrays around each number, or UNKNOWN */
-    size_t index[KL_MAX_DIMS]; /* values seen in each open array */
-    bool closed[KL_MAX_DIMS];  /* an array of this depth has ended: shape[depth] is known */
+    int depth;                 /* number of open arrays */
+    int leaf_depth;            /* number of arrays around each number, or UNKNOWN */
+    size_t index[KL_MAX_DIMS]; /* number of values read in each open array */
+    bool closed
+        [KL_MAX_DIMS]; /* true after an array of this depth has ended: shape[depth] is known */
 };
 
-/* "#/input/2/0", or of an inference request "#/inputs/0/data/2/0": where the reader is. */
+/* Fails at the element that is being read: "#/input/2/0", or "#/inputs/0/data/2/0" in an
+ * inference request. */
 static bool fail_here(struct reader *r, const char *code, const char *detail)
 {
     char place[256];
@@ -50,7 +52,7 @@ static bool skip_word(struct reader *r, const char *word)
     return true;
 }
 
-/* What stands for a number where JSON has none, or is no number at all. */
+/* Reads a word in place of a number, such as NaN, which JSON lacks; other words fail. */
 static bool read_word(struct reader *r, double *value)
 {
     static const struct {
@@ -170,7 +172,7 @@ static bool read_leaf(struct reader *r)
     return r->dtype == API_BYTE ? read_bit(r) : read_number(r);
 }
 
-/* After a value: closes arrays until another value follows, or all are closed. */
+/* Continues after a value: closes arrays until another value follows or none is open. */
 static bool after_value(struct reader *r)
 {
     while (r->depth > 0) {
@@ -200,9 +202,10 @@ static bool read_value(struct reader *r)
     return read_leaf(r) && after_value(r);
 }
 
-/* About how many numbers the tensor has, by the commas at its start, if it ends before the next
- * quote or brace. Knowing that saves growing its buffer, which would cost fresh memory. */
-static size_t foresee_count(const char *p)
+/* Estimates the number of elements from the commas at the tensor's start, if the tensor ends
+ * before the next quote or brace. The estimate avoids reallocations of the buffer, which cost
+ * page faults. */
+static size_t estimate_count(const char *p)
 {
     enum { SAMPLE = 4096, SLACK = 16 };
     const char *end = strchrnul(p, '"');
@@ -230,7 +233,7 @@ const char *api_json_tensor_read(const struct api_call *call, struct api_tensor 
                        .problem = problem,
                        .leaf_depth = UNKNOWN};
     tensor->data.size = 0;
-    if (!api_buffer_reserve(&tensor->data, foresee_count(at) * api_dtype_size(dtype))) {
+    if (!api_buffer_reserve(&tensor->data, estimate_count(at) * api_dtype_size(dtype))) {
         api_fail_for_memory(r.problem);
         return NULL;
     }
@@ -283,9 +286,9 @@ bool api_json_tensor_reshape(const struct api_call *call, struct api_tensor *ten
 struct writer {
     struct api_buffer *out;
     const struct kl_tensor *tensor;
-    size_t next; /* element to write */
+    size_t next; /* index of the next element */
     enum api_nonfinite nonfinite;
-    enum kl_dtype digits; /* numbers have as many as tell those of this dtype apart */
+    enum kl_dtype digits; /* dtype that determines the number of digits */
 };
 
 static size_t strip_quotes(char *word, size_t size)
@@ -294,7 +297,7 @@ static size_t strip_quotes(char *word, size_t size)
     return size - 2;
 }
 
-/* n numbers with commas between. */
+/* Writes n numbers with commas between them. */
 static void write_numbers(struct writer *w, size_t n)
 {
     enum { AT_ONCE = 256 };

@@ -15,13 +15,14 @@ struct part {
     char *content, *end;
 };
 
-/* Parts between delimiters, "\r\n--" and the boundary. */
+/* reader: the parts of a body, which delimiters separate: "\r
+ * --" and the boundary. */
 struct reader {
     struct api_call *call;
     char *body, *p, *end;
     char delimiter[4 + MAX_BOUNDARY + 1];
     size_t delimiter_size;
-    struct part parts[API_TENSORS]; /* those that are tensors */
+    struct part parts[API_TENSORS]; /* the parts that are tensors */
     struct api_problem *problem;
 };
 
@@ -31,8 +32,8 @@ static bool malformed(struct reader *r, const char *what)
                     (size_t)(r->p - r->body), what);
 }
 
-/* Past a parameter's value, a token or a quoted string, which is written to `to`; "" if it does
- * not fit, does not end, or holds a NUL. */
+/* Reads a parameter's value, a token or a quoted string, into `to`; returns the position after
+ * it. Writes "" if the value is too long, unterminated, or holds a NUL. */
 static const char *read_value(const char *p, const char *end, char *to, size_t size)
 {
     size_t n = 0;
@@ -48,7 +49,7 @@ static const char *read_value(const char *p, const char *end, char *to, size_t s
     return p;
 }
 
-/* The value of a parameter such as `; name="input"`, in a header value that ends at `end`. */
+/* Finds the value of a parameter such as `; name="input"` in a header value that ends at `end`. */
 static bool find_parameter(const char *value, const char *end, const char *name, char *to,
                            size_t size)
 {
@@ -71,7 +72,7 @@ static bool find_parameter(const char *value, const char *end, const char *name,
     return false;
 }
 
-/* Whether a Content-Transfer-Encoding leaves the content alone. */
+/* True if a Content-Transfer-Encoding does not change the content. */
 static bool sends_as_it_is(const char *value, const char *end)
 {
     static const char *const codings[] = {"binary", "8bit", "7bit"};
@@ -86,7 +87,7 @@ static bool sends_as_it_is(const char *value, const char *end)
     return false;
 }
 
-/* Finds the name in the header lines of a part, and moves to what follows them. */
+/* Reads the name from the header lines of a part; advances past them. */
 static bool read_part_header(struct reader *r, char *name)
 {
     static const char disposition[] = "Content-Disposition:",
@@ -128,13 +129,13 @@ static bool read_content(struct reader *r, const char *name, char *content, char
                                api_tensor_names, r->problem);
 }
 
-/* Reads a part up to the delimiter after it, and moves behind that. */
+/* Reads a part up to the next delimiter; advances past that. */
 static bool read_part(struct reader *r)
 {
     char name[MAX_NAME];
     if (!read_part_header(r, name))
         return false;
-    /* The line end of an empty part's delimiter may be that of its header lines. */
+    /* Search from the header's line end: an empty part shares it with the delimiter. */
     char *content = r->p, *from = content - 2;
     char *delimiter = memmem(from, (size_t)(r->end - from), r->delimiter, r->delimiter_size);
     if (!delimiter)
@@ -145,7 +146,7 @@ static bool read_part(struct reader *r)
     return true;
 }
 
-/* After a delimiter: "--" ends the body, else a line end leads to a part. */
+/* Reads parts until the last delimiter, which "--" follows. */
 static bool read_parts(struct reader *r)
 {
     for (;;) {
@@ -181,7 +182,7 @@ static bool read_json(struct reader *r, struct api_tensor *tensor, const struct 
                            "something follows the array");
 }
 
-/* When all options are known, which say what JSON is read as. */
+/* Reads the tensors after all options, which determine the dtype of JSON. */
 static bool read_tensors(struct reader *r)
 {
     for (size_t i = 0; i < API_TENSORS; i++) {
@@ -213,8 +214,7 @@ bool api_multipart_decode(struct api_call *call, const struct api_request *reque
         return api_fail(problem, "multipart_malformed",
                         "the Content-Type names no boundary of 1 to 70 characters");
     r.delimiter_size = strlen(r.delimiter);
-    /* What comes before the first boundary is not read; at the start of the body it has no line
-     * end before it. */
+    /* Skip the preamble. At the start of the body the delimiter lacks its line end. */
     size_t first_size = r.delimiter_size - 2;
     if (request->body_size >= first_size && memcmp(r.body, r.delimiter + 2, first_size) == 0) {
         r.p += first_size;

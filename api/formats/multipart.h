@@ -5,8 +5,8 @@
 #include "api/api.h"
 #include "api/call.h"
 
-/* Parts named as tensors are (input, target, mask) are tensors, each a .npy file, or a JSON
- * array; all other parts are options in text. The body is changed: a NUL ends each part. */
+/* Decodes a form. Parts named as tensors (input, target, mask) are tensors: .npy files or JSON
+ * arrays. All other parts are options as text. Changes the body: a NUL ends each part. */
 bool api_multipart_decode(struct api_call *call, const struct api_request *request,
                           struct api_problem *problem);
 

@@ -11,10 +11,10 @@
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC = 6, ALIGNMENT = 64 };
 
-/* What numpy itself takes, of three members that it pads to 64 bytes. */
+/* MAX_HEADER: numpy's own limit, in bytes; a header has three members and is padded to 64 bytes. */
 enum { MAX_HEADER = 10000 };
 
-/* Reads the header, a dictionary as Python writes it, from text that ends with a NUL. */
+/* reader: parses the header, a Python dictionary literal that ends with a NUL. */
 struct reader {
     const struct api_call *call;
     struct api_tensor *tensor;
@@ -47,7 +47,7 @@ static bool skip(struct reader *r, const char *word)
     return there;
 }
 
-/* A string without escapes, which no member of a header needs. */
+/* Reads a string without escapes, which no member of a header needs. */
 static bool read_string(struct reader *r, const char **text, size_t *size)
 {
     const char *quote = skip(r, "'") ? "'" : skip(r, "\"") ? "\"" : NULL;
@@ -100,7 +100,7 @@ static bool read_order(struct reader *r)
     return r->has_order = true;
 }
 
-/* "()", "(3,)", "(2, 3)"; numpy on Python 2 wrote "(2L, 3L)". */
+/* Reads a shape: "()", "(3,)", "(2, 3)", or "(2L, 3L)" of numpy on Python 2. */
 static bool read_shape(struct reader *r)
 {
     if (!skip(r, "("))
@@ -171,8 +171,8 @@ static void copy_element(char *to, const char *from, size_t size, bool swapped)
         to[i] = from[size - 1 - i];
 }
 
-/* Into C order and the machine's byte order. The places of `to` are counted like an odometer,
- * whose digits `index` weigh `strides` elements of `from`. Axes of size 1 have none. */
+/* Copies elements to C order and the machine's byte order. `index` counts the subscripts of
+ * `to`, and `strides` are those of `from`, in elements; axes of size 1 are skipped. */
 static void rearrange(const struct reader *r, const char *from, char *to, size_t count)
 {
     size_t shape[KL_MAX_DIMS] = {0}, strides[KL_MAX_DIMS] = {0}, index[KL_MAX_DIMS] = {0};
@@ -211,7 +211,7 @@ static bool place_elements(struct reader *r, const char *data, size_t size)
         along += tensor->shape[i] > 1;
     if (!r->swapped && (!r->fortran_order || along <= 1))
         return true;
-    /* `data` may lie in the tensor's own buffer: elements go to another one. */
+    /* Use another buffer: `data` may lie in the tensor's own. */
     struct api_buffer rearranged = {.budget = tensor->data.budget};
     if (!api_buffer_reserve(&rearranged, size + 1))
         return api_fail_for_memory(r->problem);
@@ -277,7 +277,7 @@ void api_npy_header(struct api_buffer *out, const struct kl_tensor *tensor)
     out->data[start + 9] = (char)(length >> 8);
 }
 
-/* Numbers of bfloat16 become float32, in place of themselves. */
+/* Converts bfloat16 to float32 in place. */
 static bool widen(struct api_buffer *numbers)
 {
     struct api_buffer wide = {.budget = numbers->budget};

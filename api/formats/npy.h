@@ -6,27 +6,27 @@
 #include "api/api.h"
 #include "api/call.h"
 
-/* Whether bytes begin like a .npy file. */
+/* True if the bytes start with the magic string of a .npy file. */
 bool api_npy_is(const char *bytes, size_t size);
 
-/* Reads a file, whole, into a tensor of the call. Elements are read in place where they lie in C
- * order in the machine's byte order. Others are copied into a new buffer of the tensor, so `bytes`
- * may be its old one. Takes float16, float32 and float64, for a mask bool and uint8; refuses objects,
- * structures and all other kinds by name. */
+/* Reads a complete file into a tensor of the call. Elements in C order and in the machine's byte
+ * order stay in place; others are copied into a new buffer of the tensor, so `bytes` may be its
+ * old one. Accepts float16, float32, float64, and for a mask bool and uint8; the problem for
+ * other types names the type. */
 bool api_npy_read(const struct api_call *call, struct api_tensor *tensor, const char *bytes,
                   size_t size, struct api_problem *problem);
 
-/* Appends the header of a file that holds this tensor; its elements follow. */
+/* Appends the header of a file with this tensor; the caller appends the elements. */
 void api_npy_header(struct api_buffer *out, const struct kl_tensor *tensor);
 
-/* The output of a call as api_call_output has it, in a dtype of numpy, which has no bfloat16: such
- * numbers become float32, which holds them exactly. Sets `failed` of the buffer if memory is out. */
+/* Returns an output as api_call_output does, in a dtype of numpy: bfloat16, which numpy lacks,
+ * becomes float32 without loss. Sets `failed` of the buffer if memory is exhausted. */
 struct api_buffer *api_npy_output(struct api_call *call, size_t output, struct kl_tensor *view);
 
-/* Puts the codes of warnings, for which the format has no room, into a header. */
+/* Adds a header with the codes of warnings, which the format cannot hold. */
 void api_npy_warnings(const struct api_call *call, struct api_reply *reply);
 
-/* The loss alone. */
+/* Writes the loss alone. */
 void api_npy_encode(struct api_call *call, struct api_reply *reply);
 
 #endif

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <zip.h>
 
-/* libzip makes an object of some 250 bytes for each entry that a directory lists, and a body can
- * list one in 46 bytes. */
+/* Limits of an archive's directory, in entries and bytes. libzip allocates about 250 bytes for
+ * each listed entry, and an entry takes 46 bytes of the body. */
 enum { MAX_ENTRIES = 16, MAX_DIRECTORY = 64 << 10 };
 
-/* Deflate makes at most 1,032 bytes of one. */
+/* MAX_INFLATION: the most bytes that deflate makes of one. */
 enum { MAX_INFLATION = 1032 };
 
 static bool malformed(struct api_problem *problem, const char *what)
@@ -32,9 +32,9 @@ static bool small_directory(uint64_t entries, uint64_t size)
     return entries <= MAX_ENTRIES && size <= MAX_DIRECTORY;
 }
 
-/* The record that ends an archive at `at`; where its numbers do not fit, a longer one that the
- * locator before it leads to has them (APPNOTE.TXT 4.3.14 to 4.3.16). */
-static bool modest_at(const char *body, size_t at)
+/* Checks the end record at `at` against the limits. The ZIP64 record, which its locator
+ * precedes, replaces numbers that do not fit (APPNOTE.TXT 4.3.14 to 4.3.16). */
+static bool directory_fits_at(const char *body, size_t at)
 {
     enum { LOCATOR = 20, LONG_RECORD = 56 };
     uint64_t entries = little_endian(body + at + 10, 2), size = little_endian(body + at + 12, 4);
@@ -51,18 +51,18 @@ static bool modest_at(const char *body, size_t at)
     return small_directory(entries, size);
 }
 
-/* Looks at every place that libzip may take for the end of the archive. */
-static bool is_modest(const char *body, size_t size)
+/* Checks every position that libzip may accept as the end of the archive. */
+static bool directory_fits(const char *body, size_t size)
 {
     enum { END_RECORD = 22, MAX_COMMENT = 65535 };
     size_t first = size > END_RECORD + MAX_COMMENT ? size - END_RECORD - MAX_COMMENT : 0;
     for (size_t at = first; at + END_RECORD <= size; at++)
-        if (memcmp(body + at, "PK\5\6", 4) == 0 && !modest_at(body, at))
+        if (memcmp(body + at, "PK\5\6", 4) == 0 && !directory_fits_at(body, at))
             return false;
     return true;
 }
 
-/* "input" of "input.npy". */
+/* Extracts "input" from "input.npy". */
 static bool tensor_name(const char *entry, char *to, size_t size)
 {
     static const char suffix[] = ".npy";
@@ -74,7 +74,7 @@ static bool tensor_name(const char *entry, char *to, size_t size)
     return true;
 }
 
-/* Stored or deflated, in the clear. */
+/* Accepts entries that are stored or deflated, and not encrypted. */
 static bool check_method(const zip_stat_t *stat, struct api_problem *problem)
 {
     if (stat->encryption_method != ZIP_EM_NONE)
@@ -98,7 +98,7 @@ static bool inflate_entry(zip_t *archive, const zip_stat_t *stat, struct api_buf
         return api_fail_for_memory(problem);
     zip_file_t *file = zip_fopen_index(archive, stat->index, 0);
     bool good = file && zip_fread(file, to->data, stat->size) == (zip_int64_t)stat->size &&
-                zip_fread(file, &more, 1) == 0; /* which is when its checksum is looked at */
+                zip_fread(file, &more, 1) == 0; /* verifies the checksum */
     zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(archive);
     if (!good)
         api_fail(problem, "npz_malformed", "entry %.100s cannot be read: %s", stat->name,
@@ -110,7 +110,7 @@ static bool inflate_entry(zip_t *archive, const zip_stat_t *stat, struct api_buf
     return good;
 }
 
-/* `room` is how many bytes the arrays may still take. */
+/* Reads an entry; `room` is the number of bytes that the remaining arrays may use. */
 static bool read_entry(struct api_call *call, zip_t *archive, zip_uint64_t index, size_t *room,
                        struct api_problem *problem)
 {
@@ -171,9 +171,9 @@ bool api_npz_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem)
 {
     size_t room = call->service->max_body;
-    if (request->body_size == 0) /* which libzip takes for an archive to be made */
+    if (request->body_size == 0) /* libzip would create an archive */
         return malformed(problem, "it is empty");
-    if (!is_modest(request->body, request->body_size))
+    if (!directory_fits(request->body, request->body_size))
         return malformed(problem, "its directory is too large or broken");
     zip_t *archive = open_archive(request, problem);
     bool good = archive != NULL;
@@ -187,7 +187,7 @@ bool api_npz_decode(struct api_call *call, const struct api_request *request,
 
 /* ---- Writing */
 
-/* An output as a stored entry: the header of its .npy, then its numbers where they lie. */
+/* Adds an output as a stored entry: the .npy header, then the elements without a copy. */
 static bool add_output(zip_t *archive, const char *name, const struct api_buffer *header,
                        const struct api_buffer *numbers)
 {
@@ -224,7 +224,7 @@ static bool add_outputs(zip_t *archive, struct api_call *call, struct api_buffer
     return true;
 }
 
-/* What libzip wrote, into the reply. */
+/* Copies the archive that libzip wrote into the reply. */
 static bool copy_archive(zip_source_t *written, struct api_buffer *to)
 {
     zip_stat_t stat;
@@ -245,7 +245,7 @@ static bool write_archive(zip_source_t *written, struct api_call *call, struct a
     zip_error_fini(&error);
     if (!archive)
         return false;
-    zip_source_keep(written); /* which closing the archive frees once */
+    zip_source_keep(written); /* closing the archive frees one reference */
     if (add_outputs(archive, call, headers) && zip_close(archive) == 0)
         return true;
     zip_discard(archive);

@@ -5,13 +5,11 @@
 #include "api/api.h"
 #include "api/call.h"
 
-/* Reads entries input.npy, target.npy and those of the other tensors that are there, stored or
- * deflated. */
+/* Decodes the entries input.npy, target.npy and those of optional tensors, stored or deflated. */
 bool api_npz_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem);
 
-/* Stored entries loss.npy and, of gradients that were asked for, gradient.input.npy and
- * gradient.target.npy. */
+/* Writes stored entries loss.npy and, if requested, gradient.input.npy and gradient.target.npy. */
 void api_npz_encode(struct api_call *call, struct api_reply *reply);
 
 #endif

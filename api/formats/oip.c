@@ -10,17 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The JSON part less its tensors. */
+/* MAX_ENVELOPE: the most bytes of the JSON part without its tensors. */
 enum { MAX_ENVELOPE = 64 << 10 };
 
 struct reader {
     struct api_call *call;
     const char *text, *end;          /* the JSON part */
-    const char *raw, *raw_end;       /* what is not read of the binary part */
-    struct api_buffer envelope;      /* the JSON part, with [k] for the k-th array of data */
-    const char *values[API_TENSORS]; /* where these arrays start */
+    const char *raw, *raw_end;       /* unread rest of the binary part */
+    struct api_buffer envelope;      /* the JSON part, with [k] in place of the k-th data array */
+    const char *values[API_TENSORS]; /* start of each data array */
     size_t n_values;
-    size_t input; /* the number of the one that is read */
+    size_t input; /* index of the current input */
     struct api_problem *problem;
 };
 
@@ -31,7 +31,7 @@ static bool malformed(struct reader *r, const char *place, const char *what)
 
 /* ---- The two parts of a body */
 
-/* Without the header, and where it says all of the body, all is JSON. */
+/* Splits the body. Without the header, or if the header gives the whole size, all is JSON. */
 static bool split(struct reader *r, const struct api_request *request)
 {
     const char *header = api_request_header(request, "Inference-Header-Content-Length");
@@ -53,7 +53,7 @@ static bool split(struct reader *r, const struct api_request *request)
     return true;
 }
 
-/* Where a value of a member "data" starts, if it is an array and `key_end` ends such a key. */
+/* Start of the array after a key "data" that ends at `key_end`; NULL for other keys and values. */
 static const char *data_after(const char *key, const char *key_end)
 {
     static const char word[] = "\"data\"";
@@ -64,8 +64,8 @@ static const char *data_after(const char *key, const char *key_end)
     return value && *value == '[' ? value : NULL;
 }
 
-/* Copies the JSON part without its arrays of data, and with padding. What is not JSON is left for
- * the check to tell. */
+/* Copies the JSON part with padding and without data arrays. Malformed JSON is copied too, for
+ * the check to report. */
 static const char *make_envelope(struct reader *r)
 {
     const char *copied = r->text;
@@ -101,7 +101,7 @@ static const char *make_envelope(struct reader *r)
     return r->envelope.data;
 }
 
-/* *root becomes the request, in the envelope. */
+/* Parses the envelope; *root becomes the request. */
 static bool load(struct reader *r, const char **root)
 {
     const char *at, *what, *text = make_envelope(r);
@@ -110,7 +110,7 @@ static bool load(struct reader *r, const char **root)
     if (!api_json_check(text, r->envelope.size, &at, &what)) {
         api_json_malformed(text, at, what, r->problem);
         bool whole = api_json_check(text, (size_t)(at - text), &at, &what);
-        if (whole && r->end == r->raw_end) /* something follows the object */
+        if (whole && r->end == r->raw_end) /* bytes follow the object */
             api_problem_prefix(r->problem, "binary data need Inference-Header-Content-Length: ");
         if (*text != '{')
             api_problem_prefix(r->problem, "not an inference request, which begins with {: ");
@@ -123,7 +123,7 @@ static bool load(struct reader *r, const char **root)
 
 /* ---- Parameters */
 
-/* Parameters that clients of Triton and MLServer send for purposes that a loss does not have. */
+/* Parameters of Triton's and MLServer's clients that have no meaning for a loss. */
 static const char *const ignored[] = {"binary_data_output",
                                       "sequence_id",
                                       "sequence_start",
@@ -145,7 +145,7 @@ static bool is_ignored(const char *name)
     return false;
 }
 
-/* Strings, and the text of numbers and words; what they mean is the option's to say. */
+/* Adds a string, or the text of a number or word; the option checks it. */
 static bool add_value(struct reader *r, struct api_setting *setting, const char *value)
 {
     char text[API_JSON_TEXT];
@@ -200,7 +200,7 @@ static bool read_parameters(struct reader *r, const char *parameters)
 
 /* ---- Inputs */
 
-/* "#/inputs/2/datatype": a place in the input that is read. */
+/* Fails at a field of the current input: "#/inputs/2/datatype". */
 static bool fail_input(struct reader *r, const char *field, const char *code, const char *detail)
 {
     char place[64];
@@ -233,8 +233,8 @@ static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype
     return end && api_json_tensor_reshape(r->call, tensor, ndim, shape, r->problem);
 }
 
-/* The next bytes of the binary part, as many as shape and datatype ask for, which `given` must
- * agree with if it is there. */
+/* Reads the next bytes of the binary part, as many as shape and datatype need. `given`, if
+ * present, must be equal. */
 static bool read_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
                      const char *given)
 {
@@ -260,7 +260,7 @@ static bool read_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype 
 
 enum { NAME, SHAPE, DATATYPE, TENSOR_PARAMETERS, DATA, TENSOR_MEMBERS };
 
-/* The tensor that an input's members name. */
+/* Finds the tensor that an input's members name. */
 static struct api_tensor *find_tensor(struct reader *r, const char *const members[TENSOR_MEMBERS],
                                       const char *other)
 {
@@ -362,7 +362,7 @@ static bool check_output(struct reader *r, size_t output, const char *name, cons
     return true;
 }
 
-/* A gradient that is named here need not be asked for by an option besides. */
+/* Reads one output; a named gradient needs no option. */
 static bool read_output(struct reader *r, size_t number, const char *output)
 {
     struct api_call *call = r->call;
@@ -384,7 +384,7 @@ static bool read_output(struct reader *r, size_t number, const char *output)
     return true;
 }
 
-/* Those that are listed go out and no others; without a list all that there are. */
+/* Reads the list of outputs, which selects them; without a list all are sent. */
 static bool read_outputs(struct reader *r, const char *outputs)
 {
     const char *output;
@@ -411,7 +411,7 @@ static bool read_id(struct reader *r, const char *id)
     return !r->call->oip.id.failed || api_fail_for_memory(r->problem);
 }
 
-/* A member that may be there, and then must say what the path says; an empty string says nothing. */
+/* Checks an optional member against the path; an empty string is ignored. */
 static bool check_word(struct reader *r, const char *name, const char *value, const char *expected)
 {
     char text[API_JSON_TEXT], place[40], detail[200];

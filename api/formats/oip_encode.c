@@ -23,7 +23,7 @@ static void write_head(const struct api_call *call, struct api_buffer *out)
     api_append_text(out, "},\"outputs\":[");
 }
 
-/* One of the outputs, with its data or the length of what comes after the JSON. */
+/* Writes one output, with its data or the size of its binary part. */
 static void write_output(struct api_buffer *out, const char *name, const struct kl_tensor *view,
                          size_t size, bool binary)
 {

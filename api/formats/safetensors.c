@@ -8,13 +8,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The length of the header's length, and the alignment that headers are padded to. */
+/* PREFIX: bytes of the header's length. ALIGNMENT: multiple of bytes to which headers are
+ * padded. */
 enum { PREFIX = 8, ALIGNMENT = 8 };
 
-/* Two tensors and some options take a few hundred bytes. */
+/* MAX_HEADER: limit in bytes; two tensors and some options take a few hundred. */
 enum { MAX_HEADER = 64 << 10 };
 
-/* The part of the data that a tensor claims. */
+/* span: the bytes of the data that belong to a tensor. */
 struct span {
     const struct api_tensor *tensor;
     size_t begin, end;
@@ -24,7 +25,7 @@ struct reader {
     struct api_call *call;
     const char *data;
     size_t data_size;
-    struct span spans[API_TENSORS]; /* in the order of their offsets */
+    struct span spans[API_TENSORS]; /* in order of their offsets */
     size_t n_spans;
     struct api_problem *problem;
 };
@@ -87,7 +88,7 @@ static bool read_tensor(struct reader *r, const char *name, const char *info)
 
 static bool read_metadata(struct reader *r, const char *metadata)
 {
-    /* What libraries write there for themselves. */
+    /* members that libraries write */
     static const char *const also[] = {"format", NULL};
     char name[API_JSON_TEXT], text[API_JSON_TEXT];
     const char *value;
@@ -108,7 +109,7 @@ static bool read_metadata(struct reader *r, const char *metadata)
     return true;
 }
 
-/* Sorts the spans, which are few, and follows them through the data. */
+/* Checks that the spans cover the data without gaps; sorts them first, for they are few. */
 static bool check_coverage(struct reader *r)
 {
     size_t covered = 0;
@@ -135,7 +136,7 @@ static bool check_coverage(struct reader *r)
     return true;
 }
 
-/* *size becomes that of the header's text, which starts after the prefix. */
+/* Finds the header's text after the prefix; *size becomes its size in bytes. */
 static bool find_header(const char *body, size_t body_size, size_t *size,
                         struct api_problem *problem)
 {
@@ -203,7 +204,7 @@ static void write_metadata(const struct api_call *call, struct api_buffer *out)
     api_append_text(out, "}");
 }
 
-/* `,"loss":{...}`; gives where the next tensor begins. */
+/* Writes `,"loss":{...}`; returns the offset of the next tensor. */
 static size_t write_entry(struct api_buffer *out, const char *name, const struct kl_tensor *view,
                           size_t begin, size_t size)
 {

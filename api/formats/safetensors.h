@@ -1,21 +1,20 @@
 /* Requests and replies of /kl_div as safetensors
- * (https://github.com/huggingface/safetensors#format): eight bytes of header length, a JSON
- * header that says where each tensor lies, the tensors. */
+ * (https://github.com/huggingface/safetensors#format): eight bytes with the header's length, a
+ * JSON header with the offsets of each tensor, the tensors. */
 #ifndef KLDIV_API_FORMATS_SAFETENSORS_H
 #define KLDIV_API_FORMATS_SAFETENSORS_H
 
 #include "api/api.h"
 #include "api/call.h"
 
-/* Reads the tensors of a call in place, and the strings of __metadata__ as options. Holds the
- * body to every rule of the format: the header begins with "{" and has no duplicate keys, shapes
- * agree with offsets, and the tensors cover the rest of the body, without holes or overlaps, to
- * its last byte. */
+/* Decodes the tensors of a call in place, and the strings of __metadata__ as options. Enforces
+ * every rule of the format: the header starts with "{" and has no duplicate keys; shapes agree
+ * with offsets; the tensors cover the rest of the body without holes or overlaps. */
 bool api_safetensors_decode(struct api_call *call, const struct api_request *request,
                             struct api_problem *problem);
 
-/* Tensors loss, and gradient.input and gradient.target if asked for; the reduction, and warnings as
- * the text of a JSON array, in __metadata__. */
+/* Writes the tensors loss and, if requested, gradient.input and gradient.target; __metadata__
+ * has the reduction, and warnings as the text of a JSON array. */
 void api_safetensors_encode(struct api_call *call, struct api_reply *reply);
 
 #endif

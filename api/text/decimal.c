@@ -6,20 +6,21 @@
 #include <stdint.h>
 #include <string.h>
 
-/* c * 2^q, and whether c is the least of its binade, where the neighbour below is half as far. */
+/* binary: the value c * 2^q. `least` is true if c is the smallest of its binade, below which the
+ * spacing is half. */
 struct binary {
     uint64_t c;
     int q;
     bool least;
 };
 
-/* digits * 10^exponent. */
+/* shortest: the value digits * 10^exponent. */
 struct shortest {
     uint64_t digits;
     int exponent;
 };
 
-/* Of a finite number that is not 0. */
+/* Decomposes a finite number other than 0. */
 static struct binary decompose(enum kl_dtype dtype, double value)
 {
     static const struct {
@@ -45,7 +46,8 @@ static struct binary decompose(enum kl_dtype dtype, double value)
     return (struct binary){c, q, c == UINT64_C(1) << (precision - 1) && q > min_q};
 }
 
-/* The first 64 bits after the point's 2 of g * cp, the rest folded into the last bit. */
+/* Bits 128 to 191 of g * cp, the last two of which are the fraction; a nonzero rest sets the
+ * last bit. */
 static uint64_t round_to_odd(struct api_power g, uint64_t cp)
 {
     unsigned __int128 low = (unsigned __int128)g.low * cp;
@@ -71,8 +73,9 @@ static struct shortest shorten(struct binary b)
     uint64_t vr = round_to_odd(g, right << h);
     uint64_t lower = vl + odd, upper = vr - odd;
 
-    /* A digit less, if exactly one such number is within; else whichever of the two neighbours
-     * with all digits is, or is closer. Which it is cannot be foreseen, so all are computed. */
+    /* Prefer one digit less if exactly one such number is in the interval; else take the
+     * neighbour that is in it, or the closer one. Compute all candidates: branches on the digits
+     * would be mispredicted. */
     uint64_t s = v / 4, less = s / 10;
     bool less_down = lower <= 40 * less, less_up = 40 * less + 40 <= upper;
     bool down = lower <= 4 * s, up = 4 * s + 4 <= upper;
@@ -83,7 +86,7 @@ static struct shortest shorten(struct binary b)
     return (struct shortest){use_less ? less + less_up : full, k + use_less};
 }
 
-/* The two digits of a number below 100. */
+/* Writes the two digits of a number below 100. */
 static void write_pair(char *to, uint32_t value)
 {
     static const char pairs[] =
@@ -93,7 +96,7 @@ static void write_pair(char *to, uint32_t value)
     memcpy(to, pairs + (size_t)2 * value, 2);
 }
 
-/* The eight digits of a number below 10^8, leading zeros included. */
+/* Writes the eight digits of a number below 10^8, leading zeros included. */
 static void write_eight(char *to, uint32_t value)
 {
     uint32_t high = value / 10000, low = value % 10000;
@@ -124,7 +127,7 @@ static const uint64_t tens[] = {1,
                                 1000000000000000000,
                                 UINT64_C(10000000000000000000)};
 
-/* Decimal digits of a number; 1 of 0. */
+/* Number of decimal digits; 1 for 0. */
 static size_t count_digits(uint64_t value)
 {
     size_t bits = 64 - (size_t)__builtin_clzll(value | 1);
@@ -132,8 +135,8 @@ static size_t count_digits(uint64_t value)
     return n + (value >= tens[n] || n == 0);
 }
 
-/* Writes the n digits of `value` and up to 15 zeros after them. In place, eight at a time: moving
- * what was just written in smaller pieces would have to wait for it. */
+/* Writes the n digits of `value` and up to 15 zeros after them. Works in place, eight at a time:
+ * a later move in smaller pieces would stall on store forwarding. */
 static void write_digits(char *to, uint64_t value, size_t n)
 {
     enum { EIGHT = 100000000 };
@@ -159,11 +162,11 @@ size_t api_unsigned_write(char *to, uint64_t value)
     return n;
 }
 
-/* As Python and JavaScript choose: with an exponent below 1e-4 and from 1e16 on. */
-static size_t lay_out(char *to, struct shortest number)
+/* Formats as Python and JavaScript do: with an exponent below 1e-4 and from 1e16 on. */
+static size_t format_shortest(char *to, struct shortest number)
 {
     size_t n = count_digits(number.digits);
-    int point = (int)n + number.exponent; /* digits before the decimal point */
+    int point = (int)n + number.exponent; /* number of digits before the decimal point */
     if (point > 16 || point < -3) {
         char *p = to + (n > 1 ? n + 1 : 1);
         write_digits(to + 1, number.digits, n);
@@ -215,5 +218,5 @@ size_t api_decimal_write(char *to, enum kl_dtype dtype, double value)
         shortest.digits /= 10;
         shortest.exponent++;
     }
-    return sign + lay_out(to, shortest);
+    return sign + format_shortest(to, shortest);
 }

@@ -1,4 +1,4 @@
-/* Numbers to decimal text. */
+/* Formats numbers as decimal text. */
 #ifndef KLDIV_API_TEXT_DECIMAL_H
 #define KLDIV_API_TEXT_DECIMAL_H
 
@@ -6,19 +6,19 @@
 
 #include <stdint.h>
 
-/* The room that a number wants, which is more than it takes. */
+/* API_DECIMAL_MAX: bytes of the buffer for a number, more than its text has. */
 enum { API_DECIMAL_MAX = 40 };
 
-/* Writes an unsigned integer, at most 20 digits; gives the length; no NUL. A fifth of the time
- * of printf, which matters where every reply and log line has several. */
+/* Writes an unsigned integer, at most 20 digits, without a NUL; returns its length. Takes a
+ * fifth of printf's time, and every reply and log line has several numbers. */
 size_t api_unsigned_write(char *to, uint64_t value);
 
-/* Writes `value`, which is a value of `dtype`, as the shortest decimal that reads back to it in
- * that dtype, and of those the closest; with a point or an exponent, so that it stays a float
- * for readers that tell the two apart. Gives the length, at most 27; no NUL. All of API_DECIMAL_MAX
- * bytes may be written.
- * NaN and the infinities, for which JSON has no numbers, become the strings "NaN", "Infinity"
- * and "-Infinity", quotes included.
+/* Writes `value`, which must be a value of `dtype`, as the shortest decimal that reads back to
+ * it in that dtype; among equally short ones, as the closest. Has a point or an exponent, so
+ * that readers take it for a float. NaN and infinities, which JSON lacks, become the strings
+ * "NaN", "Infinity" and "-Infinity", quotes included.
+ *
+ * Returns the length, at most 27, without a NUL; may write all API_DECIMAL_MAX bytes.
  *
  * Giulietti's Schubfach ("The Schubfach way to render doubles", 2020). */
 size_t api_decimal_write(char *to, enum kl_dtype dtype, double value);

@@ -4,15 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of memory for a character of text at most: jansson keeps 80, and what grows by doubling is
- * here left behind in its former sizes. A text without any content takes the rest. */
+/* Memory per character of text, in bytes: jansson keeps up to 80, and arrays that grow by
+ * doubling leave as much behind. MEMORY_BESIDE covers an empty text. */
 enum { MEMORY_EACH = 160, MEMORY_BESIDE = 4096, ALIGNMENT = 16 };
 
-/* What each thread keeps for texts as requests have them, when tensors are taken out. */
+/* KEPT: bytes that each thread keeps for parsing; enough for most requests without their
+ * tensors. */
 enum { KEPT = 16 << 10 };
 static _Thread_local char kept[KEPT] __attribute__((aligned(ALIGNMENT)));
 
-/* The text that this thread parses or reads from; NULL if there is none. */
+/* Text that this thread parses or reads; NULL if there is none. */
 static _Thread_local struct api_json *current;
 
 static void *allocate(size_t size)
@@ -51,7 +52,7 @@ bool api_json_load(struct api_json *json, const char *text, size_t size)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, hook);
-    const char *nul = memchr(text, '\0', size); /* which jansson skips in some places */
+    const char *nul = memchr(text, '\0', size); /* jansson accepts NULs in some positions */
     if (nul) {
         json->error.line = 1;
         json->error.position = json->error.column = (int)(nul - text);

@@ -12,7 +12,7 @@ enum { MAX_DEPTH = 16 };
 
 struct check {
     const char *p, *end;
-    const char *what; /* is wrong at p */
+    const char *what; /* the error at p */
     int depth;
 };
 
@@ -36,7 +36,7 @@ static bool skip(struct check *c, char character)
     return true;
 }
 
-/* The four digits of \uXXXX, or -1. */
+/* Reads the four hexadecimal digits of \uXXXX; -1 if they are malformed. */
 static long read_unit(const char *p)
 {
     long unit = 0;
@@ -49,8 +49,8 @@ static long read_unit(const char *p)
     return unit;
 }
 
-/* The character that an escape stands for, *size bytes from its backslash; -1 if it is none, or
- * half of a surrogate pair, or NUL. */
+/* Reads an escape, *size bytes from its backslash. Returns -1 for an invalid one, half of a
+ * surrogate pair, or NUL. */
 static long read_escape(const char *p, size_t *size)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
@@ -118,7 +118,7 @@ static bool check_member(struct check *c, const char *object)
     return check_value(c);
 }
 
-/* What stands between brackets, which `object` decides. */
+/* Checks the list between brackets, of members if `object` is set, else of values. */
 static bool check_list(struct check *c, const char *object, char closing)
 {
     c->p++;
@@ -201,26 +201,26 @@ struct api_json_reader api_json_read_object(const char *object) { return read_fr
 
 struct api_json_reader api_json_read_array(const char *array) { return read_from(array, '['); }
 
-/* Where the next thing stands: `p` is past a string or a value, which the check has seen end. */
-static const char *go_on(const char *p) { return p ? api_json_skip_space(p) : ""; }
+/* Next token after the end `p` of a string or a value; `p` is not NULL in checked text. */
+static const char *next_token(const char *p) { return p ? api_json_skip_space(p) : ""; }
 
 bool api_json_next_item(struct api_json_reader *reader, const char **value)
 {
     if (*reader->next == ']' || *reader->next == '\0')
         return false;
     *value = reader->next;
-    reader->next = go_on(api_json_skip_value(*value));
+    reader->next = next_token(api_json_skip_value(*value));
     if (*reader->next == ',')
         reader->next = api_json_skip_space(reader->next + 1);
     return true;
 }
 
-/* The value of the member whose key is next, and the way on to the member after it. */
-static const char *pass_member(struct api_json_reader *reader)
+/* Skips the next member; returns its value. */
+static const char *skip_member(struct api_json_reader *reader)
 {
-    const char *colon = go_on(api_json_skip_string(reader->next));
-    const char *value = *colon ? go_on(colon + 1) : colon;
-    reader->next = go_on(api_json_skip_value(value));
+    const char *colon = next_token(api_json_skip_string(reader->next));
+    const char *value = *colon ? next_token(colon + 1) : colon;
+    reader->next = next_token(api_json_skip_value(value));
     if (*reader->next == ',')
         reader->next = api_json_skip_space(reader->next + 1);
     return value;
@@ -232,7 +232,7 @@ bool api_json_next_member(struct api_json_reader *reader, char name[API_JSON_TEX
     if (*reader->next != '"')
         return false;
     api_json_string(reader->next, name);
-    *value = pass_member(reader);
+    *value = skip_member(reader);
     return true;
 }
 
@@ -247,7 +247,7 @@ bool api_json_is_text(const char *string, const char *end, const char *text)
            strcmp(decoded, text) == 0;
 }
 
-/* Whether a key of a checked text, with its quote, is this name. */
+/* True if a key of checked text, from its opening quote on, equals `name`. */
 static bool key_is(const char *key, const char *name, size_t size)
 {
     if (!memchr(key, '\\', size + 1))
@@ -263,7 +263,7 @@ const char *api_json_members(const char *object, const char *const *names, const
     for (size_t i = 0; i < n; i++)
         values[i] = NULL;
     while (*reader.next == '"') {
-        const char *key = reader.next, *value = pass_member(&reader);
+        const char *key = reader.next, *value = skip_member(&reader);
         size_t i = 0;
         while (i < n && !key_is(key, names[i], strlen(names[i])))
             i++;

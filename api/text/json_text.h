@@ -1,4 +1,4 @@
-/* Places in a JSON text. */
+/* Positions in a JSON text. */
 #ifndef KLDIV_API_TEXT_JSON_TEXT_H
 #define KLDIV_API_TEXT_JSON_TEXT_H
 
@@ -12,18 +12,18 @@ static inline const char *api_json_skip_space(const char *p)
     return p;
 }
 
-/* Past the string that starts at `p` with its quote, or NULL if it does not end. */
+/* Skips the string whose opening quote is at `p`; NULL if it is unterminated. */
 const char *api_json_skip_string(const char *p);
 
-/* Past the value that starts at `p`, whatever is in it, or NULL if the text ends before. Only
- * brackets and strings are looked at. */
+/* Skips the value that starts at `p`, valid or not; NULL if the text ends before. Only brackets
+ * and strings are checked. */
 const char *api_json_skip_value(const char *p);
 
-/* Fails with json_malformed: line and column of `at`, and what is wrong there. */
+/* Fails with json_malformed: line and column of `at`, and the description `what`. */
 bool api_json_malformed(const char *text, const char *at, const char *what,
                         struct api_problem *problem);
 
-/* The same, where `expected` should stand and something else does. */
+/* Fails with json_malformed: `expected` should be at `at`, and the detail names what was found. */
 bool api_json_expected(const char *text, const char *at, const char *expected,
                        struct api_problem *problem);
 

@@ -6,7 +6,8 @@ enum { LONGEST = 40 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* The distance of Damerau and Levenshtein, adjacent swaps only. Both at most LONGEST long. */
+/* Damerau–Levenshtein distance with adjacent transpositions only. Both words have at most
+ * LONGEST characters. */
 static size_t distance(const char *a, const char *b)
 {
     size_t m = strlen(a), n = strlen(b);

@@ -12,7 +12,7 @@
 
 /* A decimal, (-1)^negative * digits * 10^exponent. */
 struct decimal {
-    const char *text; /* where it starts, for strtod */
+    const char *text; /* its start, for strtod */
     uint64_t digits;
     long exponent;
     bool negative;
@@ -54,7 +54,7 @@ static const char *read_digits(const char *p, uint64_t *digits)
     return p;
 }
 
-/* The digits again, at most 19 of them from the first that is not 0. */
+/* Reads at most 19 digits again, from the first that is not 0. */
 static void cut_digits(struct decimal *decimal, const char *p, const char *end)
 {
     int taken = 0;
@@ -130,8 +130,8 @@ static bool clinger(const struct decimal *decimal, double *value)
     return true;
 }
 
-/* A double of the first 54 bits of a product and its biased exponent, rounded to nearest even;
- * `may_be_halfway` if the bits after them may all be 0. */
+/* Rounds the first 54 bits of a product, with its biased exponent, to the nearest double, ties
+ * to even. `may_be_halfway` is set if all later bits may be 0. */
 static double round_product(uint64_t high, int shift, long power, bool may_be_halfway)
 {
     uint64_t mantissa = high >> shift;
@@ -157,7 +157,7 @@ static double round_product(uint64_t high, int shift, long power, bool may_be_ha
     return value;
 }
 
-/* digits * 10^q rounded to double; false where 128 bits of 5^q do not settle it. */
+/* Rounds digits * 10^q to double; false if 128 bits of 5^q do not determine the result. */
 static bool eisel_lemire(uint64_t digits, long q, double *value)
 {
     if (digits == 0 || q < API_POWER_MIN) {
@@ -169,7 +169,7 @@ static bool eisel_lemire(uint64_t digits, long q, double *value)
         return true;
     }
     struct api_power five = api_power_of_five((int)q);
-    if (q < 0 && q >= -27) { /* here the method wants the reciprocal rounded up */
+    if (q < 0 && q >= -27) { /* the algorithm needs the reciprocal rounded up */
         five.low++;
         five.high += five.low == 0;
     }
@@ -212,8 +212,8 @@ static double magnitude(const struct decimal *decimal)
     return read_by_strtod(decimal->text);
 }
 
-/* The double on the way to a narrower dtype must not decide a tie that the text does not have:
- * rounded to odd, it never does. */
+/* Rounds to odd: rounding to nearest twice, to double and then to a narrower dtype, could create
+ * a tie that the text does not have. */
 static double magnitude_to_odd(const struct decimal *decimal)
 {
     int rounding = fegetround();
@@ -227,12 +227,12 @@ static double magnitude_to_odd(const struct decimal *decimal)
     return bits & 1 ? down : up;
 }
 
-/* Whether `value` lies halfway between two neighbours in `dtype`. */
+/* True if `value` is halfway between two neighbours in `dtype`. */
 static bool is_tie(enum kl_dtype dtype, double value)
 {
     static const struct {
         int dropped_bits;
-        double min_normal, halves; /* of the least positive number in 1 */
+        double min_normal, halves; /* halves: half-steps of subnormal numbers in 1 */
     } formats[KL_DTYPES] = {[KL_FLOAT64] = {0, 0, 0},
                             [KL_FLOAT32] = {29, 0x1p-126, 0x1p150},
                             [KL_FLOAT16] = {42, 0x1p-14, 0x1p25},

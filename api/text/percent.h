@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The value of a hexadecimal digit, or -1. */
+/* Value of a hexadecimal digit, or -1. */
 static inline int api_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -13,7 +13,7 @@ static inline int api_hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The byte that %XX at `p` stands for, or -1 if two digits do not follow the sign. */
+/* Byte that %XX at `p` encodes, or -1 if two digits do not follow the sign. */
 static inline int api_percent_decode(const char *p)
 {
     int high = api_hex_digit(p[1]), low = high < 0 ? -1 : api_hex_digit(p[2]);

@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Room for 5^324 (753 bits) and for 2^1023, whose quotients by powers of 5 down to 5^-342 keep
- * 229 bits and more. Least significant limb first. */
+/* LIMBS: room for 5^324 (753 bits) and for 2^1023, whose quotients by powers of 5 down to 5^-342
+ * keep at least 229 bits. Least significant limb first. */
 enum { LIMBS = 32 };
 typedef uint32_t big[LIMBS];
 
@@ -21,7 +21,7 @@ static void multiply_by_5(big n)
     }
 }
 
-/* floor(floor(a / 5) / 5) = floor(a / 25), so repeating it stays exact. */
+/* Divides by 5. Repeated division stays exact: floor(floor(a / 5) / 5) = floor(a / 25). */
 static void divide_by_5(big n)
 {
     uint64_t rest = 0;

@@ -1,4 +1,4 @@
-/* Powers of ten in 128 bits, which reading and writing decimals share. */
+/* Powers of ten in 128 bits, shared by number.c and decimal.c. */
 #ifndef KLDIV_API_TEXT_POWERS_H
 #define KLDIV_API_TEXT_POWERS_H
 
@@ -7,16 +7,17 @@
 
 enum { API_POWER_MIN = -342, API_POWER_MAX = 324 };
 
-/* 5^q, or what is the same but for the exponent, 10^q: its first 128 bits, the first of them 1,
- * the rest cut off; api_power_exact tells whether there was any. */
+/* api_power: the first 128 significant bits of 5^q, truncated. 10^q has the same bits and
+ * another exponent. */
 struct api_power {
     uint64_t high, low;
 };
 
-/* For q from API_POWER_MIN to API_POWER_MAX. The table is made at the first call, in 0.3 ms. */
+/* Returns 5^q for q from API_POWER_MIN to API_POWER_MAX. The first call computes the table, in
+ * 0.3 ms. */
 struct api_power api_power_of_five(int q);
 
-/* Whether the table holds 5^q without loss. */
+/* True if the table holds 5^q exactly. */
 static inline bool api_power_exact(int q) { return q >= 0 && q <= 55; }
 
 #endif
