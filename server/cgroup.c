@@ -9,7 +9,7 @@
 
 enum { MAX_PATH = 1024 };
 
-/* Up to two numbers of a file; words such as "max" and unreadable files are 0. */
+/* Reads up to two numbers of a file; words such as "max" and unreadable files give 0. */
 static void read_numbers(const char *path, unsigned long long numbers[2])
 {
     numbers[0] = numbers[1] = 0;
@@ -32,8 +32,8 @@ static unsigned long long quotient_up(unsigned long long quota, unsigned long lo
     return period > 0 ? quota / period + (quota % period != 0) : 0;
 }
 
-/* The limits of one cgroup's folder. Files of the other version are absent from it. In v1 no quota
- * is -1, and no memory limit is close to 2^63. */
+/* Reads the limits of one cgroup's folder, which has only the files of its own version. In v1 no
+ * quota is -1, and no memory limit is close to 2^63 bytes. */
 static void read_group(const char *folder, struct srv_limits *limits)
 {
     char path[MAX_PATH + 32];
@@ -56,8 +56,8 @@ static void read_group(const char *folder, struct srv_limits *limits)
     lower(&limits->memory, v[0]);
 }
 
-/* The group at `path` below `top`, and all around it. In a container `path` may be the host's, of
- * which only the top is mounted. */
+/* Reads the group at `path` below `top` and all its ancestors. In a container `path` may be the
+ * host's, of which only the top is mounted. */
 static void read_groups(const char *top, const char *path, struct srv_limits *limits)
 {
     char folder[MAX_PATH];
@@ -73,8 +73,8 @@ static void read_groups(const char *top, const char *path, struct srv_limits *li
     }
 }
 
-/* A line is "number:controllers:path", without controllers in v2; v1 mounts each set of controllers
- * by its name. */
+/* Parses lines "number:controllers:path", without controllers in v2; v1 mounts each set of
+ * controllers by its name. */
 struct srv_limits srv_cgroup_limits(const char *membership, const char *root)
 {
     struct srv_limits limits = {SIZE_MAX, SIZE_MAX};

@@ -7,26 +7,28 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-static const unsigned long long header_ms[SRV_ROOMS] = {[SRV_MAIN] = 10000, [SRV_LOBBY] = 1000};
+static const unsigned long long header_ms[SRV_QUOTAS] = {
+    [SRV_REGULAR] = 10000, [SRV_RESERVED] = 1000};
 static const unsigned long long body_grace_ms = 10000, body_bytes_per_second = 1024;
 static const unsigned long long tick_ms = 250, first_request_ms = 1000;
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    pthread_t reaper;
+    pthread_t closer;
     bool stopping;
     unsigned long long idle_ms;
     struct srv_connection *first;
     struct {
-        size_t pending; /* admitted and not yet added */
+        size_t pending; /* admitted, not yet added */
         size_t open;
-    } rooms[SRV_ROOMS];
-    unsigned long admitted, admitted_before; /* in all; at the last tick but one */
+    } quotas[SRV_QUOTAS];
+    unsigned long admitted, admitted_before; /* in total; at the previous tick */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
-/* The phase is read first and written last: a connection caught in between is judged by its old
- * phase and new deadline, which only lets it live on. */
+/* True if a connection has exceeded its phase's deadline. Reads the phase first, which is
+ * written last: a concurrent change pairs the old phase with the new deadline, which never ends
+ * the connection early. */
 static bool overdue(const struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
@@ -37,7 +39,7 @@ static bool overdue(const struct srv_connection *c, unsigned long long now)
            atomic_load(&c->received) < (now - due) * body_bytes_per_second / 1000;
 }
 
-static void end_overdue(unsigned long long now)
+static void close_overdue(unsigned long long now)
 {
     for (const struct srv_connection *c = table.first; c; c = c->next) {
         if (!overdue(c, now))
@@ -48,17 +50,18 @@ static void end_overdue(unsigned long long now)
     }
 }
 
-/* Adding follows admission within milliseconds. What is pending though nothing was admitted for
- * a whole tick, libmicrohttpd has dropped: it does so without a word when memory is out. */
-static void forget_dropped(void)
+/* Resets the counts of pending connections that libmicrohttpd has dropped without a notice, as
+ * it does when memory is exhausted. A connection is added within ms of its admission, so a tick
+ * without admissions proves the drop. */
+static void reset_dropped(void)
 {
     if (table.admitted == table.admitted_before)
-        for (size_t i = 0; i < SRV_ROOMS; i++)
-            table.rooms[i].pending = 0;
+        for (size_t i = 0; i < SRV_QUOTAS; i++)
+            table.quotas[i].pending = 0;
     table.admitted_before = table.admitted;
 }
 
-static void *reap(void *unused)
+static void *close_late(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&table.lock);
@@ -69,8 +72,8 @@ static void *reap(void *unused)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&table.wake, &table.lock, &until);
-        end_overdue(srv_now_ms());
-        forget_dropped();
+        close_overdue(srv_now_ms());
+        reset_dropped();
     }
     pthread_mutex_unlock(&table.lock);
     return NULL;
@@ -80,7 +83,7 @@ bool srv_connections_start(size_t idle_seconds)
 {
     table.idle_ms = idle_seconds * 1000ull;
     table.stopping = false;
-    return pthread_create(&table.reaper, NULL, reap, NULL) == 0;
+    return pthread_create(&table.closer, NULL, close_late, NULL) == 0;
 }
 
 void srv_connections_stop(void)
@@ -89,38 +92,38 @@ void srv_connections_stop(void)
     table.stopping = true;
     pthread_cond_signal(&table.wake);
     pthread_mutex_unlock(&table.lock);
-    pthread_join(table.reaper, NULL);
+    pthread_join(table.closer, NULL);
 }
 
-bool srv_connections_admit(enum srv_room room, size_t limit)
+bool srv_connections_admit(enum srv_quota quota, size_t limit)
 {
     pthread_mutex_lock(&table.lock);
-    bool admitted = table.rooms[room].pending + table.rooms[room].open < limit;
-    table.rooms[room].pending += admitted;
+    bool admitted = table.quotas[quota].pending + table.quotas[quota].open < limit;
+    table.quotas[quota].pending += admitted;
     table.admitted += admitted;
     pthread_mutex_unlock(&table.lock);
     return admitted;
 }
 
-void srv_connections_withdraw(enum srv_room room)
+void srv_connections_cancel(enum srv_quota quota)
 {
     pthread_mutex_lock(&table.lock);
-    table.rooms[room].pending -= table.rooms[room].pending > 0;
+    table.quotas[quota].pending -= table.quotas[quota].pending > 0;
     pthread_mutex_unlock(&table.lock);
 }
 
-struct srv_connection *srv_connection_add(int fd, enum srv_room room)
+struct srv_connection *srv_connection_add(int fd, enum srv_quota quota)
 {
     struct srv_connection *c = calloc(1, sizeof *c);
     if (c) {
         c->fd = fd;
-        c->room = room;
+        c->quota = quota;
         c->opened = srv_now_ms();
-        atomic_store(&c->due, c->opened + header_ms[room]);
+        atomic_store(&c->due, c->opened + header_ms[quota]);
     }
     pthread_mutex_lock(&table.lock);
-    table.rooms[room].pending -= table.rooms[room].pending > 0;
-    table.rooms[room].open++;
+    table.quotas[quota].pending -= table.quotas[quota].pending > 0;
+    table.quotas[quota].open++;
     if (c) {
         c->next = table.first;
         if (c->next)
@@ -131,10 +134,10 @@ struct srv_connection *srv_connection_add(int fd, enum srv_room room)
     return c;
 }
 
-void srv_connection_remove(struct srv_connection *c, enum srv_room room)
+void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
 {
     pthread_mutex_lock(&table.lock);
-    table.rooms[room].open--;
+    table.quotas[quota].open--;
     if (c && c->next)
         c->next->previous = c->previous;
     if (c && c->previous)
@@ -148,7 +151,7 @@ void srv_connection_remove(struct srv_connection *c, enum srv_room room)
 void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
 {
     unsigned long long grace =
-        phase == SRV_HEADER ? table.idle_ms + header_ms[c->room] : body_grace_ms;
+        phase == SRV_HEADER ? table.idle_ms + header_ms[c->quota] : body_grace_ms;
     atomic_store(&c->due, srv_now_ms() + grace);
     atomic_store(&c->received, 0);
     if (phase == SRV_HEADER)
@@ -160,8 +163,8 @@ size_t srv_connections_open(void)
 {
     size_t n = 0;
     pthread_mutex_lock(&table.lock);
-    for (size_t i = 0; i < SRV_ROOMS; i++)
-        n += table.rooms[i].pending + table.rooms[i].open;
+    for (size_t i = 0; i < SRV_QUOTAS; i++)
+        n += table.quotas[i].pending + table.quotas[i].open;
     pthread_mutex_unlock(&table.lock);
     return n;
 }

@@ -1,6 +1,6 @@
-/* The connections that are open, how long each may take over what it does, and the thread that
- * ends those that take longer. libmicrohttpd's own timer only measures silence, so a byte a
- * second would keep a connection for ever. */
+/* The table of open connections, the deadline of each phase, and the thread that closes late
+ * connections. libmicrohttpd's timer measures only silence, and one byte per second would keep a
+ * connection for ever. */
 #ifndef KLDIV_SERVER_CONNECTIONS_H
 #define KLDIV_SERVER_CONNECTIONS_H
 
@@ -8,53 +8,53 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where a connection was let in: when the main room is full, health checks find the lobby. */
-enum srv_room { SRV_MAIN, SRV_LOBBY };
-#define SRV_ROOMS 2
+/* srv_quota: the limit that a connection counts toward. Reserved connections are for health
+ * checks when --max-connections are open. */
+enum srv_quota { SRV_REGULAR, SRV_RESERVED };
+#define SRV_QUOTAS 2
 
-/* What a connection is waiting for. */
+/* srv_phase: the event that a connection waits for. */
 enum srv_phase {
-    SRV_HEADER, /* the header of a request: 10 s in all, 1 s in the lobby; --timeout more between
-                 * requests */
-    SRV_BODY,   /* its body: 1 KiB/s at least, after 10 s of grace */
-    SRV_REPLY,  /* us, or a reader, whose silence libmicrohttpd measures */
+    SRV_HEADER, /* a request's header: 10 s in all, 1 s if reserved; plus --timeout if idle */
+    SRV_BODY,   /* its body: at least 1 KiB/s, after 10 s of grace */
+    SRV_REPLY,  /* the server, or the client's reads, whose silence libmicrohttpd measures */
 };
 
 struct srv_connection {
     struct srv_connection *next, *previous;
     int fd;
-    enum srv_room room;
+    enum srv_quota quota;
     _Atomic enum srv_phase phase;
-    atomic_ullong due; /* when the phase's grace ends, in ms */
+    atomic_ullong due; /* end of the phase's grace, in ms */
     atomic_size_t received;
     unsigned long long opened; /* in ms */
-    atomic_bool served;        /* a request was answered on it */
-    atomic_bool shut;          /* by srv_connections_close_idle */
+    atomic_bool served;        /* has answered a request */
+    atomic_bool shut;          /* set by srv_connections_close_idle */
 };
 
-/* Starts the reaper. `idle_seconds` is what a connection may wait between requests. */
+/* Starts the thread that closes late connections. `idle_seconds` is the limit between requests. */
 bool srv_connections_start(size_t idle_seconds);
 void srv_connections_stop(void);
 
-/* Counts a connection in that is about to be handed to libmicrohttpd; false if the room holds
- * `limit` already. */
-bool srv_connections_admit(enum srv_room room, size_t limit);
+/* Counts a connection before libmicrohttpd takes it; false if `limit` connections of the quota
+ * exist already. */
+bool srv_connections_admit(enum srv_quota quota, size_t limit);
 
-/* libmicrohttpd did not take it. (Where it takes one and then fails without a word, the reaper
- * notices.) */
-void srv_connections_withdraw(enum srv_room room);
+/* Undoes srv_connections_admit after libmicrohttpd refused the connection. The thread corrects
+ * the count of connections that libmicrohttpd drops without a notice. */
+void srv_connections_cancel(enum srv_quota quota);
 
-/* One that was admitted is there. NULL if memory is out; then it has no deadlines. The
- * descriptor stays the caller's, who removes the connection before closing it. */
-struct srv_connection *srv_connection_add(int fd, enum srv_room room);
-void srv_connection_remove(struct srv_connection *connection, enum srv_room room);
+/* Adds an admitted connection to the table. NULL if memory is exhausted: the connection then has
+ * no deadlines. The caller keeps the descriptor and removes the connection before closing it. */
+struct srv_connection *srv_connection_add(int fd, enum srv_quota quota);
+void srv_connection_remove(struct srv_connection *connection, enum srv_quota quota);
 void srv_connection_enter(struct srv_connection *connection, enum srv_phase phase);
 
-/* How many were admitted and are not yet removed. */
+/* Number of connections that are admitted and not removed. */
 size_t srv_connections_open(void);
 
-/* Ends those that were served and wait for another request, and those that have sent none for a
- * second. A request that is on its way already is still read. */
+/* Closes connections that wait for another request, and those that have sent none for 1 s. A
+ * request in transit is still read. */
 void srv_connections_close_idle(void);
 
 #endif

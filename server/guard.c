@@ -15,7 +15,7 @@ static bool bad(struct srv_refusal *refusal, const char *detail)
     return refuse(refusal, "bad_request", detail);
 }
 
-/* RFC 9110, 5.6.2. */
+/* True for a token of RFC 9110, 5.6.2. */
 static bool is_token(const char *s, size_t size)
 {
     static const char extra[] = "!#$%&'*+-.^_`|~";
@@ -61,8 +61,9 @@ static bool same(const char *name, size_t size, const char *known)
     return size == strlen(known) && strncasecmp(name, known, size) == 0;
 }
 
-/* "content-length " and "content-lengthx": what some proxy might take for the real one. */
-static bool merely_begins(const char *name, size_t size, const char *known)
+/* True for names such as "content-length " and "content-lengthx", which a proxy may take for the
+ * known one. */
+static bool resembles(const char *name, size_t size, const char *known)
 {
     return size > strlen(known) && strncasecmp(name, known, strlen(known)) == 0;
 }
@@ -72,8 +73,8 @@ bool srv_guard_field(struct srv_guard_state *state, const char *name, size_t nam
 {
     struct srv_framing *framing = state->framing;
     struct srv_refusal *refusal = state->refusal;
-    if (merely_begins(name, name_size, "content-length") ||
-        merely_begins(name, name_size, "transfer-encoding"))
+    if (resembles(name, name_size, "content-length") ||
+        resembles(name, name_size, "transfer-encoding"))
         return bad(refusal, "a header field is named almost like one that frames the body");
     if (!is_token(name, name_size))
         return bad(refusal, "the name of a header field is not a token");

@@ -1,5 +1,5 @@
-/* What libmicrohttpd lets pass and must not: ambiguous framing, which is how requests are
- * smuggled past proxies, and header fields that are none. */
+/* Checks that libmicrohttpd lacks: ambiguous framing, by which requests are smuggled past
+ * proxies, and malformed header fields. */
 #ifndef KLDIV_SERVER_GUARD_H
 #define KLDIV_SERVER_GUARD_H
 
@@ -7,22 +7,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the header says of the body. */
+/* srv_framing: the framing of the body, by the header. */
 struct srv_framing {
     uint64_t content_length;
     bool has_length, chunked, expects_continue;
 };
 
-/* Why the request must be refused, and the connection closed. `code` is of api/problem.c. */
+/* srv_refusal: the problem for which a request is refused and its connection closed. `code` is
+ * in api/problem.c. */
 struct srv_refusal {
     const char *code, *detail;
 };
 
-/* Checks the raw target, the method and all header fields. Called with the header alone. */
+/* Checks the raw target, the method and all header fields. Called after the header and before
+ * the body. */
 bool srv_guard(struct MHD_Connection *connection, const char *target, const char *method,
                const char *version, struct srv_framing *framing, struct srv_refusal *refusal);
 
-/* The parts of it that need no connection, a field at a time; the counts start at 0. */
+/* srv_guard_state: the parts of srv_guard that need no connection, one field per call; the
+ * counts start at 0. */
 struct srv_guard_state {
     struct srv_framing *framing;
     struct srv_refusal *refusal;

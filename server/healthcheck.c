@@ -12,11 +12,11 @@ static size_t drop(char *bytes, size_t size, size_t n, void *unused)
     return size * n;
 }
 
-/* ---- The server's own flags */
+/* ---- Flags of the server */
 
 enum { MAX_FLAGS_SIZE = 4096, MAX_ARGUMENTS = 128 };
 
-/* Whether two links, such as /proc/1/exe, lead to the same file. */
+/* True if two links, such as /proc/1/exe, refer to the same file. */
 static bool same_file(const char *a, const char *b)
 {
     struct stat of_a, of_b;
@@ -24,7 +24,7 @@ static bool same_file(const char *a, const char *b)
            of_a.st_ino == of_b.st_ino;
 }
 
-/* The arguments of process 1, NUL after each, if it runs this program. */
+/* Reads the arguments of process 1, each NUL-terminated, if it runs this program; else 0 bytes. */
 static size_t read_command_line(char *text, size_t size)
 {
     FILE *file = same_file("/proc/1/exe", "/proc/self/exe") ? fopen("/proc/1/cmdline", "re") : NULL;
@@ -38,7 +38,7 @@ static size_t read_command_line(char *text, size_t size)
 
 bool srv_healthcheck_options(struct srv_options *options, int argc, char **argv)
 {
-    static char text[MAX_FLAGS_SIZE]; /* which options keep pointers into */
+    static char text[MAX_FLAGS_SIZE]; /* options keep pointers into it */
     char *arguments[MAX_ARGUMENTS] = {argv[0]};
     int n = 1;
     size_t size = read_command_line(text, sizeof text);
@@ -50,9 +50,9 @@ bool srv_healthcheck_options(struct srv_options *options, int argc, char **argv)
     return srv_options_read(options, n, arguments, stderr);
 }
 
-/* ---- The question */
+/* ---- Request */
 
-/* The port that the server wrote, which --listen left to it. */
+/* Reads the port from the port file, for --listen with port 0. */
 static bool read_port(const char *path, char *port, size_t size)
 {
     FILE *file = path ? fopen(path, "re") : NULL;
@@ -64,7 +64,7 @@ static bool read_port(const char *path, char *port, size_t size)
     return good;
 }
 
-/* A server that listens everywhere is asked on the loopback address. */
+/* Formats the URL; a wildcard address becomes the loopback address. */
 static bool make_url(const struct srv_options *options, char *url, size_t size)
 {
     char host[256], chosen[16];

@@ -1,15 +1,15 @@
-/* --healthcheck: what a container's HEALTHCHECK runs. */
+/* --healthcheck: the command of a container's HEALTHCHECK. */
 #ifndef KLDIV_SERVER_HEALTHCHECK_H
 #define KLDIV_SERVER_HEALTHCHECK_H
 
 #include "server/options.h"
 
-/* Reads options again, as the server itself did where that is process 1 of this container: its flags,
- * then argv's, over the environment. False, with a line on standard error, if one is bad. */
+/* Reads options as the server does: the environment, then the flags of process 1 if it is the
+ * server, then argv. False, with a line on standard error, if one is invalid. */
 bool srv_healthcheck_options(struct srv_options *options, int argc, char **argv);
 
-/* Asks the server that listens at --listen for /readyz, or at the port in --port-file where that of
- * --listen is 0. Gives 0 if it is ready within 5 s, else 1 with a line on standard error. */
+/* Requests /readyz at --listen, or at the port in --port-file if --listen has port 0. Returns 0
+ * if the server is ready within 5 s, else 1 with a line on standard error. */
 int srv_healthcheck(const struct srv_options *options);
 
 #endif

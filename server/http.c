@@ -10,55 +10,56 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of each connection, for headers and for a piece of the body at a time. libmicrohttpd clears it
- * between requests, which takes a twentieth of a small one's time with 32 KiB. With 16 KiB a body
- * of 64 MiB takes 1.7 times as long as a bare server needs to drop it, with 24 KiB 1.3 times. */
+/* CONNECTION_MEMORY: bytes of each connection for headers and for a piece of the body.
+ * libmicrohttpd clears it between requests: 32 KiB cost 5 % of a small request's time. A body of
+ * 64 MiB takes 1.7 times as long as on a bare server with 16 KiB, and 1.3 times with 24 KiB. */
 enum { CONNECTION_MEMORY = 24 << 10 };
 
-/* Connections that health checks and scrapes find free when all others are taken. */
-enum { LOBBY = 64 };
+/* RESERVED: number of connections beyond --max-connections, for health checks and scrapes. */
+enum { RESERVED = 64 };
 
 static struct {
     const struct api_service *service;
     const struct srv_options *options;
     size_t n_daemons;
-    struct MHD_Daemon **daemons; /* the last is the lobby */
-    struct MHD_Daemon *lobby;
+    struct MHD_Daemon **daemons; /* followed by `reserved` */
+    struct MHD_Daemon *reserved;
     size_t turn;
     atomic_bool draining;
 } http;
 
-static enum srv_room room_of(const void *context) { return context ? SRV_LOBBY : SRV_MAIN; }
+static enum srv_quota quota_of(const void *context) { return context ? SRV_RESERVED : SRV_REGULAR; }
 
-/* The context of a daemon's callbacks is not NULL in the lobby. */
-static void notify_connection(void *lobby, struct MHD_Connection *connection, void **socket_context,
-                              enum MHD_ConnectionNotificationCode what)
+/* Adds or removes a connection. `reserved` is the daemon's context, not NULL for reserved
+ * connections. */
+static void notify_connection(void *reserved, struct MHD_Connection *connection,
+                              void **socket_context, enum MHD_ConnectionNotificationCode what)
 {
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *socket_context = srv_connection_add(info->connect_fd, room_of(lobby));
+        *socket_context = srv_connection_add(info->connect_fd, quota_of(reserved));
         if (!*socket_context)
             shutdown(info->connect_fd, SHUT_RDWR);
         return;
     }
-    srv_connection_remove(*socket_context, room_of(lobby));
+    srv_connection_remove(*socket_context, quota_of(reserved));
 }
 
-static void *begin_request(void *lobby, const char *target, struct MHD_Connection *connection)
+static void *begin_request(void *reserved, const char *target, struct MHD_Connection *connection)
 {
     (void)connection;
-    struct srv_request *request = srv_request_new(http.service, target, lobby != NULL);
+    struct srv_request *request = srv_request_new(http.service, target, reserved != NULL);
     if (request)
         request->draining = &http.draining;
     return request;
 }
 
-static enum MHD_Result handle(void *lobby, struct MHD_Connection *connection, const char *url,
+static enum MHD_Result handle(void *reserved, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **context)
 {
-    (void)lobby, (void)url;
+    (void)reserved, (void)url;
     struct srv_request *request = *context;
     if (!request)
         return MHD_NO;
@@ -95,10 +96,10 @@ static void log_library(void *unused, const char *format, va_list arguments)
     srv_log(SRV_LOG_DEBUG, "libmicrohttpd: %s", message);
 }
 
-static struct MHD_Daemon *start_daemon(bool is_lobby)
+static struct MHD_Daemon *start_daemon(bool is_reserved)
 {
-    void *context = is_lobby ? &http.lobby : NULL;
-    unsigned limit = is_lobby ? LOBBY : (unsigned)http.options->max_connections;
+    void *context = is_reserved ? &http.reserved : NULL;
+    unsigned limit = is_reserved ? RESERVED : (unsigned)http.options->max_connections;
     return MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
             MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG,
@@ -126,12 +127,13 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
         }
         http.daemons[http.n_daemons] = daemon;
     }
-    http.lobby = http.daemons[--http.n_daemons];
+    http.reserved = http.daemons[--http.n_daemons];
     return true;
 }
 
-/* Even the lobby is full: says so without reading what was asked. */
-static void turn_away(int client)
+/* Rejects a connection with 503, without reading the request: all reserved connections are open,
+ * too. */
+static void reject(int client)
 {
     static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
                                  "Retry-After: 1\r\n"
@@ -147,21 +149,22 @@ static void turn_away(int client)
     close(client);
 }
 
-static void hand_over(struct MHD_Daemon *daemon, enum srv_room room, int client,
-                      const struct sockaddr *address, socklen_t size)
+static void add_to_daemon(struct MHD_Daemon *daemon, enum srv_quota quota, int client,
+                          const struct sockaddr *address, socklen_t size)
 {
     if (MHD_add_connection(daemon, client, address, size) != MHD_YES)
-        srv_connections_withdraw(room);
+        srv_connections_cancel(quota);
 }
 
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
 {
-    if (srv_connections_admit(SRV_MAIN, http.options->max_connections))
-        hand_over(http.daemons[http.turn++ % http.n_daemons], SRV_MAIN, client, address, size);
-    else if (srv_connections_admit(SRV_LOBBY, LOBBY))
-        hand_over(http.lobby, SRV_LOBBY, client, address, size);
+    if (srv_connections_admit(SRV_REGULAR, http.options->max_connections))
+        add_to_daemon(http.daemons[http.turn++ % http.n_daemons], SRV_REGULAR, client, address,
+                      size);
+    else if (srv_connections_admit(SRV_RESERVED, RESERVED))
+        add_to_daemon(http.reserved, SRV_RESERVED, client, address, size);
     else
-        turn_away(client);
+        reject(client);
 }
 
 void srv_http_drain(void) { atomic_store(&http.draining, true); }
@@ -170,10 +173,10 @@ void srv_http_stop(void)
 {
     for (size_t i = 0; i < http.n_daemons; i++)
         MHD_stop_daemon(http.daemons[i]);
-    if (http.lobby)
-        MHD_stop_daemon(http.lobby);
+    if (http.reserved)
+        MHD_stop_daemon(http.reserved);
     free(http.daemons);
     http.daemons = NULL;
-    http.lobby = NULL;
+    http.reserved = NULL;
     http.n_daemons = 0;
 }

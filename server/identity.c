@@ -14,7 +14,7 @@ static void make_seed(void)
         seed = (uintptr_t)&seed;
 }
 
-/* A bijection (the finalizer of SplitMix64): different counters stay different. */
+/* Finalizer of SplitMix64: a bijection, so different counters give different ids. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;

@@ -5,10 +5,10 @@
 
 #include <sys/resource.h>
 
-/* Bytes that requests may hold at most, unless --max-memory says otherwise. */
+/* Default upper bound of --max-memory, in bytes. */
 static const size_t most_memory = (size_t)4 << 30;
 
-/* Descriptors beside those of connections: health checks, threads, the log, libraries. */
+/* Descriptors that are not connections: health checks, threads, the log, libraries. */
 enum { OTHER_FILES = 100 };
 
 static size_t open_files(void)

@@ -12,21 +12,21 @@ enum { MOST = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, AT_ONCE = 1 << 20 };
 
 struct lingering {
     int fd;
-    size_t left;                          /* bytes that may still come */
-    unsigned long long silent_at, end_at; /* in ms */
+    size_t left;                          /* bytes that are still accepted */
+    unsigned long long silent_at, end_at; /* deadlines in ms */
 };
 
-/* The places up to n are taken. Others add at the end; only the thread removes. */
+/* Entries 0 to n-1 are in use. Any thread appends; only the table's own thread removes. */
 static struct {
     pthread_mutex_t lock;
     pthread_t thread;
     int wake;
     bool stopping;
     size_t n;
-    struct lingering places[MOST];
+    struct lingering entries[MOST];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = -1};
 
-/* Drops what has come; false when the connection is done with. MSG_TRUNC drops without a copy. */
+/* Drops received bytes; false if the connection is finished. MSG_TRUNC drops without a copy. */
 static bool drop(struct lingering *l, unsigned long long now)
 {
     while (l->left > 0) {
@@ -46,12 +46,12 @@ static void drop_all(void)
 {
     unsigned long long now = srv_now_ms();
     for (size_t i = 0; i < table.n;) {
-        if (drop(&table.places[i], now)) {
+        if (drop(&table.entries[i], now)) {
             i++;
             continue;
         }
-        close(table.places[i].fd);
-        table.places[i] = table.places[--table.n];
+        close(table.entries[i].fd);
+        table.entries[i] = table.entries[--table.n];
     }
 }
 
@@ -64,7 +64,7 @@ static void *run(void *unused)
         eventfd_t ignored;
         size_t n = table.n;
         for (size_t i = 0; i < n; i++)
-            fds[i] = (struct pollfd){.fd = table.places[i].fd, .events = POLLIN};
+            fds[i] = (struct pollfd){.fd = table.entries[i].fd, .events = POLLIN};
         fds[n] = (struct pollfd){.fd = table.wake, .events = POLLIN};
         pthread_mutex_unlock(&table.lock);
         poll(fds, n + 1, n > 0 ? 1000 : -1);
@@ -73,7 +73,7 @@ static void *run(void *unused)
         drop_all();
     }
     while (table.n > 0)
-        close(table.places[--table.n].fd);
+        close(table.entries[--table.n].fd);
     pthread_mutex_unlock(&table.lock);
     return NULL;
 }
@@ -90,11 +90,12 @@ void srv_linger(int fd, size_t most)
     unsigned long long now = srv_now_ms();
     shutdown(fd, SHUT_WR);
     pthread_mutex_lock(&table.lock);
-    bool room = table.n < MOST && !table.stopping;
-    if (room)
-        table.places[table.n++] = (struct lingering){fd, most, now + SILENCE_MS, now + DEADLINE_MS};
+    bool has_entry = table.n < MOST && !table.stopping;
+    if (has_entry)
+        table.entries[table.n++] =
+            (struct lingering){fd, most, now + SILENCE_MS, now + DEADLINE_MS};
     pthread_mutex_unlock(&table.lock);
-    if (room)
+    if (has_entry)
         eventfd_write(table.wake, 1);
     else
         close(fd);

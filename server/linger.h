@@ -1,24 +1,24 @@
-/* Connections whose request was answered before all of it was read. Closing a socket with unread data
- * resets it, and a client that still sends would lose the answer; so a thread reads and drops the
- * rest. */
+/* Connections whose request was answered before all of it was read. Closing a socket with unread
+ * data resets it, and a client that still sends would lose the answer; a thread therefore reads
+ * and drops the rest. */
 #ifndef KLDIV_SERVER_LINGER_H
 #define KLDIV_SERVER_LINGER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Starts the thread. False if it cannot be had. */
+/* Starts the thread; false if it cannot be started. */
 bool srv_linger_start(void);
 
-/* Takes a descriptor of its own of a connection whose answer is sent: ends that direction, then drops
- * up to `most` bytes, for 60 s at most and for 5 s of silence, and closes it. With 64 connections
- * there already it closes at once. Any thread may call it. */
+/* Takes ownership of a duplicated descriptor of a connection whose answer is sent. Shuts down
+ * its sending side, drops up to `most` bytes, for at most 60 s and 5 s of silence, then closes
+ * it. Closes it at once if 64 connections are in the table. Any thread may call it. */
 void srv_linger(int fd, size_t most);
 
-/* Connections that are still read from. */
+/* Number of connections that are still read. */
 size_t srv_lingering(void);
 
-/* Closes them and ends the thread. */
+/* Closes all connections and ends the thread. */
 void srv_linger_stop(void);
 
 #endif

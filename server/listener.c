@@ -99,13 +99,14 @@ static struct {
     void (*take)(int client, const struct sockaddr *address, socklen_t size);
 } acceptor;
 
-/* Out of descriptors or memory: the backlog must wait, and so must this loop. */
+/* Waits 10 ms: descriptors or memory are exhausted, and the backlog holds the connections. */
 static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
 
-/* Makes the kernel drop packets that came over a router or left their host with a common TTL, which
- * is less than 255 (RFC 5082), or stop doing so. A listening socket then takes no new handshakes:
- * clients try again, and are refused once it is closed. Handshakes under way still end. Closing alone
- * would reset whoever connects between the last accept and the close. Needs no privilege. */
+/* Makes the kernel drop, or stop dropping, packets with a TTL below 255 (RFC 5082): those that
+ * crossed a router or left their host with a common TTL. A listening socket then accepts no new
+ * handshakes: clients retry, and are refused after the socket is closed. Handshakes in progress
+ * complete. Closing alone would reset the connections made between the last accept and the
+ * close. Needs no privilege. */
 static void drop_packets(int fd, bool drop)
 {
     int least = drop ? 255 : 0;
@@ -113,8 +114,8 @@ static void drop_packets(int fd, bool drop)
     setsockopt(fd, IPPROTO_IPV6, IPV6_MINHOPCOUNT, &least, sizeof least);
 }
 
-/* How long the last handshakes may take; and how long new connections are taken where packets are
- * not dropped. */
+/* Time, in ms, for handshakes to complete; time to accept connections if packets cannot be
+ * dropped. */
 enum { LAST_HANDSHAKES_MS = 20, LAST_ACCEPTS_MS = 300 };
 
 static bool out_of_something(int reason)
@@ -132,12 +133,12 @@ static bool accept_one(void)
     if (client < 0)
         return false;
     if (atomic_load(&acceptor.stopping))
-        drop_packets(client, false); /* which it has inherited */
+        drop_packets(client, false); /* inherited from the listening socket */
     acceptor.take(client, (struct sockaddr *)&address, size);
     return true;
 }
 
-/* Takes the connections whose handshakes have begun. */
+/* Accepts the connections whose handshakes have begun. */
 static void accept_last(void)
 {
     struct pollfd listening = {.fd = acceptor.fd, .events = POLLIN};

@@ -10,17 +10,17 @@
 /* Splits "host:port" or "[host]:port"; false if it is neither. */
 bool srv_split_address(const char *address, char *host, size_t host_size, const char **port);
 
-/* Binds and listens. The descriptor, or -1 with one line on `errors`. */
+/* Binds and listens. Returns the descriptor, or -1 with one line on `errors`. */
 int srv_listen(const char *address, FILE *errors);
 
-/* "127.0.0.1:8080" and the port: where a listening socket is bound. */
+/* Formats the address of a bound socket, such as "127.0.0.1:8080"; returns the port. */
 int srv_bound_address(int fd, char *to, size_t size);
 
-/* Accepts on a thread of its own and hands each connection to `take`, which owns it. */
+/* Accepts connections on a new thread and passes each to `take`, which owns the descriptor. */
 bool srv_accept_start(int fd,
                       void (*take)(int client, const struct sockaddr *address, socklen_t size));
 
-/* Ends that thread and closes the socket. */
+/* Ends the accepting thread and closes the socket. */
 void srv_accept_stop(void);
 
 #endif

@@ -9,12 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* When standard error is not read, this much waits in memory and the rest is lost and counted. */
+/* MAX_WAITING: bytes of lines that wait while standard error is not read; further lines are
+ * dropped and counted. */
 enum { MAX_WAITING = 1 << 20 };
 
-/* Lines are passed on together: waking a thread for each one cost a tenth of the requests that
- * the server could answer. */
-enum { GATHER_NANOSECONDS = 20000000 };
+/* Interval, in ns, at which lines are written. Waking the thread for each line cost a tenth of
+ * the requests per second. */
+enum { WRITE_INTERVAL_NS = 20000000 };
 
 static struct {
     enum srv_log_format format;
@@ -43,7 +44,7 @@ static void write_all(const char *bytes, size_t size)
     }
 }
 
-static void *pass_on(void *unused)
+static void *write_lines(void *unused)
 {
     (void)unused;
     struct api_buffer out = {0};
@@ -55,7 +56,7 @@ static void *pass_on(void *unused)
             break;
         if (!logger.stopping) {
             pthread_mutex_unlock(&logger.lock);
-            nanosleep(&(struct timespec){.tv_nsec = GATHER_NANOSECONDS}, NULL);
+            nanosleep(&(struct timespec){.tv_nsec = WRITE_INTERVAL_NS}, NULL);
             pthread_mutex_lock(&logger.lock);
         }
         struct api_buffer full = logger.waiting;
@@ -76,7 +77,7 @@ bool srv_log_start(enum srv_log_format format, enum srv_log_level level)
 {
     logger.format = format;
     logger.level = level;
-    logger.running = pthread_create(&logger.thread, NULL, pass_on, NULL) == 0;
+    logger.running = pthread_create(&logger.thread, NULL, write_lines, NULL) == 0;
     return logger.running;
 }
 
@@ -119,8 +120,8 @@ static void put_line(const struct api_buffer *line)
     pthread_mutex_unlock(&logger.lock);
 }
 
-/* "2026-11-21T01:02:03", which changes once a second. */
-static const char *print_second(time_t second)
+/* Formats a time as "2026-11-21T01:02:03"; keeps the text, which changes once per second. */
+static const char *format_second(time_t second)
 {
     static _Thread_local char text[24];
     static _Thread_local time_t printed;
@@ -141,13 +142,13 @@ static void add_padded(struct api_buffer *line, unsigned long thousandths)
     api_append_unsigned(line, thousandths);
 }
 
-/* Time, level and message; a JSON object is left open. */
+/* Appends time, level and message; leaves a JSON object open. */
 static void begin_line(struct api_buffer *line, enum srv_log_level level, const char *message)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     api_append_text(line, as_json() ? "{\"time\":\"" : "");
-    api_append_text(line, print_second(now.tv_sec));
+    api_append_text(line, format_second(now.tv_sec));
     add_padded(line, (unsigned long)now.tv_nsec / 1000000);
     api_append_text(line, as_json() ? "Z\",\"level\":\"" : "Z ");
     api_append_text(line, level_names[level]);
@@ -188,7 +189,7 @@ static void add_name(struct api_buffer *line, const char *name)
     api_append_text(line, as_json() ? "\":" : "=");
 }
 
-/* Without anything that a terminal or a reader of key=value might take for something else. */
+/* True if the value cannot confuse a terminal or a reader of key=value. */
 static bool is_plain(const char *value)
 {
     for (; *value; value++)

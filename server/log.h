@@ -1,14 +1,15 @@
-/* The log: lines on standard error, as text or as JSON objects. Any thread may write; a thread of
- * the log's own passes the lines on, so writers do not wait for whoever reads them. */
+/* The log: lines on standard error, as text or as JSON objects. Any thread may log; only the
+ * log's thread writes, so callers never wait for the reader of standard error. */
 #ifndef KLDIV_SERVER_LOG_H
 #define KLDIV_SERVER_LOG_H
 
 #include "server/options.h"
 
-/* Starts the log's thread, before any other thread writes; without it lines go out at once. */
+/* Starts the log's thread; call it before other threads log. Without the thread, lines are
+ * written at once. */
 bool srv_log_start(enum srv_log_format format, enum srv_log_level level);
 
-/* Passes on what is left and ends the thread. */
+/* Writes the remaining lines and ends the thread. */
 void srv_log_stop(void);
 
 bool srv_log_enabled(enum srv_log_level level);
@@ -16,7 +17,7 @@ bool srv_log_enabled(enum srv_log_level level);
 void srv_log(enum srv_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* One finished request. `code` is the problem's, or NULL. */
+/* srv_access: the log entry of one finished request. `code` is the problem's, or NULL. */
 struct srv_access {
     const char *request_id, *method, *target, *code;
     int status;

@@ -44,7 +44,7 @@ static bool write_port_file(const char *path, int port)
     return good;
 }
 
-static bool settled(double deadline)
+static bool finish_requests(double deadline)
 {
     while (srv_connections_open() > 0 || srv_jobs_pending() > 0 || srv_lingering() > 0) {
         srv_connections_close_idle();
@@ -55,8 +55,8 @@ static bool settled(double deadline)
     return true;
 }
 
-/* Refuses readiness and ends keep-alive, lets balancers notice, stops accepting, lets requests
- * finish. */
+/* Shuts down in order: /readyz gives 503, keep-alive ends, load balancers have --drain-delay to
+ * notice, the socket closes, requests finish. */
 static bool drain(const struct srv_options *options)
 {
     atomic_store(&ready, false);
@@ -64,7 +64,7 @@ static bool drain(const struct srv_options *options)
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
     srv_accept_stop();
-    return settled(srv_now() + (double)options->drain_timeout);
+    return finish_requests(srv_now() + (double)options->drain_timeout);
 }
 
 static void warn_of_variable(const char *name, const char *nearest)
@@ -99,7 +99,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
     return true;
 }
 
-/* Memory that is not used for so long goes back to the system. */
+/* KEEP_SECONDS: time after which unused memory is returned to the system. */
 enum { KEEP_SECONDS = 10 };
 
 static int serve(struct srv_options *options)

@@ -22,11 +22,11 @@ static const double bytes_bounds[] = {1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 enum { MAX_ROUTES = 64, MAX_BOUNDS = 16 };
 
-/* Sums of seconds are kept in microseconds. */
+/* Factor from seconds to the microseconds in which sums are kept. */
 #define MICRO 1e6
 
 struct histogram {
-    atomic_ulong buckets[MAX_BOUNDS + 1]; /* not cumulated; the last is beyond all bounds */
+    atomic_ulong buckets[MAX_BOUNDS + 1]; /* not cumulative; the last is above all bounds */
     atomic_ulong sum;                     /* in units of 1 / scale */
 };
 
@@ -55,7 +55,7 @@ static void observe(struct histogram *histogram, const double *bounds, size_t n,
     add(&histogram->sum, (unsigned long)(value * scale));
 }
 
-/* Row of the endpoint table; the one after the last is for unknown paths. */
+/* Index of the endpoint's row; unknown paths have the index after the last row. */
 static size_t route_index(const struct api_endpoint *endpoint)
 {
     size_t i = 0;
@@ -69,7 +69,7 @@ static const char *route_name(size_t index)
     return api_endpoints[index].path ? api_endpoints[index].path : "other";
 }
 
-/* The index of a word, or of the last, which stands for others. */
+/* Index of a word; that of the last word if it is not in the list. */
 static size_t index_of(const char *word, const char *const *words, size_t n)
 {
     size_t i = 0;
@@ -121,7 +121,7 @@ static void single(struct api_buffer *out, const char *name, const char *type, c
     api_append_format(out, "%s %.15g\n", name, value);
 }
 
-/* `labels` is "" or `name="value",`. */
+/* Writes a histogram. `labels` is "" or `name="value",`. */
 static void write_histogram(struct api_buffer *out, const char *name, const char *labels,
                             struct histogram *histogram, const double *bounds, size_t n,
                             double scale)
@@ -137,7 +137,7 @@ static void write_histogram(struct api_buffer *out, const char *name, const char
         api_append_format(out, "%s_bucket{%sle=\"%g\"} %lu\n", name, labels, bounds[i], below);
     }
     api_append_format(out, "%s_bucket{%sle=\"+Inf\"} %lu\n", name, labels, total);
-    int length = *labels ? (int)strlen(labels) - 1 : 0; /* less the comma */
+    int length = *labels ? (int)strlen(labels) - 1 : 0; /* without the comma */
     const char *open = length ? "{" : "", *close = length ? "}" : "";
     api_append_format(out, "%s_sum%s%.*s%s %.15g\n", name, open, length, labels, close,
                       (double)atomic_load(&histogram->sum) / scale);

@@ -1,17 +1,17 @@
-/* What /metrics tells, in Prometheus' text format 0.0.4. */
+/* /metrics, in Prometheus' text format 0.0.4. */
 #ifndef KLDIV_SERVER_METRICS_H
 #define KLDIV_SERVER_METRICS_H
 
 #include "api/api.h"
 
-/* All counters are updated without locks; any thread may. */
+/* Counts a request that begins. Counters are atomic; any thread may update them. */
 void srv_metrics_begin_request(void);
 
-/* One request done with: its reply as sent, its times. */
+/* Counts a finished request: its reply as sent, its size in bytes, its time in seconds. */
 void srv_metrics_end_request(const struct api_reply *reply, const char *method, size_t body_size,
                              double seconds);
 
-/* One connection, or the request on it, turned away because all are taken. */
+/* Counts a connection, or a request on it, that was refused because of --max-connections. */
 void srv_metrics_connection_refused(void);
 
 void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out);

@@ -19,8 +19,8 @@ static const struct row {
     const char *metavariable;
     enum kind kind;
     size_t offset;
-    const char *fallback; /* as if given; NULL leaves the field zero */
-    size_t least, most;   /* of NUMBER and BYTES */
+    const char *fallback; /* default as text; NULL leaves the field zero */
+    size_t least, most;   /* for NUMBER and BYTES */
     const char *const *words;
     const char *help;
 } rows[] = {
@@ -63,7 +63,7 @@ static const struct row {
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
 
-/* Room for the name of an environment variable. */
+/* MAX_NAME: bytes of an environment variable's name with its NUL. */
 enum { MAX_NAME = 40 };
 
 static bool parse_number(const struct row *row, const char *text, size_t *value)
@@ -124,7 +124,7 @@ static bool set(struct srv_options *options, const struct row *row, const char *
     return good;
 }
 
-/* KLDIV_MAX_BODY for max-body. */
+/* Formats the name of the environment variable: KLDIV_MAX_BODY for max-body. */
 static void environment_name(const struct row *row, char *to, size_t size)
 {
     int n = snprintf(to, size, "KLDIV_%s", row->name);
@@ -144,7 +144,8 @@ static bool read_environment(struct srv_options *options, FILE *errors)
     return true;
 }
 
-/* KLDIV_SERVICE_HOST, KLDIV_PORT_80_TCP_ADDR and the like. */
+/* True for variables that Kubernetes sets: KLDIV_SERVICE_HOST, KLDIV_PORT_80_TCP_ADDR and the
+ * like. */
 static bool is_of_kubernetes(const char *name)
 {
     static const char service[] = "KLDIV_SERVICE_", port[] = "KLDIV_PORT";
@@ -184,7 +185,7 @@ static const struct row *find_flag(const char *flag, size_t length)
     return NULL;
 }
 
-/* --flag value and --flag=value. */
+/* Reads flags of the forms --flag value and --flag=value. */
 static bool read_flags(struct srv_options *options, int argc, char **argv, FILE *errors)
 {
     for (int i = 1; i < argc; i++) {

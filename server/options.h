@@ -1,4 +1,4 @@
-/* What the server can be told, by flags and environment variables. */
+/* Options of the server, from flags and environment variables. */
 #ifndef KLDIV_SERVER_OPTIONS_H
 #define KLDIV_SERVER_OPTIONS_H
 
@@ -9,14 +9,14 @@
 enum srv_log_format { SRV_LOG_TEXT, SRV_LOG_JSON };
 enum srv_log_level { SRV_LOG_ERROR, SRV_LOG_WARNING, SRV_LOG_INFO, SRV_LOG_DEBUG };
 
-/* Strings are borrowed from argv and the environment. */
+/* srv_options: values of all options. Strings point into argv and the environment. */
 struct srv_options {
     const char *listen;    /* "host:port" */
     const char *port_file; /* or NULL */
-    size_t threads;        /* that compute; 0 is one per CPU */
-    size_t http_threads;   /* that serve connections; 0 is one per two CPUs */
+    size_t threads;        /* for computing; 0: one per CPU */
+    size_t http_threads;   /* for connections; 0: one per two CPUs */
     size_t max_body;       /* bytes */
-    size_t max_memory;     /* bytes; 0 is what the machine or the cgroup suggests */
+    size_t max_memory;     /* bytes; 0: by the machine's or the cgroup's memory */
     size_t max_connections;
     const char *cors_origin; /* or NULL */
     size_t timeout;          /* seconds */
@@ -28,15 +28,15 @@ struct srv_options {
     bool healthcheck, version, help;
 };
 
-/* Defaults, then KLDIV_* from the environment, then flags. False, with one line on `errors` that
- * names the option, if a value is bad. */
+/* Reads defaults, then KLDIV_* of the environment, then flags. False, with one line on `errors`
+ * that names the option, if a value is invalid. */
 bool srv_options_read(struct srv_options *options, int argc, char **argv, FILE *errors);
 
-/* Calls `tell` for each KLDIV_ name of the environment that is no option's, with the nearest name or
- * NULL. Names that Kubernetes gives for a service called kldiv are passed over. */
+/* Calls `tell` for each KLDIV_ variable that is no option, with the nearest name or NULL. Skips
+ * variables that Kubernetes sets for a service called kldiv. */
 void srv_options_unknown(void (*tell)(const char *name, const char *nearest));
 
-/* The text of --help. */
+/* Writes the text of --help. */
 void srv_options_help(FILE *out);
 
 #endif

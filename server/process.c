@@ -25,7 +25,7 @@ static double cpu_seconds(void)
 static double open_files(void)
 {
     DIR *directory = opendir("/proc/self/fd");
-    double n = -1; /* the directory's own */
+    double n = -1; /* not counting the directory's own */
     if (!directory)
         return 0;
     for (const struct dirent *entry; (entry = readdir(directory));)
@@ -34,7 +34,7 @@ static double open_files(void)
     return n;
 }
 
-/* Unix time of the boot, by clocks: /proc/stat is hidden where only processes are shown. */
+/* Boot as Unix time, by clocks: containers may hide /proc/stat. */
 static double boot_time(void)
 {
     struct timespec now, since_boot;
@@ -44,7 +44,8 @@ static double boot_time(void)
            (double)(now.tv_nsec - since_boot.tv_nsec) / 1e9;
 }
 
-/* Fields 22 to 24 of /proc/self/stat, counted after the command's name, which may hold spaces. */
+/* Reads fields 22 to 24 of /proc/self/stat, counted after the command's name, which may contain
+ * spaces. */
 static bool read_stat(unsigned long *start_ticks, unsigned long *virtual_bytes, long *resident)
 {
     char text[1024];

@@ -1,4 +1,4 @@
-/* The process_* metrics that every Prometheus client library gives. */
+/* The process_* metrics of Prometheus client libraries. */
 #ifndef KLDIV_SERVER_PROCESS_H
 #define KLDIV_SERVER_PROCESS_H
 

@@ -16,17 +16,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Jobs that are estimated to take less time go before those that take more. */
+/* Estimate, in ns, above which a job goes to the lane of huge ones. */
 static const double huge_ns = 20e6;
 
-/* Larger ones may not stay in the caches until they are read. */
+/* STREAMED_BODY: bytes above which a body is copied past the caches, which it would not stay in. */
 enum { STREAMED_BODY = 4 << 20 };
 
-/* A refused body up to this size is read before the reply goes out, which keeps the connection. */
+/* DROPPED_BODY: the most bytes of a refused body that are read before the reply, which keeps the
+ * connection open. */
 enum { DROPPED_BODY = 64 << 20 };
 
 struct srv_request *srv_request_new(const struct api_service *service, const char *target,
-                                    bool in_lobby)
+                                    bool is_reserved)
 {
     size_t size = strlen(target) + 1;
     struct srv_request *request = calloc(1, sizeof *request + 2 * size);
@@ -34,7 +35,7 @@ struct srv_request *srv_request_new(const struct api_service *service, const cha
         return NULL;
     memcpy(request->target, target, size);
     request->exchange.service = service;
-    request->in_lobby = in_lobby;
+    request->is_reserved = is_reserved;
     request->references = 1;
     request->unread = -1;
     request->body.budget = service->budget;
@@ -53,8 +54,8 @@ static void release(void *argument)
     free(request);
 }
 
-/* Milliseconds to the microsecond, at most 24 characters. */
-static size_t print_ms(char *to, double ms)
+/* Formats milliseconds with three decimals, at most 24 characters. */
+static size_t format_ms(char *to, double ms)
 {
     uint64_t us = (uint64_t)(ms * 1e3);
     size_t n = api_unsigned_write(to, us / 1000);
@@ -65,8 +66,8 @@ static size_t print_ms(char *to, double ms)
     return n;
 }
 
-/* "read;dur=0.125, decode;dur=...": into room for 200. */
-static void print_timing(const struct srv_request *request, char *to)
+/* Formats Server-Timing, "read;dur=0.125, decode;dur=...", in at most 200 bytes. */
+static void format_timing(const struct srv_request *request, char *to)
 {
     const struct api_reply *reply = &request->exchange.reply;
     const struct {
@@ -80,7 +81,7 @@ static void print_timing(const struct srv_request *request, char *to)
         size_t size = strlen(stages[i].text);
         memcpy(to, stages[i].text, size);
         to += size;
-        to += print_ms(to, stages[i].ms);
+        to += format_ms(to, stages[i].ms);
     }
     *to = '\0';
 }
@@ -89,7 +90,7 @@ static void add_headers(struct srv_request *request, struct MHD_Response *respon
 {
     const struct api_reply *reply = &request->exchange.reply;
     char timing[200];
-    print_timing(request, timing);
+    format_timing(request, timing);
     if (reply->content_type)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
     MHD_add_response_header(response, "X-Request-Id", request->id);
@@ -101,7 +102,7 @@ static void add_headers(struct srv_request *request, struct MHD_Response *respon
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
-/* The reply's content as libmicrohttpd sends it, from where it lies. */
+/* Makes the response from the reply's buffers, without a copy. */
 static struct MHD_Response *make_response(struct srv_request *request)
 {
     const struct api_reply *reply = &request->exchange.reply;
@@ -122,8 +123,8 @@ static enum MHD_Result answer(struct srv_request *request)
         return MHD_NO;
     request->references++;
     request->step = SRV_ANSWERED;
-    if (request->place)
-        srv_connection_enter(request->place, SRV_REPLY);
+    if (request->entry)
+        srv_connection_enter(request->entry, SRV_REPLY);
     add_headers(request, response);
     enum MHD_Result result =
         MHD_queue_response(request->connection, (unsigned)request->exchange.reply.status, response);
@@ -131,14 +132,15 @@ static enum MHD_Result answer(struct srv_request *request)
     return result;
 }
 
-/* The reply is a refusal. It is given when the request is complete, which keeps the connection, unless
- * the client waits to be told, or its body is large: then what it sends after the reply is dropped. */
+/* Sends a refusal. It waits until the request is complete, which keeps the connection open; if
+ * the client expects 100-continue or the body is large, it is sent at once and the body is
+ * dropped afterwards. */
 static enum MHD_Result answer_early(struct srv_request *request)
 {
     const struct srv_framing *framing = &request->framing;
     if (framing->expects_continue || framing->content_length > DROPPED_BODY) {
         request->must_close = true;
-        request->unread = request->place ? dup(request->place->fd) : -1;
+        request->unread = request->entry ? dup(request->entry->fd) : -1;
         return answer(request);
     }
     request->step = SRV_REFUSED;
@@ -167,7 +169,7 @@ static enum MHD_Result join_accept(void *joined, enum MHD_ValueKind kind, const 
     return MHD_YES;
 }
 
-/* All Accept lines as one, as HTTP has it; with a single one, that itself. */
+/* Joins all Accept lines with commas (RFC 9110, 5.3); a single line is returned as it is. */
 static const char *accept_of(struct srv_request *request)
 {
     const char *first = header(request, MHD_HTTP_HEADER_ACCEPT);
@@ -184,8 +186,7 @@ static const char *find_header(const void *headers, const char *name)
                                                          : header(request, name);
 }
 
-/* "/path" of the target as it was sent; "http://host/path" is another way to write it (RFC 9112,
- * 3.2.2). */
+/* Splits the target into path and query. "http://host/path" equals "/path" (RFC 9112, 3.2.2). */
 static void split_target(struct srv_request *request)
 {
     static const char scheme[] = "http://";
@@ -206,10 +207,10 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     struct srv_refusal refusal = {0};
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    request->place = info ? info->socket_context : NULL;
+    request->entry = info ? info->socket_context : NULL;
     request->connection = connection;
-    if (request->place)
-        srv_connection_enter(request->place, SRV_BODY);
+    if (request->entry)
+        srv_connection_enter(request->entry, SRV_BODY);
     srv_request_identify(header(request, "X-Request-Id"), request->id, sizeof request->id);
     split_target(request);
     request->exchange.request.method = method;
@@ -224,8 +225,8 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     request->exchange.request.content_length = request->framing.content_length;
     if (!api_begin(&request->exchange))
         return answer_early(request);
-    request->must_close |= request->in_lobby;
-    if (request->in_lobby && !api_endpoint_is_probe(request->exchange.reply.endpoint)) {
+    request->must_close |= request->is_reserved;
+    if (request->is_reserved && !api_endpoint_is_probe(request->exchange.reply.endpoint)) {
         srv_metrics_connection_refused();
         return refuse(request, "too_many_connections", "all connections are taken; try again");
     }
@@ -237,7 +238,7 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     return MHD_YES;
 }
 
-/* A body without a declared length may outgrow what it may have only now. */
+/* Refuses a body without a declared length that exceeds a limit while it arrives. */
 static enum MHD_Result outgrown(struct srv_request *request, const char *code, const char *detail)
 {
     api_refuse(&request->exchange, code, detail);
@@ -251,8 +252,8 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
 {
     struct api_buffer *body = &request->body;
     request->received += size;
-    if (request->place)
-        atomic_fetch_add_explicit(&request->place->received, size, memory_order_relaxed);
+    if (request->entry)
+        atomic_fetch_add_explicit(&request->entry->received, size, memory_order_relaxed);
     if (request->step == SRV_REFUSED)
         return request->received > DROPPED_BODY + request->exchange.service->max_body ? MHD_NO
                                                                                       : MHD_YES;
@@ -269,12 +270,12 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
     return MHD_YES;
 }
 
-/* Whether the client has closed the connection: nobody would read the answer. */
+/* True if the client has closed its side of the connection. */
 static bool client_left(const struct srv_request *request)
 {
     char byte;
-    return request->place && !atomic_load(&request->place->shut) &&
-           recv(request->place->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    return request->entry && !atomic_load(&request->entry->shut) &&
+           recv(request->entry->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 static void work(struct srv_job *job)
@@ -298,8 +299,8 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
         memset(body->data + body->size, 0, API_PADDING);
     request->exchange.request.body = body->data ? body->data : request->nothing;
     request->exchange.request.body_size = body->size;
-    if (request->place)
-        srv_connection_enter(request->place, SRV_REPLY);
+    if (request->entry)
+        srv_connection_enter(request->entry, SRV_REPLY);
     if (api_handle(&request->exchange, false))
         return answer(request);
     request->step = SRV_WORKING;

@@ -1,6 +1,6 @@
-/* One request from its first line to the end of its reply. All calls for one request come from
- * its connection's network thread, but for the work on a large one, which a job thread does while
- * the connection is suspended. */
+/* srv_request: one request from its first line to the end of its reply. The connection's network
+ * thread makes all calls; only the work on a large request runs on a job thread, while the
+ * connection is suspended. */
 #ifndef KLDIV_SERVER_REQUEST_H
 #define KLDIV_SERVER_REQUEST_H
 
@@ -14,49 +14,50 @@
 enum { MAX_ACCEPT = 512 };
 
 enum srv_step {
-    SRV_NEW,     /* the header is not there yet */
-    SRV_READING, /* the body is coming in */
-    SRV_REFUSED, /* the reply is made; the body is read and dropped */
-    SRV_WORKING, /* a job thread has it */
+    SRV_NEW,     /* before the header */
+    SRV_READING, /* the body arrives */
+    SRV_REFUSED, /* the reply is complete; the body is read and dropped */
+    SRV_WORKING, /* owned by a job thread */
     SRV_ANSWERED,
 };
 
 struct srv_request {
     struct srv_job job;
     struct MHD_Connection *connection;
-    struct srv_connection *place; /* in the table of connections; may be NULL */
+    struct srv_connection *entry; /* entry in the table of connections; may be NULL */
     const atomic_bool *draining;
-    unsigned references; /* libmicrohttpd's request, and its response, which holds the reply */
+    unsigned
+        references; /* held by libmicrohttpd's request and by its response, which reads the reply */
     enum srv_step step;
-    bool in_lobby, must_close;
-    int unread; /* a descriptor of the connection whose rest is dropped after the reply, or -1 */
+    bool is_reserved, must_close;
+    int unread; /* duplicated descriptor whose unread body is dropped after the reply, or -1 */
     struct srv_framing framing;
     struct api_exchange exchange;
     struct api_buffer body;
-    char nothing[API_PADDING]; /* the body of those that have none */
-    size_t received;           /* bytes of body, dropped ones included */
+    char nothing[API_PADDING]; /* an empty body with its padding */
+    size_t received;           /* bytes of the body, dropped ones included */
     double start, read_ms;
     char id[129];
     char accept[MAX_ACCEPT]; /* several Accept lines joined */
-    char target[];           /* as it was sent, NUL, and its path, percent-encoded */
+    char target[];           /* as sent, NUL, then its path, percent-encoded */
 };
 
-/* NULL if memory is out. */
+/* Allocates a request; NULL if memory is exhausted. */
 struct srv_request *srv_request_new(const struct api_service *service, const char *target,
-                                    bool in_lobby);
+                                    bool is_reserved);
 
-/* The header is there. */
+/* Handles the complete header. */
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
                                   const char *method, const char *version);
 
-/* A piece of the body. */
+/* Handles a piece of the body. */
 enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t size);
 
-/* The body is complete, or a job is done. */
+/* Handles the complete body, or the end of a job. */
 enum MHD_Result srv_request_complete(struct srv_request *request,
                                      struct MHD_Connection *connection);
 
-/* Logs and counts it; `sent` if the reply went out whole. */
+/* Logs, counts and frees the request; `sent` is true if the whole reply was sent. */
 void srv_request_done(struct srv_request *request, bool sent);
 
 #endif
