@@ -166,7 +166,7 @@ static bool check_mask(const struct api_call *call, struct api_problem *problem)
         if (bytes[i] > 1) {
             print_pointer(call, mask, i, place, sizeof place);
             return api_fail_at(problem, API_BODY, place, "element_invalid",
-                               "mask holds %d, and takes 0 and 1 alone", bytes[i]);
+                               "mask holds %d, and only 0 and 1 are valid", bytes[i]);
         }
     return true;
 }
@@ -184,13 +184,13 @@ static bool check_tensors(const struct api_call *call, struct api_problem *probl
                                "the body has no tensor '%s'", api_tensor_names[i]);
         if (call->options.given[API_DTYPE] && i != KL_MASK && tensor->view.dtype != dtype)
             return api_tensor_fail(call, tensor, NULL, problem, "option_invalid",
-                                   "it is %s: dtype=%s says what numbers in JSON are read as, "
-                                   "and other tensors bring their own",
+                                   "it is %s: dtype=%s is the dtype of numbers in JSON, "
+                                   "and other formats have their own",
                                    kl_dtype_name(tensor->view.dtype), kl_dtype_name(dtype));
     }
     if (call->tensors[KL_GRAD_OUTPUT].present && !call->options.gradient)
         return api_tensor_fail(call, &call->tensors[KL_GRAD_OUTPUT], NULL, problem,
-                               "option_invalid", "it is given, and no gradient is asked for");
+                               "option_invalid", "it is given, but no gradient is requested");
     return true;
 }
 
@@ -255,7 +255,7 @@ static bool check_rows(const struct api_call *call, struct api_problem *problem)
         good &= !has_gradient(call, i) ||
                 has_few_rows(call->tensors[i].shape, call->tensors[i].view.ndim, plan->counts[i]);
     return good || api_fail(problem, "shape_invalid",
-                            "an empty answer may have 65536 empty rows, and this shape asks for "
+                            "an empty answer may have 65536 empty rows, but this shape has "
                             "more");
 }
 
@@ -316,8 +316,8 @@ static bool check_spaces(const struct api_options *options, struct api_problem *
     return !options->given[API_LOG_TARGET] || options->log_target ||
            options->target_space != KL_LOG_PROB ||
            api_option_fail(options, API_TARGET_SPACE, problem, "space_conflict",
-                           "log_target=false says that target holds no log-probabilities, and "
-                           "target_space=log_prob that it does");
+                           "log_target=false contradicts target_space=log_prob: "
+                           "one denies that target holds log-probabilities");
 }
 
 static bool plan(struct api_call *call, struct api_problem *problem)

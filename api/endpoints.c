@@ -97,7 +97,7 @@ static void write_problem(const struct api_exchange *x, struct api_buffer *out)
 
 static bool fail_not_found(const char *path, struct api_problem *problem)
 {
-    return api_fail(problem, "not_found", "there is nothing at '%.100s'; GET / lists what there is",
+    return api_fail(problem, "not_found", "there is nothing at '%.100s'; GET / lists the paths",
                     path);
 }
 

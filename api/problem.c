@@ -113,7 +113,7 @@ bool api_fail_at(struct api_problem *problem, enum api_place where, const char *
 
 bool api_fail_for_memory(struct api_problem *problem)
 {
-    return api_fail(problem, "out_of_memory", "the request does not fit into memory now");
+    return api_fail(problem, "out_of_memory", "no memory is left for the request; try again");
 }
 
 void api_problem_prefix(struct api_problem *problem, const char *words)

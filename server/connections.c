@@ -44,7 +44,7 @@ static void close_overdue(unsigned long long now)
     for (const struct srv_connection *c = table.first; c; c = c->next) {
         if (!overdue(c, now))
             continue;
-        srv_log(SRV_LOG_DEBUG, "ending a connection that took too long over its %s",
+        srv_log(SRV_LOG_DEBUG, "closing a connection: the %s took too long",
                 atomic_load(&c->phase) == SRV_HEADER ? "header" : "body");
         shutdown(c->fd, SHUT_RDWR);
     }

@@ -75,7 +75,7 @@ bool srv_guard_field(struct srv_guard_state *state, const char *name, size_t nam
     struct srv_refusal *refusal = state->refusal;
     if (resembles(name, name_size, "content-length") ||
         resembles(name, name_size, "transfer-encoding"))
-        return bad(refusal, "a header field is named almost like one that frames the body");
+        return bad(refusal, "the name of a header field resembles one that frames the body");
     if (!is_token(name, name_size))
         return bad(refusal, "the name of a header field is not a token");
     if (has_control(value, value_size))
@@ -83,18 +83,19 @@ bool srv_guard_field(struct srv_guard_state *state, const char *name, size_t nam
 
     if (same(name, name_size, "host")) {
         if (state->hosts++ || !is_host(value, value_size))
-            return bad(refusal, "there must be one Host, and it must be a host");
+            return bad(refusal,
+                       "exactly one Host is required, and it must be a host name or address");
     } else if (same(name, name_size, "content-length")) {
         framing->has_length = true;
         if (state->lengths++ || !read_length(value, value_size, &framing->content_length))
-            return bad(refusal, "there may be one Content-Length, of 1 to 15 digits");
+            return bad(refusal, "at most one Content-Length is allowed, of 1 to 15 digits");
     } else if (same(name, name_size, "transfer-encoding")) {
         framing->chunked = true;
         if (state->codings++ || !same(value, value_size, "chunked"))
-            return bad(refusal, "there may be one Transfer-Encoding, and it must be chunked");
+            return bad(refusal, "at most one Transfer-Encoding is allowed, and it must be chunked");
     } else if (same(name, name_size, "content-type")) {
         if (state->types++)
-            return bad(refusal, "there may be one Content-Type");
+            return bad(refusal, "at most one Content-Type is allowed");
     } else if (same(name, name_size, "expect")) {
         framing->expects_continue = true;
         if (state->expectations++ || !same(value, value_size, "100-continue"))
@@ -128,7 +129,7 @@ bool srv_guard(struct MHD_Connection *connection, const char *target, const char
 {
     struct srv_guard_state state = {.framing = framing, .refusal = refusal};
     if (!srv_guard_target(target))
-        return bad(refusal, "the request target holds a character that has no place in one, or ..");
+        return bad(refusal, "the request target holds an invalid character, or ..");
     if (!is_token(method, strlen(method)))
         return bad(refusal, "the method is not a token");
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, check_field, &state);
@@ -136,9 +137,9 @@ bool srv_guard(struct MHD_Connection *connection, const char *target, const char
         return false;
     bool old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
     if (state.hosts == 0 && !old)
-        return bad(refusal, "there must be one Host, and it must be a host");
+        return bad(refusal, "exactly one Host is required, and it must be a host name or address");
     if (framing->chunked && (framing->has_length || old))
-        return bad(refusal, "Transfer-Encoding goes with HTTP/1.1, and without Content-Length");
+        return bad(refusal, "Transfer-Encoding requires HTTP/1.1 and excludes Content-Length");
     bool bodiless =
         strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "DELETE") == 0;
     if (bodiless && (framing->chunked || framing->content_length > 0))

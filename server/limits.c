@@ -43,7 +43,7 @@ void srv_limits_log(const struct srv_options *options)
     bool too_much = options->max_memory > memory;
     srv_log(too_much ? SRV_LOG_WARNING : SRV_LOG_INFO, "memory for requests: %zu bytes; %s %zu%s",
             options->max_memory, in_cgroup ? "the cgroup's limit is" : "the machine has", memory,
-            too_much ? "; --max-memory promises more than there is" : "");
-    srv_log(SRV_LOG_INFO, "connections: at most %zu; %zu files may be open",
+            too_much ? "; --max-memory exceeds it" : "");
+    srv_log(SRV_LOG_INFO, "connections: at most %zu; file descriptors: at most %zu",
             options->max_connections, files);
 }

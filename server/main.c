@@ -80,7 +80,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
     int port = srv_bound_address(fd, address, sizeof address);
     if (!srv_log_start((enum srv_log_format)options->log_format,
                        (enum srv_log_level)options->log_level)) {
-        fprintf(stderr, "kldivd: cannot start the thread of the log\n");
+        fprintf(stderr, "kldivd: cannot start the log's thread\n");
         return false;
     }
     if (!srv_jobs_start(threads) || !srv_connections_start(options->timeout) ||

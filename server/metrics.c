@@ -180,7 +180,7 @@ static void write_warnings(struct api_buffer *out)
 
 void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out)
 {
-    head(out, "kldiv_build_info", "gauge", "1, with what this is.");
+    head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
     api_append_format(out, "kldiv_build_info{version=\"%s\",simd=\"%s\"} 1\n", KLDIV_VERSION,
                       kl_simd_name());
     write_requests(out);
@@ -191,13 +191,13 @@ void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out)
     single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
            (double)atomic_load(&counters.elements));
     write_warnings(out);
-    single(out, "kldiv_memory_limit_bytes", "gauge", "What --max-memory came out as.",
+    single(out, "kldiv_memory_limit_bytes", "gauge", "Effective --max-memory.",
            (double)budget->limit);
     single(out, "kldiv_memory_reserved_bytes", "gauge",
-           "Held for bodies, tensors and answers; --max-memory bounds it.",
+           "Held for bodies, tensors and answers; at most --max-memory.",
            (double)atomic_load(&budget->used));
     single(out, "kldiv_memory_idle_bytes", "gauge",
-           "Kept for the next requests for some seconds; makes room when it is needed.",
+           "Kept for reuse for 10 s; freed earlier if the limit demands it.",
            (double)atomic_load(&budget->idle));
     srv_process_write(out);
 }

@@ -26,27 +26,27 @@ static const struct row {
 } rows[] = {
 #define FIELD(name) offsetof(struct srv_options, name)
     {"listen", "HOST:PORT", TEXT, FIELD(listen), "127.0.0.1:8080", 0, 0, NULL,
-     "where to listen; port 0 picks a free one, [::]:8080 is IPv6"},
+     "address to listen on; port 0 selects a free one, [::]:8080 is IPv6"},
     {"port-file", "FILE", TEXT, FIELD(port_file), NULL, 0, 0, NULL,
-     "write the bound port there once listening"},
+     "write the bound port to this file once listening"},
     {"threads", "N", NUMBER, FIELD(threads), "0", 0, 1024, NULL,
-     "threads that compute; 0: the CPUs this process may use"},
+     "threads for computing; 0: the CPUs this process may use"},
     {"http-threads", "N", NUMBER, FIELD(http_threads), "0", 0, 1024, NULL,
-     "threads that serve connections; 0: half the CPUs this process may use"},
+     "threads for connections; 0: half the CPUs this process may use"},
     {"max-body", "BYTES", BYTES, FIELD(max_body), "1G", 1, SIZE_MAX / 4, NULL,
      "largest request body; K, M and G are powers of 1024"},
     {"max-memory", "BYTES", BYTES, FIELD(max_memory), "0", 0, SIZE_MAX / 4, NULL,
-     "bodies, tensors and answers held at once, of all requests; 0: 85 % of the cgroup's limit or "
+     "memory for bodies, tensors and answers of all requests; 0: 85 % of the cgroup's limit or "
      "of "
      "RAM, at most 4G"},
     {"max-connections", "N", NUMBER, FIELD(max_connections), "1000", 1, 100000, NULL,
-     "connections at once; further ones are answered 503"},
+     "open connections; further ones are answered 503"},
     {"timeout", "SECONDS", NUMBER, FIELD(timeout), "30", 1, 86400, NULL,
-     "end connections that are idle or do not read their answer for so long"},
+     "close connections that are idle, or do not read their answer, for this long"},
     {"drain-delay", "SECONDS", NUMBER, FIELD(drain_delay), "0", 0, 86400, NULL,
-     "after SIGTERM, go on accepting for so long while /readyz says 503"},
+     "after SIGTERM, accept for this long while /readyz answers 503"},
     {"drain-timeout", "SECONDS", NUMBER, FIELD(drain_timeout), "30", 0, 86400, NULL,
-     "after that, wait so long at most for requests to finish"},
+     "then wait at most this long for requests to finish"},
     {"cors-origin", "ORIGIN", TEXT, FIELD(cors_origin), NULL, 0, 0, NULL,
      "let pages of this origin read answers; * is any"},
     {"log-format", "FORMAT", WORD, FIELD(log_format), "text", 0, 0, formats, "text or json"},
@@ -55,7 +55,7 @@ static const struct row {
     {"simd", "SET", TEXT, FIELD(simd), "auto", 0, 0, NULL,
      "instruction set: auto, avx512, avx2, neon or generic"},
     {"healthcheck", NULL, SWITCH, FIELD(healthcheck), NULL, 0, 0, NULL,
-     "ask the server at --listen, or that is process 1, for /readyz; exit 0 if it is ready, else "
+     "request /readyz of the server at --listen, or of process 1; exit 0 if it is ready, else "
      "1"},
     {"version", NULL, SWITCH, FIELD(version), NULL, 0, 0, NULL, "print the version and exit"},
     {"help", NULL, SWITCH, FIELD(help), NULL, 0, 0, NULL, "print this and exit"},
@@ -119,8 +119,7 @@ static bool set(struct srv_options *options, const struct row *row, const char *
         fprintf(errors, "kldivd: %s: '%s' is not a whole number from %zu to %zu (%s)\n", given_as,
                 text, row->least, row->most, row->help);
     else if (!good)
-        fprintf(errors, "kldivd: %s: '%s' is not a value it takes (%s)\n", given_as, text,
-                row->help);
+        fprintf(errors, "kldivd: %s: '%s' is not a valid value (%s)\n", given_as, text, row->help);
     return good;
 }
 
@@ -200,7 +199,7 @@ static bool read_flags(struct srv_options *options, int argc, char **argv, FILE 
         const char *text = flag[length] ? flag + length + 1 : NULL;
         if (row->kind != SWITCH && !text) {
             if (i + 1 == argc) {
-                fprintf(errors, "kldivd: %s: wants a value (%s)\n", flag, row->help);
+                fprintf(errors, "kldivd: %s: needs a value (%s)\n", flag, row->help);
                 return false;
             }
             text = argv[++i];

@@ -228,12 +228,12 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     request->must_close |= request->is_reserved;
     if (request->is_reserved && !api_endpoint_is_probe(request->exchange.reply.endpoint)) {
         srv_metrics_connection_refused();
-        return refuse(request, "too_many_connections", "all connections are taken; try again");
+        return refuse(request, "too_many_connections", "all connections are in use; try again");
     }
     if (request->framing.content_length > 0 &&
         !api_buffer_reserve(&request->body, request->framing.content_length + API_PADDING))
         return refuse(request, "out_of_memory",
-                      "the memory for requests is taken (--max-memory); try again");
+                      "the memory for requests is in use (--max-memory); try again");
     request->step = SRV_READING;
     return MHD_YES;
 }
@@ -261,7 +261,7 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
         return outgrown(request, "body_too_large", "the body is larger than this server takes");
     if (!api_buffer_room(body, size + API_PADDING))
         return outgrown(request, "out_of_memory",
-                        "the memory for requests is taken (--max-memory); try again");
+                        "the memory for requests is in use (--max-memory); try again");
     if (request->framing.content_length > STREAMED_BODY)
         srv_stream(body->data + body->size, bytes, size);
     else

@@ -122,11 +122,11 @@ static bool fail_untyped(const struct api_request *request, struct api_problem *
     api_codec_list_readable(readable, sizeof readable);
     if (guess)
         return api_fail(problem, "media_type_unsupported",
-                        "the body needs a Content-Type that says what it is: it looks like %s",
+                        "the body needs a Content-Type that names its format: it looks like %s",
                         guess);
     return api_fail(problem, "media_type_unsupported",
-                    "the body does not begin with {, so it needs a Content-Type that says what it "
-                    "is: %s",
+                    "the body does not begin with {, so it needs a Content-Type that names its "
+                    "format: %s",
                     readable);
 }
 
@@ -152,10 +152,9 @@ bool api_codec_check_body(struct api_exchange *x)
 bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)
 {
     return !x->encoder->loss_only || !call->options.gradient ||
-           api_fail(
-               &x->problem, "not_acceptable",
-               "%s holds the loss alone, and a gradient is asked for: accept application/x-npz",
-               x->reply.content_type);
+           api_fail(&x->problem, "not_acceptable",
+                    "%s holds only the loss, but a gradient is requested: accept application/x-npz",
+                    x->reply.content_type);
 }
 
 static void not_acceptable(const char *accept, struct api_problem *problem)

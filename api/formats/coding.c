@@ -93,8 +93,8 @@ static bool inflate_all(z_stream *z, const unsigned char *end, bool members, siz
             return api_fail(problem, "content_malformed", "the compressed body is cut off");
         if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
             return api_fail(problem, "content_malformed",
-                            "the body is not what its Content-Encoding says: %s",
-                            z->msg ? z->msg : "a dictionary is asked for");
+                            "the body does not match its Content-Encoding: %s",
+                            z->msg ? z->msg : "it needs a preset dictionary");
     }
 }
 

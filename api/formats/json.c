@@ -50,7 +50,7 @@ static bool copy_until(struct reader *r, const char *end)
     size_t size = (size_t)(end - r->copied);
     if (r->envelope.size + size > MAX_ENVELOPE)
         return api_fail(r->problem, "members_too_large",
-                        "what is not input or target may take 64 KiB");
+                        "members other than tensors may have at most 64 KiB");
     api_append(&r->envelope, r->copied, size);
     r->copied = end;
     return true;

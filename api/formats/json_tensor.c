@@ -88,7 +88,8 @@ static bool read_word(struct reader *r, double *value)
     if (skip_word(r, "true") || skip_word(r, "false"))
         return fail_here(r, "element_invalid", "an element must be a number, not a boolean");
     if (*r->p == '-' || (*r->p >= '0' && *r->p <= '9'))
-        return malformed(r, "a number as JSON has them (no leading zero, digits around the point)");
+        return malformed(r,
+                         "a number of JSON's grammar (no leading zero, digits around the point)");
     return malformed(r, "a number or an array");
 }
 

@@ -179,7 +179,7 @@ static bool read_json(struct reader *r, struct api_tensor *tensor, const struct 
         return false;
     return api_json_skip_space(p) == part->end ||
            api_tensor_fail(call, tensor, NULL, r->problem, "json_malformed",
-                           "something follows the array");
+                           "bytes follow the array");
 }
 
 /* Reads the tensors after all options, which determine the dtype of JSON. */

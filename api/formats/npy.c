@@ -72,7 +72,7 @@ static bool fail_descr(struct reader *r, const char *text, size_t size, bool is_
                                         : "";
     api_dtype_list(API_NUMPY, is_mask, known, sizeof known);
     return api_tensor_fail(r->call, r->tensor, NULL, r->problem, "dtype_unsupported",
-                           "numpy's dtype '%.*s' is none of %s%s", (int)(size < 20 ? size : 20),
+                           "numpy's dtype '%.*s' is not one of %s%s", (int)(size < 20 ? size : 20),
                            text, known, reason);
 }
 
@@ -139,7 +139,7 @@ static bool read_member(struct reader *r)
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         if (strlen(members[i].name) == size && memcmp(members[i].name, key, size) == 0 && !had[i])
             return members[i].read(r);
-    return malformed(r, "the .npy header has a member that it should not have, or has one twice");
+    return malformed(r, "the .npy header has an unknown member, or a member twice");
 }
 
 static bool read_header(struct reader *r)
@@ -236,7 +236,7 @@ bool api_npy_read(const struct api_call *call, struct api_tensor *tensor, const 
         .call = call, .tensor = tensor, .header = header, .p = header, .problem = problem};
     const unsigned char *b = (const unsigned char *)bytes;
     if (size < MAGIC + 4 || !api_npy_is(bytes, size))
-        return malformed(&r, "it does not begin like a .npy file");
+        return malformed(&r, "it does not begin with the magic string of .npy");
     if (b[6] < 1 || b[6] > 3 || b[7] != 0)
         return api_tensor_fail(call, tensor, NULL, problem, "npy_malformed",
                                "it has version %d.%d of .npy, and 1.0, 2.0, 3.0 are read", b[6],

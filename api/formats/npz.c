@@ -16,7 +16,7 @@ enum { MAX_INFLATION = 1032 };
 
 static bool malformed(struct api_problem *problem, const char *what)
 {
-    return api_fail(problem, "npz_malformed", "the body is not a sound .npz file: %s", what);
+    return api_fail(problem, "npz_malformed", "the body is not a valid .npz file: %s", what);
 }
 
 static uint64_t little_endian(const char *bytes, size_t size)
@@ -85,8 +85,8 @@ static bool check_method(const zip_stat_t *stat, struct api_problem *problem)
                         "are read",
                         stat->name, stat->comp_method);
     if (stat->size > stat->comp_size * MAX_INFLATION + MAX_INFLATION)
-        return api_fail(problem, "npz_malformed", "entry %.100s claims to be larger than it can be",
-                        stat->name);
+        return api_fail(problem, "npz_malformed",
+                        "entry %.100s has a larger size than deflate can make of it", stat->name);
     return true;
 }
 
@@ -102,8 +102,9 @@ static bool inflate_entry(zip_t *archive, const zip_stat_t *stat, struct api_buf
     zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(archive);
     if (!good)
         api_fail(problem, "npz_malformed", "entry %.100s cannot be read: %s", stat->name,
-                 zip_error_code_zip(error) == ZIP_ER_OK ? "its size is not what the archive says"
-                                                        : zip_error_strerror(error));
+                 zip_error_code_zip(error) == ZIP_ER_OK
+                     ? "its size differs from the archive's directory"
+                     : zip_error_strerror(error));
     if (file)
         zip_fclose(file);
     to->size = stat->size;
@@ -144,7 +145,7 @@ static void fail_to_open(zip_error_t *error, struct api_problem *problem)
         api_fail(problem, "tensor_repeated", "two entries have the same name");
         break;
     case ZIP_ER_NOENT:
-        malformed(problem, "the sizes of an entry cannot be");
+        malformed(problem, "an entry has impossible sizes");
         break;
     default:
         malformed(problem, zip_error_strerror(error));

@@ -89,7 +89,8 @@ static const char *make_envelope(struct reader *r)
     }
     size_t rest = (size_t)(r->end - copied);
     if (r->envelope.size + rest > MAX_ENVELOPE) {
-        api_fail(r->problem, "members_too_large", "what is not data may take 64 KiB");
+        api_fail(r->problem, "members_too_large",
+                 "the request without data may have at most 64 KiB");
         return NULL;
     }
     api_append(&r->envelope, copied, rest);
@@ -218,7 +219,7 @@ static bool read_datatype(struct reader *r, const struct api_tensor *tensor, con
         return true;
     api_dtype_list(API_INFERENCE, is_mask, known, sizeof known);
     return api_tensor_fail(r->call, tensor, "datatype", r->problem, "dtype_unsupported",
-                           "datatype %.30s is none of %s", name, known);
+                           "datatype %.30s is not one of %s", name, known);
 }
 
 static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
@@ -245,13 +246,13 @@ static bool read_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype 
     if (given && (!api_json_size(given, &said) || said != size))
         return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",
-                               "binary_data_size is not what shape and datatype ask for");
+                               "binary_data_size differs from the size by shape and datatype");
     if (!given && size > 0 && r->end == r->raw_end)
         return api_tensor_fail(r->call, tensor, NULL, r->problem, "inference_malformed",
                                "it has neither data nor binary_data_size");
     if (size > left)
         return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
-                               "shape and datatype ask for %zu bytes, and %zu are left of the "
+                               "shape and datatype need %zu bytes, but %zu are left of the "
                                "binary data",
                                size, left);
     r->raw += size;
@@ -420,7 +421,7 @@ static bool check_word(struct reader *r, const char *name, const char *value, co
     if (api_json_string(value, text) && (!*text || strcmp(text, expected) == 0))
         return true;
     snprintf(place, sizeof place, "#/%s", name);
-    snprintf(detail, sizeof detail, "%s is not %s, as the path says", name, expected);
+    snprintf(detail, sizeof detail, "%s is not %s, which the path names", name, expected);
     return malformed(r, place, detail);
 }
 

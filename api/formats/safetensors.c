@@ -48,7 +48,7 @@ static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const 
     char known[60];
     api_dtype_list(API_SAFETENSORS, is_mask, known, sizeof known);
     return api_tensor_fail(r->call, tensor, "dtype", r->problem, "dtype_unsupported",
-                           "dtype %.20s is none of %s", name, known);
+                           "dtype %.20s is not one of %s", name, known);
 }
 
 static bool read_tensor(struct reader *r, const char *name, const char *info)

@@ -122,7 +122,7 @@ def add_safetensors():
     good("a mask of U8", safetensors(dict(weighed, mask=MASK.astype("u1"))), loss=WEIGHED)
 
     bad("a mask of F32", safetensors(dict(weighed, mask=MASK.astype("f4"))),
-        "mask: dtype F32 is none of BOOL, U8", "dtype_unsupported", 422)
+        "mask: dtype F32 is not one of BOOL, U8", "dtype_unsupported", 422)
     bad("a mask of more than 0 and 1", safetensors(dict(weighed, mask=MASK.astype("u1") * 255)),
         "mask holds 255", "element_invalid", 422)
     bad("a mask of another shape", safetensors(dict(weighed, mask=MASK[:, :0])),
@@ -203,8 +203,8 @@ def add_safetensors():
     bad("gzip of nothing", b"", "cut off", "content_malformed", coding="gzip")
     bad("gzip with a wrong checksum", gzip.compress(whole, mtime=0)[:-8] + bytes(8),
         "incorrect data check", "content_malformed", coding="gzip")
-    bad("not gzip", whole, "not what its Content-Encoding says", "content_malformed", coding="gzip")
-    bad("not deflate", b"\xff" * 40, "not what its Content-Encoding says", "content_malformed",
+    bad("not gzip", whole, "does not match its Content-Encoding", "content_malformed", coding="gzip")
+    bad("not deflate", b"\xff" * 40, "does not match its Content-Encoding", "content_malformed",
         coding="deflate")
     bad("bytes after deflate", zlib.compress(whole) + b"xyz", "3 bytes follow",
         "content_malformed", coding="deflate")
@@ -285,8 +285,8 @@ def add_npy():
             ("more after it", order + "x", "expected nothing more"),
             ("an empty dictionary", "{}", "lacks"),
             ("without shape", "{'descr': '<f8', 'fortran_order': False}", "lacks"),
-            ("an unknown member", order[:-1] + ", 'x': 1}", "should not have"),
-            ("a member twice", order[:-1] + ", 'descr': '<f8'}", "should not have"),
+            ("an unknown member", order[:-1] + ", 'x': 1}", "unknown member"),
+            ("a member twice", order[:-1] + ", 'descr': '<f8'}", "unknown member"),
             ("an unquoted key", "{descr: '<f8'}", "expected a string"),
             ("an unclosed string", "{'descr", "expected a string"),
             ("a key without value", "{'descr'}", "expected ':'"),
@@ -375,14 +375,14 @@ def add_npz():
     whole = zipped(*both)
     bad("nothing", b"", "empty")
     bad("text", b"hello", "zip")
-    bad("cut off", whole[:-30], "sound")
-    bad("no directory", whole[:whole.index(b"PK\1\2")], "sound")
+    bad("cut off", whole[:-30], "valid")
+    bad("no directory", whole[:whole.index(b"PK\1\2")], "valid")
     broken = bytearray(whole)
     broken[whole.index(X.tobytes()) + 3] ^= 1
     bad("a wrong checksum", bytes(broken), "input.npy cannot be read")
     bad("only input", zipped(both[0]), "'target'", "tensor_missing", 422)
     bad("a mask of int64", npz(input=X, target=T, mask=MASK.astype("i8")),
-        "mask: numpy's dtype '<i8' is none of bool, uint8", "dtype_unsupported", 422)
+        "mask: numpy's dtype '<i8' is not one of bool, uint8", "dtype_unsupported", 422)
     bad("an empty archive", zipped(), "'input'", "tensor_missing", 422)
     bad("another entry", zipped(*both, ("weights.npy", npy(T))), "'weights'", "tensor_unknown", 422)
     bad("an entry that is no .npy", zipped(("input.txt", b"x")), "'input.txt'", "tensor_unknown",
@@ -407,7 +407,7 @@ def add_npz():
         413)
     size = whole.index(b"PK\1\2") + 24
     bad("an entry that claims to be larger than it is",
-        whole[:size] + struct.pack("<I", 900000) + whole[size + 4:], "sound")
+        whole[:size] + struct.pack("<I", 900000) + whole[size + 4:], "valid")
     secret = bytearray(whole)
     for magic, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
         secret[whole.index(magic) + at] |= 1
@@ -474,7 +474,7 @@ def add_multipart():
         "transfer encoding")
     bad("an empty tensor part", form(("input", b""), both[1]), "input: the part is empty")
     bad("broken JSON", form(("input", b"[1, 2"), both[1]), "part input, line 1, column 6", "json_malformed")
-    bad("JSON and more", form(("input", x + b"]"), both[1]), "follows", "json_malformed")
+    bad("JSON and more", form(("input", x + b"]"), both[1]), "follow", "json_malformed")
     bad("JSON with a NUL", form(("input", b"[1\0, 2]"), both[1]), "expected", "json_malformed")
     bad("ragged JSON", form(("input", b"[[1, 2], [3]]"), both[1]), "expected 2 elements",
         "tensor_ragged", 422)
@@ -586,7 +586,7 @@ def add_inference():
             "input_space": "logit", "temperature": 0.5, "diagnose": True, "broadcast": "false"}),
         loss=float((T * (np.log(T) - np.log([0.1192029220221175, 0.8807970779778823]))).sum()))
     bad("a mask of FP32", inference(x, t, tensor("mask", T, data=[1, 1, 1, 1])),
-        "mask: datatype FP64 is none of BOOL, UINT8", "dtype_unsupported", 422)
+        "mask: datatype FP64 is not one of BOOL, UINT8", "dtype_unsupported", 422)
     bad("a mask of 2", inference(x, t, tensor("mask", MASK, "UINT8", data=[0, 1, 2, 1])),
         "an element of mask must be", "element_invalid", 422)
 
@@ -652,7 +652,7 @@ def add_inference():
         "gradient must be", "option_invalid", 422)
     bad("an upstream gradient for nothing", inference(
         x, t, dict(name="grad_output", shape=[], datatype="FP32", data=[2.0])),
-        "no gradient is asked for", "option_invalid", 422)
+        "no gradient is requested", "option_invalid", 422)
     bad("an upstream gradient of another shape", inference(
         x, t, dict(name="grad_output", shape=[1], datatype="FP32", data=[2.0]),
         parameters={"gradient": "input"}), "shape of the loss", "shape_mismatch", 422)
@@ -677,7 +677,7 @@ def add_inference():
     good("a list of axes", inference(x, t, parameters={"dim": [0, -1]}))
     good("R's truth values", inference(x, t, parameters={"log_target": "FALSE", "broadcast": "T"}))
     bad("another model's name", inference(x, t, model_name="bert"),
-        "model_name is not kl_div, as the path says (at #/model_name)")
+        "model_name is not kl_div, which the path names (at #/model_name)")
     bad("another version", inference(x, t, model_version="2"), "(at #/model_version)")
     bad("an unknown member of an input", inference(dict(x, dtype="FP64"), t),
         "and nothing else (at #/inputs/0/dtype)")
