@@ -1,4 +1,4 @@
-/* How far from the exact value each kernel's losses and sums are, by 113-bit arithmetic. */
+/* Errors of each kernel's losses and sums, measured with 113-bit arithmetic. */
 #include "lib/kernel.h"
 #include "tests/arrays.h"
 
@@ -10,7 +10,7 @@
 #include <quadmath.h>
 typedef __float128 quad;
 #else
-typedef long double quad; /* has 113 bits */
+typedef long double quad; /* 113 bits of precision */
 #define logq logl
 #define expq expl
 #define fabsq fabsl
@@ -25,8 +25,8 @@ static const struct {
                         [KL_FLOAT16] = {11, -14},
                         [KL_BFLOAT16] = {8, -126}};
 
-/* What the operands are like. Those of `near` are what drift monitors see: a relative difference
- * of 1e-6, rounded to the dtype. */
+/* data: the kind of operands. NEAR has a relative difference of 1e-6, rounded to the dtype, as
+ * drift monitors see. */
 enum data { RANDOM, NEAR, PEAKED, TINY, CLOSE, JUST_ABOVE_ONE, DATA };
 
 static const char *const data_names[DATA] = {"random", "near",  "peaked",
@@ -47,11 +47,11 @@ static void draw(enum data data, bool log_target, unsigned long long *state, dou
         p = exp(-80 * p);
         q = exp(-80 * q);
         break;
-    case CLOSE: /* the difference of logarithms is 2^-13 and a little, their size up to 77 */
+    case CLOSE: /* logarithms of size up to 77 with a difference slightly above 2^-13 */
         p = exp(-77 * p);
         q = p * (1 + (1 + q) * 0x1p-13);
         break;
-    case JUST_ABOVE_ONE: /* where a short polynomial for the logarithm is at its worst */
+    case JUST_ABOVE_ONE: /* the largest error of a short polynomial */
         p = 1.05 + 0.0125 * p;
         q = pow(p, 1 + 0x1.04p-8);
         break;
@@ -68,7 +68,7 @@ struct sample {
     enum data data;
     char x[N * 8], t[N * 8], loss[N * 8];
     quad exact[N], sum, size;
-    quad scale; /* the sum of t max(|x|, 1) */
+    quad scale; /* sum of t max(|x|, 1) */
 };
 
 static quad scale_of(quad target, quad input)
@@ -99,7 +99,7 @@ static void make(struct sample *s, enum kl_dtype dtype, bool log_target, enum da
     }
 }
 
-/* In units of the last place that the dtype has at the exact value. */
+/* Error in units of the last place of the dtype at the exact value. */
 static double error_in_ulps(enum kl_dtype dtype, double ours, quad exact)
 {
     int exponent = exact == 0 ? -2000 : ilogb((double)exact);
@@ -108,7 +108,8 @@ static double error_in_ulps(enum kl_dtype dtype, double ours, quad exact)
     return (double)(fabsq((quad)ours - exact) / (quad)ldexp(1, exponent + 1 - formats[dtype].bits));
 }
 
-/* What cancels: log t - x of float64 is known to 2^-60 of this, that of smaller dtypes wholly. */
+/* Tolerance for cancellation: log t - x of float64 is accurate to 2^-60 of `scale`, that of
+ * smaller dtypes exactly. */
 static double cancelled(enum kl_dtype dtype, quad scale)
 {
     return dtype == KL_FLOAT64 ? 0x1p-60 * (double)scale : 0;
@@ -162,8 +163,8 @@ Test(accuracy, of_losses_and_sums)
     free(s);
 }
 
-/* Pairs of float32 that were found to cancel by chance, so that what is left has few of the bits
- * that even a long double logarithm keeps. */
+/* Pairs of float32, found by search, whose difference leaves few of the bits of a long double
+ * logarithm. */
 Test(accuracy, of_what_cancels_by_chance)
 {
     static const float pairs[][2] = {{0x1.42096p-5f, 0x1.0a439ap+0f},
@@ -185,7 +186,7 @@ Test(accuracy, of_what_cancels_by_chance)
         }
 }
 
-/* Losses whose exponential only just fits a double, or does not; their sum is past float32. */
+/* Losses whose exponential barely fits a double, or does not; their sum exceeds float32. */
 Test(accuracy, of_the_sign_of_sums_that_overflow)
 {
     enum { LENGTH = 64 };
@@ -204,8 +205,8 @@ Test(accuracy, of_the_sign_of_sums_that_overflow)
     }
 }
 
-/* What drift monitors want: six digits of the KL of float32 distributions that almost agree,
- * and 0 of those that do. */
+/* Accuracy for drift monitors: six digits of the KL of nearly equal float32 distributions, and 0
+ * for equal ones. */
 Test(accuracy, of_the_divergence_near_zero)
 {
     static float x[N], t[N];

@@ -1,4 +1,4 @@
-/* Arrays and numbers for the tests of lib, which include nothing else of the tests. */
+/* Arrays and numbers for the tests of lib/, which include no other header of tests/. */
 #ifndef KLDIV_TESTS_ARRAYS_H
 #define KLDIV_TESTS_ARRAYS_H
 
@@ -9,7 +9,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* A pseudo-random sequence in (0, 1) that is the same everywhere. */
+/* Pseudo-random numbers in (0, 1), the same on all machines. */
 static inline double uniform(unsigned long long *state)
 {
     *state = *state * 6364136223846793005ull + 1442695040888963407ull;
@@ -22,7 +22,7 @@ static inline size_t whole_pages(size_t size)
     return (size + page) / page * page;
 }
 
-/* An array that ends where memory ends: reading or writing past it is fatal. */
+/* Allocates an array whose end is the end of mapped memory: any access past it is fatal. */
 static inline char *before_the_edge(size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = whole_pages(size);

@@ -38,8 +38,8 @@ static void end(struct sample *s)
     free(s->sums);
 }
 
-/* By the book: each element's place found by its subscripts. */
-static size_t sum_by_hand(struct sample *s, const bool *summed, double *sums)
+/* Sums by definition: finds each element's entry by its subscripts. */
+static size_t sum_by_definition(struct sample *s, const bool *summed, double *sums)
 {
     size_t places = 1;
     for (size_t i = 0; i < s->ndim; i++)
@@ -68,7 +68,7 @@ static void check(struct sample *s, unsigned axes, struct kl_pool *pool)
             dim[options.n_dim++] = i & 1 ? (int)i : (int)i - (int)s->ndim;
             summed[i] = true;
         }
-    size_t places = sum_by_hand(s, summed, s->sums);
+    size_t places = sum_by_definition(s, summed, s->sums);
     struct kl_tensor input = {KL_FLOAT64, s->ndim, s->shape, s->x};
     struct kl_tensor target = {KL_FLOAT64, s->ndim, s->shape, s->t};
     double *loss = malloc((places + 1) * sizeof *loss), total = 0, one;
@@ -187,7 +187,7 @@ Test(axes, of_requests_are_summed_over_before_they_reduce)
                                   "\"target\": [[0.4, 0.6], [0.1, 0.9]]";
     static const struct {
         const char *query, *members;
-        double loss[2]; /* of each row, or one */
+        double loss[2]; /* one per row, or one in all */
         size_t rows;
     } cases[] = {
         {"reduction=none&dim=-1", "", {0.02698833299066, 0.05491702660854}, 2},

@@ -1,5 +1,5 @@
-/* Bodies of every format, sound and broken: the table that tests/golden/bodies.py makes, and
- * what becomes of each of its bodies when it is cut or changed. */
+/* Valid and malformed bodies of every format: the table of tests/golden/bodies.py, and its
+ * bodies truncated or changed. */
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 static const char table[] = "tests/golden/bodies.jsonl";
 
-/* The limit that bodies of the table exceed on purpose. */
+/* Limit in bytes, which some bodies of the table exceed. */
 enum { MAX_BODY = 1 << 20 };
 
 struct row {
@@ -25,7 +25,7 @@ static unsigned sextet(char c)
     return (unsigned)(strchr(digits, c) - digits);
 }
 
-/* Base64 as Python writes it, with padding. */
+/* Decodes base64 with padding. */
 static char *decode(const char *text, size_t *size)
 {
     size_t length = strlen(text);
@@ -45,7 +45,7 @@ static char *decode(const char *text, size_t *size)
 }
 
 /* Calls `check` for each row. */
-static void walk(void (*check)(const struct row *row))
+static void for_each_row(void (*check)(const struct row *row))
 {
     size_t size, rows = 0;
     char *text = read_file(table, &size);
@@ -78,7 +78,7 @@ static struct answer ask_row(const struct row *row, const char *body, size_t siz
     return ask_question(&question, &service, body, size);
 }
 
-/* Of an answer at /kl_div or at /v2. */
+/* Loss in an answer of /kl_div or of /v2. */
 static double loss_of(const json_t *answer)
 {
     const json_t *output = json_array_get(json_object_get(answer, "outputs"), 0);
@@ -116,7 +116,7 @@ static void check_row(const struct row *row)
     cr_expect_eq(bytes_held(), 0, "%s, %s", row->format, row->name);
 }
 
-Test(bodies, each_is_answered_as_the_table_says) { walk(check_row); }
+Test(bodies, each_is_answered_as_the_table_says) { for_each_row(check_row); }
 
 static void expect_an_answer(const struct row *row, const char *body, size_t size)
 {
@@ -146,16 +146,17 @@ static void cut_and_change(const struct row *row)
     }
 }
 
-Test(bodies, cut_anywhere_or_changed_anywhere_get_an_answer) { walk(cut_and_change); }
+Test(bodies, cut_anywhere_or_changed_anywhere_get_an_answer) { for_each_row(cut_and_change); }
 
-/* Every allocation of our own fails once, and once for good, until the answer is the usual. */
+/* Fails every allocation of the code under test, once alone and once with all later ones, until
+ * the answer is normal. */
 static void run_out_of_memory(const struct row *row)
 {
     int expected = (int)json_integer_value(json_object_get(row->json, "status"));
     for (int sticky = 0; sticky <= 1; sticky++)
         for (long n = 0;; n++) {
             cr_assert_lt(n, 500, "%s, %s never comes through", row->format, row->name);
-            /* the first is the copy of the body, which is not the service's */
+            /* the first is the test's copy of the body */
             fail_allocation(n + 1, sticky);
             struct answer answer = ask_row(row, row->body, row->size);
             bool failed = allocation_failed();
@@ -170,4 +171,4 @@ static void run_out_of_memory(const struct row *row)
         }
 }
 
-Test(bodies, without_memory_get_503_and_nothing_leaks) { walk(run_out_of_memory); }
+Test(bodies, without_memory_get_503_and_nothing_leaks) { for_each_row(run_out_of_memory); }

@@ -1,4 +1,4 @@
-/* Memory on a budget: large blocks are kept, and make room when it is needed. */
+/* The memory budget: large blocks are kept, and freed if the limit demands it. */
 #include "api/memory/budget.h"
 #include "tests/support.h"
 

@@ -1,5 +1,4 @@
-/* Calls of every kind: what they touch of a small stack, what they allocate, and that losses have
- * the same bits beside gradients as alone. */
+/* Stack and heap of calls of every kind; losses have the same bits with and without gradients. */
 #include "lib/kernel.h"
 #include "tests/support.h"
 
@@ -9,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* STACK: bytes of the thread's stack, of which glibc takes some. MOST: what the header allows a
- * call to touch. The sanitizers' frames are several times as large, and are given room. */
+/* STACK: bytes of the thread's stack, part of which glibc uses. MOST: bytes that a call may
+ * touch by kldiv.h. Frames of sanitizers are several times as large. */
 #ifdef __SANITIZE_ADDRESS__
 enum { STACK = 1 << 20, MOST = STACK };
 #else
@@ -25,13 +24,13 @@ static unsigned char mask[COUNT_MOST];
 static struct kl_plan plan;
 static struct kl_diagnosis diagnosis;
 
-/* The first problem, which the main thread asserts is none. */
+/* First problem of a call; the main thread asserts that there is none. */
 static struct kl_problem problem;
 
-/* Calls that allocated more than the library says. */
+/* Number of calls that allocated more than kldiv.h allows. */
 static size_t too_much;
 
-/* Calls whose losses beside gradients had other bits than alone; NaN has any. */
+/* Number of calls whose losses differ in a bit beside gradients; any NaN equals any other. */
 static size_t different;
 
 static bool same_losses(const char *a, const char *b)
@@ -75,7 +74,7 @@ static void run_call(const struct kl_tensor *input, const struct kl_tensor *targ
     }
 }
 
-/* One shape and dtypes, with and without dim, weight, mask, broadcasting and reduction. */
+/* Runs one shape and its dtypes, with and without dim, weight, mask, broadcasting and reduction. */
 static void run_options(size_t ndim, const size_t *shape, struct kl_options options,
                         const enum kl_dtype *dtypes)
 {
@@ -117,7 +116,7 @@ static void run_spaces(const enum kl_dtype *dtypes)
     }
 }
 
-/* Thread-local variables, 17 KiB of them, lie above `begin` on the thread's stack. */
+/* Start of the thread-local variables, 17 KiB at the top of the thread's stack. */
 static char *begin;
 
 static void *run_everything(void *unused)
@@ -158,7 +157,7 @@ Test(calls, take_scratch_from_the_heap_as_kl_scratch_size_says_and_64_kib_of_sta
     unmap(map, STACK + page);
 }
 
-/* A sum of 2^21 elements needs sums of its pieces, on the heap. */
+/* Sums of 2^21 elements allocate the sums of their pieces on the heap. */
 Test(calls, for_small_plain_losses_allocate_nothing)
 {
     static const struct {

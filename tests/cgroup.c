@@ -1,4 +1,4 @@
-/* Limits of cgroups, read from folders that look like the kernel's. */
+/* Limits of cgroups, read from folders with the kernel's layout. */
 #include "server/cgroup.h"
 #include "tests/arrays.h"
 

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What each prints twice: once of float64, once of float32. */
+/* Output of each program: the loss of float64, then that of float32. */
 static const char *const losses[] = {"0.247258", "0.247258"};
 
 static const struct client {
     const char *name;
-    const char *run; /* a format of a command, for the URL */
+    const char *run; /* format of a command, with the URL */
 } clients[] = {
     {"curl.sh", "sh tests/clients/curl.sh %s"},
     {"stdlib.py", "python3 tests/clients/stdlib.py %s"},
@@ -48,7 +48,7 @@ Test(clients, get_the_loss_by_json_and_by_a_binary_format)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* Their README shows them as they are here (make readme). */
+/* tests/clients/README.md quotes the programs (make readme). */
 Test(clients, are_those_of_the_readme)
 {
     size_t size;

@@ -59,8 +59,8 @@ Test(command_line, unknown_variables_are_told)
     cr_expect_eq(server_stop(&server, true), 0);
 }
 
-/* A container's check knows no flags; the server is process 1 there. Making processes 1 is a
- * privilege. */
+/* Simulates a container's health check, which has no flags, with the server as process 1.
+ * Creating process 1 needs a privilege. */
 Test(command_line, the_health_check_finds_a_server_that_is_process_1)
 {
     if (system("unshare --pid --fork --mount-proc true 2>/dev/null") != 0) {
@@ -121,7 +121,7 @@ Test(command_line, json_log_lines_are_json_and_health_checks_are_not_among_them)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* The name of an option as roff has it: -\\- */
+/* Formats an option's name for roff: \-\- for --. */
 static void as_roff(const char *name, size_t size, char *to)
 {
     for (size_t i = 0; i < size; i++) {

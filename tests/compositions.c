@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Both as flat lists; the shapes must be the same. */
+/* Compares nested lists as flat ones; the shapes must be equal. */
 static void compare(const json_t *ours, const json_t *theirs, double scale, const char *what)
 {
     cr_assert_eq(json_is_array(ours), json_is_array(theirs), "%s", what);

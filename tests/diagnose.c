@@ -1,4 +1,4 @@
-/* What diagnose finds, and what it does not. */
+/* Findings of diagnose on valid and on faulty data. */
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
@@ -142,7 +142,7 @@ Test(diagnose, says_how_many_where_and_what_to_do)
     answer_free(&answer);
 }
 
-/* Rows of any length, dense or not, in every dtype; what is sound is found to be. */
+/* Rows of any length, dense or not, in every dtype, without a finding. */
 Test(diagnose, is_silent_about_softmaxes_of_any_size)
 {
     static const size_t shapes[][3] = {

@@ -1,5 +1,4 @@
-/* One row of the table of endpoints carries all that a resource wants: an endpoint for tests, in one
- * file and two rows. */
+/* An endpoint for tests in one file and two rows: a row of the table suffices for a resource. */
 #include "api/endpoints.h"
 #include "api/reply.h"
 #include "tests/support.h"
@@ -9,7 +8,7 @@
 
 static int ended; /* status of the reply that ended an exchange */
 
-/* PUT /things/{group}/{name} of text/csv, with If-Match. */
+/* Handles PUT /things/{group}/{name} of text/csv, with If-Match. */
 static bool begin_put(struct api_exchange *x)
 {
     const char *type = api_request_header(&x->request, "content-type");
@@ -151,7 +150,7 @@ Test(endpoint_rows, preflights_list_their_methods)
     answer_free(&answer);
 }
 
-/* Captures that do not fit are no path. */
+/* Captures that exceed the limit make the path unknown. */
 Test(endpoint_rows, long_captures_are_not_found)
 {
     char path[1000] = "/things/";

@@ -1,4 +1,4 @@
-/* Paths, methods and types, and the headers that go with answers. */
+/* Paths, methods, media types, and the headers of answers. */
 #include "api/endpoints.h"
 #include "api/formats/codecs.h"
 #include "tests/support.h"
@@ -68,7 +68,7 @@ Test(endpoints, bodies_are_judged_by_their_headers)
     static const char body[] = "{\"input\": 1, \"target\": 1}";
     static const struct {
         const char *content_type, *content_encoding, *accept, *body;
-        size_t max_body; /* 0 is enough */
+        size_t max_body; /* 0 is the default */
         int status;
     } cases[] = {
         {"application/json", NULL, NULL, body, 0, 200},
@@ -139,8 +139,8 @@ Test(endpoints, a_gradient_has_no_room_in_npy)
     answer_free(&answer);
 }
 
-/* JSON of 1 KiB on is compressed where the client takes that, but for the inference protocol's
- * metadata. */
+/* JSON of at least 1 KiB is compressed if the client accepts it; metadata of the inference
+ * protocol is not. */
 Test(endpoints, large_json_answers_are_compressed)
 {
     static const struct {

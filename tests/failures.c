@@ -1,10 +1,10 @@
-/* Memory that is not to be had. */
+/* Allocations that fail. */
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* Every allocation fails once, and once for good, until the request comes through. */
+/* Fails every allocation, once alone and once with all later ones, until the request succeeds. */
 static void fail_each_allocation(const char *query, const char *body, int expected, bool sticky)
 {
     for (long n = 0; n < 500; n++) {
@@ -60,7 +60,7 @@ Test(failures, a_full_budget_is_503_and_nothing_is_kept)
     cr_expect_eq(atomic_load(&budget.used), 0);
 }
 
-/* What the library takes to sum gradients back is the budget's, too: more here than all tensors. */
+/* Memory for the sums of broadcast gradients counts in the budget; here it exceeds all tensors. */
 Test(failures, sums_of_broadcast_gradients_are_on_the_budget)
 {
     enum { N = 20000 };

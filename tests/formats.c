@@ -1,5 +1,4 @@
-/* Every wire format against every other: the same random tensors, of awkward sizes, must give the
- * same bits whatever they come as. */
+/* Every wire format against every other: equal random tensors of odd sizes give the same bits. */
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +8,7 @@
 
 enum { MAX_NDIM = 4, MAX_COUNT = 24 * 24 * 12, TENSORS = 4 };
 
-/* A tensor in row-major order and the machine's byte order; a mask holds bytes. */
+/* array: a tensor in row-major order and the machine's byte order; a mask holds bytes. */
 struct array {
     const char *name;
     bool is_mask;
@@ -23,7 +22,7 @@ struct tensors {
     size_t n;
 };
 
-/* The ways that a .npy file may hold an array. */
+/* layout: the order of an array's elements in a .npy file. */
 struct layout {
     bool fortran_order, big_endian;
 };
@@ -41,7 +40,7 @@ static void append_shape(struct api_buffer *out, const struct array *a)
 
 /* ---- Bodies */
 
-/* The element of `a` that stands at place `n` of the file. */
+/* Index in `a` of element `n` of the file. */
 static size_t element_at(const struct array *a, bool fortran_order, size_t n)
 {
     size_t index = 0, subscripts[MAX_NDIM];
@@ -135,7 +134,7 @@ static void append_safetensors(struct api_buffer *out, const struct tensors *t)
         api_append(out, t->of[i].data, t->of[i].count * size_of(&t->of[i]));
 }
 
-/* The elements in brackets, nested as the shape is or flat. */
+/* Appends the elements in brackets, nested by the shape or flat. */
 static void append_numbers(struct api_buffer *out, const struct array *a, bool nested)
 {
     for (size_t n = 0; n < a->count; n++) {
@@ -188,7 +187,7 @@ static void append_form(struct api_buffer *out, const struct tensors *t, struct 
     api_append_text(out, "--limit--\r\n");
 }
 
-/* Gives the size of the JSON part. */
+/* Appends an inference request; returns the size of its JSON part. */
 static size_t append_inference(struct api_buffer *out, const struct tensors *t, bool binary)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -261,7 +260,7 @@ static size_t make_body(const struct form *form, const struct tensors *t, struct
     return 0;
 }
 
-/* The answer's content in one piece; its last bytes are the loss's. */
+/* Sends a form; returns the answer's content, whose last bytes are the loss. */
 static struct api_buffer ask_form(const struct form *form, const struct tensors *t,
                                   const char *query, bool coded)
 {
@@ -298,7 +297,7 @@ static unsigned long draw(unsigned long n)
     return (state >> 33) % n;
 }
 
-/* Numbers that float16 and bfloat16 hold. */
+/* Fills an array with numbers that float16 and bfloat16 represent exactly. */
 static void fill(struct array *a, double offset, double step)
 {
     for (size_t i = 0; i < a->count; i++)
@@ -373,7 +372,7 @@ Test(formats, give_the_same_bits_for_random_shapes_and_dtypes, .timeout = 120)
 
 /* ---- Answers */
 
-/* The bytes of a tensor in an answer as safetensors. */
+/* Finds the bytes of a tensor in an answer as safetensors. */
 static const char *find_in_safetensors(const struct api_buffer *content, const char *name,
                                        size_t *size)
 {

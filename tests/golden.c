@@ -1,4 +1,4 @@
-/* PyTorch's answers, replayed. */
+/* Requests of vectors.jsonl against PyTorch's recorded answers. */
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The distance between neighbours of the dtype at `value`. */
+/* Distance between neighbours of the dtype at `value`. */
 static double ulp_of(const char *dtype, double value)
 {
     double size = fabs(value);
@@ -19,7 +19,7 @@ static double ulp_of(const char *dtype, double value)
     return ldexp(1, exponent > least ? exponent : least);
 }
 
-/* Ours must be what PyTorch has in float64, rounded to the dtype. */
+/* True if `text` is PyTorch's float64 result, rounded to the dtype. */
 static bool agree(double text, double theirs, const char *dtype, double scale)
 {
     enum kl_dtype type;

@@ -10,7 +10,7 @@
 
 enum { MOST = 200 };
 
-/* Flattens nested numbers; gives the shape of nested arrays alike. */
+/* Flattens nested numbers; returns the count and fills the shape. */
 static size_t flatten(const json_t *value, double *to, size_t *shape, size_t *ndim)
 {
     size_t n = 0, i;
@@ -105,7 +105,7 @@ Test(gradients, are_those_of_autograd)
     cr_expect_gt(rows, 80);
 }
 
-/* The loss in long double, apart from the code under test. */
+/* Loss in long double, independent of the code under test. */
 static long double loss_at(const struct operands *o, size_t changed, enum kl_operand by,
                            long double step)
 {
@@ -177,8 +177,8 @@ Test(gradients, of_each_kernel_are_those_of_the_definition)
             (*k)->grad[kl_rule_is_log(rule)](rule, by, x, t, g, ours, n);
             for (size_t i = 0; i < n; i++) {
                 double slope = kl_grad_term(rule, by, x[i], t[i]), exact = slope * g[i];
-                /* What is 1 more than a difference may cancel: log t - x + 1 is known to the last
-                 * bit of its parts, t - x + 1 to that of the definition's long double. */
+                /* Add 1 for cancellation: log t - x + 1 is accurate to the last bit of its
+                 * parts, t - x + 1 to that of long double. */
                 bool is_log = kl_rule_is_log(rule);
                 double parts = 1 + fabs(x[i]) + (is_log ? fabs(t[i]) : 0);
                 double lost = is_log ? 0x1p-62 * parts * exp(t[i]) : 0x1p-52 * parts;
@@ -212,7 +212,7 @@ Test(gradients, rules_differ_where_the_table_says)
     }
 }
 
-/* In bits all is 1 / ln 2 times as large, before it is rounded. */
+/* Losses and gradients in bits are larger by 1 / ln 2, before rounding. */
 Test(gradients, and_losses_have_their_unit)
 {
     enum { N = 1000 };

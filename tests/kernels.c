@@ -9,7 +9,7 @@
 
 enum { LONGEST = 1100 };
 
-/* Probabilities and logarithms, and now and then what is special. */
+/* Draws probabilities or logarithms, with `special` also special values. */
 static double draw(unsigned long long *state, bool logarithm, bool special)
 {
     static const double specials[] = {
@@ -22,8 +22,8 @@ static double draw(unsigned long long *state, bool logarithm, bool special)
     return logarithm ? log(u) : u;
 }
 
-/* Equal, but for what the dtype's rounding and the arithmetic before it may change: `cancelled`
- * is the size of what a float64 loss is the difference of, of which 60 bits are good. */
+/* True if two losses agree within the dtype's rounding and the arithmetic before it. `cancelled`
+ * is the size of the terms of a float64 difference, which are accurate to 60 bits. */
 static bool close_enough(enum kl_dtype dtype, double ours, double exact, double cancelled)
 {
     static const struct {
@@ -89,8 +89,8 @@ static void check_sum(const struct kl_kernel *kernel, enum kl_dtype dtype, enum 
     unmap(t, n * size);
 }
 
-/* Here and there in a long run a zero target under an infinite input, a subnormal target, and a
- * stretch of which all cancels. */
+/* Places rare values in a long run: a zero target under an infinite input, a subnormal target,
+ * and a stretch that cancels entirely. */
 static void check_rare_values(const struct kl_kernel *kernel, enum kl_dtype dtype,
                               enum kl_rule rule)
 {
@@ -152,8 +152,8 @@ Test(kernels, sum_rare_values_among_ordinary_ones) { for_each_kernel(check_rare_
 
 Test(kernels, agree_with_the_reference_on_special_values) { for_each_kernel(check_specials); }
 
-/* Losses and derivatives of special values by the best kernel and by others. The sign of a loss
- * that underflows depends on its neighbours. */
+/* Compares losses and derivatives of special values between the best kernel and the others.
+ * Skips the sign of a loss that underflows, which depends on its neighbours. */
 static void check_signs(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)
 {
     static double x[LONGEST], t[LONGEST], ones[LONGEST], ours[LONGEST], best[LONGEST];
@@ -187,7 +187,7 @@ static void check_signs(const struct kl_kernel *kernel, enum kl_dtype dtype, enu
 
 Test(kernels, agree_on_the_signs_of_zeros) { for_each_kernel(check_signs); }
 
-/* Nearly equal distributions: what drift monitors look at. */
+/* Nearly equal distributions, as drift monitors see. */
 Test(kernels, keep_their_digits_where_target_and_input_almost_agree)
 {
     enum { N = 4096 };
@@ -209,7 +209,7 @@ Test(kernels, keep_their_digits_where_target_and_input_almost_agree)
     }
 }
 
-/* A server reads tensors where they stand in a message. */
+/* Misaligned arrays: a server reads tensors in place in a message. */
 Test(kernels, do_not_care_how_arrays_are_aligned)
 {
     enum { N = 100 };

@@ -1,4 +1,4 @@
-/* Tensors that are pages of their own, through the real server. */
+/* Tensors in mapped blocks, through the real server. */
 #include "tests/process.h"
 #include "tests/support.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 64 MiB of float32 there, and half of it back: bodies and answers that are pages of their own. */
+/* Sends 64 MiB of float32 and receives 32 MiB: both are mapped blocks. */
 Test(server, takes_and_gives_large_tensors)
 {
     enum { N = 8 << 20 };

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The rooms: lib <- api <- server. Checks what each includes and what its objects want, and that
-# each archive exports names of its own prefix only. Usage: tests/layers.sh build/release
+# Layers: lib <- api <- server. Checks the includes and the libraries of each, and that each archive
+# exports only names of its own prefix. Usage: tests/layers.sh build/release
 set -eu
 bad=0
 complain() { echo "layers: $*" >&2; bad=1; }
@@ -18,7 +18,7 @@ exports() { nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }' | grep -vE "^
 [ -z "$(exports "$1/libkldiv.a" kl_)" ] || complain "libkldiv.a exports $(exports "$1/libkldiv.a" kl_)"
 [ -z "$(exports "$1/libapi.a" api_)" ] || complain "libapi.a exports $(exports "$1/libapi.a" api_)"
 
-# libkldiv.so needs libc, libm and pthread, and shows what kldiv.h declares and nothing else.
+# libkldiv.so needs only libc, libm and pthread, and exports only functions that kldiv.h declares.
 needed=$(readelf -d "$1/libkldiv.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^lib(c|m|pthread)\.so' || true)
 [ -z "$needed" ] || complain "libkldiv.so needs $needed"
 for name in $(nm -D --defined-only "$1/libkldiv.so" | awk '{ print $3 }'); do

@@ -1,4 +1,4 @@
-/* Decimals in and out. */
+/* Parsing and formatting of decimals. */
 #include "api/text/decimal.h"
 #include "api/text/number.h"
 #include "tests/support.h"
@@ -32,7 +32,7 @@ Test(numbers, grammar_is_that_of_json)
 {
     static const struct {
         const char *text;
-        int length; /* read, or -1 */
+        int length; /* number of bytes read, or -1 */
     } cases[] = {{"0", 1},
                  {"-0", 2},
                  {"10.25e-3,", 8},
@@ -106,7 +106,7 @@ Test(numbers, hard_cases_are_those_of_strtod)
     }
 }
 
-/* KLDIV_NUMBERS asks for more than the million that every run takes. */
+/* KLDIV_NUMBERS sets the number of strings; the default is a million. */
 Test(numbers, random_strings_are_read_as_strtod_reads_them, .timeout = 7200)
 {
     unsigned long long state = 7;
@@ -222,7 +222,7 @@ static size_t digits_in(const char *text)
     return n - zeros;
 }
 
-/* The fewest digits of printf that read back. */
+/* Smallest number of printf's digits that read back. */
 static size_t fewest_digits(double value)
 {
     char text[40];

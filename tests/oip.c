@@ -1,4 +1,4 @@
-/* The Open Inference Protocol as Triton's clients speak it, byte for byte, to the real server. */
+/* Byte sequences of Triton's clients for the Open Inference Protocol, sent to the real server. */
 #include "tests/process.h"
 #include "tests/support.h"
 
@@ -7,14 +7,14 @@
 #include <string.h>
 #include <zlib.h>
 
-/* What tritonclient.http sends of two FP32 tensors of shape [2], answered in binary. */
+/* Request of tritonclient.http: two FP32 tensors of shape [2], with binary outputs. */
 static const char python_json[] =
     "{\"id\":\"1\",\"inputs\":[{\"name\":\"input\",\"shape\":[2],\"datatype\":\"FP32\","
     "\"parameters\":{\"binary_data_size\":8}},{\"name\":\"target\",\"shape\":[2],\"datatype\":"
     "\"FP32\",\"parameters\":{\"binary_data_size\":8}}],\"outputs\":[{\"name\":\"loss\","
     "\"parameters\":{\"binary_data\":true}}],\"parameters\":{\"reduction\":\"none\"}}";
 
-/* What its C++ client sends: parameters first, binary_data_output in the place of outputs. */
+/* Request of Triton's C++ client: parameters first, and binary_data_output instead of outputs. */
 static const char cpp_json[] =
     "{\"id\":\"\",\"parameters\":{\"binary_data_output\":true,\"reduction\":\"none\"},\"inputs\":["
     "{\"name\":\"input\",\"shape\":[2],\"datatype\":\"FP32\",\"parameters\":{\"binary_data_size\":"
@@ -23,7 +23,7 @@ static const char cpp_json[] =
     "8}}"
     "]}";
 
-/* And its Java client. */
+/* Request of Triton's Java client. */
 static const char java_json[] = "{\"id\":\"\",\"parameters\":{\"reduction\":\"none\"},\"inputs\":[{"
                                 "\"name\":\"input\",\"shape\":[2],"
                                 "\"datatype\":\"FP32\",\"parameters\":{\"binary_data_size\":8}},{"
@@ -45,7 +45,7 @@ static const struct dialect {
      java_json},
 };
 
-/* Splits a raw answer; gives its status. */
+/* Splits a raw answer; returns its status. */
 static int split_answer(char *answer, size_t size, char **head, char **body, size_t *body_size)
 {
     char *end = memmem(answer, size, "\r\n\r\n", 4);
@@ -102,7 +102,7 @@ Test(oip, speaks_as_the_clients_of_triton_do)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* A POST without body and length, as for the index of models. */
+/* POST without body and length, as for the index of models. */
 Test(oip, takes_a_post_without_a_body)
 {
     static const char request[] = "POST /v2/repository/index HTTP/1.1\r\nHost: localhost\r\n"
@@ -206,7 +206,8 @@ Test(oip, announces_what_perf_analyzer_looks_for)
     answer_free(&answer);
 }
 
-/* Clients hold numbers of BF16 as float32, some of them cut to its upper half. */
+/* BF16 has the decimals of float32: clients hold it as float32, and some truncate that to its
+ * upper half. */
 Test(oip, decimals_of_bf16_are_exact_in_float32)
 {
     static const char body[] =
@@ -227,7 +228,7 @@ Test(oip, decimals_of_bf16_are_exact_in_float32)
     answer_free(&answer);
 }
 
-/* Whatever a path of the protocol is refused for, the error has its one form. */
+/* Errors below /v2 have one form, for every cause. */
 Test(oip, errors_are_an_object_with_error_alone)
 {
     static const struct {

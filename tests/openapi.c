@@ -1,4 +1,4 @@
-/* The document against what is really answered. */
+/* The OpenAPI document against real answers. */
 #include "api/endpoints.h"
 #include "api/formats/codecs.h"
 #include "api/options.h"
@@ -13,7 +13,7 @@
 
 static json_t *document;
 
-/* A part of the document itself, or what its $ref names: "#/components/KIND/NAME". */
+/* Resolves the $ref of a part, "#/components/KIND/NAME"; returns other parts as they are. */
 static const json_t *resolve(const json_t *part)
 {
     char kind[40];
@@ -68,7 +68,7 @@ static bool is_one_of(const json_t *value, const json_t *list, bool schemas)
     return n == 1;
 }
 
-/* As much of JSON Schema as the document uses. */
+/* True if a value satisfies a schema, by the keywords that the document uses. */
 static bool matches(const json_t *value, const json_t *reference)
 {
     const json_t *schema = resolve(reference), *type = json_object_get(schema, "type");
@@ -118,8 +118,8 @@ static void load(void)
 
 TestSuite(openapi, .init = load);
 
-/* Path `variant` of an endpoint: 0 is without the part in brackets, 1 with it. The document leaves
- * out paths that end with a slash, as linters want it. */
+/* Formats path `variant` of an endpoint: 0 without the part in brackets, 1 with it. False for
+ * paths that end with a slash, which linters reject and the document omits. */
 static bool variant_of(const struct api_endpoint *e, int variant, char *path, size_t size)
 {
     const char *open = strchr(e->path, '[');
@@ -162,7 +162,7 @@ static void check_options_in_query(const char *path)
     cr_expect_eq(in_query, API_OPTIONS, "%s", path);
 }
 
-/* A schema that has a property for each option, and for what `also` counts. */
+/* Checks that a schema has a property for each option, and `also` others. */
 static void check_options_in_schema(const char *name, size_t also)
 {
     const json_t *schemas = json_object_get(json_object_get(document, "components"), "schemas");
@@ -181,10 +181,10 @@ Test(openapi, lists_the_options_and_no_others)
     check_options_in_query("/v2/models/kl_div/infer");
     check_options_in_query("/v2/models/kl_div/versions/1/infer");
     check_options_in_schema("LossForm", 5);    /* input, target, weight, mask, grad_output */
-    check_options_in_schema("LossRequest", 6); /* these, and shape */
+    check_options_in_schema("LossRequest", 6); /* and shape */
 }
 
-/* The codes that a schema's member `code` may have. */
+/* Codes that a schema allows for its member `code`. */
 static const json_t *codes_of(const char *schema)
 {
     const json_t *schemas = json_object_get(json_object_get(document, "components"), "schemas");

@@ -33,7 +33,7 @@ static pid_t spawn(const char *const *flags, const char *output)
     cr_assert(pid >= 0);
     if (pid > 0)
         return pid;
-    unsetenv("KLDIV_SERVER"); /* of the tests, and none of the server's */
+    unsetenv("KLDIV_SERVER"); /* a variable of the tests, unknown to the server */
     unsetenv("KLDIV_ROUNDS");
     int fd = open(output, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(fd, STDOUT_FILENO);

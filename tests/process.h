@@ -1,4 +1,4 @@
-/* The real server as a process, and clients for it. */
+/* Starts the real server as a process; connects clients to it. */
 #ifndef KLDIV_TESTS_PROCESS_H
 #define KLDIV_TESTS_PROCESS_H
 
@@ -10,27 +10,28 @@
 struct server {
     pid_t pid;
     int port;
-    char folder[40]; /* holds the port file and the log */
+    char folder[40]; /* contains the port file and the log */
 };
 
-/* Starts kldivd on a free port of 127.0.0.1 with further flags (NULL at the end), and waits
+/* Starts kldivd on a free port of 127.0.0.1 with additional flags, NULL at the end, and waits
  * until it listens. */
 struct server server_start(const char *const *flags);
 
-/* Sends SIGTERM and gives the exit status, or -1 if it did not exit by itself. Fails the test if
- * the log holds a warning or an error, unless those are expected. */
+/* Sends SIGTERM and returns the exit status, or -1 if a signal ended it. Fails the test if the
+ * log has a warning or an error, unless `may_complain`. */
 int server_stop(struct server *server, bool may_complain);
 
-/* What it has logged so far; the caller frees it. */
+/* Text of the server's log so far; the caller frees it. */
 char *server_log_text(const struct server *server);
 
-/* Runs kldivd to its end with these flags; gives the exit status and what it printed. */
+/* Runs kldivd with these flags until it exits; returns the exit status and fills its output. */
 int run_server(const char *const *flags, char *output, size_t size);
 
-/* One exchange by libcurl. `headers` are lines, NULL at the end; `body` NULL is a GET. */
+/* fetched: one exchange by libcurl. `headers` are lines, NULL at the end; a NULL `body` makes a
+ * GET. */
 struct fetched {
     long status;
-    bool lost; /* connected and sent, and got no answer */
+    bool lost; /* connected and sent, but got no answer */
     struct api_buffer head, body;
     json_t *json;
 };
@@ -38,20 +39,20 @@ struct fetched fetch(const struct server *server, const char *method, const char
                      const char *const *headers, const char *body, size_t body_size);
 void fetched_free(struct fetched *fetched);
 
-/* POST of a JSON body. */
+/* Sends a POST with a JSON body. */
 struct fetched post_json(const struct server *server, const char *target, const char *body);
 
 #define TWO_BY_TWO "{\"input\": [[-1, -0.5], [-2, -0.2]], \"target\": [[0.4, 0.6], [0.1, 0.9]]}"
 
-/* A header's value, or "" */
+/* Value of a header, or "". */
 const char *header_in(const struct fetched *fetched, const char *name, char *to, size_t size);
 
-/* Sends bytes as they are on a connection of their own and reads until the server closes it or
- * is silent for `seconds`. Gives the number of bytes. */
+/* Sends bytes on a new connection and reads until the server closes it or is silent for
+ * `seconds`. Returns the number of bytes read. */
 size_t talk(const struct server *server, const char *bytes, size_t size, char *answer, size_t room,
             double seconds);
 
-/* A connected socket. */
+/* Connects a socket to the server. */
 int dial(const struct server *server);
 
 #endif

@@ -1,4 +1,4 @@
-/* A request as tests and fuzzers write it: header fields are members. */
+/* question: a request of a test or a fuzzer, with a member for each header field. */
 #ifndef KLDIV_TESTS_QUESTION_H
 #define KLDIV_TESTS_QUESTION_H
 
@@ -6,13 +6,13 @@
 
 #include <strings.h>
 
-/* NULL is absent. */
+/* Members are NULL if absent. */
 struct question {
-    const char *method, *path, *query; /* POST, /kl_div and none if NULL */
+    const char *method, *path, *query; /* NULL: POST, /kl_div and no query */
     const char *content_type, *content_encoding, *accept, *accept_encoding;
     const char *inference_header_length;
     struct api_header others[4];
-    bool chunked; /* the size of the body is not declared */
+    bool chunked; /* true if no length is declared */
 };
 
 static inline const char *question_header(const void *question, const char *name)
@@ -33,7 +33,7 @@ static inline const char *question_header(const void *question, const char *name
     return NULL;
 }
 
-/* The exchange with which a question begins. */
+/* Makes the exchange of a question, before api_begin. */
 static inline struct api_exchange question_exchange(const struct question *question,
                                                     const struct api_service *service,
                                                     size_t body_size)

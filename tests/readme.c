@@ -1,5 +1,4 @@
-/* The answers that README.md and api/README.md show of curl are those that come, and the maps of the
- * rooms are whole. */
+/* READMEs: the quoted answers of curl are real, and each source is named in its room's README. */
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The text from `before` to the next character of `after`, in place. NULL if there is none. */
+/* Extracts the text between `before` and the next character of `after`, in place. NULL if
+ * `before` is absent. */
 static char *between(char *text, const char *before, const char *after)
 {
     char *start = strstr(text, before);
@@ -19,7 +19,7 @@ static char *between(char *text, const char *before, const char *after)
     return start;
 }
 
-/* `$ curl [-s] URL[?QUERY] [-d 'BODY']`, and the line that it answers. */
+/* Runs `$ curl [-s] URL[?QUERY] [-d 'BODY']` and compares the answer with the next line. */
 static void check(char *command, const char *answer)
 {
     char *data = strstr(command, " -d "), *body = NULL, *query = NULL;
@@ -64,7 +64,8 @@ Test(readme, answers_are_those_that_come)
     cr_expect_geq(check_file("api/README.md"), 7);
 }
 
-/* A folder, and the file that has its map: as "](NAME)", relative to that file. */
+/* room: a pattern of files, and the README that links each as "](NAME)", relative to its own
+ * folder. */
 static const struct room {
     const char *files, *map;
 } rooms[] = {

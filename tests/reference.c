@@ -11,7 +11,7 @@ size_t reference_count(size_t ndim, const size_t *shape)
     return n;
 }
 
-/* The element that an index of the joint shape means in an array of `shape`. */
+/* Offset in an array of `shape` for an index of the joint shape. */
 static size_t element_of(size_t ndim, const size_t *index, const size_t *shape)
 {
     size_t element = 0;
@@ -22,7 +22,7 @@ static size_t element_of(size_t ndim, const size_t *index, const size_t *shape)
 
 struct place {
     size_t index[REFERENCE_DIMS], left[REFERENCE_DIMS];
-    size_t row, loss; /* of those that softmaxes take; of the losses that are left */
+    size_t row, loss; /* index of the softmax row; index of the loss */
 };
 
 static struct place place_of(const struct reference *r, size_t element)
@@ -47,7 +47,7 @@ static bool is_kept(const struct reference *r, const struct place *place)
     return !r->mask || r->mask[element_of(r->left_ndim, place->left, r->mask_shape)];
 }
 
-/* The log-sum-exp of each row of logits. */
+/* Log-sum-exp of each row of logits. */
 static void find_sums(const struct reference *r, int operand, const long double *v,
                       long double *tops, long double *sums)
 {
@@ -70,7 +70,7 @@ static void find_sums(const struct reference *r, int operand, const long double 
         sums[i] = tops[i] + logl(sums[i]);
 }
 
-/* The logarithm of an element's probability. */
+/* Logarithm of an element's probability. */
 static long double logarithm(const struct reference *r, int operand, long double v,
                              const long double *sums, size_t row)
 {

@@ -1,4 +1,5 @@
-/* The loss of any call, in long double, element by element, apart from the code under test. */
+/* The loss by definition in long double, one element at a time, independent of the code under
+ * test. */
 #ifndef KLDIV_TESTS_REFERENCE_H
 #define KLDIV_TESTS_REFERENCE_H
 
@@ -6,8 +7,8 @@
 
 enum { REFERENCE_DIMS = 4 };
 
-/* A call of a joint shape. Shapes of operands have the same number of axes, some of size 1 where
- * they are broadcast; those of weight and mask have the axes that are left. */
+/* reference: a call of a joint shape. Operands have equally many axes, of size 1 where they are
+ * broadcast; weight and mask have the axes of the losses. */
 struct reference {
     size_t ndim, shape[REFERENCE_DIMS], operands[2][REFERENCE_DIMS];
     enum kl_space spaces[2];
@@ -16,14 +17,14 @@ struct reference {
     enum kl_reduction reduction;
     size_t left_ndim, left[REFERENCE_DIMS];
     size_t weight_shape[REFERENCE_DIMS], mask_shape[REFERENCE_DIMS];
-    const double *weight;      /* NULL for none */
-    const unsigned char *mask; /* likewise */
+    const double *weight;      /* or NULL */
+    const unsigned char *mask; /* or NULL */
 };
 
 size_t reference_count(size_t ndim, const size_t *shape);
 
-/* The loss; under KL_NONE the sum of all, each times its element of `upstream` unless that is NULL.
- * The losses go to `losses`, too, unless that is NULL. */
+/* Computes the loss; with KL_NONE, the sum of all losses times `upstream`, which may be NULL for
+ * 1. Fills `losses` unless it is NULL. */
 long double reference_loss(const struct reference *r, const long double *x, const long double *t,
                            const double *upstream, long double *losses);
 

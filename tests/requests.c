@@ -1,4 +1,4 @@
-/* Requests, good and bad, handled in this process. */
+/* Valid and invalid requests, handled in this process. */
 #include "api/endpoints.h"
 #include "api/formats/codecs.h"
 #include "tests/support.h"
@@ -212,7 +212,7 @@ Test(requests, say_where_json_is_malformed)
     answer_free(&answer);
 }
 
-/* Bodies that mean the same. */
+/* Equivalent bodies. */
 Test(requests, options_and_tensors_come_in_many_forms)
 {
     static const struct {
@@ -301,7 +301,7 @@ Test(requests, tensors_have_at_most_64_dimensions)
     }
 }
 
-/* Every axis of the most that a tensor may have, from both ends. */
+/* All axes of a tensor with the most axes, counted from both ends. */
 Test(requests, dim_reaches_all_axes)
 {
     char body[1000], query[40];
@@ -359,8 +359,8 @@ Test(requests, failed_calls_still_carry_their_warnings)
     answer_free(&answer);
 }
 
-/* Small operands that broadcast to much: refused past what a body may hold, and never computed on
- * the thread that serves connections. */
+/* Operands that broadcast beyond --max-body are refused; large ones are never computed on a
+ * network thread. */
 Test(requests, that_broadcast_are_bounded_by_what_they_broadcast_to)
 {
     enum { N = 400 };
@@ -384,8 +384,8 @@ Test(requests, that_broadcast_are_bounded_by_what_they_broadcast_to)
     }
 }
 
-/* The plan decides what thread does the work: elements times what the options cost, and bytes that
- * must be parsed. What the bytes are does not. */
+/* The estimate decides on the thread: elements times the cost of the options, plus parsed bytes.
+ * The values of the elements do not matter. */
 Test(requests, are_handed_over_by_what_they_cost)
 {
     static const struct {

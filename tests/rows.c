@@ -1,4 +1,4 @@
-/* What kernels do to rows, each instruction set against libm. */
+/* Row functions of each instruction set against libm. */
 #include "lib/kernel.h"
 #include "tests/arrays.h"
 
@@ -8,7 +8,8 @@
 
 enum { MOST = 70 };
 
-/* Calls `check` with each kernel and with arrays of every length that end where memory does. */
+/* Calls `check` with each kernel and with arrays of every length whose end is the end of mapped
+ * memory. */
 static void for_each(void (*check)(const struct kl_kernel *kernel, double *v, double *other,
                                    size_t n))
 {
@@ -105,7 +106,7 @@ static void check_exponentials(const struct kl_kernel *kernel, double *v, double
 
 Test(rows, exponentials_and_logarithms) { for_each(check_exponentials); }
 
-/* Losses of probabilities by way of quotients, close ones, and those whose quotient is none. */
+/* Checks losses of probabilities by quotients: ordinary ones, near 1, and invalid ones. */
 static void check_quotients(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
     static const double specials[][2] = {

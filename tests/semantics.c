@@ -1,4 +1,4 @@
-/* The rules for special values, and the planning before any data is read. */
+/* Rules for special values, and planning before data is read. */
 #include "lib/kernel.h"
 #include "lib/pool.h"
 #include "tests/support.h"
@@ -91,8 +91,8 @@ Test(semantics, special_values_follow_the_table_in_every_kernel)
     }
 }
 
-/* A negative input, beside targets of every space, with losses alone and with gradients; of the two
- * that are negative the mask, where there is one, hides the first. */
+/* Checks a negative input beside targets of every space, with and without gradients. Of two
+ * negative elements the mask, if any, hides the first. */
 static void check_negative_input(enum kl_space target_space, bool masked, bool with_gradients)
 {
     enum { ROWS = 3, LENGTH = 500 };

@@ -1,4 +1,4 @@
-/* The server as its users meet it: a process, sockets, signals. */
+/* The server as a process: sockets, signals, metrics. */
 #include "api/problem.h"
 #include "server/metrics.h"
 #include "tests/process.h"
@@ -106,7 +106,7 @@ Test(server, serves_the_routes_beside_the_loss)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* Each status under its own code. */
+/* Counts each status under its own code. */
 Test(server, metrics_count_every_kind_of_answer)
 {
     static const char *const preflight[] = {"Origin: https://example.org",
@@ -141,7 +141,7 @@ Test(server, metrics_count_every_kind_of_answer)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* Every status that a problem can have is a label of its own. */
+/* Every status of a problem has its own label. */
 Test(metrics, no_problem_counts_as_other)
 {
     struct api_budget budget = {0};
@@ -190,7 +190,7 @@ Test(server, metrics_count_what_happened)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* Large bodies go by another way than small ones: through a job thread. */
+/* Large bodies, which a job thread handles. */
 Test(server, large_and_chunked_bodies_arrive_whole)
 {
     static const char *const chunked[] = {"Transfer-Encoding: chunked",
@@ -244,7 +244,7 @@ Test(server, bodies_over_the_limit_are_refused_before_they_are_read)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* Clients that send all of a body before they look at the answer, as urllib does, get to read it. */
+/* Clients that send the whole body before they read, as urllib does, receive the refusal. */
 Test(server, refusals_of_large_bodies_can_be_read, .timeout = 120)
 {
     static const char *const flags[] = {"--max-body", "150M", NULL};
@@ -409,7 +409,8 @@ struct load {
     atomic_ulong answered, lost;
 };
 
-/* A connection that is refused is none that the server accepted. */
+/* Sends requests until `stop`. A refused connection counts neither as answered nor as lost: the
+ * server has not accepted it. */
 static void *keep_asking(void *argument)
 {
     struct load *load = argument;
@@ -438,7 +439,7 @@ static unsigned long lost_by_sigterm(const char *body)
     return atomic_load(&load.lost);
 }
 
-/* KLDIV_ROUNDS asks for more rounds. */
+/* KLDIV_ROUNDS sets the number of rounds. */
 Test(server, sigterm_under_load_answers_what_was_accepted, .timeout = 600)
 {
     const char *asked = getenv("KLDIV_ROUNDS");
@@ -452,7 +453,7 @@ Test(server, sigterm_under_load_answers_what_was_accepted, .timeout = 600)
     free(large);
 }
 
-/* Connections that come without end do not keep the process from ending. */
+/* Connections that keep arriving do not delay the exit. */
 static void *keep_dialling(void *argument)
 {
     struct load *load = argument;

@@ -1,5 +1,5 @@
-/* Spaces, axes, weights, masks and broadcasting, together and of any size, against a definition in
- * long double: losses, and gradients by its finite differences. */
+/* Spaces, axes, weights, masks and broadcasting, combined at random sizes, against a definition
+ * in long double: losses, and gradients by finite differences. */
 #include "tests/reference.h"
 #include "tests/support.h"
 
@@ -11,7 +11,7 @@
 struct sample {
     struct reference r;
     size_t counts[2], n, left;
-    long double *v[2]; /* what the operands hold */
+    long double *v[2]; /* values of the operands */
     double *weight, *upstream;
     unsigned char *mask;
 };
@@ -21,7 +21,7 @@ static size_t draw_index(unsigned long long *state, size_t n)
     return (size_t)(uniform(state) * (double)n);
 }
 
-/* Entries of `shape`, some of them 1. */
+/* Copies entries of `shape`, some replaced by 1. */
 static void shrink(const size_t *shape, size_t n, double chance, size_t *to,
                    unsigned long long *state)
 {
@@ -54,7 +54,7 @@ static struct sample draw(const size_t *shape, size_t ndim, unsigned long long *
         r->spaces[i] = (enum kl_space)(KL_LOG_PROB + draw_index(state, 3));
         shrink(shape, ndim, broadcast, r->operands[i], state);
     }
-    for (size_t i = 0; i < ndim; i++) /* what both lack, the joint shape lacks */
+    for (size_t i = 0; i < ndim; i++) /* axes absent in both are absent in the joint shape */
         if (r->operands[0][i] == 1 && r->operands[1][i] == 1)
             r->shape[i] = 1;
     if (r->spaces[0] != KL_LOGIT && r->spaces[1] != KL_LOGIT)
@@ -90,7 +90,7 @@ static void end(struct sample *s)
     free(s->v[0]), free(s->v[1]), free(s->weight), free(s->upstream), free(s->mask);
 }
 
-/* The call of a sample in a dtype, and what came of it. */
+/* outcome: results of a sample's call in a dtype. */
 struct outcome {
     struct kl_plan plan;
     char *operands[2];
@@ -157,7 +157,7 @@ static void describe(const struct sample *s, char *to, size_t size)
                       r->operands[1][i], r->summed[i] ? "*" : "");
 }
 
-/* An infinity is right where the dtype has no number as large. */
+/* True if two numbers are near; an infinity is right if the number exceeds the dtype. */
 static bool is_near(double ours, long double exact, double tolerance, long double size,
                     enum kl_dtype dtype)
 {
@@ -225,8 +225,8 @@ Test(spaces, gradients_are_those_of_finite_differences)
     }
 }
 
-/* Tiles, segments, pieces and shares have borders: rows longer than any, and many of them. The
- * results have the same bits for any number of threads. */
+/* Checks rows longer than any tile, segment, piece or share, and many of them. Results have the
+ * same bits for any number of threads. */
 static void check_large(const size_t *shape, size_t ndim, unsigned long long *state,
                         struct kl_pool *pool)
 {

@@ -1,5 +1,4 @@
-/* Spaces, masks and rows of any length: what must hold whatever the numbers are, and where they are
- * special. */
+/* Spaces, masks and rows of any length: invariants for ordinary and special values. */
 #include "lib/kldiv.h"
 #include "tests/arrays.h"
 
@@ -107,7 +106,7 @@ Test(special_values, what_a_mask_hides_may_be_anything)
     }
 }
 
-/* A logit of -inf is a probability of 0, and has its rules. */
+/* A logit of -inf is a probability of 0 and follows its rules. */
 Test(special_values, logits_of_minus_infinity_follow_the_rules_of_zero)
 {
     static const struct {
@@ -136,7 +135,7 @@ Test(special_values, logits_of_minus_infinity_follow_the_rules_of_zero)
         }
 }
 
-/* The probabilities of input whose logarithms are not finite. */
+/* Probabilities of input whose logarithms are not finite. */
 Test(special_values, input_of_zero_probability_follows_the_rules_of_its_logarithm)
 {
     static const struct {
@@ -154,7 +153,7 @@ Test(special_values, input_of_zero_probability_follows_the_rules_of_its_logarith
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         for (enum kl_compat compat = KL_PYTORCH; compat <= KL_MATH; compat++) {
-            if (compat == KL_MATH && cases[i].q < 0) /* input_negative */
+            if (compat == KL_MATH && cases[i].q < 0) /* refused as input_negative */
                 continue;
             struct kl_options options = {
                 .reduction = KL_SUM, .compat = compat, .input_space = KL_PROB};
@@ -166,7 +165,7 @@ Test(special_values, input_of_zero_probability_follows_the_rules_of_its_logarith
         }
 }
 
-/* Rows of several tiles that begin with nothing: the rest has the loss of a row of its own. */
+/* Rows of several tiles that begin with -inf have the loss of their rest. */
 Test(special_values, logits_may_be_minus_infinity_for_long)
 {
     enum { N = 2000, NOTHING = 1300 };
@@ -189,7 +188,7 @@ Test(special_values, logits_may_be_minus_infinity_for_long)
     }
 }
 
-/* What masks logits by the least number there is, float64's included. */
+/* Masks that use the smallest finite number, float64's included, instead of -inf. */
 Test(special_values, logits_may_be_as_small_as_numbers_are)
 {
     static const struct {
@@ -210,15 +209,15 @@ Test(special_values, logits_may_be_as_small_as_numbers_are)
     }
 }
 
-/* ---- Special values mean the same in rows of any length, by any way that they are computed */
+/* ---- Special values give the same result for any row length and algorithm */
 
 struct special {
     double losses[2][3],
-        gradients[2][3]; /* of two rows, their first elements; by input and target */
+        gradients[2][3]; /* with respect to input and target, for the first elements of two rows */
     double sum;
 };
 
-/* Two rows of n ordinary numbers, but for one element of the first row. */
+/* Computes two rows of n ordinary numbers with one special element in the first row. */
 static struct special special_of(size_t n, enum kl_reduction reduction, enum kl_compat compat,
                                  enum kl_space x_space, enum kl_space t_space, double x0, double t1)
 {
@@ -250,8 +249,8 @@ static struct special special_of(size_t n, enum kl_reduction reduction, enum kl_
     return special;
 }
 
-/* What is not finite alone. */
-static bool alike(double a, double b)
+/* True if both are finite or both the same special value. */
+static bool same_class(double a, double b)
 {
     return isnan(a) ? isnan(b) : isinf(a) ? a == b : isfinite(b);
 }
@@ -282,13 +281,13 @@ Test(special_values, special_values_mean_the_same_in_rows_of_any_length)
                                  compat, specials[i], specials[j], lengths[l], r);
                         for (size_t k = 0; k < 2; k++)
                             for (size_t e = 0; e < 3; e++) {
-                                cr_expect(r == KL_SUM || alike(a.losses[k][e], b.losses[k][e]),
+                                cr_expect(r == KL_SUM || same_class(a.losses[k][e], b.losses[k][e]),
                                           "%s: %g, %g", what, a.losses[k][e], b.losses[k][e]);
-                                cr_expect(alike(a.gradients[k][e], b.gradients[k][e]),
+                                cr_expect(same_class(a.gradients[k][e], b.gradients[k][e]),
                                           "%s, by %zu at %zu: %g, %g", what, k, e,
                                           a.gradients[k][e], b.gradients[k][e]);
                             }
-                        cr_expect(alike(a.sum, b.sum), "%s: %g, %g", what, a.sum, b.sum);
+                        cr_expect(same_class(a.sum, b.sum), "%s: %g, %g", what, a.sum, b.sum);
                     }
 }
 
@@ -310,7 +309,7 @@ Test(special_values, derivatives_by_the_smallest_probabilities_are_quotients)
     }
 }
 
-/* A mask has nothing to hide where there is nothing. */
+/* A mask that hides nothing changes nothing. */
 Test(special_values, masks_of_nothing_change_nothing)
 {
     const size_t shape[] = {3, 0}, one[] = {3, 1};

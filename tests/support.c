@@ -12,7 +12,7 @@
 
 static struct api_budget budget;
 
-/* Of allocations. */
+/* State of allocation failures and counts. */
 static struct {
     bool armed, on, sticky, failed;
     long left;
@@ -25,8 +25,8 @@ struct api_service service_of(size_t max_body)
     return (struct api_service){.budget = &budget, .max_body = max_body};
 }
 
-/* The reply as an answer that outlives the exchange, whose one text that is not static is kept until
- * the next answer of this thread. */
+/* Copies the reply, so that it outlives the exchange. The one text that is not static lives
+ * until this thread's next answer. */
 static struct api_reply keep_reply(const struct api_exchange *x)
 {
     static _Thread_local char text[sizeof x->reply.header_text];
@@ -130,7 +130,7 @@ char *read_file(const char *path, size_t *size)
     return text;
 }
 
-/* The linker sends the allocations of all objects in the test program through these. */
+/* The linker redirects allocations of all objects of the test program here (--wrap). */
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *old, size_t size);

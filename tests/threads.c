@@ -1,4 +1,4 @@
-/* The pool: the same bits for any number of threads, and many callers at once. */
+/* The pool: equal bits for any number of threads, and many concurrent callers. */
 #include "lib/pool.h"
 #include "tests/arrays.h"
 
@@ -53,7 +53,7 @@ static void count_task(void *context, size_t i, void *scratch)
     atomic_fetch_add(&done[i], 1);
 }
 
-/* Gives back how many chunks were not done exactly once, as a pointer. */
+/* Runs many loops; returns, as a pointer, the number of chunks that did not run exactly once. */
 static void *run_many(void *pool)
 {
     static _Thread_local atomic_uchar done[1000];

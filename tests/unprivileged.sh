@@ -1,8 +1,7 @@
 #!/bin/sh
-# The tests as they run where there are few rights: in the build of an image (root without CAP_NET_ADMIN,
-# 1,024 descriptors), and those of the server as a plain user with 256. Without root, the first
-# cannot be made, and `make check` was already run as a plain user. Usage: tests/unprivileged.sh
-# build/release
+# The tests with few rights: all as in the build of an image (root without CAP_NET_ADMIN, 1,024
+# descriptors), and those of the server as a plain user with 256. Does nothing
+# without root, where `make check` runs as a plain user anyway. Usage: tests/unprivileged.sh build/release
 set -eu
 tests=$1/tests/all server=$1/kldivd
 if [ "$(id -u)" != 0 ]; then

@@ -1,5 +1,5 @@
-/* A bare libmicrohttpd server: reads and drops a body, answers with a constant. What /kl_div is
- * measured against. Prints its port. */
+/* A bare libmicrohttpd server, the baseline of /kl_div: reads and drops a body, answers with a
+ * constant. Prints its port. */
 #include <microhttpd.h>
 #include <stdio.h>
 #include <unistd.h>

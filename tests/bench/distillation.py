@@ -4,8 +4,8 @@ kl_div(log_softmax(x / T), softmax(y / T)), each in a process of its own, two th
 
     /usr/bin/python3 tests/bench/distillation.py build/release/libkldiv.so
 
-Prints medians of time and what the resident memory rises to above the two tensors. PyTorch's
-softmax takes no float16 on CPUs, so it is given what .float() makes of it, within the time.
+Prints medians of time, and the peak of resident memory above the two tensors. PyTorch's softmax
+lacks float16 on CPUs: the time includes the conversion by .float().
 """
 import statistics
 import subprocess

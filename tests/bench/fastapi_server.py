@@ -1,4 +1,4 @@
-"""What one would write instead: FastAPI, uvicorn and PyTorch. Prints its port."""
+"""The usual alternative: FastAPI, uvicorn and PyTorch. Prints its port."""
 import json
 import socket
 import struct

@@ -1,5 +1,5 @@
-/* Nanoseconds an element, of each kernel at several sizes, beside a pure read of the same arrays
- * and beside plain libm. Medians of runs taken in turn. */
+/* Time per element, in ns, of each kernel at several sizes, with a pure read of the same arrays
+ * and plain libm as baselines. Medians of interleaved runs. */
 #include "lib/kernel.h"
 #include "tests/bench/measure.h"
 
@@ -12,9 +12,9 @@ enum { RUNS = 15, MAX_N = 1 << 22 };
 static char *x, *t, *loss;
 static volatile double sink;
 
-/* What is timed: n elements by kernel k. */
+/* task: the work that is timed, n elements by kernel k. */
 struct task {
-    const struct kl_kernel *kernel; /* NULL: a read, or libm */
+    const struct kl_kernel *kernel; /* NULL: the read, or libm */
     enum kl_dtype dtype;
     enum kl_rule rule;
     void (*run)(const struct task *task, size_t n);

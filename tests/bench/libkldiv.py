@@ -1,4 +1,4 @@
-"""libkldiv called from Python, on PyTorch's tensors where they lie."""
+"""libkldiv called from Python on PyTorch's tensors, without a copy."""
 import ctypes
 
 import torch
@@ -43,7 +43,7 @@ class Library:
 
     def prepare(self, x, t, reduction, log_target=False, input_space=None, target_space=None,
                 temperature=0, gradient=False, pool=None):
-        """A function that computes the loss, and with `gradient` that by x, and gives both."""
+        """Returns a function that computes the loss and, with `gradient`, the gradient by x."""
         shape = (ctypes.c_size_t * x.dim())(*x.shape)
         tensors = [Tensor(DTYPES[v.dtype], v.dim(), shape, v.data_ptr()) for v in (x, t)]
         options = Options(reduction=REDUCTIONS[reduction], log_target=log_target,

@@ -1,5 +1,5 @@
-/* libkldiv, pool and all, beside what the machine allows: reading the operands, copying them into
- * a result, one thread against all. Medians of runs taken in turn. */
+/* libkldiv with its pool against the machine's limits: a read of the operands, a copy into a
+ * result, one thread against all. Medians of interleaved runs. */
 #include "lib/kldiv.h"
 #include "lib/pool.h"
 #include "tests/bench/measure.h"
@@ -33,7 +33,7 @@ static void run_loss(const struct work *w)
         abort();
 }
 
-/* Bytes of piece i, of arrays of n elements. */
+/* Size in bytes of piece i of arrays of n elements. */
 static size_t piece_bytes(const struct work *w, size_t i)
 {
     size_t left = w->n - i * CHUNK;
@@ -69,7 +69,7 @@ static void run_copy(const struct work *w)
     kl_pool_run(w->pool, (w->n + CHUNK - 1) / CHUNK, copy_chunk, (void *)w, NULL);
 }
 
-/* The two in turn; prints ours, the limit's, and the ratio of each pair's median. */
+/* Times both, interleaved; prints the medians and their ratio for each pair. */
 static void compare(const char *what, void (*ours)(const struct work *), struct work our_work,
                     void (*limit)(const struct work *), struct work its_work)
 {
@@ -103,7 +103,7 @@ static void fill(enum kl_dtype dtype)
     }
 }
 
-/* ---- The latency of a call, alone and beside a large one that goes on all the time. */
+/* ---- Latency of a call, alone and beside a large one that repeats */
 
 static atomic_bool stop;
 
@@ -130,7 +130,7 @@ static void print_latency(const char *what, size_t n, size_t calls)
     free(times);
 }
 
-/* One thread, 2^16 elements. */
+/* Prints gradients on one thread, 2^16 elements. */
 static void print_gradient(enum kl_dtype dtype, bool log_target, enum kl_operand by)
 {
     enum { N = IN_CACHE };

@@ -1,4 +1,4 @@
-/* What the benchmarks share: times, medians, and the pure read that they compare with. */
+/* Time, medians and the baseline read for the benchmarks. */
 #ifndef KLDIV_TESTS_BENCH_MEASURE_H
 #define KLDIV_TESTS_BENCH_MEASURE_H
 
@@ -18,7 +18,7 @@ static inline int by_size(const void *a, const void *b)
     return (d > 0) - (d < 0);
 }
 
-/* Sorts them. */
+/* Median; sorts the values. */
 static inline double median(double *values, size_t n)
 {
     qsort(values, n, sizeof *values, by_size);
@@ -32,7 +32,7 @@ typedef unsigned long long vector __attribute__((vector_size(64), aligned(1), ma
 #define EACH_SIMD
 #endif
 
-/* Reads both arrays, of a multiple of 128 bytes. */
+/* Reads both arrays, whose size is a multiple of 128 bytes. */
 EACH_SIMD __attribute__((unused)) static unsigned long long read_both(const char *a, const char *b,
                                                                       size_t bytes)
 {

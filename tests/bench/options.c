@@ -1,5 +1,5 @@
-/* What each option costs: one thread, float32, 2^20 elements and more, beside the plain loss of the
- * same shape. Medians of runs taken in turn. */
+/* Cost of each option: one thread, float32, at least 2^20 elements, relative to the plain loss
+ * of the same shape. Medians of interleaved runs. */
 #include "lib/kldiv.h"
 #include "tests/bench/measure.h"
 
@@ -12,7 +12,7 @@ enum { RUNS = 15, MOST = 1 << 22, LAST = -1 };
 static float *probs[2], *logs[2], *logits[2], *gradients[2], *loss;
 static unsigned char *mask;
 
-/* A call of shape (n, m), or of (n, m, inner). */
+/* call: its shape is (n, m) or (n, m, inner). */
 struct call {
     const char *what;
     size_t n, m, inner;

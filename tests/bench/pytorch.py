@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""libkldiv beside PyTorch and scipy on the same arrays, in turn, one thread each.
+"""Time of libkldiv, PyTorch and scipy on the same arrays, interleaved, one thread each.
 
     /usr/bin/python3 tests/bench/pytorch.py build/release/libkldiv.so
 
-Prints medians in ns an element and their ratio. Needs Debian's python3-torch; python3-scipy if it is there.
+Prints medians in ns an element and their ratio. Needs Debian's python3-torch; uses python3-scipy if it is installed.
 """
 import statistics
 import sys

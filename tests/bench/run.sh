@@ -1,5 +1,5 @@
 #!/bin/sh
-# make bench: kernels, their limits, their peers where those are installed, and the server end to end.
+# make bench: kernels, their limits, installed peers, and the server end to end.
 set -eu
 work=$(mktemp -d)
 started=

@@ -1,5 +1,5 @@
-"""The same requests to kldivd and to tests/bench/fastapi_server.py, in turn, each on one connection
-that is kept: medians in milliseconds. Arguments: the two ports."""
+"""The same requests to kldivd and to tests/bench/fastapi_server.py, interleaved, each on one kept
+connection: medians in ms. Arguments: the two ports."""
 import http.client
 import json
 import statistics

@@ -1,5 +1,5 @@
-/* The loss as one would write it with SLEEF's vector logarithms and exponentials, of one unit in
- * the last place, in lanes of the operands' own dtype; and how far off its sums are. */
+/* The loss with SLEEF's vector logarithms and exponentials of 1 ulp, in lanes of the operands'
+ * dtype; its time and the error of its sums. */
 #include "lib/kernel.h"
 #include "tests/bench/measure.h"
 

@@ -1,5 +1,5 @@
-/* Large bodies over loopback: this server and a bare libmicrohttpd that drops them, in turn, each
- * on one connection that is kept. Arguments: the ports of the two, the process id of ours. */
+/* Large bodies over loopback: this server and a bare libmicrohttpd that drops them, interleaved,
+ * each on one kept connection. Arguments: the two ports, the process id of this server. */
 #include "lib/kldiv.h"
 #include "tests/bench/measure.h"
 
@@ -15,13 +15,13 @@
 
 enum { RUNS = 15 };
 
-/* A request, and what its row of the table says. */
+/* load: a request, and the label of its row in the table. */
 struct load {
     const char *what, *target, *type;
-    size_t json_size; /* of an inference request, else 0 */
+    size_t json_size; /* bytes of an inference request's JSON, else 0 */
     char *body;
     size_t size;
-    size_t numbers; /* of which one is timed, where it is not 0 */
+    size_t numbers; /* number of elements for the time per number; 0 for none */
 };
 
 static int open_connection(const char *port)
@@ -46,7 +46,7 @@ static void send_all(int fd, const char *bytes, size_t size)
     }
 }
 
-/* Reads one answer whole; gives its status. */
+/* Reads one complete answer; returns its status. */
 static int read_answer(int fd)
 {
     static char bytes[1 << 16];
@@ -90,7 +90,7 @@ static double post(int fd, const struct load *load)
     return now_ns() - start;
 }
 
-/* Bytes of memory that a process has or, since forget_peak, had at most. */
+/* Memory of a process in bytes: now, or the peak since forget_peak. */
 static size_t memory(const char *process, const char *format)
 {
     char path[64], line[200];
@@ -116,8 +116,8 @@ static void forget_peak(const char *process)
     fclose(file);
 }
 
-/* What it keeps for the next requests goes back to the system in 10 s. */
-static void let_it_rest(const char *process)
+/* Waits until the server has returned unused memory to the system, which takes 10 s. */
+static void wait_for_trim(const char *process)
 {
     enum { RESTED = 48 << 20 };
     for (int i = 0; i < 30 && memory(process, "VmRSS: %zu") > RESTED; i++)
@@ -128,7 +128,7 @@ static void let_it_rest(const char *process)
 static void print_row(const struct load *load, int ours, int bare, const char *process)
 {
     double a[RUNS], b[RUNS], ratios[RUNS];
-    let_it_rest(process);
+    wait_for_trim(process);
     for (int i = -2; i < RUNS; i++) {
         double one = post(ours, load), other = post(bare, load);
         if (i < 0)
@@ -148,7 +148,7 @@ static void print_row(const struct load *load, int ours, int bare, const char *p
     fflush(stdout);
 }
 
-/* n float32 of each tensor. */
+/* Writes n float32 of each tensor. */
 static void put_tensors(char *to, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -197,7 +197,7 @@ static struct load make_inference(const char *what, size_t n)
     return load;
 }
 
-/* n numbers of each tensor, of so many digits after the point. */
+/* Makes JSON of n numbers for each tensor with `digits` digits after the point. */
 static struct load make_json(const char *what, const char *target, size_t n, int digits)
 {
     struct load load = {.what = what,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The answer, JSON, goes to standard output. */
+/* Sends a POST; writes the answer, JSON, to standard output. */
 static int post(const char *url, const char *type, const void *body, size_t size)
 {
     CURL *curl = curl_easy_init();
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     char file[8 + sizeof header + sizeof data], url[300];
     if (argc != 2)
         return 1;
-    memcpy(file, &length, 8); /* little-endian, as is this machine */
+    memcpy(file, &length, 8); /* little-endian, as on this machine */
     memcpy(file + 8, header, length);
     memcpy(file + 8 + length, data, sizeof data);
 

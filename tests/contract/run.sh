@@ -1,6 +1,6 @@
 #!/bin/sh
-# Lints api/openapi.json, makes TypeScript clients of it, compiles them with all checks, and lets
-# them call the server: tests/contract/run.sh build/kldivd. Wants node_modules (npm ci).
+# Lints api/openapi.json, generates TypeScript clients, compiles them with all checks, and calls the
+# server with them: tests/contract/run.sh build/kldivd. Needs node_modules (npm ci).
 set -eu
 server=$(realpath "${1:-build/kldivd}")
 cd "$(dirname "$0")"

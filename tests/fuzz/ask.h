@@ -1,4 +1,4 @@
-/* What the fuzzers of requests share. */
+/* Asks the service a question for the fuzzers of requests. */
 #ifndef KLDIV_TESTS_FUZZ_ASK_H
 #define KLDIV_TESTS_FUZZ_ASK_H
 
@@ -9,8 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Puts a body through the whole service. Aborts unless there is an answer, with content, and all
- * memory is given back. */
+/* Handles a body by the whole service. Aborts unless the answer has content and all memory is
+ * freed. */
 static inline void ask(struct question question, const uint8_t *body, size_t size)
 {
     struct api_budget budget = {.limit = 64 << 20};

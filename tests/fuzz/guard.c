@@ -1,4 +1,4 @@
-/* The framing guard: a target and header fields, a line each. What it lets pass must be
+/* The framing guard: a target and header fields, one per line. Accepted requests must be
  * unambiguous. */
 #include "server/guard.h"
 

@@ -1,4 +1,4 @@
-/* Inference requests: the first two bytes are the length of the JSON; 0 is none given. */
+/* Inference requests: the first two bytes are the length of the JSON; 0 omits the header. */
 #include "tests/fuzz/ask.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Compressed bodies: the first byte says how. */
+/* Compressed bodies: the first byte selects the coding. */
 #include "tests/fuzz/ask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,5 @@
-/* The reader of small JSON texts against jansson: what the one takes the other takes too, and all
- * of it can be walked. */
+/* The reader of small JSON texts against jansson: both accept the same texts, and every accepted
+ * text can be iterated. */
 #include "api/text/json_reader.h"
 #include "api/text/number.h"
 
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *theirs = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
     if (api_json_check(text, size, &at, &what)) {
         const char *start = text + strspn(text, " \t\r\n");
-        /* jansson refuses numbers that it cannot hold */
+        /* jansson rejects numbers out of range */
         if (theirs && (*start == '{' || *start == '['))
             compare(start, theirs);
         else if (!theirs && !strpbrk(text, "eE") && !strpbrk(text, "0123456789"))

@@ -1,4 +1,4 @@
-/* Bodies as forms, JSON and options in them. */
+/* Bodies as forms, with JSON and options. */
 #include "tests/fuzz/ask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

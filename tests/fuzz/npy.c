@@ -1,4 +1,4 @@
-/* Forms whose parts are .npy files: the first byte says how much of the data is the first file. */
+/* Forms with .npy files: the first byte is the size of the first file as a share of the data. */
 #include "tests/fuzz/ask.h"
 
 static size_t put(uint8_t *to, const void *bytes, size_t size)

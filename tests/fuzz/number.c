@@ -1,4 +1,4 @@
-/* Decimals: read as strtod reads them, and written so that they read back. */
+/* Decimals: parsed as strtod does, and formatted so that they read back. */
 #include "api/text/number.h"
 #include "api/text/decimal.h"
 

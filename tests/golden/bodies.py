@@ -1,9 +1,9 @@
-"""Bodies of every format but plain JSON, sound and broken, and what becomes of each.
+"""Valid and malformed bodies of every format but plain JSON, with the expected answers.
 
-    bodies.py > bodies.jsonl     the table that tests/bodies.c walks
-    bodies.py DIRECTORY          the bodies as files, a folder a format: seeds for the fuzzers
+    bodies.py > bodies.jsonl     the table of tests/bodies.c
+    bodies.py DIRECTORY          the bodies as files, one folder per format: seeds for the fuzzers
 
-Needs numpy, whose own writers make the sound arrays.
+Needs numpy, which writes the valid arrays.
 """
 import base64
 import gzip
@@ -215,7 +215,7 @@ def add_safetensors():
         "body_too_large", 413, coding="gzip")
 
 
-# ---- .npy, which travels in forms
+# ---- .npy, as parts of forms
 
 def npy(array, version=None):
     out = io.BytesIO()
@@ -319,7 +319,7 @@ def npz(save=np.savez, **arrays):
 
 
 class Unseekable(io.RawIOBase):
-    """Makes zipfile write data descriptors, as to a pipe."""
+    """An unseekable file, for which zipfile writes data descriptors."""
 
     def __init__(self):
         self.bytes = b""
@@ -499,7 +499,7 @@ def add_multipart():
 # ---- The Open Inference Protocol
 
 def tensor(name, array=None, datatype=None, **more):
-    """One of a request's inputs, whose data is JSON unless it is in the binary part."""
+    """An input of a request; its data is JSON unless it is in the binary part."""
     names = {"f8": "FP64", "f4": "FP32", "f2": "FP16"}
     entry = {"name": name, "shape": list(array.shape),
              "datatype": datatype or names[array.dtype.str[1:]]}

@@ -1,5 +1,5 @@
 """Writes compositions.jsonl: requests that name spaces, temperature, dim, mask, weight, broadcast,
-base and gradients, and what the same composed of PyTorch's operators gives in float64.
+base and gradients, and the results of the same composition of PyTorch's operators in float64.
 
     /usr/bin/python3 tests/golden/compositions.py [SEED ROWS] > tests/golden/compositions.jsonl
 
@@ -36,7 +36,7 @@ def values(space, shape, sigma=2):
 
 
 def logarithms(v, space, options, joint, keep):
-    """Of probabilities that v stands for; v is already of the joint shape."""
+    """Log-probabilities of an operand v of the joint shape."""
     if space == "logit":
         dims = options.get("dim", [-1])
         dims = [dims] if isinstance(dims, int) else dims
@@ -49,7 +49,7 @@ def logarithms(v, space, options, joint, keep):
 
 
 def losses_of(x, t, options, keep):
-    """Of each element. Masked ones are put aside before and after, so that no nan reaches a
+    """Loss of each element. Masked ones are replaced before and after, so that no nan reaches a
     derivative."""
     joint = torch.broadcast_shapes(x.shape, t.shape)
     x, t = x.expand(joint), t.expand(joint)
@@ -112,7 +112,7 @@ def write(x, t, options, weight=None, keep=None, upstream=False):
 
 
 def hidden(x, t, keep, options):
-    """The operands as they are sent: what is masked and not broadcast is nan."""
+    """The operands as sent: elements that are masked and not broadcast are nan."""
     lists = []
     for v in (x.detach().clone(), t.detach().clone()):
         if keep is not None and "dim" not in options and v.shape == keep.shape:

@@ -1,5 +1,5 @@
-"""Writes gradients.jsonl: operands, options, upstream gradients, and what PyTorch's autograd makes
-of them in float64.
+"""Writes gradients.jsonl: operands, options, upstream gradients, and the gradients of PyTorch's
+autograd in float64.
 
     /usr/bin/python3 tests/golden/gradients.py > tests/golden/gradients.jsonl
 """
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 torch.manual_seed(4)
 warnings.simplefilter("ignore")
 INF, NAN = math.inf, math.nan
-# Not those whose exponentials leave float64: there autograd has 0 times infinity, and we the limit.
+# Exclude exponentials that overflow float64: autograd computes 0 times infinity, kldiv the limit.
 SPECIALS = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 1e-310, 700.0, -700.0, 0.3]
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes vectors.jsonl: requests, and what PyTorch answers to them.
+"""Writes vectors.jsonl: requests, and PyTorch's results.
 
     /usr/bin/python3 tests/golden/make.py > tests/golden/vectors.jsonl
 
@@ -39,7 +39,7 @@ def encode(value):
 
 
 def call(x, t, options):
-    """F.kl_div as the request's options say, and its warnings' texts."""
+    """F.kl_div with the request's options, and the texts of its warnings."""
     arguments = dict(options)
     legacy = arguments.get("size_average") is not None or arguments.get("reduce") is not None
     if legacy and arguments.get("reduction") == "batchmean":
@@ -129,7 +129,7 @@ def special_values():
 
 
 def known_cases():
-    """Examples from documentation, issues and tests of the systems we follow."""
+    """Examples from documentation, issues and tests of PyTorch, R torch and OneFlow."""
     d = dict(dtype=torch.float64)
     x = torch.tensor([[2, 3, 5], [3, 2, 1]], **d)
     t = torch.tensor([[1, 2, 3], [4, 5, 6]], **d)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Random requests to a running kldivd, held against the PyTorch at hand.
+"""Random requests to a running kldivd, compared with the installed PyTorch.
 
     /usr/bin/python3 tests/peer/random_requests.py build/kldivd [N]
 
 Compares value (1e-13 of the terms' sizes in float64), NaN pattern, shape, dtype and the texts of
-warnings; of operands without special values also gradients, and what is left when losses are
+warnings; of operands without special values also gradients, and losses
 summed over axes; then as many compositions of operators, as tests/golden/compositions.py draws them.
 Needs Debian's python3-torch. Exits 1 if any request disagrees.
 """
@@ -80,7 +80,7 @@ def draw(rng):
 
 
 def pytorch(x, t, options, ours):
-    """The loss, the texts of its warnings, and the gradients that ours asks for."""
+    """The loss, the texts of its warnings, and the requested gradients."""
     x, t = x.clone().requires_grad_(), t.clone().requires_grad_()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -128,8 +128,7 @@ def check(url, rng):
 
 
 def compositions(n):
-    """Requests that PyTorch needs several operators for, with their answers, from a seed of the
-    hour."""
+    """Requests that PyTorch needs several operators for, with their answers; the seed is the hour."""
     script = os.path.join(os.path.dirname(__file__), "..", "golden", "compositions.py")
     seed = int(time.time()) // 3600
     print("compositions of seed", seed)

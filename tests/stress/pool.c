@@ -1,5 +1,5 @@
-/* Many callers on one pool, for ThreadSanitizer; a plain program, because Criterion aborts under
- * it. Prints what a test runner prints. */
+/* Many callers on one pool, for ThreadSanitizer, under which Criterion aborts. Prints the report
+ * of a test runner. */
 #include "lib/kldiv.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* As much of Criterion as the tests of the kernels use, for machines that are only emulated and
- * have no Criterion. Tests run in one process, in turn, by tests/cross/main.c. */
+/* Subset of Criterion for the tests of the kernels on emulated machines. Tests run in one
+ * process, one after another, by tests/cross/main.c. */
 #ifndef KLDIV_TESTS_CROSS_CRITERION_H
 #define KLDIV_TESTS_CROSS_CRITERION_H
 
