@@ -180,6 +180,7 @@ SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/simd api api/* server tests tes
 lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/layers.sh $(B)
+	tests/comments.sh $(SOURCES) $(wildcard tests/clients/*.mjs)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem -D__x86_64__ -I. lib api server
 	clang-tidy --quiet $(wildcard lib/*.c api/*.c api/*/*.c server/*.c) lib/simd/reference.c lib/simd/generic.c -- \

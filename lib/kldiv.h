@@ -35,8 +35,8 @@ extern "C" {
 enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO_OPERAND };
 #define KL_OPERANDS 2
 
-/* Why a call failed. Owned by the caller, who passes it zeroed; the first problem wins and
- * later ones leave it alone. `code` is a stable snake_case word with static lifetime:
+/* kl_problem: the error of a call. The caller owns it and passes it zeroed; only the first problem
+ * is recorded. `code` is a stable snake_case word with static lifetime:
  *
  *   reduction_invalid   no such reduction
  *   compat_invalid      no such compatibility mode
@@ -159,7 +159,7 @@ enum kl_space { KL_DEFAULT_SPACE, KL_LOG_PROB, KL_PROB, KL_LOGIT };
 /* "log_prob", "prob", "logit". */
 bool kl_space_parse(const char *name, enum kl_space *space, struct kl_problem *problem);
 
-/* Which losses count: a byte for each, 1, or 0 for those that do not. Borrowed like a tensor. */
+/* kl_mask: a byte per loss, 1 if it counts, else 0. Borrowed like a tensor. */
 struct kl_mask {
     size_t ndim;
     const size_t *shape;
