@@ -15,10 +15,7 @@ bool srv_linger_start(void);
  * there already it closes at once. Any thread may call it. */
 void srv_linger(int fd, size_t most);
 
-/* Connections that are still read from. */
-size_t srv_lingering(void);
-
-/* Closes them and ends the thread. */
-void srv_linger_stop(void);
+/* Closes these connections when they are done with, or after `ms`, and ends the thread. */
+void srv_linger_stop(unsigned long long ms);
 
 #endif
