@@ -63,13 +63,12 @@ static void compute_terms(struct kl_scratch *s, size_t n)
     }
 }
 
-void kl_sum_close_rows(struct kl_scratch *s, double *losses)
+/* Out of line, so that other rows do not clear its arrays. */
+static __attribute__((noinline)) void sum_again(struct kl_scratch *s, double *losses)
 {
     double shift[KL_ROWS] = {0}, high[KL_ROWS] = {0}, low[KL_ROWS] = {0};
     double rest_high[KL_ROWS] = {0}, rest_low[KL_ROWS] = {0};
     size_t n = s->group->rows;
-    if (!kl_is_logit(s->job, KL_INPUT) || !kl_is_logit(s->job, KL_TARGET) || !any_close(losses, n))
-        return;
     for (size_t i = 0; i < s->rows; i++)
         shift[i] =
             (s->row_max[KL_TARGET][i] - s->row_max[KL_INPUT][i]) / s->job->plan->temperature +
@@ -88,4 +87,11 @@ void kl_sum_close_rows(struct kl_scratch *s, double *losses)
         if (losses[i] != 0 && fabs(losses[i]) < CLOSE && isfinite(loss))
             losses[i] = loss;
     }
+}
+
+void kl_sum_close_rows(struct kl_scratch *s, double *losses)
+{
+    bool logits = kl_is_logit(s->job, KL_INPUT) && kl_is_logit(s->job, KL_TARGET);
+    if (logits && any_close(losses, s->group->rows))
+        sum_again(s, losses);
 }
