@@ -333,9 +333,10 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 
 /* The most bytes that kl_run_gradients allocates while it runs: none for plain losses of up to 2^20
  * elements, some 120 KiB for rows and gradients, and more where derivatives are summed back to
- * operands that were broadcast. kl_diagnose allocates 256 KiB or as much as kl_run, whichever is
- * more. No call takes more than 48 KiB of the calling thread's stack. */
+ * operands that were broadcast. kl_diagnose allocates KL_DIAGNOSIS_SCRATCH or as much as kl_run,
+ * whichever is more. No call takes more than 48 KiB of the calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
+enum { KL_DIAGNOSIS_SCRATCH = 256 << 10 };
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */
 
