@@ -337,10 +337,18 @@ static bool plan(struct api_call *call, struct api_problem *problem)
 
 static bool diagnose(struct api_call *call, struct api_problem *problem)
 {
+    const struct kl_results loss = {.loss = call->loss.data};
     struct kl_problem from = {0};
-    return !call->options.diagnose ||
-           kl_diagnose(&call->plan, call->service->pool, &call->diagnosis, &from) ||
-           translate(call, &from, problem);
+    size_t scratch = kl_scratch_size(&call->plan, &loss);
+    if (!call->options.diagnose)
+        return true;
+    if (scratch < KL_DIAGNOSIS_SCRATCH)
+        scratch = KL_DIAGNOSIS_SCRATCH;
+    if (!api_budget_reserve(call->loss.budget, scratch))
+        return api_fail_for_memory(problem);
+    bool good = kl_diagnose(&call->plan, call->service->pool, &call->diagnosis, &from);
+    api_budget_release(call->loss.budget, scratch);
+    return good || translate(call, &from, problem);
 }
 
 bool api_call_plan(struct api_call *call, struct api_problem *problem)

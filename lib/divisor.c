@@ -37,13 +37,12 @@ static double weight_left(const struct kl_plan *plan)
     const struct kl_numbers weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data,
                                       0};
     const struct kl_numbers mask = {.array = KL_OF_MASK, .bytes = true, .data = plan->mask.data};
-    enum { STAGED = 256 };
-    double weights[STAGED], counts[STAGED];
+    double weights[KL_BLOCK], counts[KL_BLOCK];
     struct kl_sum sum = {0, 0};
     struct kl_axes axes;
     size_t times = kl_weight_axes(&axes, plan);
-    for (size_t start = 0; start < axes.volume; start += STAGED) {
-        size_t n = axes.volume - start < STAGED ? axes.volume - start : STAGED;
+    for (size_t start = 0; start < axes.volume; start += KL_BLOCK) {
+        size_t n = axes.volume - start < KL_BLOCK ? axes.volume - start : KL_BLOCK;
         for (size_t i = 0; i < n; i++)
             weights[i] = 1;
         if (weight.data)

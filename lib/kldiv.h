@@ -281,9 +281,11 @@ struct kl_pool;
  * the two are, where p, q and p / q are between 2^-900 and 2^900. Elsewhere, and where input holds
  * probabilities and target logarithms, or either holds logits, they err by 2^-50 of
  * p max(|log p|, |log q|, 1); of target's logits by max(|log p|, 1) times that. Sums along rows of
- * logits err by 2^-50 of the sum of p max(|log p|, |log q|, 1), or 2^-47 for float32 and smaller:
- * of two softmaxes that agree to many digits the divergence has few. A sum whose parts overflow
- * double on the way is infinite or NaN. The result has the same bits for any number of threads.
+ * logits err by 2^-50 of the sum of p max(|log p|, |log q|, 1), or 2^-47 for float32 and smaller.
+ * Of two softmaxes whose log-probabilities differ by d at most, the divergence of a row errs by
+ * 2^-50 / d of itself where it is summed whole, without a weight or mask of its elements. A sum
+ * whose parts overflow double on the way is infinite or NaN. The result has the same bits for any
+ * number of threads.
  *
  * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it. Fails
  * with input_negative, target_negative or out_of_memory; then `loss` holds nothing of use. */
@@ -331,9 +333,10 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 
 /* The most bytes that kl_run_gradients allocates while it runs: none for plain losses of up to 2^20
  * elements, some 120 KiB for rows and gradients, and more where derivatives are summed back to
- * operands that were broadcast. kl_diagnose allocates 256 KiB or as much as kl_run, whichever is
- * more. No call takes more than 48 KiB of the calling thread's stack. */
+ * operands that were broadcast. kl_diagnose allocates KL_DIAGNOSIS_SCRATCH or as much as kl_run,
+ * whichever is more. No call takes more than 48 KiB of the calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
+enum { KL_DIAGNOSIS_SCRATCH = 256 << 10 };
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */
 

@@ -232,5 +232,8 @@ static bool sum_rows(struct kl_scratch *s, double *losses, double *sum_p)
 
 bool kl_find_row_sums(struct kl_scratch *s, double *losses, double *sum_p)
 {
-    return (s->job->tile.pitch == 1 ? sum_row : sum_rows)(s, losses, sum_p);
+    bool good = (s->job->tile.pitch == 1 ? sum_row : sum_rows)(s, losses, sum_p);
+    if (good)
+        kl_sum_close_rows(s, losses);
+    return good;
 }

@@ -23,8 +23,7 @@ struct kl_look_scratch {
 /* Computes the statistics of `n` rows, at most those of a tile, of one operand, with sums of
  * exponentials if `exps`. Masked elements count as `masked`. */
 void kl_find_row_stats(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
-                       double masked, struct kl_look_scratch *scratch,
-                       struct kl_rows_stats *surveys);
+                       double masked, struct kl_look_scratch *scratch, struct kl_rows_stats *stats);
 
 /* kl_bounds: upper bounds of the sizes of a row's losses, and of their sum, with weights and base.
  * NaN or infinite where none is known. */

@@ -111,6 +111,9 @@ void kl_find_softmax(struct kl_scratch *s, int operand);
  * is set. */
 bool kl_find_row_sums(struct kl_scratch *s, double *losses, double *sum_p);
 
+/* Computes losses anew that nearly cancel, of rows of which kl_find_row_sums knows the sums. */
+void kl_sum_close_rows(struct kl_scratch *s, double *losses);
+
 /* Loads a tile of an operand's log-probabilities, once row_max and log_sum_exp are set. */
 void kl_load_log_softmax(struct kl_scratch *s, const struct kl_tile *tile, int operand);
 

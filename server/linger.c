@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, AT_ONCE = 1 << 20 };
+enum { MOST = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, TICK_MS = 250, AT_ONCE = 1 << 20 };
 
 struct lingering {
     int fd;
@@ -60,20 +60,18 @@ static void *run(void *unused)
     (void)unused;
     struct pollfd fds[MOST + 1];
     pthread_mutex_lock(&table.lock);
-    while (!table.stopping) {
+    while (!table.stopping || table.n > 0) {
         eventfd_t ignored;
         size_t n = table.n;
         for (size_t i = 0; i < n; i++)
             fds[i] = (struct pollfd){.fd = table.entries[i].fd, .events = POLLIN};
         fds[n] = (struct pollfd){.fd = table.wake, .events = POLLIN};
         pthread_mutex_unlock(&table.lock);
-        poll(fds, n + 1, n > 0 ? 1000 : -1);
+        poll(fds, n + 1, n > 0 ? TICK_MS : -1);
         eventfd_read(table.wake, &ignored);
         pthread_mutex_lock(&table.lock);
         drop_all();
     }
-    while (table.n > 0)
-        close(table.entries[--table.n].fd);
     pthread_mutex_unlock(&table.lock);
     return NULL;
 }
@@ -101,18 +99,14 @@ void srv_linger(int fd, size_t most)
         close(fd);
 }
 
-size_t srv_lingering(void)
+void srv_linger_stop(unsigned long long ms)
 {
-    pthread_mutex_lock(&table.lock);
-    size_t n = table.n;
-    pthread_mutex_unlock(&table.lock);
-    return n;
-}
-
-void srv_linger_stop(void)
-{
+    unsigned long long end = srv_now_ms() + ms;
     pthread_mutex_lock(&table.lock);
     table.stopping = true;
+    for (size_t i = 0; i < table.n; i++)
+        if (table.entries[i].end_at > end)
+            table.entries[i].end_at = end;
     pthread_mutex_unlock(&table.lock);
     eventfd_write(table.wake, 1);
     pthread_join(table.thread, NULL);

@@ -15,10 +15,7 @@ bool srv_linger_start(void);
  * it. Closes it at once if 64 connections are in the table. Any thread may call it. */
 void srv_linger(int fd, size_t most);
 
-/* Number of connections that are still read. */
-size_t srv_lingering(void);
-
-/* Closes all connections and ends the thread. */
-void srv_linger_stop(void);
+/* Closes the connections when each is finished, or after `ms`, and ends the thread. */
+void srv_linger_stop(unsigned long long ms);
 
 #endif

@@ -46,7 +46,7 @@ static bool write_port_file(const char *path, int port)
 
 static bool finish_requests(double deadline)
 {
-    while (srv_connections_open() > 0 || srv_jobs_pending() > 0 || srv_lingering() > 0) {
+    while (srv_connections_open() > 0 || srv_jobs_pending() > 0) {
         srv_connections_close_idle();
         if (srv_now() > deadline)
             return false;
@@ -99,8 +99,9 @@ static bool start(const struct srv_options *options, const struct api_service *s
     return true;
 }
 
-/* KEEP_SECONDS: time after which unused memory is returned to the system. */
-enum { KEEP_SECONDS = 10 };
+/* KEEP_SECONDS: time after which unused memory is returned to the system. LAST_LINGER_MS: time, in
+ * ms at the end, for clients that still send a refused body to read the answer. */
+enum { KEEP_SECONDS = 10, LAST_LINGER_MS = 1000 };
 
 static int serve(struct srv_options *options)
 {
@@ -141,7 +142,7 @@ static int serve(struct srv_options *options)
     srv_jobs_stop();
     srv_http_stop();
     srv_connections_stop();
-    srv_linger_stop();
+    srv_linger_stop(LAST_LINGER_MS);
     kl_pool_free(service.pool);
     srv_log(SRV_LOG_INFO, "stopped");
     srv_log_stop();

@@ -16,7 +16,7 @@ enum { STACK = 1 << 20, MOST = STACK };
 enum { STACK = 64 << 10, MOST = 48 << 10 };
 #endif
 
-enum { COUNT_MOST = 40000, UNTOUCHED = 0x5a, DIAGNOSIS_MOST = 256 << 10 };
+enum { COUNT_MOST = 40000, UNTOUCHED = 0x5a, DIAGNOSIS_MOST = KL_DIAGNOSIS_SCRATCH };
 
 static char data[KL_OPERANDS][COUNT_MOST * 8], grads[KL_OPERANDS][COUNT_MOST * 8];
 static char loss[COUNT_MOST * 8], alone[COUNT_MOST * 8], weights[COUNT_MOST * 8];

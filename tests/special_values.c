@@ -54,6 +54,35 @@ Test(special_values, probabilities_that_almost_agree_keep_their_digits)
     cr_expect_lt(fabsl(ours - exact), 1e-22L, "%.17g, not %.17Lg", ours, exact);
 }
 
+/* Two softmaxes whose logits differ by 3 and by up to 2^-10, or up to 2^-25. */
+Test(special_values, softmaxes_that_almost_agree_keep_nine_digits)
+{
+    static const size_t lengths[] = {5, 40, 700, 3000};
+    static double x[3000], t[3000];
+    unsigned long long state = 77;
+    for (size_t l = 0; l < COUNT(lengths); l++)
+        for (int bits = 10; bits <= 25; bits += 5) {
+            size_t n = lengths[l];
+            long double sums[2] = {0, 0}, exact = 0;
+            for (size_t i = 0; i < n; i++) {
+                t[i] = 8 * uniform(&state) - 4;
+                x[i] = t[i] + ldexp(uniform(&state) - 0.5, -bits) + 3;
+                sums[0] += expl((long double)x[i]), sums[1] += expl((long double)t[i]);
+            }
+            for (size_t i = 0; i < n; i++) {
+                long double w = expl((long double)t[i]) / sums[1];
+                long double d = ((long double)t[i] - x[i]) - (logl(sums[1]) - logl(sums[0]));
+                exact += w * (fabsl(d) < 0x1p-8L ? d * d * (0.5L - d * (1 / 6.0L - d / 24))
+                                                 : d + expm1l(-d));
+            }
+            struct kl_options options = {
+                .reduction = KL_SUM, .input_space = KL_LOGIT, .target_space = KL_LOGIT};
+            double ours = loss_of(x, t, n, 1, &options);
+            cr_expect_lt(fabsl(ours - exact), 1e-9L * exact, "n %zu, 2^-%d: %.12g, not %.12Lg", n,
+                         bits, ours, exact);
+        }
+}
+
 Test(special_values, bits_are_nats_over_ln_2_and_a_mean_of_rows_is_their_sum_over_their_number)
 {
     enum { N = 1200, ROWS = 12 };
