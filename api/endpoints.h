@@ -46,7 +46,7 @@ struct api_dialect {
     bool compresses; /* true if JSON answers are compressed for clients that accept it */
     void (*write_problem)(const struct api_exchange *x, struct api_buffer *out);
 
-    /* Fails with the nearest served path for a path that is not served. */
+    /* Fails for a path that is not served; the detail names what is, a model or a list. */
     bool (*fail_not_found)(const char *path, struct api_problem *problem);
 };
 const struct api_dialect *api_dialect_of(const char *path);

@@ -44,8 +44,7 @@ struct api_options {
     unsigned gradient;  /* bits: 1 << KL_INPUT, 1 << KL_TARGET */
     struct api_axes dim;
     bool given[API_OPTIONS];
-    const char
-        *within[API_OPTIONS]; /* JSON Pointer prefix of each option's origin; NULL for the query */
+    const char *within[API_OPTIONS]; /* as in api_origin; NULL for the query */
 };
 
 /* Converts options to the library's, without tensors. `dim` has room for API_MAX_AXES entries

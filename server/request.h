@@ -24,10 +24,9 @@ enum srv_step {
 struct srv_request {
     struct srv_job job;
     struct MHD_Connection *connection;
-    struct srv_connection *entry; /* entry in the table of connections; may be NULL */
+    struct srv_connection *entry; /* in the table of connections; may be NULL */
     const atomic_bool *draining;
-    unsigned
-        references; /* held by libmicrohttpd's request and by its response, which reads the reply */
+    unsigned references; /* of libmicrohttpd's request and its response */
     enum srv_step step;
     bool is_reserved, must_close;
     int unread; /* duplicated descriptor whose unread body is dropped after the reply, or -1 */
@@ -57,7 +56,8 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
 enum MHD_Result srv_request_complete(struct srv_request *request,
                                      struct MHD_Connection *connection);
 
-/* Logs, counts and frees the request; `sent` is true if the whole reply was sent. */
+/* Logs and counts the request and drops its reference, the last of which frees it. `sent` is true
+ * if the whole reply was sent. */
 void srv_request_done(struct srv_request *request, bool sent);
 
 #endif

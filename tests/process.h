@@ -17,7 +17,7 @@ struct server {
  * until it listens. */
 struct server server_start(const char *const *flags);
 
-/* Sends SIGTERM and returns the exit status, or -1 if a signal ended it. Fails the test if the
+/* Sends SIGTERM and returns the exit status, or -1 if it did not exit normally. Fails the test if the
  * log has a warning or an error, unless `may_complain`. */
 int server_stop(struct server *server, bool may_complain);
 

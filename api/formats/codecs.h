@@ -15,13 +15,12 @@ struct api_codec {
     /* Upper bound of the bytes of a body that are parsed or inflated rather than read in place.
      * NULL if there are next to none. */
     double (*parsed_size)(const struct api_request *request);
-    void (*encode)(struct api_call *call,
-                   struct api_reply *reply); /* may take ownership of call's buffers */
-    double ns_per_element;                   /* time to encode one, in ns */
-    bool loss_only;                          /* cannot hold gradients */
+    void (*encode)(struct api_call *call, struct api_reply *reply); /* may empty call's buffers */
+    double ns_per_element;                                          /* time to encode one, in ns */
+    bool loss_only;                                                 /* cannot hold gradients */
 };
 
-/* The codec of inference requests and answers, which is chosen by path and not by Content-Type. */
+/* Codec of inference requests and answers, of any Content-Type. */
 extern const struct api_codec *const api_inference_codec;
 
 /* Finds the format of a body by its Content-Type. A missing type counts as JSON, and so do the

@@ -20,8 +20,7 @@ struct reader {
     int depth;                 /* number of open arrays */
     int leaf_depth;            /* number of arrays around each number, or UNKNOWN */
     size_t index[KL_MAX_DIMS]; /* number of values read in each open array */
-    bool closed
-        [KL_MAX_DIMS]; /* true after an array of this depth has ended: shape[depth] is known */
+    bool closed[KL_MAX_DIMS];  /* true once shape[depth] is known: an array has ended */
 };
 
 /* Fails at the element that is being read: "#/input/2/0", or "#/inputs/0/data/2/0" in an

@@ -20,7 +20,7 @@ void api_oip_encode(struct api_call *call, struct api_reply *reply);
 /* Writes a problem as the protocol's error: {"error": "..."} alone. */
 void api_oip_write_problem(const struct api_exchange *x, struct api_buffer *out);
 
-/* Fails for a path below /v2 that is not served; the detail names the model and version. */
+/* Fails for a path below /v2 that is not served; the detail names the served model or version. */
 bool api_oip_fail_not_found(const char *path, struct api_problem *problem);
 
 #endif
