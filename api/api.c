@@ -31,15 +31,15 @@ static const struct api_endpoint *endpoints_of(const struct api_exchange *x)
 }
 
 /* Endpoint that serves the path and the method, else one that serves the path, else NULL. */
-static const struct api_endpoint *find_endpoint(struct api_exchange *x, bool *takes_method)
+static const struct api_endpoint *find_endpoint(struct api_exchange *x, bool *method_allowed)
 {
     const struct api_endpoint *of_path = NULL;
-    *takes_method = false;
-    for (const struct api_endpoint *e = endpoints_of(x); e->path && !*takes_method; e++)
+    *method_allowed = false;
+    for (const struct api_endpoint *e = endpoints_of(x); e->path && !*method_allowed; e++)
         if (has_method(e, x->request.method) || !of_path)
             if (api_endpoint_has_path(e, x->request.path, &x->captures)) {
                 of_path = e;
-                *takes_method = has_method(e, x->request.method);
+                *method_allowed = has_method(e, x->request.method);
             }
     return of_path;
 }
@@ -181,15 +181,15 @@ static void finish(struct api_exchange *x, bool good)
 bool api_begin(struct api_exchange *x)
 {
     struct api_reply *reply = &x->reply;
-    bool takes_method;
-    reply->endpoint = find_endpoint(x, &takes_method);
+    bool method_allowed;
+    reply->endpoint = find_endpoint(x, &method_allowed);
     if (reply->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
         answer_options(x);
         return false;
     }
     if (!reply->endpoint)
         api_dialect_of(x->request.path)->fail_not_found(x->request.path, &x->problem);
-    else if (!takes_method)
+    else if (!method_allowed)
         fail_method(x);
     if (!x->problem.code && check_origin(x)) {
         if (!reply->endpoint->begin) /* health and metrics answer even when memory is exhausted */

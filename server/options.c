@@ -154,7 +154,7 @@ static bool is_of_kubernetes(const char *name)
             (*rest == '\0' || (*rest == '_' && isdigit((unsigned char)rest[1]))));
 }
 
-void srv_options_unknown(void (*tell)(const char *name, const char *nearest))
+void srv_options_unknown(void (*report)(const char *name, const char *nearest))
 {
     char texts[N_ROWS][MAX_NAME];
     const char *known[N_ROWS];
@@ -172,7 +172,7 @@ void srv_options_unknown(void (*tell)(const char *name, const char *nearest))
         while (i < N_ROWS && strcmp(known[i], name) != 0)
             i++;
         if (i == N_ROWS && !is_of_kubernetes(name))
-            tell(name, api_nearest(name, known, N_ROWS));
+            report(name, api_nearest(name, known, N_ROWS));
     }
 }
 

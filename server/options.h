@@ -32,9 +32,9 @@ struct srv_options {
  * that names the option, if a value is invalid. */
 bool srv_options_read(struct srv_options *options, int argc, char **argv, FILE *errors);
 
-/* Calls `tell` for each KLDIV_ variable that is no option, with the nearest name or NULL. Skips
+/* Calls `report` for each KLDIV_ variable that is no option, with the nearest name or NULL. Skips
  * variables that Kubernetes sets for a service called kldiv. */
-void srv_options_unknown(void (*tell)(const char *name, const char *nearest));
+void srv_options_unknown(void (*report)(const char *name, const char *nearest));
 
 /* Writes the text of --help. */
 void srv_options_help(FILE *out);

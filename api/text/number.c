@@ -57,20 +57,20 @@ static const char *read_digits(const char *p, uint64_t *digits)
 /* Reads at most 19 digits again, from the first that is not 0. */
 static void cut_digits(struct decimal *decimal, const char *p, const char *end)
 {
-    int taken = 0;
+    int n_digits = 0;
     bool fraction = false;
     decimal->digits = 0;
     decimal->exponent = 0;
     for (; p < end; p++) {
         if (*p == '.') {
             fraction = true;
-        } else if (taken == 19) {
+        } else if (n_digits == 19) {
             decimal->exponent += fraction ? 0 : 1;
             decimal->cut = true;
         } else {
             decimal->exponent -= fraction ? 1 : 0;
             decimal->digits = decimal->digits * 10 + (uint64_t)(*p - '0');
-            taken += decimal->digits != 0;
+            n_digits += decimal->digits != 0;
         }
     }
 }
