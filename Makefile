@@ -31,7 +31,7 @@ TEST_LIBS = -lcriterion -lquadmath
 PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libzip-dev \
                  zlib1g-dev libcurl4-gnutls-dev
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
-                libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
+                libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
                 curl r-base-core r-cran-httr r-cran-jsonlite $(PACKAGES_NODE)
 # Debian's node, unless another is there already.
 PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell command -v npm 2>/dev/null),,npm)
@@ -45,7 +45,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check unprivileged contract deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check unprivileged uninitialized contract deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -71,9 +71,10 @@ $(B)/tests/all: $(B)/kldivd $(TESTS) $(SERVER_BUT_MAIN) $(B)/libapi.a $(B)/libkl
 	@$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(filter %.o %.a,$^) $(TEST_LIBS) \
 	    $(SERVER_LIBS) $(API_LIBS) -lm -o $@
 
-$(B)/stress: tests/stress/pool.c $(B)/libkldiv.a
+$(B)/stress/%: tests/stress/%.c $(B)/libkldiv.a
+	@mkdir -p $(@D)
 	@echo "  LINK $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS) $^ -lm -o $@
+	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $^ -lm -o $@
 
 SLEEF = $(shell pkg-config --libs sleef 2>/dev/null)
 $(B)/bench/sleef: CFLAGS += $(if $(filter x86_64,$(MACHINE)),-mavx512f) # its header asks for it
@@ -118,6 +119,7 @@ test: deps-test
 	$(MAKE) unprivileged
 	$(MAKE) contract
 	$(MAKE) sanitize
+	$(MAKE) uninitialized
 	$(MAKE) neon
 	$(MAKE) fuzz
 	$(MAKE) lint
@@ -135,9 +137,14 @@ contract: build/kldivd $(CONTRACT_TOOLS)
 
 sanitize:
 	$(MAKE) check VARIANT=asan
-	$(MAKE) build/tsan/stress build/tsan/kldivd VARIANT=tsan
-	build/tsan/stress
+	$(MAKE) build/tsan/stress/pool build/tsan/kldivd VARIANT=tsan
+	build/tsan/stress/pool
 	KLDIV_SERVER=build/tsan/kldivd build/release/tests/all --filter 'server/*'
+
+# Decisions on memory that nobody has set, by kernels that valgrind can run.
+uninitialized: $(B)/stress/calls
+	valgrind --quiet --error-exitcode=1 $< 600 generic
+	valgrind --quiet --error-exitcode=1 $< 600 avx2
 
 CROSS = $(wildcard lib/*.c lib/simd/*.c) tests/kernels.c tests/accuracy.c tests/threads.c tests/rows.c \
         tests/cross/main.c

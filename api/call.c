@@ -301,8 +301,8 @@ static bool check_extent(const struct api_call *call, struct api_problem *proble
 {
     const struct kl_plan *plan = &call->plan;
     size_t most = call->service->max_body / kl_dtype_size(plan->dtype);
-    return plan->count <= most || plan->count == plan->counts[0] ||
-           plan->count == plan->counts[1] ||
+    return plan->count <= most || plan->count == plan->counts[KL_INPUT] ||
+           plan->count == plan->counts[KL_TARGET] ||
            api_fail(problem, "broadcast_too_large",
                     "the operands broadcast to %zu elements, and this server takes %zu (--max-body "
                     "over the size of one)",

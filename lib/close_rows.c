@@ -36,6 +36,12 @@ static double series(double d)
     return d * d * (0.5 - d * sum);
 }
 
+/* log1p(r) - r, which cancels where r is small. */
+static double log1p_rest(double r)
+{
+    return fabs(r) < 0x1p-12 ? -r * r * (0.5 - r * (1 / 3.0 - r * (0.25 - r / 5))) : log1p(r) - r;
+}
+
 /* w of a tile to s->spare, d to s->grads. */
 static void load_terms(struct kl_scratch *s, const struct kl_tile *tile, const double *shift)
 {
@@ -83,7 +89,7 @@ static __attribute__((noinline)) void sum_again(struct kl_scratch *s, double *lo
     }
     for (size_t i = 0; i < n; i++) {
         double rest = rest_high[i] + rest_low[i];
-        double loss = high[i] + low[i] + (log1p(rest) - rest);
+        double loss = high[i] + low[i] + log1p_rest(rest);
         if (losses[i] != 0 && fabs(losses[i]) < CLOSE && isfinite(loss))
             losses[i] = loss;
     }

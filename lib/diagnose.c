@@ -111,13 +111,13 @@ static void check_logarithms(const struct diagnosis *d, const struct kl_look_scr
         note(tallies, KL_ARGUMENTS_LOOK_SWAPPED, row, 1, KL_LIKE_PROBABILITIES);
 }
 
-/* Looks by the element at rows that may hold a loss that is not finite. Negative targets have a
- * finding of their own. */
 static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
 {
     return (struct kl_row_stats){s->least[i], s->greatest[i], s->sum[i], s->exps[i]};
 }
 
+/* Looks by the element at rows that may hold a loss that is not finite. Negative targets have a
+ * finding of their own. */
 static void check_losses(const struct diagnosis *d, const struct kl_rows_stats *input,
                          const struct kl_rows_stats *target, size_t i, size_t row, bool fit,
                          struct kl_tallies *tallies)
@@ -176,12 +176,11 @@ static void check_rows(const struct diagnosis *d, size_t row, size_t n, struct k
 {
     const struct kl_look *look = &d->look;
     const enum kl_space *spaces = look->plan->spaces;
-    struct kl_rows_stats *surveys[KL_OPERANDS] = {&s->input, &s->target};
+    struct kl_rows_stats *stats[KL_OPERANDS] = {&s->input, &s->target};
     for (int i = 0; i < KL_OPERANDS; i++)
-        kl_find_row_stats(look, i, row, n, spaces[i] == KL_LOG_PROB,
-                          spaces[i] == KL_PROB ? 0 : -(double)INFINITY, s, surveys[i]);
+        kl_find_row_stats(look, i, row, n, spaces[i] == KL_LOG_PROB, s, stats[i]);
     if (spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &s->target, n))
-        kl_find_row_stats(look, KL_TARGET, row, n, true, -(double)INFINITY, s, &s->exps);
+        kl_find_row_stats(look, KL_TARGET, row, n, true, s, &s->exps);
     struct kl_bounds bounds = kl_bound_losses(
         look, (struct kl_row_stats[]){extremes_of(&s->input, n), extremes_of(&s->target, n)});
     bool all_fit = kl_fits_losses(look->plan, bounds);

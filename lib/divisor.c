@@ -23,6 +23,8 @@ static double entries_left(const struct kl_plan *plan)
     const struct kl_mask *mask = &plan->mask;
     size_t n = elements_of(mask->ndim, mask->shape), left = 0;
     bool has_first = plan->left_ndim > 0 && mask->ndim == plan->left_ndim && mask->shape[0] > 1;
+    if (plan->left_ndim == 0) /* a loss without axes is not divided */
+        return 1;
     if (!has_first || n == 0)
         return n > 0 && count_unmasked(mask->data, n) > 0 ? (double)plan->batch : 0;
     for (size_t i = 0, entry = n / plan->batch; i < plan->batch; i++)

@@ -219,6 +219,7 @@ static bool sum_rows(struct kl_scratch *s, double *losses, double *sum_p)
             find_row_max(s, i);
         else
             kl_fill(s->row_max[i], 0, s->rows);
+        kl_fill(s->log_sum_exp[i], 0, s->rows); /* also of the lanes that pad the rows */
     }
     KL_FOR_EACH_TILE (s, tile)
         add_tile_of_rows(s, &tile, &running);

@@ -10,13 +10,6 @@ static void merge(struct kl_rows_stats *stats, size_t i, struct kl_row_stats mor
     stats->exps[i] += more.exps;
 }
 
-static void mask_elements(const struct kl_look *look, const struct kl_tile *tile, double masked,
-                          double *v, double *mask)
-{
-    kl_tile_load(look->kernel, &look->layout, tile, &look->mask, mask);
-    look->kernel->apply_mask(v, mask, masked, tile->pitch * tile->length);
-}
-
 /* Adds a contiguous row straight from its array. */
 static bool add_dense_row(const struct kl_look *look, int operand, size_t row, bool exps,
                           struct kl_rows_stats *stats)
@@ -33,27 +26,61 @@ static bool add_dense_row(const struct kl_look *look, int operand, size_t row, b
     return true;
 }
 
-void kl_find_row_stats(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
-                       double masked, struct kl_look_scratch *scratch, struct kl_rows_stats *stats)
+static void clear(struct kl_rows_stats *stats, size_t n)
 {
-    double *v = scratch->v;
-    size_t pitch = look->tile.pitch, most = look->tile.length, length = look->layout.along.volume;
-    for (size_t i = 0; i < pitch; i++) {
+    for (size_t i = 0; i < n; i++) {
         stats->least[i] = INFINITY;
         stats->greatest[i] = -(double)INFINITY;
         stats->sum[i] = stats->exps[i] = 0;
     }
+}
+
+static void add_tile(const struct kl_look *look, const struct kl_tile *tile, const double *v,
+                     bool exps, struct kl_rows_stats *stats)
+{
+    if (tile->pitch == 1)
+        merge(stats, 0, look->kernel->row_stats[KL_FLOAT64](v, tile->length, exps));
+    else
+        for (size_t i = 0; i < tile->length; i++)
+            look->kernel->each_row_stats(v + i * tile->pitch, stats, tile->pitch, exps);
+}
+
+/* Adds the elements that the mask leaves. Each statistic has a number that changes nothing of it in
+ * the place of masked elements. */
+static void add_masked_tile(const struct kl_look *look, const struct kl_tile *tile, bool exps,
+                            struct kl_look_scratch *scratch, struct kl_rows_stats *stats)
+{
+    struct kl_rows_stats *leasts = &scratch->leasts, *sums = &scratch->sums;
+    size_t n = tile->pitch * tile->length;
+    double *v = scratch->v;
+    kl_tile_load(look->kernel, &look->layout, tile, &look->mask, scratch->mask);
+    look->kernel->apply_mask(v, scratch->mask, -(double)INFINITY, n);
+    add_tile(look, tile, v, exps, stats);
+    look->kernel->apply_mask(v, scratch->mask, (double)INFINITY, n);
+    add_tile(look, tile, v, false, leasts);
+    look->kernel->apply_mask(v, scratch->mask, 0, n);
+    add_tile(look, tile, v, false, sums);
+}
+
+void kl_find_row_stats(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
+                       struct kl_look_scratch *scratch, struct kl_rows_stats *stats)
+{
+    size_t pitch = look->tile.pitch, most = look->tile.length, length = look->layout.along.volume;
+    clear(stats, pitch);
     if (add_dense_row(look, operand, row, exps, stats))
         return;
+    clear(&scratch->leasts, pitch);
+    clear(&scratch->sums, pitch);
     for (size_t start = 0; start < length; start += most) {
         struct kl_tile tile = {row, n, pitch, start, length - start < most ? length - start : most};
-        kl_tile_load(look->kernel, &look->layout, &tile, &look->operands[operand], v);
+        kl_tile_load(look->kernel, &look->layout, &tile, &look->operands[operand], scratch->v);
         if (look->mask.data)
-            mask_elements(look, &tile, masked, v, scratch->mask);
-        if (pitch == 1)
-            merge(stats, 0, look->kernel->row_stats[KL_FLOAT64](v, tile.length, exps));
+            add_masked_tile(look, &tile, exps, scratch, stats);
         else
-            for (size_t i = 0; i < tile.length; i++)
-                look->kernel->each_row_stats(v + i * pitch, stats, pitch, exps);
+            add_tile(look, &tile, scratch->v, exps, stats);
+    }
+    for (size_t i = 0; look->mask.data && i < pitch; i++) {
+        stats->least[i] = scratch->leasts.least[i];
+        stats->sum[i] = scratch->sums.sum[i];
     }
 }

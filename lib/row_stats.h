@@ -18,12 +18,13 @@ struct kl_look {
 struct kl_look_scratch {
     double v[KL_BLOCK], mask[KL_BLOCK];
     struct kl_rows_stats input, target, exps;
+    struct kl_rows_stats leasts, sums; /* of which only these are of use, under a mask */
 };
 
 /* Computes the statistics of `n` rows, at most those of a tile, of one operand, with sums of
- * exponentials if `exps`. Masked elements count as `masked`. */
+ * exponentials if `exps`. Masked elements are left out. */
 void kl_find_row_stats(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
-                       double masked, struct kl_look_scratch *scratch, struct kl_rows_stats *stats);
+                       struct kl_look_scratch *scratch, struct kl_rows_stats *stats);
 
 /* kl_bounds: upper bounds of the sizes of a row's losses, and of their sum, with weights and base.
  * NaN or infinite where none is known. */

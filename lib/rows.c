@@ -30,7 +30,7 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 static bool has_logits(const struct kl_job *job)
 {
-    return kl_is_logit(job, 0) || kl_is_logit(job, 1);
+    return kl_is_logit(job, KL_INPUT) || kl_is_logit(job, KL_TARGET);
 }
 
 static void choose_tiles(struct kl_job *job)

@@ -146,6 +146,8 @@ void fail_allocation(long n, bool sticky)
     failing.failed = false;
 }
 
+void fail_now(bool on) { failing.on = on && failing.armed; }
+
 bool allocation_failed(void) { return failing.failed; }
 
 static bool fails_now(void)

@@ -45,6 +45,9 @@ double number_of(const json_t *value);
 void fail_allocation(long n, bool sticky);
 bool allocation_failed(void);
 
+/* Calls that are no questions: lets the allocation that was named fail from now on, or none. */
+void fail_now(bool on);
+
 /* Compresses a buffer in place. */
 void gzip(struct api_buffer *body);
 

@@ -31,7 +31,7 @@ static long double small_difference(long double x, long double t)
 /* logl is good to 2^-64 of its value. */
 static long double log_difference(long double t, long double x)
 {
-    long double difference = t == 1 ? -x : logl(t) - x;
+    long double difference = t == 1 ? 0 - x : logl(t) - x;
     bool close = fabsl(difference) < 0x1p-30L * fmaxl(1, fabsl(x)) && t != 1;
     return close ? small_difference(x, t) : difference;
 }
