@@ -25,7 +25,7 @@ static bool has_method(const struct api_endpoint *endpoint, const char *method)
            (strcmp(endpoint->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-static const struct api_endpoint *endpoints_of(const struct api_exchange *x)
+const struct api_endpoint *api_endpoints_of(const struct api_exchange *x)
 {
     return x->service->endpoints ? x->service->endpoints : api_endpoints;
 }
@@ -35,7 +35,7 @@ static const struct api_endpoint *find_endpoint(struct api_exchange *x, bool *me
 {
     const struct api_endpoint *of_path = NULL;
     *method_allowed = false;
-    for (const struct api_endpoint *e = endpoints_of(x); e->path && !*method_allowed; e++)
+    for (const struct api_endpoint *e = api_endpoints_of(x); e->path && !*method_allowed; e++)
         if (has_method(e, x->request.method) || !of_path)
             if (api_endpoint_has_path(e, x->request.path, &x->captures)) {
                 of_path = e;
@@ -50,7 +50,7 @@ static void list_methods(const struct api_exchange *x, char *to, size_t size)
     struct api_captures ignored = {.n = 0};
     size_t used = 0;
     *to = '\0';
-    for (const struct api_endpoint *e = endpoints_of(x); e->path; e++)
+    for (const struct api_endpoint *e = api_endpoints_of(x); e->path; e++)
         if (used < size && api_endpoint_has_path(e, x->request.path, &ignored))
             used += (size_t)snprintf(to + used, size - used, "%s%s%s", used ? ", " : "", e->method,
                                      strcmp(e->method, "GET") == 0 ? ", HEAD" : "");
@@ -207,9 +207,9 @@ bool api_handle(struct api_exchange *x, bool patient)
     const struct api_endpoint *endpoint = x->reply.endpoint;
     bool good = true;
     if (!patient) {
-        x->cost_ns = endpoint->flags & API_HEAVY ? 10.0 * API_LIGHT_NS : 0;
+        x->cost_ns = 0;
         good = !endpoint->prepare || endpoint->prepare(x);
-        if (good && x->cost_ns > API_LIGHT_NS)
+        if (good && (endpoint->flags & API_HEAVY || x->cost_ns > API_LIGHT_NS))
             return false;
     }
     finish(x, good && endpoint->handle(x));

@@ -77,12 +77,20 @@ bool api_tensor_fail(const struct api_call *call, const struct api_tensor *tenso
                        detail);
 }
 
-bool api_tensor_known(const char *name)
+static size_t find_tensor(const char *name)
 {
-    for (size_t i = 0; i < API_TENSORS; i++)
-        if (strcmp(name, api_tensor_names[i]) == 0)
-            return true;
-    return false;
+    size_t i = 0;
+    while (i < API_TENSORS && strcmp(name, api_tensor_names[i]) != 0)
+        i++;
+    return i;
+}
+
+bool api_tensor_is_known(const char *name) { return find_tensor(name) < API_TENSORS; }
+
+bool api_tensor_is_free(const struct api_call *call, const char *name)
+{
+    size_t i = find_tensor(name);
+    return i < API_TENSORS && !call->tensors[i].present;
 }
 
 /* Fails for an unknown tensor. numpy.savez names arrays arr_0, arr_1 and so on if it is given no
@@ -109,16 +117,16 @@ static bool fail_unknown(const char *name, const char *place, struct api_problem
 struct api_tensor *api_call_tensor(struct api_call *call, const char *name, const char *place,
                                    struct api_problem *problem)
 {
-    for (size_t i = 0; i < API_TENSORS; i++) {
-        struct api_tensor *tensor = &call->tensors[i];
-        if (strcmp(name, api_tensor_names[i]) != 0)
-            continue;
-        if (!tensor->present)
-            return tensor;
-        api_tensor_fail(call, tensor, NULL, problem, "tensor_repeated", "it is given twice");
-        return NULL;
-    }
-    fail_unknown(name, place, problem);
+    size_t i = find_tensor(name);
+    if (i == API_TENSORS)
+        fail_unknown(name, place, problem);
+    else if (!call->tensors[i].present)
+        return &call->tensors[i];
+    else if (place)
+        api_fail_at(problem, API_BODY, place, "tensor_repeated", "%s: it is given twice", name);
+    else
+        api_tensor_fail(call, &call->tensors[i], NULL, problem, "tensor_repeated",
+                        "it is given twice");
     return NULL;
 }
 

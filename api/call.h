@@ -56,8 +56,9 @@ struct api_buffer *api_call_output(struct api_call *call, size_t output, struct 
 void api_call_init(struct api_call *call, const struct api_service *service);
 void api_call_free(struct api_call *call);
 
-/* True if `name` is the name of a tensor. */
-bool api_tensor_known(const char *name);
+/* True if `name` is the name of a tensor; and if it is of one that is not there yet. */
+bool api_tensor_is_known(const char *name);
+bool api_tensor_is_free(const struct api_call *call, const char *name);
 
 /* Returns the tensor of that name for reading. NULL, with a problem, if there is none or if it
  * was read before. `place` is the JSON Pointer of the name, NULL for a member of the body. */

@@ -44,7 +44,7 @@ static bool root(struct api_exchange *x)
     x->reply.content_type = "text/plain; charset=utf-8";
     api_append_text(out, "kldiv " KLDIV_VERSION ": the Kullback-Leibler divergence loss, "
                          "KL(target || input)\n\n");
-    for (const struct api_endpoint *e = api_endpoints; e->path; e++)
+    for (const struct api_endpoint *e = api_endpoints_of(x); e->path; e++)
         api_append_format(out, "%-5s %-45s %s\n", e->method, e->path, e->summary);
     api_append_text(out, "\nTry it:\n\n"
                          "curl 'http://HOST/kl_div?reduction=batchmean' -d "

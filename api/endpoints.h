@@ -39,6 +39,9 @@ struct api_endpoint {
 /* Ends with a row whose path is NULL. */
 extern const struct api_endpoint api_endpoints[];
 
+/* The table that serves an exchange: the service's own, or api_endpoints. */
+const struct api_endpoint *api_endpoints_of(const struct api_exchange *x);
+
 /* api_dialect: the form of problems below a path prefix. */
 struct api_dialect {
     const char *prefix; /* of paths; the first match applies */

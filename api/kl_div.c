@@ -110,9 +110,11 @@ static double decode_cost(const struct api_exchange *x)
 static double answer_cost(const struct api_exchange *x, const struct api_call *call)
 {
     enum { BYTES_OF_A_NUMBER = 20 };
-    const char *accepted = api_request_header(&x->request, "Accept-Encoding");
-    double coding = api_coding_for_answer(accepted) ? compress_ns * BYTES_OF_A_NUMBER : 0;
-    return api_call_cost(call, x->encoder->ns_per_element + coding);
+    double ns = x->encoder->ns_per_element(call);
+    if (x->encoder->compresses &&
+        api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding")))
+        ns += compress_ns * BYTES_OF_A_NUMBER;
+    return api_call_cost(call, ns);
 }
 
 static struct api_call *call_new(struct api_exchange *x)

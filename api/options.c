@@ -1,5 +1,6 @@
 #include "api/options.h"
 
+#include "api/call.h"
 #include "api/option_values.h"
 #include "api/text/nearest.h"
 
@@ -36,10 +37,18 @@ struct kl_options api_options_for_loss(const struct api_options *options, int *d
     };
 }
 
+/* Forms of PHP, Rails and others name a list "dim[]". */
+static bool is_name(const struct api_option_row *row, const char *name)
+{
+    size_t size = strlen(row->name);
+    return strncmp(name, row->name, size) == 0 &&
+           (name[size] == '\0' || (row->is_list && strcmp(name + size, "[]") == 0));
+}
+
 int api_option_find(const char *name)
 {
     for (int i = 0; i < API_OPTIONS; i++)
-        if (strcmp(name, api_option_rows[i].name) == 0)
+        if (is_name(&api_option_rows[i], name))
             return i;
     return -1;
 }
@@ -90,25 +99,42 @@ static size_t append(char *to, size_t used, size_t size, const char *before, con
                        : used;
 }
 
+/* Appends ", " and the names of all options. */
+static void list_options(char *to, size_t used, size_t size)
+{
+    for (size_t i = 0; i < API_OPTIONS; i++)
+        used = append(to, used, size, i ? ", " : "", api_option_rows[i].name);
+}
+
 static bool fail_unknown(struct api_origin origin, const char *const *also,
                          struct api_problem *problem)
 {
     const char *known[API_OPTIONS + 8];
     char detail[500];
-    size_t n = 0;
+    size_t n = 0, used;
     for (; n < API_OPTIONS; n++)
         known[n] = api_option_rows[n].name;
     for (; also && *also && n < sizeof known / sizeof *known; also++)
         known[n++] = *also;
+    if (api_tensor_is_known(origin.name)) {
+        snprintf(detail, sizeof detail, "%s is a tensor, which goes into the body as one",
+                 origin.name);
+        return fail_option(origin, problem, "option_unknown", detail);
+    }
     const char *nearest = api_nearest(origin.name, known, n);
-    bool is_option = !nearest || api_option_find(nearest) >= 0;
-    size_t used = (size_t)snprintf(
-        detail, sizeof detail, "there is no %s '%.60s'%s%s%s The options are ",
-        is_option ? "option" : "tensor", origin.name, nearest ? "; did you mean '" : "",
-        nearest ? nearest : "", nearest ? "'?" : ".");
-    for (size_t i = 0; i < API_OPTIONS; i++)
-        used = append(detail, used, sizeof detail, i ? ", " : "", known[i]);
-    return fail_option(origin, problem, is_option ? "option_unknown" : "tensor_unknown", detail);
+    const char *mean = nearest ? "; did you mean '" : "", *end = nearest ? "'?" : ".";
+    if (nearest && api_tensor_is_known(nearest)) {
+        snprintf(detail, sizeof detail,
+                 "there is no tensor '%.60s'%s%s%s The tensors are input, target, grad_output, "
+                 "weight and mask",
+                 origin.name, mean, nearest, end);
+        return fail_option(origin, problem, "tensor_unknown", detail);
+    }
+    used =
+        (size_t)snprintf(detail, sizeof detail, "there is no option '%.60s'%s%s%s The options are ",
+                         origin.name, mean, nearest ? nearest : "", end);
+    list_options(detail, used, sizeof detail);
+    return fail_option(origin, problem, "option_unknown", detail);
 }
 
 static bool fail_conflict(struct api_origin origin, struct api_problem *problem)
@@ -193,11 +219,11 @@ bool api_setting_add(struct api_setting *setting, const struct api_value *value)
     return fail_value(setting, value, &problem);
 }
 
-/* Joins the values of a list that the query repeats. */
+/* Adds to a list that was given before in the same place: the query, or a form. */
 static bool join_lists(struct api_setting *setting)
 {
     struct api_options *options = setting->options;
-    if (setting->origin.within || options->within[setting->option])
+    if (setting->origin.within != options->within[setting->option])
         return false;
     options->dim.from_first |= setting->option == API_DIM ? setting->value.axes.from_first : 0;
     options->dim.from_last |= setting->option == API_DIM ? setting->value.axes.from_last : 0;

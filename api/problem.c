@@ -25,6 +25,7 @@ static const struct kind {
     {"method_not_allowed", 405, "The path does not take this method"},
     {"not_acceptable", 406, "No format that the client accepts can be made"},
     {"client_left", 408, "The client closed its side before the answer was there"},
+    {"precondition_failed", 412, "The resource is not in the state that If-Match names"},
     {"body_too_large", 413, "The body is larger than this server takes"},
     {"media_type_unsupported", 415, "The body is of a type this path does not take"},
     {"content_coding_unsupported", 415, "The body is coded in a way this path does not take"},

@@ -27,18 +27,6 @@ static bool decode(const char *from, size_t size, char *to, struct api_problem *
     return true;
 }
 
-/* Strips the brackets of "dim[]": forms of PHP and Rails name lists so. */
-static void strip_brackets(char *name)
-{
-    size_t size = strlen(name);
-    if (size > 2 && strcmp(name + size - 2, "[]") == 0) {
-        name[size - 2] = '\0';
-        int option = api_option_find(name);
-        if (option < 0 || !api_option_is_list(option))
-            name[size - 2] = '[';
-    }
-}
-
 static bool read_parameter(struct api_options *options, const char *p, size_t size,
                            struct api_problem *problem)
 {
@@ -48,7 +36,6 @@ static bool read_parameter(struct api_options *options, const char *p, size_t si
     size_t skip = equals ? name_size + 1 : size;
     if (!decode(p, name_size, name, problem) || !decode(p + skip, size - skip, value, problem))
         return false;
-    strip_brackets(name);
     return api_option_set_text(options, (struct api_origin){NULL, name}, value, NULL, problem);
 }
 

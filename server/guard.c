@@ -104,15 +104,27 @@ bool srv_guard_field(struct srv_guard_state *state, const char *name, size_t nam
     return true;
 }
 
+/* True if a segment of a path is "..". */
+static bool climbs(const char *path, size_t size)
+{
+    for (size_t i = 0; i + 1 < size; i++)
+        if (path[i] == '.' && path[i + 1] == '.' && (i == 0 || path[i - 1] == '/') &&
+            (i + 2 == size || path[i + 2] == '/'))
+            return true;
+    return false;
+}
+
 bool srv_guard_target(const char *target)
 {
+    bool is_absolute =
+        strncasecmp(target, "http://", 7) == 0 || strncasecmp(target, "https://", 8) == 0;
+    if (*target != '/' && !is_absolute && strcmp(target, "*") != 0)
+        return false;
     for (const char *p = target; *p; p++)
         if ((unsigned char)*p <= 0x20 || (unsigned char)*p >= 0x7f || *p == '\\' ||
             strncmp(p, "%00", 3) == 0)
             return false;
-    size_t path_size = strcspn(target, "?");
-    const char *dots = strstr(target, "..");
-    return !(dots && (size_t)(dots - target) < path_size);
+    return !climbs(target, strcspn(target, "?"));
 }
 
 static enum MHD_Result check_field(void *context, enum MHD_ValueKind kind, const char *name,
@@ -128,7 +140,8 @@ bool srv_guard(struct MHD_Connection *connection, const char *target, const char
                const char *version, struct srv_framing *framing, struct srv_refusal *refusal)
 {
     struct srv_guard_state state = {.framing = framing, .refusal = refusal};
-    if (!srv_guard_target(target))
+    if (!srv_guard_target(target) ||
+        (strcmp(target, "*") == 0 && strcmp(method, MHD_HTTP_METHOD_OPTIONS) != 0))
         return bad(refusal, "the request target holds an invalid character, or ..");
     if (!is_token(method, strlen(method)))
         return bad(refusal, "the method is not a token");

@@ -30,6 +30,22 @@ static struct {
 
 static enum srv_quota quota_of(const void *context) { return context ? SRV_RESERVED : SRV_REGULAR; }
 
+static struct srv_connection *entry_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+/* Ends a request that libmicrohttpd has dropped without a word, as it does where its pool runs out. */
+static void end_dropped(struct srv_connection *entry)
+{
+    if (entry && entry->request)
+        srv_request_done(entry->request, false);
+    if (entry)
+        entry->request = NULL;
+}
+
 /* Adds or removes a connection. `reserved` is the daemon's context, not NULL for reserved
  * connections. */
 static void notify_connection(void *reserved, struct MHD_Connection *connection,
@@ -43,13 +59,22 @@ static void notify_connection(void *reserved, struct MHD_Connection *connection,
             shutdown(info->connect_fd, SHUT_RDWR);
         return;
     }
+    end_dropped(*socket_context);
     srv_connection_remove(*socket_context, quota_of(reserved));
 }
 
+/* Makes the request, which the connection's entry keeps until it is done. The query is hidden from
+ * libmicrohttpd, which would make a record in its pool for each parameter. */
 static void *begin_request(void *reserved, const char *target, struct MHD_Connection *connection)
 {
-    (void)connection;
     struct srv_request *request = srv_request_new(http.service, target, reserved != NULL);
+    struct srv_connection *entry = entry_of(connection);
+    char *query = strchr((char *)target, '?');
+    if (query)
+        *query = '\0';
+    end_dropped(entry);
+    if (entry)
+        entry->request = request;
     if (request)
         request->draining = &http.draining;
     return request;
@@ -78,10 +103,11 @@ static void completed(void *unused, struct MHD_Connection *connection, void **co
 {
     (void)unused;
     struct srv_request *request = *context;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    if (info && info->socket_context)
-        srv_connection_enter(info->socket_context, SRV_HEADER);
+    struct srv_connection *entry = entry_of(connection);
+    if (entry) {
+        srv_connection_enter(entry, SRV_HEADER);
+        entry->request = NULL;
+    }
     if (request)
         srv_request_done(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     *context = NULL;

@@ -8,11 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, TICK_MS = 250, AT_ONCE = 1 << 20 };
+enum { MOST = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, TICK_MS = 250 };
+
+/* Bytes that one connection drops in a turn. */
+enum { PER_RECV = 1 << 20, PER_TURN = 4 << 20 };
 
 struct lingering {
     int fd;
-    size_t left;                          /* bytes that are still accepted */
     unsigned long long silent_at, end_at; /* deadlines in ms */
 };
 
@@ -29,17 +31,15 @@ static struct {
 /* Drops received bytes; false if the connection is finished. MSG_TRUNC drops without a copy. */
 static bool drop(struct lingering *l, unsigned long long now)
 {
-    while (l->left > 0) {
-        ssize_t n =
-            recv(l->fd, NULL, l->left < AT_ONCE ? l->left : AT_ONCE, MSG_TRUNC | MSG_DONTWAIT);
+    for (size_t dropped = 0; dropped < PER_TURN; dropped += PER_RECV) {
+        ssize_t n = recv(l->fd, NULL, PER_RECV, MSG_TRUNC | MSG_DONTWAIT);
         if (n == 0)
             return false;
         if (n < 0)
             break;
-        l->left -= (size_t)n;
         l->silent_at = now + SILENCE_MS;
     }
-    return l->left > 0 && now < l->silent_at && now < l->end_at;
+    return now < l->silent_at && now < l->end_at;
 }
 
 static void drop_all(void)
@@ -83,20 +83,33 @@ bool srv_linger_start(void)
     return table.wake >= 0 && pthread_create(&table.thread, NULL, run, NULL) == 0;
 }
 
-void srv_linger(int fd, size_t most)
+/* The entry that a new connection takes: a free one, or that of the connection which is there for
+ * longest. */
+static struct lingering *make_room(void)
+{
+    struct lingering *oldest = table.entries;
+    if (table.n < MOST)
+        return &table.entries[table.n++];
+    for (size_t i = 1; i < table.n; i++)
+        if (table.entries[i].end_at < oldest->end_at)
+            oldest = &table.entries[i];
+    close(oldest->fd);
+    return oldest;
+}
+
+void srv_linger(int fd)
 {
     unsigned long long now = srv_now_ms();
     shutdown(fd, SHUT_WR);
     pthread_mutex_lock(&table.lock);
-    bool has_entry = table.n < MOST && !table.stopping;
-    if (has_entry)
-        table.entries[table.n++] =
-            (struct lingering){fd, most, now + SILENCE_MS, now + DEADLINE_MS};
+    bool stopping = table.stopping;
+    if (!stopping)
+        *make_room() = (struct lingering){fd, now + SILENCE_MS, now + DEADLINE_MS};
     pthread_mutex_unlock(&table.lock);
-    if (has_entry)
-        eventfd_write(table.wake, 1);
-    else
+    if (stopping)
         close(fd);
+    else
+        eventfd_write(table.wake, 1);
 }
 
 void srv_linger_stop(unsigned long long ms)

@@ -10,10 +10,10 @@
 /* Starts the thread; false if it cannot be started. */
 bool srv_linger_start(void);
 
-/* Takes ownership of a duplicated descriptor of a connection whose answer is sent. Shuts down
- * its sending side, drops up to `most` bytes, for at most 60 s and 5 s of silence, then closes
- * it. Closes it at once if 64 connections are in the table. Any thread may call it. */
-void srv_linger(int fd, size_t most);
+/* Takes a descriptor of its own of a connection whose answer is sent. Ends that direction, then drops
+ * received bytes, for 60 s at most and for 5 s of silence, and closes it. The 65th connection takes
+ * the place of the oldest. Any thread may call it. */
+void srv_linger(int fd);
 
 /* Closes the connections when each is finished, or after `ms`, and ends the thread. */
 void srv_linger_stop(unsigned long long ms);

@@ -107,11 +107,12 @@ static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 100000
  * handshakes: clients retry, and are refused after the socket is closed. Handshakes in progress
  * complete. Closing alone would reset the connections made between the last accept and the
  * close. Needs no privilege. */
-static void drop_packets(int fd, bool drop)
+static bool drop_packets(int fd, bool drop)
 {
     int least = drop ? 255 : 0;
-    setsockopt(fd, IPPROTO_IP, IP_MINTTL, &least, sizeof least);
-    setsockopt(fd, IPPROTO_IPV6, IPV6_MINHOPCOUNT, &least, sizeof least);
+    bool by_ipv4 = setsockopt(fd, IPPROTO_IP, IP_MINTTL, &least, sizeof least) == 0;
+    bool by_ipv6 = setsockopt(fd, IPPROTO_IPV6, IPV6_MINHOPCOUNT, &least, sizeof least) == 0;
+    return by_ipv4 || by_ipv6;
 }
 
 /* Time, in ms, for handshakes to complete; time to accept connections if packets cannot be
@@ -142,8 +143,9 @@ static bool accept_one(void)
 static void accept_last(void)
 {
     struct pollfd listening = {.fd = acceptor.fd, .events = POLLIN};
-    unsigned long long end = srv_now_ms() + LAST_ACCEPTS_MS;
-    drop_packets(acceptor.fd, true);
+    unsigned long long start = srv_now_ms();
+    bool dropping = drop_packets(acceptor.fd, true);
+    unsigned long long end = start + (dropping ? LAST_ACCEPTS_MS : LAST_HANDSHAKES_MS);
     while (srv_now_ms() < end && (accept_one() || poll(&listening, 1, LAST_HANDSHAKES_MS) > 0))
         ;
 }

@@ -132,17 +132,22 @@ static enum MHD_Result answer(struct srv_request *request)
     return result;
 }
 
+/* Sends a refusal before the body is read, and has the rest dropped afterwards. */
+static enum MHD_Result answer_at_once(struct srv_request *request)
+{
+    request->must_close = true;
+    request->unread = request->entry ? dup(request->entry->fd) : -1;
+    return answer(request);
+}
+
 /* Sends a refusal. It waits until the request is complete, which keeps the connection open; if
  * the client expects 100-continue or the body is large, it is sent at once and the body is
  * dropped afterwards. */
 static enum MHD_Result answer_early(struct srv_request *request)
 {
     const struct srv_framing *framing = &request->framing;
-    if (framing->expects_continue || framing->content_length > DROPPED_BODY) {
-        request->must_close = true;
-        request->unread = request->entry ? dup(request->entry->fd) : -1;
-        return answer(request);
-    }
+    if (framing->expects_continue || framing->content_length > DROPPED_BODY)
+        return answer_at_once(request);
     request->step = SRV_REFUSED;
     return MHD_YES;
 }
@@ -186,15 +191,22 @@ static const char *find_header(const void *headers, const char *name)
                                                          : header(request, name);
 }
 
-/* Splits the target into path and query. "http://host/path" equals "/path" (RFC 9112, 3.2.2). */
+/* The path of a target: "http://host/path" is another way to write it (RFC 9112, 3.2.2). */
+static const char *path_in(const char *target)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t size = strlen(schemes[i]);
+        if (strncasecmp(target, schemes[i], size) == 0)
+            return target + size + strcspn(target + size, "/?");
+    }
+    return target;
+}
+
 static void split_target(struct srv_request *request)
 {
-    static const char scheme[] = "http://";
-    const char *path = request->target;
+    const char *path = path_in(request->target), *question = strchr(path, '?');
     char *copy = request->target + strlen(request->target) + 1;
-    if (strncasecmp(path, scheme, sizeof scheme - 1) == 0)
-        path += strcspn(path + sizeof scheme - 1, "/?") + sizeof scheme - 1;
-    const char *question = strchr(path, '?');
     if (*path == '/')
         memcpy(copy, path, question ? (size_t)(question - path) : strlen(path));
     request->exchange.request.path = *path == '/' ? copy : "/";
@@ -218,9 +230,8 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     request->exchange.request.headers = request;
 
     if (!srv_guard(connection, request->target, method, version, &request->framing, &refusal)) {
-        request->must_close = true;
         api_refuse(&request->exchange, refusal.code, refusal.detail);
-        return answer(request);
+        return answer_at_once(request);
     }
     request->exchange.request.content_length = request->framing.content_length;
     if (!api_begin(&request->exchange))
@@ -238,14 +249,32 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     return MHD_YES;
 }
 
+/* Sends a refusal while a body without a declared length still arrives, when libmicrohttpd takes no
+ * response, and lets it close the connection. */
+static enum MHD_Result answer_past_library(struct srv_request *request)
+{
+    const struct api_reply *reply = &request->exchange.reply;
+    char head[500];
+    int size = snprintf(head, sizeof head,
+                        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+                        "X-Request-Id: %s\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+                        reply->status, MHD_get_reason_phrase_for((unsigned)reply->status),
+                        reply->content_type, reply->body.size, request->id);
+    int fd = request->entry ? request->entry->fd : -1;
+    request->unread = fd < 0 ? -1 : dup(fd);
+    request->step = SRV_ANSWERED;
+    request->sent = send(fd, head, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE) == size &&
+                    send(fd, reply->body.data, reply->body.size, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+                        (ssize_t)reply->body.size;
+    return MHD_NO;
+}
+
 /* Refuses a body without a declared length that exceeds a limit while it arrives. */
 static enum MHD_Result outgrown(struct srv_request *request, const char *code, const char *detail)
 {
     api_refuse(&request->exchange, code, detail);
     api_buffer_free(&request->body);
-    request->must_close = true;
-    request->step = SRV_REFUSED;
-    return MHD_YES;
+    return answer_past_library(request);
 }
 
 enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t size)
@@ -255,8 +284,7 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
     if (request->entry)
         atomic_fetch_add_explicit(&request->entry->received, size, memory_order_relaxed);
     if (request->step == SRV_REFUSED)
-        return request->received > DROPPED_BODY + request->exchange.service->max_body ? MHD_NO
-                                                                                      : MHD_YES;
+        return request->received > DROPPED_BODY ? answer_past_library(request) : MHD_YES;
     if (body->size + size > request->exchange.service->max_body)
         return outgrown(request, "body_too_large", "the body is larger than this server takes");
     if (!api_buffer_room(body, size + API_PADDING))
@@ -322,7 +350,7 @@ void srv_request_done(struct srv_request *request, bool sent)
                                     .method = method,
                                     .target = request->target,
                                     .status = reply->status,
-                                    .code = sent                       ? reply->code
+                                    .code = sent || request->sent      ? reply->code
                                             : request->step == SRV_NEW ? "malformed"
                                                                        : "aborted",
                                     .body_bytes = request->received,
@@ -332,6 +360,6 @@ void srv_request_done(struct srv_request *request, bool sent)
         srv_log_access(&access);
     }
     if (request->unread >= 0)
-        srv_linger(request->unread, request->exchange.service->max_body);
+        srv_linger(request->unread);
     release(request);
 }

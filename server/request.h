@@ -29,6 +29,7 @@ struct srv_request {
     unsigned references; /* of libmicrohttpd's request and its response */
     enum srv_step step;
     bool is_reserved, must_close;
+    bool sent;  /* without libmicrohttpd */
     int unread; /* duplicated descriptor whose unread body is dropped after the reply, or -1 */
     struct srv_framing framing;
     struct api_exchange exchange;

@@ -1,4 +1,5 @@
 /* The server's flags, environment, help and log. */
+#include "server/cgroup.h"
 #include "tests/process.h"
 #include "tests/support.h"
 
@@ -42,6 +43,52 @@ Test(command_line, a_taken_port_is_told)
     cr_expect_eq(run_server(check, output, sizeof output), 0, "%s", output);
     cr_expect_eq(server_stop(&server, false), 0);
     cr_expect_eq(run_server(check, output, sizeof output), 1);
+}
+
+/* 85 % of what the machine or the container has, and at most 4 GiB, unless told. */
+Test(command_line, memory_follows_the_machine)
+{
+    static const char *const given[] = {"--max-memory", "100M", NULL};
+    bool in_cgroup;
+    size_t most = (size_t)4 << 30, memory = srv_memory(&in_cgroup) / 100 * 85;
+    for (int i = 0; i < 2; i++) {
+        struct server server = server_start(i ? given : NULL);
+        char line[100];
+        struct fetched f = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
+        snprintf(line, sizeof line, "kldiv_memory_limit_bytes %zu\n",
+                 i               ? (size_t)100 << 20
+                 : memory < most ? memory
+                                 : most);
+        cr_expect(strstr(f.body.data, line), "no %s in %s", line, f.body.data);
+        fetched_free(&f);
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+        char *log = server_log_text(&server);
+        cr_expect(strstr(log, "memory for requests"), "%s", log);
+        free(log);
+        cr_expect_eq(server_stop(&server, false), 0);
+    }
+}
+
+/* systemd's ProcSubset=pid hides /proc/stat, which the boot's time was read from. Mounting is a
+ * privilege. */
+Test(command_line, the_start_time_needs_no_proc_stat)
+{
+    static const char hide[] = "unshare --mount sh -c 'mount -t proc -o subset=pid proc /proc && ";
+    char command[600];
+    snprintf(command, sizeof command, "%s ! test -e /proc/stat' 2>/dev/null", hide);
+    if (system(command) != 0) {
+        puts("(not run: mounting /proc needs a privilege)");
+        return;
+    }
+    const char *binary = getenv("KLDIV_SERVER") ? getenv("KLDIV_SERVER") : KLDIV_BINARY;
+    snprintf(
+        command, sizeof command,
+        "%s f=$(mktemp -u); \"$0\" --listen 127.0.0.1:0 --port-file $f --log-level error & p=$!; "
+        "while ! [ -s $f ]; do sleep 0.05; done; curl -s http://127.0.0.1:$(cat $f)/metrics | "
+        "grep -qE \"^process_start_time_seconds 1[6-9][0-9]{8}\"; s=$?; kill $p; rm $f; exit $s' "
+        "%s",
+        hide, binary);
+    cr_expect_eq(system(command), 0);
 }
 
 Test(command_line, unknown_variables_are_told)

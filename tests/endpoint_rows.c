@@ -17,7 +17,7 @@ static bool begin_put(struct api_exchange *x)
     if (!type || strcmp(type, "text/csv") != 0)
         return api_fail(&x->problem, "media_type_unsupported", "things are text/csv");
     return !match || strcmp(match, "\"1\"") == 0 ||
-           api_fail(&x->problem, "option_conflict", "there is another revision");
+           api_fail(&x->problem, "precondition_failed", "there is another revision");
 }
 
 static bool put(struct api_exchange *x)
@@ -87,7 +87,7 @@ Test(endpoint_rows, carry_captures_headers_statuses_and_flags)
           .path = "/things/a/b",
           .content_type = "text/csv",
           .others = {{"If-Match", "\"2\""}}},
-         400,
+         412,
          NULL},
         {{.method = "PUT", .path = "/things/a/b", .content_type = "text/html"}, 415, NULL},
         {{.method = "PUT", .path = "/things/a/", .content_type = "text/csv"}, 404, NULL},

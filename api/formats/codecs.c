@@ -38,15 +38,31 @@ static double json_part(const struct api_request *request)
     return size > 0 && size <= (double)request->body_size ? size : (double)request->body_size;
 }
 
-#define TEXT_NS 45
-#define COPY_NS 1
+/* Nanoseconds for an element as decimal text, and for one that is copied. */
+static double text_ns(const struct api_call *call)
+{
+    (void)call;
+    return 45;
+}
+
+static double copy_ns(const struct api_call *call)
+{
+    (void)call;
+    return 1;
+}
+
+static double inference_ns(const struct api_call *call)
+{
+    return (call->oip.wanted & ~call->oip.binary) ? text_ns(call) : copy_ns(call);
+}
+
 static const struct api_codec codecs[] = {
-    {json, api_json_decode, whole_body, api_json_encode, TEXT_NS, false},
-    {safetensors, api_safetensors_decode, NULL, api_safetensors_encode, COPY_NS, false},
-    {npz, api_npz_decode, deflated_body, api_npz_encode, COPY_NS, false},
-    {npy, NULL, NULL, api_npy_encode, COPY_NS, true},
-    {form, api_multipart_decode, whole_body, NULL, 0, false},
-    {inference, api_oip_decode, json_part, api_oip_encode, TEXT_NS, false},
+    {json, api_json_decode, whole_body, api_json_encode, text_ns, true, false},
+    {safetensors, api_safetensors_decode, NULL, api_safetensors_encode, copy_ns, false, false},
+    {npz, api_npz_decode, deflated_body, api_npz_encode, copy_ns, false, false},
+    {npy, NULL, NULL, api_npy_encode, copy_ns, false, true},
+    {form, api_multipart_decode, whole_body, NULL, NULL, false, false},
+    {inference, api_oip_decode, json_part, api_oip_encode, inference_ns, true, false},
 };
 #define N_CODECS (sizeof codecs / sizeof *codecs)
 
@@ -130,23 +146,27 @@ static bool fail_untyped(const struct api_request *request, struct api_problem *
                     readable);
 }
 
+static bool is_object(const struct api_request *request)
+{
+    return request->body[strspn(request->body, " \t\r\n")] == '{';
+}
+
 bool api_codec_check_body(struct api_exchange *x)
 {
     const struct api_request *request = &x->request;
-    const char *type = api_request_header(request, "Content-Type"), *body = request->body;
+    const char *type = api_request_header(request, "Content-Type");
     const char *value = type ? skip_blank(type) : "";
-    bool is_object = body[strspn(body, " \t\r\n")] == '{';
     if (x->decoder == &codecs[0])
-        return is_object || request->body_size == 0 ||
-               !is_unspecific(value, api_essence_length(value)) ||
-               fail_untyped(request, &x->problem);
-    if (x->decoder != api_inference_codec ||
-        api_request_header(request, "Inference-Header-Content-Length") ||
-        x->encoder == api_inference_codec)
+        return request->body_size == 0 || !is_unspecific(value, api_essence_length(value)) ||
+               is_object(request) || fail_untyped(request, &x->problem);
+    if (x->decoder != api_inference_codec || x->encoder == api_inference_codec ||
+        api_request_header(request, "Inference-Header-Content-Length"))
         return true;
-    if (is_object && !memmem(body, request->body_size, "\"inputs\"", 8))
+    if (!is_object(request))
+        return fail_untyped(request, &x->problem);
+    if (!memmem(request->body, request->body_size, "\"inputs\"", 8))
         x->decoder = &codecs[0];
-    return is_object || fail_untyped(request, &x->problem);
+    return true;
 }
 
 bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)

@@ -16,8 +16,9 @@ struct api_codec {
      * NULL if there are next to none. */
     double (*parsed_size)(const struct api_request *request);
     void (*encode)(struct api_call *call, struct api_reply *reply); /* may empty call's buffers */
-    double ns_per_element;                                          /* time to encode one, in ns */
-    bool loss_only;                                                 /* cannot hold gradients */
+    double (*ns_per_element)(const struct api_call *call); /* to encode an answer, if it does */
+    bool compresses; /* answers are worth a Content-Encoding */
+    bool loss_only;  /* cannot hold gradients */
 };
 
 /* Codec of inference requests and answers, of any Content-Type. */

@@ -160,6 +160,8 @@ static bool parse_envelope(const struct reader *r, struct api_json *json)
         return true;
     if (json->out_of_memory)
         return api_fail_for_memory(r->problem);
+    if (json_error_code(&json->error) == json_error_numeric_overflow)
+        return api_fail(r->problem, "number_too_large", "a number of the options is too large");
     int position = json->error.position > 0 ? json->error.position : 0;
     return api_json_malformed(r->body, place_in_body(r, (size_t)position), json->error.text,
                               r->problem);

@@ -2,124 +2,24 @@
 
 #include "api/formats/dtypes.h"
 #include "api/formats/json_tensor.h"
+#include "api/formats/oip_body.h"
 #include "api/text/json_reader.h"
 #include "api/text/json_text.h"
-#include "api/text/number.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* MAX_ENVELOPE: the most bytes of the JSON part without its tensors. */
-enum { MAX_ENVELOPE = 64 << 10 };
-
 struct reader {
     struct api_call *call;
-    const char *text, *end;          /* the JSON part */
-    const char *raw, *raw_end;       /* unread rest of the binary part */
-    struct api_buffer envelope;      /* the JSON part, with [k] in place of the k-th data array */
-    const char *values[API_TENSORS]; /* start of each data array */
-    size_t n_values;
-    size_t input; /* index of the current input */
+    struct api_oip_body body;
+    size_t input; /* the number of the one that is read */
     struct api_problem *problem;
 };
 
 static bool malformed(struct reader *r, const char *place, const char *what)
 {
     return api_fail_at(r->problem, API_BODY, place, "inference_malformed", "%s", what);
-}
-
-/* ---- The two parts of a body */
-
-/* Splits the body. Without the header, or if the header gives the whole size, all is JSON. */
-static bool split(struct reader *r, const struct api_request *request)
-{
-    const char *header = api_request_header(request, "Inference-Header-Content-Length");
-    size_t size = 0;
-    r->text = request->body;
-    r->raw_end = request->body + request->body_size;
-    r->raw = r->end = r->raw_end;
-    if (!header)
-        return true;
-    const char *p = header;
-    for (; *p >= '0' && *p <= '9' && size <= request->body_size; p++)
-        size = size * 10 + (size_t)(*p - '0');
-    if (*p || size == 0 || size > request->body_size)
-        return api_fail(r->problem, "inference_malformed",
-                        "Inference-Header-Content-Length '%.40s' is not a number from 1 to the %zu "
-                        "bytes of the body",
-                        header, request->body_size);
-    r->raw = r->end = request->body + size;
-    return true;
-}
-
-/* Start of the array after a key "data" that ends at `key_end`; NULL for other keys and values. */
-static const char *data_after(const char *key, const char *key_end)
-{
-    static const char word[] = "\"data\"";
-    if (key_end - key != sizeof word - 1 || memcmp(key, word, sizeof word - 1) != 0)
-        return NULL;
-    const char *colon = api_json_skip_space(key_end);
-    const char *value = *colon == ':' ? api_json_skip_space(colon + 1) : NULL;
-    return value && *value == '[' ? value : NULL;
-}
-
-/* Copies the JSON part with padding and without data arrays. Malformed JSON is copied too, for
- * the check to report. */
-static const char *make_envelope(struct reader *r)
-{
-    const char *copied = r->text;
-    for (const char *p = strchrnul(r->text, '"'); *p && p < r->end; p = strchrnul(p, '"')) {
-        const char *key_end = api_json_skip_string(p);
-        if (!key_end || key_end > r->end)
-            break;
-        const char *value = data_after(p, key_end);
-        p = key_end;
-        if (!value)
-            continue;
-        const char *value_end = api_json_skip_value(value);
-        if (!value_end || value_end > r->end || r->n_values == API_TENSORS)
-            break;
-        api_append(&r->envelope, copied, (size_t)(value - copied));
-        api_append(&r->envelope, "[", 1);
-        api_append_unsigned(&r->envelope, r->n_values);
-        api_append(&r->envelope, "]", 1);
-        r->values[r->n_values++] = value;
-        copied = p = value_end;
-    }
-    size_t rest = (size_t)(r->end - copied);
-    if (r->envelope.size + rest > MAX_ENVELOPE) {
-        api_fail(r->problem, "members_too_large",
-                 "the request without data may have at most 64 KiB");
-        return NULL;
-    }
-    api_append(&r->envelope, copied, rest);
-    if (!api_buffer_room(&r->envelope, API_PADDING)) {
-        api_fail_for_memory(r->problem);
-        return NULL;
-    }
-    memset(r->envelope.data + r->envelope.size, 0, API_PADDING);
-    return r->envelope.data;
-}
-
-/* Parses the envelope; *root becomes the request. */
-static bool load(struct reader *r, const char **root)
-{
-    const char *at, *what, *text = make_envelope(r);
-    if (!text)
-        return false;
-    if (!api_json_check(text, r->envelope.size, &at, &what)) {
-        api_json_malformed(text, at, what, r->problem);
-        bool whole = api_json_check(text, (size_t)(at - text), &at, &what);
-        if (whole && r->end == r->raw_end) /* bytes follow the object */
-            api_problem_prefix(r->problem, "binary data need Inference-Header-Content-Length: ");
-        if (*text != '{')
-            api_problem_prefix(r->problem, "not an inference request, which begins with {: ");
-        return false;
-    }
-    *root = api_json_skip_space(text);
-    return **root == '{' ||
-           api_fail(r->problem, "body_not_object", "the request must be a JSON object");
 }
 
 /* ---- Parameters */
@@ -205,7 +105,7 @@ static bool read_parameters(struct reader *r, const char *parameters)
 static bool fail_input(struct reader *r, const char *field, const char *code, const char *detail)
 {
     char place[64];
-    snprintf(place, sizeof place, "#/inputs/%zu%s%s", r->input, *field ? "/" : "", field);
+    snprintf(place, sizeof place, "#/inputs/%zu%s%.40s", r->input, *field ? "/" : "", field);
     return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
 }
 
@@ -225,12 +125,11 @@ static bool read_datatype(struct reader *r, const struct api_tensor *tensor, con
 static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
                       const char *data, size_t ndim, const size_t *shape)
 {
-    size_t k, n;
-    if (!api_json_sizes(data, &k, 1, &n) || n != 1 || k >= r->n_values)
+    const char *array = api_oip_body_data(&r->body, data);
+    if (!array)
         return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
                                "data must be an array");
-    const char *end =
-        api_json_tensor_read(r->call, tensor, r->text, r->values[k], dtype, r->problem);
+    const char *end = api_json_tensor_read(r->call, tensor, r->body.text, array, dtype, r->problem);
     return end && api_json_tensor_reshape(r->call, tensor, ndim, shape, r->problem);
 }
 
@@ -239,15 +138,15 @@ static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype
 static bool read_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
                      const char *given)
 {
-    size_t count, said, left = (size_t)(r->raw_end - r->raw);
-    api_tensor_set(tensor, dtype, ndim, r->raw);
+    size_t count, said, left = (size_t)(r->body.raw_end - r->body.raw);
+    api_tensor_set(tensor, dtype, ndim, r->body.raw);
     bool fits = kl_tensor_count(&tensor->view, &count);
     size_t size = fits ? count * api_dtype_size(dtype) : SIZE_MAX;
     if (given && (!api_json_size(given, &said) || said != size))
         return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",
                                "binary_data_size differs from the size by shape and datatype");
-    if (!given && size > 0 && r->end == r->raw_end)
+    if (!given && size > 0 && !api_oip_body_has_raw(&r->body))
         return api_tensor_fail(r->call, tensor, NULL, r->problem, "inference_malformed",
                                "it has neither data nor binary_data_size");
     if (size > left)
@@ -255,7 +154,7 @@ static bool read_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype 
                                "shape and datatype need %zu bytes, but %zu are left of the "
                                "binary data",
                                size, left);
-    r->raw += size;
+    r->body.raw += size;
     return true;
 }
 
@@ -276,10 +175,10 @@ static struct api_tensor *find_tensor(struct reader *r, const char *const member
         fail_input(r, "name", "inference_malformed", "an input has no name");
         return NULL;
     }
-    bool known = api_tensor_known(name);
-    if (!known)
+    bool free = api_tensor_is_free(r->call, name);
+    if (!free)
         snprintf(place, sizeof place, "#/inputs/%zu/name", r->input);
-    return api_call_tensor(r->call, name, known ? NULL : place, r->problem);
+    return api_call_tensor(r->call, name, free ? NULL : place, r->problem);
 }
 
 static bool read_input(struct reader *r, const char *input)
@@ -320,10 +219,10 @@ static bool read_inputs(struct reader *r, const char *inputs)
     for (; api_json_next_item(&reader, &input); r->input++)
         if (!read_input(r, input))
             return false;
-    if (r->raw != r->raw_end)
+    if (r->body.raw != r->body.raw_end)
         return api_fail(r->problem, "inference_malformed",
                         "%zu bytes of binary data are left after the inputs",
-                        (size_t)(r->raw_end - r->raw));
+                        (size_t)(r->body.raw_end - r->body.raw));
     return true;
 }
 
@@ -340,8 +239,8 @@ static size_t find_output(const char *name)
 static bool fail_output(struct reader *r, size_t output, const char *field, const char *code,
                         const char *detail)
 {
-    char place[64];
-    snprintf(place, sizeof place, "#/outputs/%zu/%s", output, field);
+    char place[128];
+    snprintf(place, sizeof place, "#/outputs/%zu/%.60s", output, field);
     return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
 }
 
@@ -366,11 +265,20 @@ static bool check_output(struct reader *r, size_t output, const char *name, cons
 /* Reads one output; a named gradient needs no option. */
 static bool read_output(struct reader *r, size_t number, const char *output)
 {
+    enum { OUTPUT_NAME, OUTPUT_PARAMETERS, OUTPUT_MEMBERS };
+    static const char *const names[OUTPUT_MEMBERS] = {"name", "parameters"};
     struct api_call *call = r->call;
+    const char *members[OUTPUT_MEMBERS];
     char name[API_JSON_TEXT];
-    const char *parameters = api_json_member(output, "parameters");
+    const char *other = api_json_members(output, names, members, OUTPUT_MEMBERS);
+    const char *parameters = members[OUTPUT_PARAMETERS];
     const char *binary = api_json_member(parameters, "binary_data");
-    if (!api_json_string(api_json_member(output, "name"), name))
+    if (other) {
+        api_json_string(other, name);
+        return fail_output(r, number, name, "inference_malformed",
+                           "an output has name and parameters, and nothing else");
+    }
+    if (!api_json_string(members[OUTPUT_NAME], name))
         return fail_output(r, number, "name", "inference_malformed", "an output has no name");
     if (!check_output(r, number, name, parameters))
         return false;
@@ -412,17 +320,19 @@ static bool read_id(struct reader *r, const char *id)
     return !r->call->oip.id.failed || api_fail_for_memory(r->problem);
 }
 
-/* Checks an optional member against the path; an empty string is ignored. */
-static bool check_word(struct reader *r, const char *name, const char *value, const char *expected)
+/* A member that may be there, and then must name what the path names; an empty string names
+ * nothing. */
+static bool check_name(struct reader *r, const char *member, const char *kind, const char *value,
+                       const char *served)
 {
-    char text[API_JSON_TEXT], place[40], detail[200];
+    char text[API_JSON_TEXT] = "", place[40];
     if (!value || is_word(value, "null"))
         return true;
-    if (api_json_string(value, text) && (!*text || strcmp(text, expected) == 0))
+    if (api_json_string(value, text) && (!*text || strcmp(text, served) == 0))
         return true;
-    snprintf(place, sizeof place, "#/%s", name);
-    snprintf(detail, sizeof detail, "%s is not %s, which the path names", name, expected);
-    return malformed(r, place, detail);
+    snprintf(place, sizeof place, "#/%s", member);
+    return api_fail_at(r->problem, API_BODY, place, "inference_malformed",
+                       "unknown %s '%.60s': this server has %s", kind, text, served);
 }
 
 static bool read_members(struct reader *r, const char *root)
@@ -440,8 +350,8 @@ static bool read_members(struct reader *r, const char *root)
                         "inputs, as {name, shape, datatype, data}, and options into parameters",
                         name);
     }
-    return check_word(r, "model_name", members[MODEL_NAME], API_OIP_MODEL) &&
-           check_word(r, "model_version", members[MODEL_VERSION], API_OIP_VERSION) &&
+    return check_name(r, "model_name", "model", members[MODEL_NAME], API_OIP_MODEL) &&
+           check_name(r, "model_version", "version", members[MODEL_VERSION], API_OIP_VERSION) &&
            read_id(r, members[ID]) && read_parameters(r, members[PARAMETERS]) &&
            read_inputs(r, members[INPUTS]) && read_outputs(r, members[OUTPUTS]);
 }
@@ -449,9 +359,9 @@ static bool read_members(struct reader *r, const char *root)
 bool api_oip_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem)
 {
-    struct reader r = {.call = call, .problem = problem, .envelope.budget = call->loss.budget};
+    struct reader r = {.call = call, .problem = problem, .body.envelope.budget = call->loss.budget};
     const char *root = NULL;
-    bool good = split(&r, request) && load(&r, &root) && read_members(&r, root);
-    api_buffer_free(&r.envelope);
+    bool good = api_oip_body_read(&r.body, request, &root, problem) && read_members(&r, root);
+    api_oip_body_free(&r.body);
     return good;
 }

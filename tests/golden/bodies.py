@@ -677,7 +677,7 @@ def add_inference():
     good("a list of axes", inference(x, t, parameters={"dim": [0, -1]}))
     good("R's truth values", inference(x, t, parameters={"log_target": "FALSE", "broadcast": "T"}))
     bad("another model's name", inference(x, t, model_name="bert"),
-        "model_name is not kl_div, which the path names (at #/model_name)")
+        "unknown model 'bert': this server has kl_div (at #/model_name)")
     bad("another version", inference(x, t, model_version="2"), "(at #/model_version)")
     bad("an unknown member of an input", inference(dict(x, dtype="FP64"), t),
         "and nothing else (at #/inputs/0/dtype)")
@@ -687,6 +687,17 @@ def add_inference():
         "(at #/inputs/1/data/2)", "element_invalid", 422)
     bad("a name in its place", inference(x, dict(t, name="tarpet")),
         "(at #/inputs/1/name)", "tensor_unknown", 422)
+    good("data by an escaped name", dict(json_size=None, body=inference(t, x)["body"].replace(
+        b'"data"', b'"d\\u0061ta"')))
+    good("arrays called data elsewhere", inference(
+        t, x, parameters={"headers": [{"data": [-7]}, {"data": [0.5]}]}))
+    bad("too many arrays of data", inference(
+        t, x, parameters={"headers": [{"data": [-7]}] * 5}), "more than 5 arrays of data")
+    bad("an index for data", inference(
+        t, dict(x, data=None), parameters={"headers": [[0]]}), "neither data nor binary_data_size")
+    bad("input twice, in its place", inference(x, x, t), "(at #/inputs/1/name)", "tensor_repeated")
+    bad("an unknown member of an output", inference(x, t, outputs=[{"name": "loss", "foo": 1}]),
+        "(at #/outputs/0/foo)")
     bad("a classification", inference(
         x, t, outputs=[{"name": "loss", "parameters": {"classification": 3}}]),
         "(at #/outputs/0/parameters/classification)")

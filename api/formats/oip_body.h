@@ -1,0 +1,32 @@
+/* The two parts of an inference request: JSON, without its arrays of data, and binary data. */
+#ifndef KLDIV_API_FORMATS_OIP_BODY_H
+#define KLDIV_API_FORMATS_OIP_BODY_H
+
+#include "api/call.h"
+
+/* All of it is borrowed from the request's body, but for the envelope, which api_oip_body_free
+ * frees. */
+struct api_oip_body {
+    const char *text, *end;     /* the JSON part */
+    const char *raw, *raw_end;  /* the unread rest of the binary part; empty if there is none */
+    struct api_buffer envelope; /* the JSON part, with [] for each array of data; checked JSON */
+    struct {
+        size_t at;         /* of the brackets in the envelope */
+        const char *value; /* the array in the JSON part */
+    } cuts[API_TENSORS];
+    size_t n_cuts;
+};
+
+/* Splits the body by its header Inference-Header-Content-Length and checks the JSON part. *root becomes
+ * the request, an object in the envelope. Set `envelope.budget` before. */
+bool api_oip_body_read(struct api_oip_body *body, const struct api_request *request,
+                       const char **root, struct api_problem *problem);
+void api_oip_body_free(struct api_oip_body *body);
+
+/* True if there is a binary part. */
+bool api_oip_body_has_raw(const struct api_oip_body *body);
+
+/* The array of data whose brackets are at `brackets` in the envelope, or NULL. */
+const char *api_oip_body_data(const struct api_oip_body *body, const char *brackets);
+
+#endif
