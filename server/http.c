@@ -63,15 +63,14 @@ static void notify_connection(void *reserved, struct MHD_Connection *connection,
     srv_connection_remove(*socket_context, quota_of(reserved));
 }
 
-/* Makes the request, which the connection's entry keeps until it is done. The query is hidden from
- * libmicrohttpd, which would make a record in its pool for each parameter. */
+/* Makes the request, which the connection's entry keeps until it is done. The query
+ * becomes a single parameter for libmicrohttpd, which would make a record of each in its pool. */
 static void *begin_request(void *reserved, const char *target, struct MHD_Connection *connection)
 {
     struct srv_request *request = srv_request_new(http.service, target, reserved != NULL);
     struct srv_connection *entry = entry_of(connection);
-    char *query = strchr((char *)target, '?');
-    if (query)
-        *query = '\0';
+    for (char *p = strchr((char *)target, '?'); p && (p = strchr(p, '&')); p++)
+        *p = ';';
     end_dropped(entry);
     if (entry)
         entry->request = request;
