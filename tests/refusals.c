@@ -168,7 +168,8 @@ Test(server, queries_of_many_parameters_are_answered_and_leave_nothing, .timeout
 {
     enum { PARAMETERS = 2000, ROUNDS = 200 };
     static char request[PARAMETERS * 6 + 1000];
-    struct server server = server_start(NULL);
+    static const char *const flags[] = {"--log-level", "warning", NULL};
+    struct server server = server_start(flags);
     char answer[8000];
     for (int i = 0; i < ROUNDS; i++) {
         int n = sprintf(request, i % 2 ? "GET /livez?" : "POST /kl_div?reduction=sum");
