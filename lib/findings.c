@@ -69,6 +69,15 @@ static void format_reason(const struct kl_look *look, const struct kl_tally *tal
                  kl_dtype_name(look->plan->dtype));
 }
 
+static void format_swapped(const struct kl_tally *tally, size_t rows, char *to, size_t size)
+{
+    snprintf(to, size,
+             "in %zu of %zu rows input looks like probabilities, and target like "
+             "log-probabilities: input takes the model's log-probabilities, and target the "
+             "observed distribution",
+             tally->count, rows);
+}
+
 static void format(const struct kl_look *look, enum kl_finding finding,
                    const struct kl_tallies *all, char *to, size_t size)
 {
@@ -78,11 +87,7 @@ static void format(const struct kl_look *look, enum kl_finding finding,
                               look->plan->spaces[KL_TARGET] == KL_PROB};
     switch (finding) {
     case KL_ARGUMENTS_LOOK_SWAPPED:
-        snprintf(to, size,
-                 "in %zu of %zu rows input looks like probabilities, and target like "
-                 "log-probabilities: input takes the model's log-probabilities, and target the "
-                 "observed distribution",
-                 tally->count, all->rows);
+        format_swapped(tally, all->rows, to, size);
         break;
     case KL_INPUT_NOT_LOG_PROBABILITIES:
         snprintf(to, size,

@@ -103,16 +103,21 @@ static bool start(const struct srv_options *options, const struct api_service *s
  * ms at the end, for clients that still send a refused body to read the answer. */
 enum { KEEP_SECONDS = 10, LAST_LINGER_MS = 1000 };
 
+/* Blocks the signals that end the process, which serve waits for. */
+static void block_signals(sigset_t *signals)
+{
+    sigemptyset(signals);
+    sigaddset(signals, SIGTERM);
+    sigaddset(signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
 static int serve(struct srv_options *options)
 {
     sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    block_signals(&signals);
     json_object_seed(0);
-
     int fd = srv_listen(options->listen, stderr);
     if (fd < 0)
         return 1;

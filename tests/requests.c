@@ -431,11 +431,39 @@ Test(requests, are_handed_over_by_what_they_cost)
             .query = cases[i / 2].query,
             .content_type = cases[i / 2].binary ? "application/safetensors" : "application/json",
             .content_encoding = cases[i / 2].coded ? "gzip" : NULL,
-            .accept = "application/safetensors"};
+            .accept = "application/safetensors", /* which is never compressed */
+            .accept_encoding = "gzip"};
         struct answer answer = ask_question(&question, NULL, body.data, body.size);
         cr_expect_eq(answer.status, 200, "%.*s", (int)answer.reply.body.size,
                      answer.reply.body.data);
         cr_expect_eq(answer.handed_over, cases[i / 2].handed_over, "case %zu", i / 2);
+        answer_free(&answer);
+        api_buffer_free(&body);
+    }
+}
+
+/* Triton's clients ask for binary outputs, which take no decimals. */
+Test(requests, for_binary_inferences_are_not_handed_over_for_decimals)
+{
+    static const char *const outputs[] = {"true", "false"};
+    enum { N = 4000 };
+    for (size_t i = 0; i < COUNT(outputs); i++) {
+        struct api_buffer body = {0};
+        char json_size[20];
+        static const float zeros[2 * N];
+        api_append_format(&body,
+                          "{\"inputs\":[{\"name\":\"input\",\"shape\":[%d],\"datatype\":\"FP32\"},{"
+                          "\"name\":\"target\",\"shape\":[%d],\"datatype\":\"FP32\"}],"
+                          "\"parameters\":{\"binary_data_output\":%s,\"reduction\":\"none\"}}",
+                          N, N, outputs[i]);
+        snprintf(json_size, sizeof json_size, "%zu", body.size);
+        api_append(&body, zeros, sizeof zeros);
+        const struct question question = {.path = "/v2/models/kl_div/infer",
+                                          .inference_header_length = json_size};
+        struct answer answer = ask_question(&question, NULL, body.data, body.size);
+        cr_expect_eq(answer.status, 200, "%.*s", (int)answer.reply.body.size,
+                     answer.reply.body.data);
+        cr_expect_eq(answer.handed_over, i == 1);
         answer_free(&answer);
         api_buffer_free(&body);
     }
