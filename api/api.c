@@ -158,16 +158,21 @@ static void end_state(struct api_exchange *x)
     x->state = NULL;
 }
 
+static bool check_memory(struct api_exchange *x)
+{
+    return !x->reply.body.failed || api_fail_for_memory(&x->problem);
+}
+
 /* Completes the reply: the endpoint's, or that of the problem. */
 static void finish(struct api_exchange *x, bool good)
 {
     struct api_reply *reply = &x->reply;
     if (good && reply->status == 0)
         reply->status = 200;
+    good = good && check_memory(x);
     if (good)
         compress(x);
-    if (good && reply->body.failed)
-        good = api_fail_for_memory(&x->problem);
+    good = good && check_memory(x);
     if (!good)
         reply_with_problem(x);
     if (reply->warnings & API_DEPRECATIONS)

@@ -44,6 +44,37 @@ Test(failures, each_allocation_in_turn)
     }
 }
 
+/* Answers that are coded or archived have more to allocate. */
+Test(failures, answers_without_memory_are_whole_problems)
+{
+    static const char *const accept[] = {"application/json", "application/x-npz",
+                                         "application/octet-stream"};
+    static char body[20000];
+    size_t size = (size_t)sprintf(body, "{\"input\": [1");
+    for (int tensor = 0; tensor < 2; tensor++) {
+        for (int i = 1; i < 600; i++)
+            size += (size_t)sprintf(body + size, ",1");
+        size += (size_t)sprintf(body + size, tensor ? "]}" : "], \"target\": [1");
+    }
+    for (size_t i = 0; i < COUNT(accept); i++)
+        for (long n = 0, failed = 1; failed; n++) {
+            const struct api_service service = {.max_body = 1 << 20};
+            const struct question question = {.query = "reduction=none&gradient=input",
+                                              .accept = accept[i],
+                                              .accept_encoding = "gzip"};
+            fail_allocation(n, n % 2);
+            struct answer answer = ask_question(&question, &service, body, size);
+            failed = allocation_failed();
+            cr_expect(answer.status == (failed ? 503 : 200) || answer.status == 200, "%s, %ld: %d",
+                      accept[i], n, answer.status);
+            for (size_t j = 0; j < answer.reply.n_headers; j++)
+                cr_expect(answer.status == 200 ||
+                          strcmp(answer.reply.headers[j].name, "Content-Encoding") != 0);
+            cr_expect(answer.status != 503 || answer.json || answer.reply.body.size == 0);
+            answer_free(&answer);
+        }
+}
+
 Test(failures, a_full_budget_is_503_and_nothing_is_kept)
 {
     struct api_budget budget = {.limit = 4000};

@@ -171,5 +171,6 @@ void api_deflate_reply(struct api_reply *reply, const char *coding)
     api_reply_free(reply);
     reply->body = out;
     reply->body.failed |= !good;
-    api_reply_header(reply, "Content-Encoding", coding);
+    if (!reply->body.failed)
+        api_reply_header(reply, "Content-Encoding", coding);
 }
