@@ -125,11 +125,13 @@ static bool read_datatype(struct reader *r, const struct api_tensor *tensor, con
 static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
                       const char *data, size_t ndim, const size_t *shape)
 {
-    const char *array = api_oip_body_data(&r->body, data);
+    const char *after = NULL, *array = api_oip_body_data(&r->body, data, &after);
     if (!array)
         return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
                                "data must be an array");
     const char *end = api_json_tensor_read(r->call, tensor, r->body.text, array, dtype, r->problem);
+    if (end && api_json_skip_space(end) != after)
+        return api_json_expected(r->body.text, api_json_skip_space(end), "',' or '}'", r->problem);
     return end && api_json_tensor_reshape(r->call, tensor, ndim, shape, r->problem);
 }
 

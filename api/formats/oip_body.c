@@ -56,7 +56,8 @@ static const char *cut(struct api_oip_body *b, const char *copied, const char *v
     }
     api_append(&b->envelope, copied, (size_t)(value - copied));
     b->cuts[b->n_cuts].at = b->envelope.size;
-    b->cuts[b->n_cuts++].value = value;
+    b->cuts[b->n_cuts].value = value;
+    b->cuts[b->n_cuts++].end = end;
     api_append(&b->envelope, "[]", 2);
     return end;
 }
@@ -113,10 +114,13 @@ void api_oip_body_free(struct api_oip_body *body) { api_buffer_free(&body->envel
 
 bool api_oip_body_has_raw(const struct api_oip_body *body) { return body->end != body->raw_end; }
 
-const char *api_oip_body_data(const struct api_oip_body *body, const char *brackets)
+const char *api_oip_body_data(const struct api_oip_body *body, const char *brackets,
+                              const char **end)
 {
     for (size_t i = 0; i < body->n_cuts; i++)
-        if (body->envelope.data + body->cuts[i].at == brackets)
+        if (body->envelope.data + body->cuts[i].at == brackets) {
+            *end = body->cuts[i].end;
             return body->cuts[i].value;
+        }
     return NULL;
 }

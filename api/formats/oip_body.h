@@ -11,8 +11,8 @@ struct api_oip_body {
     const char *raw, *raw_end;  /* the unread rest of the binary part; empty if there is none */
     struct api_buffer envelope; /* the JSON part, with [] for each array of data; checked JSON */
     struct {
-        size_t at;         /* of the brackets in the envelope */
-        const char *value; /* the array in the JSON part */
+        size_t at;               /* of the brackets in the envelope */
+        const char *value, *end; /* the array in the JSON part; what follows it */
     } cuts[API_TENSORS];
     size_t n_cuts;
 };
@@ -26,7 +26,9 @@ void api_oip_body_free(struct api_oip_body *body);
 /* True if there is a binary part. */
 bool api_oip_body_has_raw(const struct api_oip_body *body);
 
-/* The array of data whose brackets are at `brackets` in the envelope, or NULL. */
-const char *api_oip_body_data(const struct api_oip_body *body, const char *brackets);
+/* The array of data whose brackets are at `brackets` in the envelope, or NULL. *end becomes the place
+ * of the comma or brace after it, which whoever reads the array must find there. */
+const char *api_oip_body_data(const struct api_oip_body *body, const char *brackets,
+                              const char **end);
 
 #endif

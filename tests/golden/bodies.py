@@ -691,6 +691,9 @@ def add_inference():
         b'"data"', b'"d\\u0061ta"')))
     good("arrays called data elsewhere", inference(
         t, x, parameters={"headers": [{"data": [-7]}, {"data": [0.5]}]}))
+    for junk in (b"x", b"[2]", b" /* 2 */"):
+        bad("%s after data" % junk.decode(), dict(json_size=None, body=inference(x, t)["body"].replace(
+            b"-0.25]", b"-0.25]" + junk)), "expected ',' or '}'", "json_malformed")
     bad("too many arrays of data", inference(
         t, x, parameters={"headers": [{"data": [-7]}] * 5}), "more than 5 arrays of data")
     bad("an index for data", inference(
