@@ -122,9 +122,7 @@ void api_end(struct api_exchange *x);
 /* Size of the reply's content, in bytes. */
 size_t api_reply_size(const struct api_reply *reply);
 
-/* Path of an endpoint as a metrics label, which has few values; and true if machines poll the
- * endpoint, whose successes are not logged. */
-const char *api_endpoint_path(const struct api_endpoint *endpoint);
+/* True if machines poll the endpoint: its successes are not logged. */
 bool api_endpoint_is_probe(const struct api_endpoint *endpoint);
 
 /* The OpenAPI document, NUL-terminated. */

@@ -53,8 +53,6 @@ int api_option_find(const char *name)
     return -1;
 }
 
-const char *api_option_name(enum api_option option) { return api_option_rows[option].name; }
-
 bool api_option_is_list(int option) { return api_option_rows[option].is_list; }
 
 void api_pointer_to_member(char *to, size_t size, const char *within, const char *name)

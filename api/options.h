@@ -51,9 +51,8 @@ struct api_options {
  * and must outlive the result. */
 struct kl_options api_options_for_loss(const struct api_options *options, int *dim);
 
-/* Row of an option by its name, or -1; name of a row. */
+/* Row of an option by its name, which for a list may end in "[]"; or -1. */
 int api_option_find(const char *name);
-const char *api_option_name(enum api_option option);
 
 /* api_origin: the location of an option. `within` is the JSON Pointer of its parent in the body,
  * with a slash at its end ("#/"), of static lifetime; NULL for the query. */

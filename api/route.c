@@ -60,8 +60,6 @@ bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path
     return matches(endpoint->path, path, captures);
 }
 
-const char *api_endpoint_path(const struct api_endpoint *endpoint) { return endpoint->path; }
-
 bool api_endpoint_is_probe(const struct api_endpoint *endpoint)
 {
     return endpoint->flags & API_PROBE;

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 static const unsigned long long header_ms[SRV_QUOTAS] = {
@@ -169,13 +170,21 @@ size_t srv_connections_open(void)
     return n;
 }
 
+/* True if a connection waits for a request of which nothing has arrived. */
+static bool is_idle(const struct srv_connection *c, unsigned long long now)
+{
+    int unread = 0;
+    bool waited = atomic_load(&c->served) || now > c->opened + first_request_ms;
+    return waited && atomic_load(&c->phase) == SRV_HEADER && !atomic_load(&c->request) &&
+           ioctl(c->fd, FIONREAD, &unread) == 0 && unread == 0;
+}
+
 void srv_connections_close_idle(void)
 {
     unsigned long long now = srv_now_ms();
     pthread_mutex_lock(&table.lock);
     for (struct srv_connection *c = table.first; c; c = c->next) {
-        bool waited = atomic_load(&c->served) || now > c->opened + first_request_ms;
-        if (atomic_load(&c->phase) != SRV_HEADER || !waited || atomic_load(&c->shut))
+        if (atomic_load(&c->shut) || !is_idle(c, now))
             continue;
         atomic_store(&c->shut, true);
         shutdown(c->fd, SHUT_RD);

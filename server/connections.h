@@ -30,7 +30,7 @@ struct srv_connection {
     unsigned long long opened; /* in ms */
     atomic_bool served;        /* has answered a request */
     atomic_bool shut;          /* set by srv_connections_close_idle */
-    void *request;             /* the one under way, for the network thread alone */
+    _Atomic(void *) request;   /* from its first line to its end; the network thread writes it */
 };
 
 /* Starts the thread that closes late connections. `idle_seconds` is the limit between requests. */

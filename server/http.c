@@ -40,10 +40,11 @@ static struct srv_connection *entry_of(struct MHD_Connection *connection)
 /* Ends a request that libmicrohttpd has dropped without a word, as it does where its pool runs out. */
 static void end_dropped(struct srv_connection *entry)
 {
-    if (entry && entry->request)
-        srv_request_done(entry->request, false);
-    if (entry)
-        entry->request = NULL;
+    struct srv_request *request = entry ? atomic_load(&entry->request) : NULL;
+    if (request)
+        srv_request_done(request, false);
+    if (request)
+        atomic_store(&entry->request, NULL);
 }
 
 /* Adds or removes a connection. `reserved` is the daemon's context, not NULL for reserved
@@ -73,7 +74,7 @@ static void *begin_request(void *reserved, const char *target, struct MHD_Connec
         *p = ';';
     end_dropped(entry);
     if (entry)
-        entry->request = request;
+        atomic_store(&entry->request, request);
     if (request)
         request->draining = &http.draining;
     return request;
@@ -105,7 +106,7 @@ static void completed(void *unused, struct MHD_Connection *connection, void **co
     struct srv_connection *entry = entry_of(connection);
     if (entry) {
         srv_connection_enter(entry, SRV_HEADER);
-        entry->request = NULL;
+        atomic_store(&entry->request, NULL);
     }
     if (request)
         srv_request_done(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);

@@ -3,8 +3,12 @@
 #include "api/memory/buffer.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,13 +21,17 @@ enum { MAX_WAITING = 1 << 20 };
  * the requests per second. */
 enum { WRITE_INTERVAL_NS = 20000000 };
 
+/* Time, in ms, for a reader of standard error at the end; and between looks at it. */
+enum { LAST_WRITE_MS = 1000, POLL_MS = 100 };
+
 static struct {
     enum srv_log_format format;
     enum srv_log_level level;
     pthread_mutex_t lock;
     pthread_cond_t lines;
     pthread_t thread;
-    bool running, stopping;
+    bool running;
+    atomic_bool stopping;
     struct api_buffer waiting;
     unsigned long lost;
 } logger = {
@@ -31,17 +39,37 @@ static struct {
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-static void write_all(const char *bytes, size_t size)
+/* True once standard error takes PIPE_BUF bytes. A reader that does not read holds up the log, but not
+ * the end of the process: then it has LAST_WRITE_MS. */
+static bool wait_for_reader(void)
 {
-    while (size > 0) {
-        ssize_t n = write(STDERR_FILENO, bytes, size);
+    struct pollfd reader = {.fd = STDERR_FILENO, .events = POLLOUT};
+    for (int waited = 0; !atomic_load(&logger.stopping) || waited < LAST_WRITE_MS;
+         waited += POLL_MS) {
+        int ready = poll(&reader, 1, POLL_MS);
+        if (ready > 0)
+            return true;
+        if (ready < 0 && errno != EINTR)
+            return false;
+        waited = atomic_load(&logger.stopping) ? waited : 0;
+    }
+    return false;
+}
+
+/* Writes at most PIPE_BUF bytes at a time, for which a ready pipe does not block. Gives the bytes that
+ * were not written. */
+static size_t write_all(const char *bytes, size_t size)
+{
+    while (size > 0 && wait_for_reader()) {
+        ssize_t n = write(STDERR_FILENO, bytes, size < PIPE_BUF ? size : PIPE_BUF);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return;
+            break;
         bytes += n;
         size -= (size_t)n;
     }
+    return size;
 }
 
 static void *write_lines(void *unused)
@@ -62,11 +90,13 @@ static void *write_lines(void *unused)
         struct api_buffer full = logger.waiting;
         logger.waiting = out;
         pthread_mutex_unlock(&logger.lock);
-        write_all(full.data, full.size);
+        bool blocked = write_all(full.data, full.size) > 0;
         out = full;
         out.size = 0;
         out.failed = false;
         pthread_mutex_lock(&logger.lock);
+        if (blocked && atomic_load(&logger.stopping))
+            break;
     }
     pthread_mutex_unlock(&logger.lock);
     api_buffer_free(&out);
@@ -75,10 +105,18 @@ static void *write_lines(void *unused)
 
 bool srv_log_start(enum srv_log_format format, enum srv_log_level level)
 {
+    atomic_store(&logger.stopping, false);
     logger.format = format;
     logger.level = level;
     logger.running = pthread_create(&logger.thread, NULL, write_lines, NULL) == 0;
     return logger.running;
+}
+
+static void report_lost(void)
+{
+    char line[80];
+    int size = snprintf(line, sizeof line, "kldivd: %lu log lines were lost\n", logger.lost);
+    write_all(line, (size_t)size);
 }
 
 void srv_log_stop(void)
@@ -86,14 +124,14 @@ void srv_log_stop(void)
     if (!logger.running)
         return;
     pthread_mutex_lock(&logger.lock);
-    logger.stopping = true;
+    atomic_store(&logger.stopping, true);
     pthread_cond_signal(&logger.lines);
     pthread_mutex_unlock(&logger.lock);
     pthread_join(logger.thread, NULL);
     pthread_mutex_lock(&logger.lock);
-    logger.running = logger.stopping = false;
     if (logger.lost)
-        fprintf(stderr, "kldivd: %lu log lines were lost\n", logger.lost);
+        report_lost();
+    logger.running = false;
     api_buffer_free(&logger.waiting);
     pthread_mutex_unlock(&logger.lock);
 }

@@ -12,6 +12,7 @@
 #include "server/metrics.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
 #include <string.h>
@@ -154,10 +155,19 @@ static int serve(struct srv_options *options)
     return 0;
 }
 
+/* Opens descriptors 0 to 2 on /dev/null where they are closed: a socket must not take their place. */
+static void open_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+            return;
+}
+
 int main(int argc, char **argv)
 {
     struct srv_options options;
     struct kl_problem problem = {0};
+    open_standard_files();
     if (!srv_options_read(&options, argc, argv, stderr))
         return 1;
     if (options.help) {

@@ -91,6 +91,24 @@ Test(command_line, the_start_time_needs_no_proc_stat)
     cr_expect_eq(system(command), 0);
 }
 
+/* The pipe of standard error is full, and nobody reads it. */
+Test(command_line, a_log_that_nobody_reads_does_not_hold_up_the_end, .timeout = 60)
+{
+    static const char script[] =
+        "d=$(mktemp -d); mkfifo $d/log; sleep 30 < $d/log & reader=$!;"
+        "\"$0\" --listen 127.0.0.1:0 --port-file $d/port 2> $d/log & server=$!;"
+        "while ! [ -s $d/port ]; do sleep 0.05; done;"
+        "query=$(printf %08000d 0);"
+        "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do "
+        "curl -s -o $d/answer \"http://127.0.0.1:$(cat $d/port)/nothing?$query\"; done;"
+        "sleep 0.2; kill -TERM $server; (sleep 10; kill -KILL $server) 2>/dev/null & killer=$!;"
+        "wait $server; status=$?; kill $reader $killer 2>/dev/null; rm -r $d; exit $status";
+    char command[1500];
+    snprintf(command, sizeof command, "sh -c '%s' %s 2>/dev/null", script,
+             getenv("KLDIV_SERVER") ? getenv("KLDIV_SERVER") : KLDIV_BINARY);
+    cr_expect_eq(system(command), 0);
+}
+
 Test(command_line, unknown_variables_are_told)
 {
     setenv("KLDIV_MAXBODY", "10", 1);
