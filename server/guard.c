@@ -39,7 +39,7 @@ static bool has_control(const char *s, size_t size)
 static bool is_host(const char *s, size_t size)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "-._~!$&'()*+,;=:[]%";
+                                  "-._~!$&'()*+;=:[]%";
     return size > 0 && size < 256 && strspn(s, allowed) == size;
 }
 

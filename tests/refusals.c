@@ -93,6 +93,7 @@ Test(server, framing_that_could_smuggle_is_refused)
         {"GET /livez HTTP/1.1\r\n\r\n", 400},
         {"GET /livez HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400},
         {"GET /livez HTTP/1.1\r\nHost: a/b\r\n\r\n", 400},
+        {"GET /livez HTTP/1.1\r\nHost: a,b\r\n\r\n", 400},
         {"POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
          400},
         {"POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: +2\r\n\r\n{}", 400},

@@ -100,7 +100,9 @@ static bool inflate_entry(zip_t *archive, const zip_stat_t *stat, struct api_buf
     bool good = file && zip_fread(file, to->data, stat->size) == (zip_int64_t)stat->size &&
                 zip_fread(file, &more, 1) == 0; /* verifies the checksum */
     zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(archive);
-    if (!good)
+    if (!good && zip_error_code_zip(error) == ZIP_ER_MEMORY)
+        api_fail_for_memory(problem);
+    else if (!good)
         api_fail(problem, "npz_malformed", "entry %.100s cannot be read: %s", stat->name,
                  zip_error_code_zip(error) == ZIP_ER_OK
                      ? "its size differs from the archive's directory"
