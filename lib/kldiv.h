@@ -277,13 +277,13 @@ struct kl_pool;
  * Losses of float64 are within 2.6 units, their sums within 2^-50 of the sizes, both but for 2^-60
  * of target * max(|input|, 1), which shows where input and log target agree to 10 digits and more.
  *
- * Of probabilities p against probabilities q losses of float64 are within 4 units, however close
+ * Losses of float64 of probabilities p against probabilities q are within 4 units, however close
  * the two are, where p, q and p / q are between 2^-900 and 2^900. Elsewhere, and where input holds
  * probabilities and target logarithms, or either holds logits, they err by 2^-50 of
  * p max(|log p|, |log q|, 1); of target's logits by max(|log p|, 1) times that. Sums along rows of
  * logits err by 2^-50 of the sum of p max(|log p|, |log q|, 1), or 2^-47 for float32 and smaller.
- * Of two softmaxes whose log-probabilities differ by d at most, the divergence of a row errs by
- * 2^-50 / d of itself where it is summed whole, without a weight or mask of its elements. A sum
+ * The divergence of a row errs by 2^-50 / d of itself between two softmaxes whose log-probabilities
+ * differ by d at most, if it is summed whole, without a weight or mask of its elements. A sum
  * whose parts overflow double on the way is infinite or NaN. The result has the same bits for any
  * number of threads.
  *

@@ -52,7 +52,7 @@ struct kl_patterns {
 };
 
 /* kl_layout: the joint shape as rows, which are softmaxed or summed as a whole, across other axes.
- * Where nothing is, all elements are one row. */
+ * All elements are one row if nothing is. */
 struct kl_layout {
     struct kl_axes across, along;
     bool each; /* every element has a loss of its own; otherwise every row */
