@@ -204,7 +204,7 @@ static void run_chunk(void *context, size_t chunk, void *scratch)
     const struct diagnosis *d = context;
     size_t all = d->look.layout.across.volume, row = chunk * d->at_once;
     size_t end = all - row < d->at_once ? all : row + d->at_once, most = d->look.tile.rows;
-    for (; row < end; row += most)
+    for (; row < end && !kl_is_stopped(d->look.plan); row += most)
         check_rows(d, row, end - row < most ? end - row : most, &d->chunks[chunk], scratch);
 }
 
@@ -306,6 +306,8 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
             return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
         check_sum(&d, pool, &all);
     }
+    if (kl_is_stopped(plan))
+        return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
     kl_report(&d.look, &all, diagnosis);
     return true;
 }

@@ -67,6 +67,12 @@ enum kl_rule kl_rule_of(const struct kl_plan *plan);
  * probabilities or log-probabilities. */
 bool kl_is_plain(const struct kl_plan *plan);
 
+/* True if the caller wants no more of the call. */
+static inline bool kl_is_stopped(const struct kl_plan *plan)
+{
+    return plan->stopped && plan->stopped(plan->stop_context);
+}
+
 /* The address of element `index`. */
 const void *kl_at(const struct kl_numbers *numbers, size_t index);
 

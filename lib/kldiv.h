@@ -253,6 +253,12 @@ struct kl_plan {
     double temperature;                /* never 0 */
     struct kl_tensor weight;           /* `data` NULL if there is none */
     struct kl_mask mask;               /* the same */
+
+    /* Set by the caller between kl_plan and a call that computes, or left NULL. Each thread that
+     * computes asks before a chunk of some 10 us; once the answer is true it must stay so, and the
+     * call fails with `stopped`. Its results are then of no use. */
+    bool (*stopped)(const void *context);
+    const void *stop_context;
 };
 
 /* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows the tensors'
@@ -288,7 +294,7 @@ struct kl_pool;
  * number of threads.
  *
  * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it. Fails
- * with input_negative, target_negative or out_of_memory; then `loss` holds nothing of use. */
+ * with input_negative, target_negative, stopped or out_of_memory; then `loss` holds nothing of use. */
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
             struct kl_problem *problem);
 

@@ -156,6 +156,8 @@ static void run_chunk(const struct cut *cut, size_t chunk, const struct kl_sink 
     struct kl_sum total = {0, 0};
     size_t chunks_across = ceiling(cut->groups, cut->at_once);
     size_t first = chunk % chunks_across * cut->at_once;
+    if (kl_is_stopped(cut->job->plan))
+        return;
     for (size_t i = first; i < least(first + cut->at_once, cut->groups); i++)
         run_group(cut, i, chunk / chunks_across, sinks, &total, scratch);
     cut->sums[chunk] = total;

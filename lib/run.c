@@ -33,6 +33,9 @@ static void sum_chunk(void *context, size_t i, void *scratch)
     (void)scratch;
     const struct chunks *chunks = context;
     size_t start = i * KL_CHUNK;
+    chunks->sums[i] = (struct kl_sum){0, 0};
+    if (kl_is_stopped(chunks->job->plan))
+        return;
     chunks->sums[i] = kl_sum_elements(chunks->job, start, start, chunk_size(chunks->job, i));
 }
 
@@ -43,6 +46,8 @@ static void map_chunk(void *context, size_t i, void *scratch)
     const struct kl_job *job = chunks->job;
     size_t start = i * KL_CHUNK;
     enum kl_dtype dtype = job->plan->dtype;
+    if (kl_is_stopped(job->plan))
+        return;
     job->kernel->map[dtype][kl_rule_is_log(job->rule)](
         job->rule, kl_at(&job->operands[KL_INPUT], start), kl_at(&job->operands[KL_TARGET], start),
         job->losses + start * kl_dtype_size(dtype), chunk_size(job, i));
@@ -214,6 +219,8 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
         store_nothing(&job);
     else if (!run(&job, pool, &total))
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
+    if (kl_is_stopped(plan))
+        return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
     if (results->loss && plan->reduction != KL_NONE)
         store_reduced(&job, total, results->loss);
     /* Kernels make NaN of negative targets; the first one is searched for only after a NaN came
