@@ -157,7 +157,7 @@ neon: build/aarch64/kernels
 	qemu-aarch64 $<
 
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-FUZZED = $(patsubst %.c,build/fuzz/%.o,$(wildcard lib/*.c lib/simd/*.c api/*.c api/*/*.c) server/guard.c)
+FUZZED = $(patsubst %.c,build/fuzz/%.o,$(wildcard lib/*.c lib/simd/*.c api/*.c api/*/*.c) server/framing.c)
 FUZZ_FLAGS = -std=c11 -D_GNU_SOURCE -I. -g -O1 -fno-sanitize-recover=undefined -ffp-contract=off -pthread
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
@@ -209,12 +209,15 @@ peer: all
 bench: all $(BENCHES)
 	sh tests/bench/run.sh
 
-# Copies the options' help into README.md, and the clients into theirs.
+# Copies the options' help into README.md and the manual page, and the clients into their README.
 CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R
 readme: all
 	build/kldivd --help | sed -e 1,6d -e 's/^  /    /' > build/help
 	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
 	    -e '/<!-- help begins -->/r build/help' README.md
+	sed -E -e 's/-/\\-/g' -e 's/^ +(\S+) ?([A-Z:]*) +(.*)/.TP\n.BR \1 " \2"\n\3/' -e 's/ " "$$//m' \
+	    build/help > build/help.roff
+	sed -i -e '/options begin/,/options end/{/options/!d}' -e '/options begin/r build/help.roff' server/kldivd.1
 	for f in $(CLIENTS); do \
 	    printf '## %s\n\n```%s\n%s\n```\n\n' \
 	        "$$(sed -n -e 's/^[^A-Za-z]*//' -e '/^[A-Z].*:/{s/[.]* *\*\/$$//;s/"""$$//;p;q}' tests/clients/$$f)" \

@@ -207,16 +207,13 @@ bool api_begin(struct api_exchange *x)
     return false;
 }
 
-bool api_handle(struct api_exchange *x, bool patient)
+bool api_handle(struct api_exchange *x, double most_ns)
 {
     const struct api_endpoint *endpoint = x->reply.endpoint;
-    bool good = true;
-    if (!patient) {
-        x->cost_ns = 0;
-        good = !endpoint->prepare || endpoint->prepare(x);
-        if (good && (endpoint->flags & API_HEAVY || x->cost_ns > API_LIGHT_NS))
-            return false;
-    }
+    x->cost_ns = endpoint->flags & API_HEAVY ? 2 * API_LIGHT_NS : 0;
+    bool good = !endpoint->prepare || endpoint->prepare(x, most_ns);
+    if (good && x->cost_ns > most_ns)
+        return false;
     finish(x, good && endpoint->handle(x));
     return true;
 }

@@ -4,7 +4,7 @@
  *     struct api_exchange x = {.service = &service, .request = {...}};
  *     if (api_begin(&x)) {              the header was enough to go on
  *         ... read the body into x.request.body
- *         api_handle(&x, true);
+ *         api_handle(&x, HUGE_VAL);
  *     }
  *     ... send x.reply
  *     api_end(&x);
@@ -17,6 +17,7 @@
 #include "api/text/number.h"
 #include "lib/kldiv.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* api_service: the configuration that all requests share. The host fills it before the first
@@ -94,7 +95,8 @@ struct api_exchange {
     const struct api_service *service;
     struct api_request request;
     struct api_reply reply;
-    double cost_ns; /* estimate of the work that api_handle left undone */
+    double cost_ns;          /* estimate of the work that api_handle left undone */
+    const atomic_bool *stop; /* set by any thread when nobody waits for the answer; may be NULL */
 
     /* Private to the service: */
     struct api_problem problem;
@@ -107,10 +109,15 @@ struct api_exchange {
  * the request is refused: the reply is complete, and the body need not be read. Never blocks. */
 bool api_begin(struct api_exchange *x);
 
-/* Makes the reply; called after api_begin returned true and the body is complete. With `patient`
- * false it returns false before work of more than about 100 us, with an estimate in x->cost_ns:
- * call it again with `patient` true, from a worker thread. */
-bool api_handle(struct api_exchange *x, bool patient);
+/* Makes the reply; called after api_begin returned true and the body is complete. Returns false
+ * before work of more than about `most_ns`, with an estimate above that in x->cost_ns: call it
+ * again with more, from a thread that has the time. Once *stop is true, work ends at the next chunk
+ * and the reply is of no use. */
+bool api_handle(struct api_exchange *x, double most_ns);
+
+/* API_LIGHT_NS: the most work, in ns, that a network thread does. Handing work to another thread
+ * costs 5,000 to 8,000 ns. */
+#define API_LIGHT_NS 100e3
 
 /* Makes the reply to a request that the host refuses, with any code of api/problem.c. Replaces
  * an earlier reply. */

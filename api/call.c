@@ -19,6 +19,7 @@ void api_call_init(struct api_call *call, const struct api_service *service)
 {
     struct api_budget *budget = service->budget;
     call->service = service;
+    call->is_planned = false;
     call->options = (struct api_options){0};
     call->plan = (struct kl_plan){0};
     for (size_t i = 0; i < KL_FINDINGS; i++)
@@ -213,6 +214,8 @@ static bool translate_option(const struct api_call *call, const struct kl_proble
                    {"temperature_invalid", API_TEMPERATURE},
                    {"temperature_unused", API_TEMPERATURE},
                    {"space_conflict", API_TARGET_SPACE}};
+    if (strcmp(from->code, "stopped") == 0)
+        return api_fail(to, "client_left", "the client closed its side");
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(from->code, options[i].code) == 0)
             return api_option_fail(&call->options, options[i].option, to, from->code, from->detail);

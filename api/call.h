@@ -33,6 +33,7 @@ struct api_call {
     const struct api_service *service;
     struct api_options options;
     struct api_tensor tensors[API_TENSORS];
+    bool is_planned;
     struct kl_plan plan;
     struct kl_diagnosis diagnosis; /* empty if not requested */
     struct api_buffer inflated;    /* body after its coding is undone */

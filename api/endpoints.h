@@ -5,10 +5,6 @@
 
 #include "api/api.h"
 
-/* API_LIGHT_NS: the most work, in ns, that a network thread does. Handing work to another thread
- * costs 5,000 to 8,000 ns. */
-enum { API_LIGHT_NS = 100000 };
-
 enum {
     API_PROBE = 1,  /* polled by machines: answered when connections are full, not logged */
     API_HEAVY = 2,  /* never handled on a network thread */
@@ -25,9 +21,9 @@ struct api_endpoint {
      * budget. */
     bool (*begin)(struct api_exchange *x);
 
-    /* Does a few microseconds of work on the complete body and sets x->cost_ns. NULL if there is
-     * none. The host may skip it. */
-    bool (*prepare)(struct api_exchange *x);
+    /* Sets x->cost_ns, to know which it may do work of up to `most_ns` on the complete body. Called
+     * again, with more, if the cost is higher. NULL for endpoints without work. */
+    bool (*prepare)(struct api_exchange *x, double most_ns);
 
     /* Fills the reply's body and content_type, and its status unless that is 200; or fails. */
     bool (*handle)(struct api_exchange *x);
@@ -61,7 +57,7 @@ bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path
 /* kl_div.c */
 bool api_kl_div_begin(struct api_exchange *x);
 bool api_infer_begin(struct api_exchange *x);
-bool api_loss_prepare(struct api_exchange *x);
+bool api_loss_prepare(struct api_exchange *x, double most_ns);
 bool api_loss(struct api_exchange *x);
 void api_kl_div_end(struct api_exchange *x);
 void api_infer_end(struct api_exchange *x);

@@ -6,11 +6,13 @@
 #include "api/reply.h"
 #include "api/statistics.h"
 
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* Time, in ns per byte, to parse and to compress; most bytes that one byte inflates to. */
-static const double parse_ns = 3, compress_ns = 10, most_inflation = 1032;
+/* Time, in ns per byte, to parse, to compress, and to inflate to a byte. */
+static const double parse_ns = 3, compress_ns = 10, inflate_ns = 4;
 
 static double now_ms(void)
 {
@@ -35,11 +37,11 @@ static bool check_coding(struct api_exchange *x)
 static bool check_size(struct api_exchange *x)
 {
     size_t most = x->service->max_body;
-    size_t limit = x->service->budget ? x->service->budget->limit : 0;
+    size_t size = x->request.content_length + API_PADDING;
+    size_t limit = x->service->budget ? api_budget_most(x->service->budget, size) : 0;
     if (limit && limit < most)
         most = limit;
-    if (x->request.content_length > most ||
-        (limit && api_block_size(x->request.content_length + API_PADDING) > limit))
+    if (x->request.content_length > most || (limit && api_block_size(size) > limit))
         return api_fail(&x->problem, "body_too_large",
                         "the body has %llu bytes and this server takes %zu",
                         (unsigned long long)x->request.content_length, most);
@@ -70,16 +72,27 @@ bool api_infer_begin(struct api_exchange *x)
 
 /* ---- Body */
 
-/* Undoes the Content-Encoding: the request's body then points into call->inflated. */
-static bool undo_coding(struct api_exchange *x, struct api_call *call)
+/* Undoes the Content-Encoding, in at most `most_ns` of work; the request's body then points into
+ * call->inflated. Sets x->cost_ns above `most_ns` if that does not suffice. */
+static bool undo_coding(struct api_exchange *x, struct api_call *call, double most_ns)
 {
     struct api_request *request = &x->request;
-    const char *coding = api_request_header(request, "Content-Encoding");
-    if (api_coding_is_none(coding))
+    struct api_inflation inflation = {.coding = api_request_header(request, "Content-Encoding"),
+                                      .bytes = request->body,
+                                      .size = request->body_size,
+                                      .most = x->service->max_body,
+                                      .stop = x->stop};
+    if (api_coding_is_none(inflation.coding) || call->inflated.size > 0)
         return true;
-    if (!api_inflate(coding, request->body, request->body_size, x->service->max_body,
-                     &call->inflated, &x->problem))
+    double affordable = most_ns / inflate_ns;
+    inflation.affordable = affordable < (double)SIZE_MAX ? (size_t)affordable : SIZE_MAX;
+    if (!api_inflate(&inflation, &call->inflated, &x->problem))
         return false;
+    if (inflation.is_partial) {
+        api_buffer_free(&call->inflated);
+        x->cost_ns = most_ns + inflation.estimate * (inflate_ns + parse_ns);
+        return true;
+    }
     request->body = call->inflated.data;
     request->body_size = call->inflated.size;
     return true;
@@ -88,12 +101,10 @@ static bool undo_coding(struct api_exchange *x, struct api_call *call)
 /* Decodes the body and plans the call. */
 static bool read_call(struct api_exchange *x, struct api_call *call)
 {
-    double start = now_ms();
-    bool good = undo_coding(x, call) && api_codec_check_body(x) &&
+    bool good = api_codec_check_body(x) &&
                 api_options_from_query(&call->options, x->request.query, &x->problem) &&
                 x->decoder->decode(call, &x->request, &x->problem) &&
                 api_call_plan(call, &x->problem) && api_codec_check_answer(x, call);
-    x->reply.decode_ms = now_ms() - start;
     x->reply.reduction = call->plan.reduction;
     x->reply.warnings = api_call_warnings(call).bits; /* also part of a problem */
     return good;
@@ -101,9 +112,6 @@ static bool read_call(struct api_exchange *x, struct api_call *call)
 
 static double decode_cost(const struct api_exchange *x)
 {
-    double bytes = (double)x->request.body_size;
-    if (!api_coding_is_none(api_request_header(&x->request, "Content-Encoding")))
-        return bytes * most_inflation;
     return x->decoder->parsed_size ? x->decoder->parsed_size(&x->request) * parse_ns : 0;
 }
 
@@ -127,25 +135,41 @@ static struct api_call *call_new(struct api_exchange *x)
     return call;
 }
 
-bool api_loss_prepare(struct api_exchange *x)
+static bool is_stopped(const void *stop) { return atomic_load((const atomic_bool *)stop); }
+
+/* Inflates, decodes and plans, each if the work left of `most_ns` suffices. */
+static bool prepare(struct api_exchange *x, struct api_call *call, double most_ns)
 {
-    x->cost_ns = decode_cost(x);
-    if (x->cost_ns > API_LIGHT_NS) /* the body is decoded by the thread that runs the call */
-        return true;
-    x->state = call_new(x);
-    if (!x->state || !read_call(x, x->state))
+    if (!undo_coding(x, call, most_ns))
         return false;
-    x->cost_ns += answer_cost(x, x->state);
+    if (x->cost_ns <= most_ns)
+        x->cost_ns = decode_cost(x);
+    if (x->cost_ns > most_ns)
+        return true;
+    call->is_planned = read_call(x, call);
+    if (call->is_planned && x->stop) {
+        call->plan.stopped = is_stopped;
+        call->plan.stop_context = x->stop;
+    }
+    return call->is_planned;
+}
+
+bool api_loss_prepare(struct api_exchange *x, double most_ns)
+{
+    struct api_call *call = x->state = x->state ? x->state : call_new(x);
+    double start = now_ms();
+    if (!call || !(call->is_planned || prepare(x, call, most_ns)))
+        return false;
+    if (call->is_planned)
+        x->cost_ns = decode_cost(x) + answer_cost(x, call);
+    x->reply.decode_ms += now_ms() - start;
     return true;
 }
 
 bool api_loss(struct api_exchange *x)
 {
     struct api_reply *reply = &x->reply;
-    bool planned = x->state != NULL;
-    struct api_call *call = x->state = planned ? x->state : call_new(x);
-    if (!call || !(planned || read_call(x, call)))
-        return false;
+    struct api_call *call = x->state;
     double start = now_ms();
     bool good = api_call_run(call, &x->problem);
     double computed = now_ms();

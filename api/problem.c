@@ -25,8 +25,10 @@ static const struct kind {
     {"method_not_allowed", 405, "The path does not take this method"},
     {"not_acceptable", 406, "No format that the client accepts can be made"},
     {"client_left", 408, "The client closed its side before the answer was there"},
+    {"request_timeout", 408, "The request took too long to arrive"},
     {"precondition_failed", 412, "The resource is not in the state that If-Match names"},
     {"body_too_large", 413, "The body is larger than this server takes"},
+    {"target_too_long", 414, "The request line is too long"},
     {"media_type_unsupported", 415, "The body is of a type this path does not take"},
     {"content_coding_unsupported", 415, "The body is coded in a way this path does not take"},
     {"expectation_failed", 417, "The Expect header asks for what this server does not do"},
@@ -58,10 +60,14 @@ static const struct kind {
     {"batchmean_scalar", 422, "A scalar has no batch"},
     {"input_negative", 422, "A probability of input is negative"},
     {"target_negative", 422, "A probability is negative"},
+    {"header_too_large", 431, "The header of the request is too large"},
     {"internal_error", 500, "The server failed"},
     {"out_of_memory", 503, "The server has no memory left for this"},
+    {"overloaded", 503, "The server has too much work waiting"},
+    {"compute_timeout", 503, "The answer took too long to compute"},
     {"too_many_connections", 503, "The server has no connection left"},
     {"draining", 503, "The server is shutting down"},
+    {"version_unsupported", 505, "The server does not speak this version of HTTP"},
 };
 
 static const struct kind *find(const char *code)

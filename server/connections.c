@@ -1,105 +1,96 @@
 #include "server/connections.h"
 
 #include "server/clock.h"
-#include "server/log.h"
+#include "server/deadlines.h"
 
+#include <microhttpd.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-static const unsigned long long header_ms[SRV_QUOTAS] = {
-    [SRV_REGULAR] = 10000, [SRV_RESERVED] = 1000};
-static const unsigned long long body_grace_ms = 10000, body_bytes_per_second = 1024;
-static const unsigned long long tick_ms = 250, first_request_ms = 1000;
+/* FIRST_REQUEST_MS: time, in ms, for the first request when idle connections are closed. */
+enum { FIRST_REQUEST_MS = 1000 };
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t wake;
-    pthread_t closer;
-    bool stopping;
-    unsigned long long idle_ms;
     struct srv_connection *first;
+    struct srv_connection **by_descriptor;
+    size_t descriptors;
     struct {
         size_t pending; /* admitted, not yet added */
         size_t open;
+        size_t ending; /* of the open ones, those that made room */
     } quotas[SRV_QUOTAS];
-    unsigned long admitted, admitted_before; /* in total; at the previous tick */
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+    unsigned long admitted, admitted_before; /* in total; at the previous look */
+    unsigned added;
+    atomic_size_t paused;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* True if a connection has exceeded its phase's deadline. Reads the phase first, which is
- * written last: a concurrent change pairs the old phase with the new deadline, which never ends
- * the connection early. */
-static bool overdue(const struct srv_connection *c, unsigned long long now)
+bool srv_connections_init(size_t descriptors)
 {
-    enum srv_phase phase = atomic_load(&c->phase);
-    unsigned long long due = atomic_load(&c->due);
-    if (phase == SRV_REPLY || now <= due)
-        return false;
-    return phase == SRV_HEADER ||
-           atomic_load(&c->received) < (now - due) * body_bytes_per_second / 1000;
+    table.by_descriptor = calloc(descriptors, sizeof(struct srv_connection *));
+    table.descriptors = table.by_descriptor ? descriptors : 0;
+    return table.by_descriptor != NULL;
 }
 
-static void close_overdue(unsigned long long now)
+struct srv_connection *srv_connections_lock(void)
 {
-    for (const struct srv_connection *c = table.first; c; c = c->next) {
-        if (!overdue(c, now))
-            continue;
-        srv_log(SRV_LOG_DEBUG, "closing a connection: the %s took too long",
-                atomic_load(&c->phase) == SRV_HEADER ? "header" : "body");
+    pthread_mutex_lock(&table.lock);
+    return table.first;
+}
+
+void srv_connections_unlock(void) { pthread_mutex_unlock(&table.lock); }
+
+/* ---- Ends */
+
+void srv_connection_kick(const struct srv_connection *c)
+{
+    /* The call wakes whoever polls the socket, at each call; edge-triggered epoll may have lost the
+     * end of the client's bytes. Bytes that have arrived can still be read. */
+    shutdown(c->fd, SHUT_RD);
+}
+
+void srv_connection_end(struct srv_connection *c, const struct srv_refusal *why)
+{
+    const struct srv_refusal *none = NULL;
+    if (!atomic_compare_exchange_strong(&c->ending, &none, why))
+        return;
+    if (atomic_load(&c->phase) == SRV_REPLY)
         shutdown(c->fd, SHUT_RDWR);
+    else
+        srv_connection_kick(c);
+}
+
+/* With the table locked: ends the slowest connection of a quota; false if none is slow. */
+static bool make_room(enum srv_quota quota)
+{
+    struct srv_connection *slowest = NULL;
+    unsigned long long now = srv_now_ms(), most = 0;
+    for (struct srv_connection *c = table.first; c; c = c->next) {
+        if (c->quota != quota || atomic_load(&c->ending))
+            continue;
+        unsigned long long late = srv_lateness(c, now);
+        if (late > most) {
+            most = late;
+            slowest = c;
+        }
     }
-}
-
-/* Resets the counts of pending connections that libmicrohttpd has dropped without a notice, as
- * it does when memory is exhausted. A connection is added within ms of its admission, so a tick
- * without admissions proves the drop. */
-static void reset_dropped(void)
-{
-    if (table.admitted == table.admitted_before)
-        for (size_t i = 0; i < SRV_QUOTAS; i++)
-            table.quotas[i].pending = 0;
-    table.admitted_before = table.admitted;
-}
-
-static void *close_late(void *unused)
-{
-    (void)unused;
-    pthread_mutex_lock(&table.lock);
-    while (!table.stopping) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += (long)tick_ms * 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&table.wake, &table.lock, &until);
-        close_overdue(srv_now_ms());
-        reset_dropped();
+    if (slowest) {
+        srv_connection_end(slowest, &srv_made_room);
+        table.quotas[quota].ending++;
     }
-    pthread_mutex_unlock(&table.lock);
-    return NULL;
+    return slowest != NULL;
 }
 
-bool srv_connections_start(size_t idle_seconds)
-{
-    table.idle_ms = idle_seconds * 1000ull;
-    table.stopping = false;
-    return pthread_create(&table.closer, NULL, close_late, NULL) == 0;
-}
-
-void srv_connections_stop(void)
-{
-    pthread_mutex_lock(&table.lock);
-    table.stopping = true;
-    pthread_cond_signal(&table.wake);
-    pthread_mutex_unlock(&table.lock);
-    pthread_join(table.closer, NULL);
-}
+/* ---- Counts */
 
 bool srv_connections_admit(enum srv_quota quota, size_t limit)
 {
     pthread_mutex_lock(&table.lock);
-    bool admitted = table.quotas[quota].pending + table.quotas[quota].open < limit;
+    size_t taken = table.quotas[quota].pending + table.quotas[quota].open;
+    size_t ending = table.quotas[quota].ending;
+    bool admitted = taken - ending < limit || (ending < SRV_ENDING && make_room(quota));
     table.quotas[quota].pending += admitted;
     table.admitted += admitted;
     pthread_mutex_unlock(&table.lock);
@@ -113,51 +104,14 @@ void srv_connections_cancel(enum srv_quota quota)
     pthread_mutex_unlock(&table.lock);
 }
 
-struct srv_connection *srv_connection_add(int fd, enum srv_quota quota)
-{
-    struct srv_connection *c = calloc(1, sizeof *c);
-    if (c) {
-        c->fd = fd;
-        c->quota = quota;
-        c->opened = srv_now_ms();
-        atomic_store(&c->due, c->opened + header_ms[quota]);
-    }
-    pthread_mutex_lock(&table.lock);
-    table.quotas[quota].pending -= table.quotas[quota].pending > 0;
-    table.quotas[quota].open++;
-    if (c) {
-        c->next = table.first;
-        if (c->next)
-            c->next->previous = c;
-        table.first = c;
-    }
-    pthread_mutex_unlock(&table.lock);
-    return c;
-}
-
-void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
+void srv_connections_forget_dropped(void)
 {
     pthread_mutex_lock(&table.lock);
-    table.quotas[quota].open--;
-    if (c && c->next)
-        c->next->previous = c->previous;
-    if (c && c->previous)
-        c->previous->next = c->next;
-    else if (c)
-        table.first = c->next;
+    if (table.admitted == table.admitted_before)
+        for (size_t i = 0; i < SRV_QUOTAS; i++)
+            table.quotas[i].pending = 0;
+    table.admitted_before = table.admitted;
     pthread_mutex_unlock(&table.lock);
-    free(c);
-}
-
-void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
-{
-    unsigned long long grace =
-        phase == SRV_HEADER ? table.idle_ms + header_ms[c->quota] : body_grace_ms;
-    atomic_store(&c->due, srv_now_ms() + grace);
-    atomic_store(&c->received, 0);
-    if (phase == SRV_HEADER)
-        atomic_store(&c->served, true);
-    atomic_store(&c->phase, phase);
 }
 
 size_t srv_connections_open(void)
@@ -170,24 +124,132 @@ size_t srv_connections_open(void)
     return n;
 }
 
+/* ---- Entries */
+
+struct srv_connection *srv_connection_at(int fd)
+{
+    return fd >= 0 && (size_t)fd < table.descriptors ? table.by_descriptor[fd] : NULL;
+}
+
+static void link_entry(struct srv_connection *c)
+{
+    c->next = table.first;
+    if (c->next)
+        c->next->previous = c;
+    table.first = c;
+    table.by_descriptor[c->fd] = c;
+}
+
+static void unlink_entry(struct srv_connection *c)
+{
+    if (c->next)
+        c->next->previous = c->previous;
+    if (c->previous)
+        c->previous->next = c->next;
+    else
+        table.first = c->next;
+    table.by_descriptor[c->fd] = NULL;
+    table.quotas[c->quota].ending -= atomic_load(&c->ending) == &srv_made_room;
+}
+
+struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls)
+{
+    struct srv_connection *c = (size_t)fd < table.descriptors ? calloc(1, sizeof *c) : NULL;
+    if (c) {
+        c->fd = fd;
+        c->quota = quota;
+        c->tls = tls;
+        c->opened = srv_now_ms();
+        atomic_store(&c->since, c->opened);
+        atomic_store(&c->begun, c->opened);
+    }
+    pthread_mutex_lock(&table.lock);
+    table.quotas[quota].pending -= table.quotas[quota].pending > 0;
+    table.quotas[quota].open++;
+    if (c)
+        c->number = table.added++;
+    if (c)
+        link_entry(c);
+    pthread_mutex_unlock(&table.lock);
+    return c;
+}
+
+void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
+{
+    pthread_mutex_lock(&table.lock);
+    table.quotas[quota].open--;
+    if (c)
+        unlink_entry(c);
+    pthread_mutex_unlock(&table.lock);
+    if (c)
+        srv_framing_free(&c->framing);
+    free(c);
+}
+
+void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
+{
+    unsigned long long now = srv_now_ms();
+    atomic_store(&c->since, now);
+    if (phase == SRV_HEADER)
+        atomic_store(&c->begun, now);
+    atomic_store(&c->phase, phase);
+}
+
+/* ---- Suspension */
+
+void srv_connection_suspend(struct srv_connection *c, struct MHD_Connection *library,
+                            enum srv_phase phase)
+{
+    atomic_store(&c->body_ms, srv_now_ms() - atomic_load(&c->since));
+    atomic_fetch_add(&table.paused, phase == SRV_PAUSED);
+    srv_connection_enter(c, phase);
+    MHD_suspend_connection(library);
+    atomic_store(&c->suspended, library);
+}
+
+void srv_connection_resume_locked(struct srv_connection *c)
+{
+    void *library = atomic_exchange(&c->suspended, NULL);
+    if (library)
+        MHD_resume_connection(library);
+}
+
+void srv_connection_resume(struct srv_connection *c)
+{
+    srv_connections_lock(); /* a probe of the client must not mix with the reply */
+    srv_connection_resume_locked(c);
+    srv_connections_unlock();
+}
+
+void srv_connection_unpause(struct srv_connection *c)
+{
+    atomic_fetch_sub(&table.paused, 1);
+    atomic_store(&c->since, srv_now_ms() - atomic_load(&c->body_ms));
+    atomic_store(&c->phase, SRV_BODY);
+}
+
+size_t srv_connections_paused(void) { return atomic_load(&table.paused); }
+
+/* ---- Shutdown */
+
 /* True if a connection waits for a request of which nothing has arrived. */
 static bool is_idle(const struct srv_connection *c, unsigned long long now)
 {
     int unread = 0;
-    bool waited = atomic_load(&c->served) || now > c->opened + first_request_ms;
-    return waited && atomic_load(&c->phase) == SRV_HEADER && !atomic_load(&c->request) &&
+    enum srv_phase phase = atomic_load(&c->phase);
+    bool silent = phase == SRV_HEADER && atomic_load(&c->begun) == c->opened &&
+                  now > c->opened + FIRST_REQUEST_MS;
+    return (phase == SRV_IDLE || silent) && !atomic_load(&c->request) &&
            ioctl(c->fd, FIONREAD, &unread) == 0 && unread == 0;
 }
 
 void srv_connections_close_idle(void)
 {
+    static const struct srv_refusal drained = {"draining", "the server is shutting down"};
     unsigned long long now = srv_now_ms();
     pthread_mutex_lock(&table.lock);
-    for (struct srv_connection *c = table.first; c; c = c->next) {
-        if (atomic_load(&c->shut) || !is_idle(c, now))
-            continue;
-        atomic_store(&c->shut, true);
-        shutdown(c->fd, SHUT_RD);
-    }
+    for (struct srv_connection *c = table.first; c; c = c->next)
+        if (!atomic_load(&c->ending) && is_idle(c, now))
+            srv_connection_end(c, &drained);
     pthread_mutex_unlock(&table.lock);
 }

@@ -1,55 +1,116 @@
-/* The table of open connections, the deadline of each phase, and the thread that closes late
- * connections. libmicrohttpd's timer measures only silence, and one byte per second would keep a
- * connection for ever. */
+/* The table of open connections: how many there may be, what each waits for, and which one makes
+ * room for another. */
 #ifndef KLDIV_SERVER_CONNECTIONS_H
 #define KLDIV_SERVER_CONNECTIONS_H
 
+#include "server/framing.h"
+
+#include <microhttpd.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* srv_quota: the limit that a connection counts toward. Reserved connections are for health
- * checks when --max-connections are open. */
-enum srv_quota { SRV_REGULAR, SRV_RESERVED };
-#define SRV_QUOTAS 2
-
-/* srv_phase: the event that a connection waits for. */
-enum srv_phase {
-    SRV_HEADER, /* a request's header: 10 s in all, 1 s if reserved; plus --timeout if idle */
-    SRV_BODY,   /* its body: at least 1 KiB/s, after 10 s of grace */
-    SRV_REPLY,  /* the server, or the client's reads, whose silence libmicrohttpd measures */
+/* srv_quota: the limit that a connection counts toward. */
+enum srv_quota {
+    SRV_REGULAR,  /* --max-connections */
+    SRV_RESERVED, /* for health checks when --max-connections are open */
+    SRV_ADMIN,    /* of --admin-listen */
 };
+#define SRV_QUOTAS 3
+
+/* SRV_ENDING: the most connections of a quota that make room for others and are not closed yet. */
+enum { SRV_ENDING = 64 };
+
+/* srv_phase: the event that a connection waits for. deadlines.c has their bounds. */
+enum srv_phase {
+    SRV_HEADER, /* the rest of a request's header, or the first request */
+    SRV_IDLE,   /* another request */
+    SRV_BODY,   /* the rest of a body */
+    SRV_PAUSED, /* memory for the rest of a body; suspended */
+    SRV_WORK,   /* the server */
+    SRV_REPLY,  /* the client, which reads the reply */
+};
+
+/* srv_client: what the client has done with its side of the connection. */
+enum srv_client { SRV_OPEN, SRV_HALF_CLOSED, SRV_GONE };
 
 struct srv_connection {
     struct srv_connection *next, *previous;
     int fd;
+    unsigned number; /* unlike those of other connections that had the descriptor */
     enum srv_quota quota;
-    _Atomic enum srv_phase phase;
-    atomic_ullong due; /* end of the phase's grace, in ms */
-    atomic_size_t received;
+    bool tls;
     unsigned long long opened; /* in ms */
-    atomic_bool served;        /* has answered a request */
-    atomic_bool shut;          /* set by srv_connections_close_idle */
-    _Atomic(void *) request;   /* from its first line to its end; the network thread writes it */
+
+    /* Written by the network thread: */
+    struct srv_framing framing; /* read by no other thread */
+    _Atomic enum srv_phase phase;
+    atomic_ullong since;       /* start of the phase, in ms; moved on by the time of pauses */
+    atomic_ullong begun;       /* start of the request, in ms */
+    atomic_size_t received;    /* bytes of the body so far */
+    atomic_size_t held;        /* bytes of memory of the body */
+    atomic_size_t wanted;      /* bytes that a paused body waits for */
+    atomic_ullong body_ms;     /* time that a paused body has taken so far */
+    _Atomic(void *) request;   /* from its first line to its end */
+    _Atomic(void *) suspended; /* libmicrohttpd's connection, while it is suspended */
+
+    /* Written by any thread: */
+    _Atomic(const struct srv_refusal *) ending; /* why the server ends it; a static structure */
+    atomic_bool stop;                           /* nobody waits for the answer any more */
+
+    /* Used by the watching thread alone, with the table locked: */
+    enum srv_client client;
+    bool probed;
+    unsigned long long acked, acked_at; /* bytes that the client has taken; when, in ms */
+    unsigned long long first_acked;     /* at the first look at this reply */
 };
 
-/* Starts the thread that closes late connections. `idle_seconds` is the limit between requests. */
-bool srv_connections_start(size_t idle_seconds);
-void srv_connections_stop(void);
+/* Makes room for descriptors below `descriptors`. False if memory is exhausted. */
+bool srv_connections_init(size_t descriptors);
 
-/* Counts a connection before libmicrohttpd takes it; false if `limit` connections of the quota
- * exist already. */
+/* Counts a connection before libmicrohttpd takes it. If `limit` connections of the quota exist
+ * already, the slowest one is ended to make room; false if none is slow. */
 bool srv_connections_admit(enum srv_quota quota, size_t limit);
 
-/* Undoes srv_connections_admit after libmicrohttpd refused the connection. The thread corrects
- * the count of connections that libmicrohttpd drops without a notice. */
+/* Undoes srv_connections_admit after libmicrohttpd refused the connection. */
 void srv_connections_cancel(enum srv_quota quota);
 
-/* Adds an admitted connection to the table. NULL if memory is exhausted: the connection then has
- * no deadlines. The caller keeps the descriptor and removes the connection before closing it. */
-struct srv_connection *srv_connection_add(int fd, enum srv_quota quota);
+/* Resets the counts of admitted connections that libmicrohttpd has dropped without a notice, as it
+ * does when memory is exhausted. Called twice a second or less: a connection is added within ms of
+ * its admission, and time without admissions proves the drop. */
+void srv_connections_forget_dropped(void);
+
+/* Adds an admitted connection to the table. NULL if memory is exhausted. The caller keeps the
+ * descriptor and removes the connection before closing it. */
+struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls);
 void srv_connection_remove(struct srv_connection *connection, enum srv_quota quota);
+
+/* The connection of a descriptor, or NULL. Called by the connection's network thread, or with the
+ * table locked. */
+struct srv_connection *srv_connection_at(int fd);
+
+/* Begins a phase. Called by the connection's network thread. */
 void srv_connection_enter(struct srv_connection *connection, enum srv_phase phase);
+
+/* Ends a connection, for a reason that its client is told while its request is still read. Any
+ * thread may call it while the connection is in the table; the first reason counts. */
+void srv_connection_end(struct srv_connection *connection, const struct srv_refusal *why);
+
+/* Suspends the connection in its network thread, for SRV_PAUSED or SRV_WORK; another thread resumes
+ * it, any number of times. The second form is for callers that have locked the table. */
+void srv_connection_suspend(struct srv_connection *connection, struct MHD_Connection *library,
+                            enum srv_phase phase);
+void srv_connection_resume(struct srv_connection *connection);
+void srv_connection_resume_locked(struct srv_connection *connection);
+
+/* Ends SRV_PAUSED in the network thread: the time of the pause is not the client's. */
+void srv_connection_unpause(struct srv_connection *connection);
+
+/* Number of connections in SRV_PAUSED. */
+size_t srv_connections_paused(void);
+
+/* Lets the connection's thread read again, and see the end that the client or the server has set. */
+void srv_connection_kick(const struct srv_connection *connection);
 
 /* Number of connections that are admitted and not removed. */
 size_t srv_connections_open(void);
@@ -57,5 +118,9 @@ size_t srv_connections_open(void);
 /* Closes connections that wait for another request, and those that have sent none for 1 s. A
  * request in transit is still read. */
 void srv_connections_close_idle(void);
+
+/* Locks the table, and gives its first entry; nothing is added or removed until it is unlocked. */
+struct srv_connection *srv_connections_lock(void);
+void srv_connections_unlock(void);
 
 #endif

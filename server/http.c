@@ -1,9 +1,11 @@
 #include "server/http.h"
 
 #include "server/connections.h"
+#include "server/listener.h"
 #include "server/log.h"
-#include "server/metrics.h"
 #include "server/request.h"
+#include "server/transport.h"
+#include "server/watch.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -18,17 +20,23 @@ enum { CONNECTION_MEMORY = 24 << 10 };
 /* RESERVED: number of connections beyond --max-connections, for health checks and scrapes. */
 enum { RESERVED = 64 };
 
+/* ADMIN: number of connections of --admin-listen. */
+enum { ADMIN = 64 };
+
 static struct {
     const struct api_service *service;
     const struct srv_options *options;
     size_t n_daemons;
-    struct MHD_Daemon **daemons; /* followed by `reserved` */
-    struct MHD_Daemon *reserved;
+    struct MHD_Daemon **daemons;
+    struct MHD_Daemon *reserved, *admin;
     size_t turn;
     atomic_bool draining;
 } http;
 
-static enum srv_quota quota_of(const void *context) { return context ? SRV_RESERVED : SRV_REGULAR; }
+/* Contexts of the daemons. */
+static const enum srv_quota quotas[SRV_QUOTAS] = {SRV_REGULAR, SRV_RESERVED, SRV_ADMIN};
+
+static enum srv_quota quota_of(const void *context) { return *(const enum srv_quota *)context; }
 
 static struct srv_connection *entry_of(struct MHD_Connection *connection)
 {
@@ -47,54 +55,73 @@ static void end_dropped(struct srv_connection *entry)
         atomic_store(&entry->request, NULL);
 }
 
-/* Adds or removes a connection. `reserved` is the daemon's context, not NULL for reserved
- * connections. */
-static void notify_connection(void *reserved, struct MHD_Connection *connection,
+/* Adds or removes a connection. `context` is the daemon's. */
+static void notify_connection(void *context, struct MHD_Connection *connection,
                               void **socket_context, enum MHD_ConnectionNotificationCode what)
 {
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *socket_context = srv_connection_add(info->connect_fd, quota_of(reserved));
-        if (!*socket_context)
+        struct srv_connection *entry =
+            srv_connection_add(info->connect_fd, quota_of(context), false);
+        *socket_context = entry;
+        if (!entry || !srv_watch(entry))
             shutdown(info->connect_fd, SHUT_RDWR);
         return;
     }
     end_dropped(*socket_context);
-    srv_connection_remove(*socket_context, quota_of(reserved));
+    srv_connection_remove(*socket_context, quota_of(context));
 }
 
-/* Makes the request, which the connection's entry keeps until it is done. The query
- * becomes a single parameter for libmicrohttpd, which would make a record of each in its pool. */
-static void *begin_request(void *reserved, const char *target, struct MHD_Connection *connection)
+/* Makes the request, which the connection's entry keeps until it is done. */
+static struct srv_request *new_request(struct srv_connection *entry, const char *target)
 {
-    struct srv_request *request = srv_request_new(http.service, target, reserved != NULL);
-    struct srv_connection *entry = entry_of(connection);
-    for (char *p = strchr((char *)target, '?'); p && (p = strchr(p, '&')); p++)
-        *p = ';';
+    struct srv_request *request = srv_request_new(http.service, entry, target);
     end_dropped(entry);
-    if (entry)
-        atomic_store(&entry->request, request);
+    atomic_store(&entry->request, request);
     if (request)
         request->draining = &http.draining;
     return request;
 }
 
-static enum MHD_Result handle(void *reserved, struct MHD_Connection *connection, const char *url,
+/* Begins a request. The query becomes a single parameter for libmicrohttpd, which would make a
+ * record of each in its pool. */
+static void *begin_request(void *unused, const char *target, struct MHD_Connection *connection)
+{
+    struct srv_connection *entry = entry_of(connection);
+    struct srv_request *request = entry ? new_request(entry, target) : NULL;
+    (void)unused;
+    for (char *p = strchr((char *)target, '?'); p && (p = strchr(p, '&')); p++)
+        *p = ';';
+    return request;
+}
+
+/* Refuses a request that is not complete. libmicrohttpd may not have seen its first line yet. */
+static void refuse(struct srv_connection *entry, const struct srv_refusal *why, const char *line,
+                   size_t size)
+{
+    struct srv_request *request = atomic_load(&entry->request);
+    char target[256] = "";
+    if (line)
+        srv_request_target(line, size, target, sizeof target);
+    if (!request || request->step == SRV_ANSWERED)
+        request = new_request(entry, target);
+    if (request)
+        srv_request_cut(request, why);
+}
+
+static enum MHD_Result handle(void *unused, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **context)
 {
-    (void)reserved, (void)url;
+    (void)unused, (void)url, (void)version;
     struct srv_request *request = *context;
     if (!request)
         return MHD_NO;
     if (request->step == SRV_NEW)
-        return srv_request_begin(request, connection, method, version);
-    if (*upload_size > 0) {
-        size_t size = *upload_size;
-        *upload_size = 0;
-        return srv_request_body(request, upload, size);
-    }
+        return srv_request_begin(request, connection, method);
+    if (upload) /* with no byte, where a request that has no body expects 100-continue */
+        return *upload_size > 0 ? srv_request_body(request, upload, upload_size) : MHD_YES;
     return srv_request_complete(request, connection);
 }
 
@@ -104,12 +131,14 @@ static void completed(void *unused, struct MHD_Connection *connection, void **co
     (void)unused;
     struct srv_request *request = *context;
     struct srv_connection *entry = entry_of(connection);
-    if (entry) {
-        srv_connection_enter(entry, SRV_HEADER);
-        atomic_store(&entry->request, NULL);
-    }
     if (request)
         srv_request_done(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    if (entry) {
+        atomic_store(&entry->request, NULL);
+        atomic_store(&entry->held, 0);
+        atomic_store(&entry->received, 0);
+        srv_connection_enter(entry, SRV_IDLE);
+    }
     *context = NULL;
 }
 
@@ -122,56 +151,44 @@ static void log_library(void *unused, const char *format, va_list arguments)
     srv_log(SRV_LOG_DEBUG, "libmicrohttpd: %s", message);
 }
 
-static struct MHD_Daemon *start_daemon(bool is_reserved)
+/* Starts a network thread. No timeout of the library: deadlines.c has more exact ones. */
+static struct MHD_Daemon *start_daemon(enum srv_quota quota)
 {
-    void *context = is_reserved ? &http.reserved : NULL;
-    unsigned limit = is_reserved ? RESERVED : (unsigned)http.options->max_connections;
-    return MHD_start_daemon(
+    const size_t limits[SRV_QUOTAS] = {http.options->max_connections, RESERVED, ADMIN};
+    void *context = (void *)&quotas[quota];
+    struct MHD_Daemon *daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
             MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG,
-        0, NULL, NULL, handle, context, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, limit + 16, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)http.options->timeout, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        0, NULL, NULL, handle, NULL, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)limits[quota] + SRV_ENDING + 16,
+        MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, notify_connection, context,
         MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_URI_LOG_CALLBACK, begin_request,
-        context, MHD_OPTION_END);
+        NULL, MHD_OPTION_END);
+    if (!daemon)
+        srv_log(SRV_LOG_ERROR, "cannot start a network thread");
+    return daemon;
 }
 
 bool srv_http_start(const struct api_service *service, const struct srv_options *options)
 {
-    size_t threads = options->http_threads;
     http.service = service;
     http.options = options;
-    http.daemons = calloc(threads + 1, sizeof *http.daemons);
+    http.daemons = calloc(options->http_threads, sizeof *http.daemons);
     if (!http.daemons)
         return false;
-    for (http.n_daemons = 0; http.n_daemons < threads + 1; http.n_daemons++) {
-        struct MHD_Daemon *daemon = start_daemon(http.n_daemons == threads);
-        if (!daemon) {
-            srv_log(SRV_LOG_ERROR, "cannot start a network thread");
+    srv_transport_start(refuse);
+    for (; http.n_daemons < options->http_threads; http.n_daemons++)
+        if (!(http.daemons[http.n_daemons] = start_daemon(SRV_REGULAR)))
             return false;
-        }
-        http.daemons[http.n_daemons] = daemon;
-    }
-    http.reserved = http.daemons[--http.n_daemons];
-    return true;
+    http.reserved = start_daemon(SRV_RESERVED);
+    http.admin = start_daemon(SRV_ADMIN);
+    return http.reserved && http.admin;
 }
 
-/* Rejects a connection with 503, without reading the request: all reserved connections are open,
- * too. */
 static void reject(int client)
 {
-    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
-                                 "Retry-After: 1\r\n"
-                                 "Content-Length: 0\r\n"
-                                 "Connection: close\r\n\r\n";
-    char ignored[4096];
-    srv_metrics_connection_refused();
-    if (send(client, answer, sizeof answer - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
-        shutdown(client, SHUT_WR);
-        while (recv(client, ignored, sizeof ignored, MSG_DONTWAIT) > 0)
-            ;
-    }
+    srv_turn_away(client);
     close(client);
 }
 
@@ -193,6 +210,16 @@ void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
         reject(client);
 }
 
+void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size)
+{
+    if (srv_connections_admit(SRV_ADMIN, ADMIN))
+        add_to_daemon(http.admin, SRV_ADMIN, client, address, size);
+    else
+        reject(client);
+}
+
+size_t srv_http_descriptors(void) { return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING; }
+
 void srv_http_drain(void) { atomic_store(&http.draining, true); }
 
 void srv_http_stop(void)
@@ -201,8 +228,10 @@ void srv_http_stop(void)
         MHD_stop_daemon(http.daemons[i]);
     if (http.reserved)
         MHD_stop_daemon(http.reserved);
+    if (http.admin)
+        MHD_stop_daemon(http.admin);
     free(http.daemons);
     http.daemons = NULL;
-    http.reserved = NULL;
+    http.reserved = http.admin = NULL;
     http.n_daemons = 0;
 }

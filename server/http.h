@@ -13,9 +13,16 @@
  * if one cannot be started. */
 bool srv_http_start(const struct api_service *service, const struct srv_options *options);
 
-/* Takes ownership of an accepted connection, also if it fails. Over --max-connections it counts
- * as reserved: health routes are answered, all others get 503. Called by one thread. */
+/* Takes ownership of an accepted connection, also if it fails. Over --max-connections the slowest
+ * connection makes room. If none is slow, this one counts as reserved: health routes are answered,
+ * all others get 503. Called by one thread. */
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size);
+
+/* The same for a connection of --admin-listen. Called by another thread. */
+void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size);
+
+/* Number of connections beyond --max-connections that may be open. */
+size_t srv_http_descriptors(void);
 
 /* Adds "Connection: close" to all later replies. */
 void srv_http_drain(void);

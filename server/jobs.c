@@ -6,9 +6,15 @@
 struct lane {
     struct srv_job *first, *last;
     pthread_cond_t wake;
+    double waiting_ns; /* estimates of the queued jobs */
+    size_t waiting;
     size_t started;
     pthread_t *threads;
 };
+
+/* Bounds of a queue: time to do what waits in it, in ns; jobs. */
+static const double most_waiting_ns = 10e9;
+enum { MOST_WAITING = 1000 };
 
 static struct {
     pthread_mutex_t lock;
@@ -28,6 +34,8 @@ static void *work(void *argument)
         if (!job)
             break;
         lane->first = job->next;
+        lane->waiting--;
+        lane->waiting_ns = lane->first ? lane->waiting_ns - job->cost_ns : 0;
         pthread_mutex_unlock(&jobs.lock);
         job->run(job);
         pthread_mutex_lock(&jobs.lock);
@@ -61,11 +69,24 @@ bool srv_jobs_start(size_t threads_of_each_lane)
     return true;
 }
 
-void srv_jobs_add(enum srv_lane lane_of_it, struct srv_job *job)
+/* A single job is taken whatever it costs. */
+static bool is_full(const struct lane *lane)
+{
+    return lane->waiting >= MOST_WAITING ||
+           lane->waiting_ns > most_waiting_ns * (double)lane->started;
+}
+
+bool srv_jobs_add(enum srv_lane lane_of_it, struct srv_job *job)
 {
     struct lane *lane = &jobs.lanes[lane_of_it];
     job->next = NULL;
     pthread_mutex_lock(&jobs.lock);
+    if (is_full(lane)) {
+        pthread_mutex_unlock(&jobs.lock);
+        return false;
+    }
+    lane->waiting++;
+    lane->waiting_ns += job->cost_ns;
     if (lane->first)
         lane->last->next = job;
     else
@@ -74,6 +95,7 @@ void srv_jobs_add(enum srv_lane lane_of_it, struct srv_job *job)
     jobs.pending++;
     pthread_cond_signal(&lane->wake);
     pthread_mutex_unlock(&jobs.lock);
+    return true;
 }
 
 size_t srv_jobs_pending(void)

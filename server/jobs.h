@@ -12,14 +12,16 @@ enum srv_lane { SRV_LARGE, SRV_HUGE };
 /* srv_job: a part of the caller's structure, which owns it; `next` is used while the job waits. */
 struct srv_job {
     struct srv_job *next;
+    double cost_ns; /* estimate */
     void (*run)(struct srv_job *job);
 };
 
 /* Starts the threads; false if one cannot be started. */
 bool srv_jobs_start(size_t threads_of_each_lane);
 
-/* Queues the job, which another thread runs in order. */
-void srv_jobs_add(enum srv_lane lane, struct srv_job *job);
+/* Queues the job, which another thread runs in order. False if as many jobs wait already as the lane
+ * does in 10 s, or 1,000. */
+bool srv_jobs_add(enum srv_lane lane, struct srv_job *job);
 
 /* Number of jobs that wait or run. */
 size_t srv_jobs_pending(void);

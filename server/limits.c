@@ -1,6 +1,7 @@
 #include "server/limits.h"
 
 #include "server/cgroup.h"
+#include "server/http.h"
 #include "server/log.h"
 
 #include <sys/resource.h>
@@ -11,12 +12,14 @@ static const size_t most_memory = (size_t)4 << 30;
 /* Descriptors that are not connections: health checks, threads, the log, libraries. */
 enum { OTHER_FILES = 100 };
 
-static size_t open_files(void)
+/* The number of descriptors that the process may have, at most `wanted`: the table of connections has
+ * a place for each. */
+static size_t open_files(size_t wanted)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
         return OTHER_FILES;
-    files.rlim_cur = files.rlim_max;
+    files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
     setrlimit(RLIMIT_NOFILE, &files);
     return files.rlim_cur;
 }
@@ -24,7 +27,9 @@ static size_t open_files(void)
 void srv_limits_apply(struct srv_options *options)
 {
     bool in_cgroup;
-    size_t memory = srv_memory(&in_cgroup) / 100 * 85, files = open_files();
+    size_t memory = srv_memory(&in_cgroup) / 100 * 85;
+    size_t files =
+        open_files(options->max_connections + srv_http_descriptors() + (size_t)2 * OTHER_FILES);
     size_t connections = files > (size_t)2 * OTHER_FILES ? files - OTHER_FILES : files / 2;
     if (options->threads == 0)
         options->threads = srv_cpus();
@@ -34,16 +39,17 @@ void srv_limits_apply(struct srv_options *options)
         options->max_memory = memory < most_memory ? memory : most_memory;
     if (options->max_connections > connections)
         options->max_connections = connections;
+    options->max_files = files;
 }
 
 void srv_limits_log(const struct srv_options *options)
 {
     bool in_cgroup;
-    size_t memory = srv_memory(&in_cgroup), files = open_files();
+    size_t memory = srv_memory(&in_cgroup);
     bool too_much = options->max_memory > memory;
     srv_log(too_much ? SRV_LOG_WARNING : SRV_LOG_INFO, "memory for requests: %zu bytes; %s %zu%s",
             options->max_memory, in_cgroup ? "the cgroup's limit is" : "the machine has", memory,
             too_much ? "; --max-memory exceeds it" : "");
     srv_log(SRV_LOG_INFO, "connections: at most %zu; file descriptors: at most %zu",
-            options->max_connections, files);
+            options->max_connections, options->max_files);
 }

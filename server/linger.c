@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, TICK_MS = 250 };
+enum { MOST = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, SHORT_MS = 1000, TICK_MS = 250 };
 
 /* Bytes that one connection drops in a turn. */
 enum { PER_RECV = 1 << 20, PER_TURN = 4 << 20 };
@@ -97,14 +97,15 @@ static struct lingering *make_room(void)
     return oldest;
 }
 
-void srv_linger(int fd)
+void srv_linger(int fd, bool patient)
 {
     unsigned long long now = srv_now_ms();
     shutdown(fd, SHUT_WR);
     pthread_mutex_lock(&table.lock);
     bool stopping = table.stopping;
     if (!stopping)
-        *make_room() = (struct lingering){fd, now + SILENCE_MS, now + DEADLINE_MS};
+        *make_room() =
+            (struct lingering){fd, now + SILENCE_MS, now + (patient ? DEADLINE_MS : SHORT_MS)};
     pthread_mutex_unlock(&table.lock);
     if (stopping)
         close(fd);

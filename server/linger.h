@@ -11,9 +11,9 @@
 bool srv_linger_start(void);
 
 /* Takes a descriptor of its own of a connection whose answer is sent. Ends that direction, then drops
- * received bytes, for 60 s at most and for 5 s of silence, and closes it. The 65th connection takes
- * the place of the oldest. Any thread may call it. */
-void srv_linger(int fd);
+ * received bytes, for 60 s at most and for 5 s of silence (not `patient`: for 1 s), and closes it.
+ * The 65th connection takes the place of the oldest. Any thread may call it. */
+void srv_linger(int fd, bool patient);
 
 /* Closes the connections when each is finished, or after `ms`, and ends the thread. */
 void srv_linger_stop(unsigned long long ms);

@@ -2,13 +2,13 @@
 
 #include "server/clock.h"
 #include "server/log.h"
+#include "server/metrics.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -53,7 +53,7 @@ static int bind_first(const struct addrinfo *addresses)
     return -1;
 }
 
-int srv_listen(const char *address, FILE *errors)
+int srv_listen(const char *option, const char *address, FILE *errors)
 {
     char host[256];
     const char *port;
@@ -62,17 +62,17 @@ int srv_listen(const char *address, FILE *errors)
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *addresses;
     if (!srv_split_address(address, host, sizeof host, &port)) {
-        fprintf(errors, "kldivd: --listen: '%s' is not HOST:PORT\n", address);
+        fprintf(errors, "kldivd: %s: '%s' is not HOST:PORT\n", option, address);
         return -1;
     }
     int problem = getaddrinfo(*host ? host : NULL, port, &hints, &addresses);
     if (problem) {
-        fprintf(errors, "kldivd: --listen: '%s': %s\n", address, gai_strerror(problem));
+        fprintf(errors, "kldivd: %s: '%s': %s\n", option, address, gai_strerror(problem));
         return -1;
     }
     int fd = bind_first(addresses);
     if (fd < 0)
-        fprintf(errors, "kldivd: --listen: cannot listen on %s: %s\n", address, strerror(errno));
+        fprintf(errors, "kldivd: %s: cannot listen on %s: %s\n", option, address, strerror(errno));
     freeaddrinfo(addresses);
     return fd;
 }
@@ -91,13 +91,6 @@ int srv_bound_address(int fd, char *to, size_t size)
     sscanf(port, "%d", &number);
     return number;
 }
-
-static struct {
-    int fd, wake;
-    atomic_bool stopping;
-    pthread_t thread;
-    void (*take)(int client, const struct sockaddr *address, socklen_t size);
-} acceptor;
 
 /* Waits 10 ms: descriptors or memory are exhausted, and the backlog holds the connections. */
 static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
@@ -124,40 +117,77 @@ static bool out_of_something(int reason)
     return reason == EMFILE || reason == ENFILE || reason == ENOBUFS || reason == ENOMEM;
 }
 
-/* Accepts one connection; false if there is none, with errno set. */
-static bool accept_one(void)
+/* Accepts one connection; -1 if there is none, with errno set. */
+static int accept_one(struct srv_listener *l, struct sockaddr_storage *address, socklen_t *size)
+{
+    *size = sizeof *address;
+    int client = accept4(l->fd, (struct sockaddr *)address, size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (client >= 0 && atomic_load(&l->stopping))
+        drop_packets(client, false); /* inherited from the listening socket */
+    return client;
+}
+
+static bool take_one(struct srv_listener *l)
 {
     struct sockaddr_storage address;
-    socklen_t size = sizeof address;
-    int client =
-        accept4(acceptor.fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (client < 0)
-        return false;
-    if (atomic_load(&acceptor.stopping))
-        drop_packets(client, false); /* inherited from the listening socket */
-    acceptor.take(client, (struct sockaddr *)&address, size);
-    return true;
+    socklen_t size;
+    int client = accept_one(l, &address, &size);
+    if (client >= 0)
+        l->take(client, (struct sockaddr *)&address, size);
+    return client >= 0;
 }
 
 /* Accepts the connections whose handshakes have begun. */
-static void accept_last(void)
+static void accept_last(struct srv_listener *l)
 {
-    struct pollfd listening = {.fd = acceptor.fd, .events = POLLIN};
+    struct pollfd listening = {.fd = l->fd, .events = POLLIN};
     unsigned long long start = srv_now_ms();
-    bool dropping = drop_packets(acceptor.fd, true);
+    bool dropping = drop_packets(l->fd, true);
     unsigned long long end = start + (dropping ? LAST_ACCEPTS_MS : LAST_HANDSHAKES_MS);
-    while (srv_now_ms() < end && (accept_one() || poll(&listening, 1, LAST_HANDSHAKES_MS) > 0))
+    while (srv_now_ms() < end && (take_one(l) || poll(&listening, 1, LAST_HANDSHAKES_MS) > 0))
         ;
 }
 
-static void *accept_all(void *unused)
+void srv_turn_away(int client)
 {
-    (void)unused;
-    struct pollfd fds[] = {{.fd = acceptor.fd, .events = POLLIN},
-                           {.fd = acceptor.wake, .events = POLLIN}};
+    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
+                                 "Retry-After: 1\r\n"
+                                 "Content-Length: 0\r\n"
+                                 "Connection: close\r\n\r\n";
+    char ignored[4096];
+    srv_metrics_connection_refused();
+    if (send(client, answer, sizeof answer - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
+        shutdown(client, SHUT_WR);
+        while (recv(client, ignored, sizeof ignored, MSG_DONTWAIT) > 0)
+            ;
+    }
+}
+
+static int open_spare(void) { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+/* Tells a client that there is no descriptor for it, which else would hang in the backlog. */
+static void turn_one_away(struct srv_listener *l)
+{
+    struct sockaddr_storage address;
+    socklen_t size;
+    if (l->spare < 0)
+        return;
+    close(l->spare);
+    int client = accept_one(l, &address, &size);
+    if (client >= 0) {
+        srv_turn_away(client);
+        close(client);
+    }
+    l->spare = open_spare();
+}
+
+static void *accept_all(void *argument)
+{
+    struct srv_listener *l = argument;
+    struct pollfd fds[] = {{.fd = l->fd, .events = POLLIN}, {.fd = l->wake, .events = POLLIN}};
     bool complained = false;
-    while (!atomic_load(&acceptor.stopping)) {
-        if (accept_one()) {
+    while (!atomic_load(&l->stopping)) {
+        if (take_one(l)) {
             complained = false;
             continue;
         }
@@ -165,28 +195,36 @@ static void *accept_all(void *unused)
             if (!complained)
                 srv_log(SRV_LOG_WARNING, "cannot accept: %s", strerror(errno));
             complained = true;
+            turn_one_away(l);
             wait_a_little();
         }
         poll(fds, 2, -1);
     }
-    accept_last();
+    accept_last(l);
     return NULL;
 }
 
-bool srv_accept_start(int fd,
+bool srv_accept_start(struct srv_listener *l, int fd,
                       void (*take)(int client, const struct sockaddr *address, socklen_t size))
 {
-    acceptor.fd = fd;
-    acceptor.take = take;
-    acceptor.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return acceptor.wake >= 0 && pthread_create(&acceptor.thread, NULL, accept_all, NULL) == 0;
+    l->fd = fd;
+    l->take = take;
+    l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->spare = open_spare();
+    l->started = l->wake >= 0 && pthread_create(&l->thread, NULL, accept_all, l) == 0;
+    return l->started;
 }
 
-void srv_accept_stop(void)
+void srv_accept_stop(struct srv_listener *l)
 {
-    atomic_store(&acceptor.stopping, true);
-    eventfd_write(acceptor.wake, 1);
-    pthread_join(acceptor.thread, NULL);
-    close(acceptor.fd);
-    close(acceptor.wake);
+    if (!l->started)
+        return;
+    atomic_store(&l->stopping, true);
+    eventfd_write(l->wake, 1);
+    pthread_join(l->thread, NULL);
+    close(l->fd);
+    close(l->wake);
+    if (l->spare >= 0)
+        close(l->spare);
+    l->started = false;
 }

@@ -2,6 +2,7 @@
 #include "api/statistics.h"
 #include "server/clock.h"
 #include "server/connections.h"
+#include "server/deadlines.h"
 #include "server/healthcheck.h"
 #include "server/http.h"
 #include "server/jobs.h"
@@ -10,6 +11,7 @@
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +21,7 @@
 #include <unistd.h>
 
 static atomic_bool ready;
+static struct srv_listener listener, admin_listener;
 static struct api_budget budget;
 static struct api_statistics statistics;
 
@@ -64,7 +67,8 @@ static bool drain(const struct srv_options *options)
     srv_http_drain();
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
-    srv_accept_stop();
+    srv_accept_stop(&listener);
+    srv_accept_stop(&admin_listener);
     return finish_requests(srv_now() + (double)options->drain_timeout);
 }
 
@@ -74,7 +78,25 @@ static void warn_of_variable(const char *name, const char *nearest)
             nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
-static bool start(const struct srv_options *options, const struct api_service *service, int fd)
+static bool start_threads(const struct srv_options *options, const struct api_service *service,
+                          int fd, int admin_fd)
+{
+    return srv_connections_init(options->max_files) &&
+           srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start(service->budget) &&
+           srv_linger_start() && srv_http_start(service, options) &&
+           srv_accept_start(&listener, fd, srv_http_take) &&
+           (admin_fd < 0 || srv_accept_start(&admin_listener, admin_fd, srv_http_take_admin));
+}
+
+static void log_address(int fd, const char *what)
+{
+    char address[300];
+    srv_bound_address(fd, address, sizeof address);
+    srv_log(SRV_LOG_INFO, "%s http://%s", what, address);
+}
+
+static bool start(const struct srv_options *options, const struct api_service *service, int fd,
+                  int admin_fd)
 {
     char address[300];
     size_t threads = kl_pool_threads(service->pool);
@@ -84,15 +106,16 @@ static bool start(const struct srv_options *options, const struct api_service *s
         fprintf(stderr, "kldivd: cannot start the log's thread\n");
         return false;
     }
-    if (!srv_jobs_start(threads) || !srv_connections_start(options->timeout) ||
-        !srv_linger_start() || !srv_http_start(service, options) ||
-        !srv_accept_start(fd, srv_http_take)) {
+    srv_deadlines_set(options->timeout, options->request_timeout);
+    if (!start_threads(options, service, fd, admin_fd)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads\n");
         return false;
     }
     if (options->port_file && !write_port_file(options->port_file, port))
         return false;
-    srv_log(SRV_LOG_INFO, "listening on http://%s", address);
+    log_address(fd, "listening on");
+    if (admin_fd >= 0)
+        log_address(admin_fd, "health and metrics on");
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     srv_limits_log(options);
     srv_options_unknown(warn_of_variable);
@@ -119,8 +142,12 @@ static int serve(struct srv_options *options)
     sigset_t signals;
     block_signals(&signals);
     json_object_seed(0);
-    int fd = srv_listen(options->listen, stderr);
+    int fd = srv_listen("--listen", options->listen, stderr), admin_fd = -1;
     if (fd < 0)
+        return 1;
+    if (options->admin_listen)
+        admin_fd = srv_listen("--admin-listen", options->admin_listen, stderr);
+    if (options->admin_listen && admin_fd < 0)
         return 1;
     srv_limits_apply(options);
     budget.limit = options->max_memory;
@@ -135,7 +162,7 @@ static int serve(struct srv_options *options)
         fprintf(stderr, "kldivd: --threads: cannot start that many threads\n");
         return 1;
     }
-    if (!start(options, &service, fd))
+    if (!start(options, &service, fd, admin_fd))
         return 1;
     while (sigtimedwait(&signals, NULL, &(struct timespec){.tv_sec = 1}) < 0)
         api_budget_trim(&budget, KEEP_SECONDS * INT64_C(1000000000));
@@ -147,7 +174,7 @@ static int serve(struct srv_options *options)
     }
     srv_jobs_stop();
     srv_http_stop();
-    srv_connections_stop();
+    srv_watch_stop();
     srv_linger_stop(LAST_LINGER_MS);
     kl_pool_free(service.pool);
     srv_log(SRV_LOG_INFO, "stopped");

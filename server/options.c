@@ -27,6 +27,8 @@ static const struct row {
 #define FIELD(name) offsetof(struct srv_options, name)
     {"listen", "HOST:PORT", TEXT, FIELD(listen), "127.0.0.1:8080", 0, 0, NULL,
      "address to listen on; port 0 selects a free one, [::]:8080 is IPv6"},
+    {"admin-listen", "HOST:PORT", TEXT, FIELD(admin_listen), NULL, 0, 0, NULL,
+     "serve health and metrics alone on this address, too"},
     {"port-file", "FILE", TEXT, FIELD(port_file), NULL, 0, 0, NULL,
      "write the bound port to this file once listening"},
     {"threads", "N", NUMBER, FIELD(threads), "0", 0, 1024, NULL,
@@ -40,9 +42,13 @@ static const struct row {
      "of "
      "RAM, at most 4G"},
     {"max-connections", "N", NUMBER, FIELD(max_connections), "1000", 1, 100000, NULL,
-     "open connections; further ones are answered 503"},
-    {"timeout", "SECONDS", NUMBER, FIELD(timeout), "30", 1, 86400, NULL,
-     "close connections that are idle, or do not read their answer, for this long"},
+     "open connections; the slowest makes room for a further one, which else is answered 503"},
+    {"timeout", "SECONDS", NUMBER, FIELD(timeout), "75", 1, 86400, NULL,
+     "close connections that are idle for this long, or do not read their answer for the lesser of "
+     "this and 30"},
+    {"request-timeout", "SECONDS", NUMBER, FIELD(request_timeout), "0", 0, 86400, NULL,
+     "end requests that take longer in all, from their first byte to the end of the answer; 0: "
+     "none"},
     {"drain-delay", "SECONDS", NUMBER, FIELD(drain_delay), "0", 0, 86400, NULL,
      "after SIGTERM, accept for this long while /readyz answers 503"},
     {"drain-timeout", "SECONDS", NUMBER, FIELD(drain_timeout), "30", 0, 86400, NULL,

@@ -11,15 +11,18 @@ enum srv_log_level { SRV_LOG_ERROR, SRV_LOG_WARNING, SRV_LOG_INFO, SRV_LOG_DEBUG
 
 /* srv_options: values of all options. Strings point into argv and the environment. */
 struct srv_options {
-    const char *listen;    /* "host:port" */
-    const char *port_file; /* or NULL */
-    size_t threads;        /* for computing; 0: one per CPU */
-    size_t http_threads;   /* for connections; 0: one per two CPUs */
-    size_t max_body;       /* bytes */
-    size_t max_memory;     /* bytes; 0: by the machine's or the cgroup's memory */
+    const char *listen;       /* "host:port" */
+    const char *admin_listen; /* or NULL */
+    const char *port_file;    /* or NULL */
+    size_t threads;           /* for computing; 0: one per CPU */
+    size_t http_threads;      /* for connections; 0: one per two CPUs */
+    size_t max_body;          /* bytes */
+    size_t max_memory;        /* bytes; 0: by the machine's or the cgroup's memory */
     size_t max_connections;
+    size_t max_files;        /* descriptors; set by srv_limits_apply */
     const char *cors_origin; /* or NULL */
     size_t timeout;          /* seconds */
+    size_t request_timeout;  /* seconds; 0: none */
     size_t drain_delay;      /* seconds */
     size_t drain_timeout;    /* seconds */
     size_t log_format;       /* enum srv_log_format */

@@ -2,13 +2,15 @@
 
 #include "api/text/decimal.h"
 #include "server/clock.h"
-#include "server/connections.h"
+#include "server/deadlines.h"
 #include "server/identity.h"
 #include "server/linger.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/share.h"
 #include "server/stream.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +18,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Estimate, in ns, above which a job goes to the lane of huge ones. */
-static const double huge_ns = 20e6;
+/* The most work, in ns, that a job of each lane does; a job with more goes on to the next lane. */
+static const double most_ns[SRV_LANES] = {[SRV_LARGE] = 20e6, [SRV_HUGE] = HUGE_VAL};
 
 /* STREAMED_BODY: bytes above which a body is copied past the caches, which it would not stay in. */
 enum { STREAMED_BODY = 4 << 20 };
 
 /* DROPPED_BODY: the most bytes of a refused body that are read before the reply, which keeps the
  * connection open. */
-enum { DROPPED_BODY = 64 << 20 };
+enum { DROPPED_BODY = 1 << 20 };
 
-struct srv_request *srv_request_new(const struct api_service *service, const char *target,
-                                    bool is_reserved)
+struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
+                                    const char *target)
 {
     size_t size = strlen(target) + 1;
     struct srv_request *request = calloc(1, sizeof *request + 2 * size);
@@ -35,7 +37,8 @@ struct srv_request *srv_request_new(const struct api_service *service, const cha
         return NULL;
     memcpy(request->target, target, size);
     request->exchange.service = service;
-    request->is_reserved = is_reserved;
+    request->entry = entry;
+    request->exchange.stop = &entry->stop;
     request->references = 1;
     request->unread = -1;
     request->body.budget = service->budget;
@@ -86,6 +89,20 @@ static void format_timing(const struct srv_request *request, char *to)
     *to = '\0';
 }
 
+/* Tells how long the connection stays open: proxies must not send on one that is about to close. */
+static void add_persistence(const struct srv_request *request, struct MHD_Response *response)
+{
+    char timeout[40] = "timeout=";
+    if (request->must_close || atomic_load(request->draining) ||
+        atomic_load(&request->entry->ending)) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        return;
+    }
+    api_unsigned_write(timeout + strlen(timeout), srv_idle_seconds());
+    MHD_set_response_options(response, MHD_RF_SEND_KEEP_ALIVE_HEADER, MHD_RO_END);
+    MHD_add_response_header(response, "Keep-Alive", timeout);
+}
+
 static void add_headers(struct srv_request *request, struct MHD_Response *response)
 {
     const struct api_reply *reply = &request->exchange.reply;
@@ -98,8 +115,7 @@ static void add_headers(struct srv_request *request, struct MHD_Response *respon
     MHD_add_response_header(response, "Server-Timing", timing);
     for (size_t i = 0; i < reply->n_headers; i++)
         MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value);
-    if (request->must_close || atomic_load(request->draining))
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    add_persistence(request, response);
 }
 
 /* Makes the response from the reply's buffers, without a copy. */
@@ -123,8 +139,8 @@ static enum MHD_Result answer(struct srv_request *request)
         return MHD_NO;
     request->references++;
     request->step = SRV_ANSWERED;
-    if (request->entry)
-        srv_connection_enter(request->entry, SRV_REPLY);
+    atomic_store(&request->entry->held, api_reply_size(&request->exchange.reply));
+    srv_connection_enter(request->entry, SRV_REPLY);
     add_headers(request, response);
     enum MHD_Result result =
         MHD_queue_response(request->connection, (unsigned)request->exchange.reply.status, response);
@@ -136,7 +152,7 @@ static enum MHD_Result answer(struct srv_request *request)
 static enum MHD_Result answer_at_once(struct srv_request *request)
 {
     request->must_close = true;
-    request->unread = request->entry ? dup(request->entry->fd) : -1;
+    request->unread = dup(request->entry->fd);
     return answer(request);
 }
 
@@ -145,8 +161,10 @@ static enum MHD_Result answer_at_once(struct srv_request *request)
  * dropped afterwards. */
 static enum MHD_Result answer_early(struct srv_request *request)
 {
-    const struct srv_framing *framing = &request->framing;
-    if (framing->expects_continue || framing->content_length > DROPPED_BODY)
+    uint64_t length = request->exchange.request.content_length;
+    bool has_body = length > 0 || request->chunked;
+    if (request->expects_continue || length > DROPPED_BODY ||
+        (has_body && request->entry->quota != SRV_REGULAR))
         return answer_at_once(request);
     request->step = SRV_REFUSED;
     return MHD_YES;
@@ -213,108 +231,233 @@ static void split_target(struct srv_request *request)
     request->exchange.request.query = question ? question + 1 : NULL;
 }
 
-enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *method, const char *version)
+/* Reads what the framing has checked already. */
+static void read_framing(struct srv_request *request)
 {
-    struct srv_refusal refusal = {0};
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    request->entry = info ? info->socket_context : NULL;
+    const char *length = header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    request->exchange.request.content_length = length ? strtoull(length, NULL, 10) : 0;
+    request->chunked = !length && header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    request->expects_continue = header(request, MHD_HTTP_HEADER_EXPECT) != NULL;
+    request->body.expected = length ? request->exchange.request.content_length + API_PADDING : 0;
+}
+
+enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
+                                  const char *method)
+{
     request->connection = connection;
-    if (request->entry)
-        srv_connection_enter(request->entry, SRV_BODY);
     srv_request_identify(header(request, "X-Request-Id"), request->id, sizeof request->id);
     split_target(request);
     request->exchange.request.method = method;
     request->exchange.request.header = find_header;
     request->exchange.request.headers = request;
+    read_framing(request);
 
-    if (!srv_guard(connection, request->target, method, version, &request->framing, &refusal)) {
-        api_refuse(&request->exchange, refusal.code, refusal.detail);
-        return answer_at_once(request);
-    }
-    request->exchange.request.content_length = request->framing.content_length;
+    bool has_body = request->exchange.request.content_length > 0 || request->chunked;
+    if (has_body)
+        srv_connection_enter(request->entry, SRV_BODY);
     if (!api_begin(&request->exchange))
         return answer_early(request);
-    request->must_close |= request->is_reserved;
-    if (request->is_reserved && !api_endpoint_is_probe(request->exchange.reply.endpoint)) {
+    bool is_probe = api_endpoint_is_probe(request->exchange.reply.endpoint);
+    if (request->entry->quota == SRV_ADMIN && !is_probe)
+        return refuse(request, "not_found", "this address has health and metrics alone");
+    request->must_close = request->entry->quota == SRV_RESERVED;
+    if (request->must_close && !is_probe) {
         srv_metrics_connection_refused();
         return refuse(request, "too_many_connections", "all connections are in use; try again");
     }
-    if (request->framing.content_length > 0 &&
-        !api_buffer_reserve(&request->body, request->framing.content_length + API_PADDING))
-        return refuse(request, "out_of_memory",
-                      "the memory for requests is in use (--max-memory); try again");
     request->step = SRV_READING;
     return MHD_YES;
 }
 
-/* Sends a refusal while a body without a declared length still arrives, when libmicrohttpd takes no
- * response, and lets it close the connection. */
-static enum MHD_Result answer_past_library(struct srv_request *request)
+/* ---- Refusals while the request arrives */
+
+void srv_request_target(const char *line, size_t size, char *target, size_t room)
+{
+    const char *space = memchr(line, ' ', size), *end = line + size;
+    size_t n = 0;
+    for (const char *p = space ? space + 1 : end; p<end && * p> ' ' && *p < 0x7f; p++)
+        if (n + 1 < room)
+            target[n++] = *p;
+    target[n] = '\0';
+}
+
+/* Sends a refusal while a request still arrives, when libmicrohttpd takes no response. */
+static void send_past_library(struct srv_request *request)
 {
     const struct api_reply *reply = &request->exchange.reply;
-    char head[500];
+    bool is_head = strcmp(request->entry->framing.method, MHD_HTTP_METHOD_HEAD) == 0;
+    char head[600];
     int size = snprintf(head, sizeof head,
                         "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-                        "X-Request-Id: %s\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+                        "X-Request-Id: %s\r\nCache-Control: no-store\r\n%sConnection: "
+                        "close\r\n\r\n",
                         reply->status, MHD_get_reason_phrase_for((unsigned)reply->status),
-                        reply->content_type, reply->body.size, request->id);
-    int fd = request->entry ? request->entry->fd : -1;
-    request->unread = fd < 0 ? -1 : dup(fd);
+                        reply->content_type, reply->body.size, request->id,
+                        reply->status == MHD_HTTP_SERVICE_UNAVAILABLE ? "Retry-After: 1\r\n" : "");
+    size_t body = is_head ? 0 : reply->body.size;
+    int fd = request->entry->fd;
+    request->unread = dup(fd);
     request->step = SRV_ANSWERED;
-    request->sent = send(fd, head, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE) == size &&
-                    send(fd, reply->body.data, reply->body.size, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-                        (ssize_t)reply->body.size;
+    request->sent =
+        send(fd, head, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT | (body ? MSG_MORE : 0)) == size &&
+        (body == 0 ||
+         send(fd, reply->body.data, body, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)body);
+}
+
+void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
+{
+    if (request->step == SRV_ANSWERED || request->step == SRV_WORKING)
+        return;
+    if (!request->exchange.request.method) { /* the header is not complete */
+        srv_request_identify(NULL, request->id, sizeof request->id);
+        split_target(request);
+        request->exchange.request.method = request->entry->framing.method;
+    }
+    if (request->step != SRV_REFUSED)
+        api_refuse(&request->exchange, why->code, why->detail);
+    api_buffer_free(&request->body);
+    atomic_store(&request->entry->held, 0);
+    send_past_library(request);
+}
+
+/* Refuses a body; libmicrohttpd closes the connection. */
+static enum MHD_Result cut(struct srv_request *request, const char *code, const char *detail)
+{
+    srv_request_cut(request, &(struct srv_refusal){code, detail});
     return MHD_NO;
 }
 
-/* Refuses a body without a declared length that exceeds a limit while it arrives. */
-static enum MHD_Result outgrown(struct srv_request *request, const char *code, const char *detail)
+/* ---- Body */
+
+/* Bytes of memory that a body asks for when it needs `needed`. */
+static size_t next_capacity(const struct api_buffer *body, size_t needed)
 {
-    api_refuse(&request->exchange, code, detail);
-    api_buffer_free(&request->body);
-    return answer_past_library(request);
+    size_t capacity = body->capacity > 0 ? 2 * body->capacity : SRV_FIRST;
+    if (capacity < needed)
+        capacity = needed;
+    return body->expected > 0 && capacity > body->expected ? body->expected : capacity;
 }
 
-enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t size)
+/* True if a body may hold `capacity` bytes now. */
+static bool may_hold(const struct srv_request *request, size_t capacity)
 {
-    struct api_buffer *body = &request->body;
-    request->received += size;
-    if (request->entry)
-        atomic_fetch_add_explicit(&request->entry->received, size, memory_order_relaxed);
-    if (request->step == SRV_REFUSED)
-        return request->received > DROPPED_BODY ? answer_past_library(request) : MHD_YES;
-    if (body->size + size > request->exchange.service->max_body)
-        return outgrown(request, "body_too_large", "the body is larger than this server takes");
-    if (!api_buffer_room(body, size + API_PADDING))
-        return outgrown(request, "out_of_memory",
-                        "the memory for requests is in use (--max-memory); try again");
-    if (request->framing.content_length > STREAMED_BODY)
-        srv_stream(body->data + body->size, bytes, size);
-    else
-        memcpy(body->data + body->size, bytes, size);
-    body->size += size;
+    const struct api_buffer *body = &request->body;
+    bool others_wait = srv_connections_paused() > 0 && !request->was_paused;
+    return others_wait ? srv_share_is_fair(body->budget, body->capacity, capacity)
+                       : srv_share_fits(body->budget, body->capacity, capacity);
+}
+
+/* Has the request wait for memory, with the rest of its body unread. */
+static enum MHD_Result pause_body(struct srv_request *request, size_t capacity)
+{
+    struct srv_connection *entry = request->entry;
+    atomic_store(&entry->wanted, capacity);
+    request->was_paused = true;
+    srv_connection_suspend(entry, request->connection, SRV_PAUSED);
     return MHD_YES;
 }
 
-/* True if the client has closed its side of the connection. */
-static bool client_left(const struct srv_request *request)
+/* Makes room for bytes of the body. False if the request waits for it, or is refused: *result is
+ * then what libmicrohttpd is told. */
+static bool make_room(struct srv_request *request, size_t size, enum MHD_Result *result)
 {
-    char byte;
-    return request->entry && !atomic_load(&request->entry->shut) &&
-           recv(request->entry->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    struct api_buffer *body = &request->body;
+    size_t needed = body->size + size + API_PADDING, capacity = next_capacity(body, needed);
+    if (needed <= body->capacity)
+        return true;
+    if (!may_hold(request, capacity) && body->expected == 0)
+        capacity = needed + SRV_FIRST;
+    if (!may_hold(request, capacity)) {
+        *result = pause_body(request, capacity);
+        return false;
+    }
+    if (!api_buffer_reserve(body, capacity)) {
+        *result = cut(request, "out_of_memory", "no memory is left for the request; try again");
+        return false;
+    }
+    request->was_paused = false;
+    atomic_store(&request->entry->held, body->capacity);
+    return true;
 }
+
+/* Goes on after a pause; false if the request was ended meanwhile. */
+static bool end_pause(struct srv_request *request)
+{
+    const struct srv_refusal *ending = atomic_load(&request->entry->ending);
+    srv_connection_unpause(request->entry);
+    if (ending)
+        srv_request_cut(request, ending);
+    return !ending;
+}
+
+enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t *size)
+{
+    struct api_buffer *body = &request->body;
+    enum MHD_Result result;
+    size_t n = *size;
+    if (atomic_load(&request->entry->phase) == SRV_PAUSED && !end_pause(request))
+        return MHD_NO;
+    if (request->step == SRV_REFUSED) {
+        request->received += n;
+        *size = 0;
+        if (request->received <= DROPPED_BODY)
+            return MHD_YES;
+        srv_request_cut(request, NULL);
+        return MHD_NO;
+    }
+    if (body->size + n > request->exchange.service->max_body)
+        return cut(request, "body_too_large", "the body is larger than this server takes");
+    if (!make_room(request, n, &result))
+        return result;
+    if (request->exchange.request.content_length > STREAMED_BODY)
+        srv_stream(body->data + body->size, bytes, n);
+    else
+        memcpy(body->data + body->size, bytes, n);
+    body->size += n;
+    request->received += n;
+    atomic_store_explicit(&request->entry->received, request->received, memory_order_relaxed);
+    *size = 0;
+    return MHD_YES;
+}
+
+/* ---- Work */
+
+/* Ends a job whose answer nobody waits for. */
+static void refuse_stopped(struct srv_request *request)
+{
+    const struct srv_refusal *ending = atomic_load(&request->entry->ending);
+    if (ending)
+        api_refuse(&request->exchange, ending->code, ending->detail);
+    else
+        api_refuse(&request->exchange, "client_left", "the client closed its side");
+}
+
+static bool hand_over(struct srv_request *request);
 
 static void work(struct srv_job *job)
 {
     struct srv_request *request = (struct srv_request *)job;
-    if (client_left(request))
-        api_refuse(&request->exchange, "client_left", "the client closed its side");
-    else
-        api_handle(&request->exchange, true);
+    bool done = atomic_load(&request->entry->stop) ||
+                api_handle(&request->exchange, most_ns[request->lane]);
+    if (atomic_load(&request->entry->stop))
+        refuse_stopped(request);
+    else if (!done && hand_over(request))
+        return;
     api_buffer_free(&request->body);
-    MHD_resume_connection(request->connection);
+    srv_connection_resume(request->entry);
+}
+
+/* Queues the request as a job of the lane for its cost; refuses it if the lane is full. */
+static bool hand_over(struct srv_request *request)
+{
+    request->job.run = work;
+    request->job.cost_ns = request->exchange.cost_ns;
+    request->lane = request->exchange.cost_ns > most_ns[SRV_LARGE] ? SRV_HUGE : SRV_LARGE;
+    if (srv_jobs_add(request->lane, &request->job))
+        return true;
+    api_refuse(&request->exchange, "overloaded",
+               "as much work waits as this server does in 10 s; try again");
+    return false;
 }
 
 enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Connection *connection)
@@ -327,14 +470,12 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
         memset(body->data + body->size, 0, API_PADDING);
     request->exchange.request.body = body->data ? body->data : request->nothing;
     request->exchange.request.body_size = body->size;
-    if (request->entry)
-        srv_connection_enter(request->entry, SRV_REPLY);
-    if (api_handle(&request->exchange, false))
+    if (api_handle(&request->exchange, API_LIGHT_NS))
         return answer(request);
     request->step = SRV_WORKING;
-    request->job.run = work;
-    MHD_suspend_connection(connection);
-    srv_jobs_add(request->exchange.cost_ns > huge_ns ? SRV_HUGE : SRV_LARGE, &request->job);
+    srv_connection_suspend(request->entry, connection, SRV_WORK);
+    if (!hand_over(request))
+        srv_connection_resume(request->entry);
     return MHD_YES;
 }
 
@@ -343,6 +484,8 @@ void srv_request_done(struct srv_request *request, bool sent)
     const struct api_reply *reply = &request->exchange.reply;
     const char *method = request->exchange.request.method ? request->exchange.request.method : "";
     double seconds = srv_now() - request->start;
+    const struct srv_refusal *ending = atomic_load(&request->entry->ending);
+    const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
     bool probe = reply->endpoint && api_endpoint_is_probe(reply->endpoint);
     srv_metrics_end_request(reply, method, request->received, seconds);
     if (!probe || reply->status != 200) {
@@ -350,9 +493,7 @@ void srv_request_done(struct srv_request *request, bool sent)
                                     .method = method,
                                     .target = request->target,
                                     .status = reply->status,
-                                    .code = sent || request->sent      ? reply->code
-                                            : request->step == SRV_NEW ? "malformed"
-                                                                       : "aborted",
+                                    .code = sent || request->sent ? reply->code : lost,
                                     .body_bytes = request->received,
                                     .reply_bytes = api_reply_size(reply),
                                     .elements = reply->elements,
@@ -360,6 +501,6 @@ void srv_request_done(struct srv_request *request, bool sent)
         srv_log_access(&access);
     }
     if (request->unread >= 0)
-        srv_linger(request->unread);
+        srv_linger(request->unread, request->entry->quota == SRV_REGULAR);
     release(request);
 }

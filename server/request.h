@@ -5,7 +5,7 @@
 #define KLDIV_SERVER_REQUEST_H
 
 #include "api/api.h"
-#include "server/guard.h"
+#include "server/connections.h"
 #include "server/jobs.h"
 
 #include <microhttpd.h>
@@ -14,7 +14,7 @@
 enum { MAX_ACCEPT = 512 };
 
 enum srv_step {
-    SRV_NEW,     /* before the header */
+    SRV_NEW,     /* before the header is complete */
     SRV_READING, /* the body arrives */
     SRV_REFUSED, /* the reply is complete; the body is read and dropped */
     SRV_WORKING, /* owned by a job thread */
@@ -24,14 +24,15 @@ enum srv_step {
 struct srv_request {
     struct srv_job job;
     struct MHD_Connection *connection;
-    struct srv_connection *entry; /* in the table of connections; may be NULL */
+    struct srv_connection *entry; /* in the table of connections */
     const atomic_bool *draining;
     unsigned references; /* of libmicrohttpd's request and its response */
     enum srv_step step;
-    bool is_reserved, must_close;
-    bool sent;  /* without libmicrohttpd */
-    int unread; /* duplicated descriptor whose unread body is dropped after the reply, or -1 */
-    struct srv_framing framing;
+    enum srv_lane lane;
+    bool must_close, chunked, expects_continue;
+    bool was_paused; /* and is the first to get memory */
+    bool sent;       /* without libmicrohttpd */
+    int unread;      /* duplicated descriptor whose unread body is dropped after the reply, or -1 */
     struct api_exchange exchange;
     struct api_buffer body;
     char nothing[API_PADDING]; /* an empty body with its padding */
@@ -42,16 +43,25 @@ struct srv_request {
     char target[];           /* as sent, NUL, then its path, percent-encoded */
 };
 
-/* Allocates a request; NULL if memory is exhausted. */
-struct srv_request *srv_request_new(const struct api_service *service, const char *target,
-                                    bool is_reserved);
+/* Allocates the request of a connection; NULL if memory is exhausted. */
+struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
+                                    const char *target);
 
 /* Handles the complete header. */
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *method, const char *version);
+                                  const char *method);
 
-/* Handles a piece of the body. */
-enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t size);
+/* Handles a piece of the body; *size becomes the number of bytes that it leaves, all of them if the
+ * request waits for memory. */
+enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t *size);
+
+/* Copies the target of a request line of which `size` bytes and more are at hand, as far as it fits
+ * and is printable; "" if there is none. */
+void srv_request_target(const char *line, size_t size, char *target, size_t room);
+
+/* Refuses a request that is not complete, with an answer that goes past libmicrohttpd; the caller
+ * has the connection closed. */
+void srv_request_cut(struct srv_request *request, const struct srv_refusal *why);
 
 /* Handles the complete body, or the end of a job. */
 enum MHD_Result srv_request_complete(struct srv_request *request,

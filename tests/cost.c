@@ -17,7 +17,8 @@ Test(cost, decides_what_thread_runs_a_request)
     } cases[] = {
         {4, NULL, true, false, false},
         {4, "diagnose=true&gradient=input", true, false, false},
-        {4, NULL, true, true, true},
+        {4, NULL, true, true, false},
+        {60000, NULL, true, true, true},
         {4, NULL, false, false, false},
         {20000, NULL, true, false, false},
         {20000, "reduction=none", true, false, false},

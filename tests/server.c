@@ -261,30 +261,6 @@ Test(server, over_the_connection_limit_health_answers_and_others_are_told)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, a_full_budget_is_503_until_memory_is_back)
-{
-    static const char *const flags[] = {"--max-memory", "100K", NULL};
-    struct server server = server_start(flags);
-    static const char header[] =
-        "POST /kl_div HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n";
-    int holder = dial(&server);
-    cr_assert(send(holder, header, sizeof header - 1, 0) > 0);
-    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-    char *body = calloc(1, 50000);
-    memset(body, ' ', 49999);
-    struct fetched f = post_json(&server, "/kl_div", body);
-    cr_expect_eq(f.status, 503);
-    cr_expect_str_eq(text_of(f.json, "code"), "out_of_memory");
-    fetched_free(&f);
-    close(holder);
-    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
-    f = post_json(&server, "/kl_div", TWO_BY_TWO);
-    cr_expect_eq(f.status, 200);
-    fetched_free(&f);
-    free(body);
-    cr_expect_eq(server_stop(&server, false), 0);
-}
-
 struct load {
     const struct server *server;
     const char *body;

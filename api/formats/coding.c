@@ -55,61 +55,96 @@ static int window_bits(enum wrapper wrapper, const unsigned char *bytes, size_t 
     return wrapped ? ZLIB_BITS : RAW_BITS;
 }
 
-/* Makes room for zlib's output, up to one byte more than `most`. */
-static bool make_room(struct api_buffer *out, size_t most, struct api_problem *problem)
+/* Bounds of what a body inflates to: beyond FREE_SIZE bytes, RATIO times what it came from. */
+enum { FREE_SIZE = 1 << 20, RATIO = 256 };
+
+/* Checks the size of the output so far, from `used` bytes of input. */
+static bool check_output(const struct api_inflation *inflation, size_t used,
+                         const struct api_buffer *out, struct api_problem *problem)
 {
-    if (out->size > most)
+    if (out->size > inflation->most)
         return api_fail(problem, "body_too_large",
-                        "the body inflates to more than the %zu bytes this server takes", most);
+                        "the body inflates to more than the %zu bytes this server takes",
+                        inflation->most);
+    if (out->size > FREE_SIZE && out->size / RATIO > used)
+        return api_fail(problem, "body_too_large",
+                        "the body inflates to more than %d times its size", RATIO);
+    if (inflation->stop && atomic_load(inflation->stop))
+        return api_fail(problem, "client_left", "the client closed its side");
+    return true;
+}
+
+/* Makes room for zlib's output, up to one byte more than the most. */
+static bool make_room(const struct api_inflation *inflation, struct api_buffer *out,
+                      struct api_problem *problem)
+{
     size_t capacity = out->capacity < 32768 ? 65536 : 2 * out->capacity;
-    if (capacity > most + 1 + API_PADDING)
-        capacity = most + 1 + API_PADDING;
+    if (capacity > inflation->most + 1 + API_PADDING)
+        capacity = inflation->most + 1 + API_PADDING;
     if (out->capacity - out->size <= API_PADDING && !api_buffer_reserve(out, capacity))
         return api_fail_for_memory(problem);
     return true;
 }
 
-static bool inflate_all(z_stream *z, const unsigned char *end, bool members, size_t most,
+/* Translates what zlib says of a step. */
+static bool check_state(int state, const z_stream *z, size_t left, struct api_problem *problem)
+{
+    if (state == Z_MEM_ERROR)
+        return api_fail_for_memory(problem);
+    if (state == Z_BUF_ERROR && left == 0)
+        return api_fail(problem, "content_malformed", "the compressed body is cut off");
+    if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
+        return api_fail(problem, "content_malformed",
+                        "the body does not match its Content-Encoding: %s",
+                        z->msg ? z->msg : "it needs a preset dictionary");
+    return true;
+}
+
+/* STEP: the most bytes of output between two checks. */
+enum { STEP = 1 << 20 };
+
+static bool inflate_all(z_stream *z, struct api_inflation *inflation, bool members,
                         struct api_buffer *out, struct api_problem *problem)
 {
+    const unsigned char *start = z->next_in, *end = start + inflation->size;
     for (int state = Z_OK;;) {
-        size_t left = (size_t)(end - z->next_in);
+        size_t left = (size_t)(end - z->next_in), used = inflation->size - left;
+        if (!check_output(inflation, used, out, problem))
+            return false;
         if (state == Z_STREAM_END && left == 0)
             return true;
+        if (out->size > inflation->affordable) {
+            inflation->is_partial = true;
+            inflation->estimate =
+                (double)out->size * (double)inflation->size / (double)(used ? used : 1);
+            return true;
+        }
         if (state == Z_STREAM_END && (!members || inflateReset(z) != Z_OK))
             return api_fail(problem, "content_malformed",
                             "%zu bytes follow the end of the compressed body", left);
-        if (!make_room(out, most, problem))
+        if (!make_room(inflation, out, problem))
             return false;
         size_t room = out->capacity - out->size - API_PADDING;
         z->avail_in = left < UINT_MAX ? (unsigned)left : UINT_MAX;
-        z->avail_out = room < UINT_MAX ? (unsigned)room : UINT_MAX;
+        z->avail_out = room < STEP ? (unsigned)room : STEP;
         z->next_out = (unsigned char *)out->data + out->size;
         state = inflate(z, Z_NO_FLUSH);
         out->size = (size_t)((char *)z->next_out - out->data);
-        if (state == Z_MEM_ERROR)
-            return api_fail_for_memory(problem);
-        if (state == Z_BUF_ERROR && z->next_in == end)
-            return api_fail(problem, "content_malformed", "the compressed body is cut off");
-        if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
-            return api_fail(problem, "content_malformed",
-                            "the body does not match its Content-Encoding: %s",
-                            z->msg ? z->msg : "it needs a preset dictionary");
+        if (!check_state(state, z, (size_t)(end - z->next_in), problem))
+            return false;
     }
 }
 
-bool api_inflate(const char *coding, const char *bytes, size_t size, size_t most,
-                 struct api_buffer *out, struct api_problem *problem)
+bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,
+                 struct api_problem *problem)
 {
-    const unsigned char *start = (const unsigned char *)bytes;
-    enum wrapper wrapper = codings[find(coding)].wrapper;
+    const unsigned char *start = (const unsigned char *)inflation->bytes;
+    enum wrapper wrapper = codings[find(inflation->coding)].wrapper;
     z_stream z = {.next_in = start};
-    if (inflateInit2(&z, window_bits(wrapper, start, size)) != Z_OK)
+    if (inflateInit2(&z, window_bits(wrapper, start, inflation->size)) != Z_OK)
         return api_fail_for_memory(problem);
-    bool good = inflate_all(&z, start + size, wrapper == GZIP, most, out, problem);
+    bool good = inflate_all(&z, inflation, wrapper == GZIP, out, problem);
     inflateEnd(&z);
-    if (good && out->size > most)
-        return make_room(out, most, problem);
     if (good && !api_buffer_reserve(out, out->size + API_PADDING))
         return api_fail_for_memory(problem);
     if (good)

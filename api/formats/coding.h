@@ -12,11 +12,25 @@ extern const char api_codings[];
 bool api_coding_known(const char *coding);
 bool api_coding_is_none(const char *coding);
 
+/* api_inflation: a coded body and the bounds of its size. */
+struct api_inflation {
+    const char *coding, *bytes;
+    size_t size;
+    size_t most;             /* bytes that it may inflate to */
+    size_t affordable;       /* bytes above which it stops, as the caller has no time for more */
+    const atomic_bool *stop; /* as of api_exchange */
+
+    /* Set by api_inflate: */
+    bool is_partial; /* true if it stopped at `affordable` */
+    double estimate; /* then: bytes that the whole may inflate to */
+};
+
 /* Appends the decoded bytes to `out`, with API_PADDING zero bytes beyond its size. Fails with
- * body_too_large beyond `most` bytes. "deflate" is accepted with the zlib wrapper, which RFC
- * 9110 demands, and without, as some clients send it. */
-bool api_inflate(const char *coding, const char *bytes, size_t size, size_t most,
-                 struct api_buffer *out, struct api_problem *problem);
+ * body_too_large beyond `most` bytes, and where more than 1 MiB is more than 256 times the bytes it
+ * came from. "deflate" is accepted with the zlib wrapper, which RFC 9110 demands, and without, as
+ * some clients send it. */
+bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,
+                 struct api_problem *problem);
 
 /* Selects the coding of an answer by Accept-Encoding: "gzip", "deflate", or NULL for none. A
  * NULL header selects none. */

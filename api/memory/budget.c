@@ -12,7 +12,7 @@ enum { LARGE = 256 << 10, LARGE_UNIT = 64 << 10, HUGE = 4 << 20, HUGE_UNIT = 2 <
 /* True if a kept block fits `size` with at most a quarter to spare. */
 static bool serves(const struct api_block *block, size_t size)
 {
-    return block->size >= size && block->size - size <= size / 4;
+    return block->used == 0 && block->size >= size && block->size - size <= size / 4;
 }
 
 size_t api_block_size(size_t size)
@@ -28,14 +28,14 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Maps pages, aligned to huge pages if the block consists of them. */
-static void *map(size_t size)
+/* Maps pages, aligned to huge pages if the block has room for them. */
+static void *map_pages(size_t size, int flags)
 {
     size_t more = size >= HUGE ? HUGE_UNIT : 0;
     if (size > SIZE_MAX - more)
         return NULL;
     char *data =
-        mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (data == MAP_FAILED)
         return NULL;
     if (more) {
@@ -44,8 +44,15 @@ static void *map(size_t size)
             munmap(data, before);
         munmap(data + before + size, more - before);
         data += before;
-        madvise(data, size, MADV_HUGEPAGE);
     }
+    return data;
+}
+
+static void *map(size_t size)
+{
+    void *data = map_pages(size, 0);
+    if (data && size >= HUGE)
+        madvise(data, size, MADV_HUGEPAGE);
     return data;
 }
 
@@ -63,14 +70,26 @@ static void *remap(void *old, size_t old_size, size_t size)
     return moved;
 }
 
+size_t api_budget_most(const struct api_budget *budget, size_t size)
+{
+    enum { KEPT = 20 }; /* the part of the limit, 1 in so many, for small blocks */
+    return size > API_SMALL ? budget->limit - budget->limit / KEPT : budget->limit;
+}
+
 static bool claim(struct api_budget *budget, size_t size)
 {
-    size_t used = atomic_load(&budget->used);
+    size_t used = atomic_load(&budget->used), most = api_budget_most(budget, size);
     do
-        if (budget->limit && (used > budget->limit || size > budget->limit - used))
+        if (most && (used > most || size > most - used))
             return false;
     while (!atomic_compare_exchange_weak(&budget->used, &used, used + size));
     return true;
+}
+
+static void trim_beyond_limit(struct api_budget *budget)
+{
+    if (budget->limit && atomic_load(&budget->used) + atomic_load(&budget->idle) > budget->limit)
+        api_budget_trim(budget, 0);
 }
 
 bool api_budget_reserve(struct api_budget *budget, size_t size)
@@ -79,8 +98,7 @@ bool api_budget_reserve(struct api_budget *budget, size_t size)
         return true;
     if (!claim(budget, size))
         return false;
-    if (budget->limit && atomic_load(&budget->used) + atomic_load(&budget->idle) > budget->limit)
-        api_budget_trim(budget, 0);
+    trim_beyond_limit(budget);
     return true;
 }
 
@@ -90,17 +108,24 @@ void api_budget_release(struct api_budget *budget, size_t size)
         atomic_fetch_sub(&budget->used, size);
 }
 
+/* With the lock held: the smallest kept block that fits, or NULL. */
+static struct api_block *find_kept(struct api_budget *budget, size_t size)
+{
+    struct api_block *best = NULL;
+    for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
+        if (serves(b, size) && (!best || b->size < best->size))
+            best = b;
+    return best;
+}
+
 /* Takes the smallest kept block that fits; counts it as used. */
 static void *reuse(struct api_budget *budget, size_t *size)
 {
-    struct api_block *best = NULL;
     void *data = NULL;
     if (!budget || atomic_load(&budget->idle) < *size)
         return NULL;
     pthread_mutex_lock(&budget->lock);
-    for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
-        if (serves(b, *size) && (!best || b->size < best->size))
-            best = b;
+    struct api_block *best = find_kept(budget, *size);
     if (best && claim(budget, best->size)) {
         data = best->data;
         *size = best->size;
@@ -114,11 +139,11 @@ static void *reuse(struct api_budget *budget, size_t *size)
 /* Keeps a block; evicts the oldest kept one if all entries are taken. */
 static void keep(struct api_budget *budget, void *data, size_t size)
 {
-    struct api_block block = {data, size, now_ns()}, evicted;
+    struct api_block block = {.data = data, .size = size, .since = now_ns()}, evicted;
     pthread_mutex_lock(&budget->lock);
-    struct api_block *oldest = budget->blocks;
+    struct api_block *oldest = NULL;
     for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
-        if (b->since < oldest->since)
+        if (b->used == 0 && (!oldest || b->since < oldest->since))
             oldest = b;
     evicted = *oldest;
     *oldest = block;
@@ -199,6 +224,121 @@ void api_block_free(struct api_budget *budget, void *block, size_t size)
     api_budget_release(budget, size);
 }
 
+/* ---- Places */
+
+/* PLACES: the most places at once whose pages were kept; more of the entries are for kept blocks. */
+enum { PLACES = API_IDLE_BLOCKS / 2 };
+
+/* With the lock held: the entry of a place whose pages were kept, or NULL. */
+static struct api_block *find_place(struct api_budget *budget, const void *place)
+{
+    for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
+        if (b->used > 0 && b->data == place)
+            return b;
+    return NULL;
+}
+
+/* Makes a kept block a place, of which `used` bytes are counted already. */
+static void *reuse_as_place(struct api_budget *budget, size_t used, size_t *size)
+{
+    size_t places = 0;
+    if (atomic_load(&budget->idle) < *size)
+        return NULL;
+    pthread_mutex_lock(&budget->lock);
+    for (size_t i = 0; i < API_IDLE_BLOCKS; i++)
+        places += budget->blocks[i].used > 0;
+    struct api_block *best = places < PLACES ? find_kept(budget, *size) : NULL;
+    void *data = best ? best->data : NULL;
+    if (best) {
+        *size = best->size;
+        best->used = used;
+        best->since = now_ns();
+        atomic_fetch_sub(&budget->idle, used);
+    }
+    pthread_mutex_unlock(&budget->lock);
+    return data;
+}
+
+/* Lets whole huge pages of a place be such, as far as bytes have arrived. Pages of bytes that were
+ * only announced would be resident 2 MiB at a time. */
+static void use_huge_pages(char *place, size_t from, size_t to)
+{
+    from = (from + HUGE_UNIT - 1) / HUGE_UNIT * HUGE_UNIT;
+    to = to / HUGE_UNIT * HUGE_UNIT;
+    if (to > from)
+        madvise(place + from, to - from, MADV_HUGEPAGE);
+}
+
+void *api_place_new(struct api_budget *budget, size_t used, size_t *size)
+{
+    *size = api_block_size(*size);
+    if (!api_budget_reserve(budget, used))
+        return NULL;
+    void *place = budget ? reuse_as_place(budget, used, size) : NULL;
+    if (!place) {
+        place = map_pages(*size, MAP_NORESERVE);
+        if (place)
+            madvise(place, *size, MADV_NOHUGEPAGE);
+    }
+    if (!place)
+        api_budget_release(budget, used);
+    return place;
+}
+
+bool api_place_grow(struct api_budget *budget, void *place, size_t used, size_t wanted)
+{
+    struct api_block *entry = NULL;
+    if (budget) {
+        if (!claim(budget, wanted - used))
+            return false;
+        pthread_mutex_lock(&budget->lock);
+        entry = find_place(budget, place);
+        if (entry) {
+            atomic_fetch_sub(&budget->idle, wanted - used);
+            entry->used = wanted;
+        }
+        pthread_mutex_unlock(&budget->lock);
+        trim_beyond_limit(budget);
+    }
+    if (!entry)
+        use_huge_pages(place, used, wanted);
+    return true;
+}
+
+void api_place_free(struct api_budget *budget, void *place, size_t used, size_t size)
+{
+    if (budget) {
+        pthread_mutex_lock(&budget->lock);
+        struct api_block *entry = find_place(budget, place);
+        if (entry) {
+            entry->used = 0;
+            entry->since = now_ns();
+            atomic_fetch_add(&budget->idle, used);
+        }
+        pthread_mutex_unlock(&budget->lock);
+        if (entry) {
+            api_budget_release(budget, used);
+            return;
+        }
+    }
+    if (used < size)
+        munmap((char *)place + used, size - used);
+    api_block_free(budget, place, used);
+}
+
+/* ---- Kept memory that is given back */
+
+/* With the lock held: empties an entry whose pages go, all or those that were not counted. */
+static struct api_block empty(struct api_budget *budget, struct api_block *entry)
+{
+    struct api_block dropped = *entry;
+    atomic_fetch_sub(&budget->idle, entry->size - entry->used);
+    if (entry->used > 0 && entry->size > entry->used)
+        madvise((char *)entry->data + entry->used, entry->size - entry->used, MADV_DONTNEED);
+    *entry = (struct api_block){0};
+    return dropped;
+}
+
 void api_budget_trim(struct api_budget *budget, int64_t ns)
 {
     struct api_block dropped[API_IDLE_BLOCKS];
@@ -207,13 +347,11 @@ void api_budget_trim(struct api_budget *budget, int64_t ns)
         return;
     int64_t now = now_ns();
     pthread_mutex_lock(&budget->lock);
-    for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++) {
-        if (b->size == 0 || now - b->since < ns)
-            continue;
-        dropped[n++] = *b;
-        atomic_fetch_sub(&budget->idle, b->size);
-        *b = (struct api_block){0};
-    }
+    for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
+        if (b->size > 0 && now - b->since >= ns) {
+            dropped[n] = empty(budget, b);
+            n += dropped[n].used == 0;
+        }
     pthread_mutex_unlock(&budget->lock);
     while (n-- > 0)
         munmap(dropped[n].data, dropped[n].size);

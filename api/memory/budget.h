@@ -13,9 +13,16 @@
 /* API_IDLE_BLOCKS: the most blocks that are kept for reuse. */
 #define API_IDLE_BLOCKS 16
 
+/* API_SMALL: bytes up to which memory is small. The last 5 % of the limit are for small blocks, so
+ * that small requests are served while large ones hold the rest. */
+enum { API_SMALL = 65 << 10 };
+
+/* api_block: a block that is kept, or a place whose pages were kept and count as used up to
+ * `used`. */
 struct api_block {
     void *data;
     size_t size;
+    size_t used;
     int64_t since; /* time of its release, in ns */
 };
 
@@ -38,6 +45,18 @@ size_t api_block_size(size_t size);
 
 /* Takes back a block of the size that api_block_resize returned. The block may be NULL. */
 void api_block_free(struct api_budget *budget, void *block, size_t size);
+
+/* The most bytes that blocks of `size` bytes may take the used memory to. */
+size_t api_budget_most(const struct api_budget *budget, size_t size);
+
+/* A place is a mapping for bytes that arrive over time: only its first `used` bytes count, and grow
+ * with them. Maps one of at least *size bytes and counts `used`; *size becomes the actual size.
+ * NULL if the budget or the memory is exhausted. */
+void *api_place_new(struct api_budget *budget, size_t used, size_t *size);
+
+/* Counts `wanted` bytes of a place instead of `used`; false if the budget is exhausted. */
+bool api_place_grow(struct api_budget *budget, void *place, size_t used, size_t wanted);
+void api_place_free(struct api_budget *budget, void *place, size_t used, size_t size);
 
 /* Adds `size` bytes that other code allocates to the count, and removes them. Returns false and
  * counts nothing if the budget is exhausted; frees kept blocks if the limit demands it. */

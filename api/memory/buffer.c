@@ -11,17 +11,58 @@
  * excess does not justify a block of an unusual size, which no later request reuses. */
 enum { WORTH_TRIMMING = 2 };
 
+/* WORTH_A_PLACE: bytes above which a buffer whose size was announced stays where it is. */
+enum { WORTH_A_PLACE = 256 << 10 };
+
+static bool fail(struct api_buffer *buffer)
+{
+    buffer->failed = true;
+    return false;
+}
+
+static bool grow_in_place(struct api_buffer *buffer, size_t capacity)
+{
+    if (capacity > buffer->place)
+        return fail(buffer);
+    capacity = api_block_size(capacity);
+    if (capacity > buffer->place)
+        capacity = buffer->place;
+    if (!api_place_grow(buffer->budget, buffer->data, buffer->capacity, capacity))
+        return fail(buffer);
+    buffer->capacity = capacity;
+    return true;
+}
+
+static bool move_to_place(struct api_buffer *buffer, size_t capacity)
+{
+    size_t place = buffer->expected;
+    capacity = api_block_size(capacity);
+    void *data = api_place_new(buffer->budget, capacity, &place);
+    if (!data)
+        return fail(buffer);
+    if (buffer->size > 0)
+        memcpy(data, buffer->data, buffer->size);
+    api_block_free(buffer->budget, buffer->data, buffer->capacity);
+    buffer->data = data;
+    buffer->capacity = capacity;
+    buffer->place = place;
+    return true;
+}
+
 bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
 {
     if (buffer->failed)
         return false;
     if (capacity <= buffer->capacity)
         return true;
+    bool announced = buffer->place == 0 && capacity > WORTH_A_PLACE && buffer->expected > capacity;
+    if (buffer->place > 0)
+        return grow_in_place(buffer, capacity);
+    if (announced)
+        return move_to_place(buffer, capacity);
     void *data = api_block_resize(buffer->budget, buffer->data, buffer->capacity, &capacity);
-    if (!data) {
-        buffer->failed = true;
-        return false;
-    }
+    if (!data)
+        return fail(buffer);
     buffer->data = data;
     buffer->capacity = capacity;
     return true;
@@ -30,7 +71,7 @@ bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
 void api_buffer_trim(struct api_buffer *buffer)
 {
     size_t capacity = buffer->size ? buffer->size : 1;
-    if (buffer->capacity - capacity <= capacity / WORTH_TRIMMING)
+    if (buffer->place || buffer->capacity - capacity <= capacity / WORTH_TRIMMING)
         return;
     void *data = api_block_resize(buffer->budget, buffer->data, buffer->capacity, &capacity);
     if (!data)
@@ -141,6 +182,9 @@ void api_append_json_string(struct api_buffer *buffer, const char *text)
 
 void api_buffer_free(struct api_buffer *buffer)
 {
-    api_block_free(buffer->budget, buffer->data, buffer->capacity);
+    if (buffer->place)
+        api_place_free(buffer->budget, buffer->data, buffer->capacity, buffer->place);
+    else
+        api_block_free(buffer->budget, buffer->data, buffer->capacity);
     *buffer = (struct api_buffer){.budget = buffer->budget};
 }

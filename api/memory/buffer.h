@@ -10,6 +10,8 @@
 struct api_buffer {
     char *data;
     size_t size, capacity;
+    size_t expected; /* bytes that may come in all, for which addresses are kept free; or 0 */
+    size_t place;    /* bytes mapped, if they are more than a block of `capacity` bytes; or 0 */
     struct api_budget *budget;
     bool failed;
 };

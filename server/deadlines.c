@@ -1,0 +1,99 @@
+#include "server/deadlines.h"
+
+/* Bounds, in ms. HEADER_MS: a header in all, from its first byte or from the connection's begin.
+ * ADMITTED_MS: as long is a connection safe from others that want its place. */
+enum {
+    HEADER_MS = 10000,
+    RESERVED_HEADER_MS = 1000,
+    BODY_GRACE_MS = 10000,
+    PAUSE_MS = 10000,
+    REPLY_MS = 30000,
+    ADMITTED_MS = 500,
+};
+
+/* REPLY_RATE: the least rate of a reply, in bytes per ms, after its grace: 4 KiB/s. */
+enum { REPLY_RATE = 4 };
+
+static unsigned long long idle_ms = 75000, reply_ms = REPLY_MS, request_ms;
+
+static const struct srv_refusal
+    late_header = {"request_timeout", "the header took more than 10 s"},
+    idle = {"idle", "no request came"},
+    late_body = {"request_timeout", "the body came at less than 64 KiB/s after 10 s"},
+    late_request = {"request_timeout", "the request took longer than --request-timeout"},
+    late_work = {"compute_timeout", "the answer took longer than --request-timeout"},
+    late_reader = {"reply_timeout", "the client did not read its answer in time"},
+    no_memory = {"out_of_memory", "the memory for requests is in use (--max-memory); "
+                                  "try again"};
+
+const struct srv_refusal srv_made_room = {"too_many_connections",
+                                          "the slowest connection made room for another; try "
+                                          "again"};
+const struct srv_refusal srv_freed_memory = {"out_of_memory",
+                                             "the slowest request made room for others "
+                                             "(--max-memory); try again"};
+
+void srv_deadlines_set(size_t timeout, size_t request_timeout)
+{
+    idle_ms = timeout * 1000ull;
+    reply_ms = idle_ms < REPLY_MS ? idle_ms : REPLY_MS;
+    request_ms = request_timeout * 1000ull;
+}
+
+size_t srv_idle_seconds(void) { return idle_ms / 1000; }
+
+/* Time that a reply has made no progress, or less than the least rate allows, in ms. */
+static unsigned long long reply_lateness(const struct srv_connection *c, unsigned long long now)
+{
+    unsigned long long since = atomic_load(&c->since), stalled = 0;
+    unsigned long long taken = (c->acked - c->first_acked) / REPLY_RATE;
+    if (c->acked_at >= since && now > c->acked_at)
+        stalled = now - c->acked_at;
+    return now > since + taken && now - since - taken > stalled ? now - since - taken : stalled;
+}
+
+const struct srv_refusal *srv_overdue(const struct srv_connection *c, unsigned long long now)
+{
+    /* The phase is written after its start: a change meanwhile pairs the old phase with the later
+     * time, which ends no connection early. */
+    enum srv_phase phase = atomic_load(&c->phase);
+    unsigned long long since = atomic_load(&c->since), begun = atomic_load(&c->begun);
+    unsigned long long time = now > since ? now - since : 0;
+    bool too_long = request_ms && phase != SRV_IDLE && now > begun + request_ms;
+    switch (phase) {
+    case SRV_IDLE:
+        return time > idle_ms ? &idle : NULL;
+    case SRV_HEADER:
+        return time > (c->quota == SRV_REGULAR ? HEADER_MS : RESERVED_HEADER_MS) ? &late_header
+               : too_long                                                        ? &late_request
+                                                                                 : NULL;
+    case SRV_BODY:
+        return time > BODY_GRACE_MS + atomic_load(&c->received) / SRV_BODY_RATE ? &late_body
+               : too_long                                                       ? &late_request
+                                                                                : NULL;
+    case SRV_PAUSED:
+        return time > PAUSE_MS || too_long ? &no_memory : NULL;
+    case SRV_WORK:
+        return too_long ? &late_work : NULL;
+    case SRV_REPLY:
+        return reply_lateness(c, now) > reply_ms || too_long ? &late_reader : NULL;
+    }
+    return NULL;
+}
+
+unsigned long long srv_lateness(const struct srv_connection *c, unsigned long long now)
+{
+    enum srv_phase phase = atomic_load(&c->phase);
+    unsigned long long since = atomic_load(&c->since), late = now > since ? now - since : 0;
+    if (phase == SRV_WORK || phase == SRV_PAUSED)
+        return 0;
+    if (phase == SRV_BODY) {
+        unsigned long long earned = atomic_load(&c->received) / SRV_BODY_RATE;
+        late = late > earned ? late - earned : 0;
+    }
+    if (phase == SRV_REPLY)
+        late = reply_lateness(c, now);
+    if (late < (c->quota == SRV_REGULAR ? ADMITTED_MS : ADMITTED_MS / 10))
+        return 0;
+    return phase == SRV_IDLE ? late / 8 : late; /* a client that keeps a connection is not slow */
+}

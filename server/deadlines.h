@@ -1,0 +1,29 @@
+/* The time that clients have for each part of a request. libmicrohttpd's own timer measures only
+ * silence, and one byte a second would keep a connection for ever. */
+#ifndef KLDIV_SERVER_DEADLINES_H
+#define KLDIV_SERVER_DEADLINES_H
+
+#include "server/connections.h"
+
+/* SRV_BODY_RATE: the least rate of a body, in bytes per ms, after 10 s of grace: 64 KiB/s. */
+enum { SRV_BODY_RATE = 64 };
+
+/* Sets --timeout and --request-timeout, in seconds; 0 is no bound of the whole request. */
+void srv_deadlines_set(size_t timeout, size_t request_timeout);
+
+/* Seconds that a connection may wait for another request. */
+size_t srv_idle_seconds(void);
+
+/* Why the connection must end at `now`, in ms, or NULL. */
+const struct srv_refusal *srv_overdue(const struct srv_connection *connection,
+                                      unsigned long long now);
+
+/* How late a connection is, in ms, compared with a client that does its part at once; 0 if it may
+ * not be ended to make room for another. */
+unsigned long long srv_lateness(const struct srv_connection *connection, unsigned long long now);
+
+/* The ending of connections that make room for others; of those that hold memory which others wait
+ * for. */
+extern const struct srv_refusal srv_made_room, srv_freed_memory;
+
+#endif

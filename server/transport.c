@@ -1,0 +1,60 @@
+#include "server/transport.h"
+
+#include <dlfcn.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+static void (*refuse)(struct srv_connection *connection, const struct srv_refusal *why,
+                      const char *line, size_t size);
+
+void srv_transport_start(void (*function)(struct srv_connection *connection,
+                                          const struct srv_refusal *why, const char *line,
+                                          size_t size))
+{
+    refuse = function;
+}
+
+/* Reads the framing of bytes that have arrived. Gives the bytes that libmicrohttpd may have, 0 after
+ * a refusal. */
+static ssize_t check(struct srv_connection *c, const char *bytes, ssize_t size)
+{
+    if (atomic_load(&c->phase) == SRV_IDLE)
+        srv_connection_enter(c, SRV_HEADER);
+    size_t good = srv_framing_read(&c->framing, bytes, (size_t)size);
+    if (good == (size_t)size)
+        return size;
+    if (good > 0) /* requests before the refused one are answered first */
+        srv_connection_kick(c);
+    else
+        refuse(c, &c->framing.refusal, bytes, (size_t)size);
+    return (ssize_t)good;
+}
+
+/* Refuses what the server has decided to end, before more is read. False if there is nothing to
+ * refuse: a connection that is between requests just ends with its bytes. */
+static bool end(struct srv_connection *c)
+{
+    const struct srv_refusal *why = atomic_load(&c->ending);
+    if (c->framing.refusal.code)
+        why = &c->framing.refusal;
+    else if (!why || srv_framing_is_between_requests(&c->framing))
+        return false;
+    refuse(c, why, NULL, 0);
+    return true;
+}
+
+/* Takes the place of the C library's function, for libmicrohttpd too (a program's own functions
+ * come first when its libraries are loaded). */
+__attribute__((visibility("default"))) ssize_t recv(int fd, void *bytes, size_t size, int flags)
+{
+    static ssize_t (*next)(int, void *, size_t, int);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "recv");
+    struct srv_connection *c = flags == 0 ? srv_connection_at(fd) : NULL;
+    if (!c || c->tls)
+        return next(fd, bytes, size, flags);
+    if (end(c))
+        return 0;
+    ssize_t n = next(fd, bytes, size, flags);
+    return n > 0 ? check(c, bytes, n) : n;
+}

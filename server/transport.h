@@ -1,0 +1,14 @@
+/* What libmicrohttpd reads passes through here: this file defines the functions by which it
+ * receives, in place of those of the C library, and reads the framing before it. */
+#ifndef KLDIV_SERVER_TRANSPORT_H
+#define KLDIV_SERVER_TRANSPORT_H
+
+#include "server/connections.h"
+
+/* Sets the function that refuses what is read of a request, with an answer; then the connection
+ * closes. `line` holds the `size` bytes that began the request, if they are at hand. */
+void srv_transport_start(void (*refuse)(struct srv_connection *connection,
+                                        const struct srv_refusal *why, const char *line,
+                                        size_t size));
+
+#endif

@@ -1,0 +1,238 @@
+#include "server/watch.h"
+
+#include "server/clock.h"
+#include "server/deadlines.h"
+#include "server/log.h"
+#include "server/share.h"
+
+#include <limits.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Times between looks at the table, in ms: at most, and while a connection waits for one. */
+enum { TICK_MS = 100, SOON_MS = 20 };
+
+/* PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked
+ * whether it still reads. HUNGRY_MS: time, in ms, that bodies wait for memory before the slowest
+ * request that holds some is ended. */
+enum { PROBE_MS = 100, HUNGRY_MS = 1000 };
+
+/* FORGET_MS: time, in ms, between corrections of the count of connections. */
+enum { EVENTS = 64, FORGET_MS = 500 };
+
+static struct {
+    pthread_t thread;
+    int events; /* epoll */
+    atomic_bool stopping;
+    const struct api_budget *budget;
+    unsigned long long fed; /* when no body waited for memory, in ms */
+} watch = {.events = -1};
+
+/* Tells a connection from others that have its descriptor after it. */
+static uint64_t key_of(const struct srv_connection *c)
+{
+    return (uint64_t)c->number << 32 | (unsigned)c->fd;
+}
+
+bool srv_watch(const struct srv_connection *c)
+{
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.u64 = key_of(c)};
+    return epoll_ctl(watch.events, EPOLL_CTL_ADD, c->fd, &event) == 0;
+}
+
+/* ---- Clients that leave */
+
+/* Marks what the kernel says of a client. */
+static void mark_client(uint64_t key, unsigned events)
+{
+    struct srv_connection *c = srv_connection_at((int)(key & INT_MAX));
+    if (!c || key_of(c) != key)
+        return;
+    if (events & (EPOLLERR | EPOLLHUP))
+        c->client = SRV_GONE;
+    else if (c->client == SRV_OPEN && events & EPOLLRDHUP)
+        c->client = c->tls ? SRV_GONE : SRV_HALF_CLOSED; /* TLS clients close both sides */
+}
+
+static void collect_events(int timeout)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait(watch.events, events, EVENTS, timeout);
+    if (n <= 0)
+        return;
+    srv_connections_lock();
+    for (int i = 0; i < n; i++)
+        mark_client(events[i].data.u64, events[i].events);
+    srv_connections_unlock();
+}
+
+/* Asks a client that has closed its sending side whether it still reads. A closed socket answers
+ * with a reset; a client of HTTP/1.1 passes over the interim response (RFC 9110, 15.2). */
+static void probe(struct srv_connection *c, unsigned long long now)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (c->probed || !atomic_load(&c->suspended) || now < atomic_load(&c->since) + PROBE_MS)
+        return;
+    c->probed = true;
+    if (!c->framing.old)
+        send(c->fd, interim, sizeof interim - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Acts on a client's end; true if another look is needed soon. */
+static bool follow_client(struct srv_connection *c, unsigned long long now)
+{
+    enum srv_phase phase = atomic_load(&c->phase);
+    if (c->client == SRV_OPEN)
+        return false;
+    if (phase == SRV_WORK && c->client == SRV_HALF_CLOSED)
+        probe(c, now);
+    if (c->client == SRV_GONE)
+        atomic_store(&c->stop, true);
+    if (c->client == SRV_GONE && phase == SRV_PAUSED)
+        srv_connection_resume_locked(c);
+    if (phase != SRV_WORK && phase != SRV_REPLY)
+        srv_connection_kick(c);
+    return true;
+}
+
+/* ---- Deadlines */
+
+static void look_at_reply(struct srv_connection *c, unsigned long long now)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    unsigned long long since = atomic_load(&c->since);
+    if (now < since + 1000 || getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        return;
+    bool first = c->acked_at < since;
+    if (first)
+        c->first_acked = info.tcpi_bytes_acked;
+    if (first || info.tcpi_bytes_acked != c->acked)
+        c->acked_at = now;
+    c->acked = info.tcpi_bytes_acked;
+}
+
+static void end_late(struct srv_connection *c, unsigned long long now)
+{
+    enum srv_phase phase = atomic_load(&c->phase);
+    const struct srv_refusal *why = srv_overdue(c, now);
+    if (!why)
+        return;
+    srv_log(SRV_LOG_DEBUG, "closing a connection: %s", why->detail);
+    srv_connection_end(c, why);
+    if (phase == SRV_WORK)
+        atomic_store(&c->stop, true);
+    if (phase == SRV_PAUSED)
+        srv_connection_resume_locked(c);
+}
+
+/* ---- Memory */
+
+/* How much a request's end would help others, by its memory and by its slowness. */
+static double burden(const struct srv_connection *c, unsigned long long now)
+{
+    enum srv_phase phase = atomic_load(&c->phase);
+    unsigned long long since = atomic_load(&c->since);
+    double held = (double)atomic_load(&c->held), age = now > since ? (double)(now - since) : 0;
+    if (atomic_load(&c->ending))
+        return 0;
+    if (phase == SRV_PAUSED)
+        age = (double)atomic_load(&c->body_ms);
+    if (phase == SRV_REPLY)
+        return held * (double)srv_lateness(c, now);
+    return phase == SRV_BODY || phase == SRV_PAUSED
+               ? held * (1 + age) / (1 + (double)atomic_load(&c->received) / SRV_BODY_RATE)
+               : 0;
+}
+
+static void end_heaviest(struct srv_connection *first, unsigned long long now)
+{
+    struct srv_connection *heaviest = NULL;
+    double most = 0;
+    for (struct srv_connection *c = first; c; c = c->next)
+        if (burden(c, now) > most) {
+            most = burden(c, now);
+            heaviest = c;
+        }
+    if (!heaviest)
+        return;
+    srv_log(SRV_LOG_WARNING,
+            "memory is short (--max-memory): ended the slowest request that holds "
+            "most, with %zu bytes",
+            atomic_load(&heaviest->held));
+    srv_connection_end(heaviest, &srv_freed_memory);
+    srv_connection_resume_locked(heaviest);
+}
+
+/* Resumes the bodies that can go on, the longest pause first. */
+static void feed(struct srv_connection *first, unsigned long long now)
+{
+    struct srv_connection *hungriest = NULL;
+    for (struct srv_connection *c = first; c; c = c->next)
+        if (atomic_load(&c->phase) == SRV_PAUSED && atomic_load(&c->suspended) &&
+            (!hungriest || atomic_load(&c->since) < atomic_load(&hungriest->since)))
+            hungriest = c;
+    if (!hungriest) {
+        watch.fed = now;
+    } else if (srv_share_fits(watch.budget, atomic_load(&hungriest->held),
+                              atomic_load(&hungriest->wanted))) {
+        srv_connection_resume_locked(hungriest);
+        watch.fed = now;
+    } else if (now > watch.fed + HUNGRY_MS) {
+        end_heaviest(first, now);
+        watch.fed = now;
+    }
+}
+
+/* ---- Thread */
+
+/* Looks at all connections; gives the time until the next look, in ms. */
+static int look(void)
+{
+    unsigned long long now = srv_now_ms();
+    struct srv_connection *first = srv_connections_lock();
+    bool soon = srv_connections_paused() > 0;
+    for (struct srv_connection *c = first; c; c = c->next) {
+        if (atomic_load(&c->phase) == SRV_REPLY)
+            look_at_reply(c, now);
+        end_late(c, now);
+        soon |= follow_client(c, now);
+    }
+    feed(first, now);
+    srv_connections_unlock();
+    return soon ? SOON_MS : TICK_MS;
+}
+
+static void *run(void *unused)
+{
+    (void)unused;
+    int wait = TICK_MS;
+    unsigned long long forgotten = 0;
+    while (!atomic_load(&watch.stopping)) {
+        collect_events(wait);
+        wait = look();
+        if (srv_now_ms() > forgotten + FORGET_MS) {
+            srv_connections_forget_dropped();
+            forgotten = srv_now_ms();
+        }
+    }
+    return NULL;
+}
+
+bool srv_watch_start(const struct api_budget *budget)
+{
+    watch.budget = budget;
+    watch.events = epoll_create1(EPOLL_CLOEXEC);
+    return watch.events >= 0 && pthread_create(&watch.thread, NULL, run, NULL) == 0;
+}
+
+void srv_watch_stop(void)
+{
+    atomic_store(&watch.stopping, true);
+    pthread_join(watch.thread, NULL);
+    close(watch.events);
+}

@@ -1,0 +1,224 @@
+/* Requests by their raw bytes: framing that a proxy might read in another way is answered once, with
+ * 400, logged and counted, and its connection is closed. */
+#include "server/framing.h"
+#include "tests/process.h"
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BYTES(literal) literal, sizeof(literal) - 1
+#define POST "POST /kl_div HTTP/1.1\r\nHost: a\r\n"
+#define CHUNKED POST "Transfer-Encoding: chunked\r\n\r\n"
+
+static const struct {
+    const char *request;
+    size_t size;
+    int status;
+} refused[] = {
+    {BYTES("GET /livez\0 HTTP/1.1\r\nHost: a\r\n\r\n"), 400},
+    {BYTES("GET /live\0z HTTP/1.1\r\nHost: a\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\0\r\nHost: a\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost: a\0b\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\nX\0: b\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\nHost: a\n\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost: a\nX: y\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost: a\rX: y\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\n\n"), 400},
+    {BYTES("GET  /livez HTTP/1.1\r\nHost: a\r\n\r\n"), 400},
+    {BYTES("GET /livez  HTTP/1.1\r\nHost: a\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1 \r\nHost: a\r\n\r\n"), 400},
+    {BYTES("GET /livez\r\nHost: a\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/2.0\r\nHost: a\r\n\r\n"), 505},
+    {BYTES("GET /livez http/1.1\r\nHost: a\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\n: x\r\nHost: a\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\n: x\r\nX: y\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\nX y\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost:\r\n\r\n"), 400},
+    {BYTES(POST "Content-Length: +5\r\n\r\n{   }"), 400},
+    {BYTES(POST "Content-Length: -1\r\n\r\n{   }"), 400},
+    {BYTES(POST "Content-Length: 0x5\r\n\r\n{   }"), 400},
+    {BYTES(POST "Content-Length:\r\n\r\n{   }"), 400},
+    {BYTES(POST "Content-Length: 5, 5\r\n\r\n{   }"), 400},
+    {BYTES(POST "Content-Length: 5 5\r\n\r\n{   }"), 400},
+    {BYTES(POST "Content-Length: 18446744073709551621\r\n\r\n{   }"), 400},
+    {BYTES(POST "Content-Length\t: 5\r\n\r\n{   }"), 400},
+    {BYTES(POST "Transfer-Encoding: chunked\0x\r\n\r\n0\r\n\r\n"), 400},
+    {BYTES(POST "Transfer-Encoding: \x0b"
+                "chunked\r\n\r\n0\r\n\r\n"),
+     400},
+    {BYTES(POST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"), 400},
+    {BYTES(POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2\n{}\r\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2\r\n{}\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2;x\ny\r\n{}\r\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2;\0\r\n{}\r\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "0x2\r\n{}\r\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "+2\r\n{}\r\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2 \r\n{}\r\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "\r\n{}\r\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2\r\n{} \r\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "ffffffffffffffff1\r\n{}\r\n0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2\r\n{}\r\n0\r\nX: \x01\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2\r\n{}\r\n0\r\nX y\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2\r\n{}\r\n0\r\nX: y\0\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n"), 400},
+    {BYTES(CHUNKED "2\r\n{}\r\n0\r\nX: y\n\r\n"), 400},
+    {BYTES("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), 400},
+};
+
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
+/* Counted requests of a status. */
+static double counted(const struct server *server, int status)
+{
+    char label[40];
+    double total = 0;
+    struct fetched f = fetch(server, "GET", "/metrics", NULL, NULL, 0);
+    snprintf(label, sizeof label, "code=\"%d\"} ", status);
+    for (const char *p = f.body.data; (p = strstr(p, label)); p++)
+        total += atof(p + strlen(label));
+    fetched_free(&f);
+    return total;
+}
+
+static void check_refusal(const char *request, size_t size, int status, const char *answer)
+{
+    cr_expect_eq(atoi(answer + 9), status, "%.*s\n%s", (int)size, request, answer);
+    cr_expect_eq(count_of(answer, "Cache-Control: "), 1, "%.*s\n%s", (int)size, request, answer);
+    cr_expect_eq(count_of(answer, "Connection: close"), 1, "%s", answer);
+    cr_expect_eq(count_of(answer, "application/problem+json"), 1, "%s", answer);
+}
+
+Test(framing, that_is_ambiguous_is_refused_once_counted_and_logged, .timeout = 120)
+{
+    struct server server = server_start(NULL);
+    double before = counted(&server, 400);
+    int bad = 0;
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        char answer[4000];
+        talk(&server, refused[i].request, refused[i].size, answer, sizeof answer, 2);
+        check_refusal(refused[i].request, refused[i].size, refused[i].status, answer);
+        bad += refused[i].status == 400;
+    }
+    cr_expect_eq(counted(&server, 400) - before, bad, "%g", counted(&server, 400) - before);
+    int logged = 0;
+    for (int i = 0; i < 100 && logged < bad; i++) { /* lines are written some ms later */
+        char *log = server_log_text(&server);
+        logged = count_of(log, "code=bad_request");
+        free(log);
+        usleep(20000);
+    }
+    cr_expect_eq(logged, bad, "%d of %d", logged, bad);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Each refusal after a good request on the same connection, sent at once, and in two pieces: the good
+ * one is answered first. */
+Test(framing, behind_a_good_request_is_refused_after_its_answer, .timeout = 120)
+{
+    static const char good[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < 2 * COUNT(refused); i++) {
+        char both[400], answer[6000] = "", *second;
+        size_t size = refused[i / 2].size, all = sizeof good - 1 + size, got = 0;
+        size_t first = i % 2 ? sizeof good - 1 + size / 2 : all;
+        memcpy(both, good, sizeof good - 1);
+        memcpy(both + sizeof good - 1, refused[i / 2].request, size);
+        int fd = dial(&server);
+        cr_assert_eq(send(fd, both, first, MSG_NOSIGNAL), (ssize_t)first);
+        if (first < all) {
+            struct pollfd readable = {.fd = fd, .events = POLLIN};
+            poll(&readable, 1, 1000);
+            send(fd, both + first, all - first, MSG_NOSIGNAL);
+        }
+        for (ssize_t n = 1; n > 0 && got < sizeof answer - 1;) {
+            struct pollfd readable = {.fd = fd, .events = POLLIN};
+            n = poll(&readable, 1, 2000) > 0 ? recv(fd, answer + got, sizeof answer - 1 - got, 0)
+                                             : 0;
+            got += n > 0 ? (size_t)n : 0;
+        }
+        answer[got] = '\0';
+        close(fd);
+        cr_expect_eq(atoi(answer + 9), 200, "case %zu: %s", i, answer);
+        second = strstr(answer + 1, "HTTP/1.1 ");
+        cr_assert(second, "case %zu: %s", i, answer);
+        check_refusal(refused[i / 2].request, size, refused[i / 2].status, second);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Requests in order, cut into pieces of every size. */
+Test(framing, of_good_requests_is_accepted_in_any_pieces)
+{
+    static const char good[] =
+        "\r\nGET http://a:80/x?%20y HTTP/1.0\r\n\r\n" CHUNKED
+        "2;ext=\"a b\"\r\n{}\r\nA\r\n0123456789\r\n000\r\nX: y\r\n\r\n"
+        "OPTIONS * HTTP/1.1\r\nHost: [::1]:8080\r\nExpect: 100-continue\r\n\r\n" POST
+        "X:\r\nY: a\tb \xc3\xa9\r\nContent-Length: 7\r\n\r\n\n\0\r\nGET";
+    for (size_t piece = 1; piece < sizeof good; piece++) {
+        struct srv_framing framing = {0};
+        for (size_t at = 0; at < sizeof good - 1; at += piece) {
+            size_t n = sizeof good - 1 - at < piece ? sizeof good - 1 - at : piece;
+            cr_assert_eq(srv_framing_read(&framing, good + at, n), n, "piece %zu at %zu: %s", piece,
+                         at, framing.refusal.detail);
+        }
+        cr_expect(srv_framing_is_between_requests(&framing));
+        srv_framing_free(&framing);
+    }
+}
+
+/* Sizes at the limits, and one above. */
+Test(framing, has_limits)
+{
+    static char request[3 << 20];
+    struct server server = server_start(NULL);
+    for (int over = 0; over < 2; over++) {
+        char answer[4000];
+        size_t n = (size_t)sprintf(request, "GET /livez?");
+        while (n < SRV_HEADER_SIZE - 22 + 12 * (size_t)over)
+            request[n++] = 'x';
+        n += (size_t)sprintf(request + n, " HTTP/1.1\r\n%s", over ? "" : "Host: a\r\n\r\n");
+        talk(&server, request, n, answer, sizeof answer, 2);
+        cr_expect_eq(atoi(answer + 9), over ? 414 : 200, "%s", answer);
+
+        n = (size_t)sprintf(request, "GET /livez HTTP/1.1\r\nHost: a\r\n");
+        for (int i = 1; i < SRV_HEADER_FIELDS + over; i++)
+            n += (size_t)sprintf(request + n, "X: y\r\n");
+        n += (size_t)sprintf(request + n, "\r\n");
+        talk(&server, request, n, answer, sizeof answer, 2);
+        cr_expect_eq(atoi(answer + 9), over ? 431 : 200, "%s", answer);
+
+        n = (size_t)sprintf(request, CHUNKED);
+        for (int i = 0; i < SRV_CHUNKS + over; i++)
+            n += (size_t)sprintf(request + n, "1\r\n%c\r\n", " {}"[i < 2 ? 1 + i : 0]);
+        n += (size_t)sprintf(request + n, "0\r\n\r\n");
+        talk(&server, request, n, answer, sizeof answer, 2);
+        cr_expect_eq(atoi(answer + 9), over ? 400 : 422, "%s", answer);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* A request without a body that expects 100-continue, and the next one. */
+Test(framing, of_pipelined_requests_that_expect_100_continue)
+{
+    static const char two[] = "GET /livez HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n"
+                              "GET /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    struct server server = server_start(NULL);
+    char answer[4000];
+    talk(&server, two, sizeof two - 1, answer, sizeof answer, 2);
+    cr_expect_eq(count_of(answer, "HTTP/1.1 200 OK"), 2, "%s", answer);
+    cr_expect_eq(server_stop(&server, false), 0);
+}

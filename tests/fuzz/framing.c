@@ -1,0 +1,46 @@
+/* The bytes of a connection, in pieces of random sizes. What is in order must not depend on how it
+ * is cut, and a refusal must come at the end of a complete request. */
+#include "server/framing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Reads in pieces of 1 to `most` bytes; gives the number of bytes in order. */
+static size_t read_in_pieces(const char *bytes, size_t size, size_t most, struct srv_framing *f)
+{
+    size_t at = 0, requests = 0;
+    while (at < size && !f->refusal.code) {
+        size_t n = 1 + (size_t)(unsigned char)bytes[at] % most;
+        n = n < size - at ? n : size - at;
+        size_t good = srv_framing_read(f, bytes + at, n);
+        if (good > n || (good < n && !f->refusal.code))
+            abort();
+        at += good;
+        if (srv_framing_is_between_requests(f))
+            requests = at;
+        if (good < n)
+            break;
+    }
+    return f->refusal.code ? requests : size;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const size_t most[] = {1, 7, 251};
+    struct srv_framing whole = {0};
+    const char *bytes = (const char *)data;
+    size_t good = srv_framing_read(&whole, bytes, size);
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        struct srv_framing cut = {0};
+        size_t cut_good = read_in_pieces(bytes, size, most[i], &cut);
+        if ((most[i] == 1 && cut_good != good) || /* other pieces hide where requests end */
+            (cut.refusal.code != NULL) != (whole.refusal.code != NULL) ||
+            (cut.refusal.code && strcmp(cut.refusal.detail, whole.refusal.detail) != 0))
+            abort();
+        srv_framing_free(&cut);
+    }
+    srv_framing_free(&whole);
+    return 0;
+}
