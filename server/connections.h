@@ -48,7 +48,8 @@ struct srv_connection {
     atomic_ullong since;       /* start of the phase, in ms; moved on by the time of pauses */
     atomic_ullong begun;       /* start of the request, in ms */
     atomic_size_t received;    /* bytes of the body so far */
-    atomic_size_t held;        /* bytes of memory of the body */
+    atomic_size_t held;        /* bytes of memory of the body, or of the reply */
+    atomic_size_t announced;   /* bytes of memory that the body will need; 0 if unknown */
     atomic_size_t wanted;      /* bytes that a paused body waits for */
     atomic_ullong body_ms;     /* time that a paused body has taken so far */
     _Atomic(void *) request;   /* from its first line to its end */

@@ -239,6 +239,7 @@ static void read_framing(struct srv_request *request)
     request->chunked = !length && header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     request->expects_continue = header(request, MHD_HTTP_HEADER_EXPECT) != NULL;
     request->body.expected = length ? request->exchange.request.content_length + API_PADDING : 0;
+    atomic_store(&request->entry->announced, api_block_size(request->body.expected));
 }
 
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
@@ -341,43 +342,36 @@ static size_t next_capacity(const struct api_buffer *body, size_t needed)
 /* True if a body may hold `capacity` bytes now. */
 static bool may_hold(const struct srv_request *request, size_t capacity)
 {
-    const struct api_buffer *body = &request->body;
     bool others_wait = srv_connections_paused() > 0 && !request->was_paused;
-    return others_wait ? srv_share_is_fair(body->budget, body->capacity, capacity)
-                       : srv_share_fits(body->budget, body->capacity, capacity);
+    return srv_share_asked(request->body.budget, request->entry, capacity, others_wait);
 }
 
 /* Has the request wait for memory, with the rest of its body unread. */
-static enum MHD_Result pause_body(struct srv_request *request, size_t capacity)
+static void pause_body(struct srv_request *request, size_t capacity)
 {
     struct srv_connection *entry = request->entry;
     atomic_store(&entry->wanted, capacity);
     request->was_paused = true;
     srv_connection_suspend(entry, request->connection, SRV_PAUSED);
-    return MHD_YES;
 }
 
-/* Makes room for bytes of the body. False if the request waits for it, or is refused: *result is
- * then what libmicrohttpd is told. */
-static bool make_room(struct srv_request *request, size_t size, enum MHD_Result *result)
+/* Makes room for bytes of the body; false if the request has to wait for it. */
+static bool make_room(struct srv_request *request, size_t size)
 {
     struct api_buffer *body = &request->body;
     size_t needed = body->size + size + API_PADDING, capacity = next_capacity(body, needed);
     if (needed <= body->capacity)
         return true;
-    if (!may_hold(request, capacity) && body->expected == 0)
+    if (!may_hold(request, api_block_size(capacity)) && body->expected == 0)
         capacity = needed + SRV_FIRST;
-    if (!may_hold(request, capacity)) {
-        *result = pause_body(request, capacity);
-        return false;
+    if (may_hold(request, api_block_size(capacity)) && api_buffer_reserve(body, capacity)) {
+        request->was_paused = false;
+        atomic_store(&request->entry->held, body->capacity);
+        return true;
     }
-    if (!api_buffer_reserve(body, capacity)) {
-        *result = cut(request, "out_of_memory", "no memory is left for the request; try again");
-        return false;
-    }
-    request->was_paused = false;
-    atomic_store(&request->entry->held, body->capacity);
-    return true;
+    body->failed = false;
+    pause_body(request, api_block_size(capacity));
+    return false;
 }
 
 /* Goes on after a pause; false if the request was ended meanwhile. */
@@ -393,7 +387,6 @@ static bool end_pause(struct srv_request *request)
 enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t *size)
 {
     struct api_buffer *body = &request->body;
-    enum MHD_Result result;
     size_t n = *size;
     if (atomic_load(&request->entry->phase) == SRV_PAUSED && !end_pause(request))
         return MHD_NO;
@@ -407,8 +400,8 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
     }
     if (body->size + n > request->exchange.service->max_body)
         return cut(request, "body_too_large", "the body is larger than this server takes");
-    if (!make_room(request, n, &result))
-        return result;
+    if (!make_room(request, n))
+        return MHD_YES;
     if (request->exchange.request.content_length > STREAMED_BODY)
         srv_stream(body->data + body->size, bytes, n);
     else

@@ -1,25 +1,63 @@
 #include "server/share.h"
 
-#include "api/api.h"
-
-/* KEPT: the part of the limit, 1 in so many, that is kept for small bodies. */
-enum { KEPT = 20 };
-
-/* Bytes that a body may hold at most, if others keep what they have. */
-static size_t available(const struct api_budget *budget, size_t held, size_t wanted)
+/* Bytes that would be left of the limit if the body held `wanted`; false if it does not fit. */
+static bool left_of(const struct api_budget *budget, const struct srv_connection *c, size_t wanted,
+                    size_t *left)
 {
-    size_t used = atomic_load(&budget->used), others = used > held ? used - held : 0;
-    size_t limit =
-        wanted > SRV_FIRST + API_PADDING ? budget->limit - budget->limit / KEPT : budget->limit;
-    return limit > others ? limit - others : 0;
+    size_t used = atomic_load(&budget->used), held = atomic_load(&c->held);
+    size_t others = used > held ? used - held : 0, most = api_budget_most(budget, wanted);
+    *left = most > others ? most - others : 0;
+    if (*left < wanted)
+        return false;
+    *left -= wanted;
+    return true;
 }
 
-bool srv_share_fits(const struct api_budget *budget, size_t held, size_t wanted)
+/* Bytes that a body still needs when it holds `held`: what was announced, or else as much again. */
+static size_t need_of(const struct srv_connection *c, size_t held)
 {
-    return budget->limit == 0 || wanted <= available(budget, held, wanted);
+    size_t announced = atomic_load(&c->announced);
+    if (announced == 0)
+        return held;
+    return announced > held ? announced - held : 0;
 }
 
-bool srv_share_is_fair(const struct api_budget *budget, size_t held, size_t wanted)
+/* True if some body can arrive whole in what is left. */
+static bool one_can_end(const struct srv_connection *first, const struct srv_connection *self,
+                        size_t wanted, size_t left)
 {
-    return budget->limit == 0 || wanted <= available(budget, held, wanted) / 2;
+    if (need_of(self, wanted) <= left)
+        return true;
+    for (const struct srv_connection *c = first; c; c = c->next) {
+        enum srv_phase phase = atomic_load(&c->phase);
+        if (c != self && (phase == SRV_BODY || phase == SRV_PAUSED) &&
+            need_of(c, atomic_load(&c->held)) <= left)
+            return true;
+    }
+    return false;
+}
+
+bool srv_share_grants(const struct api_budget *budget, const struct srv_connection *first,
+                      const struct srv_connection *c, size_t wanted, bool is_fair)
+{
+    size_t left;
+    if (budget->limit == 0)
+        return true;
+    return left_of(budget, c, wanted, &left) && (!is_fair || wanted <= left) &&
+           (wanted <= API_SMALL || one_can_end(first, c, wanted, left));
+}
+
+bool srv_share_asked(const struct api_budget *budget, const struct srv_connection *c, size_t wanted,
+                     bool is_fair)
+{
+    size_t left;
+    if (budget->limit == 0)
+        return true;
+    if (!left_of(budget, c, wanted, &left))
+        return false;
+    if (left >= budget->limit / 2 || wanted <= API_SMALL)
+        return true;
+    bool granted = srv_share_grants(budget, srv_connections_lock(), c, wanted, is_fair);
+    srv_connections_unlock();
+    return granted;
 }

@@ -1,18 +1,23 @@
-/* The share of the memory for requests that one body may hold while it arrives. */
+/* The share of the memory for requests that one body may hold while it arrives. Bodies that each
+ * hold some and wait for more would wait for ever: one of them must be able to end. */
 #ifndef KLDIV_SERVER_SHARE_H
 #define KLDIV_SERVER_SHARE_H
 
 #include "api/memory/budget.h"
+#include "server/connections.h"
 
 /* SRV_FIRST: bytes of memory that a body begins with; it doubles as bytes arrive. */
 enum { SRV_FIRST = 64 << 10 };
 
-/* True if a body that holds `held` bytes may hold `wanted` in all. The last 5 % of the limit are for
- * bodies of at most SRV_FIRST bytes. */
-bool srv_share_fits(const struct api_budget *budget, size_t held, size_t wanted);
+/* True if a connection's body may hold `wanted` bytes in all. It must fit the limit, of which the last
+ * 5 % are for bodies of at most SRV_FIRST bytes. What it leaves must suffice for some body to arrive
+ * whole. If `is_fair` it must be as much as the body holds, which is asked for while others wait.
+ * `first` is of the table of connections, which is locked. */
+bool srv_share_grants(const struct api_budget *budget, const struct srv_connection *first,
+                      const struct srv_connection *connection, size_t wanted, bool is_fair);
 
-/* True if that also leaves as much free as the body holds, which is asked for when other bodies wait
- * for memory. */
-bool srv_share_is_fair(const struct api_budget *budget, size_t held, size_t wanted);
+/* The same for callers that have not locked the table; quick while half of the memory is free. */
+bool srv_share_asked(const struct api_budget *budget, const struct srv_connection *connection,
+                     size_t wanted, bool is_fair);
 
 #endif

@@ -1,6 +1,7 @@
 #include "server/transport.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -56,5 +57,9 @@ __attribute__((visibility("default"))) ssize_t recv(int fd, void *bytes, size_t 
     if (end(c))
         return 0;
     ssize_t n = next(fd, bytes, size, flags);
+    if (n == 0 && atomic_load(&c->phase) == SRV_WORK) { /* half-closed: the client reads still */
+        errno = EAGAIN;
+        return -1;
+    }
     return n > 0 ? check(c, bytes, n) : n;
 }

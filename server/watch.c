@@ -171,16 +171,19 @@ static void end_heaviest(struct srv_connection *first, unsigned long long now)
 /* Resumes the bodies that can go on, the longest pause first. */
 static void feed(struct srv_connection *first, unsigned long long now)
 {
-    struct srv_connection *hungriest = NULL;
-    for (struct srv_connection *c = first; c; c = c->next)
-        if (atomic_load(&c->phase) == SRV_PAUSED && atomic_load(&c->suspended) &&
-            (!hungriest || atomic_load(&c->since) < atomic_load(&hungriest->since)))
-            hungriest = c;
-    if (!hungriest) {
-        watch.fed = now;
-    } else if (srv_share_fits(watch.budget, atomic_load(&hungriest->held),
-                              atomic_load(&hungriest->wanted))) {
-        srv_connection_resume_locked(hungriest);
+    struct srv_connection *next = NULL;
+    bool waits = false;
+    for (struct srv_connection *c = first; c; c = c->next) {
+        if (atomic_load(&c->phase) != SRV_PAUSED || !atomic_load(&c->suspended))
+            continue;
+        waits = true;
+        if ((!next || atomic_load(&c->since) < atomic_load(&next->since)) &&
+            srv_share_grants(watch.budget, first, c, atomic_load(&c->wanted), false))
+            next = c;
+    }
+    if (next)
+        srv_connection_resume_locked(next);
+    if (next || !waits) {
         watch.fed = now;
     } else if (now > watch.fed + HUNGRY_MS) {
         end_heaviest(first, now);

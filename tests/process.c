@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -23,7 +24,8 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-static pid_t spawn(const char *const *flags, const char *output)
+/* Starts the program with its output in a file; `files` bounds its descriptors unless it is 0. */
+static pid_t spawn(const char *const *flags, const char *output, size_t files)
 {
     char *other = getenv("KLDIV_SERVER");
     char *argv[MAX_FLAGS + 2] = {other ? other : (char *)KLDIV_BINARY};
@@ -38,6 +40,8 @@ static pid_t spawn(const char *const *flags, const char *output)
     int fd = open(output, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(fd, STDOUT_FILENO);
     dup2(fd, STDERR_FILENO);
+    if (files > 0)
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){files, files});
     execv(argv[0], argv);
     _exit(127);
 }
@@ -59,7 +63,9 @@ static void path_in(const struct server *server, const char *name, char *to, siz
     snprintf(to, size, "%s/%s", server->folder, name);
 }
 
-struct server server_start(const char *const *flags)
+struct server server_start(const char *const *flags) { return server_start_with_files(flags, 0); }
+
+struct server server_start_with_files(const char *const *flags, size_t files)
 {
     struct server server = {.folder = "/tmp/kldiv-test-XXXXXX"};
     char log[64], port_file[64];
@@ -69,7 +75,7 @@ struct server server_start(const char *const *flags)
     const char *all[MAX_FLAGS + 1] = {"--listen", "127.0.0.1:0", "--port-file", port_file};
     for (size_t i = 0; flags && flags[i]; i++)
         all[i + 4] = flags[i];
-    server.pid = spawn(all, log);
+    server.pid = spawn(all, log, files);
     for (int i = 0; i < 3000 && server.port == 0; i++) {
         char *text = read_whole(port_file);
         server.port = atoi(text);
@@ -124,7 +130,7 @@ int run_server(const char *const *flags, char *output, size_t size)
     int fd = mkstemp(path);
     cr_assert(fd >= 0);
     close(fd);
-    int status = wait_for_exit(spawn(flags, path));
+    int status = wait_for_exit(spawn(flags, path, 0));
     char *text = read_whole(path);
     snprintf(output, size, "%s", text);
     free(text);
