@@ -1,5 +1,6 @@
 /* Valid and malformed bodies of every format: the table of tests/golden/bodies.py, and its
  * bodies truncated or changed. */
+#include "tests/process.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
@@ -117,6 +118,32 @@ static void check_row(const struct row *row)
 }
 
 Test(bodies, each_is_answered_as_the_table_says) { for_each_row(check_row); }
+
+/* A real server, whose system calls and files are bounded. */
+static struct server server;
+
+static void fetch_row(const struct row *row)
+{
+    char type[200], coding[80], json_size[80], target[300];
+    const char *query = text_of(row->json, "query"), *headers[] = {type, coding, json_size, NULL};
+    snprintf(type, sizeof type, "Content-Type: %s", text_of(row->json, "content_type"));
+    snprintf(coding, sizeof coding, "Content-Encoding: %s", text_of(row->json, "coding"));
+    snprintf(json_size, sizeof json_size, "Inference-Header-Content-Length: %s",
+             text_of(row->json, "json_size"));
+    snprintf(target, sizeof target, "%s%s%s", text_of(row->json, "path"), *query ? "?" : "", query);
+    struct fetched f = fetch(&server, "POST", target, headers, row->body, row->size);
+    cr_expect_eq(f.status, json_integer_value(json_object_get(row->json, "status")),
+                 "%s, %s: %ld %s", row->format, row->name, f.status, f.body.data);
+    fetched_free(&f);
+}
+
+Test(bodies, each_has_its_status_from_a_server, .timeout = 120)
+{
+    static const char *const flags[] = {"--max-body", "1M", NULL};
+    server = server_start(flags);
+    for_each_row(fetch_row);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
 
 static void expect_an_answer(const struct row *row, const char *body, size_t size)
 {
