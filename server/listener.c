@@ -6,7 +6,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -163,8 +162,6 @@ void srv_turn_away(int client)
     }
 }
 
-static int open_spare(void) { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
-
 /* Tells a client that there is no descriptor for it, which else would hang in the backlog. */
 static void turn_one_away(struct srv_listener *l)
 {
@@ -178,7 +175,7 @@ static void turn_one_away(struct srv_listener *l)
         srv_turn_away(client);
         close(client);
     }
-    l->spare = open_spare();
+    l->spare = dup(l->fd);
 }
 
 static void *accept_all(void *argument)
@@ -210,7 +207,7 @@ bool srv_accept_start(struct srv_listener *l, int fd,
     l->fd = fd;
     l->take = take;
     l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    l->spare = open_spare();
+    l->spare = dup(l->fd);
     l->started = l->wake >= 0 && pthread_create(&l->thread, NULL, accept_all, l) == 0;
     return l->started;
 }

@@ -11,6 +11,7 @@
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/sandbox.h"
 #include "server/watch.h"
 
 #include <errno.h>
@@ -37,15 +38,51 @@ static void write_metrics(void *unused, struct api_buffer *out)
     srv_metrics_write(&budget, out);
 }
 
-static bool write_port_file(const char *path, int port)
+/* opened: what takes rights that the server then gives up. */
+struct opened {
+    int fd, admin_fd; /* admin_fd -1 without --admin-listen */
+    int port;
+    FILE *port_file; /* or NULL */
+    struct srv_sandbox sandbox;
+};
+
+static bool complain_of_port_file(const char *path)
 {
-    FILE *file = fopen(path, "we");
-    bool good = file && fprintf(file, "%d\n", port) > 0;
-    if (file && fclose(file) != 0)
+    fprintf(stderr, "kldivd: --port-file: cannot write %s: %s\n", path, strerror(errno));
+    return false;
+}
+
+/* Writes and closes the port file, which stays empty until the server answers. */
+static bool write_port_file(struct opened *opened, const char *path)
+{
+    if (!opened->port_file)
+        return true;
+    bool good = fprintf(opened->port_file, "%d\n", opened->port) > 0;
+    if (fclose(opened->port_file) != 0)
         good = false;
-    if (!good)
-        fprintf(stderr, "kldivd: --port-file: cannot write %s: %s\n", path, strerror(errno));
-    return good;
+    return good || complain_of_port_file(path);
+}
+
+/* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
+ * before would keep its rights. */
+static bool open_all(struct srv_options *options, struct opened *opened)
+{
+    char address[300];
+    opened->fd = srv_listen("--listen", options->listen, stderr);
+    if (opened->fd < 0)
+        return false;
+    opened->admin_fd = -1;
+    if (options->admin_listen)
+        opened->admin_fd = srv_listen("--admin-listen", options->admin_listen, stderr);
+    if (options->admin_listen && opened->admin_fd < 0)
+        return false;
+    opened->port = srv_bound_address(opened->fd, address, sizeof address);
+    opened->port_file = options->port_file ? fopen(options->port_file, "we") : NULL;
+    if (options->port_file && !opened->port_file)
+        return complain_of_port_file(options->port_file);
+    srv_limits_apply(options);
+    opened->sandbox = srv_sandbox_enter(options, NULL, NULL);
+    return true;
 }
 
 static bool finish_requests(double deadline)
@@ -79,13 +116,14 @@ static void warn_of_variable(const char *name, const char *nearest)
 }
 
 static bool start_threads(const struct srv_options *options, const struct api_service *service,
-                          int fd, int admin_fd)
+                          const struct opened *opened)
 {
     return srv_connections_init(options->max_files) &&
            srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start(service->budget) &&
            srv_linger_start() && srv_http_start(service, options) &&
-           srv_accept_start(&listener, fd, srv_http_take) &&
-           (admin_fd < 0 || srv_accept_start(&admin_listener, admin_fd, srv_http_take_admin));
+           srv_accept_start(&listener, opened->fd, srv_http_take) &&
+           (opened->admin_fd < 0 ||
+            srv_accept_start(&admin_listener, opened->admin_fd, srv_http_take_admin));
 }
 
 static void log_address(int fd, const char *what)
@@ -95,29 +133,28 @@ static void log_address(int fd, const char *what)
     srv_log(SRV_LOG_INFO, "%s http://%s", what, address);
 }
 
-static bool start(const struct srv_options *options, const struct api_service *service, int fd,
-                  int admin_fd)
+static bool start(const struct srv_options *options, const struct api_service *service,
+                  struct opened *opened)
 {
-    char address[300];
     size_t threads = kl_pool_threads(service->pool);
-    int port = srv_bound_address(fd, address, sizeof address);
     if (!srv_log_start((enum srv_log_format)options->log_format,
                        (enum srv_log_level)options->log_level)) {
         fprintf(stderr, "kldivd: cannot start the log's thread\n");
         return false;
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
-    if (!start_threads(options, service, fd, admin_fd)) {
+    if (!start_threads(options, service, opened)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads\n");
         return false;
     }
-    if (options->port_file && !write_port_file(options->port_file, port))
+    if (!write_port_file(opened, options->port_file))
         return false;
-    log_address(fd, "listening on");
-    if (admin_fd >= 0)
-        log_address(admin_fd, "health and metrics on");
+    log_address(opened->fd, "listening on");
+    if (opened->admin_fd >= 0)
+        log_address(opened->admin_fd, "health and metrics on");
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     srv_limits_log(options);
+    srv_sandbox_log(&opened->sandbox);
     srv_options_unknown(warn_of_variable);
     atomic_store(&ready, true);
     return true;
@@ -142,14 +179,9 @@ static int serve(struct srv_options *options)
     sigset_t signals;
     block_signals(&signals);
     json_object_seed(0);
-    int fd = srv_listen("--listen", options->listen, stderr), admin_fd = -1;
-    if (fd < 0)
+    struct opened opened;
+    if (!open_all(options, &opened))
         return 1;
-    if (options->admin_listen)
-        admin_fd = srv_listen("--admin-listen", options->admin_listen, stderr);
-    if (options->admin_listen && admin_fd < 0)
-        return 1;
-    srv_limits_apply(options);
     budget.limit = options->max_memory;
     struct api_service service = {.pool = kl_pool_new(options->threads),
                                   .budget = &budget,
@@ -162,7 +194,7 @@ static int serve(struct srv_options *options)
         fprintf(stderr, "kldivd: --threads: cannot start that many threads\n");
         return 1;
     }
-    if (!start(options, &service, fd, admin_fd))
+    if (!start(options, &service, &opened))
         return 1;
     while (sigtimedwait(&signals, NULL, &(struct timespec){.tv_sec = 1}) < 0)
         api_budget_trim(&budget, KEEP_SECONDS * INT64_C(1000000000));

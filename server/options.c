@@ -12,6 +12,7 @@
 enum kind { TEXT, NUMBER, BYTES, WORD, SWITCH };
 
 static const char *const formats[] = {"text", "json", NULL};
+static const char *const switches[] = {"off", "on", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 
 static const struct row {
@@ -60,6 +61,12 @@ static const struct row {
      "error, warning, info or debug; requests are logged at info"},
     {"simd", "SET", TEXT, FIELD(simd), "auto", 0, 0, NULL,
      "instruction set: auto, avx512, avx2, neon or generic"},
+    {"drop-privileges", "SWITCH", WORD, FIELD(drop_privileges), "on", 0, 0, switches,
+     "on or off: once listening, give up all capabilities, and gain no rights by running programs"},
+    {"seccomp", "SWITCH", WORD, FIELD(seccomp), "on", 0, 0, switches,
+     "on or off: once listening, refuse system calls that serving does not need"},
+    {"landlock", "SWITCH", WORD, FIELD(landlock), "on", 0, 0, switches,
+     "on or off: once listening, refuse files and connections that serving does not need"},
     {"healthcheck", NULL, SWITCH, FIELD(healthcheck), NULL, 0, 0, NULL,
      "request /readyz of the server at --listen, or of process 1; exit 0 if it is ready, else "
      "1"},

@@ -28,6 +28,7 @@ struct srv_options {
     size_t log_format;       /* enum srv_log_format */
     size_t log_level;        /* enum srv_log_level */
     const char *simd;
+    size_t drop_privileges, seccomp, landlock; /* 0: off; 1: on */
     bool healthcheck, version, help;
 };
 
