@@ -14,16 +14,23 @@ B = build/$(VARIANT)
 
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
            -Wpointer-arith -Wwrite-strings -Wvla
-HARDENING = -fstack-protector-strong -fcf-protection -fPIC
+HARDENING = -fstack-protector-strong -fstack-clash-protection -fPIC $(HARDENING_$(MACHINE))
+HARDENING_x86_64 = -fcf-protection
+HARDENING_aarch64 = -mbranch-protection=standard
 OPTIMIZE_release = -O2 -D_FORTIFY_SOURCE=2
 OPTIMIZE_asan = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
                 -fno-omit-frame-pointer
 OPTIMIZE_tsan = -O1 -g -fsanitize=thread
 # Each multiplication and addition rounds by itself unless the source says fma.
-CFLAGS += -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(if $(filter x86_64,$(MACHINE)),$(HARDENING),-fPIC) \
-          $(OPTIMIZE_$(VARIANT)) -ffp-contract=off -fvisibility=hidden -pthread -MMD -MP
-LDFLAGS += -pie -Wl,-z,relro,-z,now -pthread $(filter -fsanitize%,$(OPTIMIZE_$(VARIANT)))
+CFLAGS += -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(HARDENING) $(OPTIMIZE_$(VARIANT)) \
+          -ffp-contract=off -fvisibility=hidden -pthread -MMD -MP
+LDFLAGS += -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code -pthread $(filter -fsanitize%,$(OPTIMIZE_$(VARIANT)))
 MACHINE := $(shell uname -m)
+
+# Where requests are read, not in lib: there zeroed arrays cost 17 % on average and 84 % at most, checked
+# copies 20 % of rows of 10, and valgrind would see no variable that nobody has set.
+STRICT_release = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
+$(B)/api/%.o $(B)/server/%.o: CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(VARIANT))
 
 API_LIBS = -ljansson -lzip -lz
 SERVER_LIBS = -lmicrohttpd -lcurl -lseccomp
