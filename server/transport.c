@@ -44,13 +44,17 @@ static bool end(struct srv_connection *c)
     return true;
 }
 
+static ssize_t (*next)(int fd, void *bytes, size_t size, int flags);
+
+__attribute__((constructor)) static void find_next(void)
+{
+    *(void **)&next = dlsym(RTLD_NEXT, "recv");
+}
+
 /* Takes the place of the C library's function, for libmicrohttpd too (a program's own functions
  * come first when its libraries are loaded). */
 __attribute__((visibility("default"))) ssize_t recv(int fd, void *bytes, size_t size, int flags)
 {
-    static ssize_t (*next)(int, void *, size_t, int);
-    if (!next)
-        *(void **)&next = dlsym(RTLD_NEXT, "recv");
     struct srv_connection *c = flags == 0 ? srv_connection_at(fd) : NULL;
     if (!c || c->tls)
         return next(fd, bytes, size, flags);
