@@ -2,6 +2,7 @@
 
 #include "server/clock.h"
 #include "server/deadlines.h"
+#include "server/metrics.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -56,6 +57,7 @@ void srv_connection_end(struct srv_connection *c, const struct srv_refusal *why)
     const struct srv_refusal *none = NULL;
     if (!atomic_compare_exchange_strong(&c->ending, &none, why))
         return;
+    srv_metrics_connection_ended(why->code);
     if (atomic_load(&c->phase) == SRV_REPLY)
         shutdown(c->fd, SHUT_RDWR);
     else

@@ -3,6 +3,7 @@
 #include "server/connections.h"
 #include "server/listener.h"
 #include "server/log.h"
+#include "server/metrics.h"
 #include "server/request.h"
 #include "server/transport.h"
 #include "server/watch.h"
@@ -101,6 +102,8 @@ static void refuse(struct srv_connection *entry, const struct srv_refusal *why, 
                    size_t size)
 {
     struct srv_request *request = atomic_load(&entry->request);
+    if (!atomic_load(&entry->ending))
+        srv_metrics_connection_ended(why->code);
     char target[256] = "";
     if (line)
         srv_request_target(line, size, target, sizeof target);

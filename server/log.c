@@ -1,6 +1,7 @@
 #include "server/log.h"
 
 #include "api/memory/buffer.h"
+#include "server/clock.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -180,6 +181,15 @@ static void add_padded(struct api_buffer *line, unsigned long thousandths)
     api_append_unsigned(line, thousandths);
 }
 
+/* Appends a message; a byte that could end the line or confuse a terminal becomes \xNN. */
+static void add_escaped(struct api_buffer *line, const char *message)
+{
+    for (const char *p = message; *p; p++) {
+        bool printable = *p >= ' ' && *p < 0x7f;
+        api_append_format(line, printable ? "%c" : "\\x%02x", (unsigned char)*p);
+    }
+}
+
 /* Appends time, level and message; leaves a JSON object open. */
 static void begin_line(struct api_buffer *line, enum srv_log_level level, const char *message)
 {
@@ -195,7 +205,7 @@ static void begin_line(struct api_buffer *line, enum srv_log_level level, const 
         api_append_json_string(line, message);
     } else {
         api_append_text(line, " ");
-        api_append_text(line, message);
+        add_escaped(line, message);
     }
 }
 
@@ -206,15 +216,49 @@ static void end_line(struct api_buffer *line)
     api_buffer_free(line);
 }
 
+/* Warnings of one format in a period of time, in ms; formats that are told apart. */
+enum { PERIOD_MS = 10000, MOST_IN_PERIOD = 10, FORMATS = 16 };
+
+/* Counts a warning; true if its format has had its share. Otherwise *skipped becomes the number of
+ * those that were not written before. */
+static bool is_too_often(const char *format, unsigned long *skipped)
+{
+    static struct {
+        const char *format;
+        unsigned long long begin;
+        unsigned long seen, skipped;
+    } table[FORMATS];
+    unsigned long long now = srv_now_ms();
+    size_t i = 0;
+    pthread_mutex_lock(&logger.lock);
+    while (i < FORMATS - 1 && table[i].format && table[i].format != format)
+        i++;
+    if (table[i].format != format || now > table[i].begin + PERIOD_MS) {
+        table[i].skipped = table[i].format == format ? table[i].skipped : 0;
+        table[i].format = format;
+        table[i].begin = now;
+        table[i].seen = 0;
+    }
+    bool too_often = table[i].seen++ >= MOST_IN_PERIOD;
+    *skipped = too_often ? 0 : table[i].skipped;
+    table[i].skipped = too_often ? table[i].skipped + 1 : 0;
+    pthread_mutex_unlock(&logger.lock);
+    return too_often;
+}
+
 void srv_log(enum srv_log_level level, const char *format, ...)
 {
-    if (!srv_log_enabled(level))
+    unsigned long skipped = 0;
+    if (!srv_log_enabled(level) || (level == SRV_LOG_WARNING && is_too_often(format, &skipped)))
         return;
     char message[800];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    int size = vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    if (skipped > 0 && size > 0 && (size_t)size < sizeof message)
+        snprintf(message + size, sizeof message - (size_t)size, " (%lu more were not written)",
+                 skipped);
     struct api_buffer line = {0};
     begin_line(&line, level, message);
     end_line(&line);

@@ -14,6 +14,8 @@ void srv_log_stop(void);
 
 bool srv_log_enabled(enum srv_log_level level);
 
+/* Writes one line; bytes that are not printable are escaped. At most 10 warnings of one format are
+ * written in 10 s; the next one after that tells how many were not. */
 void srv_log(enum srv_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

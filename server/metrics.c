@@ -3,6 +3,8 @@
 #include "api/warnings.h"
 
 #include "api/endpoints.h"
+#include "server/connections.h"
+#include "server/jobs.h"
 #include "server/process.h"
 
 #include <stdatomic.h>
@@ -30,6 +32,12 @@ struct histogram {
     atomic_ulong sum;                     /* in units of 1 / scale */
 };
 
+/* Codes of the reasons for which the server ends connections, in deadlines.c and framing.c. */
+static const char *const endings[] = {"idle",          "request_timeout",      "compute_timeout",
+                                      "reply_timeout", "too_many_connections", "out_of_memory",
+                                      "draining",      "bad_request",          "other"};
+#define N_ENDINGS COUNT(endings)
+
 static struct {
     atomic_ulong requests[MAX_ROUTES][COUNT(methods)][COUNT(statuses)];
     struct histogram seconds[MAX_ROUTES];
@@ -38,6 +46,7 @@ static struct {
     atomic_ulong elements;
     atomic_ulong warnings[API_WARNINGS];
     atomic_ulong refused;
+    atomic_ulong ended[N_ENDINGS];
 } counters;
 
 static void add(atomic_ulong *counter, unsigned long n)
@@ -109,6 +118,11 @@ void srv_metrics_end_request(const struct api_reply *reply, const char *method, 
 
 void srv_metrics_connection_refused(void) { add(&counters.refused, 1); }
 
+void srv_metrics_connection_ended(const char *code)
+{
+    add(&counters.ended[index_of(code, endings, N_ENDINGS)], 1);
+}
+
 static void head(struct api_buffer *out, const char *name, const char *type, const char *help)
 {
     api_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -178,6 +192,22 @@ static void write_warnings(struct api_buffer *out)
                           atomic_load(&counters.warnings[i]));
 }
 
+static void write_connections(struct api_buffer *out)
+{
+    single(out, "kldiv_connections_open", "gauge", "Connections of all addresses.",
+           (double)srv_connections_open());
+    single(out, "kldiv_connections_refused_total", "counter", "Connections over --max-connections.",
+           (double)atomic_load(&counters.refused));
+    head(out, "kldiv_connections_ended_total", "counter", "Connections ended by the server.");
+    for (size_t i = 0; i < N_ENDINGS; i++)
+        api_append_format(out, "kldiv_connections_ended_total{code=\"%s\"} %lu\n", endings[i],
+                          atomic_load(&counters.ended[i]));
+    single(out, "kldiv_bodies_waiting", "gauge", "Requests whose body waits for memory.",
+           (double)srv_connections_paused());
+    single(out, "kldiv_jobs_pending", "gauge", "Requests that wait for a job thread or have one.",
+           (double)srv_jobs_pending());
+}
+
 void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out)
 {
     head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
@@ -186,8 +216,7 @@ void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out)
     write_requests(out);
     single(out, "kldiv_http_requests_in_flight", "gauge", "Requests being read or answered.",
            (double)atomic_load(&counters.in_flight));
-    single(out, "kldiv_connections_refused_total", "counter", "Connections over --max-connections.",
-           (double)atomic_load(&counters.refused));
+    write_connections(out);
     single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
            (double)atomic_load(&counters.elements));
     write_warnings(out);

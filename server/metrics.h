@@ -14,6 +14,9 @@ void srv_metrics_end_request(const struct api_reply *reply, const char *method, 
 /* Counts a connection, or a request on it, that was refused because of --max-connections. */
 void srv_metrics_connection_refused(void);
 
+/* Counts a connection that the server ended, by the code of the reason. */
+void srv_metrics_connection_ended(const char *code);
+
 void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out);
 
 #endif

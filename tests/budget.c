@@ -94,3 +94,90 @@ Test(budget, as_many_blocks_are_kept_as_it_has_places)
     api_budget_trim(&budget, 0);
     cr_expect_eq(idle(&budget), 0);
 }
+
+/* A place counts what has arrived, and uses pages that were kept before. */
+Test(budget, places_count_what_has_arrived)
+{
+    enum { SIZE = 16 << 20, FIRST = 1 << 20 };
+    struct api_budget budget = {.limit = 64 << 20};
+    for (int round = 0; round < 3; round++) {
+        size_t size = SIZE, used = FIRST;
+        char *place = api_place_new(&budget, used, &size);
+        cr_assert(place);
+        cr_expect_eq(atomic_load(&budget.used), used);
+        cr_expect_eq(atomic_load(&budget.idle), round > 0 ? size - used : 0, "round %d", round);
+        for (; used < size; used *= 2) {
+            memset(place + used / 2, round, used / 2);
+            cr_assert(api_place_grow(&budget, place, used, 2 * used));
+            cr_expect_eq(atomic_load(&budget.used), 2 * used);
+        }
+        if (round == 1) /* nothing of a place in use is given back */
+            api_budget_trim(&budget, 0);
+        for (size_t i = FIRST / 2; i < size / 2; i += 4096)
+            cr_assert_eq(place[i], round);
+        api_place_free(&budget, place, used, size);
+        cr_expect_eq(atomic_load(&budget.used), 0);
+        cr_expect_eq(atomic_load(&budget.idle), size);
+        if (round == 1)
+            cr_expect_eq(atomic_load(&budget.idle), SIZE);
+    }
+    api_budget_trim(&budget, 0);
+    cr_expect_eq(atomic_load(&budget.idle), 0);
+}
+
+/* Kept pages beyond what a place has used make room for others, and what it has used stays. */
+Test(budget, places_give_up_pages_that_others_need)
+{
+    enum { SIZE = 16 << 20, FIRST = 2 << 20 };
+    struct api_budget budget = {.limit = 32 << 20};
+    size_t size = SIZE, kept = SIZE, other = 20 << 20;
+    void *block = api_block_resize(&budget, NULL, 0, &kept);
+    memset(block, 1, kept);
+    api_block_free(&budget, block, kept);
+    char *place = api_place_new(&budget, FIRST, &size);
+    cr_assert_eq((void *)place, block, "the kept block is used again");
+    memset(place, 7, FIRST);
+    void *second = api_block_resize(&budget, NULL, 0, &other);
+    cr_assert(second);
+    cr_expect_eq(atomic_load(&budget.idle), 0);
+    cr_expect_eq(place[FIRST - 1], 7);
+    cr_expect_eq(place[FIRST], 0, "given back and cleared by the kernel");
+    cr_expect(!api_place_grow(&budget, place, FIRST, SIZE), "the limit holds");
+    api_place_free(&budget, place, FIRST, size);
+    api_block_free(&budget, second, other);
+    api_budget_trim(&budget, 0);
+    cr_expect_eq(atomic_load(&budget.used), 0);
+}
+
+/* The last 5 % are for small blocks. */
+Test(budget, large_blocks_leave_some_for_small_ones)
+{
+    struct api_budget budget = {.limit = 10 << 20};
+    cr_expect(!api_budget_reserve(&budget, (10 << 20) - 1000));
+    cr_expect(api_budget_reserve(&budget, (10 << 20) / 20 * 19));
+    cr_expect(!api_budget_reserve(&budget, API_SMALL + 1));
+    cr_expect(api_budget_reserve(&budget, API_SMALL));
+}
+
+/* A buffer whose size was announced stays at its place while it grows. */
+Test(budget, announced_buffers_do_not_move)
+{
+    enum { SIZE = 9000000 };
+    struct api_budget budget = {.limit = 64 << 20};
+    struct api_buffer buffer = {.budget = &budget, .expected = SIZE};
+    const char *place = NULL;
+    for (size_t size = 65536; size < SIZE; size = size * 2 < SIZE ? size * 2 : SIZE) {
+        cr_assert(api_buffer_reserve(&buffer, size));
+        memset(buffer.data + buffer.size, (int)(size >> 16), size - buffer.size);
+        buffer.size = size;
+        cr_expect(!place || place == buffer.data);
+        place = buffer.place ? buffer.data : NULL;
+    }
+    cr_assert(api_buffer_reserve(&buffer, SIZE) && place == buffer.data);
+    cr_expect_eq(buffer.data[65535], 1);
+    cr_expect_eq(buffer.data[1 << 20], 32);
+    cr_expect(!api_buffer_reserve(&buffer, (size_t)SIZE + (8 << 20)), "more than was announced");
+    api_buffer_free(&buffer);
+    api_budget_trim(&budget, 0);
+    cr_expect_eq(atomic_load(&budget.used) + atomic_load(&budget.idle), 0);
+}
