@@ -1,9 +1,11 @@
 #include "api/api.h"
 
 #include "api/accept.h"
+#include "api/access.h"
 #include "api/endpoints.h"
 #include "api/formats/coding.h"
 #include "api/reply.h"
+#include "api/security.h"
 #include "api/warnings.h"
 
 #include <stdio.h>
@@ -56,8 +58,13 @@ static void list_methods(const struct api_exchange *x, char *to, size_t size)
                                      strcmp(e->method, "GET") == 0 ? ", HEAD" : "");
 }
 
-static bool fail_method(struct api_exchange *x)
+/* Fails unless there is an endpoint for the path, and for the method. */
+static bool check_route(struct api_exchange *x, bool method_allowed)
 {
+    if (!x->reply.endpoint)
+        return api_dialect_of(x->request.path)->fail_not_found(x->request.path, &x->problem);
+    if (method_allowed)
+        return true;
     char *allow = x->reply.header_text;
     list_methods(x, allow, sizeof x->reply.header_text);
     api_reply_header(&x->reply, "Allow", allow);
@@ -93,6 +100,7 @@ static void answer_options(struct api_exchange *x)
                          "If-Match, Inference-Header-Content-Length, X-Request-Id");
         api_reply_header(reply, "Access-Control-Max-Age", "86400");
     }
+    api_security_headers(x);
 }
 
 /* Refuses requests of pages of other origins. Browsers name the origin's relation in
@@ -180,6 +188,7 @@ static void finish(struct api_exchange *x, bool good)
                          "<https://pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html>; "
                          "rel=\"deprecation\"");
     add_cors(x);
+    api_security_headers(x);
     end_state(x);
 }
 
@@ -188,15 +197,13 @@ bool api_begin(struct api_exchange *x)
     struct api_reply *reply = &x->reply;
     bool method_allowed;
     reply->endpoint = find_endpoint(x, &method_allowed);
-    if (reply->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
-        answer_options(x);
+    bool good = api_check_host(x);
+    if (good && reply->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
+        answer_options(x); /* also without a token, which browsers do not send with it */
         return false;
     }
-    if (!reply->endpoint)
-        api_dialect_of(x->request.path)->fail_not_found(x->request.path, &x->problem);
-    else if (!method_allowed)
-        fail_method(x);
-    if (!x->problem.code && check_origin(x)) {
+    if (good && api_check_token(x) && check_route(x, method_allowed) && api_check_scope(x) &&
+        check_origin(x)) {
         if (!reply->endpoint->begin) /* health and metrics answer even when memory is exhausted */
             return true;
         reply->body.budget = x->service->budget;

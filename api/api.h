@@ -15,6 +15,7 @@
 #include "api/memory/buffer.h"
 #include "api/problem.h"
 #include "api/text/number.h"
+#include "api/tokens.h"
 #include "lib/kldiv.h"
 
 #include <stdatomic.h>
@@ -29,6 +30,9 @@ struct api_service {
     size_t max_body;                      /* bytes, after inflation */
     struct api_statistics *statistics;    /* of inference requests; may be NULL */
     const char *cors_origin;   /* origin whose pages may read answers and write, "*", or NULL */
+    struct api_tokens *tokens; /* NULL: everyone may ask */
+    const char *allowed_hosts; /* a list for api_hosts_have; NULL: any host */
+    bool tls;                  /* true if all clients come by TLS */
     void *host;                /* passed to ready and metrics, which any thread may call */
     bool (*ready)(void *host); /* false while draining */
     void (*metrics)(void *host, struct api_buffer *out); /* appends Prometheus text */
@@ -41,7 +45,7 @@ struct api_request {
     const char *query; /* raw, after the "?"; NULL or "" for none */
 
     /* Value of a header field, found by name in any case; NULL if it is absent. Several lines of
-     * Accept are joined by commas. */
+     * Accept are joined by commas; Host is that of the target, if it names one. */
     const char *(*header)(const void *headers, const char *name);
     const void *headers;
     uint64_t content_length; /* as declared, 0 if absent */
@@ -63,7 +67,7 @@ struct api_header {
 struct api_reply {
     int status;               /* 0 until the reply is made */
     const char *content_type; /* NULL if there is no content */
-    struct api_header headers[10];
+    struct api_header headers[16];
     size_t n_headers;
     char header_text[400]; /* storage for one value that is not static */
     bool compress;         /* at any size, if the client accepts a coding */
@@ -95,6 +99,7 @@ struct api_exchange {
     const struct api_service *service;
     struct api_request request;
     struct api_reply reply;
+    struct api_token token;  /* the one that came with the request; no name if none was wanted */
     double cost_ns;          /* estimate of the work that api_handle left undone */
     const atomic_bool *stop; /* set by any thread when nobody waits for the answer; may be NULL */
 
@@ -105,7 +110,7 @@ struct api_exchange {
     void *state;                               /* owned by the endpoint, which frees it in `end` */
 };
 
-/* Checks everything but the body: path, method, media types, declared length. Returns false if
+/* Checks everything but the body: host, token, path, method, media types, declared length. Returns false if
  * the request is refused: the reply is complete, and the body need not be read. Never blocks. */
 bool api_begin(struct api_exchange *x);
 

@@ -8,7 +8,9 @@
 enum {
     API_PROBE = 1,  /* polled by machines: answered when connections are full, not logged */
     API_HEAVY = 2,  /* never handled on a network thread */
-    API_WRITES = 4, /* changes state: pages of other origins are refused */
+    API_WRITES = 4, /* changes state: wants the scope write; pages of other origins are refused */
+    API_OPEN = 8,   /* answered at any host name, and without a token */
+    API_HEALTH = API_PROBE | API_OPEN,
 };
 
 struct api_endpoint {

@@ -235,6 +235,37 @@ Test(openapi, get_answers_are_as_it_says)
         }
 }
 
+/* Refusals of clients without a token, with one that lacks the scope, and at another host name. */
+Test(openapi, refusals_of_access_are_as_it_says)
+{
+    static const char text[] = "writer write 0123456789abcdef";
+    static const struct api_header headers[][2] = {
+        {{"Host", "here"}},
+        {{"Host", "here"}, {"Authorization", "Bearer 0123456789abcdef"}},
+        {{"Host", "there"}}};
+    static const int statuses[] = {401, 403, 421};
+    struct api_service service = service_of(1000);
+    struct api_mistake mistake;
+    char path[100];
+    service.tokens = api_tokens_new();
+    service.allowed_hosts = "here";
+    cr_assert(api_tokens_read(service.tokens, text, sizeof text - 1, &mistake));
+    for (const struct api_endpoint *e = api_endpoints; e->path; e++)
+        for (int i = 0; variant_of(e, i, path, sizeof path); i++) {
+            const json_t *security = json_object_get(operation(path, e->method), "security");
+            cr_expect_eq(security != NULL, (e->flags & API_OPEN) != 0, "%s", path);
+            for (size_t j = 0; j < COUNT(statuses) && !(e->flags & API_OPEN); j++) {
+                const struct question question = {
+                    .method = e->method, .path = path, .others = {headers[j][0], headers[j][1]}};
+                struct answer answer = ask_question(&question, &service, "", 0);
+                cr_expect_eq(answer.status, statuses[j], "%s: %d", path, answer.status);
+                check_answer(&answer, path, e->method);
+                answer_free(&answer);
+            }
+        }
+    api_tokens_free(service.tokens);
+}
+
 Test(openapi, inferences_are_as_it_says)
 {
     static const char infer[] = "/v2/models/kl_div/infer", index[] = "/v2/repository/index";

@@ -1,0 +1,56 @@
+#include "api/access.h"
+
+#include "api/endpoints.h"
+#include "api/hosts.h"
+#include "api/reply.h"
+
+static bool is_open(const struct api_exchange *x)
+{
+    return x->reply.endpoint && x->reply.endpoint->flags & API_OPEN;
+}
+
+bool api_check_host(struct api_exchange *x)
+{
+    const char *list = x->service->allowed_hosts;
+    if (!list || is_open(x))
+        return true;
+    const char *host = api_request_header(&x->request, "Host");
+    return (host && api_hosts_have(list, host, x->service->tls ? 443 : 80)) ||
+           api_fail(&x->problem, "host_not_allowed",
+                    "this server does not go by the name '%.100s'; --allowed-hosts lists its names",
+                    host ? host : "");
+}
+
+#define CHALLENGE "Bearer realm=\"kldiv\""
+
+bool api_check_token(struct api_exchange *x)
+{
+    static const struct {
+        const char *challenge, *detail;
+    } refusals[] = {
+        [API_BEARER_ABSENT] = {CHALLENGE, "this server wants a token: Authorization: Bearer TOKEN"},
+        [API_BEARER_WRONG] = {CHALLENGE ", error=\"invalid_token\"",
+                              "the token is not one that this server takes"},
+    };
+    if (!x->service->tokens || is_open(x))
+        return true;
+    enum api_bearer bearer = api_tokens_check(
+        x->service->tokens, api_request_header(&x->request, "Authorization"), &x->token);
+    if (bearer == API_BEARER_KNOWN)
+        return true;
+    api_reply_header(&x->reply, "WWW-Authenticate", refusals[bearer].challenge);
+    return api_fail(&x->problem, "unauthorized", "%s", refusals[bearer].detail);
+}
+
+bool api_check_scope(struct api_exchange *x)
+{
+    bool writes = x->reply.endpoint->flags & API_WRITES;
+    if (!x->service->tokens || is_open(x) ||
+        x->token.scopes & (writes ? API_SCOPE_WRITE : API_SCOPE_READ))
+        return true;
+    api_reply_header(&x->reply, "WWW-Authenticate",
+                     writes ? CHALLENGE ", error=\"insufficient_scope\", scope=\"write\""
+                            : CHALLENGE ", error=\"insufficient_scope\", scope=\"read\"");
+    return api_fail(&x->problem, "scope_missing", "the token '%s' has no scope %s", x->token.name,
+                    writes ? "write" : "read");
+}

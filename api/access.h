@@ -1,0 +1,19 @@
+/* Checks of who asks, from the header alone, in this order: the host, the token, its scope. Each
+ * fails with a problem of x->problem; endpoints with API_OPEN pass all of them. */
+#ifndef KLDIV_API_ACCESS_H
+#define KLDIV_API_ACCESS_H
+
+#include "api/api.h"
+
+/* 421, unless service->allowed_hosts is NULL or has the request's host. */
+bool api_check_host(struct api_exchange *x);
+
+/* 401 with WWW-Authenticate, unless service->tokens is NULL or has the request's token. Sets
+ * x->token. */
+bool api_check_token(struct api_exchange *x);
+
+/* 403 with WWW-Authenticate, unless the token's scopes include that of the endpoint, which is
+ * write for those with API_WRITES and read for others. */
+bool api_check_scope(struct api_exchange *x);
+
+#endif

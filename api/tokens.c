@@ -1,0 +1,266 @@
+#include "api/tokens.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* TOKEN_ROOM: bytes of a token, padded with NUL. LEAST_TOKEN: characters; 16 of base64 are 96 bits. */
+enum { TOKEN_ROOM = 256, LEAST_TOKEN = 16 };
+
+struct entry {
+    struct api_token public;
+    char text[TOKEN_ROOM];
+};
+
+struct api_tokens {
+    pthread_rwlock_t lock;
+    struct entry *entries;
+    size_t n;
+};
+
+/* ---- Comparison */
+
+/* True if two padded texts are equal. Reads all bytes of both, whatever they are; the empty
+ * statement hides the sum from the compiler, which could otherwise leave the loop early. */
+static bool same_text(const char *a, const char *b)
+{
+    unsigned difference = 0;
+    for (size_t i = 0; i < TOKEN_ROOM; i++)
+        difference |= (unsigned char)a[i] ^ (unsigned char)b[i];
+    __asm__("" : "+r"(difference));
+    return difference == 0;
+}
+
+/* The credentials of the scheme Bearer, whose name may come in any case; NULL for others. */
+static const char *credentials_in(const char *authorization)
+{
+    static const char scheme[] = "Bearer ";
+    if (!authorization || strncasecmp(authorization, scheme, sizeof scheme - 1) != 0)
+        return NULL;
+    const char *given = authorization + sizeof scheme - 1;
+    given += strspn(given, " ");
+    return *given ? given : NULL;
+}
+
+enum api_bearer api_tokens_check(struct api_tokens *tokens, const char *authorization,
+                                 struct api_token *found)
+{
+    const char *given = credentials_in(authorization);
+    char padded[TOKEN_ROOM] = "";
+    size_t size = given ? strlen(given) : 0;
+    bool known = false;
+    if (!given)
+        return API_BEARER_ABSENT;
+    memcpy(padded, given, size < sizeof padded ? size : sizeof padded);
+    pthread_rwlock_rdlock(&tokens->lock);
+    for (size_t i = 0; i < tokens->n; i++)
+        if (same_text(padded, tokens->entries[i].text)) {
+            *found = tokens->entries[i].public;
+            known = true;
+        }
+    pthread_rwlock_unlock(&tokens->lock);
+    explicit_bzero(padded, sizeof padded);
+    return known && size < sizeof padded ? API_BEARER_KNOWN : API_BEARER_WRONG;
+}
+
+/* ---- Lines of the file */
+
+enum { MAX_FIELDS = 3 };
+
+struct fields {
+    const char *at[MAX_FIELDS];
+    size_t size[MAX_FIELDS];
+    size_t n;
+};
+
+static const char *skip_blanks(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r'))
+        p++;
+    return p;
+}
+
+/* Splits a line at blanks and colons. False if there are too many fields, or none beside a colon. */
+static bool split(const char *p, const char *end, struct fields *fields)
+{
+    const char *comment = memchr(p, '#', (size_t)(end - p));
+    bool wanted = false;
+    end = comment ? comment : end;
+    fields->n = 0;
+    for (p = skip_blanks(p, end); p < end; p = skip_blanks(p, end)) {
+        const char *start = p;
+        while (p < end && !memchr(" \t\r:", *p, 4))
+            p++;
+        if (p == start || fields->n == MAX_FIELDS)
+            return false;
+        fields->at[fields->n] = start;
+        fields->size[fields->n++] = (size_t)(p - start);
+        p = skip_blanks(p, end);
+        wanted = p < end && *p == ':';
+        p += wanted;
+    }
+    return !wanted;
+}
+
+static bool is_in(const char *text, size_t size, const char *allowed)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!text[i] || !strchr(allowed, text[i]))
+            return false;
+    return true;
+}
+
+#define ALPHANUMERIC "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+static bool is_token(const char *text, size_t size)
+{
+    if (size < LEAST_TOKEN || size >= TOKEN_ROOM)
+        return false;
+    while (size > 1 && text[size - 1] == '=')
+        size--;
+    return is_in(text, size, ALPHANUMERIC "-._~+/");
+}
+
+static bool read_scopes(const char *text, size_t size, unsigned *scopes)
+{
+    static const struct {
+        const char *word;
+        unsigned scopes;
+    } words[] = {{"read", API_SCOPE_READ},
+                 {"write", API_SCOPE_WRITE},
+                 {"read,write", API_SCOPE_READ | API_SCOPE_WRITE},
+                 {"write,read", API_SCOPE_READ | API_SCOPE_WRITE}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i].word) == size && memcmp(words[i].word, text, size) == 0) {
+            *scopes = words[i].scopes;
+            return true;
+        }
+    return false;
+}
+
+/* Reads the fields of one line as the entry of number `n`. Returns the mistake, or NULL. */
+static const char *read_entry(const struct fields *fields, size_t n, struct entry *entry)
+{
+    const char *name = fields->at[0], *token = fields->at[fields->n - 1];
+    size_t name_size = fields->size[0], token_size = fields->size[fields->n - 1];
+    unsigned ignored;
+    *entry = (struct entry){.public.scopes = API_SCOPE_READ | API_SCOPE_WRITE};
+    if (fields->n == 1)
+        snprintf(entry->public.name, sizeof entry->public.name, "token%zu", n);
+    else if (name_size >= API_TOKEN_NAME || !is_in(name, name_size, ALPHANUMERIC "._-"))
+        return "the name is not 1 to 32 characters of A-Z a-z 0-9 . _ -";
+    else if (read_scopes(name, name_size, &ignored))
+        return "a name must stand before the scopes";
+    else
+        memcpy(entry->public.name, name, name_size);
+    if (fields->n == 3 && !read_scopes(fields->at[1], fields->size[1], &entry->public.scopes))
+        return "the scopes are not read, write or read,write";
+    if (!is_token(token, token_size))
+        return "the token is not 16 to 255 characters of A-Z a-z 0-9 - . _ ~ + / with = at its end";
+    memcpy(entry->text, token, token_size);
+    return NULL;
+}
+
+static const char *find_repeated(const struct entry *entries, size_t n, const struct entry *entry)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (same_text(entries[i].text, entry->text))
+            return "the token is given twice";
+        if (strcmp(entries[i].public.name, entry->public.name) == 0)
+            return "the name is given twice";
+    }
+    return NULL;
+}
+
+/* Reads the line into entries[*n], unless it is blank. Returns the mistake, or NULL. */
+static const char *read_line(const char *line, const char *end, struct entry *entries, size_t *n)
+{
+    struct fields fields;
+    if (!split(line, end, &fields))
+        return "the line is not TOKEN, NAME TOKEN or NAME SCOPES TOKEN";
+    if (fields.n == 0)
+        return NULL;
+    const char *what = read_entry(&fields, *n + 1, &entries[*n]);
+    if (!what)
+        what = find_repeated(entries, *n, &entries[*n]);
+    *n += !what;
+    return what;
+}
+
+/* ---- The set */
+
+static void free_entries(struct entry *entries, size_t n)
+{
+    if (entries)
+        explicit_bzero(entries, n * sizeof *entries);
+    free(entries);
+}
+
+/* Reads all lines; the array has room for each of them. */
+static bool read_lines(const char *text, const char *end, struct entry *entries, size_t *n,
+                       struct api_mistake *mistake)
+{
+    for (mistake->line = 1; text < end; mistake->line++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        mistake->what = read_line(text, newline ? newline : end, entries, n);
+        if (mistake->what)
+            return false;
+        text = newline ? newline + 1 : end;
+    }
+    mistake->line = 0;
+    mistake->what = "there is no token in it";
+    return *n > 0;
+}
+
+bool api_tokens_read(struct api_tokens *tokens, const char *text, size_t size,
+                     struct api_mistake *mistake)
+{
+    size_t n = 0, lines = 1;
+    for (size_t i = 0; i < size; i++)
+        lines += text[i] == '\n';
+    struct entry *entries = calloc(lines, sizeof *entries);
+    *mistake = (struct api_mistake){.what = "there is no memory for it"};
+    if (!entries)
+        return false;
+    if (!read_lines(text, text + size, entries, &n, mistake)) {
+        free_entries(entries, lines);
+        return false;
+    }
+    pthread_rwlock_wrlock(&tokens->lock);
+    struct entry *old = tokens->entries;
+    size_t n_old = tokens->n;
+    tokens->entries = entries;
+    tokens->n = n;
+    pthread_rwlock_unlock(&tokens->lock);
+    free_entries(old, n_old);
+    return true;
+}
+
+struct api_tokens *api_tokens_new(void)
+{
+    struct api_tokens *tokens = calloc(1, sizeof *tokens);
+    if (tokens && pthread_rwlock_init(&tokens->lock, NULL) != 0) {
+        free(tokens);
+        return NULL;
+    }
+    return tokens;
+}
+
+void api_tokens_free(struct api_tokens *tokens)
+{
+    if (!tokens)
+        return;
+    free_entries(tokens->entries, tokens->n);
+    pthread_rwlock_destroy(&tokens->lock);
+    free(tokens);
+}
+
+size_t api_tokens_count(struct api_tokens *tokens)
+{
+    pthread_rwlock_rdlock(&tokens->lock);
+    size_t n = tokens->n;
+    pthread_rwlock_unlock(&tokens->lock);
+    return n;
+}
