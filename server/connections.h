@@ -43,6 +43,7 @@ struct srv_connection {
     unsigned long long opened; /* in ms */
 
     /* Written by the network thread: */
+    void *session;              /* of GnuTLS, once a record was received */
     struct srv_framing framing; /* read by no other thread */
     _Atomic enum srv_phase phase;
     atomic_ullong since;       /* start of the phase, in ms; moved on by the time of pauses */

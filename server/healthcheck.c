@@ -78,8 +78,8 @@ static bool make_url(const struct srv_options *options, char *url, size_t size)
         name = "127.0.0.1";
     else if (strcmp(host, "::") == 0)
         name = "::1";
-    snprintf(url, size, strchr(name, ':') ? "http://[%s]:%s/readyz" : "http://%s:%s/readyz", name,
-             port);
+    snprintf(url, size, strchr(name, ':') ? "%s://[%s]:%s/readyz" : "%s://%s:%s/readyz",
+             options->tls_cert ? "https" : "http", name, port);
     return true;
 }
 
@@ -96,6 +96,8 @@ int srv_healthcheck(const struct srv_options *options)
     if (curl) {
         curl_easy_setopt(curl, CURLOPT_URL, url);
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
         curl_easy_setopt(curl, CURLOPT_TIMEOUT, 5L);
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop);

@@ -9,7 +9,8 @@
 bool srv_healthcheck_options(struct srv_options *options, int argc, char **argv);
 
 /* Requests /readyz at --listen, or at the port in --port-file if --listen has port 0. Returns 0
- * if the server is ready within 5 s, else 1 with a line on standard error. */
+ * if the server is ready within 5 s, else 1 with a line on standard error. Under TLS the certificate
+ * is not verified: it names the server as clients reach it, and this request stays on the host. */
 int srv_healthcheck(const struct srv_options *options);
 
 #endif

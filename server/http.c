@@ -5,6 +5,7 @@
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/request.h"
+#include "server/tls.h"
 #include "server/transport.h"
 #include "server/watch.h"
 
@@ -39,6 +40,9 @@ static const enum srv_quota quotas[SRV_QUOTAS] = {SRV_REGULAR, SRV_RESERVED, SRV
 
 static enum srv_quota quota_of(const void *context) { return *(const enum srv_quota *)context; }
 
+/* The address for health and metrics is plain: probes know no certificate. */
+static bool uses_tls(enum srv_quota quota) { return quota != SRV_ADMIN && srv_tls_is_on(); }
+
 static struct srv_connection *entry_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -61,10 +65,10 @@ static void notify_connection(void *context, struct MHD_Connection *connection,
                               void **socket_context, enum MHD_ConnectionNotificationCode what)
 {
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        enum srv_quota quota = quota_of(context);
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        struct srv_connection *entry =
-            srv_connection_add(info->connect_fd, quota_of(context), false);
+        struct srv_connection *entry = srv_connection_add(info->connect_fd, quota, uses_tls(quota));
         *socket_context = entry;
         if (!entry || !srv_watch(entry))
             shutdown(info->connect_fd, SHUT_RDWR);
@@ -159,15 +163,16 @@ static struct MHD_Daemon *start_daemon(enum srv_quota quota)
 {
     const size_t limits[SRV_QUOTAS] = {http.options->max_connections, RESERVED, ADMIN};
     void *context = (void *)&quotas[quota];
+    bool tls = uses_tls(quota);
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
-            MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG,
+        srv_tls_flags(tls) | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_NO_LISTEN_SOCKET |
+            MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG,
         0, NULL, NULL, handle, NULL, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)limits[quota] + SRV_ENDING + 16,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, notify_connection, context,
         MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_URI_LOG_CALLBACK, begin_request,
-        NULL, MHD_OPTION_END);
+        NULL, MHD_OPTION_ARRAY, srv_tls_options(tls), MHD_OPTION_END);
     if (!daemon)
         srv_log(SRV_LOG_ERROR, "cannot start a network thread");
     return daemon;
@@ -189,9 +194,11 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
     return http.reserved && http.admin;
 }
 
-static void reject(int client)
+/* Tells a client that it cannot be served. Under TLS it is not told: an answer would take a handshake. */
+static void reject(int client, enum srv_quota quota)
 {
-    srv_turn_away(client);
+    if (!uses_tls(quota))
+        srv_turn_away(client);
     close(client);
 }
 
@@ -210,7 +217,7 @@ void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
     else if (srv_connections_admit(SRV_RESERVED, RESERVED))
         add_to_daemon(http.reserved, SRV_RESERVED, client, address, size);
     else
-        reject(client);
+        reject(client, SRV_REGULAR);
 }
 
 void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size)
@@ -218,7 +225,7 @@ void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t s
     if (srv_connections_admit(SRV_ADMIN, ADMIN))
         add_to_daemon(http.admin, SRV_ADMIN, client, address, size);
     else
-        reject(client);
+        reject(client, SRV_ADMIN);
 }
 
 size_t srv_http_descriptors(void) { return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING; }

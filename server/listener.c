@@ -171,10 +171,10 @@ static void turn_one_away(struct srv_listener *l)
         return;
     close(l->spare);
     int client = accept_one(l, &address, &size);
-    if (client >= 0) {
+    if (client >= 0 && !l->tls)
         srv_turn_away(client);
+    if (client >= 0)
         close(client);
-    }
     l->spare = dup(l->fd);
 }
 

@@ -23,7 +23,7 @@ struct srv_listener {
     int fd, wake;
     int spare; /* a descriptor to give up when there is none for a client, who is told so */
     atomic_bool stopping;
-    bool started;
+    bool started, tls;
     pthread_t thread;
     void (*take)(int client, const struct sockaddr *address, socklen_t size);
 };

@@ -313,6 +313,7 @@ void srv_log_access(const struct srv_access *access)
     add_text(&line, "id", access->request_id);
     add_text(&line, "method", access->method);
     add_text(&line, "target", access->target);
+    add_text(&line, "token", access->token);
     add_number(&line, "status", (size_t)access->status);
     add_text(&line, "code", access->code);
     add_number(&line, "body_bytes", access->body_bytes);

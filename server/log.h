@@ -19,9 +19,10 @@ bool srv_log_enabled(enum srv_log_level level);
 void srv_log(enum srv_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* srv_access: the log entry of one finished request. `code` is the problem's, or NULL. */
+/* srv_access: the log entry of one finished request. `code` is the problem's, `token` the
+ * name of the request's token; both may be NULL. */
 struct srv_access {
-    const char *request_id, *method, *target, *code;
+    const char *request_id, *method, *target, *code, *token;
     int status;
     size_t body_bytes, reply_bytes, elements;
     double ms;

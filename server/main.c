@@ -11,7 +11,9 @@
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/reload.h"
 #include "server/sandbox.h"
+#include "server/tls.h"
 #include "server/watch.h"
 
 #include <errno.h>
@@ -24,6 +26,7 @@
 static atomic_bool ready;
 static struct srv_listener listener, admin_listener;
 static struct api_budget budget;
+static struct api_tokens *tokens; /* NULL without --auth-token-file */
 static struct api_statistics statistics;
 
 static bool is_ready(void *unused)
@@ -63,6 +66,18 @@ static bool write_port_file(struct opened *opened, const char *path)
     return good || complain_of_port_file(path);
 }
 
+/* Gives up all rights but those to files that SIGHUP has read again. */
+static struct srv_sandbox lock_in(const struct srv_options *options)
+{
+    const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
+    const char *readable[sizeof files / sizeof *files + 1] = {NULL};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i])
+            readable[n++] = files[i];
+    return srv_sandbox_enter(options, readable, NULL);
+}
+
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
  * before would keep its rights. */
 static bool open_all(struct srv_options *options, struct opened *opened)
@@ -81,7 +96,7 @@ static bool open_all(struct srv_options *options, struct opened *opened)
     if (options->port_file && !opened->port_file)
         return complain_of_port_file(options->port_file);
     srv_limits_apply(options);
-    opened->sandbox = srv_sandbox_enter(options, NULL, NULL);
+    opened->sandbox = lock_in(options);
     return true;
 }
 
@@ -118,6 +133,7 @@ static void warn_of_variable(const char *name, const char *nearest)
 static bool start_threads(const struct srv_options *options, const struct api_service *service,
                           const struct opened *opened)
 {
+    listener.tls = service->tls;
     return srv_connections_init(options->max_files) &&
            srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start(service->budget) &&
            srv_linger_start() && srv_http_start(service, options) &&
@@ -126,11 +142,11 @@ static bool start_threads(const struct srv_options *options, const struct api_se
             srv_accept_start(&admin_listener, opened->admin_fd, srv_http_take_admin));
 }
 
-static void log_address(int fd, const char *what)
+static void log_address(int fd, const char *what, const char *scheme)
 {
     char address[300];
     srv_bound_address(fd, address, sizeof address);
-    srv_log(SRV_LOG_INFO, "%s http://%s", what, address);
+    srv_log(SRV_LOG_INFO, "%s %s://%s", what, scheme, address);
 }
 
 static bool start(const struct srv_options *options, const struct api_service *service,
@@ -149,12 +165,13 @@ static bool start(const struct srv_options *options, const struct api_service *s
     }
     if (!write_port_file(opened, options->port_file))
         return false;
-    log_address(opened->fd, "listening on");
+    log_address(opened->fd, "listening on", service->tls ? "https" : "http");
     if (opened->admin_fd >= 0)
-        log_address(opened->admin_fd, "health and metrics on");
+        log_address(opened->admin_fd, "health and metrics on", "http");
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     srv_limits_log(options);
     srv_sandbox_log(&opened->sandbox);
+    srv_files_log(options, service->tokens);
     srv_options_unknown(warn_of_variable);
     atomic_store(&ready, true);
     return true;
@@ -164,14 +181,46 @@ static bool start(const struct srv_options *options, const struct api_service *s
  * ms at the end, for clients that still send a refused body to read the answer. */
 enum { KEEP_SECONDS = 10, LAST_LINGER_MS = 1000 };
 
-/* Blocks the signals that end the process, which serve waits for. */
+/* Blocks the signals that serve waits for: those that end the process, and SIGHUP. */
 static void block_signals(sigset_t *signals)
 {
     sigemptyset(signals);
     sigaddset(signals, SIGTERM);
     sigaddset(signals, SIGINT);
+    sigaddset(signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+}
+
+/* Waits for a signal to end; SIGHUP has files read again. */
+static void wait_for_end(const sigset_t *signals, const struct srv_options *options,
+                         const struct api_service *service)
+{
+    for (;;) {
+        int signal = sigtimedwait(signals, NULL, &(struct timespec){.tv_sec = 1});
+        if (signal == SIGHUP)
+            srv_files_reload(options, service->tokens);
+        else if (signal > 0)
+            return;
+        else
+            api_budget_trim(&budget, KEEP_SECONDS * INT64_C(1000000000));
+    }
+}
+
+/* Makes the service; its pool is NULL if the threads cannot be started. */
+static struct api_service make_service(const struct srv_options *options)
+{
+    budget.limit = options->max_memory;
+    return (struct api_service){.pool = kl_pool_new(options->threads),
+                                .budget = &budget,
+                                .max_body = options->max_body,
+                                .statistics = &statistics,
+                                .cors_origin = options->cors_origin,
+                                .tokens = tokens,
+                                .allowed_hosts = options->allowed_hosts,
+                                .tls = options->tls_cert != NULL,
+                                .ready = is_ready,
+                                .metrics = write_metrics};
 }
 
 static int serve(struct srv_options *options)
@@ -179,25 +228,19 @@ static int serve(struct srv_options *options)
     sigset_t signals;
     block_signals(&signals);
     json_object_seed(0);
+    if (options->auth_token_file)
+        tokens = api_tokens_new();
     struct opened opened;
-    if (!open_all(options, &opened))
+    if (!srv_files_read(options, tokens, stderr) || !open_all(options, &opened))
         return 1;
-    budget.limit = options->max_memory;
-    struct api_service service = {.pool = kl_pool_new(options->threads),
-                                  .budget = &budget,
-                                  .max_body = options->max_body,
-                                  .statistics = &statistics,
-                                  .cors_origin = options->cors_origin,
-                                  .ready = is_ready,
-                                  .metrics = write_metrics};
+    struct api_service service = make_service(options);
     if (!service.pool) {
         fprintf(stderr, "kldivd: --threads: cannot start that many threads\n");
         return 1;
     }
     if (!start(options, &service, &opened))
         return 1;
-    while (sigtimedwait(&signals, NULL, &(struct timespec){.tv_sec = 1}) < 0)
-        api_budget_trim(&budget, KEEP_SECONDS * INT64_C(1000000000));
+    wait_for_end(&signals, options, &service);
     if (!drain(options)) {
         srv_log(SRV_LOG_WARNING, "%zu connections were cut off after --drain-timeout",
                 srv_connections_open());
@@ -209,6 +252,8 @@ static int serve(struct srv_options *options)
     srv_watch_stop();
     srv_linger_stop(LAST_LINGER_MS);
     kl_pool_free(service.pool);
+    api_tokens_free(tokens);
+    srv_tls_stop();
     srv_log(SRV_LOG_INFO, "stopped");
     srv_log_stop();
     return 0;

@@ -1,5 +1,6 @@
 #include "server/options.h"
 
+#include "api/hosts.h"
 #include "api/text/nearest.h"
 
 #include <ctype.h>
@@ -9,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum kind { TEXT, NUMBER, BYTES, WORD, SWITCH };
+/* kind: from NUMBER on the field is a size_t. */
+enum kind { TEXT, HOSTS, SWITCH, NUMBER, BYTES, WORD };
 
 static const char *const formats[] = {"text", "json", NULL};
 static const char *const switches[] = {"off", "on", NULL};
@@ -56,6 +58,16 @@ static const struct row {
      "then wait at most this long for requests to finish"},
     {"cors-origin", "ORIGIN", TEXT, FIELD(cors_origin), NULL, 0, 0, NULL,
      "let pages of this origin read answers; * is any"},
+    {"allowed-hosts", "LIST", HOSTS, FIELD(allowed_hosts), NULL, 0, 0, NULL,
+     "hosts that requests may name: NAME, *.DOMAIN or ADDRESS, with or without :PORT, with commas "
+     "between; others are answered 421"},
+    {"auth-token-file", "FILE", TEXT, FIELD(auth_token_file), NULL, 0, 0, NULL,
+     "want a bearer token of this file, but for health checks; a line is TOKEN, of 16 characters "
+     "or more, NAME TOKEN, or NAME SCOPES TOKEN; SIGHUP reads it again"},
+    {"tls-cert", "FILE", TEXT, FIELD(tls_cert), NULL, 0, 0, NULL,
+     "serve HTTPS alone, with this certificate chain in PEM; SIGHUP reads it again"},
+    {"tls-key", "FILE", TEXT, FIELD(tls_key), NULL, 0, 0, NULL,
+     "private key of the certificate, in PEM; SIGHUP reads it again"},
     {"log-format", "FORMAT", WORD, FIELD(log_format), "text", 0, 0, formats, "text or json"},
     {"log-level", "LEVEL", WORD, FIELD(log_level), "info", 0, 0, levels,
      "error, warning, info or debug; requests are logged at info"},
@@ -113,6 +125,8 @@ static bool set(struct srv_options *options, const struct row *row, const char *
     bool good = true;
     switch (row->kind) {
     case TEXT:
+    case HOSTS:
+        good = row->kind == TEXT || api_hosts_valid(text);
         memcpy(field, &text, sizeof text);
         break;
     case SWITCH:
@@ -126,7 +140,7 @@ static bool set(struct srv_options *options, const struct row *row, const char *
         good = parse_word(row, text, &value);
         break;
     }
-    if (good && row->kind != TEXT && row->kind != SWITCH)
+    if (good && row->kind >= NUMBER)
         memcpy(field, &value, sizeof value);
     if (!good && row->kind == NUMBER)
         fprintf(errors, "kldivd: %s: '%s' is not a whole number from %zu to %zu (%s)\n", given_as,

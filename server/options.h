@@ -19,14 +19,18 @@ struct srv_options {
     size_t max_body;          /* bytes */
     size_t max_memory;        /* bytes; 0: by the machine's or the cgroup's memory */
     size_t max_connections;
-    size_t max_files;        /* descriptors; set by srv_limits_apply */
-    const char *cors_origin; /* or NULL */
-    size_t timeout;          /* seconds */
-    size_t request_timeout;  /* seconds; 0: none */
-    size_t drain_delay;      /* seconds */
-    size_t drain_timeout;    /* seconds */
-    size_t log_format;       /* enum srv_log_format */
-    size_t log_level;        /* enum srv_log_level */
+    size_t max_files;            /* descriptors; set by srv_limits_apply */
+    const char *cors_origin;     /* or NULL */
+    const char *allowed_hosts;   /* a list for api_hosts_have, or NULL */
+    const char *auth_token_file; /* or NULL; read again at SIGHUP, as the next two are */
+    const char *tls_cert;        /* or NULL */
+    const char *tls_key;         /* or NULL */
+    size_t timeout;              /* seconds */
+    size_t request_timeout;      /* seconds; 0: none */
+    size_t drain_delay;          /* seconds */
+    size_t drain_timeout;        /* seconds */
+    size_t log_format;           /* enum srv_log_format */
+    size_t log_level;            /* enum srv_log_level */
     const char *simd;
     size_t drop_privileges, seccomp, landlock; /* 0: off; 1: on */
     bool healthcheck, version, help;

@@ -9,6 +9,7 @@
 #include "server/metrics.h"
 #include "server/share.h"
 #include "server/stream.h"
+#include "server/transport.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -205,6 +206,8 @@ static const char *accept_of(struct srv_request *request)
 static const char *find_header(const void *headers, const char *name)
 {
     struct srv_request *request = (struct srv_request *)headers;
+    if (request->authority && strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0)
+        return request->authority;
     return strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) == 0 ? accept_of(request)
                                                          : header(request, name);
 }
@@ -227,6 +230,10 @@ static void split_target(struct srv_request *request)
     char *copy = request->target + strlen(request->target) + 1;
     if (*path == '/')
         memcpy(copy, path, question ? (size_t)(question - path) : strlen(path));
+    if (path > request->target) {
+        const char *authority = strstr(request->target, "//") + 2;
+        request->authority = memcpy(copy + strlen(copy) + 1, authority, (size_t)(path - authority));
+    }
     request->exchange.request.path = *path == '/' ? copy : "/";
     request->exchange.request.query = question ? question + 1 : NULL;
 }
@@ -290,19 +297,17 @@ static void send_past_library(struct srv_request *request)
     char head[600];
     int size = snprintf(head, sizeof head,
                         "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-                        "X-Request-Id: %s\r\nCache-Control: no-store\r\n%sConnection: "
-                        "close\r\n\r\n",
+                        "X-Request-Id: %s\r\nCache-Control: no-store\r\n"
+                        "X-Content-Type-Options: nosniff\r\n%sConnection: close\r\n\r\n",
                         reply->status, MHD_get_reason_phrase_for((unsigned)reply->status),
                         reply->content_type, reply->body.size, request->id,
                         reply->status == MHD_HTTP_SERVICE_UNAVAILABLE ? "Retry-After: 1\r\n" : "");
     size_t body = is_head ? 0 : reply->body.size;
-    int fd = request->entry->fd;
-    request->unread = dup(fd);
+    request->unread = dup(request->entry->fd);
     request->step = SRV_ANSWERED;
     request->sent =
-        send(fd, head, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT | (body ? MSG_MORE : 0)) == size &&
-        (body == 0 ||
-         send(fd, reply->body.data, body, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)body);
+        srv_transport_send(request->entry, head, (size_t)size, body > 0) &&
+        (body == 0 || srv_transport_send(request->entry, reply->body.data, body, false));
 }
 
 void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
@@ -477,6 +482,7 @@ void srv_request_done(struct srv_request *request, bool sent)
     const struct api_reply *reply = &request->exchange.reply;
     const char *method = request->exchange.request.method ? request->exchange.request.method : "";
     double seconds = srv_now() - request->start;
+    const char *token = request->exchange.token.name;
     const struct srv_refusal *ending = atomic_load(&request->entry->ending);
     const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
     bool probe = reply->endpoint && api_endpoint_is_probe(reply->endpoint);
@@ -485,6 +491,7 @@ void srv_request_done(struct srv_request *request, bool sent)
         struct srv_access access = {.request_id = request->id,
                                     .method = method,
                                     .target = request->target,
+                                    .token = *token ? token : NULL,
                                     .status = reply->status,
                                     .code = sent || request->sent ? reply->code : lost,
                                     .body_bytes = request->received,

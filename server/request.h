@@ -40,7 +40,8 @@ struct srv_request {
     double start, read_ms;
     char id[129];
     char accept[MAX_ACCEPT]; /* several Accept lines joined */
-    char target[];           /* as sent, NUL, then its path, percent-encoded */
+    const char *authority;   /* of an absolute target, in place of Host; NULL for a path */
+    char target[];           /* as sent, NUL, then its path, percent-encoded, NUL, its authority */
 };
 
 /* Allocates the request of a connection; NULL if memory is exhausted. */

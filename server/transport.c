@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <gnutls/gnutls.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -46,9 +47,12 @@ static bool end(struct srv_connection *c)
 
 static ssize_t (*next)(int fd, void *bytes, size_t size, int flags);
 
+static ssize_t (*next_record)(gnutls_session_t session, void *bytes, size_t size);
+
 __attribute__((constructor)) static void find_next(void)
 {
     *(void **)&next = dlsym(RTLD_NEXT, "recv");
+    *(void **)&next_record = dlsym(RTLD_NEXT, "gnutls_record_recv");
 }
 
 /* Takes the place of the C library's function, for libmicrohttpd too (a program's own functions
@@ -66,4 +70,30 @@ __attribute__((visibility("default"))) ssize_t recv(int fd, void *bytes, size_t 
         return -1;
     }
     return n > 0 ? check(c, bytes, n) : n;
+}
+
+/* The same for connections with TLS. */
+__attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session,
+                                                                  void *bytes, size_t size)
+{
+    struct srv_connection *c = srv_connection_at(gnutls_transport_get_int(session));
+    if (!c || !c->tls)
+        return next_record(session, bytes, size);
+    c->session = session;
+    if (end(c))
+        return 0;
+    ssize_t n = next_record(session, bytes, size);
+    if (n == 0 && atomic_load(&c->phase) == SRV_WORK)
+        return GNUTLS_E_AGAIN;
+    return n > 0 ? check(c, bytes, n) : n;
+}
+
+bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size, bool more)
+{
+    ssize_t n;
+    if (c->tls)
+        n = c->session ? gnutls_record_send(c->session, bytes, size) : -1;
+    else
+        n = send(c->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
+    return n == (ssize_t)size;
 }

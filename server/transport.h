@@ -11,4 +11,9 @@ void srv_transport_start(void (*refuse)(struct srv_connection *connection,
                                         const struct srv_refusal *why, const char *line,
                                         size_t size));
 
+/* Sends bytes on a connection past libmicrohttpd, in its network thread, without waiting; `more`
+ * follow. False if not all could be sent. */
+bool srv_transport_send(struct srv_connection *connection, const char *bytes, size_t size,
+                        bool more);
+
 #endif

@@ -23,6 +23,11 @@ Test(command_line, bad_options_are_told_in_one_line_that_names_them)
         {{"--listen", "nowhere"}, "--listen"},
         {{"--listen", "127.0.0.1:99999"}, "--listen"},
         {{"--listen", "127.0.0.1:0", "--port-file", "/nonexistent/file"}, "--port-file"},
+        {{"--allowed-hosts", "a,,b"}, "--allowed-hosts"},
+        {{"--auth-token-file", "/nonexistent/file"}, "--auth-token-file"},
+        {{"--tls-cert", "/nonexistent/file"}, "--tls-key"},
+        {{"--tls-key", "/nonexistent/file"}, "--tls-cert"},
+        {{"--tls-cert", "/nonexistent/file", "--tls-key", "/dev/null"}, "--tls-cert"},
     };
     char output[1000];
     for (size_t i = 0; i < COUNT(cases); i++) {

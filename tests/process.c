@@ -93,6 +93,29 @@ char *server_log_text(const struct server *server)
     return read_whole(log);
 }
 
+bool server_logs(const struct server *server, const char *text, size_t n)
+{
+    for (int i = 0; i < 1000; i++) {
+        char *log = server_log_text(server);
+        size_t found = 0;
+        for (char *p = log; (p = strstr(p, text)); p++)
+            found++;
+        free(log);
+        if (found >= n)
+            return true;
+        sleep_ms(10);
+    }
+    return false;
+}
+
+void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert(file);
+    cr_assert(fputs(text, file) >= 0);
+    cr_assert_eq(fclose(file), 0);
+}
+
 static int wait_for_exit(pid_t pid)
 {
     int status;
@@ -150,11 +173,13 @@ struct fetched fetch(const struct server *server, const char *method, const char
     struct fetched fetched = {0};
     struct curl_slist *list = NULL;
     char url[400];
-    snprintf(url, sizeof url, "http://127.0.0.1:%d%s", server->port, target);
+    snprintf(url, sizeof url, "%s://127.0.0.1:%d%s", server->certificate ? "https" : "http",
+             server->port, target);
     CURL *curl = curl_easy_init();
     for (size_t i = 0; headers && headers[i]; i++)
         list = curl_slist_append(list, headers[i]);
     curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_CAINFO, server->certificate);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, 60L);

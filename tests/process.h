@@ -10,7 +10,8 @@
 struct server {
     pid_t pid;
     int port;
-    char folder[40]; /* contains the port file and the log */
+    char folder[40];         /* contains the port file and the log */
+    const char *certificate; /* set by the test: file to verify a server with TLS by; else NULL */
 };
 
 /* Starts kldivd on a free port of 127.0.0.1 with additional flags, NULL at the end, and waits
@@ -26,6 +27,12 @@ int server_stop(struct server *server, bool may_complain);
 
 /* Text of the server's log so far; the caller frees it. */
 char *server_log_text(const struct server *server);
+
+/* Waits until the log has a text `n` times; false after 10 s. */
+bool server_logs(const struct server *server, const char *text, size_t n);
+
+/* Writes a file for the server to read. */
+void write_file(const char *path, const char *text);
 
 /* Runs kldivd with these flags until it exits; returns the exit status and fills its output. */
 int run_server(const char *const *flags, char *output, size_t size);

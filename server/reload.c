@@ -1,0 +1,90 @@
+#include "server/reload.h"
+
+#include "server/log.h"
+#include "server/text_file.h"
+#include "server/tls.h"
+
+#include <time.h>
+
+static bool read_tokens(const struct srv_options *options, struct api_tokens *tokens,
+                        struct srv_file_error *error)
+{
+    static const char option[] = "--auth-token-file";
+    const char *path = options->auth_token_file;
+    struct srv_text text;
+    struct api_mistake mistake;
+    if (!srv_text_read(&text, option, path, error))
+        return false;
+    bool good = api_tokens_read(tokens, text.data, text.size, &mistake);
+    srv_text_free(&text);
+    if (good)
+        return true;
+    return mistake.line
+               ? srv_file_fail(error, option, "%s, line %zu: %s", path, mistake.line, mistake.what)
+               : srv_file_fail(error, option, "%s: %s", path, mistake.what);
+}
+
+static void log_tokens(const struct srv_options *options, struct api_tokens *tokens)
+{
+    size_t n = api_tokens_count(tokens);
+    srv_log(SRV_LOG_INFO, "read %zu token%s from %s", n, n == 1 ? "" : "s",
+            options->auth_token_file);
+}
+
+static void log_certificate(const struct srv_options *options)
+{
+    char text[40];
+    struct tm tm;
+    time_t until = srv_tls_until();
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&until, &tm));
+    srv_log(until < time(NULL) ? SRV_LOG_WARNING : SRV_LOG_INFO,
+            "read the certificate in %s, valid until %s", options->tls_cert, text);
+}
+
+bool srv_files_read(const struct srv_options *options, struct api_tokens *tokens, FILE *errors)
+{
+    struct srv_file_error error;
+    if (!options->tls_cert != !options->tls_key) {
+        fprintf(errors, "kldivd: --tls-cert, --tls-key: one is given without the other\n");
+        return false;
+    }
+    if (options->auth_token_file && !tokens) {
+        fprintf(errors, "kldivd: --auth-token-file: there is no memory for tokens\n");
+        return false;
+    }
+    if ((tokens && !read_tokens(options, tokens, &error)) ||
+        (options->tls_cert && !srv_tls_set(options->tls_cert, options->tls_key, &error))) {
+        fprintf(errors, "kldivd: %s: %s\n", error.option, error.text);
+        return false;
+    }
+    return true;
+}
+
+void srv_files_log(const struct srv_options *options, struct api_tokens *tokens)
+{
+    if (tokens)
+        log_tokens(options, tokens);
+    if (options->tls_cert)
+        log_certificate(options);
+}
+
+static void log_failure(const struct srv_file_error *error)
+{
+    srv_log(SRV_LOG_WARNING, "%s: %s; what was read before stays in use", error->option,
+            error->text);
+}
+
+void srv_files_reload(const struct srv_options *options, struct api_tokens *tokens)
+{
+    struct srv_file_error error;
+    if (!tokens && !options->tls_cert)
+        srv_log(SRV_LOG_INFO, "SIGHUP: there is no file to read again");
+    if (tokens && read_tokens(options, tokens, &error))
+        log_tokens(options, tokens);
+    else if (tokens)
+        log_failure(&error);
+    if (options->tls_cert && srv_tls_set(options->tls_cert, options->tls_key, &error))
+        log_certificate(options);
+    else if (options->tls_cert)
+        log_failure(&error);
+}

@@ -1,0 +1,18 @@
+/* The files that are read at start, and again at SIGHUP: tokens, certificate and key. */
+#ifndef KLDIV_SERVER_RELOAD_H
+#define KLDIV_SERVER_RELOAD_H
+
+#include "api/tokens.h"
+#include "server/options.h"
+
+/* Reads the files that the options name; `tokens` may be NULL if they name none of these. False,
+ * with one line on `errors`, if one is at fault. */
+bool srv_files_read(const struct srv_options *options, struct api_tokens *tokens, FILE *errors);
+
+/* Logs what was read at start. */
+void srv_files_log(const struct srv_options *options, struct api_tokens *tokens);
+
+/* Reads the files again, and logs the outcome. What a faulty file held before stays in use. */
+void srv_files_reload(const struct srv_options *options, struct api_tokens *tokens);
+
+#endif
