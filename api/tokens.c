@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* TOKEN_ROOM: bytes of a token, padded with NUL. LEAST_TOKEN: characters; 16 of base64 are 96 bits. */
-enum { TOKEN_ROOM = 256, LEAST_TOKEN = 16 };
+/* TOKEN_ROOM: bytes of a token, padded with NUL. STRONG_TOKEN: characters; 16 of base64 are 96 bits. */
+enum { TOKEN_ROOM = 256, STRONG_TOKEN = 16 };
 
 struct entry {
     struct api_token public;
@@ -116,7 +116,7 @@ static bool is_in(const char *text, size_t size, const char *allowed)
 
 static bool is_token(const char *text, size_t size)
 {
-    if (size < LEAST_TOKEN || size >= TOKEN_ROOM)
+    if (size < 1 || size >= TOKEN_ROOM)
         return false;
     while (size > 1 && text[size - 1] == '=')
         size--;
@@ -157,8 +157,8 @@ static const char *read_entry(const struct fields *fields, size_t n, struct entr
         memcpy(entry->public.name, name, name_size);
     if (fields->n == 3 && !read_scopes(fields->at[1], fields->size[1], &entry->public.scopes))
         return "the scopes are not read, write or read,write";
-    if (!is_token(token, token_size))
-        return "the token is not 16 to 255 characters of A-Z a-z 0-9 - . _ ~ + / with = at its end";
+    if (!is_token(token, token_size) || read_scopes(token, token_size, &ignored))
+        return "the token is not 1 to 255 characters of A-Z a-z 0-9 - . _ ~ + / with = at its end";
     memcpy(entry->text, token, token_size);
     return NULL;
 }
@@ -263,4 +263,14 @@ size_t api_tokens_count(struct api_tokens *tokens)
     size_t n = tokens->n;
     pthread_rwlock_unlock(&tokens->lock);
     return n;
+}
+
+size_t api_tokens_weak(struct api_tokens *tokens)
+{
+    size_t weak = 0;
+    pthread_rwlock_rdlock(&tokens->lock);
+    for (size_t i = 0; i < tokens->n; i++)
+        weak += strlen(tokens->entries[i].text) < STRONG_TOKEN;
+    pthread_rwlock_unlock(&tokens->lock);
+    return weak;
 }

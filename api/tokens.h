@@ -2,7 +2,7 @@
  *
  * A line of the file is TOKEN, NAME TOKEN, or NAME SCOPES TOKEN, with blanks or a colon between.
  * NAME is 1 to 32 characters of A-Z a-z 0-9 . _ -, unique, and goes into the log; it is token1,
- * token2 and so on if absent. SCOPES is read, write or read,write, and both if absent. TOKEN is 16
+ * token2 and so on if absent. SCOPES is read, write or read,write, and both if absent. TOKEN is 1
  * to 255 characters of b64token (A-Z a-z 0-9 - . _ ~ + / with = at its end). A comment runs from
  * # to the end of its line. */
 #ifndef KLDIV_API_TOKENS_H
@@ -42,6 +42,9 @@ bool api_tokens_read(struct api_tokens *tokens, const char *text, size_t size,
                      struct api_mistake *mistake);
 
 size_t api_tokens_count(struct api_tokens *tokens);
+
+/* Number of tokens of fewer than 16 characters, which can be guessed. */
+size_t api_tokens_weak(struct api_tokens *tokens);
 
 /* api_bearer: the outcome of a check. */
 enum api_bearer {

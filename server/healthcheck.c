@@ -64,14 +64,16 @@ static bool read_port(const char *path, char *port, size_t size)
     return good;
 }
 
-/* Formats the URL; a wildcard address becomes the loopback address. */
+/* Formats the URL, of --admin-listen if there is one, which answers when all connections are taken; a wildcard address becomes the loopback address. */
 static bool make_url(const struct srv_options *options, char *url, size_t size)
 {
     char host[256], chosen[16];
     const char *port;
-    if (!srv_split_address(options->listen, host, sizeof host, &port))
+    bool is_admin = options->admin_listen != NULL;
+    if (!srv_split_address(is_admin ? options->admin_listen : options->listen, host, sizeof host,
+                           &port))
         return false;
-    if (strcmp(port, "0") == 0 && read_port(options->port_file, chosen, sizeof chosen))
+    if (!is_admin && strcmp(port, "0") == 0 && read_port(options->port_file, chosen, sizeof chosen))
         port = chosen;
     const char *name = host;
     if (!*host || strcmp(host, "0.0.0.0") == 0)
@@ -79,7 +81,7 @@ static bool make_url(const struct srv_options *options, char *url, size_t size)
     else if (strcmp(host, "::") == 0)
         name = "::1";
     snprintf(url, size, strchr(name, ':') ? "%s://[%s]:%s/readyz" : "%s://%s:%s/readyz",
-             options->tls_cert ? "https" : "http", name, port);
+             options->tls_cert && !is_admin ? "https" : "http", name, port);
     return true;
 }
 
@@ -88,7 +90,7 @@ int srv_healthcheck(const struct srv_options *options)
     char url[400];
     long status = 0;
     if (!make_url(options, url, sizeof url)) {
-        fprintf(stderr, "kldivd: --listen: '%s' is not HOST:PORT\n", options->listen);
+        fprintf(stderr, "kldivd: --listen, --admin-listen: not HOST:PORT\n");
         return 1;
     }
     CURL *curl = curl_easy_init();

@@ -62,8 +62,8 @@ static const struct row {
      "hosts that requests may name: NAME, *.DOMAIN or ADDRESS, with or without :PORT, with commas "
      "between; others are answered 421"},
     {"auth-token-file", "FILE", TEXT, FIELD(auth_token_file), NULL, 0, 0, NULL,
-     "want a bearer token of this file, but for health checks; a line is TOKEN, of 16 characters "
-     "or more, NAME TOKEN, or NAME SCOPES TOKEN; SIGHUP reads it again"},
+     "want a bearer token of this file, but for health checks; a line is TOKEN, NAME TOKEN, or "
+     "NAME SCOPES TOKEN; SIGHUP reads it again"},
     {"tls-cert", "FILE", TEXT, FIELD(tls_cert), NULL, 0, 0, NULL,
      "serve HTTPS alone, with this certificate chain in PEM; SIGHUP reads it again"},
     {"tls-key", "FILE", TEXT, FIELD(tls_key), NULL, 0, 0, NULL,
@@ -80,8 +80,8 @@ static const struct row {
     {"landlock", "SWITCH", WORD, FIELD(landlock), "on", 0, 0, switches,
      "on or off: once listening, refuse files and connections that serving does not need"},
     {"healthcheck", NULL, SWITCH, FIELD(healthcheck), NULL, 0, 0, NULL,
-     "request /readyz of the server at --listen, or of process 1; exit 0 if it is ready, else "
-     "1"},
+     "request /readyz of the server at --admin-listen or --listen, or of process 1; exit 0 if it "
+     "is ready, else 1"},
     {"version", NULL, SWITCH, FIELD(version), NULL, 0, 0, NULL, "print the version and exit"},
     {"help", NULL, SWITCH, FIELD(help), NULL, 0, 0, NULL, "print this and exit"},
 #undef FIELD

@@ -29,6 +29,9 @@ static void log_tokens(const struct srv_options *options, struct api_tokens *tok
     size_t n = api_tokens_count(tokens);
     srv_log(SRV_LOG_INFO, "read %zu token%s from %s", n, n == 1 ? "" : "s",
             options->auth_token_file);
+    if (api_tokens_weak(tokens) > 0)
+        srv_log(SRV_LOG_WARNING, "%zu of the tokens can be guessed: fewer than 16 characters",
+                api_tokens_weak(tokens));
 }
 
 static void log_certificate(const struct srv_options *options)

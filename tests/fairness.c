@@ -27,20 +27,6 @@ static void wait_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* Waits for a text in the log, whose lines are written some ms later. */
-static bool is_logged(const struct server *server, const char *text)
-{
-    bool found = false;
-    for (int i = 0; i < 100 && !found; i++) {
-        char *log = server_log_text(server);
-        found = strstr(log, text) != NULL;
-        free(log);
-        if (!found)
-            wait_ms(20);
-    }
-    return found;
-}
-
 static void dial_many(const struct server *server, int *sockets, size_t n, const char *bytes)
 {
     for (size_t i = 0; i < n; i++) {
@@ -236,7 +222,7 @@ Test(server, a_slow_body_is_told_so, .timeout = 60)
     cr_expect_eq(read_status(fd, 2), 408);
     cr_expect(seconds() - start > 9 && seconds() - start < 15, "%g s", seconds() - start);
     close(fd);
-    cr_expect(is_logged(&server, "status=408 code=request_timeout"));
+    cr_expect(server_logs(&server, "status=408 code=request_timeout", 1));
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
@@ -307,7 +293,7 @@ Test(server, a_request_is_bounded_as_a_whole, .timeout = 60)
     cr_assert_eq(send(slow, head, sizeof head - 1, MSG_NOSIGNAL), (ssize_t)sizeof head - 1);
     cr_expect_eq(read_status(slow, 8), 408);
     cr_expect_eq(read_status(computing, 8), 503);
-    cr_expect(is_logged(&server, "status=503 code=compute_timeout"));
+    cr_expect(server_logs(&server, "status=503 code=compute_timeout", 1));
     close(slow);
     close(computing);
     api_buffer_free(&heavy);
@@ -499,7 +485,7 @@ Test(server, bodies_that_inflate_without_measure_are_refused)
 
 static struct server admin_of(const struct server *server)
 {
-    cr_assert(is_logged(server, "health and metrics on "));
+    cr_assert(server_logs(server, "health and metrics on ", 1));
     char *log = server_log_text(server);
     const char *line = strstr(log, "health and metrics on http://127.0.0.1:");
     cr_assert(line, "%s", log);

@@ -263,6 +263,34 @@ Test(server, tls_refuses_bodies_that_are_too_large)
     stop(false);
 }
 
+/* What is refused while it arrives is told through TLS as well. */
+Test(server, tls_tells_refusals_of_bytes_and_of_bodies)
+{
+    static const struct {
+        const char *request;
+        int status;
+    } cases[] = {
+        {"GET /livez HTTP/1.1\r\nHost: a\nX: y\r\n\r\n", 400},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\n{   }", 400},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\n{}", 400},
+        {"POST /kl_div HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "C\r\n{  \"input\": \r\n",
+         413},
+    };
+    static const char *const flags[] = {"--max-body", "10", NULL};
+    start(GNUTLS_PK_ECDSA, flags);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char answer[2000] = "";
+        struct tls_client client = tls_connect(&secure.server, "NORMAL", NULL);
+        cr_assert_eq(client.result, 0);
+        gnutls_record_send(client.session, cases[i].request, strlen(cases[i].request));
+        gnutls_record_recv(client.session, answer, sizeof answer - 1);
+        cr_expect_eq(atoi(answer + 9), cases[i].status, "case %zu: %s", i, answer);
+        tls_close(&client);
+    }
+    stop(false);
+}
+
 /* ---- SIGHUP */
 
 static CURL *make_client(const char *certificate)
