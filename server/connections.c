@@ -10,8 +10,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* FIRST_REQUEST_MS: time, in ms, for the first request when idle connections are closed. */
-enum { FIRST_REQUEST_MS = 1000 };
+/* Time, in ms, for the first request when idle connections are closed; with a TLS handshake. */
+enum { FIRST_REQUEST_MS = 1000, FIRST_TLS_REQUEST_MS = 5000 };
 
 static struct {
     pthread_mutex_t lock;
@@ -240,7 +240,7 @@ static bool is_idle(const struct srv_connection *c, unsigned long long now)
     int unread = 0;
     enum srv_phase phase = atomic_load(&c->phase);
     bool silent = phase == SRV_HEADER && atomic_load(&c->begun) == c->opened &&
-                  now > c->opened + FIRST_REQUEST_MS;
+                  now > c->opened + (c->tls ? FIRST_TLS_REQUEST_MS : FIRST_REQUEST_MS);
     return (phase == SRV_IDLE || silent) && !atomic_load(&c->request) &&
            ioctl(c->fd, FIONREAD, &unread) == 0 && unread == 0;
 }

@@ -14,11 +14,11 @@ void srv_deadlines_set(size_t timeout, size_t request_timeout);
 /* Seconds that a connection may wait for another request. */
 size_t srv_idle_seconds(void);
 
-/* Why the connection must end at `now`, in ms, or NULL. */
+/* Reason for which the connection must end at `now`, in ms, or NULL. */
 const struct srv_refusal *srv_overdue(const struct srv_connection *connection,
                                       unsigned long long now);
 
-/* How late a connection is, in ms, compared with a client that does its part at once; 0 if it may
+/* Lateness of a connection, in ms, compared with a client that does its part at once; 0 if it may
  * not be ended to make room for another. */
 unsigned long long srv_lateness(const struct srv_connection *connection, unsigned long long now);
 

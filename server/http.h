@@ -18,7 +18,7 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
  * all others get 503. Called by one thread. */
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size);
 
-/* The same for a connection of --admin-listen. Called by another thread. */
+/* Does that for a connection of --admin-listen. Called by another thread. */
 void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size);
 
 /* Number of connections beyond --max-connections that may be open. */

@@ -400,7 +400,7 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
         *size = 0;
         if (request->received <= DROPPED_BODY)
             return MHD_YES;
-        srv_request_cut(request, NULL);
+        send_past_library(request);
         return MHD_NO;
     }
     if (body->size + n > request->exchange.service->max_body)

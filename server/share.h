@@ -16,7 +16,7 @@ enum { SRV_FIRST = 64 << 10 };
 bool srv_share_grants(const struct api_budget *budget, const struct srv_connection *first,
                       const struct srv_connection *connection, size_t wanted, bool is_fair);
 
-/* The same for callers that have not locked the table; quick while half of the memory is free. */
+/* Tells that to callers that have not locked the table; quick while half of the memory is free. */
 bool srv_share_asked(const struct api_budget *budget, const struct srv_connection *connection,
                      size_t wanted, bool is_fair);
 

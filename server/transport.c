@@ -6,14 +6,14 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-static void (*refuse)(struct srv_connection *connection, const struct srv_refusal *why,
-                      const char *line, size_t size);
+static void (*refuse_request)(struct srv_connection *connection, const struct srv_refusal *why,
+                              const char *line, size_t size);
 
-void srv_transport_start(void (*function)(struct srv_connection *connection,
-                                          const struct srv_refusal *why, const char *line,
-                                          size_t size))
+void srv_transport_start(void (*refuse)(struct srv_connection *connection,
+                                        const struct srv_refusal *why, const char *line,
+                                        size_t size))
 {
-    refuse = function;
+    refuse_request = refuse;
 }
 
 /* Reads the framing of bytes that have arrived. Gives the bytes that libmicrohttpd may have, 0 after
@@ -28,7 +28,7 @@ static ssize_t check(struct srv_connection *c, const char *bytes, ssize_t size)
     if (good > 0) /* requests before the refused one are answered first */
         srv_connection_kick(c);
     else
-        refuse(c, &c->framing.refusal, bytes, (size_t)size);
+        refuse_request(c, &c->framing.refusal, bytes, (size_t)size);
     return (ssize_t)good;
 }
 
@@ -41,13 +41,12 @@ static bool end(struct srv_connection *c)
         why = &c->framing.refusal;
     else if (!why || srv_framing_is_between_requests(&c->framing))
         return false;
-    refuse(c, why, NULL, 0);
+    refuse_request(c, why, NULL, 0);
     return true;
 }
 
-static ssize_t (*next)(int fd, void *bytes, size_t size, int flags);
-
-static ssize_t (*next_record)(gnutls_session_t session, void *bytes, size_t size);
+static ssize_t (*next)(int fd, void *buf, size_t n, int flags);
+static ssize_t (*next_record)(gnutls_session_t session, void *data, size_t data_size);
 
 __attribute__((constructor)) static void find_next(void)
 {
@@ -57,35 +56,35 @@ __attribute__((constructor)) static void find_next(void)
 
 /* Takes the place of the C library's function, for libmicrohttpd too (a program's own functions
  * come first when its libraries are loaded). */
-__attribute__((visibility("default"))) ssize_t recv(int fd, void *bytes, size_t size, int flags)
+__attribute__((visibility("default"))) ssize_t recv(int fd, void *buf, size_t n, int flags)
 {
     struct srv_connection *c = flags == 0 ? srv_connection_at(fd) : NULL;
     if (!c || c->tls)
-        return next(fd, bytes, size, flags);
+        return next(fd, buf, n, flags);
     if (end(c))
         return 0;
-    ssize_t n = next(fd, bytes, size, flags);
-    if (n == 0 && atomic_load(&c->phase) == SRV_WORK) { /* half-closed: the client reads still */
+    ssize_t size = next(fd, buf, n, flags);
+    if (size == 0 && atomic_load(&c->phase) == SRV_WORK) { /* half-closed: the client reads still */
         errno = EAGAIN;
         return -1;
     }
-    return n > 0 ? check(c, bytes, n) : n;
+    return size > 0 ? check(c, buf, size) : size;
 }
 
-/* The same for connections with TLS. */
+/* Takes the place of the function of GnuTLS, for connections with TLS. */
 __attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session,
-                                                                  void *bytes, size_t size)
+                                                                  void *data, size_t data_size)
 {
     struct srv_connection *c = srv_connection_at(gnutls_transport_get_int(session));
     if (!c || !c->tls)
-        return next_record(session, bytes, size);
+        return next_record(session, data, data_size);
     c->session = session;
     if (end(c))
         return 0;
-    ssize_t n = next_record(session, bytes, size);
-    if (n == 0 && atomic_load(&c->phase) == SRV_WORK)
+    ssize_t size = next_record(session, data, data_size);
+    if (size == 0 && atomic_load(&c->phase) == SRV_WORK)
         return GNUTLS_E_AGAIN;
-    return n > 0 ? check(c, bytes, n) : n;
+    return size > 0 ? check(c, data, size) : size;
 }
 
 bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size, bool more)

@@ -1,4 +1,4 @@
-/* What libmicrohttpd reads passes through here: this file defines the functions by which it
+/* Bytes that libmicrohttpd reads pass through here: this file defines the functions by which it
  * receives, in place of those of the C library, and reads the framing before it. */
 #ifndef KLDIV_SERVER_TRANSPORT_H
 #define KLDIV_SERVER_TRANSPORT_H

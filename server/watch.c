@@ -132,7 +132,7 @@ static void end_late(struct srv_connection *c, unsigned long long now)
 
 /* ---- Memory */
 
-/* How much a request's end would help others, by its memory and by its slowness. */
+/* Burden of a request on others, by its memory and by its slowness. */
 static double burden(const struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);

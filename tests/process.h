@@ -18,7 +18,7 @@ struct server {
  * until it listens. */
 struct server server_start(const char *const *flags);
 
-/* The same with at most `files` descriptors for the server. */
+/* Starts it with at most `files` descriptors for the server. */
 struct server server_start_with_files(const char *const *flags, size_t files);
 
 /* Sends SIGTERM and returns the exit status, or -1 if it did not exit normally. Fails the test if the

@@ -263,7 +263,7 @@ Test(server, tls_refuses_bodies_that_are_too_large)
     stop(false);
 }
 
-/* What is refused while it arrives is told through TLS as well. */
+/* Refusals while a request arrives are told through TLS as well. */
 Test(server, tls_tells_refusals_of_bytes_and_of_bodies)
 {
     static const struct {

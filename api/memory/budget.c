@@ -141,9 +141,9 @@ static void keep(struct api_budget *budget, void *data, size_t size)
 {
     struct api_block block = {.data = data, .size = size, .since = now_ns()}, evicted;
     pthread_mutex_lock(&budget->lock);
-    struct api_block *oldest = NULL;
+    struct api_block *oldest = budget->blocks; /* of those that are no places, half at least */
     for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
-        if (b->used == 0 && (!oldest || b->since < oldest->since))
+        if (b->used == 0 && (oldest->used > 0 || b->since < oldest->since))
             oldest = b;
     evicted = *oldest;
     *oldest = block;
