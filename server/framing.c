@@ -55,6 +55,30 @@ static bool same(const char *s, size_t size, const char *known, size_t known_siz
 }
 #define SAME(s, size, literal) same(s, size, literal, sizeof(literal) - 1)
 
+/* ---- Sizes */
+
+static bool check_fields(struct srv_framing *f)
+{
+    return f->fields <= SRV_HEADER_FIELDS ||
+           refuse(f, "header_too_large", "the header has more than 100 fields");
+}
+
+/* Checks the bytes of the lines so far, or of a single line that is not of a header. */
+static bool check_size(struct srv_framing *f, size_t size)
+{
+    if (size <= SRV_HEADER_SIZE)
+        return true;
+    if (f->state == SRV_REQUEST_LINE)
+        return refuse(f, "target_too_long", "the request line has more than 16 KiB");
+    return refuse(f, "header_too_large", "the header has more than 16 KiB");
+}
+
+/* True for lines whose bytes count toward the header; a trailer counts with it. */
+static bool is_of_header(const struct srv_framing *f)
+{
+    return f->state == SRV_REQUEST_LINE || f->state == SRV_FIELD || f->state == SRV_TRAILER;
+}
+
 /* ---- Request line */
 
 /* True if a segment of a path is "..". */
@@ -157,6 +181,16 @@ static bool read_expectation(struct srv_framing *f, const char *s, size_t size)
            refuse(f, "expectation_failed", "Expect may only be 100-continue");
 }
 
+/* Counts cookies as fields, and their bytes twice: libmicrohttpd copies the line, and makes a record of
+ * each cookie. */
+static bool read_cookies(struct srv_framing *f, const char *s, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        f->fields += s[i] == ';' || s[i] == ',';
+    f->header_size += size;
+    return check_fields(f) && check_size(f, f->header_size);
+}
+
 /* Fields that frame a request. Names that merely begin like the first ones are refused: a proxy
  * may take "content-length " for the known one. */
 static const struct {
@@ -170,6 +204,7 @@ static const struct {
     {"host", 4, false, read_host},
     {"content-type", 12, false, read_type},
     {"expect", 6, false, read_expectation},
+    {"cookie", 6, false, read_cookies},
 };
 #define N_KNOWN (sizeof known_fields / sizeof *known_fields)
 
@@ -200,8 +235,9 @@ static bool read_field(struct srv_framing *f, const char *line, size_t size)
     size_t value_size = size - name - 1;
     if (span(value, value_size, VALUE) != value_size)
         return bad(f, "the value of a header field holds a control character");
-    if (++f->fields > SRV_HEADER_FIELDS)
-        return refuse(f, "header_too_large", "the header has more than 100 fields");
+    f->fields++;
+    if (!check_fields(f))
+        return false;
     value_size = trim(&value, value_size);
     for (size_t i = 0; i < N_KNOWN; i++)
         if (same(line, name, known_fields[i].name, known_fields[i].size))
@@ -253,7 +289,6 @@ static bool read_chunk_size(struct srv_framing *f, const char *line, size_t size
     for (size_t i = 0; i < digits; i++)
         f->left =
             f->left * 16 + (uint64_t)(line[i] <= '9' ? line[i] - '0' : (line[i] | 32) - 'a' + 10);
-    f->header_size = f->fields = 0;
     f->state = f->left > 0 ? SRV_CHUNK_BYTES : SRV_TRAILER;
     if (f->left > 0 && ++f->chunks > SRV_CHUNKS)
         return bad(f, "the body has more than 65536 chunks");
@@ -281,19 +316,13 @@ static bool read_line(struct srv_framing *f, const char *line, size_t size)
     }
 }
 
-static bool too_large(struct srv_framing *f)
-{
-    if (f->state == SRV_REQUEST_LINE)
-        return refuse(f, "target_too_long", "the request line has more than 16 KiB");
-    return refuse(f, "header_too_large", "the header has more than 16 KiB");
-}
-
 /* Reads a line that ends with CRLF. */
 static bool read_whole_line(struct srv_framing *f, const char *line, size_t size)
 {
-    f->header_size += size;
-    if (f->header_size > SRV_HEADER_SIZE)
-        return too_large(f);
+    if (is_of_header(f))
+        f->header_size += size;
+    if (!check_size(f, is_of_header(f) ? f->header_size : size))
+        return false;
     if (size < 2 || line[size - 2] != '\r')
         return bad(f, "a line ends with LF alone, not with CRLF");
     return read_line(f, line, size - 2);
@@ -302,8 +331,8 @@ static bool read_whole_line(struct srv_framing *f, const char *line, size_t size
 /* Keeps the beginning of a line. */
 static bool keep(struct srv_framing *f, const char *bytes, size_t size)
 {
-    if (f->header_size + f->line_size + size > SRV_HEADER_SIZE)
-        return too_large(f);
+    if (!check_size(f, f->line_size + size + (is_of_header(f) ? f->header_size : 0)))
+        return false;
     char *line = realloc(f->line, f->line_size + size);
     if (!line)
         return refuse(f, "out_of_memory", "no memory is left for the request; try again");

@@ -14,9 +14,9 @@
 /* Limits of a request. libmicrohttpd keeps the header and 64 bytes for each field in the memory of
  * the connection, where the header of the reply needs some 2 KiB. */
 enum {
-    SRV_HEADER_SIZE = 16 << 10, /* bytes of the request line and the fields; of a trailer */
-    SRV_HEADER_FIELDS = 100,
-    SRV_CHUNKS = 65536, /* that are not empty */
+    SRV_HEADER_SIZE = 16 << 10, /* bytes of the request line and all fields, a trailer's too */
+    SRV_HEADER_FIELDS = 100,    /* with a trailer's, and each cookie */
+    SRV_CHUNKS = 65536,         /* that are not empty */
 };
 
 /* srv_refusal: the problem for which a request is refused and its connection closed. `code` is
@@ -40,7 +40,7 @@ enum srv_framing_state {
 struct srv_framing {
     enum srv_framing_state state;
     uint64_t left;      /* bytes of the body or of the chunk that are still to come */
-    size_t header_size; /* bytes of the complete lines of this header or trailer */
+    size_t header_size; /* bytes of the complete lines of the header, and of the trailer */
     unsigned fields, chunks;
     unsigned hosts, lengths, codings, types, expectations; /* lines of these names */
     bool old;                                              /* HTTP/1.0 */

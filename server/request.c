@@ -255,7 +255,8 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     request->connection = connection;
     srv_request_identify(header(request, "X-Request-Id"), request->id, sizeof request->id);
     split_target(request);
-    request->exchange.request.method = method;
+    snprintf(request->method, sizeof request->method, "%s", method);
+    request->exchange.request.method = request->method;
     request->exchange.request.header = find_header;
     request->exchange.request.headers = request;
     read_framing(request);
@@ -317,7 +318,8 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
     if (!request->exchange.request.method) { /* the header is not complete */
         srv_request_identify(NULL, request->id, sizeof request->id);
         split_target(request);
-        request->exchange.request.method = request->entry->framing.method;
+        memcpy(request->method, request->entry->framing.method, sizeof request->method);
+        request->exchange.request.method = request->method;
     }
     if (request->step != SRV_REFUSED)
         api_refuse(&request->exchange, why->code, why->detail);

@@ -39,6 +39,7 @@ struct srv_request {
     size_t received;           /* bytes of the body, dropped ones included */
     double start, read_ms;
     char id[129];
+    char method[24]; /* a copy: libmicrohttpd overwrites its own when it answers by itself */
     char accept[MAX_ACCEPT]; /* several Accept lines joined */
     const char *authority;   /* of an absolute target, in place of Host; NULL for a path */
     char target[];           /* as sent, NUL, then its path, percent-encoded, NUL, its authority */

@@ -201,6 +201,20 @@ Test(framing, has_limits)
         talk(&server, request, n, answer, sizeof answer, 2);
         cr_expect_eq(atoi(answer + 9), over ? 431 : 200, "%s", answer);
 
+        n = (size_t)sprintf(request, "GET /livez HTTP/1.1\r\nHost: a\r\nCookie: a=b");
+        for (int i = 2; i < SRV_HEADER_FIELDS + over; i++)
+            n += (size_t)sprintf(request + n, "; a=b");
+        n += (size_t)sprintf(request + n, "\r\n\r\n");
+        talk(&server, request, n, answer, sizeof answer, 2);
+        cr_expect_eq(atoi(answer + 9), over ? 431 : 200, "%s", answer);
+
+        n = (size_t)sprintf(request, CHUNKED "2\r\n{}\r\n0\r\n");
+        for (int i = 2; i < SRV_HEADER_FIELDS + over; i++)
+            n += (size_t)sprintf(request + n, "X: %0150d\r\n", i);
+        n += (size_t)sprintf(request + n, "\r\n");
+        talk(&server, request, n, answer, sizeof answer, 2);
+        cr_expect_eq(atoi(answer + 9), over ? 431 : 422, "%s", answer);
+
         n = (size_t)sprintf(request, CHUNKED);
         for (int i = 0; i < SRV_CHUNKS + over; i++)
             n += (size_t)sprintf(request + n, "1\r\n%c\r\n", " {}"[i < 2 ? 1 + i : 0]);
