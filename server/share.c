@@ -1,5 +1,7 @@
 #include "server/share.h"
 
+#include <stdint.h>
+
 /* Bytes that would be left of the limit if the body held `wanted`; false if it does not fit. */
 static bool left_of(const struct api_budget *budget, const struct srv_connection *c, size_t wanted,
                     size_t *left)
@@ -22,29 +24,33 @@ static size_t need_of(const struct srv_connection *c, size_t held)
     return announced > held ? announced - held : 0;
 }
 
-/* True if some body can arrive whole in what is left. */
-static bool one_can_end(const struct srv_connection *first, const struct srv_connection *self,
-                        size_t wanted, size_t left)
+struct srv_need srv_share_need(const struct srv_connection *first)
 {
-    if (need_of(self, wanted) <= left)
-        return true;
+    struct srv_need need = {SIZE_MAX, SIZE_MAX, NULL};
     for (const struct srv_connection *c = first; c; c = c->next) {
         enum srv_phase phase = atomic_load(&c->phase);
-        if (c != self && (phase == SRV_BODY || phase == SRV_PAUSED) &&
-            need_of(c, atomic_load(&c->held)) <= left)
-            return true;
+        if (phase != SRV_BODY && phase != SRV_PAUSED)
+            continue;
+        size_t bytes = need_of(c, atomic_load(&c->held));
+        if (bytes < need.least) {
+            need.second = need.least;
+            need.least = bytes;
+            need.of = c;
+        } else if (bytes < need.second) {
+            need.second = bytes;
+        }
     }
-    return false;
+    return need;
 }
 
-bool srv_share_grants(const struct api_budget *budget, const struct srv_connection *first,
+bool srv_share_grants(const struct api_budget *budget, const struct srv_need *need,
                       const struct srv_connection *c, size_t wanted, bool is_fair)
 {
-    size_t left;
+    size_t left, others = need->of == c ? need->second : need->least;
     if (budget->limit == 0)
         return true;
     return left_of(budget, c, wanted, &left) && (!is_fair || wanted <= left) &&
-           (wanted <= API_SMALL || one_can_end(first, c, wanted, left));
+           (wanted <= API_SMALL || need_of(c, wanted) <= left || others <= left);
 }
 
 bool srv_share_asked(const struct api_budget *budget, const struct srv_connection *c, size_t wanted,
@@ -57,7 +63,7 @@ bool srv_share_asked(const struct api_budget *budget, const struct srv_connectio
         return false;
     if (left >= budget->limit / 2 || wanted <= API_SMALL)
         return true;
-    bool granted = srv_share_grants(budget, srv_connections_lock(), c, wanted, is_fair);
+    struct srv_need need = srv_share_need(srv_connections_lock());
     srv_connections_unlock();
-    return granted;
+    return srv_share_grants(budget, &need, c, wanted, is_fair);
 }

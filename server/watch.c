@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Times between looks at the table, in ms: at most, and while a connection waits for one. */
+/* Times between looks at the table, in ms: at most; while a connection waits for one, and at least. */
 enum { TICK_MS = 100, SOON_MS = 20 };
 
 /* PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked
@@ -173,12 +173,13 @@ static void feed(struct srv_connection *first, unsigned long long now)
 {
     struct srv_connection *next = NULL;
     bool waits = false;
+    struct srv_need need = srv_share_need(first);
     for (struct srv_connection *c = first; c; c = c->next) {
         if (atomic_load(&c->phase) != SRV_PAUSED || !atomic_load(&c->suspended))
             continue;
         waits = true;
         if ((!next || atomic_load(&c->since) < atomic_load(&next->since)) &&
-            srv_share_grants(watch.budget, first, c, atomic_load(&c->wanted), false))
+            srv_share_grants(watch.budget, &need, c, atomic_load(&c->wanted), false))
             next = c;
     }
     if (next)
@@ -214,13 +215,19 @@ static void *run(void *unused)
 {
     (void)unused;
     int wait = TICK_MS;
-    unsigned long long forgotten = 0;
+    unsigned long long looked = 0, forgotten = 0;
     while (!atomic_load(&watch.stopping)) {
         collect_events(wait);
+        unsigned long long now = srv_now_ms();
+        if (now < looked + SOON_MS) { /* each client that comes or leaves is an event */
+            wait = SOON_MS;
+            continue;
+        }
         wait = look();
-        if (srv_now_ms() > forgotten + FORGET_MS) {
+        looked = now;
+        if (now > forgotten + FORGET_MS) {
             srv_connections_forget_dropped();
-            forgotten = srv_now_ms();
+            forgotten = now;
         }
     }
     return NULL;
