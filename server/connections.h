@@ -60,11 +60,13 @@ struct srv_connection {
     _Atomic(const struct srv_refusal *) ending; /* why the server ends it; a static structure */
     atomic_bool stop;                           /* nobody waits for the answer any more */
 
-    /* Used by the watching thread alone, with the table locked: */
+    /* Written by the watching thread alone, with the table locked: */
     enum srv_client client;
     bool probed;
     unsigned long long acked, acked_at; /* bytes that the client has taken; when, in ms */
     unsigned long long first_acked;     /* at the first look at this reply */
+    unsigned long long behind, seen_at; /* how far the body is behind the least rate; when; in ms */
+    size_t seen;                        /* `received` at that time */
 };
 
 /* Makes room for descriptors below `descriptors`. False if memory is exhausted. */

@@ -81,16 +81,38 @@ const struct srv_refusal *srv_overdue(const struct srv_connection *c, unsigned l
     return NULL;
 }
 
+unsigned long long srv_behind(const struct srv_connection *c, unsigned long long now)
+{
+    unsigned long long since = atomic_load(&c->since), from = c->seen_at, late = c->behind;
+    size_t received = atomic_load(&c->received), seen = c->seen;
+    if (atomic_load(&c->phase) != SRV_BODY)
+        return late;
+    if (since > from) { /* it began after the last look */
+        from = since;
+        late = 0;
+        seen = 0;
+    }
+    late += now > from ? now - from : 0;
+    size_t earned = (received > seen ? received - seen : 0) / SRV_BODY_RATE;
+    return late > earned ? late - earned : 0;
+}
+
+void srv_follow_body(struct srv_connection *c, unsigned long long now)
+{
+    enum srv_phase phase = atomic_load(&c->phase);
+    c->behind = phase == SRV_BODY || phase == SRV_PAUSED ? srv_behind(c, now) : 0;
+    c->seen = atomic_load(&c->received);
+    c->seen_at = now;
+}
+
 unsigned long long srv_lateness(const struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
     unsigned long long since = atomic_load(&c->since), late = now > since ? now - since : 0;
     if (phase == SRV_WORK || phase == SRV_PAUSED)
         return 0;
-    if (phase == SRV_BODY) {
-        unsigned long long earned = atomic_load(&c->received) / SRV_BODY_RATE;
-        late = late > earned ? late - earned : 0;
-    }
+    if (phase == SRV_BODY)
+        late = srv_behind(c, now);
     if (phase == SRV_REPLY)
         late = reply_lateness(c, now);
     if (late < (c->quota == SRV_REGULAR ? ADMITTED_MS : ADMITTED_MS / 10))

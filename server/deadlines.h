@@ -18,8 +18,16 @@ size_t srv_idle_seconds(void);
 const struct srv_refusal *srv_overdue(const struct srv_connection *connection,
                                       unsigned long long now);
 
+/* Notes how far a body is behind the least rate. Bytes that came early are no credit: a client that
+ * sends much at once and then nearly nothing is slow. Called by the watching thread at each look, with
+ * the table locked. */
+void srv_follow_body(struct srv_connection *connection, unsigned long long now);
+
+/* Lag of a body behind the least rate, in ms, now or when its pause began. */
+unsigned long long srv_behind(const struct srv_connection *connection, unsigned long long now);
+
 /* Lateness of a connection, in ms, compared with a client that does its part at once; 0 if it may
- * not be ended to make room for another. */
+ * not be ended to make room for another. The table is locked. */
 unsigned long long srv_lateness(const struct srv_connection *connection, unsigned long long now);
 
 /* The ending of connections that make room for others; of those that hold memory which others wait

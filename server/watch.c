@@ -17,8 +17,8 @@
 enum { TICK_MS = 100, SOON_MS = 20 };
 
 /* PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked
- * whether it still reads. HUNGRY_MS: time, in ms, that bodies wait for memory before the slowest
- * request that holds some is ended. */
+ * whether it still reads. HUNGRY_MS: time, in ms, that a client lags behind before it is slow, and that bodies wait
+ * for memory before a request is ended that is not. */
 enum { PROBE_MS = 100, HUNGRY_MS = 1000 };
 
 /* FORGET_MS: time, in ms, between corrections of the count of connections. */
@@ -29,7 +29,7 @@ static struct {
     int events; /* epoll */
     atomic_bool stopping;
     const struct api_budget *budget;
-    unsigned long long fed; /* when no body waited for memory, in ms */
+    unsigned long long fed; /* when the oldest body did not wait for memory, in ms */
 } watch = {.events = -1};
 
 /* Tells a connection from others that have its descriptor after it. */
@@ -132,32 +132,41 @@ static void end_late(struct srv_connection *c, unsigned long long now)
 
 /* ---- Memory */
 
+/* True if the client has been slow for a while. */
+static bool is_slow(const struct srv_connection *c, unsigned long long now)
+{
+    return (atomic_load(&c->phase) == SRV_REPLY ? srv_lateness(c, now) : srv_behind(c, now)) >
+           HUNGRY_MS;
+}
+
 /* Burden of a request on others, by its memory and by its slowness. */
 static double burden(const struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
-    unsigned long long since = atomic_load(&c->since);
-    double held = (double)atomic_load(&c->held), age = now > since ? (double)(now - since) : 0;
+    double held = (double)atomic_load(&c->held);
     if (atomic_load(&c->ending))
         return 0;
-    if (phase == SRV_PAUSED)
-        age = (double)atomic_load(&c->body_ms);
     if (phase == SRV_REPLY)
         return held * (double)srv_lateness(c, now);
-    return phase == SRV_BODY || phase == SRV_PAUSED
-               ? held * (1 + age) / (1 + (double)atomic_load(&c->received) / SRV_BODY_RATE)
-               : 0;
+    return phase == SRV_BODY || phase == SRV_PAUSED ? held * (1 + (double)srv_behind(c, now)) : 0;
 }
 
-static void end_heaviest(struct srv_connection *first, unsigned long long now)
+/* Ends the request with the greatest burden, so that one that waits can go on; not one that is fast,
+ * unless `any`. Small ones do not help a large one. */
+static void end_heaviest(struct srv_connection *first, const struct srv_connection *waiting,
+                         unsigned long long now, bool any)
 {
     struct srv_connection *heaviest = NULL;
+    size_t least = atomic_load(&waiting->wanted) > API_SMALL ? API_SMALL : 0;
     double most = 0;
-    for (struct srv_connection *c = first; c; c = c->next)
-        if (burden(c, now) > most) {
-            most = burden(c, now);
+    for (struct srv_connection *c = first; c; c = c->next) {
+        bool helps = atomic_load(&c->held) > least && (any || is_slow(c, now));
+        double heavy = helps ? burden(c, now) : 0;
+        if (heavy > most) {
+            most = heavy;
             heaviest = c;
         }
+    }
     if (!heaviest)
         return;
     srv_log(SRV_LOG_WARNING,
@@ -168,28 +177,44 @@ static void end_heaviest(struct srv_connection *first, unsigned long long now)
     srv_connection_resume_locked(heaviest);
 }
 
-/* Resumes the bodies that can go on, the longest pause first. */
-static void feed(struct srv_connection *first, unsigned long long now)
+/* feeding: the oldest of the requests whose bodies wait for memory, and of those that can go on. */
+struct feeding {
+    struct srv_connection *oldest, *next;
+};
+
+static bool is_older(const struct srv_connection *c, const struct srv_connection *other)
 {
-    struct srv_connection *next = NULL;
-    bool waits = false;
+    return !other || atomic_load(&c->begun) < atomic_load(&other->begun);
+}
+
+static struct feeding find_waiting(struct srv_connection *first)
+{
+    struct feeding found = {0};
     struct srv_need need = srv_share_need(first);
     for (struct srv_connection *c = first; c; c = c->next) {
         if (atomic_load(&c->phase) != SRV_PAUSED || !atomic_load(&c->suspended))
             continue;
-        waits = true;
-        if ((!next || atomic_load(&c->since) < atomic_load(&next->since)) &&
+        if (is_older(c, found.oldest))
+            found.oldest = c;
+        if (is_older(c, found.next) &&
             srv_share_grants(watch.budget, &need, c, atomic_load(&c->wanted), false))
-            next = c;
+            found.next = c;
     }
-    if (next)
-        srv_connection_resume_locked(next);
-    if (next || !waits) {
+    return found;
+}
+
+/* Resumes a body that can go on, that of the oldest request first. While the oldest has to wait, slow
+ * requests are ended, and after a second others. */
+static void feed(struct srv_connection *first, unsigned long long now)
+{
+    struct feeding found = find_waiting(first);
+    bool waits = found.oldest != found.next, long_since = now > watch.fed + HUNGRY_MS;
+    if (found.next)
+        srv_connection_resume_locked(found.next);
+    if (waits)
+        end_heaviest(first, found.oldest, now, long_since);
+    if (!waits || long_since)
         watch.fed = now;
-    } else if (now > watch.fed + HUNGRY_MS) {
-        end_heaviest(first, now);
-        watch.fed = now;
-    }
 }
 
 /* ---- Thread */
@@ -203,6 +228,7 @@ static int look(void)
     for (struct srv_connection *c = first; c; c = c->next) {
         if (atomic_load(&c->phase) == SRV_REPLY)
             look_at_reply(c, now);
+        srv_follow_body(c, now);
         end_late(c, now);
         soon |= follow_client(c, now);
     }
@@ -236,6 +262,7 @@ static void *run(void *unused)
 bool srv_watch_start(const struct api_budget *budget)
 {
     watch.budget = budget;
+    watch.fed = srv_now_ms();
     watch.events = epoll_create1(EPOLL_CLOEXEC);
     return watch.events >= 0 && pthread_create(&watch.thread, NULL, run, NULL) == 0;
 }

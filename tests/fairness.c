@@ -401,6 +401,36 @@ Test(server, the_slowest_client_gives_its_memory, .timeout = 120)
     cr_expect_eq(server_stop(&server, true), 0);
 }
 
+/* Clients that send 4 MiB at once and then nothing hold the memory, among others that are as slow and
+ * hold little: those that hold much make room. */
+Test(server, bytes_that_came_early_are_no_credit, .timeout = 120)
+{
+    enum { HOLDERS = 16, OTHERS = 60, SENT = 4 << 20, SIZE = 12 << 20 };
+    static const char *const flags[] = {"--max-memory", "48M", NULL};
+    struct server server = server_start(flags);
+    int holders[HOLDERS], others[OTHERS];
+    char *body = malloc(SIZE + 1);
+    memset(body, ' ', SIZE);
+    strcpy(body + SIZE + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
+    dial_many(&server, others, OTHERS, POST "Content-Length: 16000000\r\n\r\n");
+    send_many(others, OTHERS, body, 100);
+    dial_many(&server, holders, HOLDERS, POST "Content-Length: 16000000\r\n\r\n");
+    for (size_t sent = 0; sent < SENT; sent += 1 << 16)
+        send_many(holders, HOLDERS, body, 1 << 16);
+    wait_ms(1500);
+    struct upload large = {.server = &server, .body = body, .size = SIZE};
+    upload(&large);
+    cr_expect_eq(large.status, 200, "%ld", large.status);
+    for (int i = 0; i < OTHERS; i++) {
+        char byte;
+        cr_expect_eq(recv(others[i], &byte, 1, MSG_DONTWAIT), -1, "client %d was ended", i);
+    }
+    close_many(holders, HOLDERS);
+    close_many(others, OTHERS);
+    free(body);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
 /* ---- Work */
 
 Test(server, a_client_that_closes_its_sending_side_gets_its_answer, .timeout = 60)
