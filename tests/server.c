@@ -289,7 +289,8 @@ static unsigned long lost_by_sigterm(const char *body)
     pthread_t clients[4];
     for (size_t i = 0; i < COUNT(clients); i++)
         pthread_create(&clients[i], NULL, keep_asking, &load);
-    nanosleep(&(struct timespec){.tv_nsec = 150000000}, NULL);
+    for (int i = 0; i < 15 || (i < 1000 && atomic_load(&load.answered) < 5); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     cr_expect_eq(server_stop(&server, false), 0);
     atomic_store(&load.stop, true);
     for (size_t i = 0; i < COUNT(clients); i++)
