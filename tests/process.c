@@ -180,6 +180,7 @@ struct fetched fetch(const struct server *server, const char *method, const char
         list = curl_slist_append(list, headers[i]);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_CAINFO, server->certificate);
+    curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* else read whole for each connection */
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, 60L);
