@@ -137,7 +137,7 @@ static void fetch_row(const struct row *row)
     fetched_free(&f);
 }
 
-Test(bodies, each_has_its_status_from_a_server, .timeout = 120)
+Test(bodies, each_has_its_status_from_a_server)
 {
     static const char *const flags[] = {"--max-body", "1M", NULL};
     server = server_start(flags);

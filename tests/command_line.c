@@ -97,7 +97,7 @@ Test(command_line, the_start_time_needs_no_proc_stat)
 }
 
 /* The pipe of standard error is full, and nobody reads it. */
-Test(command_line, a_log_that_nobody_reads_does_not_hold_up_the_end, .timeout = 60)
+Test(command_line, a_log_that_nobody_reads_does_not_hold_up_the_end)
 {
     static const char script[] =
         "d=$(mktemp -d); mkfifo $d/log; sleep 30 < $d/log & reader=$!;"

@@ -122,7 +122,7 @@ static int send_heavy(const struct server *server, const struct api_buffer *body
 /* ---- Places */
 
 /* libmicrohttpd loses the end of a connection that comes with bytes. */
-Test(server, uploads_that_are_given_up_free_their_places, .timeout = 60)
+Test(server, uploads_that_are_given_up_free_their_places)
 {
     enum { CLIENTS = 80 };
     static const char *const flags[] = {"--max-connections", "100", NULL};
@@ -144,7 +144,7 @@ Test(server, uploads_that_are_given_up_free_their_places, .timeout = 60)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, bodies_that_were_refused_hold_no_place, .timeout = 60)
+Test(server, bodies_that_were_refused_hold_no_place)
 {
     enum { CLIENTS = 80 };
     static const char *const flags[] = {"--max-connections", "20", NULL};
@@ -163,7 +163,7 @@ Test(server, bodies_that_were_refused_hold_no_place, .timeout = 60)
 }
 
 /* Slow clients of every kind hold all places: a new client gets that of the slowest. */
-Test(server, the_slowest_client_makes_room, .timeout = 60)
+Test(server, the_slowest_client_makes_room)
 {
     static const char *const begun[] = {"", "GET /li", "GET /livez HTTP/1.1\r\nHost: a\r\nX:",
                                         POST "Content-Length: 1000000\r\n\r\n{"};
@@ -183,7 +183,7 @@ Test(server, the_slowest_client_makes_room, .timeout = 60)
 }
 
 /* Few descriptors: a client for whom none is left is told. */
-Test(server, clients_without_a_descriptor_are_told, .timeout = 60)
+Test(server, clients_without_a_descriptor_are_told)
 {
     enum { CLIENTS = 90 };
     int sockets[CLIENTS], answered = 0;
@@ -206,7 +206,7 @@ Test(server, clients_without_a_descriptor_are_told, .timeout = 60)
 
 /* ---- Time */
 
-Test(server, a_slow_body_is_told_so, .timeout = 60)
+Test(server, a_slow_body_is_told_so)
 {
     struct server server = server_start(NULL);
     int fd = dial(&server);
@@ -226,7 +226,7 @@ Test(server, a_slow_body_is_told_so, .timeout = 60)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, connections_stay_for_another_request_and_say_how_long, .timeout = 60)
+Test(server, connections_stay_for_another_request_and_say_how_long)
 {
     static const char *const flags[] = {"--timeout", "2", NULL};
     static const char request[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -245,7 +245,7 @@ Test(server, connections_stay_for_another_request_and_say_how_long, .timeout = 6
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, a_reply_that_nobody_reads_ends, .timeout = 60)
+Test(server, a_reply_that_nobody_reads_ends)
 {
     enum { N = 4 << 20 };
     static const char *const flags[] = {"--timeout", "2", NULL};
@@ -283,7 +283,7 @@ Test(server, a_reply_that_nobody_reads_ends, .timeout = 60)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, a_request_is_bounded_as_a_whole, .timeout = 60)
+Test(server, a_request_is_bounded_as_a_whole)
 {
     static const char *const flags[] = {"--request-timeout", "1", "--max-body", "32G", NULL};
     struct server server = server_start(flags);
@@ -304,7 +304,7 @@ Test(server, a_request_is_bounded_as_a_whole, .timeout = 60)
 /* ---- Memory */
 
 /* A declared length is no reason to reserve memory. */
-Test(server, bodies_hold_what_has_arrived, .timeout = 60)
+Test(server, bodies_hold_what_has_arrived)
 {
     enum { CLIENTS = 80, SENT = 1000, LARGE = 3 << 20 };
     static const char *const flags[] = {"--max-memory", "64M", "--max-body", "60M", NULL};
@@ -349,7 +349,7 @@ static void *upload(void *argument)
 }
 
 /* Together they need four times the memory: reading stops until others are done. */
-Test(server, bodies_wait_for_memory, .timeout = 120)
+Test(server, bodies_wait_for_memory)
 {
     enum { UPLOADS = 16, SIZE = 8 << 20 };
     static const char *const flags[] = {"--max-memory", "32M", NULL};
@@ -374,7 +374,7 @@ Test(server, bodies_wait_for_memory, .timeout = 120)
 
 /* Clients that stop half-way hold most of the memory: small bodies are served at once, large ones
  * after the slowest have ended. */
-Test(server, the_slowest_client_gives_its_memory, .timeout = 120)
+Test(server, the_slowest_client_gives_its_memory)
 {
     enum { CLIENTS = 12, SENT = 4 << 20, SIZE = 12 << 20 };
     static const char *const flags[] = {"--max-memory", "40M", NULL};
@@ -403,7 +403,7 @@ Test(server, the_slowest_client_gives_its_memory, .timeout = 120)
 
 /* Clients that send 4 MiB at once and then nothing hold the memory, among others that are as slow and
  * hold little: those that hold much make room. */
-Test(server, bytes_that_came_early_are_no_credit, .timeout = 120)
+Test(server, bytes_that_came_early_are_no_credit)
 {
     enum { HOLDERS = 16, OTHERS = 60, SENT = 4 << 20, SIZE = 12 << 20 };
     static const char *const flags[] = {"--max-memory", "48M", NULL};
@@ -433,7 +433,7 @@ Test(server, bytes_that_came_early_are_no_credit, .timeout = 120)
 
 /* ---- Work */
 
-Test(server, a_client_that_closes_its_sending_side_gets_its_answer, .timeout = 60)
+Test(server, a_client_that_closes_its_sending_side_gets_its_answer)
 {
     struct server server = server_start(NULL);
     struct api_buffer heavy = heavy_call(12000, 20000);
@@ -450,7 +450,7 @@ Test(server, a_client_that_closes_its_sending_side_gets_its_answer, .timeout = 6
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, work_stops_when_its_client_leaves, .timeout = 60)
+Test(server, work_stops_when_its_client_leaves)
 {
     enum { CLIENTS = 6 };
     static const char *const flags[] = {"--max-body", "32G", NULL};
@@ -469,7 +469,7 @@ Test(server, work_stops_when_its_client_leaves, .timeout = 60)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, queues_of_work_have_an_end, .timeout = 120)
+Test(server, queues_of_work_have_an_end)
 {
     enum { CLIENTS = 24 };
     static const char *const flags[] = {"--max-body", "32G", NULL};

@@ -344,7 +344,7 @@ static void check_all_forms(size_t ndim, const size_t *shape, const enum kl_dtyp
     api_buffer_free(&expected);
 }
 
-Test(formats, give_the_same_bits_for_every_matrix, .timeout = 120)
+Test(formats, give_the_same_bits_for_every_matrix)
 {
     for (size_t rows = 1; rows <= 23; rows += 2)
         for (size_t columns = 2; columns <= 23; columns += 3)
@@ -356,7 +356,7 @@ Test(formats, give_the_same_bits_for_every_matrix, .timeout = 120)
     cr_expect_eq(bytes_held(), 0);
 }
 
-Test(formats, give_the_same_bits_for_random_shapes_and_dtypes, .timeout = 120)
+Test(formats, give_the_same_bits_for_random_shapes_and_dtypes)
 {
     for (int round = 0; round < 120; round++) {
         size_t ndim = draw(MAX_NDIM + 1), shape[MAX_NDIM] = {0};

@@ -102,7 +102,7 @@ static void check_refusal(const char *request, size_t size, int status, const ch
     cr_expect_eq(count_of(answer, "application/problem+json"), 1, "%s", answer);
 }
 
-Test(framing, that_is_ambiguous_is_refused_once_counted_and_logged, .timeout = 120)
+Test(framing, that_is_ambiguous_is_refused_once_counted_and_logged)
 {
     struct server server = server_start(NULL);
     double before = counted(&server, 400);
@@ -127,7 +127,7 @@ Test(framing, that_is_ambiguous_is_refused_once_counted_and_logged, .timeout = 1
 
 /* Each refusal after a good request on the same connection, sent at once, and in two pieces: the good
  * one is answered first. */
-Test(framing, behind_a_good_request_is_refused_after_its_answer, .timeout = 120)
+Test(framing, behind_a_good_request_is_refused_after_its_answer)
 {
     static const char good[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
     struct server server = server_start(NULL);

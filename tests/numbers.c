@@ -107,7 +107,7 @@ Test(numbers, hard_cases_are_those_of_strtod)
 }
 
 /* KLDIV_NUMBERS sets the number of strings; the default is a million. */
-Test(numbers, random_strings_are_read_as_strtod_reads_them, .timeout = 7200)
+Test(numbers, random_strings_are_read_as_strtod_reads_them)
 {
     unsigned long long state = 7;
     const char *asked = getenv("KLDIV_NUMBERS");

@@ -37,7 +37,7 @@ Test(server, bodies_over_the_limit_are_refused_before_they_are_read)
 }
 
 /* Clients that send the whole body before they read, as urllib does, receive the refusal. */
-Test(server, refusals_of_large_bodies_can_be_read, .timeout = 120)
+Test(server, refusals_of_large_bodies_can_be_read)
 {
     static const char *const flags[] = {"--max-body", "150M", NULL};
     enum { BODY = 100 << 20, PIECE = 1 << 20 };
@@ -134,7 +134,7 @@ Test(server, framing_that_could_smuggle_is_refused)
 
 /* Chunked bodies outgrow what is taken while they arrive. The client looks at the answer when it has
  * sent all. */
-Test(server, refusals_of_chunked_bodies_can_be_read, .timeout = 120)
+Test(server, refusals_of_chunked_bodies_can_be_read)
 {
     static const char *const flags[] = {"--max-body", "1M", NULL};
     enum { CHUNKS = 100, CHUNK = 1 << 20 };
@@ -165,7 +165,7 @@ Test(server, refusals_of_chunked_bodies_can_be_read, .timeout = 120)
 }
 
 /* libmicrohttpd's pool has no room for a record of each of so many parameters. */
-Test(server, queries_of_many_parameters_are_answered_and_leave_nothing, .timeout = 60)
+Test(server, queries_of_many_parameters_are_answered_and_leave_nothing)
 {
     enum { PARAMETERS = 2000, ROUNDS = 200 };
     static char request[PARAMETERS * 6 + 1000];

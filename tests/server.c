@@ -216,7 +216,7 @@ Test(server, large_and_chunked_bodies_arrive_whole)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, a_slow_header_ends_while_others_are_served, .timeout = 60)
+Test(server, a_slow_header_ends_while_others_are_served)
 {
     struct server server = server_start(NULL);
     int slow = dial(&server);
@@ -300,7 +300,7 @@ static unsigned long lost_by_sigterm(const char *body)
 }
 
 /* KLDIV_ROUNDS sets the number of rounds. */
-Test(server, sigterm_under_load_answers_what_was_accepted, .timeout = 600)
+Test(server, sigterm_under_load_answers_what_was_accepted)
 {
     const char *asked = getenv("KLDIV_ROUNDS");
     unsigned long rounds = asked ? strtoul(asked, NULL, 10) : 10, lost = 0;
@@ -329,7 +329,7 @@ static void *keep_dialling(void *argument)
     return NULL;
 }
 
-Test(server, sigterm_ends_it_while_connections_keep_coming, .timeout = 60)
+Test(server, sigterm_ends_it_while_connections_keep_coming)
 {
     static const char *const flags[] = {"--drain-timeout", "3", NULL};
     struct server server = server_start(flags);
