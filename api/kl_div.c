@@ -3,6 +3,7 @@
 #include "api/endpoints.h"
 #include "api/formats/codecs.h"
 #include "api/formats/coding.h"
+#include "api/memory/spare.h"
 #include "api/reply.h"
 #include "api/statistics.h"
 
@@ -125,9 +126,13 @@ static double answer_cost(const struct api_exchange *x, const struct api_call *c
     return api_call_cost(call, ns);
 }
 
+static struct api_spare spare_calls;
+
 static struct api_call *call_new(struct api_exchange *x)
 {
-    struct api_call *call = malloc(sizeof *call);
+    struct api_call *call = api_spare_take(&spare_calls);
+    if (!call)
+        call = malloc(sizeof *call);
     if (call)
         api_call_init(call, x->service);
     else
@@ -185,7 +190,7 @@ bool api_loss(struct api_exchange *x)
 void api_kl_div_end(struct api_exchange *x)
 {
     api_call_free(x->state);
-    free(x->state);
+    api_spare_keep(&spare_calls, x->state);
 }
 
 /* ---- Statistics of inferences */

@@ -1,5 +1,6 @@
 #include "server/request.h"
 
+#include "api/memory/spare.h"
 #include "api/text/decimal.h"
 #include "server/clock.h"
 #include "server/deadlines.h"
@@ -29,13 +30,31 @@ enum { STREAMED_BODY = 4 << 20 };
  * connection open. */
 enum { DROPPED_BODY = 1 << 20 };
 
+/* TARGET: bytes of room for the targets of requests that are kept for the next ones. */
+enum { TARGET = 1 << 10 };
+
+static struct api_spare spare_requests;
+
+/* Allocates a zeroed request with `room` bytes for its targets. */
+static struct srv_request *allocate(size_t room)
+{
+    if (room > TARGET)
+        return calloc(1, sizeof(struct srv_request) + room);
+    struct srv_request *request = api_spare_take(&spare_requests);
+    if (!request)
+        return calloc(1, sizeof *request + TARGET);
+    memset(request, 0, sizeof *request + room);
+    return request;
+}
+
 struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
                                     const char *target)
 {
     size_t size = strlen(target) + 1;
-    struct srv_request *request = calloc(1, sizeof *request + 2 * size);
+    struct srv_request *request = allocate(2 * size);
     if (!request)
         return NULL;
+    request->is_spare = 2 * size <= TARGET;
     memcpy(request->target, target, size);
     request->exchange.service = service;
     request->entry = entry;
@@ -55,7 +74,10 @@ static void release(void *argument)
         return;
     api_end(&request->exchange);
     api_buffer_free(&request->body);
-    free(request);
+    if (request->is_spare)
+        api_spare_keep(&spare_requests, request);
+    else
+        free(request);
 }
 
 /* Formats milliseconds with three decimals, at most 24 characters. */
@@ -255,7 +277,9 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     request->connection = connection;
     srv_request_identify(header(request, "X-Request-Id"), request->id, sizeof request->id);
     split_target(request);
-    snprintf(request->method, sizeof request->method, "%s", method);
+    size_t method_size = strlen(method);
+    memcpy(request->method, method,
+           method_size < sizeof request->method ? method_size : sizeof request->method - 1);
     request->exchange.request.method = request->method;
     request->exchange.request.header = find_header;
     request->exchange.request.headers = request;

@@ -30,6 +30,7 @@ struct srv_request {
     enum srv_step step;
     enum srv_lane lane;
     bool must_close, chunked, expects_continue;
+    bool is_spare;   /* kept for another request when it is done */
     bool was_paused; /* and is the first to get memory */
     bool sent;       /* without libmicrohttpd */
     int unread;      /* duplicated descriptor whose unread body is dropped after the reply, or -1 */
