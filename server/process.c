@@ -22,12 +22,13 @@ static double cpu_seconds(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+/* Number of open descriptors, or -1 if it cannot be read. */
 static double open_files(void)
 {
     DIR *directory = opendir("/proc/self/fd");
     double n = -1; /* not counting the directory's own */
     if (!directory)
-        return 0;
+        return n;
     for (const struct dirent *entry; (entry = readdir(directory));)
         n += entry->d_name[0] != '.';
     closedir(directory);
@@ -67,9 +68,11 @@ void srv_process_write(struct api_buffer *out)
     unsigned long start_ticks, virtual_bytes;
     long resident;
     struct rlimit files;
+    double files_open = open_files();
     metric(out, "process_cpu_seconds_total", "counter", "User and system CPU time spent.",
            cpu_seconds());
-    metric(out, "process_open_fds", "gauge", "Open file descriptors.", open_files());
+    if (files_open >= 0)
+        metric(out, "process_open_fds", "gauge", "Open file descriptors.", files_open);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         metric(out, "process_max_fds", "gauge", "Most file descriptors that may be open.",
                (double)files.rlim_cur);
