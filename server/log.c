@@ -73,6 +73,14 @@ static size_t write_all(const char *bytes, size_t size)
     return size;
 }
 
+static size_t count_lines(const char *bytes, size_t size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < size; i++)
+        n += bytes[i] == '\n';
+    return n;
+}
+
 static void *write_lines(void *unused)
 {
     (void)unused;
@@ -91,12 +99,14 @@ static void *write_lines(void *unused)
         struct api_buffer full = logger.waiting;
         logger.waiting = out;
         pthread_mutex_unlock(&logger.lock);
-        bool blocked = write_all(full.data, full.size) > 0;
+        size_t left = write_all(full.data, full.size);
+        size_t lost = count_lines(full.data + full.size - left, left);
         out = full;
         out.size = 0;
         out.failed = false;
         pthread_mutex_lock(&logger.lock);
-        if (blocked && atomic_load(&logger.stopping))
+        logger.lost += lost;
+        if (lost && atomic_load(&logger.stopping))
             break;
     }
     pthread_mutex_unlock(&logger.lock);
@@ -141,10 +151,10 @@ bool srv_log_enabled(enum srv_log_level level) { return level <= logger.level; }
 
 static void put_line(const struct api_buffer *line)
 {
-    if (line->failed)
-        return;
     pthread_mutex_lock(&logger.lock);
-    if (!logger.running) {
+    if (line->failed) {
+        logger.lost++;
+    } else if (!logger.running) {
         write_all(line->data, line->size);
     } else if (logger.waiting.size + line->size > MAX_WAITING) {
         logger.lost++;
