@@ -133,6 +133,8 @@ static bool take_one(struct srv_listener *l)
     int client = accept_one(l, &address, &size);
     if (client >= 0)
         l->take(client, (struct sockaddr *)&address, size);
+    if (client >= 0 && l->spare < 0)
+        l->spare = dup(l->fd); /* none was left when it was needed last */
     return client >= 0;
 }
 
