@@ -2,6 +2,7 @@
 
 #include "api/formats/npy.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,6 +63,13 @@ static bool directory_fits(const char *body, size_t size)
     return true;
 }
 
+/* True if libzip failed for want of memory, which it may report as another error: malloc leaves it in
+ * errno. */
+static bool lacks_memory(zip_error_t *error)
+{
+    return errno == ENOMEM || zip_error_code_zip(error) == ZIP_ER_MEMORY;
+}
+
 /* Extracts "input" from "input.npy". */
 static bool tensor_name(const char *entry, char *to, size_t size)
 {
@@ -100,7 +108,7 @@ static bool inflate_entry(zip_t *archive, const zip_stat_t *stat, struct api_buf
     bool good = file && zip_fread(file, to->data, stat->size) == (zip_int64_t)stat->size &&
                 zip_fread(file, &more, 1) == 0; /* verifies the checksum */
     zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(archive);
-    if (!good && zip_error_code_zip(error) == ZIP_ER_MEMORY)
+    if (!good && lacks_memory(error))
         api_fail_for_memory(problem);
     else if (!good)
         api_fail(problem, "npz_malformed", "entry %.100s cannot be read: %s", stat->name,
@@ -139,10 +147,11 @@ static bool read_entry(struct api_call *call, zip_t *archive, zip_uint64_t index
 
 static void fail_to_open(zip_error_t *error, struct api_problem *problem)
 {
-    switch (zip_error_code_zip(error)) {
-    case ZIP_ER_MEMORY:
+    if (lacks_memory(error)) {
         api_fail_for_memory(problem);
-        break;
+        return;
+    }
+    switch (zip_error_code_zip(error)) {
     case ZIP_ER_EXISTS:
         api_fail(problem, "tensor_repeated", "two entries have the same name");
         break;
@@ -174,6 +183,7 @@ bool api_npz_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem)
 {
     size_t room = call->service->max_body;
+    errno = 0;
     if (request->body_size == 0) /* libzip would create an archive */
         return malformed(problem, "it is empty");
     if (!directory_fits(request->body, request->body_size))
