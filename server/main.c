@@ -160,7 +160,8 @@ static bool start(const struct srv_options *options, const struct api_service *s
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
     if (!start_threads(options, service, opened)) {
-        fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads\n");
+        fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads, or no "
+                        "memory or descriptors are left\n");
         return false;
     }
     if (!write_port_file(opened, options->port_file))
@@ -235,7 +236,8 @@ static int serve(struct srv_options *options)
         return 1;
     struct api_service service = make_service(options);
     if (!service.pool) {
-        fprintf(stderr, "kldivd: --threads: cannot start that many threads\n");
+        fprintf(stderr,
+                "kldivd: --threads: cannot start that many threads, or no memory is left\n");
         return 1;
     }
     if (!start(options, &service, &opened))
