@@ -112,37 +112,41 @@ static void format_timing(const struct srv_request *request, char *to)
     *to = '\0';
 }
 
+static bool add(struct MHD_Response *response, const char *name, const char *value)
+{
+    return MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
 /* Tells how long the connection stays open: proxies must not send on one that is about to close. */
-static void add_persistence(const struct srv_request *request, struct MHD_Response *response)
+static bool add_persistence(const struct srv_request *request, struct MHD_Response *response)
 {
     char timeout[40] = "timeout=";
     if (request->must_close || atomic_load(request->draining) ||
-        atomic_load(&request->entry->ending)) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-        return;
-    }
+        atomic_load(&request->entry->ending))
+        return add(response, MHD_HTTP_HEADER_CONNECTION, "close");
     api_unsigned_write(timeout + strlen(timeout), srv_idle_seconds());
     MHD_set_response_options(response, MHD_RF_SEND_KEEP_ALIVE_HEADER, MHD_RO_END);
-    MHD_add_response_header(response, "Keep-Alive", timeout);
+    return add(response, "Keep-Alive", timeout);
 }
 
-static void add_headers(struct srv_request *request, struct MHD_Response *response)
+/* Adds the reply's header; false if memory is exhausted. */
+static bool add_headers(const struct srv_request *request, struct MHD_Response *response)
 {
     const struct api_reply *reply = &request->exchange.reply;
     char timing[200];
     format_timing(request, timing);
-    if (reply->content_type)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
-    MHD_add_response_header(response, "X-Request-Id", request->id);
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    MHD_add_response_header(response, "Server-Timing", timing);
-    for (size_t i = 0; i < reply->n_headers; i++)
-        MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value);
-    add_persistence(request, response);
+    bool good =
+        !reply->content_type || add(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    good = good && add(response, "X-Request-Id", request->id) &&
+           add(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") &&
+           add(response, "Server-Timing", timing);
+    for (size_t i = 0; good && i < reply->n_headers; i++)
+        good = add(response, reply->headers[i].name, reply->headers[i].value);
+    return good && add_persistence(request, response);
 }
 
-/* Makes the response from the reply's buffers, without a copy. */
-static struct MHD_Response *make_response(struct srv_request *request)
+/* Makes the response's body from the reply's buffers, without a copy. */
+static struct MHD_Response *make_body(struct srv_request *request)
 {
     const struct api_reply *reply = &request->exchange.reply;
     const struct api_buffer *body = &reply->body;
@@ -155,16 +159,32 @@ static struct MHD_Response *make_response(struct srv_request *request)
     return MHD_create_response_from_iovec(pieces, 1 + (unsigned)reply->n_tensors, release, request);
 }
 
+/* Makes the response, which holds a reference; NULL if memory is exhausted. An answer that lacks a
+ * field would be another answer: without its Content-Encoding, a body is taken for JSON. */
+static struct MHD_Response *make_response(struct srv_request *request)
+{
+    struct MHD_Response *response = make_body(request);
+    if (!response)
+        return NULL;
+    request->references++;
+    if (add_headers(request, response))
+        return response;
+    MHD_destroy_response(response);
+    return NULL;
+}
+
 static enum MHD_Result answer(struct srv_request *request)
 {
     struct MHD_Response *response = make_response(request);
+    if (!response) {
+        api_refuse(&request->exchange, "out_of_memory", "no memory is left for the answer");
+        response = make_response(request);
+    }
     if (!response)
         return MHD_NO;
-    request->references++;
     request->step = SRV_ANSWERED;
     atomic_store(&request->entry->held, api_reply_size(&request->exchange.reply));
     srv_connection_enter(request->entry, SRV_REPLY);
-    add_headers(request, response);
     enum MHD_Result result =
         MHD_queue_response(request->connection, (unsigned)request->exchange.reply.status, response);
     MHD_destroy_response(response);
