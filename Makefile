@@ -43,7 +43,7 @@ PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-for
 # Debian's node, unless another is there already.
 PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell command -v npm 2>/dev/null),,npm)
 
-$(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"'
+$(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV_FAULTS='"$(B)/tests/faults.so"'
 
 objects = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
 LIB = $(call objects,lib/*.c lib/simd/*.c)
@@ -73,7 +73,12 @@ $(B)/kldivd: $(SERVER) $(B)/libapi.a $(B)/libkldiv.a
 	@$(CC) $(LDFLAGS) $^ $(SERVER_LIBS) $(API_LIBS) -lm -o $@
 build/kldivd: $(B)/kldivd
 	@cp $< $@
-$(B)/tests/all: $(B)/kldivd $(TESTS) $(SERVER_BUT_MAIN) $(B)/libapi.a $(B)/libkldiv.a
+# Preloaded into a server by tests. Not instrumented: it is called before a sanitizer is ready.
+$(B)/tests/faults.so: tests/faults/faults.c tests/faults/faults.h
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CC) -O2 $(filter-out -MMD -MP $(OPTIMIZE_$(VARIANT)),$(CFLAGS)) -shared $< -o $@
+$(B)/tests/all: $(B)/kldivd $(B)/tests/faults.so $(TESTS) $(SERVER_BUT_MAIN) $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(filter %.o %.a,$^) $(TEST_LIBS) \
 	    $(SERVER_LIBS) $(API_LIBS) -lm -o $@

@@ -20,31 +20,6 @@ struct row {
     size_t size;
 };
 
-static unsigned sextet(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    return (unsigned)(strchr(digits, c) - digits);
-}
-
-/* Decodes base64 with padding. */
-static char *decode(const char *text, size_t *size)
-{
-    size_t length = strlen(text);
-    char *bytes = malloc(length + 1);
-    cr_assert(bytes);
-    *size = 0;
-    for (size_t i = 0; i < length; i += 4) {
-        unsigned bits = 0, n = 0;
-        for (size_t j = i; j < i + 4; j++) {
-            bits = bits << 6 | (text[j] == '=' ? 0 : sextet(text[j]));
-            n += text[j] != '=';
-        }
-        for (unsigned k = 0; k + 1 < n; k++)
-            bytes[(*size)++] = (char)(bits >> (16 - 8 * k));
-    }
-    return bytes;
-}
-
 /* Calls `check` for each row. */
 static void for_each_row(void (*check)(const struct row *row))
 {
@@ -56,7 +31,7 @@ static void for_each_row(void (*check)(const struct row *row))
         cr_assert(row.json, "line %zu of %s", rows + 1, table);
         row.format = text_of(row.json, "format");
         row.name = text_of(row.json, "name");
-        row.body = decode(text_of(row.json, "body"), &row.size);
+        row.body = decode_base64(text_of(row.json, "body"), &row.size);
         check(&row);
         free(row.body);
         json_decref(row.json);

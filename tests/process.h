@@ -21,6 +21,9 @@ struct server server_start(const char *const *flags);
 /* Starts it with at most `files` descriptors for the server. */
 struct server server_start_with_files(const char *const *flags, size_t files);
 
+/* Starts it likewise; the port is 0 if it ends before it listens, or does neither in 15 s. */
+struct server server_try(const char *const *flags);
+
 /* Sends SIGTERM and returns the exit status, or -1 if it did not exit normally. Fails the test if the
  * log has a warning or an error, unless `may_complain`. */
 int server_stop(struct server *server, bool may_complain);

@@ -117,6 +117,30 @@ void gzip(struct api_buffer *body)
     *body = coded;
 }
 
+static unsigned sextet(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    return (unsigned)(strchr(digits, c) - digits);
+}
+
+char *decode_base64(const char *text, size_t *size)
+{
+    size_t length = strlen(text);
+    char *bytes = malloc(length + 1);
+    cr_assert(bytes);
+    *size = 0;
+    for (size_t i = 0; i < length; i += 4) {
+        unsigned bits = 0, n = 0;
+        for (size_t j = i; j < i + 4; j++) {
+            bits = bits << 6 | (text[j] == '=' ? 0 : sextet(text[j]));
+            n += text[j] != '=';
+        }
+        for (unsigned k = 0; k + 1 < n; k++)
+            bytes[(*size)++] = (char)(bits >> (16 - 8 * k));
+    }
+    return bytes;
+}
+
 char *read_file(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");

@@ -54,6 +54,9 @@ void gzip(struct api_buffer *body);
 /* Total bytes that the code under test has allocated, freed ones included. */
 size_t bytes_allocated(void);
 
+/* Decodes base64 with padding; the caller frees the bytes. */
+char *decode_base64(const char *text, size_t *size);
+
 /* Reads a file of this repository, NUL-terminated; the caller frees it. */
 char *read_file(const char *path, size_t *size);
 
