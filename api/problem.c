@@ -28,6 +28,8 @@ static const struct kind {
     {"not_acceptable", 406, "No format that the client accepts can be made"},
     {"client_left", 408, "The client closed its side before the answer was there"},
     {"request_timeout", 408, "The request took too long to arrive"},
+    {"reply_timeout", 408, "The answer was not read in time"},
+    {"idle", 408, "No request came"},
     {"precondition_failed", 412, "The resource is not in the state that If-Match names"},
     {"body_too_large", 413, "The body is larger than this server takes"},
     {"target_too_long", 414, "The request line is too long"},

@@ -49,7 +49,7 @@ enum api_bearer api_tokens_check(struct api_tokens *tokens, const char *authoriz
 {
     const char *given = credentials_in(authorization);
     char padded[TOKEN_ROOM] = "";
-    size_t size = given ? strlen(given) : 0;
+    size_t size = given ? strcspn(given, " \t") : 0;
     bool known = false;
     if (!given)
         return API_BEARER_ABSENT;
@@ -62,7 +62,8 @@ enum api_bearer api_tokens_check(struct api_tokens *tokens, const char *authoriz
         }
     pthread_rwlock_unlock(&tokens->lock);
     explicit_bzero(padded, sizeof padded);
-    return known && size < sizeof padded ? API_BEARER_KNOWN : API_BEARER_WRONG;
+    bool is_one_word = given[size + strspn(given + size, " \t")] == '\0';
+    return known && is_one_word && size < sizeof padded ? API_BEARER_KNOWN : API_BEARER_WRONG;
 }
 
 /* ---- Lines of the file */

@@ -20,10 +20,10 @@ static struct {
     size_t descriptors;
     struct {
         size_t pending; /* admitted, not yet added */
+        size_t least;   /* of `pending` since the last look: these were dropped */
         size_t open;
         size_t ending; /* of the open ones, those that made room */
     } quotas[SRV_QUOTAS];
-    unsigned long admitted, admitted_before; /* in total; at the previous look */
     unsigned added;
     atomic_size_t paused;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -45,10 +45,11 @@ void srv_connections_unlock(void) { pthread_mutex_unlock(&table.lock); }
 
 /* ---- Ends */
 
-void srv_connection_kick(const struct srv_connection *c)
+void srv_connection_kick(struct srv_connection *c)
 {
     /* The call wakes whoever polls the socket, at each call; edge-triggered epoll may have lost the
      * end of the client's bytes. Bytes that have arrived can still be read. */
+    atomic_store(&c->kicked, true);
     shutdown(c->fd, SHUT_RD);
 }
 
@@ -80,6 +81,7 @@ static bool make_room(enum srv_quota quota)
     }
     if (slowest) {
         srv_connection_end(slowest, &srv_made_room);
+        srv_connection_wake(slowest);
         table.quotas[quota].ending++;
     }
     return slowest != NULL;
@@ -94,25 +96,32 @@ bool srv_connections_admit(enum srv_quota quota, size_t limit)
     size_t ending = table.quotas[quota].ending;
     bool admitted = taken - ending < limit || (ending < SRV_ENDING && make_room(quota));
     table.quotas[quota].pending += admitted;
-    table.admitted += admitted;
     pthread_mutex_unlock(&table.lock);
     return admitted;
+}
+
+/* With the table locked: one connection less is expected. */
+static void expect_less(enum srv_quota quota)
+{
+    size_t *pending = &table.quotas[quota].pending, *least = &table.quotas[quota].least;
+    *pending -= *pending > 0;
+    *least = *least < *pending ? *least : *pending;
 }
 
 void srv_connections_cancel(enum srv_quota quota)
 {
     pthread_mutex_lock(&table.lock);
-    table.quotas[quota].pending -= table.quotas[quota].pending > 0;
+    expect_less(quota);
     pthread_mutex_unlock(&table.lock);
 }
 
 void srv_connections_forget_dropped(void)
 {
     pthread_mutex_lock(&table.lock);
-    if (table.admitted == table.admitted_before)
-        for (size_t i = 0; i < SRV_QUOTAS; i++)
-            table.quotas[i].pending = 0;
-    table.admitted_before = table.admitted;
+    for (size_t i = 0; i < SRV_QUOTAS; i++) {
+        table.quotas[i].pending -= table.quotas[i].least;
+        table.quotas[i].least = table.quotas[i].pending;
+    }
     pthread_mutex_unlock(&table.lock);
 }
 
@@ -166,7 +175,7 @@ struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls
         atomic_store(&c->begun, c->opened);
     }
     pthread_mutex_lock(&table.lock);
-    table.quotas[quota].pending -= table.quotas[quota].pending > 0;
+    expect_less(quota);
     table.quotas[quota].open++;
     if (c)
         c->number = table.added++;
@@ -180,6 +189,8 @@ void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
 {
     pthread_mutex_lock(&table.lock);
     table.quotas[quota].open--;
+    if (c && atomic_load(&c->phase) == SRV_PAUSED)
+        atomic_fetch_sub(&table.paused, 1);
     if (c)
         unlink_entry(c);
     pthread_mutex_unlock(&table.lock);
@@ -191,6 +202,9 @@ void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
 void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
 {
     unsigned long long now = srv_now_ms();
+    bool was_paused = atomic_load(&c->phase) == SRV_PAUSED;
+    if (was_paused != (phase == SRV_PAUSED))
+        atomic_fetch_add(&table.paused, was_paused ? (size_t)-1 : 1);
     atomic_store(&c->since, now);
     if (phase == SRV_HEADER)
         atomic_store(&c->begun, now);
@@ -199,35 +213,44 @@ void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
 
 /* ---- Suspension */
 
-void srv_connection_suspend(struct srv_connection *c, struct MHD_Connection *library,
-                            enum srv_phase phase)
+void srv_connection_suspend(struct srv_connection *c, struct MHD_Connection *library)
 {
-    atomic_store(&c->body_ms, srv_now_ms() - atomic_load(&c->since));
-    atomic_fetch_add(&table.paused, phase == SRV_PAUSED);
-    srv_connection_enter(c, phase);
+    srv_connection_enter(c, SRV_WORK);
     MHD_suspend_connection(library);
     atomic_store(&c->suspended, library);
-}
-
-void srv_connection_resume_locked(struct srv_connection *c)
-{
-    void *library = atomic_exchange(&c->suspended, NULL);
-    if (library)
-        MHD_resume_connection(library);
 }
 
 void srv_connection_resume(struct srv_connection *c)
 {
     srv_connections_lock(); /* a probe of the client must not mix with the reply */
-    srv_connection_resume_locked(c);
+    void *library = atomic_exchange(&c->suspended, NULL);
+    if (library)
+        MHD_resume_connection(library);
     srv_connections_unlock();
+}
+
+void srv_connection_pause(struct srv_connection *c, struct MHD_Connection *library, bool again)
+{
+    unsigned long long now = srv_now_ms();
+    if (!again)
+        atomic_store(&c->waits_since, now);
+    atomic_store(&c->body_ms, now - atomic_load(&c->since));
+    srv_connection_enter(c, SRV_PAUSED);
+    MHD_suspend_connection(library);
+    atomic_store(&c->paused, library);
+}
+
+void srv_connection_wake(struct srv_connection *c)
+{
+    void *library = atomic_exchange(&c->paused, NULL);
+    if (library)
+        MHD_resume_connection(library);
 }
 
 void srv_connection_unpause(struct srv_connection *c)
 {
-    atomic_fetch_sub(&table.paused, 1);
+    srv_connection_enter(c, SRV_BODY);
     atomic_store(&c->since, srv_now_ms() - atomic_load(&c->body_ms));
-    atomic_store(&c->phase, SRV_BODY);
 }
 
 size_t srv_connections_paused(void) { return atomic_load(&table.paused); }
@@ -239,10 +262,10 @@ static bool is_idle(const struct srv_connection *c, unsigned long long now)
 {
     int unread = 0;
     enum srv_phase phase = atomic_load(&c->phase);
-    bool silent = phase == SRV_HEADER && atomic_load(&c->begun) == c->opened &&
-                  now > c->opened + (c->tls ? FIRST_TLS_REQUEST_MS : FIRST_REQUEST_MS);
+    bool silent =
+        phase == SRV_HEADER && now > c->opened + (c->tls ? FIRST_TLS_REQUEST_MS : FIRST_REQUEST_MS);
     return (phase == SRV_IDLE || silent) && !atomic_load(&c->request) &&
-           ioctl(c->fd, FIONREAD, &unread) == 0 && unread == 0;
+           !atomic_load(&c->arriving) && ioctl(c->fd, FIONREAD, &unread) == 0 && unread == 0;
 }
 
 void srv_connections_close_idle(void)

@@ -44,7 +44,9 @@ struct srv_connection {
 
     /* Written by the network thread: */
     void *session;              /* of GnuTLS, once a record was received */
-    struct srv_framing framing; /* read by no other thread */
+    struct srv_framing framing; /* `old` and `method` are read by the watching thread, too */
+    atomic_bool arriving;       /* a part of a request has come */
+    atomic_bool refused;        /* the framing has refused what came after a good request */
     _Atomic enum srv_phase phase;
     atomic_ullong since;       /* start of the phase, in ms; moved on by the time of pauses */
     atomic_ullong begun;       /* start of the request, in ms */
@@ -53,16 +55,19 @@ struct srv_connection {
     atomic_size_t announced;   /* bytes of memory that the body will need; 0 if unknown */
     atomic_size_t wanted;      /* bytes that a paused body waits for */
     atomic_ullong body_ms;     /* time that a paused body has taken so far */
+    atomic_ullong waits_since; /* start of the pauses without progress, in ms */
     _Atomic(void *) request;   /* from its first line to its end */
-    _Atomic(void *) suspended; /* libmicrohttpd's connection, while it is suspended */
+    _Atomic(void *) suspended; /* libmicrohttpd's connection in SRV_WORK; its job resumes it */
+    _Atomic(void *) paused;    /* the same in SRV_PAUSED; the watching thread resumes it */
 
     /* Written by any thread: */
     _Atomic(const struct srv_refusal *) ending; /* why the server ends it; a static structure */
-    atomic_bool stop;                           /* nobody waits for the answer any more */
+    atomic_bool kicked; /* the receiving side is shut by the server, not by the client */
+    atomic_bool stop;   /* nobody waits for the answer any more */
 
     /* Written by the watching thread alone, with the table locked: */
     enum srv_client client;
-    bool probed;
+    unsigned long long probed_at;       /* in ms */
     unsigned long long acked, acked_at; /* bytes that the client has taken; when, in ms */
     unsigned long long first_acked;     /* at the first look at this reply */
     unsigned long long behind, seen_at; /* how far the body is behind the least rate; when; in ms */
@@ -79,9 +84,9 @@ bool srv_connections_admit(enum srv_quota quota, size_t limit);
 /* Undoes srv_connections_admit after libmicrohttpd refused the connection. */
 void srv_connections_cancel(enum srv_quota quota);
 
-/* Resets the counts of admitted connections that libmicrohttpd has dropped without a notice, as it
- * does when memory is exhausted. Called twice a second or less: a connection is added within ms of
- * its admission, and time without admissions proves the drop. */
+/* Forgets admitted connections that libmicrohttpd has dropped without a notice, as it does when
+ * memory is exhausted. A connection is added within ms of its admission: called twice a second or
+ * less, it corrects the count by the least number that was pending all the time. */
 void srv_connections_forget_dropped(void);
 
 /* Adds an admitted connection to the table. NULL if memory is exhausted. The caller keeps the
@@ -100,12 +105,15 @@ void srv_connection_enter(struct srv_connection *connection, enum srv_phase phas
  * thread may call it while the connection is in the table; the first reason counts. */
 void srv_connection_end(struct srv_connection *connection, const struct srv_refusal *why);
 
-/* Suspends the connection in its network thread, for SRV_PAUSED or SRV_WORK; another thread resumes
- * it, any number of times. The second form is for callers that have locked the table. */
-void srv_connection_suspend(struct srv_connection *connection, struct MHD_Connection *library,
-                            enum srv_phase phase);
+/* Suspends the connection in its network thread, for SRV_WORK; its job resumes it once. */
+void srv_connection_suspend(struct srv_connection *connection, struct MHD_Connection *library);
 void srv_connection_resume(struct srv_connection *connection);
-void srv_connection_resume_locked(struct srv_connection *connection);
+
+/* Suspends it for SRV_PAUSED; `again` if it waits for the same bytes as before. The watching thread,
+ * with the table locked, resumes it, or finds that it is not paused any more. */
+void srv_connection_pause(struct srv_connection *connection, struct MHD_Connection *library,
+                          bool again);
+void srv_connection_wake(struct srv_connection *connection);
 
 /* Ends SRV_PAUSED in the network thread: the time of the pause is not the client's. */
 void srv_connection_unpause(struct srv_connection *connection);
@@ -114,7 +122,7 @@ void srv_connection_unpause(struct srv_connection *connection);
 size_t srv_connections_paused(void);
 
 /* Lets the connection's thread read again, and see the end that the client or the server has set. */
-void srv_connection_kick(const struct srv_connection *connection);
+void srv_connection_kick(struct srv_connection *connection);
 
 /* Number of connections that are admitted and not removed. */
 size_t srv_connections_open(void);

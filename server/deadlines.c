@@ -72,7 +72,7 @@ const struct srv_refusal *srv_overdue(const struct srv_connection *c, unsigned l
                : too_long                                                       ? &late_request
                                                                                 : NULL;
     case SRV_PAUSED:
-        return time > PAUSE_MS || too_long ? &no_memory : NULL;
+        return now > atomic_load(&c->waits_since) + PAUSE_MS || too_long ? &no_memory : NULL;
     case SRV_WORK:
         return too_long ? &late_work : NULL;
     case SRV_REPLY:
@@ -109,8 +109,10 @@ unsigned long long srv_lateness(const struct srv_connection *c, unsigned long lo
 {
     enum srv_phase phase = atomic_load(&c->phase);
     unsigned long long since = atomic_load(&c->since), late = now > since ? now - since : 0;
-    if (phase == SRV_WORK || phase == SRV_PAUSED)
+    if (phase == SRV_WORK)
         return 0;
+    if (phase == SRV_PAUSED)
+        late = now - atomic_load(&c->waits_since);
     if (phase == SRV_BODY)
         late = srv_behind(c, now);
     if (phase == SRV_REPLY)

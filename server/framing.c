@@ -57,6 +57,12 @@ static bool same(const char *s, size_t size, const char *known, size_t known_siz
 
 /* ---- Sizes */
 
+/* True for lines whose bytes count toward the header; a trailer counts with it. */
+static bool is_of_header(const struct srv_framing *f)
+{
+    return f->state == SRV_REQUEST_LINE || f->state == SRV_FIELD || f->state == SRV_TRAILER;
+}
+
 static bool check_fields(struct srv_framing *f)
 {
     return f->fields <= SRV_HEADER_FIELDS ||
@@ -66,17 +72,14 @@ static bool check_fields(struct srv_framing *f)
 /* Checks the bytes of the lines so far, or of a single line that is not of a header. */
 static bool check_size(struct srv_framing *f, size_t size)
 {
+    enum { CHUNK_LINE = 1 << 10 };
+    if (!is_of_header(f))
+        return size <= CHUNK_LINE || bad(f, "the size of a chunk has a line of more than 1 KiB");
     if (size <= SRV_HEADER_SIZE)
         return true;
     if (f->state == SRV_REQUEST_LINE)
         return refuse(f, "target_too_long", "the request line has more than 16 KiB");
     return refuse(f, "header_too_large", "the header has more than 16 KiB");
-}
-
-/* True for lines whose bytes count toward the header; a trailer counts with it. */
-static bool is_of_header(const struct srv_framing *f)
-{
-    return f->state == SRV_REQUEST_LINE || f->state == SRV_FIELD || f->state == SRV_TRAILER;
 }
 
 /* ---- Request line */
@@ -107,7 +110,7 @@ static bool is_target(const char *target, size_t size, bool may_be_star)
 
 static bool read_version(struct srv_framing *f, const char *s, size_t size)
 {
-    f->old = SAME(s, size, "HTTP/1.0");
+    f->old = size == 8 && memcmp(s, "HTTP/1.0", 8) == 0;
     if (f->old || (size == 8 && memcmp(s, "HTTP/1.1", 8) == 0))
         return true;
     if (size == 8 && memcmp(s, "HTTP/", 5) == 0 && s[6] == '.')
@@ -181,6 +184,12 @@ static bool read_expectation(struct srv_framing *f, const char *s, size_t size)
            refuse(f, "expectation_failed", "Expect may only be 100-continue");
 }
 
+static bool read_connection(struct srv_framing *f, const char *s, size_t size)
+{
+    f->closes |= SAME(s, size, "close");
+    return true;
+}
+
 /* Counts cookies as fields, and their bytes twice: libmicrohttpd copies the line, and makes a record of
  * each cookie. */
 static bool read_cookies(struct srv_framing *f, const char *s, size_t size)
@@ -205,6 +214,7 @@ static const struct {
     {"content-type", 12, false, read_type},
     {"expect", 6, false, read_expectation},
     {"cookie", 6, false, read_cookies},
+    {"connection", 10, false, read_connection},
 };
 #define N_KNOWN (sizeof known_fields / sizeof *known_fields)
 
@@ -217,6 +227,19 @@ static size_t trim(const char **value, size_t size)
     while (size > 0 && ((*value)[size - 1] == ' ' || (*value)[size - 1] == '\t'))
         size--;
     return size;
+}
+
+/* Reads a field that frames the request. libmicrohttpd keeps blanks at the end of its value, and reads
+ * another value. */
+static bool read_known_field(struct srv_framing *f, size_t i, const char *value, size_t size)
+{
+    bool ends_blank = size > 0 && (value[size - 1] == ' ' || value[size - 1] == '\t');
+    size = trim(&value, size);
+    if (f->state == SRV_TRAILER)
+        return bad(f, "the trailer holds a field that frames the request");
+    if (ends_blank && size > 0)
+        return bad(f, "a blank follows the value of a field that frames the request");
+    return known_fields[i].read(f, value, size);
 }
 
 /* Reads a field of a header or a trailer; in a trailer, fields that frame a request are refused. */
@@ -238,12 +261,9 @@ static bool read_field(struct srv_framing *f, const char *line, size_t size)
     f->fields++;
     if (!check_fields(f))
         return false;
-    value_size = trim(&value, value_size);
     for (size_t i = 0; i < N_KNOWN; i++)
         if (same(line, name, known_fields[i].name, known_fields[i].size))
-            return f->state == SRV_TRAILER
-                       ? bad(f, "the trailer holds a field that frames the request")
-                       : known_fields[i].read(f, value, value_size);
+            return read_known_field(f, i, value, value_size);
     return true;
 }
 
@@ -342,6 +362,21 @@ static bool keep(struct srv_framing *f, const char *bytes, size_t size)
     return true;
 }
 
+/* Checks the beginning of a line that has been handed on: libmicrohttpd judges a chunk's before its
+ * end has come. */
+static bool check_partial(struct srv_framing *f)
+{
+    size_t digits = span(f->line, f->line_size, HEX), rest = f->line_size - digits;
+    const char *after = f->line + digits;
+    bool is_return = rest == 1 && *after == '\r';
+    if (f->state == SRV_CHUNK_END)
+        return (digits == 0 && is_return) || bad(f, "a chunk is longer than its size says");
+    if (f->state != SRV_CHUNK_SIZE)
+        return true;
+    return (digits > 0 && digits <= 15 && (rest == 0 || *after == ';' || is_return)) ||
+           bad(f, "the size of a chunk is not hexadecimal digits before CRLF or ;");
+}
+
 /* Reads a line, or the beginning of one; *used becomes the number of its bytes. */
 static bool read_some_line(struct srv_framing *f, const char *bytes, size_t size, size_t *used)
 {
@@ -355,7 +390,7 @@ static bool read_some_line(struct srv_framing *f, const char *bytes, size_t size
     if (!keep(f, bytes, *used))
         return false;
     if (!end)
-        return true;
+        return check_partial(f);
     char *line = f->line;
     size_t line_size = f->line_size;
     f->line = NULL;
@@ -389,7 +424,7 @@ size_t srv_framing_read(struct srv_framing *f, const char *bytes, size_t size)
 
 bool srv_framing_is_between_requests(const struct srv_framing *f)
 {
-    return f->state == SRV_REQUEST_LINE && f->line_size == 0 && f->header_size == 0;
+    return f->state == SRV_REQUEST_LINE && f->line_size == 0;
 }
 
 void srv_framing_free(struct srv_framing *f)

@@ -25,7 +25,7 @@ struct srv_refusal {
     const char *code, *detail;
 };
 
-/* srv_step_of_framing: the part of a request that comes next. */
+/* srv_framing_state: the part of a request that comes next. */
 enum srv_framing_state {
     SRV_REQUEST_LINE,
     SRV_FIELD,
@@ -44,6 +44,7 @@ struct srv_framing {
     unsigned fields, chunks;
     unsigned hosts, lengths, codings, types, expectations; /* lines of these names */
     bool old;                                              /* HTTP/1.0 */
+    bool closes;                                           /* Connection: close */
     char method[24];                                       /* of the request that was read last */
     char *line; /* the beginning of a line whose end has not arrived */
     size_t line_size;
@@ -55,7 +56,7 @@ struct srv_framing {
  * those of earlier calls; framing->refusal says why. Refuses everything after a refusal. */
 size_t srv_framing_read(struct srv_framing *framing, const char *bytes, size_t size);
 
-/* True if no byte of a further request has arrived. */
+/* True if no byte of a further request has arrived, empty lines aside. */
 bool srv_framing_is_between_requests(const struct srv_framing *framing);
 
 /* Frees what it holds. */

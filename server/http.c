@@ -82,6 +82,8 @@ static void notify_connection(void *context, struct MHD_Connection *connection,
 static struct srv_request *new_request(struct srv_connection *entry, const char *target)
 {
     struct srv_request *request = srv_request_new(http.service, entry, target);
+    if (atomic_load(&entry->phase) == SRV_IDLE) /* its bytes came with those of the one before */
+        srv_connection_enter(entry, SRV_HEADER);
     end_dropped(entry);
     atomic_store(&entry->request, request);
     if (request)
@@ -144,7 +146,7 @@ static void completed(void *unused, struct MHD_Connection *connection, void **co
         atomic_store(&entry->request, NULL);
         atomic_store(&entry->held, 0);
         atomic_store(&entry->received, 0);
-        srv_connection_enter(entry, SRV_IDLE);
+        srv_connection_enter(entry, atomic_load(&entry->arriving) ? SRV_HEADER : SRV_IDLE);
     }
     *context = NULL;
 }

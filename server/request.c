@@ -120,7 +120,10 @@ static bool add(struct MHD_Response *response, const char *name, const char *val
 /* Tells how long the connection stays open: proxies must not send on one that is about to close. */
 static bool add_persistence(const struct srv_request *request, struct MHD_Response *response)
 {
+    const struct srv_framing *framing = &request->entry->framing;
     char timeout[40] = "timeout=";
+    if (framing->closes || framing->old)
+        return true; /* libmicrohttpd says what it does */
     if (request->must_close || atomic_load(request->draining) ||
         atomic_load(&request->entry->ending))
         return add(response, MHD_HTTP_HEADER_CONNECTION, "close");
@@ -334,25 +337,34 @@ void srv_request_target(const char *line, size_t size, char *target, size_t room
     target[n] = '\0';
 }
 
+/* Appends the header of a reply that libmicrohttpd does not send. */
+static void write_header(const struct srv_request *request, struct api_buffer *out)
+{
+    const struct api_reply *reply = &request->exchange.reply;
+    api_append_format(out, "HTTP/1.1 %d %s\r\nContent-Length: %zu\r\nConnection: close\r\n",
+                      reply->status, MHD_get_reason_phrase_for((unsigned)reply->status),
+                      reply->body.size);
+    api_append_format(out, "X-Request-Id: %s\r\nCache-Control: no-store\r\n", request->id);
+    if (reply->content_type)
+        api_append_format(out, "Content-Type: %s\r\n", reply->content_type);
+    for (size_t i = 0; i < reply->n_headers; i++)
+        api_append_format(out, "%s: %s\r\n", reply->headers[i].name, reply->headers[i].value);
+    api_append_text(out, "\r\n");
+}
+
 /* Sends a refusal while a request still arrives, when libmicrohttpd takes no response. */
 static void send_past_library(struct srv_request *request)
 {
-    const struct api_reply *reply = &request->exchange.reply;
-    bool is_head = strcmp(request->entry->framing.method, MHD_HTTP_METHOD_HEAD) == 0;
-    char head[600];
-    int size = snprintf(head, sizeof head,
-                        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-                        "X-Request-Id: %s\r\nCache-Control: no-store\r\n"
-                        "X-Content-Type-Options: nosniff\r\n%sConnection: close\r\n\r\n",
-                        reply->status, MHD_get_reason_phrase_for((unsigned)reply->status),
-                        reply->content_type, reply->body.size, request->id,
-                        reply->status == MHD_HTTP_SERVICE_UNAVAILABLE ? "Retry-After: 1\r\n" : "");
-    size_t body = is_head ? 0 : reply->body.size;
+    const struct api_buffer *body = &request->exchange.reply.body;
+    bool has_body = body->size > 0 && strcmp(request->method, MHD_HTTP_METHOD_HEAD) != 0;
+    struct api_buffer head = {0};
+    write_header(request, &head);
     request->unread = dup(request->entry->fd);
     request->step = SRV_ANSWERED;
     request->sent =
-        srv_transport_send(request->entry, head, (size_t)size, body > 0) &&
-        (body == 0 || srv_transport_send(request->entry, reply->body.data, body, false));
+        !head.failed && srv_transport_send(request->entry, head.data, head.size, has_body) &&
+        (!has_body || srv_transport_send(request->entry, body->data, body->size, false));
+    api_buffer_free(&head);
 }
 
 void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
@@ -402,8 +414,8 @@ static void pause_body(struct srv_request *request, size_t capacity)
 {
     struct srv_connection *entry = request->entry;
     atomic_store(&entry->wanted, capacity);
+    srv_connection_pause(entry, request->connection, request->was_paused);
     request->was_paused = true;
-    srv_connection_suspend(entry, request->connection, SRV_PAUSED);
 }
 
 /* Makes room for bytes of the body; false if the request has to wait for it. */
@@ -517,7 +529,7 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
     if (api_handle(&request->exchange, API_LIGHT_NS))
         return answer(request);
     request->step = SRV_WORKING;
-    srv_connection_suspend(request->entry, connection, SRV_WORK);
+    srv_connection_suspend(request->entry, connection);
     if (!hand_over(request))
         srv_connection_resume(request->entry);
     return MHD_YES;

@@ -1,6 +1,6 @@
 #include "server/share.h"
 
-#include <stdint.h>
+#include <stdlib.h>
 
 /* Bytes that would be left of the limit if the body held `wanted`; false if it does not fit. */
 static bool left_of(const struct api_budget *budget, const struct srv_connection *c, size_t wanted,
@@ -24,33 +24,57 @@ static size_t need_of(const struct srv_connection *c, size_t held)
     return announced > held ? announced - held : 0;
 }
 
-struct srv_need srv_share_need(const struct srv_connection *first)
+/* BODIES: the most bodies that are looked at; others are taken for such that cannot arrive. */
+enum { BODIES = 512 };
+
+struct srv_needs {
+    size_t n;
+    struct need {
+        size_t need, held;
+        const struct srv_connection *of;
+    } bodies[BODIES];
+};
+
+static int by_need(const void *a, const void *b)
 {
-    struct srv_need need = {SIZE_MAX, SIZE_MAX, NULL};
-    for (const struct srv_connection *c = first; c; c = c->next) {
-        enum srv_phase phase = atomic_load(&c->phase);
-        if (phase != SRV_BODY && phase != SRV_PAUSED)
-            continue;
-        size_t bytes = need_of(c, atomic_load(&c->held));
-        if (bytes < need.least) {
-            need.second = need.least;
-            need.least = bytes;
-            need.of = c;
-        } else if (bytes < need.second) {
-            need.second = bytes;
-        }
-    }
-    return need;
+    const struct need *x = a, *y = b;
+    return (x->need > y->need) - (x->need < y->need);
 }
 
-bool srv_share_grants(const struct api_budget *budget, const struct srv_need *need,
+const struct srv_needs *srv_share_needs(const struct srv_connection *first)
+{
+    static struct srv_needs needs; /* the lock of the table protects it */
+    needs.n = 0;
+    for (const struct srv_connection *c = first; c && needs.n < BODIES; c = c->next) {
+        enum srv_phase phase = atomic_load(&c->phase);
+        size_t held = atomic_load(&c->held);
+        if ((phase == SRV_BODY || phase == SRV_PAUSED) && held > API_SMALL)
+            needs.bodies[needs.n++] = (struct need){need_of(c, held), held, c};
+    }
+    qsort(needs.bodies, needs.n, sizeof *needs.bodies, by_need);
+    return &needs;
+}
+
+/* True if a body that holds `wanted` bytes can arrive whole when `left` bytes are free. */
+static bool can_arrive(const struct srv_needs *needs, const struct srv_connection *c, size_t wanted,
+                       size_t left)
+{
+    size_t need = need_of(c, wanted);
+    if (needs->n == 0 || (needs->n == 1 && needs->bodies[0].of == c))
+        return true; /* nobody else waits for what it leaves */
+    for (size_t i = 0; i < needs->n && need > left && needs->bodies[i].need <= left; i++)
+        left += needs->bodies[i].of != c ? needs->bodies[i].held : 0;
+    return need <= left;
+}
+
+bool srv_share_grants(const struct api_budget *budget, const struct srv_needs *needs,
                       const struct srv_connection *c, size_t wanted, bool is_fair)
 {
-    size_t left, others = need->of == c ? need->second : need->least;
+    size_t left;
     if (budget->limit == 0)
         return true;
     return left_of(budget, c, wanted, &left) && (!is_fair || wanted <= left) &&
-           (wanted <= API_SMALL || need_of(c, wanted) <= left || others <= left);
+           (wanted <= API_SMALL || can_arrive(needs, c, wanted, left));
 }
 
 bool srv_share_asked(const struct api_budget *budget, const struct srv_connection *c, size_t wanted,
@@ -63,7 +87,8 @@ bool srv_share_asked(const struct api_budget *budget, const struct srv_connectio
         return false;
     if (left >= budget->limit / 2 || wanted <= API_SMALL)
         return true;
-    struct srv_need need = srv_share_need(srv_connections_lock());
+    const struct srv_needs *needs = srv_share_needs(srv_connections_lock());
+    bool granted = srv_share_grants(budget, needs, c, wanted, is_fair);
     srv_connections_unlock();
-    return srv_share_grants(budget, &need, c, wanted, is_fair);
+    return granted;
 }

@@ -9,20 +9,17 @@
 /* SRV_FIRST: bytes of memory that a body begins with; it doubles as bytes arrive. */
 enum { SRV_FIRST = 64 << 10 };
 
-/* srv_need: bytes of memory that the bodies under way still need, each to arrive whole: the least,
- * whose connection `of` is only compared, and that of the others. */
-struct srv_need {
-    size_t least, second;
-    const struct srv_connection *of;
-};
+/* srv_needs: the large bodies under way, by what each still needs to arrive whole. */
+struct srv_needs;
 
-/* Finds it in the table of connections, which is locked. */
-struct srv_need srv_share_need(const struct srv_connection *first);
+/* Finds them in the table of connections, which stays locked while they are used. */
+const struct srv_needs *srv_share_needs(const struct srv_connection *first);
 
 /* True if a connection's body may hold `wanted` bytes in all. It must fit the limit, of which the last
- * 5 % are for bodies of at most SRV_FIRST bytes. What it leaves must suffice for some body to arrive
- * whole. If `is_fair` it must be as much as the body holds, which is asked for while others wait. */
-bool srv_share_grants(const struct api_budget *budget, const struct srv_need *need,
+ * 5 % are for bodies of at most SRV_FIRST bytes. It must be able to arrive whole in what it leaves,
+ * after others that need less have arrived and given back what they hold. If `is_fair` it must leave
+ * as much as it holds, which is asked for while others wait. */
+bool srv_share_grants(const struct api_budget *budget, const struct srv_needs *needs,
                       const struct srv_connection *connection, size_t wanted, bool is_fair);
 
 /* Tells that to callers that have not locked the table; quick while half of the memory is free. */

@@ -16,20 +16,33 @@ void srv_transport_start(void (*refuse)(struct srv_connection *connection,
     refuse_request = refuse;
 }
 
-/* Reads the framing of bytes that have arrived. Gives the bytes that libmicrohttpd may have, 0 after
- * a refusal. */
+/* True while a complete request waits for the server, or a body for memory: libmicrohttpd reads on,
+ * and the end of the client's bytes, or a refusal of what follows, must not cut that request off. */
+static bool must_not_end(const struct srv_connection *c)
+{
+    enum srv_phase phase = atomic_load(&c->phase);
+    return phase == SRV_WORK || phase == SRV_PAUSED;
+}
+
+/* Reads the framing of bytes that have arrived. Gives the bytes that libmicrohttpd may have; 0 after
+ * a refusal, and -1 if there is one that has to wait. */
 static ssize_t check(struct srv_connection *c, const char *bytes, ssize_t size)
 {
+    bool is_first = srv_framing_is_between_requests(&c->framing);
     if (atomic_load(&c->phase) == SRV_IDLE)
         srv_connection_enter(c, SRV_HEADER);
     size_t good = srv_framing_read(&c->framing, bytes, (size_t)size);
+    atomic_store(&c->arriving, !srv_framing_is_between_requests(&c->framing));
     if (good == (size_t)size)
         return size;
-    if (good > 0) /* requests before the refused one are answered first */
-        srv_connection_kick(c);
-    else
-        refuse_request(c, &c->framing.refusal, bytes, (size_t)size);
-    return (ssize_t)good;
+    if (good > 0 || must_not_end(c)) { /* requests before the refused one are answered first */
+        atomic_store(&c->refused, true);
+        if (!must_not_end(c))
+            srv_connection_kick(c);
+        return good > 0 ? (ssize_t)good : -1;
+    }
+    refuse_request(c, &c->framing.refusal, is_first ? bytes : NULL, (size_t)size);
+    return 0;
 }
 
 /* Refuses what the server has decided to end, before more is read. False if there is nothing to
@@ -61,14 +74,17 @@ __attribute__((visibility("default"))) ssize_t recv(int fd, void *buf, size_t n,
     struct srv_connection *c = flags == 0 ? srv_connection_at(fd) : NULL;
     if (!c || c->tls)
         return next(fd, buf, n, flags);
-    if (end(c))
+    bool waits = must_not_end(c);
+    if (!waits && end(c))
         return 0;
-    ssize_t size = next(fd, buf, n, flags);
-    if (size == 0 && atomic_load(&c->phase) == SRV_WORK) { /* half-closed: the client reads still */
+    ssize_t size = waits && c->framing.refusal.code ? -1 : next(fd, buf, n, flags);
+    if (size > 0)
+        size = check(c, buf, size);
+    if (waits && (size == 0 || c->framing.refusal.code)) {
         errno = EAGAIN;
-        return -1;
+        return size > 0 ? size : -1;
     }
-    return size > 0 ? check(c, buf, size) : size;
+    return size;
 }
 
 /* Takes the place of the function of GnuTLS, for connections with TLS. */
@@ -79,12 +95,15 @@ __attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session
     if (!c || !c->tls)
         return next_record(session, data, data_size);
     c->session = session;
-    if (end(c))
+    bool waits = must_not_end(c);
+    if (!waits && end(c))
         return 0;
-    ssize_t size = next_record(session, data, data_size);
-    if (size == 0 && atomic_load(&c->phase) == SRV_WORK)
-        return GNUTLS_E_AGAIN;
-    return size > 0 ? check(c, data, size) : size;
+    ssize_t size = waits && c->framing.refusal.code ? -1 : next_record(session, data, data_size);
+    if (size > 0)
+        size = check(c, data, size);
+    if (waits && (size == 0 || c->framing.refusal.code))
+        return size > 0 ? size : GNUTLS_E_AGAIN;
+    return size;
 }
 
 bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size, bool more)

@@ -19,7 +19,7 @@ enum { TICK_MS = 100, SOON_MS = 20 };
 /* PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked
  * whether it still reads. HUNGRY_MS: time, in ms, that a client lags behind before it is slow, and that bodies wait
  * for memory before a request is ended that is not. */
-enum { PROBE_MS = 100, HUNGRY_MS = 1000 };
+enum { PROBE_MS = 100, PROBE_AGAIN_MS = 1000, HUNGRY_MS = 1000 };
 
 /* FORGET_MS: time, in ms, between corrections of the count of connections. */
 enum { EVENTS = 64, FORGET_MS = 500 };
@@ -54,8 +54,8 @@ static void mark_client(uint64_t key, unsigned events)
         return;
     if (events & (EPOLLERR | EPOLLHUP))
         c->client = SRV_GONE;
-    else if (c->client == SRV_OPEN && events & EPOLLRDHUP)
-        c->client = c->tls ? SRV_GONE : SRV_HALF_CLOSED; /* TLS clients close both sides */
+    else if (c->client == SRV_OPEN && events & EPOLLRDHUP && !atomic_load(&c->kicked))
+        c->client = SRV_HALF_CLOSED;
 }
 
 static void collect_events(int timeout)
@@ -75,26 +75,32 @@ static void collect_events(int timeout)
 static void probe(struct srv_connection *c, unsigned long long now)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (c->probed || !atomic_load(&c->suspended) || now < atomic_load(&c->since) + PROBE_MS)
+    unsigned long long since = atomic_load(&c->since);
+    bool is_suspended = atomic_load(&c->suspended) || atomic_load(&c->paused);
+    if (!is_suspended || now < since + PROBE_MS || now < c->probed_at + PROBE_AGAIN_MS)
         return;
-    c->probed = true;
-    if (!c->framing.old)
+    c->probed_at = now;
+    if (!c->framing.old && !c->tls)
         send(c->fd, interim, sizeof interim - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Acts on a client's end; true if another look is needed soon. */
+/* Acts on a client's end, and on refusals that wait to be read; true if another look is needed soon. */
 static bool follow_client(struct srv_connection *c, unsigned long long now)
 {
+    static const struct srv_refusal gone = {"client_left", "the client closed its side"};
     enum srv_phase phase = atomic_load(&c->phase);
-    if (c->client == SRV_OPEN)
+    bool ends = c->client != SRV_OPEN || atomic_load(&c->ending) || atomic_load(&c->refused);
+    if (!ends)
         return false;
-    if (phase == SRV_WORK && c->client == SRV_HALF_CLOSED)
+    if (c->client == SRV_HALF_CLOSED && (phase == SRV_WORK || phase == SRV_PAUSED))
         probe(c, now);
     if (c->client == SRV_GONE)
         atomic_store(&c->stop, true);
-    if (c->client == SRV_GONE && phase == SRV_PAUSED)
-        srv_connection_resume_locked(c);
-    if (phase != SRV_WORK && phase != SRV_REPLY)
+    if (c->client == SRV_GONE && phase == SRV_PAUSED) {
+        srv_connection_end(c, &gone);
+        srv_connection_wake(c);
+    }
+    if (phase == SRV_HEADER || phase == SRV_IDLE || phase == SRV_BODY)
         srv_connection_kick(c);
     return true;
 }
@@ -127,7 +133,7 @@ static void end_late(struct srv_connection *c, unsigned long long now)
     if (phase == SRV_WORK)
         atomic_store(&c->stop, true);
     if (phase == SRV_PAUSED)
-        srv_connection_resume_locked(c);
+        srv_connection_wake(c);
 }
 
 /* ---- Memory */
@@ -160,7 +166,7 @@ static void end_heaviest(struct srv_connection *first, const struct srv_connecti
     size_t least = atomic_load(&waiting->wanted) > API_SMALL ? API_SMALL : 0;
     double most = 0;
     for (struct srv_connection *c = first; c; c = c->next) {
-        bool helps = atomic_load(&c->held) > least && (any || is_slow(c, now));
+        bool helps = c != waiting && atomic_load(&c->held) > least && (any || is_slow(c, now));
         double heavy = helps ? burden(c, now) : 0;
         if (heavy > most) {
             most = heavy;
@@ -174,7 +180,7 @@ static void end_heaviest(struct srv_connection *first, const struct srv_connecti
             "most, with %zu bytes",
             atomic_load(&heaviest->held));
     srv_connection_end(heaviest, &srv_freed_memory);
-    srv_connection_resume_locked(heaviest);
+    srv_connection_wake(heaviest);
 }
 
 /* feeding: the oldest of the requests whose bodies wait for memory, and of those that can go on. */
@@ -190,29 +196,35 @@ static bool is_older(const struct srv_connection *c, const struct srv_connection
 static struct feeding find_waiting(struct srv_connection *first)
 {
     struct feeding found = {0};
-    struct srv_need need = srv_share_need(first);
+    const struct srv_needs *needs = srv_share_needs(first);
     for (struct srv_connection *c = first; c; c = c->next) {
-        if (atomic_load(&c->phase) != SRV_PAUSED || !atomic_load(&c->suspended))
+        if (!atomic_load(&c->paused))
             continue;
         if (is_older(c, found.oldest))
             found.oldest = c;
         if (is_older(c, found.next) &&
-            srv_share_grants(watch.budget, &need, c, atomic_load(&c->wanted), false))
+            srv_share_grants(watch.budget, needs, c, atomic_load(&c->wanted), false))
             found.next = c;
     }
     return found;
 }
 
-/* Resumes a body that can go on, that of the oldest request first. While the oldest has to wait, slow
+/* AT_ONCE: the most bodies that are resumed at a look. Each asks for its memory again. */
+enum { AT_ONCE = 8 };
+
+/* Resumes bodies that can go on, that of the oldest request first. While the oldest has to wait, slow
  * requests are ended, and after a second others. */
 static void feed(struct srv_connection *first, unsigned long long now)
 {
     struct feeding found = find_waiting(first);
-    bool waits = found.oldest != found.next, long_since = now > watch.fed + HUNGRY_MS;
-    if (found.next)
-        srv_connection_resume_locked(found.next);
+    const struct srv_connection *oldest = found.oldest;
+    bool waits = oldest != found.next, long_since = now > watch.fed + HUNGRY_MS;
+    for (int i = 0; found.next && i < AT_ONCE; i++) {
+        srv_connection_wake(found.next);
+        found = find_waiting(first);
+    }
     if (waits)
-        end_heaviest(first, found.oldest, now, long_since);
+        end_heaviest(first, oldest, now, long_since);
     if (!waits || long_since)
         watch.fed = now;
 }

@@ -102,7 +102,7 @@ Test(budget, places_count_what_has_arrived)
     struct api_budget budget = {.limit = 64 << 20};
     for (int round = 0; round < 3; round++) {
         size_t size = SIZE, used = FIRST;
-        char *place = api_place_new(&budget, used, &size);
+        char *place = api_place_new(&budget, 0, used, &size);
         cr_assert(place);
         cr_expect_eq(atomic_load(&budget.used), used);
         cr_expect_eq(atomic_load(&budget.idle), round > 0 ? size - used : 0, "round %d", round);
@@ -134,7 +134,7 @@ Test(budget, places_give_up_pages_that_others_need)
     void *block = api_block_resize(&budget, NULL, 0, &kept);
     memset(block, 1, kept);
     api_block_free(&budget, block, kept);
-    char *place = api_place_new(&budget, FIRST, &size);
+    char *place = api_place_new(&budget, 0, FIRST, &size);
     cr_assert_eq((void *)place, block, "the kept block is used again");
     memset(place, 7, FIRST);
     void *second = api_block_resize(&budget, NULL, 0, &other);

@@ -405,8 +405,8 @@ Test(server, the_slowest_client_gives_its_memory)
  * hold little: those that hold much make room. */
 Test(server, bytes_that_came_early_are_no_credit)
 {
-    enum { HOLDERS = 16, OTHERS = 60, SENT = 4 << 20, SIZE = 12 << 20 };
-    static const char *const flags[] = {"--max-memory", "48M", NULL};
+    enum { HOLDERS = 8, OTHERS = 60, SENT = 4 << 20, SIZE = 12 << 20 };
+    static const char *const flags[] = {"--max-memory", "40M", NULL};
     struct server server = server_start(flags);
     int holders[HOLDERS], others[OTHERS];
     char *body = malloc(SIZE + 1);
@@ -431,7 +431,108 @@ Test(server, bytes_that_came_early_are_no_credit)
     cr_expect_eq(server_stop(&server, true), 0);
 }
 
+/* A small body under way is no reason to give memory to large ones that cannot end. */
+Test(server, bodies_wait_for_memory_beside_small_ones)
+{
+    enum { UPLOADS = 16, SIZE = 8 << 20 };
+    static const char *const flags[] = {"--max-memory", "32M", NULL};
+    struct server server = server_start(flags);
+    struct upload uploads[UPLOADS];
+    pthread_t threads[UPLOADS];
+    int small;
+    char *body = malloc(SIZE + 1);
+    memset(body, ' ', SIZE);
+    strcpy(body + SIZE + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
+    dial_many(&server, &small, 1, POST "Content-Length: 100\r\n\r\n{");
+    for (int i = 0; i < UPLOADS; i++) {
+        uploads[i] = (struct upload){.server = &server, .body = body, .size = SIZE};
+        cr_assert_eq(pthread_create(&threads[i], NULL, upload, &uploads[i]), 0);
+    }
+    for (int i = 0; i < UPLOADS; i++) {
+        pthread_join(threads[i], NULL);
+        cr_expect_eq(uploads[i].status, 200, "upload %d: %ld", i, uploads[i].status);
+    }
+    close(small);
+    free(body);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
+/* Clients that reset while their bodies wait leave nothing behind, not even a count. */
+Test(server, bodies_that_wait_and_are_reset_are_forgotten)
+{
+    enum { CLIENTS = 12, SENT = 4 << 20 };
+    static const char *const flags[] = {"--max-memory", "32M", NULL};
+    struct server server = server_start(flags);
+    int sockets[CLIENTS];
+    char *body = malloc(SENT);
+    memset(body, ' ', SENT);
+    dial_many(&server, sockets, CLIENTS, POST "Content-Length: 16000000\r\n\r\n");
+    for (size_t sent = 0; sent < SENT; sent += 1 << 16)
+        send_many(sockets, CLIENTS, body, 1 << 16);
+    wait_ms(300);
+    cr_expect_gt(metric(&server, "\nkldiv_bodies_waiting "), 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        setsockopt(sockets[i], SOL_SOCKET, SO_LINGER, &(struct linger){1, 0},
+                   sizeof(struct linger));
+        close(sockets[i]);
+    }
+    double start = seconds();
+    while (metric(&server, "\nkldiv_http_requests_in_flight ") > 1 && seconds() < start + 5)
+        wait_ms(20);
+    cr_expect_lt(seconds() - start, 3);
+    cr_expect_eq(metric(&server, "\nkldiv_bodies_waiting "), 0);
+    wait_ms(100);
+    cr_expect_eq(metric(&server, "\nkldiv_memory_reserved_bytes "), 0);
+    free(body);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
+/* A body of unknown length may take nearly all of the memory when it is alone. */
+Test(server, chunked_bodies_may_be_large)
+{
+    enum { SIZE = 40 << 20 };
+    static const char *const flags[] = {"--max-memory", "64M", "--max-body", "60M", NULL};
+    static const char *const chunked[] = {"Transfer-Encoding: chunked", "Expect:", NULL};
+    struct server server = server_start(flags);
+    char *body = malloc(SIZE + 1);
+    memset(body, ' ', SIZE);
+    strcpy(body + SIZE + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
+    struct fetched f = fetch(&server, "POST", "/kl_div", chunked, body, SIZE);
+    cr_expect_eq(f.status, 200, "%ld %s", f.status, f.body.data);
+    fetched_free(&f);
+    free(body);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
 /* ---- Work */
+
+/* The answer of a job is not lost because what follows it is refused. */
+Test(server, a_job_is_answered_before_what_follows_is_refused)
+{
+    struct server server = server_start(NULL);
+    struct api_buffer heavy = heavy_call(12000, 20000);
+    for (int i = 0; i < 4; i++) {
+        char answer[4000] = "", *second;
+        size_t got = 0;
+        int idle = dial(&server);
+        static const char get[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
+        cr_assert_gt(send(idle, get, sizeof get - 1, MSG_NOSIGNAL), 0);
+        int fd = send_heavy(&server, &heavy);
+        if (i & 1)
+            wait_ms(100);
+        cr_assert_gt(send(fd, "GET / HTTP/1.1\nHost: a\n\n", 25, MSG_NOSIGNAL), 0);
+        for (ssize_t n = 1; n > 0 && got<sizeof answer - 1; got += n> 0 ? (size_t)n : 0)
+            n = recv(fd, answer + got, sizeof answer - 1 - got, 0);
+        answer[got] = '\0';
+        cr_expect_eq(atoi(answer + 9), 200, "%d: %s", i, answer);
+        second = strstr(answer + 1, "HTTP/1.1 ");
+        cr_expect(second && atoi(second + 9) == 400, "%d: %s", i, answer);
+        close(fd);
+        close(idle);
+    }
+    api_buffer_free(&heavy);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
 
 Test(server, a_client_that_closes_its_sending_side_gets_its_answer)
 {

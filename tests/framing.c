@@ -35,6 +35,12 @@ static const struct {
     {BYTES("GET /livez HTTP/1.1 \r\nHost: a\r\n\r\n"), 400},
     {BYTES("GET /livez\r\nHost: a\r\n\r\n"), 400},
     {BYTES("GET /livez HTTP/2.0\r\nHost: a\r\n\r\n"), 505},
+    {BYTES("GET /livez http/1.0\r\nHost: a\r\n\r\n"), 400},
+    {BYTES("GET /livez HTTP/1.1\r\nHost: a \r\n\r\n"), 400},
+    {BYTES(POST "Content-Length: 5 \r\n\r\n{   }"), 400},
+    {BYTES(POST "Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n"), 400},
+    {BYTES(POST "Expect: 100-continue \r\nContent-Length: 2\r\n\r\n{}"), 400},
+    {BYTES(CHUNKED "x\r\n{}\r\n0\r\n\r\n"), 400},
     {BYTES("GET /livez http/1.1\r\nHost: a\r\n\r\n"), 400},
     {BYTES("GET /livez HTTP/1.1\r\n: x\r\nHost: a\r\n\r\n"), 400},
     {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\n: x\r\nX: y\r\n\r\n"), 400},
@@ -125,6 +131,29 @@ Test(framing, that_is_ambiguous_is_refused_once_counted_and_logged)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* The same bytes in two pieces, cut anywhere: libmicrohttpd must not judge the first one by itself. */
+Test(framing, that_is_ambiguous_is_refused_the_same_in_two_pieces)
+{
+    static const char *const bodies[] = {"x\r\n", "2x\r\n", "2;\x01\r\n", "2\r\n{}x", "g\r\n"};
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(bodies); i++)
+        for (size_t cut = 1; cut < strlen(bodies[i]); cut++) {
+            char answer[2000] = "";
+            size_t got = 0;
+            int fd = dial(&server);
+            cr_assert_geq(send(fd, CHUNKED, sizeof CHUNKED - 1, MSG_NOSIGNAL), 0);
+            cr_assert_geq(send(fd, bodies[i], cut, MSG_NOSIGNAL), 0);
+            usleep(20000);
+            send(fd, bodies[i] + cut, strlen(bodies[i]) - cut, MSG_NOSIGNAL);
+            for (ssize_t n = 1; n > 0 && got<sizeof answer - 1; got += n> 0 ? (size_t)n : 0)
+                n = recv(fd, answer + got, sizeof answer - 1 - got, 0);
+            answer[got] = '\0';
+            check_refusal(bodies[i], strlen(bodies[i]), 400, answer);
+            close(fd);
+        }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
 /* Each refusal after a good request on the same connection, sent at once, and in two pieces: the good
  * one is answered first. */
 Test(framing, behind_a_good_request_is_refused_after_its_answer)
@@ -157,6 +186,43 @@ Test(framing, behind_a_good_request_is_refused_after_its_answer)
         cr_assert(second, "case %zu: %s", i, answer);
         check_refusal(refused[i / 2].request, size, refused[i / 2].status, second);
     }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* The beginning of a request that came with a good one has 10 s, and is then told so. */
+Test(framing, of_a_request_that_begins_behind_another_has_its_time)
+{
+    static const char both[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\nGET /livez HT";
+    struct server server = server_start(NULL);
+    char answer[4000], *second;
+    talk(&server, both, sizeof both - 1, answer, sizeof answer, 14);
+    second = strstr(answer + 1, "HTTP/1.1 ");
+    cr_expect(second && atoi(second + 9) == 408, "%s", answer);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* What is refused past the library has all of its header. */
+Test(framing, refusals_of_long_chunked_bodies_have_their_header)
+{
+    static const struct {
+        const char *head, *has;
+        int status;
+    } cases[] = {{"PUT /kl_div HTTP/1.1\r\nHost: a\r\n", "Allow: POST\r\n", 405},
+                 {"OPTIONS /kl_div HTTP/1.1\r\nHost: a\r\n", "Allow: POST\r\n", 204},
+                 {POST "Content-Type: a/b\r\n", "Accept: ", 415}};
+    enum { SIZE = 2 << 20 };
+    struct server server = server_start(NULL);
+    char *request = malloc(SIZE + 400);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char answer[4000];
+        int n = sprintf(request, "%sTransfer-Encoding: chunked\r\n\r\n%x\r\n", cases[i].head, SIZE);
+        memset(request + n, ' ', SIZE);
+        talk(&server, request, (size_t)n + SIZE, answer, sizeof answer, 5);
+        cr_expect_eq(atoi(answer + 9), cases[i].status, "%s", answer);
+        cr_expect(strstr(answer, cases[i].has) && strstr(answer, "nosniff"), "%s", answer);
+        cr_expect(!strstr(answer, "(null)"), "%s", answer);
+    }
+    free(request);
     cr_expect_eq(server_stop(&server, false), 0);
 }
 

@@ -269,10 +269,10 @@ static void use_huge_pages(char *place, size_t from, size_t to)
         madvise(place + from, to - from, MADV_HUGEPAGE);
 }
 
-void *api_place_new(struct api_budget *budget, size_t used, size_t *size)
+void *api_place_new(struct api_budget *budget, size_t counted, size_t used, size_t *size)
 {
     *size = api_block_size(*size);
-    if (!api_budget_reserve(budget, used))
+    if (!api_budget_reserve(budget, used - counted))
         return NULL;
     void *place = budget ? reuse_as_place(budget, used, size) : NULL;
     if (!place) {
@@ -281,7 +281,7 @@ void *api_place_new(struct api_budget *budget, size_t used, size_t *size)
             madvise(place, *size, MADV_NOHUGEPAGE);
     }
     if (!place)
-        api_budget_release(budget, used);
+        api_budget_release(budget, used - counted);
     return place;
 }
 

@@ -37,12 +37,12 @@ static bool move_to_place(struct api_buffer *buffer, size_t capacity)
 {
     size_t place = buffer->expected;
     capacity = api_block_size(capacity);
-    void *data = api_place_new(buffer->budget, capacity, &place);
+    void *data = api_place_new(buffer->budget, buffer->capacity, capacity, &place);
     if (!data)
-        return fail(buffer);
+        return false;
     if (buffer->size > 0)
         memcpy(data, buffer->data, buffer->size);
-    api_block_free(buffer->budget, buffer->data, buffer->capacity);
+    api_block_free(NULL, buffer->data, buffer->capacity); /* its bytes are counted for the place */
     buffer->data = data;
     buffer->capacity = capacity;
     buffer->place = place;
@@ -58,8 +58,8 @@ bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
     bool announced = buffer->place == 0 && capacity > WORTH_A_PLACE && buffer->expected > capacity;
     if (buffer->place > 0)
         return grow_in_place(buffer, capacity);
-    if (announced)
-        return move_to_place(buffer, capacity);
+    if (announced && move_to_place(buffer, capacity))
+        return true;
     void *data = api_block_resize(buffer->budget, buffer->data, buffer->capacity, &capacity);
     if (!data)
         return fail(buffer);

@@ -18,7 +18,7 @@ static size_t read_in_pieces(const char *bytes, size_t size, size_t most, struct
         if (good > n || (good < n && !f->refusal.code))
             abort();
         at += good;
-        if (srv_framing_is_between_requests(f))
+        if (srv_framing_is_between_requests(f) && !f->refusal.code)
             requests = at;
         if (good < n)
             break;
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t cut_good = read_in_pieces(bytes, size, most[i], &cut);
         if ((most[i] == 1 && cut_good != good) || /* other pieces hide where requests end */
             (cut.refusal.code != NULL) != (whole.refusal.code != NULL) ||
-            (cut.refusal.code && strcmp(cut.refusal.detail, whole.refusal.detail) != 0))
+            (cut.refusal.code && strcmp(cut.refusal.code, whole.refusal.code) != 0))
             abort();
         srv_framing_free(&cut);
     }
