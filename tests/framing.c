@@ -2,6 +2,7 @@
  * 400, logged and counted, and its connection is closed. */
 #include "server/framing.h"
 #include "tests/process.h"
+#include "tests/raw_requests.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
@@ -10,74 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#define BYTES(literal) literal, sizeof(literal) - 1
-#define POST "POST /kl_div HTTP/1.1\r\nHost: a\r\n"
-#define CHUNKED POST "Transfer-Encoding: chunked\r\n\r\n"
-
-static const struct {
-    const char *request;
-    size_t size;
-    int status;
-} refused[] = {
-    {BYTES("GET /livez\0 HTTP/1.1\r\nHost: a\r\n\r\n"), 400},
-    {BYTES("GET /live\0z HTTP/1.1\r\nHost: a\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\0\r\nHost: a\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost: a\0b\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\nX\0: b\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\nHost: a\n\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost: a\nX: y\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost: a\rX: y\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\n\n"), 400},
-    {BYTES("GET  /livez HTTP/1.1\r\nHost: a\r\n\r\n"), 400},
-    {BYTES("GET /livez  HTTP/1.1\r\nHost: a\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1 \r\nHost: a\r\n\r\n"), 400},
-    {BYTES("GET /livez\r\nHost: a\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/2.0\r\nHost: a\r\n\r\n"), 505},
-    {BYTES("GET /livez http/1.0\r\nHost: a\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost: a \r\n\r\n"), 400},
-    {BYTES(POST "Content-Length: 5 \r\n\r\n{   }"), 400},
-    {BYTES(POST "Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n"), 400},
-    {BYTES(POST "Expect: 100-continue \r\nContent-Length: 2\r\n\r\n{}"), 400},
-    {BYTES(CHUNKED "x\r\n{}\r\n0\r\n\r\n"), 400},
-    {BYTES("GET /livez http/1.1\r\nHost: a\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\n: x\r\nHost: a\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\n: x\r\nX: y\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost: a\r\nX y\r\n\r\n"), 400},
-    {BYTES("GET /livez HTTP/1.1\r\nHost:\r\n\r\n"), 400},
-    {BYTES(POST "Content-Length: +5\r\n\r\n{   }"), 400},
-    {BYTES(POST "Content-Length: -1\r\n\r\n{   }"), 400},
-    {BYTES(POST "Content-Length: 0x5\r\n\r\n{   }"), 400},
-    {BYTES(POST "Content-Length:\r\n\r\n{   }"), 400},
-    {BYTES(POST "Content-Length: 5, 5\r\n\r\n{   }"), 400},
-    {BYTES(POST "Content-Length: 5 5\r\n\r\n{   }"), 400},
-    {BYTES(POST "Content-Length: 18446744073709551621\r\n\r\n{   }"), 400},
-    {BYTES(POST "Content-Length\t: 5\r\n\r\n{   }"), 400},
-    {BYTES(POST "Transfer-Encoding: chunked\0x\r\n\r\n0\r\n\r\n"), 400},
-    {BYTES(POST "Transfer-Encoding: \x0b"
-                "chunked\r\n\r\n0\r\n\r\n"),
-     400},
-    {BYTES(POST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"), 400},
-    {BYTES(POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2\n{}\r\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2\r\n{}\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2;x\ny\r\n{}\r\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2;\0\r\n{}\r\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "0x2\r\n{}\r\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "+2\r\n{}\r\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2 \r\n{}\r\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "\r\n{}\r\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2\r\n{} \r\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "ffffffffffffffff1\r\n{}\r\n0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2\r\n{}\r\n0\r\nX: \x01\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2\r\n{}\r\n0\r\nX y\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2\r\n{}\r\n0\r\nX: y\0\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n"), 400},
-    {BYTES(CHUNKED "2\r\n{}\r\n0\r\nX: y\n\r\n"), 400},
-    {BYTES("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), 400},
-};
 
 static int count_of(const char *text, const char *word)
 {
@@ -115,8 +48,8 @@ Test(framing, that_is_ambiguous_is_refused_once_counted_and_logged)
     int bad = 0;
     for (size_t i = 0; i < COUNT(refused); i++) {
         char answer[4000];
-        talk(&server, refused[i].request, refused[i].size, answer, sizeof answer, 2);
-        check_refusal(refused[i].request, refused[i].size, refused[i].status, answer);
+        talk(&server, refused[i].bytes, refused[i].size, answer, sizeof answer, 2);
+        check_refusal(refused[i].bytes, refused[i].size, refused[i].status, answer);
         bad += refused[i].status == 400;
     }
     cr_expect_eq(counted(&server, 400) - before, bad, "%g", counted(&server, 400) - before);
@@ -161,11 +94,11 @@ Test(framing, behind_a_good_request_is_refused_after_its_answer)
     static const char good[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
     struct server server = server_start(NULL);
     for (size_t i = 0; i < 2 * COUNT(refused); i++) {
-        char both[400], answer[6000] = "", *second;
+        char both[500], answer[6000] = "", *second;
         size_t size = refused[i / 2].size, all = sizeof good - 1 + size, got = 0;
         size_t first = i % 2 ? sizeof good - 1 + size / 2 : all;
         memcpy(both, good, sizeof good - 1);
-        memcpy(both + sizeof good - 1, refused[i / 2].request, size);
+        memcpy(both + sizeof good - 1, refused[i / 2].bytes, size);
         int fd = dial(&server);
         cr_assert_eq(send(fd, both, first, MSG_NOSIGNAL), (ssize_t)first);
         if (first < all) {
@@ -184,7 +117,7 @@ Test(framing, behind_a_good_request_is_refused_after_its_answer)
         cr_expect_eq(atoi(answer + 9), 200, "case %zu: %s", i, answer);
         second = strstr(answer + 1, "HTTP/1.1 ");
         cr_assert(second, "case %zu: %s", i, answer);
-        check_refusal(refused[i / 2].request, size, refused[i / 2].status, second);
+        check_refusal(refused[i / 2].bytes, size, refused[i / 2].status, second);
     }
     cr_expect_eq(server_stop(&server, false), 0);
 }
