@@ -52,7 +52,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check unprivileged uninitialized contract deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check load soak unprivileged uninitialized contract deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -87,6 +87,10 @@ $(B)/stress/%: tests/stress/%.c $(B)/libkldiv.a
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $^ -lm -o $@
+
+$(B)/load: $(call objects,tests/load/*.c)
+	@echo "  LINK $@"
+	@$(CC) $(LDFLAGS) $^ -o $@
 
 SLEEF = $(shell pkg-config --libs sleef 2>/dev/null)
 $(B)/bench/sleef: CFLAGS += $(if $(filter x86_64,$(MACHINE)),-mavx512f) # its header asks for it
@@ -124,10 +128,11 @@ $(CONTRACT_TOOLS): tests/contract/package-lock.json
 	cd tests/contract && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	    touch node_modules/.package-lock.json
 
-# The tests as they are, with fewer rights, then the public contract, then the tests under sanitizers,
+# The tests as they are, the server under load, the tests with fewer rights, then the public contract, then the tests under sanitizers,
 # those of the kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
 test: deps-test
 	$(MAKE) check
+	$(MAKE) load
 	$(MAKE) unprivileged
 	$(MAKE) contract
 	$(MAKE) sanitize
@@ -139,6 +144,12 @@ test: deps-test
 # The tests of one VARIANT.
 check: $(B)/tests/all $(B)/libkldiv.so $(BENCHES)
 	$(B)/tests/all
+
+# Bad clients, five times the connections, beside good ones: for seconds; for ten minutes.
+load: $(B)/load $(B)/kldivd
+	$(B)/load $(B)/kldivd 20
+soak: $(B)/load $(B)/kldivd
+	$(B)/load $(B)/kldivd 600
 
 unprivileged: $(B)/tests/all
 	tests/unprivileged.sh $(B)

@@ -1,0 +1,14 @@
+/* wrk, a benchmark of HTTP, as another good client, where it is installed. */
+#ifndef KLDIV_TESTS_LOAD_PEER_H
+#define KLDIV_TESTS_LOAD_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Starts wrk for `seconds` on 4 connections; false if it is not installed. */
+bool peer_start(int port, double seconds);
+
+/* Waits until wrk ends, and tells its report in a line. */
+void peer_stop(char *to, size_t size);
+
+#endif
