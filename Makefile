@@ -39,7 +39,7 @@ PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libzi
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-                curl r-base-core r-cran-httr r-cran-jsonlite $(PACKAGES_NODE)
+                nginx-light haproxy curl r-base-core r-cran-httr r-cran-jsonlite $(PACKAGES_NODE)
 # Debian's node, unless another is there already.
 PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell command -v npm 2>/dev/null),,npm)
 
@@ -52,7 +52,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check load soak unprivileged uninitialized contract deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check load soak proxies unprivileged uninitialized contract deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -92,6 +92,11 @@ $(B)/load: $(call objects,tests/load/*.c)
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) $^ -o $@
 
+PROXIES = $(call objects,tests/proxies/*.c tests/process.c tests/load/wire.c tests/load/calls.c)
+$(B)/proxies: $(PROXIES) $(B)/libapi.a $(B)/libkldiv.a
+	@echo "  LINK $@"
+	@$(CC) $(LDFLAGS) $^ -lcriterion -lcurl $(API_LIBS) -lm -o $@
+
 SLEEF = $(shell pkg-config --libs sleef 2>/dev/null)
 $(B)/bench/sleef: CFLAGS += $(if $(filter x86_64,$(MACHINE)),-mavx512f) # its header asks for it
 BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
@@ -128,11 +133,12 @@ $(CONTRACT_TOOLS): tests/contract/package-lock.json
 	cd tests/contract && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	    touch node_modules/.package-lock.json
 
-# The tests as they are, the server under load, the tests with fewer rights, then the public contract, then the tests under sanitizers,
+# The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract, then the tests under sanitizers,
 # those of the kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
 test: deps-test
 	$(MAKE) check
 	$(MAKE) load
+	$(MAKE) proxies
 	$(MAKE) unprivileged
 	$(MAKE) contract
 	$(MAKE) sanitize
@@ -150,6 +156,10 @@ load: $(B)/load $(B)/kldivd
 	$(B)/load $(B)/kldivd 20
 soak: $(B)/load $(B)/kldivd
 	$(B)/load $(B)/kldivd 600
+
+# nginx and HAProxy before the server. Tests that hold the time do so one after another.
+proxies: $(B)/proxies $(B)/kldivd
+	$(B)/proxies -j1 --verbose
 
 unprivileged: $(B)/tests/all
 	tests/unprivileged.sh $(B)

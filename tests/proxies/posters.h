@@ -1,0 +1,31 @@
+/* Clients that each post a small body again and again on a kept connection. */
+#ifndef KLDIV_TESTS_PROXIES_POSTERS_H
+#define KLDIV_TESTS_PROXIES_POSTERS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* posters: numbers of answers. `other`: of another status, the last of which is kept; `lost`: no
+ * answer came. Requests are `least` to `most` seconds apart, at random. `together`: all clients send
+ * at the same times, so that a proxy needs many connections, which are all idle in between. */
+struct posters {
+    int port;
+    double least, most, start;
+    bool together;
+    size_t n;
+    pthread_t threads[256];
+    atomic_bool stopping;
+    atomic_ulong served, other, lost;
+    atomic_int status;
+};
+
+/* Starts `n` clients; fails the test if it cannot. The structure must stay until posters_stop. */
+void posters_start(struct posters *posters, int port, size_t n, double least, double most,
+                   bool together);
+
+/* Lets all finish their requests. */
+void posters_stop(struct posters *posters);
+
+#endif

@@ -1,0 +1,203 @@
+#include "tests/proxies/proxy.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name, *path;
+} programs[PROXIES] = {
+    [NGINX] = {"nginx", "/usr/sbin/nginx"},
+    [NGINX_STREAMING] = {"nginx", "/usr/sbin/nginx"},
+    [HAPROXY] = {"haproxy", "/usr/sbin/haproxy"},
+};
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+void proxy_needed(enum proxy_kind kind)
+{
+    if (access(programs[kind].path, X_OK) != 0)
+        cr_skip("%s is not installed", programs[kind].name);
+}
+
+size_t proxy_clients(void)
+{
+    enum { MOST = 200, OTHER_FILES = 100 };
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max < 4096 ? files.rlim_max : 4096;
+    setrlimit(RLIMIT_NOFILE, &files);
+    size_t n = files.rlim_cur > OTHER_FILES ? (files.rlim_cur - OTHER_FILES) / 2 : 1;
+    return n < MOST ? n : MOST;
+}
+
+/* A port of 127.0.0.1 that is free now. */
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert_eq(bind(fd, (struct sockaddr *)&address, size), 0);
+    cr_assert_eq(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+/* ---- Configurations */
+
+static const char *or_nothing(const char *text) { return text ? text : ""; }
+
+static void write_nginx(FILE *file, const struct proxy *proxy, const int *ports, size_t n,
+                        const struct setting *setting)
+{
+    const char *folder = proxy->front.folder;
+    fprintf(file,
+            "daemon off;\nworker_processes 1;\npid %s/pid;\nerror_log %s/errors warn;\n"
+            "events { worker_connections %zu; }\n"
+            "http {\n"
+            "log_format passed '$status $upstream_status';\naccess_log %s/log passed;\n"
+            "client_body_temp_path %s/body;\nproxy_temp_path %s/proxy;\n"
+            "fastcgi_temp_path %s/fastcgi;\nuwsgi_temp_path %s/uwsgi;\nscgi_temp_path %s/scgi;\n"
+            "upstream replicas {\n",
+            folder, folder, 2 * proxy_clients() + 20, folder, folder, folder, folder, folder,
+            folder);
+    for (size_t i = 0; i < n; i++)
+        fprintf(file, "server 127.0.0.1:%d %s;\n", ports[i], or_nothing(setting->upstream_server));
+    fprintf(file,
+            "keepalive 256;\n%s\n}\n"
+            "server {\nlisten 127.0.0.1:%d;\n"
+            "location / {\nproxy_pass http://replicas;\nproxy_http_version 1.1;\n"
+            "proxy_set_header Connection \"\";\nproxy_request_buffering %s;\n}\n}\n}\n",
+            or_nothing(setting->upstream), proxy->front.port, proxy->kind == NGINX ? "on" : "off");
+}
+
+static void write_haproxy(FILE *file, const struct proxy *proxy, const int *ports, size_t n,
+                          const struct setting *setting)
+{
+    fprintf(file,
+            "global\nmaxconn %zu\nlog stdout format raw local0\n"
+            "defaults\nmode http\nlog global\nlog-format \"%%ST %%s\"\n"
+            "timeout connect 2s\ntimeout client 30s\ntimeout server 30s\n"
+            "frontend clients\nbind 127.0.0.1:%d\ndefault_backend replicas\n"
+            "backend replicas\nbalance roundrobin\n%s\n",
+            proxy_clients() + 5, proxy->front.port, or_nothing(setting->backend));
+    for (size_t i = 0; i < n; i++)
+        fprintf(file, "server r%zu 127.0.0.1:%d %s\n", i, ports[i],
+                or_nothing(setting->backend_server));
+}
+
+/* ---- Process */
+
+static void path_in(const struct proxy *proxy, const char *name, char *to, size_t size)
+{
+    snprintf(to, size, "%s/%s", proxy->front.folder, name);
+}
+
+static void run_program(const struct proxy *proxy)
+{
+    char settings[80], output[80];
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* a test that fails does not stop it */
+    path_in(proxy, "settings", settings, sizeof settings);
+    path_in(proxy, proxy->kind == HAPROXY ? "log" : "errors", output, sizeof output);
+    int fd = open(output, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    dup2(fd, STDOUT_FILENO);
+    dup2(fd, STDERR_FILENO);
+    if (proxy->kind == HAPROXY)
+        execl(programs[HAPROXY].path, "haproxy", "-db", "-f", settings, NULL);
+    else
+        execl(programs[NGINX].path, "nginx", "-p", proxy->front.folder, "-c", settings, "-e",
+              output, NULL);
+    _exit(127);
+}
+
+static bool is_listening(const struct proxy *proxy)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)proxy->front.port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool listening = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return listening;
+}
+
+struct proxy proxy_start(enum proxy_kind kind, const int *ports, size_t n,
+                         const struct setting *setting)
+{
+    char settings[80];
+    struct proxy proxy = {.kind = kind, .front.folder = "/tmp/kldiv-proxy-XXXXXX"};
+    cr_assert(mkdtemp(proxy.front.folder));
+    chmod(proxy.front.folder, 0755); /* nginx, started as root, serves as another user */
+    proxy.front.port = free_port();
+    path_in(&proxy, "settings", settings, sizeof settings);
+    FILE *file = fopen(settings, "w");
+    cr_assert(file);
+    (kind == HAPROXY ? write_haproxy : write_nginx)(file, &proxy, ports, n, setting);
+    fclose(file);
+    proxy.pid = fork();
+    if (proxy.pid == 0)
+        run_program(&proxy);
+    bool listening = false;
+    for (int i = 0; i < 1000 && !(listening = is_listening(&proxy)); i++)
+        sleep_ms(10);
+    cr_assert(listening, "%s did not start: see %s", programs[kind].name, proxy.front.folder);
+    return proxy;
+}
+
+void proxy_stop(struct proxy *proxy)
+{
+    static const char *const names[] = {"settings", "log",     "errors", "pid",  "body",
+                                        "proxy",    "fastcgi", "uwsgi",  "scgi", ""};
+    int status;
+    kill(proxy->pid, SIGTERM);
+    waitpid(proxy->pid, &status, 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[80];
+        path_in(proxy, names[i], path, sizeof path);
+        remove(path);
+    }
+}
+
+/* ---- Log */
+
+/* Requests passed on, by a line of the log. nginx has a status for each try, or "-"; HAProxy the
+ * server's name, or "<NOSRV>". */
+static double passed_by(enum proxy_kind kind, const char *line)
+{
+    double n = 0;
+    int status, used;
+    const char *p = strchr(line, ' ');
+    if (!p)
+        return 0;
+    if (kind == HAPROXY)
+        return strstr(p, " r") != NULL;
+    for (; sscanf(p, "%*[ ,:]%d%n", &status, &used) == 1; p += used)
+        n++;
+    return n;
+}
+
+double proxy_passed(const struct proxy *proxy)
+{
+    char path[80], line[400];
+    double n = 0;
+    path_in(proxy, "log", path, sizeof path);
+    FILE *log = fopen(path, "r");
+    while (log && fgets(line, sizeof line, log))
+        n += passed_by(proxy->kind, line);
+    if (log)
+        fclose(log);
+    return n;
+}

@@ -1,0 +1,41 @@
+/* Starts nginx or HAProxy before servers, with a configuration of its own, as a plain process. */
+#ifndef KLDIV_TESTS_PROXIES_PROXY_H
+#define KLDIV_TESTS_PROXIES_PROXY_H
+
+#include "tests/process.h"
+
+/* Kinds: nginx as it is, which reads a body before it passes it on with a Content-Length; nginx that
+ * passes a body on as it comes, in chunks; HAProxy. */
+enum proxy_kind { NGINX, NGINX_STREAMING, HAPROXY, PROXIES };
+
+/* proxy: `front` is what clients of the tests connect to, as if it was a server. */
+struct proxy {
+    enum proxy_kind kind;
+    pid_t pid;
+    struct server front;
+};
+
+/* setting: the text that a test adds to the configuration: of nginx's `upstream`, of each of its
+ * servers; of HAProxy's backend, of each of its servers. NULL adds nothing. */
+struct setting {
+    const char *upstream, *upstream_server, *backend, *backend_server;
+};
+
+/* Skips the test, saying so, if the program is not installed. */
+void proxy_needed(enum proxy_kind kind);
+
+/* Starts a proxy before servers on these ports of 127.0.0.1, and waits until it listens. */
+struct proxy proxy_start(enum proxy_kind kind, const int *ports, size_t n,
+                         const struct setting *setting);
+
+/* Ends it and removes its files. */
+void proxy_stop(struct proxy *proxy);
+
+/* Number of requests that it has passed on, by its log; each try of one counts. */
+double proxy_passed(const struct proxy *proxy);
+
+/* Raises the bound of descriptors of this process and of those that it starts. Gives the number of
+ * clients, at most 200, that a proxy serves with them: a client takes two. */
+size_t proxy_clients(void);
+
+#endif
