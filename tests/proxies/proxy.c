@@ -33,16 +33,19 @@ void proxy_needed(enum proxy_kind kind)
         cr_skip("%s is not installed", programs[kind].name);
 }
 
-size_t proxy_clients(void)
+/* Raises the bound of descriptors, also of programs that are started; gives the pairs of connections
+ * that they suffice for. */
+static size_t pairs(void)
 {
-    enum { MOST = 200, OTHER_FILES = 100 };
+    enum { OTHER_FILES = 100 };
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max < 4096 ? files.rlim_max : 4096;
     setrlimit(RLIMIT_NOFILE, &files);
-    size_t n = files.rlim_cur > OTHER_FILES ? (files.rlim_cur - OTHER_FILES) / 2 : 1;
-    return n < MOST ? n : MOST;
+    return files.rlim_cur > OTHER_FILES + 2 ? (files.rlim_cur - OTHER_FILES) / 2 : 1;
 }
+
+size_t proxy_clients(void) { return pairs() < 200 ? pairs() : 200; }
 
 /* A port of 127.0.0.1 that is free now. */
 static int free_port(void)
@@ -66,14 +69,13 @@ static void write_nginx(FILE *file, const struct proxy *proxy, const int *ports,
     const char *folder = proxy->front.folder;
     fprintf(file,
             "daemon off;\nworker_processes 1;\npid %s/pid;\nerror_log %s/errors warn;\n"
-            "events { worker_connections %zu; }\n"
+            "events { worker_connections 2000; }\n"
             "http {\n"
             "log_format passed '$status $upstream_status';\naccess_log %s/log passed;\n"
             "client_body_temp_path %s/body;\nproxy_temp_path %s/proxy;\n"
             "fastcgi_temp_path %s/fastcgi;\nuwsgi_temp_path %s/uwsgi;\nscgi_temp_path %s/scgi;\n"
             "upstream replicas {\n",
-            folder, folder, 2 * proxy_clients() + 20, folder, folder, folder, folder, folder,
-            folder);
+            folder, folder, folder, folder, folder, folder, folder, folder);
     for (size_t i = 0; i < n; i++)
         fprintf(file, "server 127.0.0.1:%d %s;\n", ports[i], or_nothing(setting->upstream_server));
     fprintf(file,
@@ -93,7 +95,7 @@ static void write_haproxy(FILE *file, const struct proxy *proxy, const int *port
             "timeout connect 2s\ntimeout client 30s\ntimeout server 30s\n"
             "frontend clients\nbind 127.0.0.1:%d\ndefault_backend replicas\n"
             "backend replicas\nbalance roundrobin\n%s\n",
-            proxy_clients() + 5, proxy->front.port, or_nothing(setting->backend));
+            pairs(), proxy->front.port, or_nothing(setting->backend));
     for (size_t i = 0; i < n; i++)
         fprintf(file, "server r%zu 127.0.0.1:%d %s\n", i, ports[i],
                 or_nothing(setting->backend_server));

@@ -34,8 +34,8 @@ void proxy_stop(struct proxy *proxy);
 /* Number of requests that it has passed on, by its log; each try of one counts. */
 double proxy_passed(const struct proxy *proxy);
 
-/* Raises the bound of descriptors of this process and of those that it starts. Gives the number of
- * clients, at most 200, that a proxy serves with them: a client takes two. */
+/* Number of clients, at most 200, that descriptors suffice for; their bound is raised. nginx and HAProxy
+ * close kept connections when they come near to it. */
 size_t proxy_clients(void);
 
 #endif
