@@ -64,7 +64,7 @@ Test(framing, that_is_ambiguous_is_refused_once_counted_and_logged)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* The same bytes in two pieces, cut anywhere: libmicrohttpd must not judge the first one by itself. */
+/* Bytes in two pieces, cut anywhere: libmicrohttpd must not judge the first one by itself. */
 Test(framing, that_is_ambiguous_is_refused_the_same_in_two_pieces)
 {
     static const char *const bodies[] = {"x\r\n", "2x\r\n", "2;\x01\r\n", "2\r\n{}x", "g\r\n"};
@@ -134,7 +134,7 @@ Test(framing, of_a_request_that_begins_behind_another_has_its_time)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* What is refused past the library has all of its header. */
+/* Refusals past the library have all of their header. */
 Test(framing, refusals_of_long_chunked_bodies_have_their_header)
 {
     static const struct {
