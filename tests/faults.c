@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Calls that a request makes, and why they fail. */
 static const struct kind kinds[] = {{"allocation", FAULT_MEMORY, ENOMEM},
@@ -161,6 +163,21 @@ static void expect_nothing_is_kept(const struct sweep *s, struct held *before)
     *before = now;
 }
 
+/* Has the server keep as many objects of requests that are done as it ever does. */
+static void fill_spares(const struct server *server)
+{
+    enum { AT_ONCE = 16 };
+    static const char begun[] = "POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{";
+    int fds[AT_ONCE];
+    for (size_t i = 0; i < AT_ONCE; i++) {
+        fds[i] = dial(server);
+        cr_assert_eq(send(fds[i], begun, sizeof begun - 1, MSG_NOSIGNAL), sizeof begun - 1);
+    }
+    wait_us(30000);
+    for (size_t i = 0; i < AT_ONCE; i++)
+        close(fds[i]);
+}
+
 /* Asks each request twice, first for the answer that is right. The log has two buffers, which it makes
  * as lines come. */
 static void warm_up(const struct server *server, const struct asked *script, size_t n,
@@ -170,6 +187,7 @@ static void warm_up(const struct server *server, const struct asked *script, siz
         right[i] = converse(server, &script[i]);
         cr_assert_gt(right[i].status, 0, "%s", script[i].name);
     }
+    fill_spares(server);
     look(server);
     for (size_t i = 0; i < n; i++) {
         struct answered again = converse(server, &script[i]);
@@ -214,6 +232,28 @@ static void sweep(size_t first, size_t step, const struct kind *kind, size_t n_k
     faults_unload();
     for (size_t i = 0; i < n; i++)
         api_buffer_free(&right[i].bytes);
+    free_script(script, n);
+}
+
+/* Objects that a server keeps for later requests are allocated by the first. */
+Test(faults, allocations_of_the_first_request)
+{
+    enum { FIRST = 12 };
+    static struct asked script[MAX_ASKED];
+    size_t n = write_script(script);
+    faults_preload();
+    struct server other = server_start(NULL);
+    struct answered right = converse(&other, &script[0]);
+    cr_expect_eq(server_stop(&other, false), 0);
+    for (long i = 0; i < 2 * FIRST; i++) {
+        struct server server = server_start(NULL);
+        wait_us(50000); /* its threads begin, which allocate under AddressSanitizer */
+        fail_one(&(struct sweep){server, &script[0], &script[0], &right, &right}, &kinds[0], i / 2,
+                 i % 2);
+        cr_expect_eq(server_stop(&server, false), 0);
+    }
+    api_buffer_free(&right.bytes);
+    faults_unload();
     free_script(script, n);
 }
 
