@@ -1,34 +1,22 @@
 #include "server/request.h"
 
 #include "api/memory/spare.h"
-#include "api/text/decimal.h"
 #include "server/clock.h"
-#include "server/deadlines.h"
 #include "server/identity.h"
 #include "server/linger.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/share.h"
-#include "server/stream.h"
-#include "server/transport.h"
+#include "server/response.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* The most work, in ns, that a job of each lane does; a job with more goes on to the next lane. */
 static const double most_ns[SRV_LANES] = {[SRV_LARGE] = 20e6, [SRV_HUGE] = HUGE_VAL};
-
-/* STREAMED_BODY: bytes above which a body is copied past the caches, which it would not stay in. */
-enum { STREAMED_BODY = 4 << 20 };
-
-/* DROPPED_BODY: the most bytes of a refused body that are read before the reply, which keeps the
- * connection open. */
-enum { DROPPED_BODY = 1 << 20 };
 
 /* TARGET: bytes of room for the targets of requests that are kept for the next ones. */
 enum { TARGET = 1 << 10 };
@@ -67,7 +55,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
     return request;
 }
 
-static void release(void *argument)
+void srv_request_release(void *argument)
 {
     struct srv_request *request = argument;
     if (--request->references > 0)
@@ -80,108 +68,12 @@ static void release(void *argument)
         free(request);
 }
 
-/* Formats milliseconds with three decimals, at most 24 characters. */
-static size_t format_ms(char *to, double ms)
-{
-    uint64_t us = (uint64_t)(ms * 1e3);
-    size_t n = api_unsigned_write(to, us / 1000);
-    to[n++] = '.';
-    to[n++] = (char)('0' + us / 100 % 10);
-    to[n++] = (char)('0' + us / 10 % 10);
-    to[n++] = (char)('0' + us % 10);
-    return n;
-}
-
-/* Formats Server-Timing, "read;dur=0.125, decode;dur=...", in at most 200 bytes. */
-static void format_timing(const struct srv_request *request, char *to)
-{
-    const struct api_reply *reply = &request->exchange.reply;
-    const struct {
-        const char *text;
-        double ms;
-    } stages[] = {{"read;dur=", request->read_ms},
-                  {", decode;dur=", reply->decode_ms},
-                  {", compute;dur=", reply->compute_ms},
-                  {", encode;dur=", reply->encode_ms}};
-    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
-        size_t size = strlen(stages[i].text);
-        memcpy(to, stages[i].text, size);
-        to += size;
-        to += format_ms(to, stages[i].ms);
-    }
-    *to = '\0';
-}
-
-static bool add(struct MHD_Response *response, const char *name, const char *value)
-{
-    return MHD_add_response_header(response, name, value) == MHD_YES;
-}
-
-/* Tells how long the connection stays open: proxies must not send on one that is about to close. */
-static bool add_persistence(const struct srv_request *request, struct MHD_Response *response)
-{
-    const struct srv_framing *framing = &request->entry->framing;
-    char timeout[40] = "timeout=";
-    if (framing->closes || framing->old)
-        return true; /* libmicrohttpd says what it does */
-    if (request->must_close || atomic_load(request->draining) ||
-        atomic_load(&request->entry->ending))
-        return add(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    api_unsigned_write(timeout + strlen(timeout), srv_idle_seconds());
-    MHD_set_response_options(response, MHD_RF_SEND_KEEP_ALIVE_HEADER, MHD_RO_END);
-    return add(response, "Keep-Alive", timeout);
-}
-
-/* Adds the reply's header; false if memory is exhausted. */
-static bool add_headers(const struct srv_request *request, struct MHD_Response *response)
-{
-    const struct api_reply *reply = &request->exchange.reply;
-    char timing[200];
-    format_timing(request, timing);
-    bool good =
-        !reply->content_type || add(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
-    good = good && add(response, "X-Request-Id", request->id) &&
-           add(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") &&
-           add(response, "Server-Timing", timing);
-    for (size_t i = 0; good && i < reply->n_headers; i++)
-        good = add(response, reply->headers[i].name, reply->headers[i].value);
-    return good && add_persistence(request, response);
-}
-
-/* Makes the response's body from the reply's buffers, without a copy. */
-static struct MHD_Response *make_body(struct srv_request *request)
-{
-    const struct api_reply *reply = &request->exchange.reply;
-    const struct api_buffer *body = &reply->body;
-    if (reply->n_tensors == 0)
-        return MHD_create_response_from_buffer_with_free_callback_cls(
-            body->size, body->data ? body->data : request->target, release, request);
-    struct MHD_IoVec pieces[1 + API_REPLY_TENSORS] = {{body->data, body->size}};
-    for (size_t i = 0; i < reply->n_tensors; i++)
-        pieces[1 + i] = (struct MHD_IoVec){reply->tensors[i].data, reply->tensors[i].size};
-    return MHD_create_response_from_iovec(pieces, 1 + (unsigned)reply->n_tensors, release, request);
-}
-
-/* Makes the response, which holds a reference; NULL if memory is exhausted. An answer that lacks a
- * field would be another answer: without its Content-Encoding, a body is taken for JSON. */
-static struct MHD_Response *make_response(struct srv_request *request)
-{
-    struct MHD_Response *response = make_body(request);
-    if (!response)
-        return NULL;
-    request->references++;
-    if (add_headers(request, response))
-        return response;
-    MHD_destroy_response(response);
-    return NULL;
-}
-
 static enum MHD_Result answer(struct srv_request *request)
 {
-    struct MHD_Response *response = make_response(request);
+    struct MHD_Response *response = srv_response_make(request);
     if (!response) {
         api_refuse(&request->exchange, "out_of_memory", "no memory is left for the answer");
-        response = make_response(request);
+        response = srv_response_make(request);
     }
     if (!response)
         return MHD_NO;
@@ -337,36 +229,6 @@ void srv_request_target(const char *line, size_t size, char *target, size_t room
     target[n] = '\0';
 }
 
-/* Appends the header of a reply that libmicrohttpd does not send. */
-static void write_header(const struct srv_request *request, struct api_buffer *out)
-{
-    const struct api_reply *reply = &request->exchange.reply;
-    api_append_format(out, "HTTP/1.1 %d %s\r\nContent-Length: %zu\r\nConnection: close\r\n",
-                      reply->status, MHD_get_reason_phrase_for((unsigned)reply->status),
-                      reply->body.size);
-    api_append_format(out, "X-Request-Id: %s\r\nCache-Control: no-store\r\n", request->id);
-    if (reply->content_type)
-        api_append_format(out, "Content-Type: %s\r\n", reply->content_type);
-    for (size_t i = 0; i < reply->n_headers; i++)
-        api_append_format(out, "%s: %s\r\n", reply->headers[i].name, reply->headers[i].value);
-    api_append_text(out, "\r\n");
-}
-
-/* Sends a refusal while a request still arrives, when libmicrohttpd takes no response. */
-static void send_past_library(struct srv_request *request)
-{
-    const struct api_buffer *body = &request->exchange.reply.body;
-    bool has_body = body->size > 0 && strcmp(request->method, MHD_HTTP_METHOD_HEAD) != 0;
-    struct api_buffer head = {0};
-    write_header(request, &head);
-    request->unread = dup(request->entry->fd);
-    request->step = SRV_ANSWERED;
-    request->sent =
-        !head.failed && srv_transport_send(request->entry, head.data, head.size, has_body) &&
-        (!has_body || srv_transport_send(request->entry, body->data, body->size, false));
-    api_buffer_free(&head);
-}
-
 void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
 {
     if (request->step == SRV_ANSWERED || request->step == SRV_WORKING)
@@ -381,99 +243,7 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
         api_refuse(&request->exchange, why->code, why->detail);
     api_buffer_free(&request->body);
     atomic_store(&request->entry->held, 0);
-    send_past_library(request);
-}
-
-/* Refuses a body; libmicrohttpd closes the connection. */
-static enum MHD_Result cut(struct srv_request *request, const char *code, const char *detail)
-{
-    srv_request_cut(request, &(struct srv_refusal){code, detail});
-    return MHD_NO;
-}
-
-/* ---- Body */
-
-/* Bytes of memory that a body asks for when it needs `needed`. */
-static size_t next_capacity(const struct api_buffer *body, size_t needed)
-{
-    size_t capacity = body->capacity > 0 ? 2 * body->capacity : SRV_FIRST;
-    if (capacity < needed)
-        capacity = needed;
-    return body->expected > 0 && capacity > body->expected ? body->expected : capacity;
-}
-
-/* True if a body may hold `capacity` bytes now. */
-static bool may_hold(const struct srv_request *request, size_t capacity)
-{
-    bool others_wait = srv_connections_paused() > 0 && !request->was_paused;
-    return srv_share_asked(request->body.budget, request->entry, capacity, others_wait);
-}
-
-/* Has the request wait for memory, with the rest of its body unread. */
-static void pause_body(struct srv_request *request, size_t capacity)
-{
-    struct srv_connection *entry = request->entry;
-    atomic_store(&entry->wanted, capacity);
-    srv_connection_pause(entry, request->connection, request->was_paused);
-    request->was_paused = true;
-}
-
-/* Makes room for bytes of the body; false if the request has to wait for it. */
-static bool make_room(struct srv_request *request, size_t size)
-{
-    struct api_buffer *body = &request->body;
-    size_t needed = body->size + size + API_PADDING, capacity = next_capacity(body, needed);
-    if (needed <= body->capacity)
-        return true;
-    if (!may_hold(request, api_block_size(capacity)) && body->expected == 0)
-        capacity = needed + SRV_FIRST;
-    if (may_hold(request, api_block_size(capacity)) && api_buffer_reserve(body, capacity)) {
-        request->was_paused = false;
-        atomic_store(&request->entry->held, body->capacity);
-        return true;
-    }
-    body->failed = false;
-    pause_body(request, api_block_size(capacity));
-    return false;
-}
-
-/* Goes on after a pause; false if the request was ended meanwhile. */
-static bool end_pause(struct srv_request *request)
-{
-    const struct srv_refusal *ending = atomic_load(&request->entry->ending);
-    srv_connection_unpause(request->entry);
-    if (ending)
-        srv_request_cut(request, ending);
-    return !ending;
-}
-
-enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t *size)
-{
-    struct api_buffer *body = &request->body;
-    size_t n = *size;
-    if (atomic_load(&request->entry->phase) == SRV_PAUSED && !end_pause(request))
-        return MHD_NO;
-    if (request->step == SRV_REFUSED) {
-        request->received += n;
-        *size = 0;
-        if (request->received <= DROPPED_BODY)
-            return MHD_YES;
-        send_past_library(request);
-        return MHD_NO;
-    }
-    if (body->size + n > request->exchange.service->max_body)
-        return cut(request, "body_too_large", "the body is larger than this server takes");
-    if (!make_room(request, n))
-        return MHD_YES;
-    if (request->exchange.request.content_length > STREAMED_BODY)
-        srv_stream(body->data + body->size, bytes, n);
-    else
-        memcpy(body->data + body->size, bytes, n);
-    body->size += n;
-    request->received += n;
-    atomic_store_explicit(&request->entry->received, request->received, memory_order_relaxed);
-    *size = 0;
-    return MHD_YES;
+    srv_response_send(request);
 }
 
 /* ---- Work */
@@ -560,5 +330,5 @@ void srv_request_done(struct srv_request *request, bool sent)
     }
     if (request->unread >= 0)
         srv_linger(request->unread, request->entry->quota == SRV_REGULAR);
-    release(request);
+    srv_request_release(request);
 }

@@ -13,6 +13,10 @@
 
 enum { MAX_ACCEPT = 512 };
 
+/* DROPPED_BODY: the most bytes of a refused body that are read before the reply, which keeps the
+ * connection open. */
+enum { DROPPED_BODY = 1 << 20 };
+
 enum srv_step {
     SRV_NEW,     /* before the header is complete */
     SRV_READING, /* the body arrives */
@@ -69,6 +73,9 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
 /* Handles the complete body, or the end of a job. */
 enum MHD_Result srv_request_complete(struct srv_request *request,
                                      struct MHD_Connection *connection);
+
+/* Drops a reference to a request, the last of which frees it. */
+void srv_request_release(void *request);
 
 /* Logs and counts the request and drops its reference, the last of which frees it. `sent` is true
  * if the whole reply was sent. */

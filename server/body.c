@@ -1,0 +1,100 @@
+/* The body of a request: memory for it, and its bytes. */
+#include "server/deadlines.h"
+#include "server/response.h"
+#include "server/share.h"
+#include "server/stream.h"
+
+#include <string.h>
+
+/* STREAMED_BODY: bytes above which a body is copied past the caches, which it would not stay in. */
+enum { STREAMED_BODY = 4 << 20 };
+
+/* Refuses a body; libmicrohttpd closes the connection. */
+static enum MHD_Result refuse(struct srv_request *request, const char *code, const char *detail)
+{
+    srv_request_cut(request, &(struct srv_refusal){code, detail});
+    return MHD_NO;
+}
+
+/* Bytes of memory that a body asks for when it needs `needed`. */
+static size_t next_capacity(const struct api_buffer *body, size_t needed)
+{
+    size_t capacity = body->capacity > 0 ? 2 * body->capacity : SRV_FIRST;
+    if (capacity < needed)
+        capacity = needed;
+    return body->expected > 0 && capacity > body->expected ? body->expected : capacity;
+}
+
+/* True if a body may hold `capacity` bytes now. */
+static bool may_hold(const struct srv_request *request, size_t capacity)
+{
+    bool others_wait = srv_connections_paused() > 0 && !request->was_paused;
+    return srv_share_asked(request->body.budget, request->entry, capacity, others_wait);
+}
+
+/* Has the request wait for memory, with the rest of its body unread. */
+static void pause_body(struct srv_request *request, size_t capacity)
+{
+    struct srv_connection *entry = request->entry;
+    atomic_store(&entry->wanted, capacity);
+    srv_connection_pause(entry, request->connection, request->was_paused);
+    request->was_paused = true;
+}
+
+/* Makes room for bytes of the body; false if the request has to wait for it. */
+static bool make_room(struct srv_request *request, size_t size)
+{
+    struct api_buffer *body = &request->body;
+    size_t needed = body->size + size + API_PADDING, capacity = next_capacity(body, needed);
+    if (needed <= body->capacity)
+        return true;
+    if (!may_hold(request, api_block_size(capacity)) && body->expected == 0)
+        capacity = needed + SRV_FIRST;
+    if (may_hold(request, api_block_size(capacity)) && api_buffer_reserve(body, capacity)) {
+        request->was_paused = false;
+        atomic_store(&request->entry->held, body->capacity);
+        return true;
+    }
+    body->failed = false;
+    pause_body(request, api_block_size(capacity));
+    return false;
+}
+
+/* Goes on after a pause; false if the request was ended meanwhile. */
+static bool end_pause(struct srv_request *request)
+{
+    const struct srv_refusal *ending = atomic_load(&request->entry->ending);
+    srv_connection_unpause(request->entry);
+    if (ending)
+        srv_request_cut(request, ending);
+    return !ending;
+}
+
+enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t *size)
+{
+    struct api_buffer *body = &request->body;
+    size_t n = *size;
+    if (atomic_load(&request->entry->phase) == SRV_PAUSED && !end_pause(request))
+        return MHD_NO;
+    if (request->step == SRV_REFUSED) {
+        request->received += n;
+        *size = 0;
+        if (request->received <= DROPPED_BODY)
+            return MHD_YES;
+        srv_response_send(request);
+        return MHD_NO;
+    }
+    if (body->size + n > request->exchange.service->max_body)
+        return refuse(request, "body_too_large", "the body is larger than this server takes");
+    if (!make_room(request, n))
+        return MHD_YES;
+    if (request->exchange.request.content_length > STREAMED_BODY)
+        srv_stream(body->data + body->size, bytes, n);
+    else
+        memcpy(body->data + body->size, bytes, n);
+    body->size += n;
+    request->received += n;
+    atomic_store_explicit(&request->entry->received, request->received, memory_order_relaxed);
+    *size = 0;
+    return MHD_YES;
+}

@@ -1,0 +1,15 @@
+/* Replies on their way out: as responses of libmicrohttpd, or past it. */
+#ifndef KLDIV_SERVER_RESPONSE_H
+#define KLDIV_SERVER_RESPONSE_H
+
+#include "server/request.h"
+
+/* Makes the response to a request, which holds a reference to it; NULL if memory is exhausted. A reply
+ * that lacks a field would be another one: without its Content-Encoding, a body is taken for JSON. */
+struct MHD_Response *srv_response_make(struct srv_request *request);
+
+/* Sends the reply while its request still arrives, when libmicrohttpd takes no response. The caller
+ * has the connection closed. */
+void srv_response_send(struct srv_request *request);
+
+#endif
