@@ -25,6 +25,12 @@ static size_t next_capacity(const struct api_buffer *body, size_t needed)
     return body->expected > 0 && capacity > body->expected ? body->expected : capacity;
 }
 
+/* Bytes that are counted for a capacity. */
+static size_t counted(size_t capacity)
+{
+    return capacity <= SRV_FIRST ? capacity : api_place_size(capacity);
+}
+
 /* True if a body may hold `capacity` bytes now. */
 static bool may_hold(const struct srv_request *request, size_t capacity)
 {
@@ -48,15 +54,15 @@ static bool make_room(struct srv_request *request, size_t size)
     size_t needed = body->size + size + API_PADDING, capacity = next_capacity(body, needed);
     if (needed <= body->capacity)
         return true;
-    if (!may_hold(request, api_block_size(capacity)) && body->expected == 0)
+    if (!may_hold(request, counted(capacity)) && body->expected == 0)
         capacity = needed + SRV_FIRST;
-    if (may_hold(request, api_block_size(capacity)) && api_buffer_reserve(body, capacity)) {
+    if (may_hold(request, counted(capacity)) && api_buffer_reserve(body, capacity)) {
         request->was_paused = false;
         atomic_store(&request->entry->held, body->capacity);
         return true;
     }
     body->failed = false;
-    pause_body(request, api_block_size(capacity));
+    pause_body(request, counted(capacity));
     return false;
 }
 

@@ -183,7 +183,7 @@ static void read_framing(struct srv_request *request)
     request->chunked = !length && header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     request->expects_continue = header(request, MHD_HTTP_HEADER_EXPECT) != NULL;
     request->body.expected = length ? request->exchange.request.content_length + API_PADDING : 0;
-    atomic_store(&request->entry->announced, api_block_size(request->body.expected));
+    atomic_store(&request->entry->announced, api_place_size(request->body.expected));
 }
 
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,

@@ -269,6 +269,11 @@ static void use_huge_pages(char *place, size_t from, size_t to)
         madvise(place + from, to - from, MADV_HUGEPAGE);
 }
 
+size_t api_place_size(size_t used)
+{
+    return used >= LARGE ? api_block_size(used) : (used + LARGE_UNIT - 1) / LARGE_UNIT * LARGE_UNIT;
+}
+
 void *api_place_new(struct api_budget *budget, size_t counted, size_t used, size_t *size)
 {
     *size = api_block_size(*size);
@@ -321,9 +326,14 @@ void api_place_free(struct api_budget *budget, void *place, size_t used, size_t 
             return;
         }
     }
-    if (used < size)
-        munmap((char *)place + used, size - used);
-    api_block_free(budget, place, used);
+    bool is_kept = used >= LARGE;
+    size_t rest = is_kept ? size - used : size;
+    if (rest > 0)
+        munmap((char *)place + size - rest, rest);
+    if (is_kept)
+        api_block_free(budget, place, used);
+    else
+        api_budget_release(budget, used);
 }
 
 /* ---- Kept memory that is given back */

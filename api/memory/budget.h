@@ -52,6 +52,7 @@ size_t api_budget_most(const struct api_budget *budget, size_t size);
 /* A place is a mapping for bytes that arrive over time: only its first `used` bytes count, and grow
  * with them. Maps one of at least *size bytes and counts `used`, of which `counted` are counted
  * already; *size becomes the actual size. NULL if the budget or the memory is exhausted. */
+size_t api_place_size(size_t used); /* what is counted for `used` bytes: whole units */
 void *api_place_new(struct api_budget *budget, size_t counted, size_t used, size_t *size);
 
 /* Counts `wanted` bytes of a place instead of `used`; false if the budget is exhausted. */
