@@ -64,7 +64,8 @@ static bool read_port(const char *path, char *port, size_t size)
     return good;
 }
 
-/* Formats the URL, of --admin-listen if there is one, which answers when all connections are taken; a wildcard address becomes the loopback address. */
+/* Formats the URL, of --admin-listen if there is one, which answers when all connections are taken.
+ * A wildcard address becomes the loopback address. */
 static bool make_url(const struct srv_options *options, char *url, size_t size)
 {
     char host[256], chosen[16];

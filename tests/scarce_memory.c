@@ -39,19 +39,17 @@ Test(server, bodies_hold_what_has_arrived)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* Together they need four times the memory: reading stops until others are done. */
-Test(server, bodies_wait_for_memory)
+/* Sends 16 bodies of 8 MiB at once; all are answered. */
+static void expect_uploads(const struct server *server)
 {
     enum { UPLOADS = 16, SIZE = 8 << 20 };
-    static const char *const flags[] = {"--max-memory", "32M", NULL};
-    struct server server = server_start(flags);
     struct upload uploads[UPLOADS];
     pthread_t threads[UPLOADS];
     char *body = malloc(SIZE + 1);
     memset(body, ' ', SIZE);
     strcpy(body + SIZE + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
     for (int i = 0; i < UPLOADS; i++) {
-        uploads[i] = (struct upload){.server = &server, .body = body, .size = SIZE};
+        uploads[i] = (struct upload){.server = server, .body = body, .size = SIZE};
         cr_assert_eq(pthread_create(&threads[i], NULL, upload, &uploads[i]), 0);
     }
     for (int i = 0; i < UPLOADS; i++) {
@@ -59,6 +57,14 @@ Test(server, bodies_wait_for_memory)
         cr_expect_eq(uploads[i].status, 200, "upload %d: %ld", i, uploads[i].status);
     }
     free(body);
+}
+
+/* Together they need four times the memory: reading stops until others are done. */
+Test(server, bodies_wait_for_memory)
+{
+    static const char *const flags[] = {"--max-memory", "32M", NULL};
+    struct server server = server_start(flags);
+    expect_uploads(&server);
     cr_expect_eq(metric(&server, "\nkldiv_memory_reserved_bytes "), 0);
     cr_expect_eq(server_stop(&server, true), 0);
 }
@@ -125,26 +131,12 @@ Test(server, bytes_that_came_early_are_no_credit)
 /* A small body under way is no reason to give memory to large ones that cannot end. */
 Test(server, bodies_wait_for_memory_beside_small_ones)
 {
-    enum { UPLOADS = 16, SIZE = 8 << 20 };
     static const char *const flags[] = {"--max-memory", "32M", NULL};
     struct server server = server_start(flags);
-    struct upload uploads[UPLOADS];
-    pthread_t threads[UPLOADS];
     int small;
-    char *body = malloc(SIZE + 1);
-    memset(body, ' ', SIZE);
-    strcpy(body + SIZE + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
     dial_many(&server, &small, 1, POST "Content-Length: 100\r\n\r\n{");
-    for (int i = 0; i < UPLOADS; i++) {
-        uploads[i] = (struct upload){.server = &server, .body = body, .size = SIZE};
-        cr_assert_eq(pthread_create(&threads[i], NULL, upload, &uploads[i]), 0);
-    }
-    for (int i = 0; i < UPLOADS; i++) {
-        pthread_join(threads[i], NULL);
-        cr_expect_eq(uploads[i].status, 200, "upload %d: %ld", i, uploads[i].status);
-    }
+    expect_uploads(&server);
     close(small);
-    free(body);
     cr_expect_eq(server_stop(&server, true), 0);
 }
 
