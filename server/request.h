@@ -74,8 +74,8 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
 enum MHD_Result srv_request_complete(struct srv_request *request,
                                      struct MHD_Connection *connection);
 
-/* Drops a reference to a request, the last of which frees it. */
-void srv_request_release(void *request);
+/* Drops a reference to a request, which is the argument; the last one frees it. */
+void srv_request_release(void *argument);
 
 /* Logs and counts the request and drops its reference, the last of which frees it. `sent` is true
  * if the whole reply was sent. */
