@@ -44,7 +44,7 @@ struct srv_connection {
 
     /* Written by the network thread: */
     void *session;              /* of GnuTLS, once a record was received */
-    struct srv_framing framing; /* `old` and `method` are read by the watching thread, too */
+    struct srv_framing framing; /* the watching thread reads `old` while it is suspended */
     atomic_bool arriving;       /* a part of a request has come */
     atomic_bool refused;        /* the framing has refused what came after a good request */
     _Atomic enum srv_phase phase;

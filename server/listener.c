@@ -107,8 +107,8 @@ static bool drop_packets(int fd, bool drop)
     return by_ipv4 || by_ipv6;
 }
 
-/* Time, in ms, for handshakes to complete; time to accept connections if packets cannot be
- * dropped. */
+/* Times, in ms: for one more handshake to complete, or to accept at all if packets cannot be dropped;
+ * the most to accept for if they are. */
 enum { LAST_HANDSHAKES_MS = 20, LAST_ACCEPTS_MS = 300 };
 
 static bool out_of_something(int reason)

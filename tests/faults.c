@@ -138,22 +138,19 @@ static struct held look_twice(const struct server *server)
     return now;
 }
 
-/* SPARES: objects that the server may have kept for its next requests since. */
-enum { SPARES = 4 };
-
 /* Looks until all is as before: the server ends connections some ms after their clients. */
 static void expect_nothing_is_kept(const struct sweep *s, struct held *before)
 {
     double end = seconds_now() + PATIENCE;
     struct held now = look(&s->server);
     before->blocks += s->asked->libzip_loses;
-    while (now.blocks > before->blocks + SPARES || now.mapped != before->mapped ||
+    while (now.blocks > before->blocks || now.mapped != before->mapped ||
            now.files != before->files) {
         if (seconds_now() > end)
             break;
         now = look(&s->server);
     }
-    cr_expect(now.blocks <= before->blocks + SPARES && now.mapped == before->mapped &&
+    cr_expect(now.blocks <= before->blocks && now.mapped == before->mapped &&
                   now.files == before->files,
               "%s keeps %g blocks, %g bytes mapped, %g files", s->asked->name,
               now.blocks - before->blocks, now.mapped - before->mapped, now.files - before->files);
