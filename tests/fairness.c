@@ -35,6 +35,19 @@ Test(server, uploads_that_are_given_up_free_their_places)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* Sends the same call until it is answered with 200, for a second at most: so long may a client that was
+ * refused stay. */
+static bool has_place_within_a_second(const struct server *server)
+{
+    double start = now_seconds();
+    while (status_of(server, "POST", "/kl_div", TWO_BY_TWO) != 200) {
+        if (now_seconds() > start + 1)
+            return false;
+        wait_ms(20);
+    }
+    return true;
+}
+
 Test(server, bodies_that_were_refused_hold_no_place)
 {
     enum { CLIENTS = 80 };
@@ -46,7 +59,7 @@ Test(server, bodies_that_were_refused_hold_no_place)
     for (int i = 0; i < 20; i++) {
         send_many(sockets, CLIENTS, "1234567890", 10);
         cr_expect_eq(status_of(&server, "GET", "/readyz", NULL), 200);
-        cr_expect_eq(status_of(&server, "POST", "/kl_div", TWO_BY_TWO), 200);
+        cr_expect(has_place_within_a_second(&server));
         wait_ms(50);
     }
     close_many(sockets, CLIENTS);
