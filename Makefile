@@ -46,7 +46,7 @@ PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell 
 $(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV_FAULTS='"$(B)/tests/faults.so"'
 
 objects = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
-LIB = $(call objects,lib/*.c lib/simd/*.c)
+LIB = $(call objects,lib/*.c lib/*/*.c)
 API = $(call objects,api/*.c api/*/*.c)
 SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
@@ -179,9 +179,9 @@ uninitialized: $(B)/stress/calls
 	valgrind --quiet --error-exitcode=1 $< 600 generic
 	valgrind --quiet --error-exitcode=1 $< 600 avx2
 
-CROSS = $(wildcard lib/*.c lib/simd/*.c) tests/kernels.c tests/accuracy.c tests/threads.c tests/rows.c \
+CROSS = $(wildcard lib/*.c lib/*/*.c) tests/kernels.c tests/accuracy.c tests/threads.c tests/rows.c \
         tests/cross/main.c
-build/aarch64/kernels: $(CROSS) $(wildcard lib/*.h lib/simd/*.h tests/*.h tests/cross/*/*.h)
+build/aarch64/kernels: $(CROSS) $(wildcard lib/*.h lib/*/*.h tests/*.h tests/cross/*/*.h)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@aarch64-linux-gnu-gcc -std=c11 -D_GNU_SOURCE -Itests/cross -I. $(WARNINGS) -Wno-conversion -O2 \
@@ -190,7 +190,7 @@ neon: build/aarch64/kernels
 	qemu-aarch64 $<
 
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-FUZZED = $(patsubst %.c,build/fuzz/%.o,$(wildcard lib/*.c lib/simd/*.c api/*.c api/*/*.c) server/framing.c)
+FUZZED = $(patsubst %.c,build/fuzz/%.o,$(wildcard lib/*.c lib/*/*.c api/*.c api/*/*.c) server/framing.c)
 FUZZ_FLAGS = -std=c11 -D_GNU_SOURCE -I. -g -O1 -fno-sanitize-recover=undefined -ffp-contract=off -pthread
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
@@ -216,14 +216,14 @@ fuzz: $(FUZZERS) build/fuzz/seeds
 	        { tail -40 $$f.log; exit 1; }; \
 	done
 
-SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/simd api api/* server tests tests/* tests/cross/criterion))
+SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* server tests tests/* tests/cross/criterion))
 lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/layers.sh $(B)
 	tests/comments.sh $(SOURCES) $(wildcard tests/clients/*.mjs)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem -D__x86_64__ -I. lib api server
-	clang-tidy --quiet $(wildcard lib/*.c api/*.c api/*/*.c server/*.c) lib/simd/reference.c lib/simd/generic.c -- \
+	clang-tidy --quiet $(wildcard lib/*.c lib/diagnose/*.c api/*.c api/*/*.c server/*.c) lib/simd/reference.c lib/simd/generic.c -- \
 	    -std=c11 -D_GNU_SOURCE -I. 2>/dev/null
 
 # numbers reads a hundred million random strings as strtod does, which takes minutes. The others

@@ -4,10 +4,7 @@
  * is 0. So it is also sum(w (d + expm1(-d))), of terms near d^2 / 2 that are never negative. A d
  * that is off by a constant makes E = sum(w expm1(-d)) other than 0, and log1p(E) - E is the
  * difference that it makes. */
-#include "lib/scratch.h"
-
-#include <math.h>
-#include <string.h>
+#include "lib/row_block.h"
 
 /* CLOSE: the loss, in nats, below which the sums of logits.c leave fewer than 27 bits. */
 static const double CLOSE = 0x1p-20;
@@ -42,50 +39,50 @@ static double log1p_rest(double r)
     return fabs(r) < 0x1p-12 ? -r * r * (0.5 - r * (1 / 3.0 - r * (0.25 - r / 5))) : log1p(r) - r;
 }
 
-/* w of a tile to s->spare, d to s->grads. */
-static void load_terms(struct kl_scratch *s, const struct kl_tile *tile, const double *shift)
+/* w of a tile to b->spare, d to b->grads. */
+static void load_terms(struct kl_row_block *b, const struct kl_tile *tile, const double *shift)
 {
-    double scale = 1 / s->job->plan->temperature;
+    double scale = 1 / b->job->plan->temperature;
     size_t n = kl_tile_size(tile);
-    memcpy(s->spare, s->v[KL_TARGET], n * sizeof *s->spare);
-    kl_shift_rows(s, tile, s->spare, s->row_max[KL_TARGET], s->log_sum_exp[KL_TARGET], scale);
-    s->job->kernel->exps(s->spare, s->spare, n);
+    memcpy(b->spare, b->v[KL_TARGET], n * sizeof *b->spare);
+    kl_shift_rows(b, tile, b->spare, b->row_max[KL_TARGET], b->log_sum_exp[KL_TARGET], scale);
+    b->job->kernel->exps(b->spare, b->spare, n);
     for (size_t i = 0; i < n; i++)
-        s->grads[i] = (s->v[KL_TARGET][i] - s->v[KL_INPUT][i]) * scale;
-    kl_shift_rows(s, tile, s->grads, kl_zeros, shift, 1);
+        b->grads[i] = (b->v[KL_TARGET][i] - b->v[KL_INPUT][i]) * scale;
+    kl_shift_rows(b, tile, b->grads, NULL, shift, 1);
 }
 
-/* w (d + expm1(-d)) of a tile to s->losses, and w expm1(-d) to s->grads. */
-static void compute_terms(struct kl_scratch *s, size_t n)
+/* w (d + expm1(-d)) of a tile to b->losses, and w expm1(-d) to b->grads. */
+static void compute_terms(struct kl_row_block *b, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        double w = s->spare[i], d = s->grads[i], e = 0;
+        double w = b->spare[i], d = b->grads[i], e = 0;
         if (fabs(d) <= SERIES_MOST)
             e = series(d);
         else if (w > 0)
             e = d + expm1(-d);
-        s->losses[i] = w * e;
-        s->grads[i] = w > 0 ? w * (e - d) : 0;
+        b->losses[i] = w * e;
+        b->grads[i] = w > 0 ? w * (e - d) : 0;
     }
 }
 
 /* Out of line, so that other rows do not clear its arrays. */
-static __attribute__((noinline)) void sum_again(struct kl_scratch *s, double *losses)
+static __attribute__((noinline)) void sum_again(struct kl_row_block *b, double *losses)
 {
     double shift[KL_ROWS] = {0}, high[KL_ROWS] = {0}, low[KL_ROWS] = {0};
     double rest_high[KL_ROWS] = {0}, rest_low[KL_ROWS] = {0};
-    size_t n = s->group->rows;
-    for (size_t i = 0; i < s->rows; i++)
+    size_t n = b->group->rows;
+    for (size_t i = 0; i < n; i++)
         shift[i] =
-            (s->row_max[KL_TARGET][i] - s->row_max[KL_INPUT][i]) / s->job->plan->temperature +
-            s->log_sum_exp[KL_TARGET][i] - s->log_sum_exp[KL_INPUT][i];
-    KL_FOR_EACH_TILE (s, tile) {
-        kl_load_operand(s, &tile, KL_INPUT);
-        kl_load_operand(s, &tile, KL_TARGET);
-        load_terms(s, &tile, shift);
-        compute_terms(s, kl_tile_size(&tile));
-        kl_add_to_rows(s, &tile, s->losses, high, low);
-        kl_add_to_rows(s, &tile, s->grads, rest_high, rest_low);
+            (b->row_max[KL_TARGET][i] - b->row_max[KL_INPUT][i]) / b->job->plan->temperature +
+            b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i];
+    KL_FOR_EACH_TILE (b, tile) {
+        kl_load_operand(b, &tile, KL_INPUT);
+        kl_load_operand(b, &tile, KL_TARGET);
+        load_terms(b, &tile, shift);
+        compute_terms(b, kl_tile_size(&tile));
+        kl_add_to_rows(b, &tile, b->losses, high, low);
+        kl_add_to_rows(b, &tile, b->grads, rest_high, rest_low);
     }
     for (size_t i = 0; i < n; i++) {
         double rest = rest_high[i] + rest_low[i];
@@ -95,9 +92,9 @@ static __attribute__((noinline)) void sum_again(struct kl_scratch *s, double *lo
     }
 }
 
-void kl_sum_close_rows(struct kl_scratch *s, double *losses)
+void kl_sum_close_rows(struct kl_row_block *b, double *losses)
 {
-    bool logits = kl_is_logit(s->job, KL_INPUT) && kl_is_logit(s->job, KL_TARGET);
-    if (logits && any_close(losses, s->group->rows))
-        sum_again(s, losses);
+    bool logits = kl_is_logit(b->job, KL_INPUT) && kl_is_logit(b->job, KL_TARGET);
+    if (logits && any_close(losses, b->group->rows))
+        sum_again(b, losses);
 }

@@ -1,14 +1,6 @@
 /* The divisor of reduced losses. */
 #include "lib/job.h"
 
-static size_t count_unmasked(const unsigned char *mask, size_t n)
-{
-    size_t n_unmasked = 0;
-    for (size_t i = 0; i < n; i++)
-        n_unmasked += mask[i] != 0;
-    return n_unmasked;
-}
-
 static size_t elements_of(size_t ndim, const size_t *shape)
 {
     size_t n = 1;
@@ -26,32 +18,36 @@ static double entries_left(const struct kl_plan *plan)
     if (plan->left_ndim == 0) /* a loss without axes is not divided */
         return 1;
     if (!has_first || n == 0)
-        return n > 0 && count_unmasked(mask->data, n) > 0 ? (double)plan->batch : 0;
+        return n > 0 && kl_kernel()->count(mask->data, n) > 0 ? (double)plan->batch : 0;
     for (size_t i = 0, entry = n / plan->batch; i < plan->batch; i++)
-        left += count_unmasked(mask->data + i * entry, entry) > 0;
+        left += kl_kernel()->count(mask->data + i * entry, entry) > 0;
     return (double)left;
+}
+
+/* The losses that the mask leaves. Broadcasting repeats each byte of it as often. */
+static double losses_left(const struct kl_plan *plan)
+{
+    size_t n = elements_of(plan->mask.ndim, plan->mask.shape);
+    return (double)(kl_kernel()->count(plan->mask.data, n) * (plan->places / n));
 }
 
 /* The sum of weight over the losses that the mask leaves. */
 static double weight_left(const struct kl_plan *plan)
 {
     const struct kl_kernel *kernel = kl_kernel();
-    const struct kl_numbers weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data,
-                                      0};
-    const struct kl_numbers mask = {.array = KL_OF_MASK, .bytes = true, .data = plan->mask.data};
-    double weights[KL_BLOCK], counts[KL_BLOCK];
+    const struct kl_numbers weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data};
+    const struct kl_numbers mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data};
+    double weights[KL_BLOCK];
+    unsigned char shown[KL_BLOCK];
     struct kl_sum sum = {0, 0};
     struct kl_axes axes;
     size_t times = kl_weight_axes(&axes, plan);
     for (size_t start = 0; start < axes.volume; start += KL_BLOCK) {
         size_t n = axes.volume - start < KL_BLOCK ? axes.volume - start : KL_BLOCK;
-        for (size_t i = 0; i < n; i++)
-            weights[i] = 1;
-        if (weight.data)
-            kl_line_load(kernel, &axes, &weight, start, n, weights);
+        kl_line_load(kernel, &axes, &weight, start, n, KL_FLOAT64, weights);
         if (mask.data) {
-            kl_line_load(kernel, &axes, &mask, start, n, counts);
-            kernel->apply_mask(weights, counts, 0, n);
+            kl_line_load(kernel, &axes, &mask, start, n, KL_FLOAT64, shown);
+            kernel->apply_mask(weights, shown, 0, n);
         }
         kl_sum_merge(&sum, kernel->total(weights, n));
     }
@@ -66,6 +62,6 @@ double kl_divisor_of(const struct kl_plan *plan)
     if (plan->reduction == KL_BATCHMEAN)
         return has_mask ? entries_left(plan) : (double)plan->batch;
     if (plan->reduction == KL_MEAN)
-        return has_mask || has_weight ? weight_left(plan) : (double)plan->places;
+        return has_weight ? weight_left(plan) : has_mask ? losses_left(plan) : (double)plan->places;
     return 1;
 }

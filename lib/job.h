@@ -1,11 +1,8 @@
-/* kl_job: one call being computed, and functions that several files of the row engine use. */
+/* kl_job: one call being computed. */
 #ifndef KLDIV_LIB_JOB_H
 #define KLDIV_LIB_JOB_H
 
-#include "lib/kernel.h"
-#include "lib/layout.h"
-
-#include <stdatomic.h>
+#include "lib/tile.h"
 
 /* KL_CHUNK: elements of a chunk, the unit of work. Chunks are summed each in order and added in
  * their order, so the bits of a sum depend on this number alone. 2^14 pairs of float32 take 128
@@ -17,8 +14,8 @@ _Static_assert(KL_CHUNK % KL_BLOCK == 0, "chunks of a row are whole tiles");
 
 /* kl_sink: the destination of derivatives by one operand. */
 struct kl_sink {
-    char *gradient;      /* NULL if they are not wanted */
-    struct kl_sum *sums; /* of an operand that is broadcast: one for each of its elements */
+    char *gradient;     /* NULL if they are not wanted */
+    double *high, *low; /* of an operand that is broadcast: a sum for each of its elements */
 };
 
 /* kl_job: one call being computed. */
@@ -27,17 +24,15 @@ struct kl_job {
     const struct kl_kernel *kernel;
     enum kl_rule rule;
     struct kl_layout *layout;
-    struct kl_numbers operands[KL_OPERANDS], weight, mask,
-        grad_output; /* `data` NULL where there is none */
+    struct kl_numbers operands[KL_OPERANDS], weight, mask, grad_output;
     double unit;     /* what a loss in nats is multiplied by */
     double divisor;  /* of the reduction */
     double factor;   /* of every derivative */
     bool wants_loss; /* and not derivatives alone */
     char *losses;    /* under KL_NONE, if they are wanted */
     struct kl_sink sinks[KL_OPERANDS];
-    struct kl_tile tile;  /* the most that one has */
-    size_t split;         /* elements of a row in a chunk of work */
-    atomic_bool negative; /* KL_MATH has seen a negative probability */
+    struct kl_tile tile; /* the most that one has */
+    size_t split;        /* elements of a row in a chunk of work */
 };
 
 static inline bool kl_is_logit(const struct kl_job *job, int operand)
@@ -67,18 +62,17 @@ enum kl_rule kl_rule_of(const struct kl_plan *plan);
  * probabilities or log-probabilities. */
 bool kl_is_plain(const struct kl_plan *plan);
 
+/* True if they are of probabilities against probabilities. */
+static inline bool kl_has_quotients(const struct kl_plan *plan)
+{
+    return plan->spaces[KL_INPUT] == KL_PROB && plan->spaces[KL_TARGET] == KL_PROB;
+}
+
 /* True if the caller wants no more of the call. */
 static inline bool kl_is_stopped(const struct kl_plan *plan)
 {
     return plan->stopped && plan->stopped(plan->stop_context);
 }
-
-/* The address of element `index`. */
-const void *kl_at(const struct kl_numbers *numbers, size_t index);
-
-/* The sum of n plain losses, from given elements of the operands on. */
-struct kl_sum kl_sum_elements(const struct kl_job *job, size_t input_at, size_t target_at,
-                              size_t n);
 
 /* Adds a sum to another. */
 static inline void kl_sum_merge(struct kl_sum *total, struct kl_sum part)
@@ -94,24 +88,6 @@ static inline double kl_sum_value(struct kl_sum sum)
 
 /* The divisor of the reduction. */
 double kl_divisor_of(const struct kl_plan *plan);
-
-/* Runs a job of any kind; adds the sum of reduced losses to `total`. False if out of memory, before
- * anything is written. */
-bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total);
-
-/* The bytes that kl_run_rows allocates. The job has its plan, its sinks and a layout to fill. */
-size_t kl_rows_scratch_size(struct kl_job *job);
-
-/* kl_group: rows that are computed together, split [start, end) of each. Losses are summed, or
- * stored where each element has its own; derivatives go to the sinks. */
-struct kl_group {
-    size_t row, rows, start, end;
-    struct kl_sum *sum;  /* of losses where each element has its own, and these are reduced */
-    struct kl_sum *sums; /* one for each row otherwise */
-    const struct kl_sink *sinks;
-};
-/* Computes a group. `scratch` has KL_THREAD_SCRATCH bytes. */
-void kl_run_group(struct kl_job *job, const struct kl_group *group, void *scratch);
 
 /* Fails with input_negative or target_negative, as KL_MATH asks, at the first negative one. */
 bool kl_check_negative(const struct kl_plan *plan, struct kl_problem *problem);

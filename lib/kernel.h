@@ -24,20 +24,28 @@ struct kl_sum {
     double high, low;
 };
 
-/* kl_row_sums: sums over a part of a row: of losses, of probabilities p of target, and of
- * exp(input). */
-struct kl_row_sums {
-    double losses, sum_p, exps;
+/* kl_form: the formula of a loss, from what the operands hold: log-probabilities of input against
+ * probabilities or log-probabilities of target, which two an index [log] tells apart, too, or
+ * probabilities of both. */
+enum kl_form { KL_FORM_PROB, KL_FORM_LOG, KL_FORM_QUOTIENT };
+#define KL_FORMS 3
+
+/* kl_elements: elements side by side: operands of one dtype, and what goes with each element, or
+ * NULL. Of what the mask hides, by a byte of 0, the loss and the derivatives are 0. */
+struct kl_elements {
+    const void *input, *target;
+    const unsigned char *mask;
+    const double *weight; /* multiplies losses */
 };
 
-/* kl_rows_sums: row sums of up to KL_ROWS rows. kl_row_shifts: the shifts of their numbers. */
-enum { KL_ROWS = 128 };
-struct kl_rows_sums {
-    double losses[KL_ROWS], sum_p[KL_ROWS], exps[KL_ROWS];
-};
-struct kl_row_shifts {
-    const double *x, *t; /* a number of each row */
-    double x_scale, t_scale;
+/* kl_grads: destinations of derivatives, NULL for what is not wanted, of the operands' dtype or,
+ * where `wide`, of doubles; and what derivatives are multiplied by: `factors`, one for each
+ * element, or if NULL `factor`. */
+struct kl_grads {
+    void *by[KL_OPERANDS];
+    bool wide[KL_OPERANDS];
+    const double *factors;
+    double factor;
 };
 
 /* kl_shift: an affine map, (v - by) scale, applied to a number v on load. */
@@ -45,92 +53,116 @@ struct kl_shift {
     double by, scale;
 };
 
+/* kl_row_sums: sums over a part of a row: of losses, of probabilities p of target, and of
+ * exp(input). */
+struct kl_row_sums {
+    double losses, sum_p, exps;
+};
+
+/* kl_softmax_row: what the derivatives by a row of logits are made of, with z and s the shifted
+ * input and target, p what s is the logarithm of or, without [log], s itself:
+ * by input q_factor exp(z) - p_factor p; by target t_factor p (s - z - mean). */
+struct kl_softmax_row {
+    struct kl_shift shifts[KL_OPERANDS];
+    double q_factor, p_factor, t_factor, mean;
+};
+
 /* kl_row_stats: extremes and sums of a row; `exps` sums exponentials within 2^-16. */
 struct kl_row_stats {
     double least, greatest, sum, exps;
 };
 
-/* kl_rows_stats: statistics of up to KL_ROWS rows. */
+/* KL_ROWS: the most rows of a block. kl_rows_stats: their statistics. */
+enum { KL_ROWS = 128 };
 struct kl_rows_stats {
     double least[KL_ROWS], greatest[KL_ROWS], sum[KL_ROWS], exps[KL_ROWS];
 };
 
 static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYTORCH; }
 
-/* kl_kernel: the functions of one instruction set. Arrays need no alignment. Under KL_PROB_MATH a
- * negative target counts as NaN; whoever sees the NaN looks for it. An index [log] is whether the
- * rule is_log; the rule itself does not matter to speed.
+/* kl_kernel: the functions of one instruction set. Arrays need no alignment and are read and
+ * written nowhere but in their elements. Under KL_PROB_MATH a negative target counts as NaN; whoever
+ * sees the NaN looks for it. An index [log] is whether the rule is_log; the rule itself does not
+ * matter to speed.
  *
- *   sum[dtype][log]   the sum of the losses of n elements, input and target both of `dtype`
- *   map[dtype][log]   the loss of each, rounded to `dtype`; loss must not overlap the operands
- *   grad[log]         the derivatives of n losses by one of two operands of doubles, each times an
- *                     element of `grad_output`
- *   widen[dtype]      n elements to doubles
- *   narrow[dtype]     n doubles, each rounded once to `dtype`
+ * Of elements in their dtype:
+ *   sum[dtype][log]      the sum of the losses of n elements, times their weights
+ *   map[dtype][log]      the loss of each, rounded to `dtype`; loss must not overlap the operands
+ *   losses[dtype][form]  the same as doubles
+ *   grads[dtype][log]    the derivatives of n losses
+ *   scan[dtype]          n elements to doubles, as they are or, if `exps`, their exponentials within
+ *                        2^-16; the extremes of the elements go to least and greatest
+ *   widen[dtype]         n elements to doubles
+ *   narrow[dtype]        n doubles, each rounded once to `dtype`
  *
- * Operands of different dtypes are widened block by block. Functions from here on work on rows of
- * doubles. Functions named `each` have a row per element, so that short rows lie across vectors. A
- * `step` of 1 means a number per element, and 0 that the first KL_BROADCAST_LANES numbers, all of
- * them equal, stand for every element.
+ * Of a row, or a part of one:
+ *   row_max[dtype]       the greatest of n, -inf of none; NaN may or may not be seen
+ *   row_sums[dtype][log] the sums of n elements, shifted; `exps` if sums of exp(input) are wanted.
+ *                        Losses are NaN if an element was not ordinary, as a target of `refused`
+ *                        is: then no sum is of use
+ *   row_grads[dtype][log]  the derivatives of n elements by logits, in `grads` as for grads; those
+ *                        by target want [log]
+ *   row_stats[dtype]     the statistics of n elements, with sums of exponentials if `exps`
  *
- *   row_max           the greatest of n, -inf of none; NaN may or may not be seen
- *   each_max          maxima[i] = max(maxima[i], v[i])
- *   total             the compensated sum of n
- *   each_add          (high[i], low[i]) += v[i]
- *   shift             v[i] = (v[i] - by[i]) scale - minus[i]
- *   multiply          v[i] = v[i] by[i]
- *   apply_mask        v[i] = value where mask[i] is 0
- *   exps, logs        of any number, to double's precision
- *   quotients         replaces probabilities q in x and t in t by operands of the KL_PROB rules:
- *                     losses times `times` are those of log q and t, without cancellation where
- *                     the two are close; derivatives by x over `over` are those by q
- *   row_sums[log]     the sums of n elements, shifted; `wide` if these have more than 24 bits,
- *                     `exps` if sums of exp(input) are wanted. Losses are NaN if an element was not
- *                     ordinary, as a target of `refused` is: then no sum is of use
- *   each_row_sums     adds an element to the sums of n rows, a multiple of KL_BROADCAST_LANES
- *   sum_exps          the sum of exp of n elements, shifted, of which none is above 700
- *   widen_bytes       0 of 0 and 1 of other bytes
- *   softmax_backward  grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative
- *   row_stats[dtype]  the statistics of n elements, with sums of exponentials if `exps`
- *   each_row_stats    adds an element to the statistics of n rows */
-enum { KL_BROADCAST_LANES = 16 };
-_Static_assert(KL_ROWS % KL_BROADCAST_LANES == 0,
-               "numbers of rows are stored by whole broadcast vectors");
+ * Of blocks of doubles, which hold `rows` rows of `length` elements each, row after row:
+ *   spread               each row's number to each of its elements
+ *   row_totals           (high[i], low[i]) += the compensated sum of row i
+ *   row_maxima           maxima[i] = the greatest of row i and of itself
+ *   softmax_terms[log]   of n elements p, the loss and exp(x), likewise NaN; x and t are shifted
+ * and of n doubles:
+ *   total                their compensated sum
+ *   add                  (high[i], low[i]) += v[i]
+ *   shift                v[i] = (v[i] - by[i]) scale - minus[i]
+ *   multiply             v[i] = v[i] by[i]
+ *   scale                v[i] = v[i] by
+ *   apply_mask           v[i] = value where mask[i] is 0
+ *   count                how many bytes are not 0
+ *   exps, logs           of any number, to double's precision
+ *   quotients            replaces probabilities q in x and t in t by operands of the KL_PROB rules:
+ *                        losses times `times` are those of log q and t, without cancellation where
+ *                        the two are close; derivatives by x over `over` are those by q
+ *   softmax_backward     grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative */
 struct kl_kernel {
     const char *name;
     bool (*supported)(void);
-    struct kl_sum (*sum[KL_DTYPES][2])(enum kl_rule rule, const void *input, const void *target,
+    struct kl_sum (*sum[KL_DTYPES][2])(enum kl_rule rule, const struct kl_elements *elements,
                                        size_t n);
     void (*map[KL_DTYPES][2])(enum kl_rule rule, const void *input, const void *target, void *loss,
                               size_t n);
-    void (*grad[2])(enum kl_rule rule, enum kl_operand by, const double *input,
-                    const double *target, const double *grad_output, double *grads, size_t n);
+    void (*losses[KL_DTYPES][KL_FORMS])(enum kl_rule rule, const void *input, const void *target,
+                                        double *losses, size_t n);
+    void (*grads[KL_DTYPES][2])(enum kl_rule rule, const struct kl_elements *elements,
+                                const struct kl_grads *grads, size_t n);
+    void (*scan[KL_DTYPES])(const void *from, bool exps, double *to, size_t n, double *least,
+                            double *greatest);
     void (*widen[KL_DTYPES])(const void *from, double *to, size_t n);
     void (*narrow[KL_DTYPES])(const double *from, void *to, size_t n);
-    double (*row_max)(const double *v, size_t n);
-    void (*each_max)(const double *v, double *maxima, size_t n);
+    double (*row_max[KL_DTYPES])(const void *v, size_t n);
+    struct kl_row_sums (*row_sums[KL_DTYPES][2])(bool exps, double refused, const void *input,
+                                                 const void *target,
+                                                 const struct kl_shift shifts[KL_OPERANDS],
+                                                 size_t n);
+    void (*row_grads[KL_DTYPES][2])(const struct kl_softmax_row *row, const void *input,
+                                    const void *target, const struct kl_grads *grads, size_t n);
+    struct kl_row_stats (*row_stats[KL_DTYPES])(const void *from, size_t n, bool exps);
+    void (*spread)(const double *of_rows, size_t rows, size_t length, double *to);
+    void (*row_totals)(const double *v, size_t rows, size_t length, double *high, double *low);
+    void (*row_maxima)(const double *v, size_t rows, size_t length, double *maxima);
+    void (*softmax_terms[2])(bool wide, double refused, const double *x, const double *t,
+                             double *losses, double *ps, double *exps, size_t n);
     struct kl_sum (*total)(const double *v, size_t n);
-    void (*each_add)(const double *v, double *high, double *low, size_t n);
-    void (*shift)(double *v, const double *by, const double *minus, size_t step, double scale,
-                  size_t n);
+    void (*add)(const double *v, double *high, double *low, size_t n);
+    void (*shift)(double *v, const double *by, const double *minus, double scale, size_t n);
     void (*multiply)(double *v, const double *by, size_t n);
-    void (*apply_mask)(double *v, const double *mask, double value, size_t n);
+    void (*scale)(double *v, double by, size_t n);
+    void (*apply_mask)(double *v, const unsigned char *mask, double value, size_t n);
+    size_t (*count)(const unsigned char *mask, size_t n);
     void (*exps)(const double *v, double *to, size_t n);
     void (*logs)(const double *v, double *to, size_t n);
     void (*quotients)(enum kl_rule rule, double *x, double *t, double *times, double *over,
                       size_t n);
-    struct kl_row_sums (*row_sums[2])(bool wide, bool exps, double refused, const double *x,
-                                      const double *t, struct kl_shift x_shift,
-                                      struct kl_shift t_shift, size_t n);
-    void (*each_row_sums[2])(bool wide, bool exps, double refused, const double *x, const double *t,
-                             const struct kl_row_shifts *shifts, struct kl_rows_sums *rows,
+    void (*softmax_backward)(double *grads, const double *e, const double *sums, double scale,
                              size_t n);
-    double (*sum_exps)(bool wide, const double *v, struct kl_shift shift, size_t n);
-    void (*widen_bytes)(const unsigned char *from, double *to, size_t n);
-    void (*softmax_backward)(double *grads, const double *e, const double *sums, size_t step,
-                             double scale, size_t n);
-    struct kl_row_stats (*row_stats[KL_DTYPES])(const void *from, size_t n, bool exps);
-    void (*each_row_stats)(const double *v, struct kl_rows_stats *rows, size_t n, bool exps);
 };
 
 /* The reference for one element's loss, on which every kernel falls back for rare values. */

@@ -58,13 +58,40 @@ static void clear(struct kl_axes *axes)
     axes->volume = 1;
 }
 
+/* Leaves the innermost axis along rows. */
+static void move_across(struct kl_axes *across, struct kl_axes *along)
+{
+    struct kl_axes all = *along;
+    clear(across);
+    clear(along);
+    for (size_t i = 0; i < all.n; i++)
+        append(i + 1 < all.n ? across : along, all.axis[i]);
+}
+
+/* True if rows lie side by side in an array, and so do their elements. */
+static bool is_packed(const struct kl_layout *layout, enum kl_array array)
+{
+    size_t stride = layout->along.volume;
+    for (size_t i = layout->across.n; i-- > 0; stride *= layout->across.axis[i].size)
+        if (layout->across.axis[i].strides[array] != stride)
+            return false;
+    return kl_rows_are_dense(layout, array);
+}
+
+static bool is_fixed(const struct kl_layout *layout, enum kl_array array)
+{
+    for (size_t i = 0; i < layout->across.n; i++)
+        if (layout->across.axis[i].strides[array] != 0)
+            return false;
+    return true;
+}
+
 static void set_layout(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows)
 {
     size_t ndim = plan->joint_ndim, left = 0;
     clear(&layout->across);
     clear(&layout->along);
     layout->each = plan->options.n_dim == 0;
-    layout->patterns = NULL;
     for (size_t i = 0; i < ndim; i++) {
         struct kl_axis axis = {0};
         if (!plan->summed[i])
@@ -74,6 +101,12 @@ static void set_layout(struct kl_layout *layout, const struct kl_plan *plan, boo
         axis.strides[KL_OF_TARGET] = stride_along(plan->target.ndim, plan->target.shape, ndim, i);
         if (axis.size != 1)
             append(is_along(plan, i, whole_rows) ? &layout->along : &layout->across, axis);
+    }
+    if (layout->each && !whole_rows)
+        move_across(&layout->across, &layout->along);
+    for (int i = 0; i < KL_ARRAYS; i++) {
+        layout->packed[i] = is_packed(layout, (enum kl_array)i);
+        layout->fixed[i] = is_fixed(layout, (enum kl_array)i);
     }
 }
 
@@ -116,55 +149,4 @@ size_t kl_offset(const struct kl_axes *axes, enum kl_array array, size_t index)
     for (size_t i = axes->n; i-- > 1; index /= axes->axis[i].size)
         offset += index % axes->axis[i].size * axes->axis[i].strides[array];
     return axes->n ? offset + index * axes->axis[0].strides[array] : 0;
-}
-
-/* ---- Tiles */
-
-/* SHORT_ROW: rows of at most so many elements lie across vectors. */
-enum { SHORT_ROW = 64 };
-
-/* COLUMNS: rows of a tile whose neighbours lie side by side in memory, and whose own elements do
- * not. FEW_COLUMNS: so few neighbours leave vectors empty and are loaded one by one. */
-enum { COLUMNS = 64, FEW_COLUMNS = 16 };
-_Static_assert(COLUMNS % KL_BROADCAST_LANES == 0 && KL_ROWS % COLUMNS == 0 &&
-                   KL_BLOCK % COLUMNS == 0,
-               "columns fill vectors, numbers of rows have room for them, and tiles are whole");
-_Static_assert(KL_BLOCK / SHORT_ROW % KL_BROADCAST_LANES == 0, "short rows fill a vector");
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
-static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
-
-/* True if neighbouring rows lie side by side in an operand, and a row's elements do not. */
-static bool lies_across(const struct kl_layout *layout, enum kl_array array)
-{
-    const struct kl_axes *across = &layout->across, *along = &layout->along;
-    return across->n > 0 && across->axis[across->n - 1].strides[array] == 1 && along->n > 0 &&
-           along->axis[along->n - 1].strides[array] > 1;
-}
-
-/* The most entries, up to `most`, that make up whole inner axes some times over. */
-static size_t aligned(const struct kl_axes *axes, size_t most)
-{
-    size_t whole = 1;
-    for (size_t i = axes->n; i-- > 0 && axes->axis[i].size <= most / whole;)
-        whole *= axes->axis[i].size;
-    return whole == axes->volume ? whole : most / whole * whole;
-}
-
-void kl_choose_tile(const struct kl_layout *layout, struct kl_tile *tile)
-{
-    size_t all = layout->across.volume, length = layout->along.volume, most = 1;
-    *tile = (struct kl_tile){.rows = 1, .pitch = 1, .length = KL_BLOCK};
-    if (all > 1 && length <= SHORT_ROW)
-        most = least(KL_BLOCK / length, KL_ROWS) / KL_BROADCAST_LANES * KL_BROADCAST_LANES;
-    if (all > FEW_COLUMNS && most < COLUMNS &&
-        (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET)))
-        most = COLUMNS;
-    if (most > 1) {
-        size_t tiles = (all + most - 1) / most;
-        tile->rows = aligned(&layout->across, (all + tiles - 1) / tiles);
-        tile->pitch = round_up(tile->rows, KL_BROADCAST_LANES);
-        tile->length = aligned(&layout->along, KL_BLOCK / tile->pitch);
-    }
 }

@@ -138,7 +138,8 @@ static void check_losses(const struct kl_kernel *kernel, struct sample *s)
 static void check_sum(const struct kl_kernel *kernel, const struct sample *s)
 {
     enum kl_rule rule = s->log_target ? KL_LOG_PYTORCH : KL_PROB_PYTORCH;
-    struct kl_sum sum = kernel->sum[s->dtype][s->log_target](rule, s->x, s->t, N);
+    struct kl_sum sum = kernel->sum[s->dtype][s->log_target](
+        rule, &(struct kl_elements){.input = s->x, .target = s->t}, N);
     quad error = fabsq((quad)sum.high + sum.low - s->sum);
     quad bound = s->size * (s->dtype == KL_FLOAT64 ? 0x1p-50 : 0x1p-40);
     cr_expect(error <= bound + cancelled(s->dtype, s->scale),
@@ -179,8 +180,9 @@ Test(accuracy, of_what_cancels_by_chance)
             (*k)->map[KL_FLOAT32][false](KL_PROB_PYTORCH, &pairs[i][0], &pairs[i][1], &loss, 1);
             cr_expect(error_in_ulps(KL_FLOAT32, loss, exact) <= 0.51, "%s: pair %zu: %a",
                       (*k)->name, i, (double)loss);
-            struct kl_sum sum =
-                (*k)->sum[KL_FLOAT32][false](KL_PROB_PYTORCH, &pairs[i][0], &pairs[i][1], 1);
+            struct kl_sum sum = (*k)->sum[KL_FLOAT32][false](
+                KL_PROB_PYTORCH,
+                &(struct kl_elements){.input = &pairs[i][0], .target = &pairs[i][1]}, 1);
             cr_expect(fabsq((quad)sum.high + sum.low - exact) <= 0x1p-40 * fabsq(exact),
                       "%s: sum of pair %zu: %a", (*k)->name, i, sum.high);
         }
@@ -200,7 +202,8 @@ Test(accuracy, of_the_sign_of_sums_that_overflow)
     for (const struct kl_kernel *const *k = kl_kernels; *k; k++) {
         if (!(*k)->supported())
             continue;
-        struct kl_sum sum = (*k)->sum[KL_FLOAT32][true](KL_LOG_PYTORCH, x, t, LENGTH);
+        struct kl_sum sum = (*k)->sum[KL_FLOAT32][true](
+            KL_LOG_PYTORCH, &(struct kl_elements){.input = x, .target = t}, LENGTH);
         cr_expect(sum.high > 0x1p900, "%s: %g", (*k)->name, sum.high);
     }
 }
@@ -227,10 +230,12 @@ Test(accuracy, of_the_divergence_near_zero)
     for (const struct kl_kernel *const *k = kl_kernels; *k; k++) {
         if (!(*k)->supported())
             continue;
-        struct kl_sum sum = (*k)->sum[KL_FLOAT32][false](KL_PROB_PYTORCH, x, t, N);
+        struct kl_sum sum = (*k)->sum[KL_FLOAT32][false](
+            KL_PROB_PYTORCH, &(struct kl_elements){.input = x, .target = t}, N);
         double error = (double)(fabsq((quad)sum.high + sum.low - exact) / fabsq(exact));
         cr_expect(error < 1e-6, "%s: relative error %g", (*k)->name, error);
-        struct kl_sum none = (*k)->sum[KL_FLOAT32][true](KL_LOG_PYTORCH, x, x, N);
+        struct kl_sum none = (*k)->sum[KL_FLOAT32][true](
+            KL_LOG_PYTORCH, &(struct kl_elements){.input = x, .target = x}, N);
         cr_expect(none.high == 0 && none.low == 0, "%s: %g", (*k)->name, none.high);
     }
 }

@@ -174,7 +174,10 @@ Test(gradients, of_each_kernel_are_those_of_the_definition)
                 if (!kl_rule_is_log(rule) && uniform(&state) < 0.05)
                     t[i] = -t[i];
             }
-            (*k)->grad[kl_rule_is_log(rule)](rule, by, x, t, g, ours, n);
+            struct kl_grads grads = {.factors = g};
+            grads.by[by] = ours;
+            (*k)->grads[KL_FLOAT64][kl_rule_is_log(rule)](
+                rule, &(struct kl_elements){.input = x, .target = t}, &grads, n);
             for (size_t i = 0; i < n; i++) {
                 double slope = kl_grad_term(rule, by, x[i], t[i]), exact = slope * g[i];
                 /* Add 1 for cancellation: log t - x + 1 is accurate to the last bit of its

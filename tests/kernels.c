@@ -80,7 +80,8 @@ static void check_sum(const struct kl_kernel *kernel, enum kl_dtype dtype, enum 
         exact += term;
         sizes += fabs(term);
     }
-    struct kl_sum sum = kernel->sum[dtype][kl_rule_is_log(rule)](rule, x, t, n);
+    struct kl_sum sum = kernel->sum[dtype][kl_rule_is_log(rule)](
+        rule, &(struct kl_elements){.input = x, .target = t}, n);
     double error = fabs((double)((long double)sum.high + sum.low - exact));
     double bound = dtype == KL_FLOAT64 ? 0x1p-50 : 0x1p-40;
     cr_expect(error <= bound * (double)sizes, "%s %s rule %d n %zu: off by %g", kernel->name,
@@ -109,7 +110,8 @@ static void check_rare_values(const struct kl_kernel *kernel, enum kl_dtype dtyp
         exact += term;
         sizes += fabsl(term);
     }
-    struct kl_sum sum = kernel->sum[dtype][log_target](rule, x, t, LONG);
+    struct kl_sum sum =
+        kernel->sum[dtype][log_target](rule, &(struct kl_elements){.input = x, .target = t}, LONG);
     double error = fabs((double)((long double)sum.high + sum.low - exact));
     cr_expect(error <= (dtype == KL_FLOAT64 ? 0x1p-50 : 0x1p-40) * (double)sizes,
               "%s %s rule %d: off by %g", kernel->name, kl_dtype_name(dtype), rule,
@@ -152,17 +154,120 @@ Test(kernels, sum_rare_values_among_ordinary_ones) { for_each_kernel(check_rare_
 
 Test(kernels, agree_with_the_reference_on_special_values) { for_each_kernel(check_specials); }
 
+/* The derivatives by one operand, as doubles. */
+static void derive(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule, int by,
+                   const void *x, const void *t, double *to, size_t n)
+{
+    struct kl_grads grads = {.wide = {true, true}, .factor = 1};
+    grads.by[by] = to;
+    kernel->grads[dtype][kl_rule_is_log(rule)](rule, &(struct kl_elements){.input = x, .target = t},
+                                               &grads, n);
+}
+
+/* Derivatives against the reference, of special values, too, alone, together, masked, times factors, and
+ * rounded to the dtype; the end of arrays is the end of mapped memory. */
+static void check_grads(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)
+{
+    unsigned long long state = 3 + dtype * 8u + rule;
+    size_t size = kl_dtype_size(dtype);
+    for (size_t n = 0; n < 150; n += n < 40 ? 1 : 37) {
+        char *x = before_the_edge(n * size), *t = before_the_edge(n * size);
+        char *rounded = before_the_edge(n * size);
+        unsigned char *mask = (unsigned char *)before_the_edge(n);
+        double *wide = (double *)before_the_edge(n * 8),
+               *factors = (double *)before_the_edge(n * 8);
+        double alone[KL_OPERANDS][150];
+        for (size_t i = 0; i < n; i++) {
+            kl_store(dtype, x, i, draw(&state, true, n > 40));
+            kl_store(dtype, t, i, draw(&state, kl_rule_is_log(rule), n > 40));
+            mask[i] = uniform(&state) < 0.7, factors[i] = uniform(&state) - 0.5;
+        }
+        for (int by = 0; by < KL_OPERANDS; by++)
+            derive(kernel, dtype, rule, by, x, t, alone[by], n);
+        const struct kl_elements e = {x, t, mask, NULL};
+        const struct kl_grads grads = {
+            .by = {wide, rounded}, .wide = {true, false}, .factors = factors};
+        kernel->grads[dtype][kl_rule_is_log(rule)](rule, &e, &grads, n);
+        for (size_t i = 0; i < n; i++) {
+            double a = kl_load(dtype, x, i), b = kl_load(dtype, t, i);
+            for (int by = 0; by < KL_OPERANDS; by++) {
+                double exact = kl_grad_term(rule, (enum kl_operand)by, a, b);
+                double parts = isfinite(a) ? fmax(fabs(a), 8) : 8;
+                double lost = 0x1p-51 * parts * (kl_rule_is_log(rule) ? fabs(exact) : 1);
+                cr_expect(isfinite(exact) ? fabs(alone[by][i] - exact) <=
+                                                0x1p-44 * fabs(exact) + lost + 0x1p-1000
+                          : isnan(exact) ? isnan(alone[by][i])
+                                         : alone[by][i] == exact,
+                          "%s %s rule %d by %d: x=%a t=%a: %a, not %a", kernel->name,
+                          kl_dtype_name(dtype), rule, by, a, b, alone[by][i], exact);
+            }
+            double by_input = mask[i] ? alone[KL_INPUT][i] * factors[i] : 0;
+            double by_target = mask[i] ? alone[KL_TARGET][i] * factors[i] : 0, cell;
+            kl_store(dtype, &cell, 0, by_target);
+            by_target = kl_load(dtype, &cell, 0);
+            double ours = kl_load(dtype, rounded, i);
+            cr_expect(isfinite(by_input) ? fabs(wide[i] - by_input) <= 0x1p-44 * fabs(by_input)
+                      : isnan(by_input)  ? isnan(wide[i])
+                                         : wide[i] == by_input);
+            cr_expect(isnan(by_target) ? isnan(ours) : ours == by_target,
+                      "%s %s rule %d: %a, not %a", kernel->name, kl_dtype_name(dtype), rule, ours,
+                      by_target);
+        }
+        unmap(x, n * size), unmap(t, n * size), unmap(rounded, n * size);
+        unmap((char *)mask, n), unmap((char *)wide, n * 8), unmap((char *)factors, n * 8);
+    }
+}
+
+Test(kernels, derivatives_agree_with_the_reference) { for_each_kernel(check_grads); }
+
+/* Sums under a mask, of weights, and of both against those of the elements. */
+static void check_masks_and_weights(const struct kl_kernel *kernel, enum kl_dtype dtype,
+                                    enum kl_rule rule)
+{
+    unsigned long long state = 5 + dtype * 8u + rule;
+    size_t size = kl_dtype_size(dtype);
+    for (size_t n = 1; n < 5000; n = n * 3 / 2 + 1) {
+        char *x = before_the_edge(n * size), *t = before_the_edge(n * size);
+        unsigned char *mask = (unsigned char *)before_the_edge(n);
+        double *weight = (double *)before_the_edge(n * 8);
+        for (size_t i = 0; i < n; i++) {
+            bool hidden = uniform(&state) < 0.3;
+            kl_store(dtype, x, i, draw(&state, true, hidden));
+            kl_store(dtype, t, i, draw(&state, kl_rule_is_log(rule), hidden));
+            mask[i] = !hidden, weight[i] = hidden ? NAN : uniform(&state) - 0.2;
+        }
+        for (int weighted = 0; weighted < 2; weighted++) {
+            struct kl_elements e = {x, t, mask, weighted ? weight : NULL};
+            struct kl_sum sum = kernel->sum[dtype][kl_rule_is_log(rule)](rule, &e, n);
+            long double exact = 0, sizes = 0;
+            for (size_t i = 0; i < n; i++) {
+                double term =
+                    mask[i] ? kl_term(rule, kl_load(dtype, x, i), kl_load(dtype, t, i)) : 0;
+                term *= weighted && mask[i] ? weight[i] : 1;
+                exact += term, sizes += fabs(term);
+            }
+            double error = fabs((double)((long double)sum.high + sum.low - exact));
+            cr_expect(error <= (dtype == KL_FLOAT64 ? 0x1p-49 : 0x1p-40) * (double)sizes,
+                      "%s %s rule %d n %zu weighted %d: off by %g", kernel->name,
+                      kl_dtype_name(dtype), rule, n, weighted, error / (double)sizes);
+        }
+        unmap(x, n * size), unmap(t, n * size), unmap((char *)mask, n);
+        unmap((char *)weight, n * 8);
+    }
+}
+
+Test(kernels, sums_under_masks_and_weights) { for_each_kernel(check_masks_and_weights); }
+
 /* Compares losses and derivatives of special values between the best kernel and the others.
  * Skips the sign of a loss that underflows, which depends on its neighbours. */
 static void check_signs(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)
 {
-    static double x[LONGEST], t[LONGEST], ones[LONGEST], ours[LONGEST], best[LONGEST];
+    static double x[LONGEST], t[LONGEST], ours[LONGEST], best[LONGEST];
     const struct kl_kernel *first = kl_kernel();
     bool is_log = kl_rule_is_log(rule);
     unsigned long long state = 31 + rule;
     char xs[LONGEST * 8], ts[LONGEST * 8], losses[2][LONGEST * 8];
     for (size_t i = 0; i < LONGEST; i++) {
-        ones[i] = 1;
         kl_store(dtype, xs, i, draw(&state, true, true));
         kl_store(dtype, ts, i, draw(&state, is_log, true));
     }
@@ -174,8 +279,8 @@ static void check_signs(const struct kl_kernel *kernel, enum kl_dtype dtype, enu
         for (size_t i = 0; what < 0 && i < LONGEST; i++)
             ours[i] = kl_load(dtype, losses[0], i), best[i] = kl_load(dtype, losses[1], i);
         if (what >= 0) {
-            kernel->grad[is_log](rule, (enum kl_operand)what, x, t, ones, ours, LONGEST);
-            first->grad[is_log](rule, (enum kl_operand)what, x, t, ones, best, LONGEST);
+            derive(kernel, KL_FLOAT64, rule, what, x, t, ours, LONGEST);
+            derive(first, KL_FLOAT64, rule, what, x, t, best, LONGEST);
         }
         for (size_t i = 0; i < LONGEST; i++)
             cr_expect((what < 0 && is_log && isfinite(t[i]) && t[i] != x[i]) || ours[i] != 0 ||

@@ -36,47 +36,79 @@ static bool near(double ours, double exact, double units)
 
 static void check_sums(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
-    double top = -INFINITY, maxima[MOST], high[MOST], low[MOST] = {0};
+    double top = -INFINITY, high[MOST], low[MOST] = {0};
     long double sum = 0;
+    size_t set = 0;
+    unsigned char bytes[MOST];
     for (size_t i = 0; i < n; i++) {
         top = v[i] > top ? v[i] : top;
         sum += v[i];
-        maxima[i] = i & 1 ? -INFINITY : 3;
         high[i] = 0x1p60;
+        bytes[i] = (unsigned char)(i * 7 % 3);
+        set += bytes[i] != 0;
     }
     struct kl_sum total = kernel->total(v, n);
-    cr_expect_eq(kernel->row_max(v, n), top, "%s", kernel->name);
+    cr_expect_eq(kernel->row_max[KL_FLOAT64](v, n), top, "%s", kernel->name);
     cr_expect_lt(fabsl((long double)total.high + total.low - sum), 1e-18L, "%s", kernel->name);
-    kernel->each_max(v, maxima, n);
-    kernel->each_add(v, high, low, n);
-    for (size_t i = 0; i < n; i++) {
-        cr_expect_eq(maxima[i], i & 1 ? v[i] : fmax(v[i], 3), "%s", kernel->name);
+    cr_expect_eq(kernel->count(bytes, n), set, "%s", kernel->name);
+    kernel->add(v, high, low, n);
+    for (size_t i = 0; i < n; i++)
         cr_expect_eq((long double)high[i] + low[i], 0x1p60L + v[i], "%s", kernel->name);
-    }
     (void)other;
 }
 
 Test(rows, maxima_and_sums) { for_each(check_sums); }
 
+/* Blocks of rows of every length, up to unmapped memory. */
+Test(rows, blocks_of_rows)
+{
+    enum { AREA = 1024 };
+    unsigned long long state = 3;
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++)
+        for (size_t length = 1; (*k)->supported() && length <= AREA; length += 1 + length / 20) {
+            size_t rows = AREA / length < KL_ROWS ? AREA / length : KL_ROWS, n = rows * length;
+            double *v = (double *)before_the_edge(n * 8), *to = (double *)before_the_edge(n * 8);
+            double high[KL_ROWS], low[KL_ROWS] = {0}, maxima[KL_ROWS];
+            for (size_t i = 0; i < n; i++)
+                v[i] = uniform(&state) - 0.5;
+            for (size_t r = 0; r < rows; r++)
+                high[r] = 100, maxima[r] = r & 1 ? -INFINITY : 0.1;
+            (*k)->row_totals(v, rows, length, high, low);
+            (*k)->row_maxima(v, rows, length, maxima);
+            (*k)->spread(high, rows, length, to);
+            for (size_t r = 0; r < rows; r++) {
+                long double sum = 100, size = 0;
+                double top = r & 1 ? -INFINITY : 0.1;
+                for (size_t i = 0; i < length; i++) {
+                    sum += v[r * length + i], size += fabs(v[r * length + i]);
+                    top = fmax(top, v[r * length + i]);
+                    cr_expect_eq(to[r * length + i], high[r]);
+                }
+                cr_expect_leq(fabsl(sum - high[r] - low[r]), 0x1p-51L * size, "%s: row %zu of %zu",
+                              (*k)->name, r, length);
+                cr_expect_eq(maxima[r], top, "%s: row %zu of %zu", (*k)->name, r, length);
+            }
+            unmap((char *)v, n * 8);
+            unmap((char *)to, n * 8);
+        }
+}
+
 static void check_arithmetic(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
-    static const double two[KL_BROADCAST_LANES] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
     double mine[MOST] = {0};
+    unsigned char mask[MOST];
     memcpy(mine, v, n * sizeof *v);
-    kernel->shift(v, other, other, 1, 0.5, n);
-    kernel->shift(v, two, two, 0, 2, n);
+    kernel->shift(v, other, other, 0.5, n);
     kernel->multiply(v, other, n);
-    kernel->softmax_backward(v, other, other, 1, 4, n);
-    kernel->softmax_backward(v, other, two, 0, 1, n);
+    kernel->scale(v, 3, n);
+    kernel->softmax_backward(v, other, other, 4, n);
     for (size_t i = 0; i < n; i++) {
-        double shifted = (((mine[i] - other[i]) * 0.5 - other[i]) - 2) * 2 - 2;
-        double product = shifted * other[i];
-        double soft = (product - other[i] * other[i]) * 4;
-        cr_expect_eq(v[i], soft - other[i] * 2, "%s", kernel->name);
-        other[i] = i % 3 == 0 ? 0 : 1;
+        double product = ((mine[i] - other[i]) * 0.5 - other[i]) * other[i] * 3;
+        cr_expect_eq(v[i], (product - other[i] * other[i]) * 4, "%s", kernel->name);
+        mask[i] = i % 3 == 0 ? 0 : (unsigned char)(i | 1);
     }
     memcpy(mine, v, n * sizeof *v);
-    kernel->apply_mask(v, other, -7, n);
+    kernel->apply_mask(v, mask, -7, n);
     for (size_t i = 0; i < n; i++)
         cr_expect_eq(v[i], i % 3 == 0 ? -7 : mine[i], "%s", kernel->name);
 }
@@ -112,7 +144,7 @@ static void check_quotients(const struct kl_kernel *kernel, double *v, double *o
     static const double specials[][2] = {
         {0, 0.5},    {0.5, 0},    {0, 0},          {-1, 0.5},     {NAN, 1},    {1, NAN},
         {1e-310, 1}, {1, 1e-310}, {1e-300, 1e300}, {INFINITY, 1}, {0.3, -0.1}, {5e-324, 5e-324}};
-    double x[MOST], t[MOST], times[MOST], over[MOST], losses[MOST];
+    double x[MOST], t[MOST], times[MOST], over[MOST], losses[MOST], direct[MOST], probs[2][MOST];
     for (enum kl_rule rule = KL_PROB_PYTORCH; rule <= KL_PROB_MATH; rule++) {
         for (size_t i = 0; i < n; i++) {
             double q = other[i], p = other[i] * (1 + v[i] * pow(10, -(double)(i % 15)) / 40);
@@ -121,6 +153,9 @@ static void check_quotients(const struct kl_kernel *kernel, double *v, double *o
                 p = specials[(i + n) % COUNT(specials)][1];
             x[i] = q, t[i] = p;
         }
+        for (size_t i = 0; i < n; i++)
+            probs[0][i] = x[i], probs[1][i] = t[i];
+        kernel->losses[KL_FLOAT64][KL_FORM_QUOTIENT](rule, probs[0], probs[1], direct, n);
         kernel->quotients(rule, x, t, times, over, n);
         kernel->map[KL_FLOAT64][false](rule, x, t, losses, n);
         for (size_t i = 0; i < n; i++) {
@@ -136,28 +171,38 @@ static void check_quotients(const struct kl_kernel *kernel, double *v, double *o
             cr_expect(near(losses[i] * times[i], exact, 4),
                       "%s: q %.17g, p %.17g: %.17g, not %.17g", kernel->name, q, p,
                       losses[i] * times[i], exact);
+            cr_expect(near(direct[i], exact, 4), "%s: q %.17g, p %.17g: %.17g, not %.17g",
+                      kernel->name, q, p, direct[i], exact);
         }
     }
 }
 
 Test(rows, quotients_of_probabilities) { for_each(check_quotients); }
 
+/* The sums of a row, and the terms that they are sums of, of doubles and of floats. */
 static void check_row_sums(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
-    const struct kl_shift shift = {10.5, 0.75}, none = {0, 1};
+    const struct kl_shift shifts[] = {{10.5, 0.75}, {0, 1}};
+    float *xs = (float *)before_the_edge(n * 4), *ts = (float *)before_the_edge(n * 4);
     for (int is_log = 0; is_log < 2; is_log++)
         for (int wide = 0; wide < 2; wide++) {
             long double losses = 0, sum_p = 0, exps = 0, size = 0;
-            double t[MOST];
+            double t[MOST], z[MOST], terms[3][MOST];
+            enum kl_dtype dtype = wide ? KL_FLOAT64 : KL_FLOAT32;
             for (size_t i = 0; i < n; i++) {
-                long double x = (v[i] - 10.5L) * 0.75L,
-                            p = is_log ? expl(v[n - 1 - i] - 10.5L) : other[i];
-                long double loss = p * (logl(p) - x);
                 t[i] = is_log ? v[n - 1 - i] - 10.5 : other[i];
+                xs[i] = (float)v[i], ts[i] = (float)t[i];
+                double from = wide ? v[i] : (double)xs[i];
+                t[i] = wide ? t[i] : (double)ts[i];
+                long double x = (from - 10.5L) * 0.75L, p = is_log ? expl(t[i]) : t[i];
+                long double loss = p * (logl(p) - x);
+                z[i] = (double)x;
                 losses += loss, size += fabsl(loss), sum_p += p, exps += expl(x);
             }
+            const void *input = wide ? (void *)v : (void *)xs,
+                       *target = wide ? (void *)t : (void *)ts;
             struct kl_row_sums sums =
-                kernel->row_sums[is_log](wide, true, (double)NAN, v, t, shift, none, n);
+                kernel->row_sums[dtype][is_log](true, (double)NAN, input, target, shifts, n);
             double slack = wide ? 0x1p-48 : 0x1p-38;
             cr_expect(fabsl(sums.losses - losses) <= slack * size &&
                           fabsl(sums.sum_p - sum_p) <= slack * sum_p &&
@@ -165,24 +210,56 @@ static void check_row_sums(const struct kl_kernel *kernel, double *v, double *ot
                       "%s, log %d, wide %d, n %zu: %.17g %.17g %.17g, not %.17Lg %.17Lg %.17Lg",
                       kernel->name, is_log, wide, n, sums.losses, sums.sum_p, sums.exps, losses,
                       sum_p, exps);
-            if (n == 0)
-                continue;
+            kernel->softmax_terms[is_log](wide, (double)NAN, z, t, terms[0], terms[1], terms[2], n);
+            for (size_t i = 0; i < n; i++)
+                losses -= terms[0][i], sum_p -= terms[1][i], exps -= terms[2][i];
+            cr_expect(fabsl(losses) <= slack * size &&
+                          fabsl(sum_p) <= slack * (sums.sum_p + size) &&
+                          fabsl(exps) <= slack * sums.exps,
+                      "%s", kernel->name);
             static const double unusual[] = {NAN, INFINITY, -1};
-            for (size_t i = 0; i < COUNT(unusual); i++) {
+            for (size_t i = 0; i < COUNT(unusual) && n > 0 && wide; i++) {
                 double before = t[n / 2], refused = is_log ? -1 : NAN;
                 t[n / 2] = unusual[i];
-                sums = kernel->row_sums[is_log](wide, true, refused, v, t, shift, none, n);
+                sums = kernel->row_sums[dtype][is_log](true, refused, v, t, shifts, n);
+                kernel->softmax_terms[is_log](true, refused, z, t, terms[0], terms[1], terms[2], n);
                 cr_expect_not(isfinite(sums.losses), "%s", kernel->name);
+                cr_expect_not(isfinite(terms[0][n / 2]), "%s", kernel->name);
                 t[n / 2] = before;
             }
         }
+    unmap((char *)xs, n * 4);
+    unmap((char *)ts, n * 4);
 }
 
 Test(rows, sums_of_rows) { for_each(check_row_sums); }
 
+/* Derivatives by logits against the formula of kl_softmax_row. */
+static void check_row_grads(const struct kl_kernel *kernel, double *v, double *other, size_t n)
+{
+    const struct kl_softmax_row row = {{{10.5, 0.75}, {0, 1}}, 0.5, 0.25, 2, 0.125};
+    double by_input[MOST], by_target[MOST], t[MOST];
+    for (int is_log = 0; is_log < 2; is_log++)
+        for (int both = 0; both <= is_log; both++) {
+            const struct kl_grads grads = {.by = {by_input, both ? by_target : NULL}};
+            for (size_t i = 0; i < n; i++)
+                t[i] = is_log ? (i == 5 ? -INFINITY : log(other[i])) : other[i];
+            kernel->row_grads[KL_FLOAT64][is_log](&row, v, t, &grads, n);
+            for (size_t i = 0; i < n; i++) {
+                double z = (v[i] - 10.5) * 0.75, p = is_log ? exp(t[i]) : t[i];
+                double q = 0.5 * exp(z), expected = p == 0 ? 0 : 2 * p * (t[i] - z - 0.125);
+                cr_expect_leq(fabs(by_input[i] - (q - 0.25 * p)), 0x1p-50 * (q + p),
+                              "%s: %g, not %g", kernel->name, by_input[i], q - 0.25 * p);
+                cr_expect(!both || fabs(by_target[i] - expected) <= 0x1p-49 * p * (fabs(z) + 9),
+                          "%s: %g, not %g", kernel->name, by_target[i], expected);
+            }
+        }
+}
+
+Test(rows, derivatives_by_logits) { for_each(check_row_grads); }
+
 static void check_row_stats(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
-    struct kl_rows_stats rows;
     for (enum kl_dtype dtype = 0; dtype < KL_DTYPES; dtype++) {
         size_t size = n * kl_dtype_size(dtype);
         char *array = before_the_edge(size);
@@ -198,17 +275,17 @@ static void check_row_stats(const struct kl_kernel *kernel, double *v, double *o
         cr_expect_eq(ours.greatest, exact.greatest, "%s", kernel->name);
         cr_expect_lt(fabs(ours.sum - exact.sum), 1e-11, "%s", kernel->name);
         cr_expect_leq(fabs(ours.exps - exact.exps), 1e-4 * exact.exps, "%s", kernel->name);
+        double doubles[MOST], least, greatest;
+        for (int exps = 0; exps < 2; exps++) {
+            kernel->scan[dtype](array, exps, doubles, n, &least, &greatest);
+            cr_expect(least == exact.least && greatest == exact.greatest, "%s", kernel->name);
+            for (size_t i = 0; i < n; i++) {
+                double a = kl_load(dtype, array, i);
+                cr_expect(exps ? fabs(doubles[i] - exp(a)) <= 1e-4 * exp(a) : doubles[i] == a, "%s",
+                          kernel->name);
+            }
+        }
         unmap(array, size);
-    }
-    for (size_t i = 0; i < n; i++)
-        rows.least[i] = 0, rows.greatest[i] = -3, rows.sum[i] = 1, rows.exps[i] = 2;
-    kernel->each_row_stats(v, &rows, n, true);
-    for (size_t i = 0; i < n; i++) {
-        cr_expect_eq(rows.least[i], fmin(0, v[i]), "%s", kernel->name);
-        cr_expect_eq(rows.greatest[i], fmax(-3, v[i]), "%s", kernel->name);
-        cr_expect_eq(rows.sum[i], 1 + v[i], "%s", kernel->name);
-        cr_expect_leq(fabs(rows.exps[i] - 2 - exp(v[i])), 1e-4 * exp(v[i]) + 1e-15, "%s",
-                      kernel->name);
     }
     (void)other;
 }

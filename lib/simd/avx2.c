@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define FN TARGET static inline __attribute__((always_inline))
@@ -103,6 +104,44 @@ FN sd s_exp2(sd n)
 
 FN sd s_load_f64(const void *p) { return _mm256_loadu_pd(p); }
 FN void s_store_f64(void *p, sd v) { _mm256_storeu_pd(p, v); }
+
+/* All bits of the first n lanes. */
+FN si first_bits(size_t n)
+{
+    static const int64_t bits[2 * SINGLE_LANES] = {-1, -1, -1, -1};
+    return _mm256_loadu_si256((const void *)(bits + SINGLE_LANES - n));
+}
+
+FN sd s_first(const double *p, size_t n, double other)
+{
+    si first = first_bits(n);
+    return _mm256_blendv_pd(s_set(other), _mm256_maskload_pd(p, first), from_bits(first));
+}
+
+FN void s_store_first(double *p, sd v, size_t n) { _mm256_maskstore_pd(p, first_bits(n), v); }
+
+FN sm s_mask(const unsigned char *bytes)
+{
+    int32_t four;
+    memcpy(&four, bytes, sizeof four);
+    si wide = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four));
+    return from_bits(_mm256_cmpgt_epi64(wide, _mm256_setzero_si256()));
+}
+
+/* Four vectors to one, lane i of which is `combine` of the lanes of vector i. */
+#define FOLD(name, combine)                                                                        \
+    FN sd name##_neighbours(sd a, sd b)                                                            \
+    {                                                                                              \
+        return combine(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));                        \
+    }                                                                                              \
+    FN sd name(const sd *rows)                                                                     \
+    {                                                                                              \
+        sd a = name##_neighbours(rows[0], rows[1]), b = name##_neighbours(rows[2], rows[3]);       \
+        return combine(_mm256_permute2f128_pd(a, b, 0x20), _mm256_permute2f128_pd(a, b, 0x31));    \
+    }
+FOLD(s_totals, s_add)
+FOLD(s_maxima, s_max)
+
 FN sd s_load_f32(const void *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
 FN void s_store_f32(void *p, sd v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
 

@@ -91,6 +91,45 @@ FN sd s_exp2(sd n)
 
 FN sd s_load_f64(const void *p) { return _mm512_loadu_pd(p); }
 FN void s_store_f64(void *p, sd v) { _mm512_storeu_pd(p, v); }
+
+FN sd s_first(const double *p, size_t n, double other)
+{
+    return _mm512_mask_loadu_pd(s_set(other), (__mmask8)((1u << n) - 1), p);
+}
+
+FN void s_store_first(double *p, sd v, size_t n)
+{
+    _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), v);
+}
+
+FN sm s_mask(const unsigned char *bytes)
+{
+    __m128i b = _mm_loadl_epi64((const void *)bytes);
+    return (sm)_mm_test_epi8_mask(b, b);
+}
+
+/* Eight vectors to one, lane i of which is `combine` of the lanes of vector i: of neighbouring lanes,
+ * then of pairs, then of pairs of pairs. */
+#define FOLD(name, combine)                                                                        \
+    FN sd name##_neighbours(sd a, sd b)                                                            \
+    {                                                                                              \
+        return combine(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));                        \
+    }                                                                                              \
+    FN sd name##_pairs(sd a, sd b)                                                                 \
+    {                                                                                              \
+        return combine(_mm512_shuffle_f64x2(a, b, 0x88), _mm512_shuffle_f64x2(a, b, 0xdd));        \
+    }                                                                                              \
+    FN sd name(const sd *rows)                                                                     \
+    {                                                                                              \
+        sd a = name##_pairs(name##_neighbours(rows[0], rows[1]),                                   \
+                            name##_neighbours(rows[2], rows[3]));                                  \
+        sd b = name##_pairs(name##_neighbours(rows[4], rows[5]),                                   \
+                            name##_neighbours(rows[6], rows[7]));                                  \
+        return name##_pairs(a, b);                                                                 \
+    }
+FOLD(s_totals, s_add)
+FOLD(s_maxima, s_max)
+
 FN sd s_load_f32(const void *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
 FN void s_store_f32(void *p, sd v) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); }
 

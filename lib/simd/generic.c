@@ -107,6 +107,24 @@ FN sd s_load_f64(const void *p)
 
 FN void s_store_f64(void *p, sd v) { memcpy(p, &v, sizeof v); }
 
+FN sd s_first(const double *p, size_t n, double other)
+{
+    return (sd){n > 0 ? p[0] : other, n > 1 ? p[1] : other};
+}
+
+FN void s_store_first(double *p, sd v, size_t n) { memcpy(p, &v, n * sizeof *p); }
+FN sm s_mask(const unsigned char *bytes)
+{
+    return (sm){-(uint64_t) !!bytes[0], -(uint64_t) !!bytes[1]};
+}
+FN sd s_totals(const sd *rows) { return (sd){s_total(rows[0]), s_total(rows[1])}; }
+
+FN sd s_maxima(const sd *rows)
+{
+    sd a = {rows[0][0], rows[1][0]}, b = {rows[0][1], rows[1][1]};
+    return s_max(a, b);
+}
+
 FN sd s_load_f32(const void *p)
 {
     float v[2];

@@ -10,67 +10,160 @@ FN vd difference_and_one(vd a, vd b)
     return v_select(not_finite(error), sum, v_add(sum, error));
 }
 
-/* The derivative of a loss by one operand; what `rare` lanes hold is of no meaning. */
-FN vd grad_of(bool log_target, enum kl_rule rule, enum kl_operand by, vd x, vd t, vm *rare)
+/* log t - x + 1. A narrow one errs by 2^-53 of x, or of 8; a wide one takes its place where it is
+ * small. */
+FN vd log_grad_by_target(enum kl_dtype dtype, vd x, vd t)
 {
-    vd zero = v_set(0), one = v_set(1);
-    *rare = v_gt(zero, zero);
-    if (!log_target && by == KL_INPUT) {
-        vd grad = v_mul(t, v_set(-1));
-        return rule == KL_PROB_ONEFLOW ? v_select(v_gt(t, zero), grad, v_set(-0.0)) : grad;
-    }
-    if (!log_target) {
-        vd at_zero = v_set(rule == KL_PROB_PYTORCH ? NAN : -INFINITY);
-        *rare = v_rare(t);
-        return v_select(v_eq(t, zero), at_zero, v_add(log_minus_wide(t, x), one));
-    }
-    vd d = by == KL_INPUT ? v_set(-1) : difference_and_one(t, x);
-    vd far = v_mul(d, d);
-    vm near = v_gt(v_set(700), v_abs(t));
-    if (!m_any(m_or(m_not(near), m_not(v_gt(v_set(DBL_MAX), far)))))
-        return v_mul(exp_wide(t), d);
-    *rare = v_gt(far, v_set(DBL_MAX)); /* an infinite difference of finite numbers */
-    vd grad = exp_times_anywhere(t, d);
-    if (by == KL_INPUT)
-        return grad;
-    bool vanishes = rule == KL_LOG_MATH || rule == KL_LOGIT_ONEFLOW;
-    vd at_minus_infinity = v_set(vanishes ? 0 : NAN);
-    return v_select(v_eq(t, v_set(-INFINITY)), at_minus_infinity, grad);
+    const vd one = v_set(1), small = v_set(0x1p-9);
+    if (dtype == KL_FLOAT64)
+        return v_add(log_minus_wide(t, x), one);
+    vd grad = v_add(log_minus_narrow(t, x), one);
+    bool cancels = m_any(v_gt(small, v_abs(grad)));
+    return __builtin_expect(cancels, 0) ? v_add(log_minus_wide(t, x), one) : grad;
 }
 
-/* One vector of each; the rare lanes by the definition. */
-FN void grad_block(bool log_target, enum kl_rule rule, enum kl_operand by, const double *input,
-                   const double *target, const double *grad_output, double *grads)
-{
-    vd x = v_load_f64(input), t = v_load_f64(target);
+/* The derivatives of a loss by the operands that are wanted; what `rare` lanes hold is of no
+ * meaning. */
+struct derivatives {
+    vd by[KL_OPERANDS];
     vm rare;
-    v_store_f64(grads, v_mul(grad_of(log_target, rule, by, x, t, &rare), v_load_f64(grad_output)));
-    if (!m_any(rare))
-        return;
-    for (size_t lane = 0; lane < LANES; lane++)
-        grads[lane] = kl_grad_term(rule, by, input[lane], target[lane]) * grad_output[lane];
+};
+
+FN struct derivatives prob_derivatives(enum kl_dtype dtype, const bool *wanted, enum kl_rule rule,
+                                       vd x, vd t)
+{
+    const vd zero = v_set(0);
+    struct derivatives d = {{v_mul(t, v_set(-1)), zero}, v_gt(zero, zero)};
+    if (rule == KL_PROB_ONEFLOW)
+        d.by[KL_INPUT] = v_select(v_gt(t, zero), d.by[KL_INPUT], v_set(-0.0));
+    if (wanted[KL_TARGET]) {
+        vd at_zero = v_set(rule == KL_PROB_PYTORCH ? NAN : -INFINITY);
+        d.by[KL_TARGET] = v_select(v_eq(t, zero), at_zero, log_grad_by_target(dtype, x, t));
+        d.rare = v_rare(t);
+    }
+    return d;
 }
 
-FN void grads_of(bool log_target, enum kl_rule rule, enum kl_operand by, const double *input,
-                 const double *target, const double *grad_output, double *grads, size_t n)
+FN struct derivatives log_derivatives(enum kl_dtype dtype, const bool *wanted, enum kl_rule rule,
+                                      vd x, vd t)
 {
+    const vd zero = v_set(0), minus_one = v_set(-1), most = v_set(DBL_MAX);
+    bool wide = dtype == KL_FLOAT64;
+    struct derivatives d = {{zero, zero}, v_gt(zero, zero)};
+    vd difference = !wanted[KL_TARGET] ? zero
+                    : wide             ? difference_and_one(t, x)
+                                       : v_add(v_sub(t, x), v_set(1));
+    vd far = v_mul(difference, difference);
+    vm usual = v_gt(v_set(700), v_abs(t));
+    if (!m_any(m_or(m_not(usual), m_not(v_gt(most, far))))) {
+        vd p = wide ? exp_wide(t) : exp_narrow(t);
+        return (struct derivatives){{v_mul(p, minus_one), v_mul(p, difference)}, d.rare};
+    }
+    if (wanted[KL_INPUT])
+        d.by[KL_INPUT] = exp_times_anywhere(t, minus_one);
+    if (!wanted[KL_TARGET])
+        return d;
+    bool vanishes = rule == KL_LOG_MATH || rule == KL_LOGIT_ONEFLOW;
+    d.rare = v_gt(far, most); /* an infinite difference of finite numbers */
+    d.by[KL_TARGET] = v_select(v_eq(t, v_set(-INFINITY)), v_set(vanishes ? 0 : NAN),
+                               exp_times_anywhere(t, difference));
+    return d;
+}
+
+/* The derivatives by one operand, times factors, of what the mask shows; those of rare lanes by the
+ * definition. */
+FN void store_grads(enum kl_dtype dtype, enum kl_rule rule, int operand,
+                    const struct derivatives *d, vd x, vd t, vd factor, const vm *shown,
+                    const struct kl_grads *grads, size_t i)
+{
+    char *to = grads->by[operand];
+    vd grad = v_mul(d->by[operand], factor);
+    if (__builtin_expect(m_any(d->rare), 0)) {
+        double xs[LANES], ts[LANES], factors[LANES], lanes[LANES];
+        v_store_f64(xs, x);
+        v_store_f64(ts, t);
+        v_store_f64(factors, factor);
+        for (size_t lane = 0; lane < LANES; lane++)
+            lanes[lane] =
+                kl_grad_term(rule, (enum kl_operand)operand, xs[lane], ts[lane]) * factors[lane];
+        grad = v_load_f64(lanes);
+    }
+    if (shown)
+        grad = v_select(*shown, grad, v_set(0));
+    if (grads->wide[operand])
+        v_store_f64(to + i * sizeof(double), grad);
+    else
+        store(dtype, to + i * size_of(dtype), grad);
+}
+
+FN void grads_block(enum kl_dtype dtype, bool log_target, const bool *wanted, enum kl_rule rule,
+                    const struct kl_elements *e, const struct kl_grads *grads, size_t i)
+{
+    const char *xs = e->input, *ts = e->target;
+    vd x = load(dtype, xs + i * size_of(dtype)), t = load(dtype, ts + i * size_of(dtype));
+    vd factor = grads->factors ? v_load_f64(grads->factors + i) : v_set(grads->factor);
+    vm shown;
+    if (e->mask)
+        shown = v_mask(e->mask + i);
+    struct derivatives d = log_target ? log_derivatives(dtype, wanted, rule, x, t)
+                                      : prob_derivatives(dtype, wanted, rule, x, t);
+    for (int operand = 0; operand < KL_OPERANDS; operand++)
+        if (wanted[operand])
+            store_grads(dtype, rule, operand, &d, x, t, factor, e->mask ? &shown : NULL, grads, i);
+}
+
+/* The last, partial vector, by way of copies. */
+FN void grads_rest(enum kl_dtype dtype, bool log_target, const bool *wanted, enum kl_rule rule,
+                   const struct kl_elements *e, const struct kl_grads *grads, size_t i, size_t n)
+{
+    char x[LANES * sizeof(double)] = {0}, t[LANES * sizeof(double)] = {0};
+    double by[KL_OPERANDS][LANES], factors[LANES] = {0};
+    unsigned char mask[LANES] = {0};
+    memcpy(x, (const char *)e->input + i * size_of(dtype), n * size_of(dtype));
+    memcpy(t, (const char *)e->target + i * size_of(dtype), n * size_of(dtype));
+    if (e->mask)
+        memcpy(mask, e->mask + i, n);
+    if (grads->factors)
+        memcpy(factors, grads->factors + i, n * sizeof *factors);
+    const struct kl_elements rest = {x, t, e->mask ? mask : NULL, NULL};
+    const struct kl_grads to = {.by = {by[KL_INPUT], by[KL_TARGET]},
+                                .wide = {grads->wide[KL_INPUT], grads->wide[KL_TARGET]},
+                                .factors = grads->factors ? factors : NULL,
+                                .factor = grads->factor};
+    grads_block(dtype, log_target, wanted, rule, &rest, &to, 0);
+    for (int operand = 0; operand < KL_OPERANDS; operand++) {
+        size_t size = grads->wide[operand] ? sizeof(double) : size_of(dtype);
+        if (wanted[operand])
+            memcpy((char *)grads->by[operand] + i * size, by[operand], n * size);
+    }
+}
+
+FN void grads_of(enum kl_dtype dtype, bool log_target, bool by_input, bool by_target,
+                 enum kl_rule rule, const struct kl_elements *elements, const struct kl_grads *to,
+                 size_t n)
+{
+    const struct kl_elements e = *elements; /* copies, which no store may change */
+    const struct kl_grads grads = *to;
+    const bool wanted[KL_OPERANDS] = {by_input, by_target};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        grad_block(log_target, rule, by, input + i, target + i, grad_output + i, grads + i);
-    if (i == n)
-        return;
-    double rest[4][LANES] = {{0}};
-    memcpy(rest[0], input + i, (n - i) * sizeof *input);
-    memcpy(rest[1], target + i, (n - i) * sizeof *target);
-    memcpy(rest[2], grad_output + i, (n - i) * sizeof *grad_output);
-    grad_block(log_target, rule, by, rest[0], rest[1], rest[2], rest[3]);
-    memcpy(grads + i, rest[3], (n - i) * sizeof *grads);
+        grads_block(dtype, log_target, wanted, rule, &e, &grads, i);
+    if (i < n)
+        grads_rest(dtype, log_target, wanted, rule, &e, &grads, i, n - i);
 }
 
-#define GRAD(form, log_target)                                                                     \
-    TARGET static void grad_##form(enum kl_rule rule, enum kl_operand by, const double *input,     \
-                                   const double *target, const double *grad_output, double *grads, \
-                                   size_t n)                                                       \
+#define GRADS_FORM(dtype, suffix, form, log_target)                                                \
+    TARGET static void grads_##suffix##_##form(enum kl_rule rule, const struct kl_elements *e,     \
+                                               const struct kl_grads *grads, size_t n)             \
     {                                                                                              \
-        grads_of(log_target, rule, by, input, target, grad_output, grads, n);                      \
+        if (grads->by[KL_INPUT] && grads->by[KL_TARGET])                                           \
+            grads_of(dtype, log_target, true, true, rule, e, grads, n);                            \
+        else if (grads->by[KL_INPUT])                                                              \
+            grads_of(dtype, log_target, true, false, rule, e, grads, n);                           \
+        else                                                                                       \
+            grads_of(dtype, log_target, false, true, rule, e, grads, n);                           \
     }
+
+#define GRADS(dtype, suffix)                                                                       \
+    GRADS_FORM(dtype, suffix, prob, false)                                                         \
+    GRADS_FORM(dtype, suffix, log, true)

@@ -81,6 +81,23 @@ FN sd s_exp2(sd n)
 
 FN sd s_load_f64(const void *p) { return vreinterpretq_f64_u8(vld1q_u8(p)); }
 FN void s_store_f64(void *p, sd v) { vst1q_u8(p, vreinterpretq_u8_f64(v)); }
+
+FN sd s_first(const double *p, size_t n, double other)
+{
+    sd v = s_set(n > 0 ? p[0] : other);
+    return vsetq_lane_f64(n > 1 ? p[1] : other, v, 1);
+}
+
+FN void s_store_first(double *p, sd v, size_t n) { memcpy(p, &v, n * sizeof *p); }
+
+FN sm s_mask(const unsigned char *bytes)
+{
+    sm lanes = vdupq_n_u64(bytes[0] ? UINT64_MAX : 0);
+    return vsetq_lane_u64(bytes[1] ? UINT64_MAX : 0, lanes, 1);
+}
+
+FN sd s_totals(const sd *rows) { return vpaddq_f64(rows[0], rows[1]); }
+FN sd s_maxima(const sd *rows) { return vpmaxnmq_f64(rows[0], rows[1]); }
 FN sd s_load_f32(const void *p) { return vcvt_f64_f32(vreinterpret_f32_u8(vld1_u8(p))); }
 FN void s_store_f32(void *p, sd v) { vst1_u8(p, vreinterpret_u8_f32(vcvt_f32_f64(v))); }
 

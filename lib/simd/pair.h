@@ -85,6 +85,11 @@ FN vm v_watched_log(vd watch, bool wide)
     return (vm){s_watched_log(watch.a, wide), s_watched_log(watch.b, wide)};
 }
 
+FN vm v_mask(const unsigned char *bytes)
+{
+    return (vm){s_mask(bytes), s_mask(bytes + SINGLE_LANES)};
+}
+
 FN double v_total(vd x) { return s_total(s_add(x.a, x.b)); }
 
 FN bool m_any(vm x) { return sm_any(sm_or(x.a, x.b)); }

@@ -1,56 +1,354 @@
-/* Rows of doubles, over the vocabulary of template.h and over
- *
- *   row_exp(v), row_log(v, &rare)  to double's precision, of any number but in rare lanes
- *   prob_of(wide, t)               exp(t), to `wide` or to 24-bit operands' needs, of t at most
- *                                  700, or of -700 if it is below
- *   log_minus(wide, t, x)          log t - x likewise, but where v_rare(t)
- *   rough_exp(v)                   within 2^-16 of itself, of |v| <= 700
- *
- * Parts of vectors at the end of an array are padded with a number that does no harm. */
+/* Rows and blocks of rows, over the vocabulary of template.h, which includes this. */
 
-_Static_assert(KL_BROADCAST_LANES % LANES == 0, "a vector of broadcast lanes lies within them");
+/* ---- Vectors at the end of an array: what is missing is a number that does no harm. */
 
 FN vd load_part(const double *from, size_t n, double padding)
 {
     if (__builtin_expect(n >= LANES, 1))
         return v_load_f64(from);
-    double part[LANES];
-    for (size_t i = 0; i < LANES; i++)
-        part[i] = i < n ? from[i] : padding;
-    return v_load_f64(part);
+    bool two = n > SINGLE_LANES;
+    return (vd){s_first(from, two ? SINGLE_LANES : n, padding),
+                s_first(two ? from + SINGLE_LANES : from, two ? n - SINGLE_LANES : 0, padding)};
 }
 
 FN void store_part(double *to, vd v, size_t n)
 {
-    double part[LANES];
     if (__builtin_expect(n >= LANES, 1)) {
         v_store_f64(to, v);
         return;
     }
-    v_store_f64(part, v);
-    memcpy(to, part, n * sizeof *to);
+    s_store_first(to, v.a, n < SINGLE_LANES ? n : SINGLE_LANES);
+    if (n > SINGLE_LANES)
+        s_store_first(to + SINGLE_LANES, v.b, n - SINGLE_LANES);
 }
 
-TARGET static double row_max(const double *v, size_t n)
+/* The first n lanes. */
+FN vm first_lanes(size_t n)
+{
+    static const double lanes[2 * LANES] = {[0 ... LANES - 1] = 1};
+    return v_eq(v_load_f64(lanes + LANES - n), v_set(1));
+}
+
+/* n elements of any dtype, and 0 in the other lanes. */
+FN vd load_elements_part(enum kl_dtype dtype, const char *from, size_t n)
+{
+    char part[LANES * sizeof(double)] = {0};
+    if (__builtin_expect(n >= LANES, 1))
+        return load(dtype, from);
+    memcpy(part, from, n * size_of(dtype));
+    return load(dtype, part);
+}
+
+/* ---- Numbers of a row */
+
+FN double greatest_lane(vd v)
 {
     double lanes[LANES], greatest = -INFINITY;
-    vd maxima = v_set(-INFINITY);
-    for (size_t i = 0; i < n; i += LANES)
-        maxima = v_max(load_part(v + i, n - i, -INFINITY), maxima);
-    v_store_f64(lanes, maxima);
+    v_store_f64(lanes, v);
     for (size_t i = 0; i < LANES; i++)
         greatest = lanes[i] > greatest ? lanes[i] : greatest;
     return greatest;
 }
 
-TARGET static void each_max(const double *v, double *maxima, size_t n)
+FN double row_max_of(enum kl_dtype dtype, const char *v, size_t n)
 {
-    for (size_t i = 0; i < n; i += LANES)
-        store_part(maxima + i, v_max(load_part(v + i, n - i, 0), load_part(maxima + i, n - i, 0)),
-                   n - i);
+    const vd nothing = v_set(-INFINITY);
+    vd maxima[2] = {nothing, nothing};
+    size_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        maxima[0] = v_max(load(dtype, v + i * size_of(dtype)), maxima[0]);
+        maxima[1] = v_max(load(dtype, v + (i + LANES) * size_of(dtype)), maxima[1]);
+    }
+    for (; i < n; i += LANES) {
+        vd part = load_elements_part(dtype, v + i * size_of(dtype), n - i);
+        if (n - i < LANES)
+            part = v_select(first_lanes(n - i), part, nothing);
+        maxima[0] = v_max(part, maxima[0]);
+    }
+    return greatest_lane(v_max(maxima[0], maxima[1]));
 }
 
+FN vd shifted(vd v, struct kl_shift shift)
+{
+    return v_mul(v_sub(v, v_set(shift.by)), v_set(shift.scale));
+}
+
+/* exp(t) for wide operands or those of 24 bits, of t at most 700, or of -700 if it is below. */
+FN vd prob_of(bool wide, vd t)
+{
+    vd limited = v_clamp(t, v_set(-700), v_set(700));
+    return wide ? exp_wide(limited) : exp_narrow(limited);
+}
+
+struct row_sums {
+    vd losses, sum_p, exps, refused;
+    vm unusual;
+};
+
+/* What an element adds to the sums of its row. A log-probability below -700 is of a probability of
+ * 0, which a finite difference is multiplied by. */
+struct row_term {
+    vd p, difference, e;
+    vm unusual;
+};
+FN struct row_term row_term(bool is_log, bool wide, bool with_exps, vd refused, vd x, vd t)
+{
+    const vd most = v_set(700), least = v_set(-700);
+    struct row_term term = {.e = v_set(0)};
+    if (is_log) {
+        term.p = v_select(v_gt(least, t), v_set(0), prob_of(wide, t));
+        term.difference = v_sub(v_clamp(t, least, v_set(INFINITY)), x);
+        term.unusual = m_or(v_gt(t, most), v_eq(t, refused));
+    } else {
+        term.p = t;
+        term.difference = wide ? log_minus_wide(t, x) : log_minus_narrow(t, x);
+        term.unusual = v_rare(t);
+    }
+    if (with_exps) {
+        term.unusual = m_or(term.unusual, v_gt(x, most));
+        term.e = prob_of(wide, x);
+    }
+    return term;
+}
+
+FN struct row_sums add_to_row_sums(struct row_sums sums, struct row_term term)
+{
+    sums.losses = v_fma(term.p, term.difference, sums.losses);
+    sums.sum_p = v_add(sums.sum_p, term.p);
+    sums.exps = v_add(sums.exps, term.e);
+    sums.unusual = m_or(sums.unusual, term.unusual);
+    return sums;
+}
+
+FN struct kl_row_sums row_sums_of(enum kl_dtype dtype, bool is_log, bool with_exps, double refused,
+                                  const char *x, const char *t, const struct kl_shift *shifts,
+                                  size_t n)
+{
+    const vd zero = v_set(0), nothing = v_set(-700);
+    const struct kl_shift x_shift = shifts[KL_INPUT], t_shift = shifts[KL_TARGET];
+    bool wide = dtype == KL_FLOAT64;
+    struct row_sums sums = {zero, zero, zero, v_set(refused), v_gt(zero, zero)};
+    size_t rest = n % LANES, i = 0;
+    for (; i < n - rest; i += LANES) {
+        vd xs = shifted(load(dtype, x + i * size_of(dtype)), x_shift);
+        vd ts = shifted(load(dtype, t + i * size_of(dtype)), t_shift);
+        sums = add_to_row_sums(sums, row_term(is_log, wide, with_exps, sums.refused, xs, ts));
+    }
+    if (rest) { /* padded with what has no loss and no p to speak of */
+        vm real = first_lanes(rest);
+        vd xs = shifted(load_elements_part(dtype, x + i * size_of(dtype), rest), x_shift);
+        vd ts = shifted(load_elements_part(dtype, t + i * size_of(dtype), rest), t_shift);
+        sums = add_to_row_sums(sums, row_term(is_log, wide, with_exps, sums.refused,
+                                              v_select(real, xs, nothing),
+                                              v_select(real, ts, is_log ? nothing : zero)));
+    }
+    return (struct kl_row_sums){m_any(sums.unusual) ? NAN : v_total(sums.losses),
+                                v_total(sums.sum_p), v_total(sums.exps)};
+}
+
+/* exp(v) of a number of at most 700, 0 where it is far below. */
+FN vd exp_or_zero(bool wide, vd v)
+{
+    const vd least = v_set(-700);
+    if (wide && m_any(v_gt(least, v)))
+        return exp_times_anywhere(v, v_set(1));
+    return v_select(v_gt(least, v), v_set(0), prob_of(wide, v));
+}
+
+FN void row_grads_of(enum kl_dtype dtype, bool is_log, bool by_input, bool by_target, bool has_q,
+                     const struct kl_softmax_row *row, const char *x, const char *t,
+                     const struct kl_grads *grads, size_t n)
+{
+    const struct kl_shift x_shift = row->shifts[KL_INPUT], t_shift = row->shifts[KL_TARGET];
+    const vd q_factor = v_set(row->q_factor), p_factor = v_set(row->p_factor);
+    const vd t_factor = v_set(row->t_factor), mean = v_set(row->mean), zero = v_set(0);
+    bool wide = dtype == KL_FLOAT64;
+    for (size_t i = 0; i < n; i += LANES) {
+        vd z = shifted(load_elements_part(dtype, x + i * size_of(dtype), n - i), x_shift);
+        vd s = shifted(load_elements_part(dtype, t + i * size_of(dtype), n - i), t_shift);
+        vd p = is_log ? exp_or_zero(wide, s) : s, by[KL_OPERANDS] = {zero, zero};
+        if (by_input)
+            by[KL_INPUT] =
+                v_sub(has_q ? v_mul(q_factor, exp_or_zero(wide, z)) : zero, v_mul(p_factor, p));
+        if (by_target)
+            by[KL_TARGET] =
+                v_select(v_eq(p, zero), zero, v_mul(v_mul(t_factor, p), v_sub(v_sub(s, z), mean)));
+        for (int operand = 0; operand < KL_OPERANDS; operand++) {
+            char rest[LANES * sizeof(double)], *to = grads->by[operand];
+            size_t size = grads->wide[operand] ? sizeof(double) : size_of(dtype);
+            if (!(operand == KL_INPUT ? by_input : by_target))
+                continue;
+            bool whole = n - i >= LANES;
+            to = whole ? to + i * size : rest;
+            if (grads->wide[operand])
+                v_store_f64((double *)(void *)to, by[operand]);
+            else
+                store(dtype, to, by[operand]);
+            if (!whole)
+                memcpy((char *)grads->by[operand] + i * size, rest, (n - i) * size);
+        }
+    }
+}
+
+struct stats {
+    vd least, greatest, sum, exps;
+};
+
+/* Adds what counts of a vector to sums. */
+FN struct stats add_to_stats(struct stats s, vd v, vm counts, bool all_count, bool with_exps)
+{
+    s.least = v_min(v, s.least);
+    s.greatest = v_max(v, s.greatest);
+    s.sum = v_add(s.sum, all_count ? v : v_select(counts, v, v_set(0)));
+    if (with_exps) {
+        vd e = rough_exp(v_limit(v));
+        s.exps = v_add(s.exps, all_count ? e : v_select(counts, e, v_set(0)));
+    }
+    return s;
+}
+
+FN struct kl_row_stats row_stats_of(enum kl_dtype dtype, const char *from, size_t n, bool with_exps)
+{
+    struct stats s = {v_set(INFINITY), v_set(-INFINITY), v_set(0), v_set(0)};
+    for (; n >= LANES; n -= LANES, from += LANES * size_of(dtype))
+        s = add_to_stats(s, load(dtype, from), v_eq(s.sum, s.sum), true, with_exps);
+    if (n > 0) { /* padded with its first */
+        vm real = first_lanes(n);
+        vd first = v_set(kl_load(dtype, from, 0));
+        vd v = v_select(real, load_elements_part(dtype, from, n), first);
+        s = add_to_stats(s, v, real, false, with_exps);
+    }
+    return (struct kl_row_stats){-greatest_lane(v_mul(s.least, v_set(-1))),
+                                 greatest_lane(s.greatest), v_total(s.sum),
+                                 with_exps ? v_total(s.exps) : 0};
+}
+
+/* ---- Blocks of rows of doubles. Single vectors, for rows may be short. */
+
+/* The vectors of a row after which a plain sum of doubles would lose the bits that compensation
+ * keeps. */
+enum { PLAIN_VECTORS = 8 };
+
 /* Knuth's two-sum. Of a sum that is not finite the error is of no use. */
+FN sd s_sum_and_error(sd a, sd b, sd *error)
+{
+    sd sum = s_add(a, b), back = s_sub(sum, a);
+    *error = s_add(s_sub(a, s_sub(sum, back)), s_sub(b, back));
+    return sum;
+}
+
+/* The plain sum of n doubles, n above 0, whose lanes are to be added. */
+FN sd plain_lanes(const double *v, size_t n)
+{
+    if (n < SINGLE_LANES)
+        return s_first(v, n, 0);
+    sd sum = s_load_f64(v);
+    size_t i = SINGLE_LANES;
+    for (; i + SINGLE_LANES <= n; i += SINGLE_LANES)
+        sum = s_add(sum, s_load_f64(v + i));
+    return i < n ? s_add(sum, s_first(v + i, n - i, 0)) : sum;
+}
+
+/* The compensated sum of longer rows. */
+FN sd compensated_lanes(const double *v, size_t n, sd *low)
+{
+    enum { PART = PLAIN_VECTORS * SINGLE_LANES };
+    sd high = s_set(0), error;
+    *low = s_set(0);
+    for (size_t i = 0; i < n; i += PART) {
+        high = s_sum_and_error(high, plain_lanes(v + i, n - i < PART ? n - i : PART), &error);
+        *low = s_add(*low, error);
+    }
+    return high;
+}
+
+/* Adds n sums to (high, low). */
+FN void add_totals(double *high, double *low, size_t n, sd totals, sd errors)
+{
+    sd error, sum = s_sum_and_error(s_first(high, n, 0), totals, &error);
+    s_store_first(high, sum, n);
+    s_store_first(low, s_add(s_first(low, n, 0), s_add(errors, error)), n);
+}
+
+TARGET static void row_totals(const double *v, size_t rows, size_t length, double *high,
+                              double *low)
+{
+    bool is_short = length <= PLAIN_VECTORS * SINGLE_LANES;
+    for (size_t row = 0; row < rows; row += SINGLE_LANES) {
+        size_t n = rows - row < SINGLE_LANES ? rows - row : SINGLE_LANES;
+        sd highs[SINGLE_LANES], lows[SINGLE_LANES];
+        for (size_t i = n; i < SINGLE_LANES; i++)
+            highs[i] = lows[i] = s_set(0);
+        for (size_t i = 0; i < n; i++) {
+            const double *of_row = v + (row + i) * length;
+            if (is_short)
+                highs[i] = plain_lanes(of_row, length);
+            else
+                highs[i] = compensated_lanes(of_row, length, &lows[i]);
+        }
+        add_totals(high + row, low + row, n, s_totals(highs), is_short ? s_set(0) : s_totals(lows));
+    }
+}
+
+TARGET static void row_maxima(const double *v, size_t rows, size_t length, double *maxima)
+{
+    for (size_t row = 0; row < rows; row += SINGLE_LANES) {
+        size_t n = rows - row < SINGLE_LANES ? rows - row : SINGLE_LANES;
+        sd most[SINGLE_LANES];
+        for (size_t i = 0; i < SINGLE_LANES; i++)
+            most[i] = s_set(-INFINITY);
+        for (size_t i = 0; i < n; i++) {
+            const double *of_row = v + (row + i) * length;
+            size_t j = 0;
+            for (; j + SINGLE_LANES <= length; j += SINGLE_LANES)
+                most[i] = s_max(s_load_f64(of_row + j), most[i]);
+            if (j < length)
+                most[i] = s_max(s_first(of_row + j, length - j, -INFINITY), most[i]);
+        }
+        s_store_first(maxima + row, s_max(s_maxima(most), s_first(maxima + row, n, 0)), n);
+    }
+}
+
+TARGET static void spread(const double *of_rows, size_t rows, size_t length, double *to)
+{
+    for (size_t row = 0; row < rows; row++, to += length) {
+        sd v = s_set(of_rows[row]);
+        size_t i = 0;
+        for (; i + SINGLE_LANES <= length; i += SINGLE_LANES)
+            s_store_f64(to + i, v);
+        s_store_first(to + i, v, length - i);
+    }
+}
+
+FN void softmax_terms_of(bool is_log, bool wide, double refused, const double *x, const double *t,
+                         double *losses, double *ps, double *exps, size_t n)
+{
+    const vd refused_t = v_set(refused), nan = v_set(NAN);
+    for (size_t i = 0; i < n; i += LANES) {
+        struct row_term term = row_term(is_log, wide, true, refused_t, load_part(x + i, n - i, 0),
+                                        load_part(t + i, n - i, 0));
+        vd loss = v_mul(term.p, term.difference);
+        store_part(losses + i, v_select(term.unusual, nan, loss), n - i);
+        store_part(ps + i, term.p, n - i);
+        store_part(exps + i, term.e, n - i);
+    }
+}
+
+#define SOFTMAX_TERMS(form, is_log)                                                                \
+    TARGET static void softmax_terms_##form(bool wide, double refused, const double *x,            \
+                                            const double *t, double *losses, double *ps,           \
+                                            double *exps, size_t n)                                \
+    {                                                                                              \
+        if (wide)                                                                                  \
+            softmax_terms_of(is_log, true, refused, x, t, losses, ps, exps, n);                    \
+        else                                                                                       \
+            softmax_terms_of(is_log, false, refused, x, t, losses, ps, exps, n);                   \
+    }
+SOFTMAX_TERMS(prob, false)
+SOFTMAX_TERMS(log, true)
+
+/* ---- Doubles, one by one */
+
 FN vd sum_and_error(vd a, vd b, vd *error)
 {
     vd sum = v_add(a, b), back = v_sub(sum, a);
@@ -58,25 +356,15 @@ FN vd sum_and_error(vd a, vd b, vd *error)
     return sum;
 }
 
-TARGET static struct kl_sum row_total(const double *v, size_t n)
+TARGET static struct kl_sum total(const double *v, size_t n)
 {
-    double highs[LANES], lows[LANES];
-    vd high = v_set(0), low = v_set(0), error;
-    for (size_t i = 0; i < n; i += LANES) {
-        high = sum_and_error(high, load_part(v + i, n - i, 0), &error);
-        low = v_add(low, error);
-    }
-    v_store_f64(highs, high);
-    v_store_f64(lows, low);
-    struct kl_sum sum = {0, 0};
-    for (size_t i = 0; i < LANES; i++) {
-        kl_sum_add(&sum, highs[i]);
-        sum.low += isfinite(lows[i]) ? lows[i] : 0;
-    }
-    return sum;
+    struct running sum = {v_set(0), v_set(0)};
+    for (size_t i = 0; i < n; i += LANES)
+        sum = add_block(sum, load_part(v + i, n - i, 0));
+    return total_of(sum);
 }
 
-TARGET static void each_add(const double *v, double *high, double *low, size_t n)
+TARGET static void add(const double *v, double *high, double *low, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {
         vd error;
@@ -86,37 +374,14 @@ TARGET static void each_add(const double *v, double *high, double *low, size_t n
     }
 }
 
-TARGET static void shift(double *v, const double *by, const double *minus, size_t step,
-                         double scale, size_t n)
+TARGET static void shift(double *v, const double *by, const double *minus, double scale, size_t n)
 {
-    vd factor = v_set(scale);
+    const vd factor = v_set(scale);
     for (size_t i = 0; i < n; i += LANES) {
-        size_t left = step ? n - i : KL_BROADCAST_LANES;
-        vd difference = v_sub(load_part(v + i, n - i, 0), load_part(by + i * step, left, 0));
-        vd scaled = v_sub(v_mul(difference, factor), load_part(minus + i * step, left, 0));
+        vd difference = v_sub(load_part(v + i, n - i, 0), load_part(by + i, n - i, 0));
+        vd scaled = v_sub(v_mul(difference, factor), load_part(minus + i, n - i, 0));
         store_part(v + i, scaled, n - i);
     }
-}
-
-/* Bytes by way of float16, where 1 is 0x3c00: the compiler's own vectors put 0 beside each. */
-TARGET static void widen_bytes(const unsigned char *from, double *to, size_t n)
-{
-    typedef unsigned char bytes __attribute__((vector_size(16)));
-    enum { AT_ONCE = sizeof(bytes) };
-    _Static_assert(AT_ONCE % LANES == 0, "what is widened at once is whole vectors");
-    for (; n >= AT_ONCE; n -= AT_ONCE, from += AT_ONCE, to += AT_ONCE) {
-        bytes b, halves[2], zero = {0};
-        memcpy(&b, from, sizeof b);
-        b = (bytes)(b != 0) & 0x3c;
-        halves[0] = __builtin_shufflevector(zero, b, 0, 16, 0, 17, 0, 18, 0, 19, 0, 20, 0, 21, 0,
-                                            22, 0, 23);
-        halves[1] = __builtin_shufflevector(zero, b, 0, 24, 0, 25, 0, 26, 0, 27, 0, 28, 0, 29, 0,
-                                            30, 0, 31);
-        for (size_t i = 0; i < AT_ONCE; i += LANES)
-            v_store_f64(to + i, load(KL_FLOAT16, (const char *)halves + i * 2));
-    }
-    for (size_t i = 0; i < n; i++)
-        to[i] = from[i] != 0;
 }
 
 TARGET static void multiply(double *v, const double *by, size_t n)
@@ -125,13 +390,56 @@ TARGET static void multiply(double *v, const double *by, size_t n)
         store_part(v + i, v_mul(load_part(v + i, n - i, 0), load_part(by + i, n - i, 0)), n - i);
 }
 
-TARGET static void apply_mask(double *v, const double *mask, double value, size_t n)
+TARGET static void scale(double *v, double by, size_t n)
 {
-    vd zero = v_set(0), other = v_set(value);
+    for (size_t i = 0; i < n; i += LANES)
+        store_part(v + i, v_mul(load_part(v + i, n - i, 0), v_set(by)), n - i);
+}
+
+/* The lanes whose bytes, n of them at most, are not 0. */
+FN vm load_mask_part(const unsigned char *mask, size_t n)
+{
+    unsigned char part[LANES] = {0};
+    if (__builtin_expect(n >= LANES, 1))
+        return v_mask(mask);
+    memcpy(part, mask, n);
+    return v_mask(part);
+}
+
+TARGET static void apply_mask(double *v, const unsigned char *mask, double value, size_t n)
+{
+    const vd other = v_set(value);
     for (size_t i = 0; i < n; i += LANES) {
-        vm masked = v_eq(load_part(mask + i, n - i, 0), zero);
-        store_part(v + i, v_select(masked, other, load_part(v + i, n - i, 0)), n - i);
+        vm shown = load_mask_part(mask + i, n - i);
+        store_part(v + i, v_select(shown, load_part(v + i, n - i, 0), other), n - i);
     }
+}
+
+/* By the compiler's own vectors of bytes, which count to 255. */
+TARGET static size_t count(const unsigned char *mask, size_t n)
+{
+    typedef unsigned char bytes __attribute__((vector_size(32)));
+    enum { MOST = 255 };
+    size_t all = 0;
+    while (n >= sizeof(bytes)) {
+        bytes counts = {0}, v;
+        for (int i = 0; i < MOST && n >= sizeof v; i++) {
+            memcpy(&v, mask, sizeof v);
+            counts -= (bytes)(v != 0);
+            mask += sizeof v, n -= sizeof v;
+        }
+        for (size_t i = 0; i < sizeof counts; i++)
+            all += counts[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        all += mask[i] != 0;
+    return all;
+}
+
+FN vd row_exp(vd v)
+{
+    bool far = m_any(v_gt(v_abs(v), v_set(700)));
+    return __builtin_expect(far, 0) ? exp_times_anywhere(v, v_set(1)) : exp_wide(v);
 }
 
 TARGET static void exps(const double *v, double *to, size_t n)
@@ -142,13 +450,12 @@ TARGET static void exps(const double *v, double *to, size_t n)
 
 TARGET static void logs(const double *v, double *to, size_t n)
 {
+    const vd zero = v_set(0);
     for (size_t i = 0; i < n; i += LANES) {
         double lanes[LANES], rare_lanes[LANES];
-        vm rare;
         vd from = load_part(v + i, n - i, 1);
-        vd result = row_log(from, &rare);
-        if (m_any(rare)) {
-            v_store_f64(lanes, result);
+        vd result = v_select(v_eq(from, zero), v_set(-INFINITY), log_minus_wide(from, zero));
+        if (m_any(v_rare(from))) {
             v_store_f64(rare_lanes, from);
             for (size_t lane = 0; lane < LANES; lane++)
                 lanes[lane] = log(rare_lanes[lane]);
@@ -187,218 +494,76 @@ TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *ti
     }
 }
 
-FN vd shifted(vd v, struct kl_shift shift)
-{
-    return v_mul(v_sub(v, v_set(shift.by)), v_set(shift.scale));
-}
-
-struct row_sums {
-    vd losses, sum_p, exps, refused;
-    vm unusual;
-};
-
-/* A log-probability below -700 is of a probability of 0, which a finite difference is multiplied
- * by. */
-FN struct row_sums add_to_row_sums(struct row_sums sums, bool is_log, bool wide, bool with_exps,
-                                   vd x, vd t)
-{
-    vd most = v_set(700);
-    vd least = v_set(-700);
-    vd p = is_log ? v_select(v_gt(least, t), v_set(0), prob_of(wide, t)) : t;
-    vd d = is_log ? v_sub(v_clamp(t, least, v_set(INFINITY)), x) : log_minus(wide, t, x);
-    vm unusual = is_log ? m_or(v_gt(t, most), v_eq(t, sums.refused)) : v_rare(t);
-    sums.unusual = m_or(sums.unusual, unusual);
-    sums.losses = v_fma(p, d, sums.losses);
-    sums.sum_p = v_add(sums.sum_p, p);
-    if (with_exps) {
-        sums.unusual = m_or(sums.unusual, v_gt(x, most));
-        sums.exps = v_add(sums.exps, prob_of(wide, x));
-    }
-    return sums;
-}
-
-FN struct kl_row_sums total_row_sums(struct row_sums sums)
-{
-    return (struct kl_row_sums){m_any(sums.unusual) ? NAN : v_total(sums.losses),
-                                v_total(sums.sum_p), v_total(sums.exps)};
-}
-
-/* The first n lanes. */
-FN vm first_lanes(size_t n)
-{
-    double lanes[LANES];
-    for (size_t i = 0; i < LANES; i++)
-        lanes[i] = i < n;
-    return v_eq(v_load_f64(lanes), v_set(1));
-}
-
-FN struct kl_row_sums row_sums_of(bool is_log, bool wide, bool with_exps, double refused,
-                                  const double *x, const double *t, struct kl_shift x_shift,
-                                  struct kl_shift t_shift, size_t n)
-{
-    const vd zero = v_set(0), nothing = v_set(-700);
-    struct row_sums sums = {zero, zero, zero, v_set(refused), v_gt(zero, zero)};
-    size_t rest = n % LANES, i = 0;
-    for (; i < n - rest; i += LANES) {
-        vd xs = shifted(v_load_f64(x + i), x_shift), ts = shifted(v_load_f64(t + i), t_shift);
-        sums = add_to_row_sums(sums, is_log, wide, with_exps, xs, ts);
-    }
-    if (rest) { /* padded with what has no loss and no p to speak of */
-        vm real = first_lanes(rest);
-        vd xs = shifted(load_part(x + i, rest, 0), x_shift);
-        vd ts = shifted(load_part(t + i, rest, 0), t_shift);
-        sums = add_to_row_sums(sums, is_log, wide, with_exps, v_select(real, xs, nothing),
-                               v_select(real, ts, is_log ? nothing : zero));
-    }
-    return total_row_sums(sums);
-}
-
-TARGET static double sum_exps(bool wide, const double *v, struct kl_shift shift, size_t n)
-{
-    vd sum = v_set(0);
-    for (size_t i = 0; i < n; i += LANES) {
-        vd z = shifted(load_part(v + i, n - i, -INFINITY), shift);
-        sum = v_add(sum, wide ? prob_of(true, z) : prob_of(false, z));
-    }
-    return v_total(sum);
-}
-
-/* Parts of rows that lie across vectors, n of them and KL_BROADCAST_LANES at a time. */
-FN void each_row_sums_of(bool is_log, bool wide, bool with_exps, double refused, const double *x,
-                         const double *t, const struct kl_row_shifts *shifts,
-                         struct kl_rows_sums *rows, size_t n)
-{
-    vd x_scale = v_set(shifts->x_scale), t_scale = v_set(shifts->t_scale);
-    for (size_t i = 0; i < n; i += LANES) {
-        struct row_sums sums = {v_load_f64(rows->losses + i), v_load_f64(rows->sum_p + i),
-                                v_load_f64(rows->exps + i), v_set(refused),
-                                v_gt(v_set(0), v_set(0))};
-        vd xs = v_mul(v_sub(v_load_f64(x + i), v_load_f64(shifts->x + i)), x_scale);
-        vd ts = v_mul(v_sub(v_load_f64(t + i), v_load_f64(shifts->t + i)), t_scale);
-        sums = add_to_row_sums(sums, is_log, wide, with_exps, xs, ts);
-        v_store_f64(rows->losses + i, v_select(sums.unusual, v_set(NAN), sums.losses));
-        v_store_f64(rows->sum_p + i, sums.sum_p);
-        v_store_f64(rows->exps + i, sums.exps);
-    }
-}
-
-#define EACH_ROW_SUMS(form, is_log)                                                                \
-    TARGET static void each_row_sums_##form(                                                       \
-        bool wide, bool with_exps, double refused, const double *x, const double *t,               \
-        const struct kl_row_shifts *shifts, struct kl_rows_sums *rows, size_t n)                   \
-    {                                                                                              \
-        if (wide && with_exps)                                                                     \
-            each_row_sums_of(is_log, true, true, refused, x, t, shifts, rows, n);                  \
-        else if (wide)                                                                             \
-            each_row_sums_of(is_log, true, false, refused, x, t, shifts, rows, n);                 \
-        else if (with_exps)                                                                        \
-            each_row_sums_of(is_log, false, true, refused, x, t, shifts, rows, n);                 \
-        else                                                                                       \
-            each_row_sums_of(is_log, false, false, refused, x, t, shifts, rows, n);                \
-    }
-
-#define ROW_SUMS(form, is_log)                                                                     \
-    TARGET static struct kl_row_sums row_sums_##form(                                              \
-        bool wide, bool with_exps, double refused, const double *x, const double *t,               \
-        struct kl_shift x_shift, struct kl_shift t_shift, size_t n)                                \
-    {                                                                                              \
-        if (wide && with_exps)                                                                     \
-            return row_sums_of(is_log, true, true, refused, x, t, x_shift, t_shift, n);            \
-        if (wide)                                                                                  \
-            return row_sums_of(is_log, true, false, refused, x, t, x_shift, t_shift, n);           \
-        if (with_exps)                                                                             \
-            return row_sums_of(is_log, false, true, refused, x, t, x_shift, t_shift, n);           \
-        return row_sums_of(is_log, false, false, refused, x, t, x_shift, t_shift, n);              \
-    }
-ROW_SUMS(prob, false)
-ROW_SUMS(log, true)
-EACH_ROW_SUMS(prob, false)
-EACH_ROW_SUMS(log, true)
-
-TARGET static void softmax_backward(double *grads, const double *e, const double *sums, size_t step,
+TARGET static void softmax_backward(double *grads, const double *e, const double *sums,
                                     double scale, size_t n)
 {
-    vd factor = v_set(scale);
+    const vd factor = v_set(scale);
     for (size_t i = 0; i < n; i += LANES) {
-        vd sum = load_part(sums + i * step, step ? n - i : KL_BROADCAST_LANES, 0);
-        vd taken = v_mul(load_part(e + i, n - i, 0), sum);
+        vd taken = v_mul(load_part(e + i, n - i, 0), load_part(sums + i, n - i, 0));
         vd grad = v_sub(load_part(grads + i, n - i, 0), taken);
         store_part(grads + i, v_mul(grad, factor), n - i);
     }
 }
 
-struct stats {
-    vd least, greatest, sum, exps;
-};
-
-/* Adds what counts of a vector to sums. */
-FN struct stats add_to_stats(struct stats s, vd v, vm counts, bool all_count, bool with_exps)
-{
-    s.least = v_min(v, s.least);
-    s.greatest = v_max(v, s.greatest);
-    s.sum = v_add(s.sum, all_count ? v : v_select(counts, v, v_set(0)));
-    if (with_exps) {
-        vd e = rough_exp(v_limit(v));
-        s.exps = v_add(s.exps, all_count ? e : v_select(counts, e, v_set(0)));
+#define ROWS_FORM(dtype, suffix, form, is_log)                                                     \
+    TARGET static struct kl_row_sums row_sums_##suffix##_##form(                                   \
+        bool with_exps, double refused, const void *x, const void *t,                              \
+        const struct kl_shift shifts[KL_OPERANDS], size_t n)                                       \
+    {                                                                                              \
+        return with_exps ? row_sums_of(dtype, is_log, true, refused, x, t, shifts, n)              \
+                         : row_sums_of(dtype, is_log, false, refused, x, t, shifts, n);            \
+    }                                                                                              \
+    TARGET static void row_grads_##suffix##_##form(const struct kl_softmax_row *row,               \
+                                                   const void *x, const void *t,                   \
+                                                   const struct kl_grads *grads, size_t n)         \
+    {                                                                                              \
+        bool by_input = grads->by[KL_INPUT] != NULL, by_target = grads->by[KL_TARGET] != NULL;     \
+        if (by_input && by_target)                                                                 \
+            row_grads_of(dtype, is_log, true, true, true, row, x, t, grads, n);                    \
+        else if (by_input && row->q_factor != 0)                                                   \
+            row_grads_of(dtype, is_log, true, false, true, row, x, t, grads, n);                   \
+        else if (by_input)                                                                         \
+            row_grads_of(dtype, is_log, true, false, false, row, x, t, grads, n);                  \
+        else                                                                                       \
+            row_grads_of(dtype, is_log, false, true, false, row, x, t, grads, n);                  \
     }
-    return s;
-}
 
-FN struct kl_row_stats row_stats_of(enum kl_dtype dtype, const char *from, size_t n, bool with_exps)
+/* The last, partial vector goes through a copy, padded with its first element. */
+FN void scan_of(enum kl_dtype dtype, bool with_exps, const char *from, double *to, size_t n,
+                double *least, double *greatest)
 {
-    double least[LANES], greatest[LANES];
-    struct stats s = {v_set(INFINITY), v_set(-INFINITY), v_set(0), v_set(0)};
-    for (; n >= LANES; n -= LANES, from += LANES * size_of(dtype))
-        s = add_to_stats(s, load(dtype, from), v_eq(s.sum, s.sum), true, with_exps);
-    if (n > 0) { /* padded with its first */
-        char rest[LANES * sizeof(double)] = {0};
-        vm real = first_lanes(n);
-        memcpy(rest, from, n * size_of(dtype));
-        vd v = v_select(real, load(dtype, rest), v_set(kl_load(dtype, from, 0)));
-        s = add_to_stats(s, v, real, false, with_exps);
-    }
-    v_store_f64(least, s.least);
-    v_store_f64(greatest, s.greatest);
-    struct kl_row_stats all = {INFINITY, -INFINITY, v_total(s.sum),
-                               with_exps ? v_total(s.exps) : 0};
-    for (size_t i = 0; i < LANES; i++) {
-        all.least = least[i] < all.least ? least[i] : all.least;
-        all.greatest = greatest[i] > all.greatest ? greatest[i] : all.greatest;
-    }
-    return all;
-}
-
-FN void each_stats_of(const double *v, struct kl_rows_stats *rows, size_t n, bool with_exps)
-{
+    vd minima = v_set(INFINITY), maxima = v_set(-INFINITY);
     for (size_t i = 0; i < n; i += LANES) {
-        struct stats s = {load_part(rows->least + i, n - i, 0),
-                          load_part(rows->greatest + i, n - i, 0),
-                          load_part(rows->sum + i, n - i, 0), load_part(rows->exps + i, n - i, 0)};
-        s = add_to_stats(s, load_part(v + i, n - i, 0), v_eq(s.sum, s.sum), true, with_exps);
-        store_part(rows->least + i, s.least, n - i);
-        store_part(rows->greatest + i, s.greatest, n - i);
-        store_part(rows->sum + i, s.sum, n - i);
-        store_part(rows->exps + i, s.exps, n - i);
+        vd v = load_elements_part(dtype, from + i * size_of(dtype), n - i);
+        if (n - i < LANES)
+            v = v_select(first_lanes(n - i), v,
+                         v_set(kl_load(dtype, from + i * size_of(dtype), 0)));
+        minima = v_min(v, minima);
+        maxima = v_max(v, maxima);
+        store_part(to + i, with_exps ? rough_exp(v_limit(v)) : v, n - i);
     }
+    *least = -greatest_lane(v_mul(minima, v_set(-1)));
+    *greatest = greatest_lane(maxima);
 }
 
-TARGET static void each_row_stats(const double *v, struct kl_rows_stats *rows, size_t n,
-                                  bool with_exps)
-{
-    if (with_exps)
-        each_stats_of(v, rows, n, true);
-    else
-        each_stats_of(v, rows, n, false);
-}
-
-#define ROW_STATS(dtype, suffix)                                                                   \
+#define ROWS(dtype, suffix)                                                                        \
+    ROWS_FORM(dtype, suffix, prob, false)                                                          \
+    ROWS_FORM(dtype, suffix, log, true)                                                            \
+    TARGET static void scan_##suffix(const void *from, bool with_exps, double *to, size_t n,       \
+                                     double *least, double *greatest)                              \
+    {                                                                                              \
+        if (with_exps)                                                                             \
+            scan_of(dtype, true, from, to, n, least, greatest);                                    \
+        else                                                                                       \
+            scan_of(dtype, false, from, to, n, least, greatest);                                   \
+    }                                                                                              \
+    TARGET static double row_max_##suffix(const void *v, size_t n)                                 \
+    {                                                                                              \
+        return row_max_of(dtype, v, n);                                                            \
+    }                                                                                              \
     TARGET static struct kl_row_stats row_stats_##suffix(const void *from, size_t n,               \
                                                          bool with_exps)                           \
     {                                                                                              \
         return with_exps ? row_stats_of(dtype, from, n, true)                                      \
                          : row_stats_of(dtype, from, n, false);                                    \
     }
-ROW_STATS(KL_FLOAT64, f64)
-ROW_STATS(KL_FLOAT32, f32)
-ROW_STATS(KL_FLOAT16, f16)
-ROW_STATS(KL_BFLOAT16, bf16)

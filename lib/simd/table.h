@@ -1,44 +1,62 @@
-/* The struct kl_kernel of the file that includes this, which has defined KERNEL_NAME,
- * KERNEL_STRUCT, supported(), and a macro DTYPE(dtype, suffix) that makes one dtype's functions,
- * by the names used here,
- * and a macro GRAD(form, log_target) that makes grad_prob and grad_log. */
+/* The struct kl_kernel of the file that includes this, by the names of the functions that the macros
+ * of elements.h, grad.h and rows.h make of each dtype, and of the others. */
 
-DTYPE(KL_FLOAT64, f64)
-DTYPE(KL_FLOAT32, f32)
-DTYPE(KL_FLOAT16, f16)
-DTYPE(KL_BFLOAT16, bf16)
-GRAD(prob, false)
-GRAD(log, true)
+#define FUNCTIONS(dtype, suffix)                                                                   \
+    ELEMENTS(dtype, suffix)                                                                        \
+    GRADS(dtype, suffix)                                                                           \
+    ROWS(dtype, suffix)
+FUNCTIONS(KL_FLOAT64, f64)
+FUNCTIONS(KL_FLOAT32, f32)
+FUNCTIONS(KL_FLOAT16, f16)
+FUNCTIONS(KL_BFLOAT16, bf16)
 
-#define FORMS(function, suffix)                                                                    \
+/* Those of all dtypes, by forms where there are two or three. */
+#define DTYPES(function)                                                                           \
     {                                                                                              \
-        function##_##suffix##_prob, function##_##suffix##_log                                      \
+        function##_f64, function##_f32, function##_f16, function##_bf16                            \
+    }
+#define TWO(function)                                                                              \
+    {                                                                                              \
+        function##_prob, function##_log                                                            \
+    }
+#define THREE(function)                                                                            \
+    {                                                                                              \
+        function##_prob, function##_log, function##_quotient                                       \
+    }
+#define FORMS(forms, function)                                                                     \
+    {                                                                                              \
+        forms(function##_f64), forms(function##_f32), forms(function##_f16),                       \
+            forms(function##_bf16)                                                                 \
     }
 
 extern const struct kl_kernel KERNEL_STRUCT;
 const struct kl_kernel KERNEL_STRUCT = {
     .name = KERNEL_NAME,
     .supported = supported,
-    .sum = {FORMS(sum, f64), FORMS(sum, f32), FORMS(sum, f16), FORMS(sum, bf16)},
-    .map = {FORMS(map, f64), FORMS(map, f32), FORMS(map, f16), FORMS(map, bf16)},
-    .grad = {grad_prob, grad_log},
-    .widen = {widen_f64, widen_f32, widen_f16, widen_bf16},
-    .narrow = {narrow_f64, narrow_f32, narrow_f16, narrow_bf16},
-    .row_max = row_max,
-    .each_max = each_max,
-    .total = row_total,
-    .each_add = each_add,
+    .sum = FORMS(TWO, sum),
+    .map = FORMS(TWO, map),
+    .losses = FORMS(THREE, losses),
+    .grads = FORMS(TWO, grads),
+    .scan = DTYPES(scan),
+    .widen = DTYPES(widen),
+    .narrow = DTYPES(narrow),
+    .row_max = DTYPES(row_max),
+    .row_sums = FORMS(TWO, row_sums),
+    .row_grads = FORMS(TWO, row_grads),
+    .row_stats = DTYPES(row_stats),
+    .spread = spread,
+    .row_totals = row_totals,
+    .row_maxima = row_maxima,
+    .softmax_terms = {softmax_terms_prob, softmax_terms_log},
+    .total = total,
+    .add = add,
     .shift = shift,
     .multiply = multiply,
+    .scale = scale,
     .apply_mask = apply_mask,
+    .count = count,
     .exps = exps,
     .logs = logs,
     .quotients = quotients,
-    .row_sums = {row_sums_prob, row_sums_log},
-    .each_row_sums = {each_row_sums_prob, each_row_sums_log},
-    .sum_exps = sum_exps,
-    .widen_bytes = widen_bytes,
     .softmax_backward = softmax_backward,
-    .each_row_stats = each_row_stats,
-    .row_stats = {row_stats_f64, row_stats_f32, row_stats_f16, row_stats_bf16},
 };

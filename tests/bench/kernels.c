@@ -22,7 +22,10 @@ struct task {
 
 static void run_sum(const struct task *task, size_t n)
 {
-    sink = task->kernel->sum[task->dtype][kl_rule_is_log(task->rule)](task->rule, x, t, n).high;
+    sink = task->kernel
+               ->sum[task->dtype][kl_rule_is_log(task->rule)](
+                   task->rule, &(struct kl_elements){.input = x, .target = t}, n)
+               .high;
 }
 
 static void run_map(const struct task *task, size_t n)

@@ -79,7 +79,8 @@ static void compare(enum kl_dtype dtype, bool log_target)
     }
     for (int i = 0; i < RUNS; i++) {
         double start = now_ns(), middle;
-        ours = value(kernel->sum[dtype][log_target](rule, x, t, N));
+        ours = value(kernel->sum[dtype][log_target](
+            rule, &(struct kl_elements){.input = x, .target = t}, N));
         middle = now_ns();
         theirs = sums[dtype][log_target](x, t);
         a[i] = (middle - start) / N;
@@ -88,7 +89,9 @@ static void compare(enum kl_dtype dtype, bool log_target)
     }
     while (definition[1])
         definition++;
-    double exact = value((*definition)->sum[dtype][log_target](rule, x, t, N));
+    double exact = value(
+        (*definition)
+            ->sum[dtype][log_target](rule, &(struct kl_elements){.input = x, .target = t}, N));
     printf("| %s | %s | %.3f | %.3f | %.2f | %.1g | %.1g |\n", kl_dtype_name(dtype),
            log_target ? "true" : "false", median(a, RUNS), median(b, RUNS), median(ratios, RUNS),
            fabs(ours / exact - 1), fabs(theirs / exact - 1));

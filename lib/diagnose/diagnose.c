@@ -1,4 +1,4 @@
-#include "lib/findings.h"
+#include "lib/diagnose/findings.h"
 #include "lib/pool.h"
 #include "lib/problem.h"
 
@@ -171,12 +171,50 @@ static void check_row(const struct diagnosis *d, size_t row, size_t i, bool all_
         check_logarithms(d, s, i, row + i, tallies);
 }
 
+/* True if a number of each row is what it is of sound rows. */
+static bool all_sound(const struct diagnosis *d, int operand, double least, double greatest,
+                      const double *sums, size_t n)
+{
+    enum kl_space space = d->look.plan->spaces[operand];
+    bool sound = space == KL_LOGIT      ? true
+                 : space == KL_LOG_PROB ? greatest <= 0 && least > -(double)INFINITY
+                 : operand == KL_INPUT  ? least > 0
+                                        : least >= 0;
+    for (size_t i = 0; i < n; i++)
+        sound &= space == KL_LOGIT ? isfinite(sums[i]) : is_one(d, operand, sums[i]);
+    return sound;
+}
+
+/* Looks at rows that are short as a block, for most are sound. False if they are to be looked at one
+ * by one. */
+static bool pass_rows(const struct diagnosis *d, size_t row, size_t n, struct kl_tallies *tallies,
+                      struct kl_look_scratch *s)
+{
+    struct kl_row_stats all[KL_OPERANDS];
+    if (n == 1 || d->look.mask.data)
+        return false;
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        kl_scan_rows(&d->look, i, row, n, s, &all[i].least, &all[i].greatest, s->sums);
+        if (!all_sound(d, i, all[i].least, all[i].greatest, s->sums, n))
+            return false;
+        all[i].sum = all[i].exps = 1 + d->slack[i];
+    }
+    struct kl_bounds bounds = kl_bound_losses(&d->look, all);
+    if (!kl_fits_losses(d->look.plan, bounds))
+        return false;
+    tallies->rows += n;
+    tallies->bound += bounds.sum * (double)n;
+    return true;
+}
+
 static void check_rows(const struct diagnosis *d, size_t row, size_t n, struct kl_tallies *tallies,
                        struct kl_look_scratch *s)
 {
     const struct kl_look *look = &d->look;
     const enum kl_space *spaces = look->plan->spaces;
     struct kl_rows_stats *stats[KL_OPERANDS] = {&s->input, &s->target};
+    if (pass_rows(d, row, n, tallies, s))
+        return;
     for (int i = 0; i < KL_OPERANDS; i++)
         kl_find_row_stats(look, i, row, n, spaces[i] == KL_LOG_PROB, s, stats[i]);
     if (spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &s->target, n))
@@ -272,20 +310,16 @@ static size_t choose_chunks(struct diagnosis *d)
 static bool look_at_rows(struct diagnosis *d, struct kl_pool *pool, struct kl_tallies *all)
 {
     kl_layout_of_rows(&d->look.layout, d->look.plan);
-    kl_choose_tile(&d->look.layout, &d->look.tile);
+    d->look.tile = kl_choose_tile(&d->look.layout);
     size_t chunks = choose_chunks(d);
-    struct kl_patterns *patterns = malloc(sizeof *patterns);
     void *scratch = malloc(sizeof(struct kl_look_scratch));
     d->chunks = calloc(chunks, sizeof *d->chunks);
-    bool good = patterns && scratch && d->chunks;
+    bool good = scratch && d->chunks;
     if (good) {
-        kl_find_patterns(patterns, &d->look.layout, &d->look.tile);
         kl_pool_run(pool, chunks, run_chunk, d, scratch);
         for (size_t i = 0; i < chunks; i++)
             join(all, &d->chunks[i]);
     }
-    d->look.layout.patterns = NULL;
-    free(patterns);
     free(scratch);
     free(d->chunks);
     return good;
@@ -297,7 +331,7 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
     struct diagnosis d = {.look = {.plan = plan,
                                    .kernel = kl_kernel(),
                                    .operands = {kl_input_of(plan), kl_target_of(plan)},
-                                   .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data, 0},
+                                   .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data},
                                    .factor = factor_of(plan)},
                           .slack = {slack_of(plan->input.dtype), slack_of(plan->target.dtype)}};
     struct kl_tallies all = {0};

@@ -1,6 +1,6 @@
 /* Finds losses that are infinite or NaN: by bounds that tell of most rows that they hold none, and
  * in other rows element by element. */
-#include "lib/row_stats.h"
+#include "lib/diagnose/row_stats.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "lib/findings.h"
+#include "lib/diagnose/findings.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Divides a job into groups of rows, these into chunks, and chunks into shards; adds the sums of
  * chunks in order. */
-#include "lib/job.h"
-#include "lib/pool.h"
+#include "lib/parallel.h"
+#include "lib/row_block.h"
 
 #include <stdlib.h>
 
@@ -19,9 +19,8 @@ struct cut {
     size_t shards;             /* of chunks, each done in order */
     struct kl_sum *sums;       /* one for each chunk: of losses, weighted, if they are reduced */
     struct kl_sum *split_sums; /* one for each split of each row, if there are several */
-    struct kl_sum *grad_sums[KL_OPERANDS]; /* for each shard, one for each broadcast element */
-    struct kl_patterns *patterns;          /* if tiles may have any */
-    void *scratch;                         /* of the calling thread */
+    double *grad_sums[KL_OPERANDS]; /* for each shard, (high, low) of each broadcast element */
+    void *scratch;                  /* of the calling thread */
 };
 
 static size_t ceiling(size_t a, size_t b) { return a / b + (a % b != 0); }
@@ -37,11 +36,11 @@ static void choose_tiles(struct kl_job *job)
 {
     size_t length = job->layout->along.volume;
     struct kl_tile *tile = &job->tile;
-    kl_choose_tile(job->layout, tile);
+    *tile = kl_choose_tile(job->layout);
     job->split = length;
     bool few = job->layout->across.volume <= FEW_GROUPS * tile->rows;
-    if (few && !has_logits(job) && length > (size_t)2 * KL_CHUNK / tile->pitch)
-        job->split = KL_CHUNK / tile->pitch / tile->length * tile->length;
+    if (few && !has_logits(job) && length > (size_t)2 * KL_CHUNK / tile->rows)
+        job->split = KL_CHUNK / tile->rows / tile->length * tile->length;
 }
 
 static bool sums_back(const struct kl_plan *plan, int operand)
@@ -79,7 +78,7 @@ static size_t grad_sums_of(const struct cut *cut, int operand)
 {
     const struct kl_job *job = cut->job;
     bool has = job->sinks[operand].gradient && sums_back(job->plan, operand);
-    return has ? cut->shards * job->plan->counts[operand] : 0;
+    return has ? cut->shards * 2 * job->plan->counts[operand] : 0;
 }
 
 size_t kl_rows_scratch_size(struct kl_job *job)
@@ -88,64 +87,76 @@ size_t kl_rows_scratch_size(struct kl_job *job)
     kl_layout_of(job->layout, job->plan);
     choose_tiles(job);
     choose_chunks(&cut);
-    size_t sums = cut.chunks + split_sums_of(&cut) + grad_sums_of(&cut, KL_INPUT) +
-                  grad_sums_of(&cut, KL_TARGET);
-    return KL_THREAD_SCRATCH + (job->tile.pitch > 1 ? sizeof(struct kl_patterns) : 0) +
-           sums * sizeof(struct kl_sum);
+    return KL_THREAD_SCRATCH + (cut.chunks + split_sums_of(&cut)) * sizeof(struct kl_sum) +
+           (grad_sums_of(&cut, KL_INPUT) + grad_sums_of(&cut, KL_TARGET)) * sizeof(double);
 }
 
 /* ---- Rows whose losses are known */
 
-/* Multiplies the sums of some rows' losses by their weights; stores them, or adds them to
- * `total`. */
-static void finish_rows(const struct kl_job *job, size_t row, size_t n, const struct kl_sum *sums,
+/* Loads numbers of rows, or ones where there are none. */
+static void load_of_rows(const struct kl_job *job, const struct kl_numbers *numbers, size_t row,
+                         size_t n, double *to)
+{
+    if (numbers->data)
+        kl_line_load(job->kernel, &job->layout->across, numbers, row, n, KL_FLOAT64, to);
+    else
+        kl_fill(to, 1, n);
+}
+
+/* Multiplies the losses of some rows by their weights; stores them, or adds them to `total`. */
+static void finish_rows(const struct kl_job *job, size_t row, size_t n, double *losses,
                         struct kl_sum *total)
 {
-    const struct kl_axes *across = &job->layout->across;
-    double losses[KL_ROWS], weights[KL_ROWS], mask[KL_ROWS];
-    for (size_t i = 0; i < n; i++) {
-        losses[i] = kl_sum_value(sums[i]);
-        weights[i] = mask[i] = 1;
+    double numbers[KL_ROWS];
+    char narrow[KL_ROWS * sizeof(double)];
+    unsigned char mask[KL_ROWS];
+    enum kl_dtype dtype = job->plan->dtype;
+    if (job->weight.data) {
+        load_of_rows(job, &job->weight, row, n, numbers);
+        job->kernel->multiply(losses, numbers, n);
     }
-    if (job->weight.data)
-        kl_line_load(job->kernel, across, &job->weight, row, n, weights);
-    if (job->mask.data)
-        kl_line_load(job->kernel, across, &job->mask, row, n, mask);
-    for (size_t i = 0; i < n; i++) {
-        losses[i] = mask[i] == 0 ? 0 : losses[i] * weights[i];
-        if (job->losses)
-            losses[i] *= job->unit;
-        else
-            kl_sum_add(total, losses[i]);
+    if (job->mask.data) {
+        kl_line_load(job->kernel, &job->layout->across, &job->mask, row, n, KL_FLOAT64, mask);
+        job->kernel->apply_mask(losses, mask, 0, n);
     }
-    if (job->losses)
-        kl_line_store(job->kernel, across, KL_OF_LOSS, job->plan->dtype, job->losses, row, n,
-                      losses);
+    if (!job->losses) {
+        kl_sum_merge(total, job->kernel->total(losses, n));
+        return;
+    }
+    if (job->unit != 1)
+        job->kernel->scale(losses, job->unit, n);
+    job->kernel->narrow[dtype](losses, narrow, n);
+    kl_line_store(&job->layout->across, KL_OF_LOSS, dtype, narrow, row, n, job->losses);
 }
 
 static void run_group(const struct cut *cut, size_t index, size_t split,
                       const struct kl_sink *sinks, struct kl_sum *total, void *scratch)
 {
     struct kl_job *job = cut->job;
-    struct kl_sum sums[KL_ROWS];
+    double high[KL_ROWS], low[KL_ROWS];
     size_t row = index * job->tile.rows, start = split * job->split;
     struct kl_group group = {.row = row,
                              .rows = least(job->tile.rows, job->layout->across.volume - row),
                              .start = start,
                              .end = least(start + job->split, job->layout->along.volume),
                              .sum = total,
-                             .sums = sums,
+                             .high = high,
+                             .low = low,
                              .sinks = sinks};
-    for (size_t i = 0; i < group.rows; i++)
-        sums[i] = (struct kl_sum){0, 0};
-    kl_run_group(job, &group, scratch);
-    if (job->layout->each)
+    kl_fill(high, 0, group.rows);
+    kl_fill(low, 0, group.rows);
+    kl_run_group(&group, scratch);
+    if (job->layout->each || !job->wants_loss)
         return;
+    for (size_t i = 0; i < group.rows; i++) {
+        struct kl_sum sum = {high[i], low[i]};
+        if (cut->splits == 1)
+            high[i] = kl_sum_value(sum);
+        else
+            cut->split_sums[(row + i) * cut->splits + split] = sum;
+    }
     if (cut->splits == 1)
-        finish_rows(job, row, group.rows, sums, total);
-    else
-        for (size_t i = 0; i < group.rows; i++)
-            cut->split_sums[(row + i) * cut->splits + split] = sums[i];
+        finish_rows(job, row, group.rows, high, total);
 }
 
 /* Runs a chunk: one split of some rows. All rows of a split come before the next split, for
@@ -158,6 +169,7 @@ static void run_chunk(const struct cut *cut, size_t chunk, const struct kl_sink 
     size_t first = chunk % chunks_across * cut->at_once;
     if (kl_is_stopped(cut->job->plan))
         return;
+    kl_start_chunk(cut->job, scratch);
     for (size_t i = first; i < least(first + cut->at_once, cut->groups); i++)
         run_group(cut, i, chunk / chunks_across, sinks, &total, scratch);
     cut->sums[chunk] = total;
@@ -169,8 +181,10 @@ static void run_shard(void *context, size_t shard, void *scratch)
     const struct kl_plan *plan = cut->job->plan;
     struct kl_sink sinks[KL_OPERANDS] = {cut->job->sinks[KL_INPUT], cut->job->sinks[KL_TARGET]};
     for (int i = 0; i < KL_OPERANDS; i++)
-        if (cut->grad_sums[i])
-            sinks[i].sums = cut->grad_sums[i] + shard * plan->counts[i];
+        if (cut->grad_sums[i]) {
+            sinks[i].high = cut->grad_sums[i] + shard * 2 * plan->counts[i];
+            sinks[i].low = sinks[i].high + plan->counts[i];
+        }
     size_t from = cut->chunks / cut->shards * shard + least(shard, cut->chunks % cut->shards);
     size_t n = cut->chunks / cut->shards + (shard < cut->chunks % cut->shards);
     for (size_t i = 0; i < n; i++)
@@ -181,13 +195,29 @@ static void run_shard(void *context, size_t shard, void *scratch)
 
 static void join_splits(const struct cut *cut, struct kl_sum *total)
 {
-    struct kl_sum sum;
     for (size_t row = 0; row < cut->job->layout->across.volume; row++) {
-        sum = (struct kl_sum){0, 0};
+        struct kl_sum sum = {0, 0};
         for (size_t i = 0; i < cut->splits; i++)
             kl_sum_merge(&sum, cut->split_sums[row * cut->splits + i]);
-        finish_rows(cut->job, row, 1, &sum, total);
+        finish_rows(cut->job, row, 1, &(double){kl_sum_value(sum)}, total);
     }
+}
+
+/* The sums of some derivatives by a broadcast operand, over the shards. */
+static void join_shards(const struct cut *cut, int operand, size_t start, size_t n, double *grads)
+{
+    size_t count = cut->job->plan->counts[operand];
+    double low[KL_BLOCK];
+    kl_fill(grads, 0, n);
+    kl_fill(low, 0, n);
+    for (size_t shard = 0; shard < cut->shards; shard++) {
+        const double *high = cut->grad_sums[operand] + shard * 2 * count + start;
+        cut->job->kernel->add(high, grads, low, n);
+        for (size_t i = 0; i < n; i++)
+            low[i] += high[count + i];
+    }
+    for (size_t i = 0; i < n; i++)
+        grads[i] = kl_sum_value((struct kl_sum){grads[i], low[i]});
 }
 
 static void join_grads(void *context, size_t chunk, void *scratch)
@@ -200,12 +230,7 @@ static void join_grads(void *context, size_t chunk, void *scratch)
         if (!cut->grad_sums[operand] || start >= count)
             continue;
         size_t n = least(KL_BLOCK, count - start);
-        for (size_t i = 0; i < n; i++) {
-            struct kl_sum sum = {0, 0};
-            for (size_t shard = 0; shard < cut->shards; shard++)
-                kl_sum_merge(&sum, cut->grad_sums[operand][shard * count + start + i]);
-            grads[i] = kl_sum_value(sum);
-        }
+        join_shards(cut, operand, start, n, grads);
         cut->job->kernel->narrow[dtype](
             grads, cut->job->sinks[operand].gradient + start * kl_dtype_size(dtype), n);
     }
@@ -215,8 +240,6 @@ static bool allocate(struct cut *cut)
 {
     bool good = (cut->sums = calloc(cut->chunks, sizeof *cut->sums)) != NULL;
     good &= (cut->scratch = malloc(KL_THREAD_SCRATCH)) != NULL;
-    if (cut->job->tile.pitch > 1)
-        good &= (cut->patterns = malloc(sizeof *cut->patterns)) != NULL;
     size_t n = split_sums_of(cut);
     if (n > 0)
         good &= (cut->split_sums = calloc(n, sizeof *cut->split_sums)) != NULL;
@@ -229,6 +252,7 @@ static bool allocate(struct cut *cut)
 bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
 {
     struct cut cut = {.job = job};
+    kl_layout_of(job->layout, job->plan);
     choose_tiles(job);
     choose_chunks(&cut);
     size_t most = job->plan->counts[KL_INPUT] > job->plan->counts[KL_TARGET]
@@ -236,7 +260,6 @@ bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
                       : job->plan->counts[KL_TARGET];
     bool good = allocate(&cut);
     if (good) {
-        kl_find_patterns(cut.patterns, job->layout, &job->tile);
         kl_pool_run(pool, cut.shards, run_shard, &cut, cut.scratch);
         if (cut.split_sums)
             join_splits(&cut, &cut.sums[0]);
@@ -249,7 +272,6 @@ bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
     free(cut.split_sums);
     free(cut.grad_sums[KL_INPUT]);
     free(cut.grad_sums[KL_TARGET]);
-    free(cut.patterns);
     free(cut.scratch);
     return good;
 }

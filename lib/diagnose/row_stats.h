@@ -16,15 +16,21 @@ struct kl_look {
 
 /* kl_look_scratch: scratch of one thread: numbers of a tile, and statistics of its rows. */
 struct kl_look_scratch {
-    double v[KL_BLOCK], mask[KL_BLOCK];
+    char gathered[KL_BLOCK * sizeof(double)];
+    double v[KL_BLOCK], sums[KL_ROWS], low[KL_ROWS];
+    unsigned char mask[KL_BLOCK];
     struct kl_rows_stats input, target, exps;
-    struct kl_rows_stats leasts, sums; /* of which only these are of use, under a mask */
 };
 
 /* Computes the statistics of `n` rows, at most those of a tile, of one operand, with sums of
  * exponentials if `exps`. Masked elements are left out. */
 void kl_find_row_stats(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
                        struct kl_look_scratch *scratch, struct kl_rows_stats *stats);
+
+/* Finds the extremes of all elements of `n` rows of an operand, and the sum of each row's
+ * probabilities, or of its elements if it holds logits. Without a mask. */
+void kl_scan_rows(const struct kl_look *look, int operand, size_t row, size_t n,
+                  struct kl_look_scratch *scratch, double *least, double *greatest, double *sums);
 
 /* kl_bounds: upper bounds of the sizes of a row's losses, and of their sum, with weights and base.
  * NaN or infinite where none is known. */

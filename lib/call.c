@@ -1,0 +1,129 @@
+#include "lib/elements.h"
+#include "lib/parallel.h"
+#include "lib/problem.h"
+#include "lib/shape.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static double unit_of(const struct kl_options *options)
+{
+    return options->base == KL_BITS ? 0x1.71547652b82fep+0 : 1; /* 1 / ln 2 */
+}
+
+/* True if a loss is NaN, or if infinite ones make it look so. */
+static bool any_nan(const struct kl_job *job, const void *losses)
+{
+    size_t n = job->plan->reduction == KL_NONE ? job->plan->places : 1;
+    return isnan(job->kernel->row_stats[job->plan->dtype](losses, n, false).sum);
+}
+
+size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
+{
+    struct kl_layout layout;
+    struct kl_job job = {.plan = plan, .layout = &layout};
+    if (plan->count == 0)
+        return 0;
+    if (kl_is_elementwise(plan))
+        return kl_elements_scratch_size(plan, results->loss != NULL);
+    for (int i = 0; i < KL_OPERANDS; i++)
+        job.sinks[i].gradient = results->grad[i];
+    return kl_rows_scratch_size(&job);
+}
+
+/* Computes results, and `total` of reduced losses. Nothing is written before all memory is
+ * allocated. */
+static bool run(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
+{
+    return kl_is_elementwise(job->plan) ? kl_run_elements(job, pool, total)
+                                        : kl_run_rows(job, pool, total);
+}
+
+/* The sum divided as the reduction says, rounded to the dtype of the loss only afterwards. */
+static void store_reduced(const struct kl_job *job, struct kl_sum total, void *loss)
+{
+    const struct kl_plan *plan = job->plan;
+    double sum = kl_sum_value(total), divisor = job->divisor;
+    bool zero = plan->reduction == KL_MEAN && plan->options.compat == KL_ONEFLOW && divisor == 0 &&
+                sum == 0;
+    kl_store(plan->dtype, loss, 0, zero ? 0 : sum * job->unit / divisor);
+}
+
+/* Stores the results of an empty call: sums over nothing are 0. */
+static void store_nothing(const struct kl_job *job)
+{
+    const struct kl_plan *plan = job->plan;
+    for (size_t i = 0; job->losses && i < plan->places; i++)
+        kl_store(plan->dtype, job->losses, i, 0);
+    for (int operand = 0; operand < KL_OPERANDS; operand++)
+        for (size_t i = 0; job->sinks[operand].gradient && i < plan->counts[operand]; i++)
+            kl_store(job->operands[operand].dtype, job->sinks[operand].gradient, i, 0);
+}
+
+static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout)
+{
+    return (struct kl_job){
+        .plan = plan,
+        .kernel = kl_kernel(),
+        .rule = kl_rule_of(plan),
+        .layout = layout,
+        .operands = {kl_input_of(plan), kl_target_of(plan)},
+        .weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data},
+        .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data},
+        .unit = unit_of(&plan->options),
+        .divisor = kl_divisor_of(plan),
+    };
+}
+
+/* grad_output is one number for each loss under KL_NONE, and else one for all. */
+static bool read_grad_output(struct kl_job *job, const struct kl_tensor *grad_output,
+                             struct kl_problem *problem)
+{
+    const struct kl_plan *plan = job->plan;
+    job->factor = job->unit / job->divisor;
+    if (!grad_output)
+        return true;
+    if (!kl_shape_same(grad_output->ndim, grad_output->shape, plan->ndim, plan->shape))
+        return kl_fail(problem, KL_GRAD_OUTPUT, "shape_mismatch",
+                       "grad_output must have the shape of the loss");
+    if (plan->reduction == KL_NONE)
+        job->grad_output =
+            (struct kl_numbers){KL_OF_LOSS, grad_output->dtype, false, grad_output->data};
+    else
+        job->factor *= kl_load(grad_output->dtype, grad_output->data, 0);
+    return true;
+}
+
+bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
+                      struct kl_pool *pool, const struct kl_results *results,
+                      struct kl_problem *problem)
+{
+    struct kl_layout layout; /* filled where it is needed */
+    struct kl_job job = job_of(plan, &layout);
+    struct kl_sum total = {0, 0};
+    if (!read_grad_output(&job, grad_output, problem))
+        return false;
+    job.sinks[KL_INPUT].gradient = results->grad[KL_INPUT];
+    job.sinks[KL_TARGET].gradient = results->grad[KL_TARGET];
+    job.wants_loss = results->loss != NULL;
+    job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
+    if (plan->count == 0)
+        store_nothing(&job);
+    else if (!run(&job, pool, &total))
+        return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
+    if (kl_is_stopped(plan))
+        return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
+    if (results->loss && plan->reduction != KL_NONE)
+        store_reduced(&job, total, results->loss);
+    /* Negative probabilities make NaN of losses; the first one is searched for only after a NaN came
+     * out, or where no loss could show it. */
+    bool math = plan->options.compat == KL_MATH && plan->count > 0;
+    bool suspect = math && (!results->loss || any_nan(&job, results->loss));
+    return !suspect || kl_check_negative(plan, problem);
+}
+
+bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
+            struct kl_problem *problem)
+{
+    return kl_run_gradients(plan, NULL, pool, &(struct kl_results){.loss = loss}, problem);
+}

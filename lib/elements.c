@@ -1,0 +1,190 @@
+#include "lib/elements.h"
+
+#include <stdlib.h>
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+static bool is_full(const void *data, size_t ndim, const size_t *shape, size_t count)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < ndim; i++)
+        n *= shape[i];
+    return !data || n == count;
+}
+
+bool kl_is_elementwise(const struct kl_plan *plan)
+{
+    return kl_is_plain(plan) && plan->options.n_dim == 0 &&
+           plan->input.dtype == plan->target.dtype && plan->counts[KL_INPUT] == plan->count &&
+           plan->counts[KL_TARGET] == plan->count &&
+           is_full(plan->weight.data, plan->weight.ndim, plan->weight.shape, plan->count) &&
+           is_full(plan->mask.data, plan->mask.ndim, plan->mask.shape, plan->count);
+}
+
+/* ---- A chunk */
+
+struct chunks {
+    const struct kl_job *job;
+    struct kl_sum *sums; /* one for each, of reduced losses */
+};
+
+/* span: elements of a chunk, whose numbers that are no doubles in the caller's arrays are widened: a
+ * block of them at most. */
+struct span {
+    const struct kl_job *job;
+    size_t start, n;
+    struct kl_elements elements;
+};
+
+/* True if an array has numbers that are to be widened. */
+static bool is_widened(const struct kl_numbers *numbers)
+{
+    return numbers->data && numbers->dtype != KL_FLOAT64;
+}
+
+/* The numbers of a span as doubles: where they are, or in `block`. NULL if there are none. */
+static const double *doubles_of(const struct span *span, const struct kl_numbers *numbers,
+                                double *block)
+{
+    const void *at = numbers->data ? kl_at(numbers, span->start) : NULL;
+    if (!is_widened(numbers))
+        return at;
+    span->job->kernel->widen[numbers->dtype](at, block, span->n);
+    return block;
+}
+
+static struct kl_elements elements_at(const struct kl_job *job, size_t start)
+{
+    return (struct kl_elements){
+        .input = kl_at(&job->operands[KL_INPUT], start),
+        .target = kl_at(&job->operands[KL_TARGET], start),
+        .mask = job->mask.data ? kl_at(&job->mask, start) : NULL,
+    };
+}
+
+static void sum_span(const struct span *span, struct kl_sum *sum)
+{
+    const struct kl_job *job = span->job;
+    double block[KL_BLOCK];
+    struct kl_elements elements = span->elements;
+    elements.weight = doubles_of(span, &job->weight, block);
+    kl_sum_merge(sum, job->kernel->sum[job->plan->dtype][kl_rule_is_log(job->rule)](
+                          job->rule, &elements, span->n));
+}
+
+static void map_span(const struct span *span)
+{
+    const struct kl_job *job = span->job;
+    const struct kl_elements *e = &span->elements;
+    enum kl_dtype dtype = job->plan->dtype;
+    bool is_log = kl_rule_is_log(job->rule);
+    char *to = job->losses + span->start * kl_dtype_size(dtype);
+    double losses[KL_BLOCK], block[KL_BLOCK];
+    const double *weight = doubles_of(span, &job->weight, block);
+    if (!weight && !e->mask && job->unit == 1) {
+        job->kernel->map[dtype][is_log](job->rule, e->input, e->target, to, span->n);
+        return;
+    }
+    job->kernel->losses[dtype][is_log](job->rule, e->input, e->target, losses, span->n);
+    if (weight)
+        job->kernel->multiply(losses, weight, span->n);
+    if (e->mask)
+        job->kernel->apply_mask(losses, e->mask, 0, span->n);
+    if (job->unit != 1)
+        job->kernel->scale(losses, job->unit, span->n);
+    job->kernel->narrow[dtype](losses, to, span->n);
+}
+
+static void grad_span(const struct span *span)
+{
+    const struct kl_job *job = span->job;
+    double factors[KL_BLOCK], weights[KL_BLOCK];
+    struct kl_grads grads = {.factor = job->factor};
+    const double *given = doubles_of(span, &job->grad_output, factors);
+    const double *weight = doubles_of(span, &job->weight, weights);
+    if (given || weight) {
+        for (size_t i = 0; i < span->n; i++)
+            factors[i] = job->factor * (given ? given[i] : 1) * (weight ? weight[i] : 1);
+        grads.factors = factors;
+    }
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (kl_is_wanted(job, i))
+            grads.by[i] =
+                job->sinks[i].gradient + span->start * kl_dtype_size(job->operands[i].dtype);
+    job->kernel->grads[job->plan->dtype][kl_rule_is_log(job->rule)](job->rule, &span->elements,
+                                                                    &grads, span->n);
+}
+
+/* The elements that each part of a chunk is computed by: all, or blocks where numbers are kept. */
+static size_t span_of_losses(const struct kl_job *job)
+{
+    bool maps = job->losses && (job->weight.data || job->mask.data || job->unit != 1);
+    return maps || is_widened(&job->weight) ? KL_BLOCK : KL_CHUNK;
+}
+
+static size_t span_of_grads(const struct kl_job *job)
+{
+    return job->weight.data || job->grad_output.data ? KL_BLOCK : KL_CHUNK;
+}
+
+static void run_chunk(void *context, size_t chunk, void *scratch)
+{
+    (void)scratch;
+    const struct chunks *chunks = context;
+    const struct kl_job *job = chunks->job;
+    size_t start = chunk * KL_CHUNK, end = start + least(KL_CHUNK, job->plan->count - start);
+    struct kl_sum sum = {0, 0};
+    if (kl_is_stopped(job->plan))
+        return;
+    size_t most = span_of_losses(job);
+    for (size_t i = start; i < end && job->wants_loss; i += most) {
+        struct span span = {job, i, least(most, end - i), elements_at(job, i)};
+        if (job->losses)
+            map_span(&span);
+        else
+            sum_span(&span, &sum);
+    }
+    most = span_of_grads(job);
+    for (size_t i = start; i < end && kl_any_wanted(job); i += most)
+        grad_span(&(struct span){job, i, least(most, end - i), elements_at(job, i)});
+    if (chunks->sums)
+        chunks->sums[chunk] = sum;
+}
+
+/* ---- A call */
+
+/* CHUNKS_ON_STACK: sums of up to so many chunks (2^20 elements) need no heap. */
+enum { CHUNKS_ON_STACK = 64 };
+
+static size_t chunks_of(const struct kl_plan *plan)
+{
+    return plan->count / KL_CHUNK + (plan->count % KL_CHUNK != 0);
+}
+
+static size_t sums_of(const struct kl_plan *plan, bool wants_loss)
+{
+    return wants_loss && plan->reduction != KL_NONE ? chunks_of(plan) : 0;
+}
+
+size_t kl_elements_scratch_size(const struct kl_plan *plan, bool wants_loss)
+{
+    size_t n = sums_of(plan, wants_loss);
+    return n > CHUNKS_ON_STACK ? n * sizeof(struct kl_sum) : 0;
+}
+
+bool kl_run_elements(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
+{
+    size_t n = sums_of(job->plan, job->wants_loss);
+    struct kl_sum on_stack[CHUNKS_ON_STACK] = {{0, 0}};
+    struct chunks chunks = {job, n == 0                 ? NULL
+                                 : n <= CHUNKS_ON_STACK ? on_stack
+                                                        : calloc(n, sizeof *on_stack)};
+    if (n > 0 && !chunks.sums)
+        return false;
+    kl_pool_run(pool, chunks_of(job->plan), run_chunk, &chunks, NULL);
+    for (size_t i = 0; i < n; i++)
+        kl_sum_merge(total, chunks.sums[i]);
+    if (chunks.sums != on_stack)
+        free(chunks.sums);
+    return true;
+}

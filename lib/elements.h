@@ -1,0 +1,19 @@
+/* Calls whose losses are plain and whose arrays lie alike: chunks of elements, straight from and to
+ * the caller's arrays. */
+#ifndef KLDIV_LIB_ELEMENTS_H
+#define KLDIV_LIB_ELEMENTS_H
+
+#include "lib/job.h"
+#include "lib/pool.h"
+
+/* True if a call is such. */
+bool kl_is_elementwise(const struct kl_plan *plan);
+
+/* Runs such a job; adds the sum of reduced losses to `total`. False if out of memory, before anything
+ * is written. */
+bool kl_run_elements(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total);
+
+/* The bytes that kl_run_elements allocates. */
+size_t kl_elements_scratch_size(const struct kl_plan *plan, bool wants_loss);
+
+#endif

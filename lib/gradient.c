@@ -1,0 +1,244 @@
+/* Derivatives of a tile's losses, by what the operands hold. */
+#include "lib/row_block.h"
+
+const double *kl_factors(struct kl_row_block *b, const struct kl_tile *tile)
+{
+    const struct kl_job *job = b->job;
+    const struct kl_numbers *const arrays[] = {&job->grad_output, &job->weight};
+    size_t n = kl_tile_size(tile);
+    if (!job->grad_output.data && !job->weight.data)
+        return NULL;
+    kl_fill(b->g, job->factor, n);
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        if (arrays[i]->data) {
+            kl_tile_load(job->kernel, job->layout, tile, arrays[i], KL_FLOAT64, b->weight);
+            job->kernel->multiply(b->g, b->weight, n);
+        }
+    return b->g;
+}
+
+/* ---- Where derivatives go */
+
+/* Where those of a tile are stored; NULL if they are summed or not side by side there. */
+static void *in_place(const struct kl_row_block *b, const struct kl_tile *tile, int operand)
+{
+    const struct kl_sink *sink = &b->group->sinks[operand];
+    struct kl_numbers numbers = b->job->operands[operand];
+    numbers.data = sink->gradient;
+    return sink->high ? NULL : (void *)kl_tile_in_place(b->job->layout, tile, &numbers);
+}
+
+/* Sums derivatives, or stores them in the operand's dtype. */
+static void store_grads(struct kl_row_block *b, const struct kl_tile *tile, int operand,
+                        const double *grads)
+{
+    const struct kl_job *job = b->job;
+    const struct kl_sink *sink = &b->group->sinks[operand];
+    const struct kl_numbers *numbers = &job->operands[operand];
+    void *to = in_place(b, tile, operand);
+    if (sink->high) {
+        kl_tile_add(job->kernel, job->layout, tile, numbers->array, grads, sink->high, sink->low);
+        return;
+    }
+    job->kernel->narrow[numbers->dtype](grads, to ? to : b->spare, kl_tile_size(tile));
+    if (!to)
+        kl_tile_store(job->layout, tile, numbers->array, numbers->dtype, b->spare, sink->gradient);
+}
+
+void kl_clear_grads(struct kl_row_block *b, const struct kl_tile *tile)
+{
+    kl_fill(b->grads, 0, kl_tile_size(tile));
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (kl_is_wanted(b->job, i))
+            store_grads(b, tile, i, b->grads);
+}
+
+/* Has kernels store derivatives where they belong, or else as doubles in b->v. */
+static void choose_destinations(struct kl_row_block *b, const struct kl_tile *tile,
+                                struct kl_grads *grads)
+{
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        if (!kl_is_wanted(b->job, i))
+            continue;
+        bool same_dtype = b->job->operands[i].dtype == b->job->plan->dtype;
+        grads->by[i] = same_dtype ? in_place(b, tile, i) : NULL;
+        grads->wide[i] = !grads->by[i];
+        if (grads->wide[i])
+            grads->by[i] = b->v[i];
+    }
+}
+
+/* Stores what was not stored yet. */
+static void store_chosen(struct kl_row_block *b, const struct kl_tile *tile,
+                         const struct kl_grads *grads)
+{
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (grads->wide[i])
+            store_grads(b, tile, i, b->v[i]);
+}
+
+/* ---- Operands as the rule takes them */
+
+void kl_compute_plain_grads(struct kl_row_block *b, const struct kl_tile *tile)
+{
+    const struct kl_job *job = b->job;
+    const struct kl_elements e = {kl_operand(b, tile, KL_INPUT), kl_operand(b, tile, KL_TARGET),
+                                  kl_shown(b, tile), NULL};
+    struct kl_grads grads = {.factors = kl_factors(b, tile), .factor = job->factor};
+    choose_destinations(b, tile, &grads);
+    job->kernel->grads[job->plan->dtype][kl_rule_is_log(job->rule)](job->rule, &e, &grads,
+                                                                    kl_tile_size(tile));
+    store_chosen(b, tile, &grads);
+}
+
+/* ---- Any operands, loaded as log-probabilities */
+
+/* Computes derivatives by an operand as the rule takes it; by a probability of input, those by its
+ * logarithm are divided by it. */
+static void compute_grads(struct kl_row_block *b, const struct kl_tile *tile, int operand)
+{
+    const struct kl_job *job = b->job;
+    size_t n = kl_tile_size(tile);
+    const struct kl_elements e = {.input = b->v[KL_INPUT], .target = b->v[KL_TARGET]};
+    struct kl_grads grads = {.factors = kl_factors(b, tile), .factor = job->factor};
+    grads.by[operand] = b->grads;
+    grads.wide[operand] = true;
+    job->kernel->grads[KL_FLOAT64][kl_rule_is_log(job->rule)](job->rule, &e, &grads, n);
+    if (operand == KL_INPUT && job->plan->spaces[KL_INPUT] == KL_PROB) {
+        bool nothing_stays = job->plan->options.compat != KL_PYTORCH;
+        for (size_t i = 0; i < n; i++)
+            b->grads[i] /= nothing_stays && b->grads[i] == 0 ? 1 : b->over[i];
+    }
+    kl_apply_mask(b, tile, b->grads, 0);
+}
+
+void kl_sum_grads(struct kl_row_block *b)
+{
+    double low[KL_OPERANDS][KL_ROWS] = {{0}};
+    for (int i = 0; i < KL_OPERANDS; i++)
+        kl_fill(b->grad_sums[i], 0, b->group->rows);
+    KL_FOR_EACH_TILE (b, tile) {
+        kl_load_log_probs(b, &tile);
+        for (int i = 0; i < KL_OPERANDS; i++)
+            if (kl_is_wanted(b->job, i) && kl_is_logit(b->job, i)) {
+                compute_grads(b, &tile, i);
+                kl_add_to_rows(b, &tile, b->grads, b->grad_sums[i], low[i]);
+            }
+    }
+    for (int i = 0; i < KL_OPERANDS; i++)
+        for (size_t j = 0; j < b->group->rows; j++)
+            b->grad_sums[i][j] = kl_sum_value((struct kl_sum){b->grad_sums[i][j], low[i][j]});
+}
+
+void kl_compute_grads(struct kl_row_block *b, const struct kl_tile *tile)
+{
+    const struct kl_kernel *kernel = b->job->kernel;
+    size_t n = kl_tile_size(tile);
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        if (!kl_is_wanted(b->job, i))
+            continue;
+        compute_grads(b, tile, i);
+        if (kl_is_logit(b->job, i)) {
+            kernel->exps(b->v[i], b->spare, n);
+            kernel->spread(b->grad_sums[i], tile->rows, tile->length, b->of_rows[0]);
+            kernel->softmax_backward(b->grads, b->spare, b->of_rows[0],
+                                     1 / b->job->plan->temperature, n);
+            kl_apply_mask(b, tile, b->grads, 0);
+        }
+        store_grads(b, tile, i, b->grads);
+    }
+}
+
+/* ---- Rows of logits whose sums are known */
+
+/* ROW_ALONE: rows of so many elements take less time one by one than as a block. */
+enum { ROW_ALONE = 32 };
+
+/* The factor of each row's derivatives. */
+static void find_row_factors(struct kl_row_block *b, double *factors)
+{
+    struct kl_tile first = kl_tile_at(b, b->group->start);
+    first.length = 1;
+    const double *given = kl_factors(b, &first);
+    for (size_t i = 0; i < b->group->rows; i++)
+        factors[i] = given ? given[i] : b->job->factor;
+}
+
+/* With P and Q the exponentials of a row's shifted logits, g its factor, the derivatives by input are
+ * g (Q sum(p) / sum(Q) - P / sum(P)), those by target g P / sum(P) (log p - log q - loss), both
+ * over the temperature. An operand that is no logits is P or Q itself, whose sum is not divided
+ * by. */
+static struct kl_softmax_row row_of(const struct kl_row_block *b, size_t i, double factor,
+                                    double loss, double sum_p)
+{
+    const struct kl_job *job = b->job;
+    struct kl_softmax_row row;
+    double inverse[KL_OPERANDS], scale = 1 / job->plan->temperature;
+    for (int operand = 0; operand < KL_OPERANDS; operand++) {
+        bool logit = kl_is_logit(job, operand);
+        inverse[operand] = logit ? exp(-b->log_sum_exp[operand][i]) : 1;
+        row.shifts[operand] =
+            logit ? (struct kl_shift){b->row_max[operand][i], scale} : (struct kl_shift){0, 1};
+    }
+    double by_input = kl_is_logit(job, KL_INPUT) ? factor * scale : factor;
+    row.q_factor = kl_is_logit(job, KL_INPUT) ? by_input * sum_p * inverse[KL_INPUT] : 0;
+    row.p_factor = by_input * inverse[KL_TARGET];
+    row.t_factor = factor * scale * inverse[KL_TARGET];
+    row.mean = loss + (b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i]);
+    return row;
+}
+
+static void *skip(const struct kl_job *job, const struct kl_grads *grads, int operand, size_t n)
+{
+    size_t size = grads->wide[operand] ? sizeof(double) : kl_dtype_size(job->plan->dtype);
+    return grads->by[operand] ? (char *)grads->by[operand] + n * size : NULL;
+}
+
+static void compute_tile_of_rows(struct kl_row_block *b, const struct kl_tile *tile,
+                                 const struct kl_softmax_row *rows)
+{
+    const struct kl_job *job = b->job;
+    enum kl_dtype dtype = job->plan->dtype;
+    const char *x = kl_operand(b, tile, KL_INPUT), *t = kl_operand(b, tile, KL_TARGET);
+    struct kl_grads grads = {.factor = 0};
+    choose_destinations(b, tile, &grads);
+    for (size_t i = 0; i < tile->rows; i++) {
+        size_t at = i * tile->length;
+        struct kl_grads to = grads;
+        to.by[KL_INPUT] = skip(job, &grads, KL_INPUT, at);
+        to.by[KL_TARGET] = skip(job, &grads, KL_TARGET, at);
+        job->kernel->row_grads[dtype][kl_rule_is_log(job->rule)](
+            &rows[i], x + at * kl_dtype_size(dtype), t + at * kl_dtype_size(dtype), &to,
+            tile->length);
+    }
+    store_chosen(b, tile, &grads);
+}
+
+/* Out of line, so that other groups have no use of its stack. */
+static __attribute__((noinline)) void compute_rows(struct kl_row_block *b, const double *factors,
+                                                   const double *losses, const double *sum_p)
+{
+    struct kl_softmax_row rows[KL_ROWS];
+    for (size_t i = 0; i < b->group->rows; i++)
+        rows[i] = row_of(b, i, factors[i], losses[i], sum_p[i]);
+    KL_FOR_EACH_TILE (b, tile)
+        compute_tile_of_rows(b, &tile, rows);
+}
+
+bool kl_compute_row_grads(struct kl_row_block *b, const double *losses, const double *sum_p)
+{
+    const struct kl_job *job = b->job;
+    double factors[KL_ROWS];
+    bool alone = b->group->rows == 1 || job->tile.length >= ROW_ALONE;
+    bool covered = !kl_is_wanted(job, KL_TARGET) || kl_is_logit(job, KL_TARGET);
+    find_row_factors(b, factors);
+    if (alone && covered && !job->mask.data) {
+        compute_rows(b, factors, losses, sum_p);
+        return true;
+    }
+    for (size_t i = 0; i < b->group->rows; i++) {
+        b->grad_sums[KL_INPUT][i] = -factors[i] * sum_p[i];
+        b->grad_sums[KL_TARGET][i] = factors[i] * (losses[i] + 1);
+    }
+    return false;
+}

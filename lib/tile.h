@@ -1,0 +1,60 @@
+/* kl_tile: some rows of a layout, or a part of each, as a block in which elements lie side by side,
+ * row after row. */
+#ifndef KLDIV_LIB_TILE_H
+#define KLDIV_LIB_TILE_H
+
+#include "lib/layout.h"
+
+/* KL_BLOCK: the most elements of a tile, whose arrays of doubles take 8 KiB each and stay in the
+ * second-level cache. */
+enum { KL_BLOCK = 1024 };
+
+/* kl_tile: part [start, start + length) of rows [row, row + rows). */
+struct kl_tile {
+    size_t row, rows, start, length;
+};
+
+static inline size_t kl_tile_size(const struct kl_tile *tile) { return tile->rows * tile->length; }
+
+/* The largest tile that suits a layout. */
+struct kl_tile kl_choose_tile(const struct kl_layout *layout);
+
+/* kl_numbers: the elements of an array, of a dtype or bytes. */
+struct kl_numbers {
+    enum kl_array array;
+    enum kl_dtype dtype;
+    bool bytes;
+    const void *data; /* NULL if there is no such array */
+};
+
+/* The address of element `index`. */
+const void *kl_at(const struct kl_numbers *numbers, size_t index);
+
+/* Where the tile lies in the array as a block; NULL if it does not. */
+const void *kl_tile_in_place(const struct kl_layout *layout, const struct kl_tile *tile,
+                             const struct kl_numbers *numbers);
+
+/* Gathers a tile of numbers as a block of `dtype`, which holds each of them exactly; of bytes as
+ * bytes. */
+void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout,
+                  const struct kl_tile *tile, const struct kl_numbers *from, enum kl_dtype dtype,
+                  void *to);
+
+/* Scatters a block of `dtype` to an array of it, which is not broadcast. */
+void kl_tile_store(const struct kl_layout *layout, const struct kl_tile *tile, enum kl_array array,
+                   enum kl_dtype dtype, const void *from, void *to);
+
+/* Adds each number of a block to the sum (high, low) of the element that it belongs to. */
+void kl_tile_add(const struct kl_kernel *kernel, const struct kl_layout *layout,
+                 const struct kl_tile *tile, enum kl_array array, const double *from, double *high,
+                 double *low);
+
+/* Loads entries [start, start + n) of axes, n <= KL_BLOCK, in row-major order, as a block. Stores
+ * such a block. */
+void kl_line_load(const struct kl_kernel *kernel, const struct kl_axes *axes,
+                  const struct kl_numbers *from, size_t start, size_t n, enum kl_dtype dtype,
+                  void *to);
+void kl_line_store(const struct kl_axes *axes, enum kl_array array, enum kl_dtype dtype,
+                   const void *from, size_t start, size_t n, void *to);
+
+#endif
