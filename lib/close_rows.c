@@ -95,6 +95,8 @@ static __attribute__((noinline)) void sum_again(struct kl_row_block *b, double *
 void kl_sum_close_rows(struct kl_row_block *b, double *losses)
 {
     bool logits = kl_is_logit(b->job, KL_INPUT) && kl_is_logit(b->job, KL_TARGET);
-    if (logits && any_close(losses, b->group->rows))
+    if (logits && any_close(losses, b->group->rows)) {
         sum_again(b, losses);
+        b->keeps = false; /* in v, which was taken */
+    }
 }

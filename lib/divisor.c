@@ -44,7 +44,10 @@ static double weight_left(const struct kl_plan *plan)
     size_t times = kl_weight_axes(&axes, plan);
     for (size_t start = 0; start < axes.volume; start += KL_BLOCK) {
         size_t n = axes.volume - start < KL_BLOCK ? axes.volume - start : KL_BLOCK;
-        kl_line_load(kernel, &axes, &weight, start, n, KL_FLOAT64, weights);
+        if (axes.n == 1 && axes.axis[0].strides[KL_OF_WEIGHT] == 1)
+            kernel->widen[weight.dtype](kl_at(&weight, start), weights, n);
+        else
+            kl_line_load(kernel, &axes, &weight, start, n, KL_FLOAT64, weights);
         if (mask.data) {
             kl_line_load(kernel, &axes, &mask, start, n, KL_FLOAT64, shown);
             kernel->apply_mask(weights, shown, 0, n);

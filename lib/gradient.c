@@ -53,7 +53,13 @@ void kl_clear_grads(struct kl_row_block *b, const struct kl_tile *tile)
             store_grads(b, tile, i, b->grads);
 }
 
-/* Has kernels store derivatives where they belong, or else as doubles in b->v. */
+/* Where derivatives are kept as doubles. */
+static double *wide_grads(struct kl_row_block *b, int operand)
+{
+    return operand == KL_INPUT ? b->grads : b->losses;
+}
+
+/* Has kernels store derivatives where they belong, or else as doubles. */
 static void choose_destinations(struct kl_row_block *b, const struct kl_tile *tile,
                                 struct kl_grads *grads)
 {
@@ -64,7 +70,7 @@ static void choose_destinations(struct kl_row_block *b, const struct kl_tile *ti
         grads->by[i] = same_dtype ? in_place(b, tile, i) : NULL;
         grads->wide[i] = !grads->by[i];
         if (grads->wide[i])
-            grads->by[i] = b->v[i];
+            grads->by[i] = wide_grads(b, i);
     }
 }
 
@@ -74,7 +80,7 @@ static void store_chosen(struct kl_row_block *b, const struct kl_tile *tile,
 {
     for (int i = 0; i < KL_OPERANDS; i++)
         if (grads->wide[i])
-            store_grads(b, tile, i, b->v[i]);
+            store_grads(b, tile, i, wide_grads(b, i));
 }
 
 /* ---- Operands as the rule takes them */
@@ -140,7 +146,7 @@ void kl_compute_grads(struct kl_row_block *b, const struct kl_tile *tile)
         compute_grads(b, tile, i);
         if (kl_is_logit(b->job, i)) {
             kernel->exps(b->v[i], b->spare, n);
-            kernel->spread(b->grad_sums[i], tile->rows, tile->length, b->of_rows[0]);
+            kl_spread(b, tile, b->grad_sums[i], b->of_rows[0]);
             kernel->softmax_backward(b->grads, b->spare, b->of_rows[0],
                                      1 / b->job->plan->temperature, n);
             kl_apply_mask(b, tile, b->grads, 0);
@@ -207,6 +213,11 @@ static void compute_tile_of_rows(struct kl_row_block *b, const struct kl_tile *t
         struct kl_grads to = grads;
         to.by[KL_INPUT] = skip(job, &grads, KL_INPUT, at);
         to.by[KL_TARGET] = skip(job, &grads, KL_TARGET, at);
+        if (b->keeps) {
+            job->kernel->kept_grads[dtype](&rows[i], b->v[KL_TARGET] + at, b->v[KL_INPUT] + at, &to,
+                                           tile->length);
+            continue;
+        }
         job->kernel->row_grads[dtype][kl_rule_is_log(job->rule)](
             &rows[i], x + at * kl_dtype_size(dtype), t + at * kl_dtype_size(dtype), &to,
             tile->length);
@@ -229,7 +240,7 @@ bool kl_compute_row_grads(struct kl_row_block *b, const double *losses, const do
 {
     const struct kl_job *job = b->job;
     double factors[KL_ROWS];
-    bool alone = b->group->rows == 1 || job->tile.length >= ROW_ALONE;
+    bool alone = b->group->rows == 1 || (!job->tile.columns && job->tile.length >= ROW_ALONE);
     bool covered = !kl_is_wanted(job, KL_TARGET) || kl_is_logit(job, KL_TARGET);
     find_row_factors(b, factors);
     if (alone && covered && !job->mask.data) {

@@ -102,6 +102,11 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *                        is: then no sum is of use
  *   row_grads[dtype][log]  the derivatives of n elements by logits, in `grads` as for grads; those
  *                        by target want [log]
+ *   logit_sums[dtype]    the sums of n elements of which both operands are logits, less their row's
+ *                        maximum and scaled alike; not finite if an element was not ordinary. The
+ *                        exponentials of target and input are kept in `kept_p` and `kept_q` unless
+ *                        these are NULL
+ *   kept_grads[dtype]    the derivatives by input of n elements whose exponentials were kept
  *   row_stats[dtype]     the statistics of n elements, with sums of exponentials if `exps`
  *
  * Of blocks of doubles, which hold `rows` rows of `length` elements each, row after row:
@@ -112,6 +117,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  * and of n doubles:
  *   total                their compensated sum
  *   add                  (high[i], low[i]) += v[i]
+ *   greater              maxima[i] = max(maxima[i], v[i])
  *   shift                v[i] = (v[i] - by[i]) scale - minus[i]
  *   multiply             v[i] = v[i] by[i]
  *   scale                v[i] = v[i] by
@@ -144,6 +150,11 @@ struct kl_kernel {
                                                  size_t n);
     void (*row_grads[KL_DTYPES][2])(const struct kl_softmax_row *row, const void *input,
                                     const void *target, const struct kl_grads *grads, size_t n);
+    struct kl_row_sums (*logit_sums[KL_DTYPES])(const void *input, const void *target,
+                                                const struct kl_shift shifts[KL_OPERANDS],
+                                                double *kept_p, double *kept_q, size_t n);
+    void (*kept_grads[KL_DTYPES])(const struct kl_softmax_row *row, const double *p,
+                                  const double *q, const struct kl_grads *grads, size_t n);
     struct kl_row_stats (*row_stats[KL_DTYPES])(const void *from, size_t n, bool exps);
     void (*spread)(const double *of_rows, size_t rows, size_t length, double *to);
     void (*row_totals)(const double *v, size_t rows, size_t length, double *high, double *low);
@@ -152,6 +163,7 @@ struct kl_kernel {
                              double *losses, double *ps, double *exps, size_t n);
     struct kl_sum (*total)(const double *v, size_t n);
     void (*add)(const double *v, double *high, double *low, size_t n);
+    void (*greater)(const double *v, double *maxima, size_t n);
     void (*shift)(double *v, const double *by, const double *minus, double scale, size_t n);
     void (*multiply)(double *v, const double *by, size_t n);
     void (*scale)(double *v, double by, size_t n);

@@ -17,7 +17,8 @@ struct kl_tile kl_tile_at(const struct kl_row_block *b, size_t start)
     return (struct kl_tile){.row = b->group->row,
                             .rows = b->group->rows,
                             .start = start,
-                            .length = left < most ? left : most};
+                            .length = left < most ? left : most,
+                            .columns = b->job->tile.columns};
 }
 
 /* True if a block that was gathered for a tile holds that of another. */
@@ -91,7 +92,33 @@ void kl_apply_mask(struct kl_row_block *b, const struct kl_tile *tile, double *v
 void kl_add_to_rows(const struct kl_row_block *b, const struct kl_tile *tile, const double *v,
                     double *high, double *low)
 {
-    b->job->kernel->row_totals(v, tile->rows, tile->length, high, low);
+    const struct kl_kernel *kernel = b->job->kernel;
+    if (tile->columns)
+        for (size_t i = 0; i < tile->length; i++)
+            kernel->add(v + i * tile->rows, high, low, tile->rows);
+    else
+        kernel->row_totals(v, tile->rows, tile->length, high, low);
+}
+
+void kl_find_maxima(const struct kl_row_block *b, const struct kl_tile *tile, const double *v,
+                    double *maxima)
+{
+    const struct kl_kernel *kernel = b->job->kernel;
+    if (tile->columns)
+        for (size_t i = 0; i < tile->length; i++)
+            kernel->greater(v + i * tile->rows, maxima, tile->rows);
+    else
+        kernel->row_maxima(v, tile->rows, tile->length, maxima);
+}
+
+void kl_spread(const struct kl_row_block *b, const struct kl_tile *tile, const double *of_rows,
+               double *to)
+{
+    if (tile->columns)
+        for (size_t i = 0; i < tile->length; i++)
+            memcpy(to + i * tile->rows, of_rows, tile->rows * sizeof *of_rows);
+    else
+        b->job->kernel->spread(of_rows, tile->rows, tile->length, to);
 }
 
 void kl_shift_rows(struct kl_row_block *b, const struct kl_tile *tile, double *v, const double *by,
@@ -102,7 +129,7 @@ void kl_shift_rows(struct kl_row_block *b, const struct kl_tile *tile, double *v
     const double *elements[] = {zeros, zeros};
     for (int i = 0; i < 2; i++)
         if (numbers[i]) {
-            b->job->kernel->spread(numbers[i], tile->rows, tile->length, b->of_rows[i]);
+            kl_spread(b, tile, numbers[i], b->of_rows[i]);
             elements[i] = b->of_rows[i];
         }
     b->job->kernel->shift(v, elements[0], elements[1], scale, kl_tile_size(tile));
@@ -265,6 +292,12 @@ static bool is_uniform(const struct kl_job *job)
     return job->plan->spaces[KL_INPUT] != KL_PROB && (alone || !job->layout->each);
 }
 
+/* True if no part of a row is hidden, and its sums may be found in one reading. */
+static bool has_row_sums(const struct kl_job *job)
+{
+    return job->plan->spaces[KL_INPUT] != KL_PROB && !(job->layout->each && job->mask.data);
+}
+
 static void set_losses(struct kl_row_block *b, const double *losses)
 {
     if (!b->job->wants_loss)
@@ -302,8 +335,9 @@ static void run_with_logits(struct kl_row_block *b)
      * derivatives. */
     bool nan_grad = job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(job, KL_TARGET);
     b->refused = (double)NAN;
-    bool has_losses = nan_grad && is_uniform(job) && kl_find_row_sums(b, losses, sum_p);
-    for (int i = 0; i < KL_OPERANDS; i++)
+    bool has_sums = has_row_sums(job) && kl_find_row_sums(b, losses, sum_p);
+    bool has_losses = has_sums && nan_grad && is_uniform(job);
+    for (int i = 0; i < KL_OPERANDS && !has_sums; i++)
         if (kl_is_logit(job, i))
             kl_find_softmax(b, i);
     if (kl_any_wanted(job))

@@ -28,6 +28,7 @@ struct kl_row_block {
     bool single;    /* tile */
     double refused; /* the target whose loss, or derivative, is not what sums make of it, or NaN */
     enum kl_stage stage[KL_OPERANDS];
+    bool keeps; /* v holds the exponentials that kl_find_row_sums found */
 
     /* Operands gathered in the dtype of the loss, and the tiles that they are of. */
     char gathered[KL_OPERANDS][KL_BLOCK * sizeof(double)];
@@ -91,6 +92,12 @@ void kl_apply_mask(struct kl_row_block *b, const struct kl_tile *tile, double *v
 /* Adds the sums of a tile's rows of numbers to (high, low). */
 void kl_add_to_rows(const struct kl_row_block *b, const struct kl_tile *tile, const double *v,
                     double *high, double *low);
+
+/* Raises the maxima of rows to those of a tile's; copies numbers of rows to each of their elements. */
+void kl_find_maxima(const struct kl_row_block *b, const struct kl_tile *tile, const double *v,
+                    double *maxima);
+void kl_spread(const struct kl_row_block *b, const struct kl_tile *tile, const double *of_rows,
+               double *to);
 
 /* v = (v - by) scale - minus, with numbers of rows, of which `minus` may be NULL. */
 void kl_shift_rows(struct kl_row_block *b, const struct kl_tile *tile, double *v, const double *by,

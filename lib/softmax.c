@@ -20,7 +20,7 @@ static void find_row_max(struct kl_row_block *b, int operand)
     kl_fill(b->row_max[operand], -(double)INFINITY, b->group->rows);
     KL_FOR_EACH_TILE (b, tile) {
         kl_load_operand(b, &tile, operand);
-        b->job->kernel->row_maxima(b->v[operand], tile.rows, tile.length, b->row_max[operand]);
+        kl_find_maxima(b, &tile, b->v[operand], b->row_max[operand]);
     }
 }
 
@@ -119,18 +119,30 @@ static void raise_shift(struct running_sums *running, int operand, double most)
     }
 }
 
-/* Adds elements that lie side by side. */
-static void add_elements(const struct kl_row_block *b, struct running_sums *running,
-                         const void *const operands[KL_OPERANDS], size_t n)
+/* True if both operands are logits, of which none is refused. */
+static bool are_logits(const struct kl_row_block *b)
+{
+    return kl_is_logit(b->job, KL_INPUT) && kl_is_logit(b->job, KL_TARGET) && isnan(b->refused);
+}
+
+/* Adds elements that lie side by side. Their exponentials are kept in a group that is a single tile,
+ * from `at` on, where derivatives by input alone want them. */
+static void add_elements(struct kl_row_block *b, struct running_sums *running,
+                         const void *const operands[KL_OPERANDS], size_t at, size_t n)
 {
     const struct kl_job *job = b->job;
     enum kl_dtype dtype = job->plan->dtype;
     for (int i = 0; i < KL_OPERANDS; i++)
         if (kl_is_logit(job, i))
             raise_shift(running, i, job->kernel->row_max[dtype](operands[i], n));
-    struct kl_row_sums more = job->kernel->row_sums[dtype][kl_rule_is_log(job->rule)](
-        kl_is_logit(job, KL_INPUT), b->refused, operands[KL_INPUT], operands[KL_TARGET],
-        running->shifts, n);
+    struct kl_row_sums more =
+        are_logits(b) ? job->kernel->logit_sums[dtype](operands[KL_INPUT], operands[KL_TARGET],
+                                                       running->shifts,
+                                                       b->keeps ? b->v[KL_TARGET] + at : NULL,
+                                                       b->keeps ? b->v[KL_INPUT] + at : NULL, n)
+                      : job->kernel->row_sums[dtype][kl_rule_is_log(job->rule)](
+                            kl_is_logit(job, KL_INPUT), b->refused, operands[KL_INPUT],
+                            operands[KL_TARGET], running->shifts, n);
     kl_sum_add(&running->losses, more.losses);
     kl_sum_add(&running->sum_p, more.sum_p);
     kl_sum_add(&running->exps, more.exps);
@@ -148,7 +160,7 @@ static void sum_row(struct kl_row_block *b, size_t row, struct row_sums *sums)
         size_t at = row * tile.length * size;
         const void *const operands[] = {(const char *)kl_operand(b, &tile, KL_INPUT) + at,
                                         (const char *)kl_operand(b, &tile, KL_TARGET) + at};
-        add_elements(b, &running, operands, tile.length);
+        add_elements(b, &running, operands, row * tile.length, tile.length);
     }
     sums->losses[row] = kl_sum_value(running.losses);
     sums->sum_p[row] = kl_sum_value(running.sum_p);
@@ -197,13 +209,17 @@ bool kl_find_row_sums(struct kl_row_block *b, double *losses, double *sum_p)
 {
     struct row_sums sums;
     size_t rows = b->group->rows;
-    if (rows > 1 && (!b->single || b->job->tile.length < ROW_ALONE))
-        sum_rows(b, &sums);
+    b->keeps = b->single && kl_is_wanted(b->job, KL_INPUT) && !kl_is_wanted(b->job, KL_TARGET) &&
+               are_logits(b);
+    if (rows > 1 && (!b->single || b->job->tile.columns || b->job->tile.length < ROW_ALONE))
+        b->keeps = false, sum_rows(b, &sums);
     else
         for (size_t i = 0; i < rows; i++)
             sum_row(b, i, &sums);
     bool good = normalize_sums(b, &sums, losses, sum_p);
     if (good)
         kl_sum_close_rows(b, losses);
+    for (int i = 0; i < KL_OPERANDS && b->keeps; i++)
+        b->stage[i] = KL_NOT_LOADED; /* v holds exponentials */
     return good;
 }

@@ -12,9 +12,9 @@ const void *kl_at(const struct kl_numbers *numbers, size_t index)
 
 /* ---- The choice of a tile */
 
-/* COLUMNS: rows of a tile whose neighbours lie side by side in memory, and whose own elements do
- * not: whole cache lines of them. FEW_COLUMNS: so few neighbours are loaded row by row. */
-enum { COLUMNS = 64, FEW_COLUMNS = 16 };
+/* COLUMNS: rows of a tile that lie side by side: whole cache lines of them. FEW_COLUMNS: so few are
+ * gathered row by row. */
+enum { COLUMNS = 64, FEW_COLUMNS = 8 };
 _Static_assert((int)COLUMNS <= (int)KL_ROWS, "numbers of rows have room for columns");
 
 /* True if neighbouring rows lie side by side in an operand, and a row's elements do not. */
@@ -28,11 +28,13 @@ static bool lies_across(const struct kl_layout *layout, enum kl_array array)
 struct kl_tile kl_choose_tile(const struct kl_layout *layout)
 {
     size_t all = layout->across.volume, length = layout->along.volume;
+    bool columns = all > FEW_COLUMNS && length > 1 &&
+                   (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET));
     size_t rows = least(least(KL_BLOCK / least(length, KL_BLOCK), KL_ROWS), all);
-    if (all > FEW_COLUMNS && rows < COLUMNS &&
-        (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET)))
+    if (columns && rows < COLUMNS)
         rows = least(COLUMNS, all);
-    return (struct kl_tile){.rows = rows, .length = least(length, KL_BLOCK / rows)};
+    return (struct kl_tile){
+        .rows = rows, .length = least(length, KL_BLOCK / rows), .columns = columns};
 }
 
 /* ---- Copies of elements that lie so many elements apart */
@@ -52,21 +54,9 @@ static inline __attribute__((always_inline)) void copy_elements(struct grid from
                    from.at + (r * from.row + i * from.element) * size, size);
 }
 
-static struct grid transposed(struct grid grid)
-{
-    return (struct grid){grid.at, grid.element, grid.row};
-}
-
-/* Copies `rows` rows of n elements of `size` bytes, along the axis whose elements are nearest to each
- * other outside of the block. */
+/* Copies `rows` rows of n elements of `size` bytes. */
 static void copy_grid(struct grid from, struct grid to, size_t rows, size_t n, size_t size)
 {
-    bool contiguous = from.element == 1 && to.element == 1;
-    if (!contiguous && from.row + to.row < from.element + to.element) {
-        struct grid f = transposed(from), t = transposed(to);
-        size_t count = rows;
-        from = f, to = t, rows = n, n = count;
-    }
     if (from.element == 1 && to.element == 1)
         for (size_t r = 0; r < rows; r++)
             memcpy(to.at + r * to.row * size, from.at + r * from.row * size, n * size);
@@ -83,9 +73,11 @@ static void copy_grid(struct grid from, struct grid to, size_t rows, size_t n, s
 /* ---- Tiles as grids: the visit of each is given the offset in the array of its first element, and
  * that in the block. */
 
-/* visit: what is done with grids, of an array whose elements have `size` bytes. */
+/* visit: what is done with grids, of an array whose elements have `size` bytes. Of columns, the rows
+ * of a grid are a tile's elements, and its elements are rows. */
 struct visit {
     enum kl_array array;
+    bool columns;
     size_t size, pitch; /* elements of a row of the block */
     const struct kl_kernel *kernel;
     char *array_data, *block;
@@ -94,21 +86,30 @@ struct visit {
                 size_t block_offset, size_t rows, size_t n);
 };
 
+static void run_grid(const struct visit *visit, size_t offset, size_t row_stride, size_t stride,
+                     size_t row, size_t element, size_t rows, size_t n)
+{
+    if (visit->columns)
+        visit->run(visit, offset, stride, row_stride, element * visit->pitch + row, n, rows);
+    else
+        visit->run(visit, offset, row_stride, stride, row * visit->pitch + element, rows, n);
+}
+
 /* Visits entries [start, start + n) of rows, some axes along which are like an odometer whose last
- * wheel is taken in runs. */
+ * wheel is taken in runs. `row` is the first of them in the block. */
 static void visit_rows(const struct visit *visit, const struct kl_axes *axes, size_t base,
-                       size_t row_stride, size_t block_offset, size_t rows, size_t start, size_t n)
+                       size_t row_stride, size_t row, size_t rows, size_t start, size_t n)
 {
     if (axes->n == 0) {
-        visit->run(visit, base, row_stride, 1, block_offset, rows, n);
+        run_grid(visit, base, row_stride, 1, row, 0, rows, n);
         return;
     }
     const struct kl_axis *last = &axes->axis[axes->n - 1];
     size_t stride = last->strides[visit->array];
-    for (size_t end = start + n, run; start < end; start += run, block_offset += run) {
-        run = least(end - start, last->size - start % last->size);
-        visit->run(visit, base + kl_offset(axes, visit->array, start), row_stride, stride,
-                   block_offset, rows, run);
+    for (size_t i = 0, run; i < n; i += run) {
+        run = least(n - i, last->size - (start + i) % last->size);
+        run_grid(visit, base + kl_offset(axes, visit->array, start + i), row_stride, stride, row, i,
+                 rows, run);
     }
 }
 
@@ -122,7 +123,7 @@ static void visit_tile(const struct visit *visit, const struct kl_layout *layout
     for (size_t row = 0, run; row < tile->rows; row += run) {
         run = least(tile->rows - row, size - (tile->row + row) % size);
         visit_rows(visit, &layout->along, kl_offset(across, visit->array, tile->row + row), stride,
-                   row * tile->length, run, tile->start, tile->length);
+                   row, run, tile->start, tile->length);
     }
 }
 
@@ -176,15 +177,26 @@ static void add_to_sums(const struct visit *visit, size_t offset, size_t row_str
 
 /* ---- Blocks */
 
+/* True if a tile of columns is as wide as the array, along one axis of whole rows. */
+static bool are_columns_in_place(const struct kl_layout *layout, const struct kl_tile *tile,
+                                 enum kl_array array)
+{
+    const struct kl_axes *across = &layout->across, *along = &layout->along;
+    return along->n == 1 && across->n == 1 && across->axis[0].strides[array] == 1 &&
+           along->axis[0].strides[array] == tile->rows;
+}
+
 const void *kl_tile_in_place(const struct kl_layout *layout, const struct kl_tile *tile,
                              const struct kl_numbers *numbers)
 {
-    bool dense = tile->rows == 1
-                     ? kl_rows_are_dense(layout, numbers->array)
-                     : layout->packed[numbers->array] && tile->length == layout->along.volume;
-    return dense
-               ? kl_at(numbers, kl_offset(&layout->across, numbers->array, tile->row) + tile->start)
-               : NULL;
+    const struct kl_axes *across = &layout->across, *along = &layout->along;
+    enum kl_array array = numbers->array;
+    bool dense = tile->columns     ? are_columns_in_place(layout, tile, array)
+                 : tile->rows == 1 ? kl_rows_are_dense(layout, array)
+                                   : layout->packed[array] && tile->length == along->volume;
+    return dense ? kl_at(numbers,
+                         kl_offset(across, array, tile->row) + kl_offset(along, array, tile->start))
+                 : NULL;
 }
 
 /* Converts n elements to a dtype that holds each of them exactly: a wider one. */
@@ -198,6 +210,11 @@ static void convert(const struct kl_kernel *kernel, const struct kl_numbers *fro
     }
     kernel->widen[from->dtype](raw, doubles, n);
     kernel->narrow[dtype](doubles, to, n);
+}
+
+static size_t pitch_of(const struct kl_tile *tile)
+{
+    return tile->columns ? tile->rows : tile->length;
 }
 
 static struct visit gather_of(const struct kl_numbers *from, size_t pitch, void *to)
@@ -217,7 +234,8 @@ void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout
     char raw[KL_BLOCK * sizeof(float)];
     const void *in_place = kl_tile_in_place(layout, tile, from);
     bool converts = !from->bytes && from->dtype != dtype;
-    struct visit visit = gather_of(from, tile->length, converts ? raw : to);
+    struct visit visit = gather_of(from, pitch_of(tile), converts ? raw : to);
+    visit.columns = tile->columns;
     if (!converts || !in_place)
         visit_tile(&visit, layout, tile);
     if (converts)
@@ -228,8 +246,9 @@ void kl_tile_store(const struct kl_layout *layout, const struct kl_tile *tile, e
                    enum kl_dtype dtype, const void *from, void *to)
 {
     const struct visit visit = {.array = array,
+                                .columns = tile->columns,
                                 .size = kl_dtype_size(dtype),
-                                .pitch = tile->length,
+                                .pitch = pitch_of(tile),
                                 .array_data = to,
                                 .block = (char *)from,
                                 .run = scatter};
@@ -241,7 +260,8 @@ void kl_tile_add(const struct kl_kernel *kernel, const struct kl_layout *layout,
                  double *low)
 {
     const struct visit visit = {.array = array,
-                                .pitch = tile->length,
+                                .columns = tile->columns,
+                                .pitch = pitch_of(tile),
                                 .kernel = kernel,
                                 .block = (char *)from,
                                 .high = high,

@@ -1,5 +1,5 @@
-/* kl_tile: some rows of a layout, or a part of each, as a block in which elements lie side by side,
- * row after row. */
+/* kl_tile: some rows of a layout, or a part of each, as a block: elements lie side by side, row after
+ * row; or, where that is their order in memory, rows lie side by side, element after element. */
 #ifndef KLDIV_LIB_TILE_H
 #define KLDIV_LIB_TILE_H
 
@@ -12,6 +12,7 @@ enum { KL_BLOCK = 1024 };
 /* kl_tile: part [start, start + length) of rows [row, row + rows). */
 struct kl_tile {
     size_t row, rows, start, length;
+    bool columns; /* rows lie side by side */
 };
 
 static inline size_t kl_tile_size(const struct kl_tile *tile) { return tile->rows * tile->length; }

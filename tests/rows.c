@@ -36,7 +36,7 @@ static bool near(double ours, double exact, double units)
 
 static void check_sums(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
-    double top = -INFINITY, high[MOST], low[MOST] = {0};
+    double top = -INFINITY, high[MOST], low[MOST] = {0}, maxima[MOST];
     long double sum = 0;
     size_t set = 0;
     unsigned char bytes[MOST];
@@ -53,7 +53,12 @@ static void check_sums(const struct kl_kernel *kernel, double *v, double *other,
     cr_expect_eq(kernel->count(bytes, n), set, "%s", kernel->name);
     kernel->add(v, high, low, n);
     for (size_t i = 0; i < n; i++)
+        maxima[i] = i & 1 ? -INFINITY : 3;
+    kernel->greater(v, maxima, n);
+    for (size_t i = 0; i < n; i++) {
+        cr_expect_eq(maxima[i], i & 1 ? v[i] : fmax(v[i], 3), "%s", kernel->name);
         cr_expect_eq((long double)high[i] + low[i], 0x1p60L + v[i], "%s", kernel->name);
+    }
     (void)other;
 }
 

@@ -171,18 +171,20 @@ static void check_row(const struct diagnosis *d, size_t row, size_t i, bool all_
         check_logarithms(d, s, i, row + i, tallies);
 }
 
-/* True if a number of each row is what it is of sound rows. */
+/* True if rows of these extremes and sums are all sound. */
 static bool all_sound(const struct diagnosis *d, int operand, double least, double greatest,
                       const double *sums, size_t n)
 {
     enum kl_space space = d->look.plan->spaces[operand];
-    bool sound = space == KL_LOGIT      ? true
-                 : space == KL_LOG_PROB ? greatest <= 0 && least > -(double)INFINITY
-                 : operand == KL_INPUT  ? least > 0
-                                        : least >= 0;
-    for (size_t i = 0; i < n; i++)
-        sound &= space == KL_LOGIT ? isfinite(sums[i]) : is_one(d, operand, sums[i]);
-    return sound;
+    struct kl_row_stats s = d->look.kernel->row_stats[KL_FLOAT64](sums, n, false);
+    if (!isfinite(s.sum))
+        return false;
+    if (space == KL_LOGIT)
+        return true;
+    bool in_range = space == KL_LOG_PROB  ? greatest <= 0 && least > -(double)INFINITY
+                    : operand == KL_INPUT ? least > 0
+                                          : least >= 0;
+    return in_range && is_one(d, operand, s.least) && is_one(d, operand, s.greatest);
 }
 
 /* Looks at rows that are short as a block, for most are sound. False if they are to be looked at one
@@ -311,6 +313,7 @@ static bool look_at_rows(struct diagnosis *d, struct kl_pool *pool, struct kl_ta
 {
     kl_layout_of_rows(&d->look.layout, d->look.plan);
     d->look.tile = kl_choose_tile(&d->look.layout);
+    d->look.tile.columns = false;
     size_t chunks = choose_chunks(d);
     void *scratch = malloc(sizeof(struct kl_look_scratch));
     d->chunks = calloc(chunks, sizeof *d->chunks);

@@ -7,7 +7,10 @@ static size_t least_of(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Loops over the tiles of n rows. */
 #define FOR_EACH_TILE(look, first, n, tile)                                                        \
-    for (struct kl_tile tile = {first, n, 0, least_of((look)->tile.length, volume_of(look))};      \
+    for (struct kl_tile tile = {.row = (first),                                                    \
+                               .rows = (n),                                                        \
+                               .start = 0,                                                         \
+                               .length = least_of((look)->tile.length, volume_of(look))};          \
          tile.start < volume_of(look); tile.start += tile.length,                                  \
                         tile.length = least_of((look)->tile.length, volume_of(look) - tile.start))
 
@@ -32,47 +35,71 @@ static void merge(struct kl_rows_stats *stats, size_t i, struct kl_row_stats mor
     stats->exps[i] += more.exps;
 }
 
-/* Adds the elements of a row that the mask leaves. */
-static void add_shown(const struct kl_look *look, const double *v, const unsigned char *mask,
-                      size_t n, bool exps, struct kl_rows_stats *stats, size_t row)
+/* Sets the hidden elements of a block to a number that changes nothing. */
+static void hide(const struct kl_look *look, const struct kl_tile *tile,
+                 struct kl_look_scratch *scratch, double value)
 {
-    double shown[KL_BLOCK];
-    size_t n_shown = 0;
-    for (size_t i = 0; i < n; i++)
-        if (mask[i])
-            shown[n_shown++] = v[i];
-    merge(stats, row, look->kernel->row_stats[KL_FLOAT64](shown, n_shown, exps));
+    if (look->mask.data)
+        look->kernel->apply_mask(scratch->v, scratch->mask, value, kl_tile_size(tile));
 }
 
-static void add_tile(const struct kl_look *look, const struct kl_tile *tile, int operand, bool exps,
-                     struct kl_look_scratch *scratch, struct kl_rows_stats *stats)
+/* Adds the sums of a block's rows. */
+static void add_sums(const struct kl_look *look, const struct kl_tile *tile,
+                     struct kl_look_scratch *scratch, double *to)
+{
+    hide(look, tile, scratch, 0);
+    memset(scratch->low, 0, sizeof scratch->low);
+    look->kernel->row_totals(scratch->v, tile->rows, tile->length, to, scratch->low);
+}
+
+/* Raises the maxima of rows. */
+static void add_maxima(const struct kl_look *look, const struct kl_tile *tile,
+                       struct kl_look_scratch *scratch, double *maxima)
+{
+    hide(look, tile, scratch, -(double)INFINITY);
+    look->kernel->row_maxima(scratch->v, tile->rows, tile->length, maxima);
+}
+
+/* Adds a tile of several rows, or under a mask, as a block. `least` is negated. */
+static void add_block(const struct kl_look *look, const struct kl_tile *tile, int operand,
+                      bool exps, struct kl_look_scratch *scratch, struct kl_rows_stats *stats)
 {
     enum kl_dtype dtype = look->operands[operand].dtype;
     const char *block = block_of(look, tile, operand, scratch);
-    size_t row_size = tile->length * kl_dtype_size(dtype);
-    if (!look->mask.data) {
-        for (size_t i = 0; i < tile->rows; i++)
-            merge(stats, i,
-                  look->kernel->row_stats[dtype](block + i * row_size, tile->length, exps));
-        return;
+    size_t n = kl_tile_size(tile);
+    double least, greatest;
+    if (look->mask.data)
+        kl_tile_load(look->kernel, &look->layout, tile, &look->mask, KL_FLOAT64, scratch->mask);
+    if (exps) {
+        look->kernel->scan[dtype](block, true, scratch->v, n, &least, &greatest);
+        add_sums(look, tile, scratch, stats->exps);
     }
-    look->kernel->widen[dtype](block, scratch->v, kl_tile_size(tile));
-    kl_tile_load(look->kernel, &look->layout, tile, &look->mask, KL_FLOAT64, scratch->mask);
-    for (size_t i = 0; i < tile->rows; i++)
-        add_shown(look, scratch->v + i * tile->length, scratch->mask + i * tile->length,
-                  tile->length, exps, stats, i);
+    look->kernel->widen[dtype](block, scratch->v, n);
+    add_maxima(look, tile, scratch, stats->greatest);
+    add_sums(look, tile, scratch, stats->sum);
+    look->kernel->widen[dtype](block, scratch->v, n);
+    look->kernel->scale(scratch->v, -1, n);
+    add_maxima(look, tile, scratch, stats->least);
 }
 
 void kl_find_row_stats(const struct kl_look *look, int operand, size_t row, size_t n, bool exps,
                        struct kl_look_scratch *scratch, struct kl_rows_stats *stats)
 {
+    bool alone = n == 1 && !look->mask.data;
     for (size_t i = 0; i < n; i++) {
-        stats->least[i] = INFINITY;
+        stats->least[i] = alone ? (double)INFINITY : -(double)INFINITY;
         stats->greatest[i] = -(double)INFINITY;
         stats->sum[i] = stats->exps[i] = 0;
     }
     FOR_EACH_TILE(look, row, n, tile)
-    add_tile(look, &tile, operand, exps, scratch, stats);
+    if (alone)
+        merge(stats, 0,
+              look->kernel->row_stats[look->operands[operand].dtype](
+                  block_of(look, &tile, operand, scratch), tile.length, exps));
+    else
+        add_block(look, &tile, operand, exps, scratch, stats);
+    for (size_t i = 0; i < n && !alone; i++)
+        stats->least[i] = -stats->least[i];
 }
 
 void kl_scan_rows(const struct kl_look *look, int operand, size_t row, size_t n,

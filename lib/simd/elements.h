@@ -332,17 +332,40 @@ FN void map_block(enum kl_dtype dtype, enum kl_dtype loss_dtype, enum kl_rule ru
 }
 
 /* Probabilities against probabilities: t (log t - log q) = q (r log r - rest / q) with r = t / q and
- * r q - t = rest, which r = t (1 / q) leaves. What it takes to be that is looked at by the element. */
-FN vd quotient_losses(enum kl_rule rule, vd q, vd t)
+ * r q - t = rest, which r = t (1 / q) leaves. */
+FN vd wide_quotient_losses(vd q, vd t)
+{
+    const vd zero = v_set(0), one = v_set(1);
+    vd inverse = v_div(one, q), r = v_mul(t, inverse), rest = v_residual(r, q, t);
+    vd logs = log_minus_wide(v_select(v_eq(t, zero), one, r), zero);
+    return v_mul(q, v_sub(v_mul(r, logs), v_mul(rest, inverse)));
+}
+
+/* Of 24 bits, t log(t / q) will do where the logarithm is not small. */
+FN vd narrow_quotient_losses(vd q, vd t)
+{
+    const vd zero = v_set(0), one = v_set(1);
+    vd logs = log_minus_narrow(v_select(v_eq(t, zero), one, v_div(t, q)), zero);
+    vm close = v_gt(v_set(SMALL_NARROW_DIFFERENCE), v_abs(logs));
+    vd losses = v_mul(t, logs);
+    if (__builtin_expect(m_any(close), 0))
+        losses = v_select(close, wide_quotient_losses(q, t), losses);
+    return losses;
+}
+
+FN vd quotient_losses(enum kl_dtype dtype, enum kl_rule rule, vd q, vd t)
 {
     const vd zero = v_set(0), one = v_set(1), most = v_set(0x1p900), least = v_set(0x1p-900);
-    vd inverse = v_div(one, q), r = v_mul(t, inverse), rest = v_residual(r, q, t);
     vm none = v_eq(t, zero);
-    vm rare = m_not(m_or(none, v_gt(v_min(t, r), least)));
-    rare = m_or(rare, m_or(v_gt(v_max(r, q), most), m_not(v_gt(q, least))));
-    vd logs = log_minus_wide(v_select(none, one, r), zero);
-    vd losses = v_mul(q, v_fma(r, logs, v_mul(v_mul(rest, inverse), v_set(-1))));
+    vd smaller = v_min(v_select(none, one, t), q), larger = v_max(t, q);
+    vm rare = m_or(m_not(v_gt(smaller, least)), m_not(v_gt(most, larger)));
+    vd losses = dtype == KL_FLOAT64 ? wide_quotient_losses(q, t) : narrow_quotient_losses(q, t);
     losses = v_select(none, zero, losses);
+    if (dtype == KL_FLOAT64) { /* quotients of 24 bits are neither too large nor too small */
+        vd r = v_select(none, one, v_div(t, q));
+        rare = m_or(rare, m_or(m_not(v_gt(r, least)), m_not(v_gt(most, r))));
+    }
+    rare = m_or(rare, not_finite(losses));
     if (!m_any(rare))
         return losses;
     double lanes[LANES], qs[LANES], ts[LANES], rares[LANES];
@@ -366,7 +389,7 @@ FN void losses_of(enum kl_dtype dtype, enum kl_dtype loss_dtype, enum kl_form fo
     else
         for (size_t i = 0; i < n; i += LANES)
             v_store_f64((double *)(void *)loss + i,
-                        quotient_losses(rule, load(dtype, x + i * size_of(dtype)),
+                        quotient_losses(dtype, rule, load(dtype, x + i * size_of(dtype)),
                                         load(dtype, t + i * size_of(dtype))));
 }
 

@@ -18,8 +18,10 @@ FN vd log_grad_by_target(enum kl_dtype dtype, vd x, vd t)
     if (dtype == KL_FLOAT64)
         return v_add(log_minus_wide(t, x), one);
     vd grad = v_add(log_minus_narrow(t, x), one);
-    bool cancels = m_any(v_gt(small, v_abs(grad)));
-    return __builtin_expect(cancels, 0) ? v_add(log_minus_wide(t, x), one) : grad;
+    vm cancels = v_gt(small, v_abs(grad));
+    if (__builtin_expect(m_any(cancels), 0))
+        grad = v_select(cancels, v_add(log_minus_wide(t, x), one), grad);
+    return grad;
 }
 
 /* The derivatives of a loss by the operands that are wanted; what `rare` lanes hold is of no

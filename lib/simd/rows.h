@@ -53,19 +53,14 @@ FN double greatest_lane(vd v)
 FN double row_max_of(enum kl_dtype dtype, const char *v, size_t n)
 {
     const vd nothing = v_set(-INFINITY);
-    vd maxima[2] = {nothing, nothing};
-    size_t i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        maxima[0] = v_max(load(dtype, v + i * size_of(dtype)), maxima[0]);
-        maxima[1] = v_max(load(dtype, v + (i + LANES) * size_of(dtype)), maxima[1]);
-    }
-    for (; i < n; i += LANES) {
+    vd maxima = nothing;
+    for (size_t i = 0; i < n; i += LANES) {
         vd part = load_elements_part(dtype, v + i * size_of(dtype), n - i);
         if (n - i < LANES)
             part = v_select(first_lanes(n - i), part, nothing);
-        maxima[0] = v_max(part, maxima[0]);
+        maxima = v_max(part, maxima);
     }
-    return greatest_lane(v_max(maxima[0], maxima[1]));
+    return greatest_lane(maxima);
 }
 
 FN vd shifted(vd v, struct kl_shift shift)
@@ -146,13 +141,86 @@ FN struct kl_row_sums row_sums_of(enum kl_dtype dtype, bool is_log, bool with_ex
                                 v_total(sums.sum_p), v_total(sums.exps)};
 }
 
-/* exp(v) of a number of at most 700, 0 where it is far below. */
+/* exp of a number of at most 0, or of -700 if it is below. */
+FN vd exp_of_logit(bool wide, vd v)
+{
+    vd limited = v_max(v_set(-700), v);
+    return wide ? exp_wide(limited) : exp_narrow(limited);
+}
+
+/* logit_sums: those of elements of which no logit is above its row's maximum; what is no number shows
+ * in the sums. */
+struct logit_sums {
+    vd losses, sum_p, exps;
+};
+FN struct logit_sums add_logits(struct logit_sums sums, bool wide, vd x, vd t, double *kept_p,
+                                double *kept_q, size_t n)
+{
+    vd p = v_select(v_gt(v_set(-700), t), v_set(0), exp_of_logit(wide, t));
+    vd q = exp_of_logit(wide, x);
+    if (n < LANES) {
+        vm real = first_lanes(n);
+        p = v_select(real, p, v_set(0));
+        q = v_select(real, q, v_set(0));
+    }
+    if (kept_p) {
+        store_part(kept_p, p, n);
+        store_part(kept_q, q, n);
+    }
+    sums.losses =
+        v_fma(p, v_sub(v_max(v_set(-700), t), x), sums.losses); /* 0 times a finite number */
+    sums.sum_p = v_add(sums.sum_p, p);
+    sums.exps = v_add(sums.exps, q);
+    return sums;
+}
+
+FN struct kl_row_sums logit_sums_of(enum kl_dtype dtype, bool scaled, bool keeps, const char *x,
+                                    const char *t, const struct kl_shift *shifts, double *kept_p,
+                                    double *kept_q, size_t n)
+{
+    const vd zero = v_set(0), scale = v_set(shifts[KL_INPUT].scale);
+    const vd x_by = v_set(shifts[KL_INPUT].by), t_by = v_set(shifts[KL_TARGET].by);
+    bool wide = dtype == KL_FLOAT64;
+    struct logit_sums sums = {zero, zero, zero};
+    for (size_t i = 0; i < n; i += LANES) {
+        vd xs = v_sub(load_elements_part(dtype, x + i * size_of(dtype), n - i), x_by);
+        vd ts = v_sub(load_elements_part(dtype, t + i * size_of(dtype), n - i), t_by);
+        if (scaled)
+            xs = v_mul(xs, scale), ts = v_mul(ts, scale);
+        sums = add_logits(sums, wide, xs, ts, keeps ? kept_p + i : NULL, keeps ? kept_q + i : NULL,
+                          n - i);
+    }
+    return (struct kl_row_sums){v_total(sums.losses), v_total(sums.sum_p), v_total(sums.exps)};
+}
+
+/* Derivatives by input of a row whose exponentials were kept. */
+FN void kept_grads_of(enum kl_dtype dtype, const struct kl_softmax_row *row, const double *p,
+                      const double *q, const struct kl_grads *grads, size_t n)
+{
+    const vd q_factor = v_set(row->q_factor), p_factor = v_set(row->p_factor);
+    bool wide = grads->wide[KL_INPUT];
+    size_t size = wide ? sizeof(double) : size_of(dtype);
+    char *to = grads->by[KL_INPUT];
+    for (size_t i = 0; i < n; i += LANES) {
+        vd grad = v_sub(v_mul(q_factor, load_part(q + i, n - i, 0)),
+                        v_mul(p_factor, load_part(p + i, n - i, 0)));
+        char rest[LANES * sizeof(double)], *at = n - i < LANES ? rest : to + i * size;
+        if (wide)
+            v_store_f64((double *)(void *)at, grad);
+        else
+            store(dtype, at, grad);
+        if (at == rest)
+            memcpy(to + i * size, rest, (n - i) * size);
+    }
+}
+
+/* exp(v) of a number of at most 700. Far below 0, what is left of it rounds to 0 where operands have 24
+ * bits. */
 FN vd exp_or_zero(bool wide, vd v)
 {
-    const vd least = v_set(-700);
-    if (wide && m_any(v_gt(least, v)))
+    if (wide && m_any(v_gt(v_set(-700), v)))
         return exp_times_anywhere(v, v_set(1));
-    return v_select(v_gt(least, v), v_set(0), prob_of(wide, v));
+    return exp_of_logit(wide, v);
 }
 
 FN void row_grads_of(enum kl_dtype dtype, bool is_log, bool by_input, bool by_target, bool has_q,
@@ -374,6 +442,13 @@ TARGET static void add(const double *v, double *high, double *low, size_t n)
     }
 }
 
+TARGET static void greater(const double *v, double *maxima, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES)
+        store_part(maxima + i, v_max(load_part(v + i, n - i, 0), load_part(maxima + i, n - i, 0)),
+                   n - i);
+}
+
 TARGET static void shift(double *v, const double *by, const double *minus, double scale, size_t n)
 {
     const vd factor = v_set(scale);
@@ -556,6 +631,22 @@ FN void scan_of(enum kl_dtype dtype, bool with_exps, const char *from, double *t
             scan_of(dtype, true, from, to, n, least, greatest);                                    \
         else                                                                                       \
             scan_of(dtype, false, from, to, n, least, greatest);                                   \
+    }                                                                                              \
+    TARGET static struct kl_row_sums logit_sums_##suffix(                                          \
+        const void *x, const void *t, const struct kl_shift shifts[KL_OPERANDS], double *kept_p,   \
+        double *kept_q, size_t n)                                                                  \
+    {                                                                                              \
+        bool scaled = shifts[KL_INPUT].scale != 1;                                                 \
+        if (kept_p)                                                                                \
+            return logit_sums_of(dtype, true, true, x, t, shifts, kept_p, kept_q, n);              \
+        return scaled ? logit_sums_of(dtype, true, false, x, t, shifts, NULL, NULL, n)             \
+                      : logit_sums_of(dtype, false, false, x, t, shifts, NULL, NULL, n);           \
+    }                                                                                              \
+    TARGET static void kept_grads_##suffix(const struct kl_softmax_row *row, const double *p,      \
+                                           const double *q, const struct kl_grads *grads,          \
+                                           size_t n)                                               \
+    {                                                                                              \
+        kept_grads_of(dtype, row, p, q, grads, n);                                                 \
     }                                                                                              \
     TARGET static double row_max_##suffix(const void *v, size_t n)                                 \
     {                                                                                              \

@@ -23,11 +23,27 @@ class Options(ctypes.Structure):
                 ("mask", ctypes.c_void_p)]
 
 
+class Mask(ctypes.Structure):
+    _fields_ = [("ndim", ctypes.c_size_t), ("shape", ctypes.POINTER(ctypes.c_size_t)),
+                ("data", ctypes.c_void_p)]
+
+
 class Results(ctypes.Structure):
     _fields_ = [("loss", ctypes.c_void_p), ("grad", ctypes.c_void_p * 2)]
 
 
 PLAN_SIZE = 1 << 14  # more than struct kl_plan has
+DIAGNOSIS_SIZE = 1 << 13  # likewise
+COMPATS = {"pytorch": 0, "oneflow": 1, "math": 2}
+
+
+def tensor_of(v):
+    shape = (ctypes.c_size_t * v.dim())(*v.shape)
+    return Tensor(DTYPES[v.dtype], v.dim(), shape, v.data_ptr())
+
+
+def mask_of(v):
+    return Mask(v.dim(), (ctypes.c_size_t * v.dim())(*v.shape), v.data_ptr())
 
 
 class Library:
@@ -41,26 +57,47 @@ class Library:
     def pool(self, threads):
         return self.kl.kl_pool_new(threads)
 
+    def select(self, simd):
+        if not self.kl.kl_simd_select(simd.encode(), None):
+            raise ValueError(f"{simd} is not supported")
+
     def prepare(self, x, t, reduction, log_target=False, input_space=None, target_space=None,
-                temperature=0, gradient=False, pool=None):
-        """Returns a function that computes the loss and, with `gradient`, the gradient by x."""
-        shape = (ctypes.c_size_t * x.dim())(*x.shape)
-        tensors = [Tensor(DTYPES[v.dtype], v.dim(), shape, v.data_ptr()) for v in (x, t)]
+                temperature=0, gradient=False, pool=None, dim=None, broadcast=False, weight=None,
+                mask=None, base2=False, compat="pytorch", loss_shape=None, diagnose=False):
+        """Returns a function that computes the loss and, with `gradient`, the gradient by x; both
+        gradients if it is "both". `loss_shape` is needed where the loss has another than x."""
+        tensors = [tensor_of(v) for v in (x, t)]
         options = Options(reduction=REDUCTIONS[reduction], log_target=log_target,
                           input_space=SPACES[input_space], target_space=SPACES[target_space],
-                          temperature=temperature)
+                          temperature=temperature, broadcast=broadcast, base=int(base2),
+                          compat=COMPATS[compat])
+        kept = [tensors, options, x, t, weight, mask]
+        if dim is not None:
+            kept.append((ctypes.c_int * 1)(dim))
+            options.dim, options.n_dim = ctypes.addressof(kept[-1]), 1
+        if weight is not None:
+            kept.append(tensor_of(weight))
+            options.weight = ctypes.addressof(kept[-1])
+        if mask is not None:
+            kept.append(mask_of(mask))
+            options.mask = ctypes.addressof(kept[-1])
         plan = ctypes.create_string_buffer(PLAN_SIZE)
-        loss = torch.empty_like(x) if reduction == "none" else torch.empty((), dtype=x.dtype)
-        slopes = torch.empty_like(x) if gradient else None
-        results = Results(loss.data_ptr(), (slopes.data_ptr() if gradient else None, None))
+        diagnosis = ctypes.create_string_buffer(DIAGNOSIS_SIZE)
+        shape = loss_shape or (x.shape if reduction == "none" else ())
+        loss = torch.empty(shape, dtype=x.dtype)
+        slopes = [torch.empty_like(x) if gradient else None,
+                  torch.empty_like(t) if gradient == "both" else None]
+        results = Results(loss.data_ptr(),
+                          tuple(v.data_ptr() if v is not None else None for v in slopes))
         if not self.kl.kl_plan(plan, ctypes.byref(tensors[0]), ctypes.byref(tensors[1]),
                                     ctypes.byref(options), None):
             raise ValueError("kl_plan refuses the call")
-        kept = (shape, tensors, options)
 
         def run():
             self.kl.kl_run_gradients(plan, None, ctypes.c_void_p(pool),
                                           ctypes.byref(results), None)
-            return loss, slopes, kept
+            if diagnose:
+                self.kl.kl_diagnose(plan, ctypes.c_void_p(pool), diagnosis, None)
+            return loss, slopes[0], kept
 
         return run
