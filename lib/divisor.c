@@ -28,7 +28,8 @@ static double entries_left(const struct kl_plan *plan)
 static double losses_left(const struct kl_plan *plan)
 {
     size_t n = elements_of(plan->mask.ndim, plan->mask.shape);
-    return (double)(kl_kernel()->count(plan->mask.data, n) * (plan->places / n));
+    size_t times = plan->places / n;
+    return (double)(kl_kernel()->count(plan->mask.data, n) * times);
 }
 
 /* The sum of weight over the losses that the mask leaves. */

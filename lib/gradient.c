@@ -19,7 +19,7 @@ const double *kl_factors(struct kl_row_block *b, const struct kl_tile *tile)
 
 /* ---- Where derivatives go */
 
-/* Where those of a tile are stored; NULL if they are summed or not side by side there. */
+/* The address of those of a tile; NULL if they are summed or not side by side there. */
 static void *in_place(const struct kl_row_block *b, const struct kl_tile *tile, int operand)
 {
     const struct kl_sink *sink = &b->group->sinks[operand];
@@ -53,7 +53,7 @@ void kl_clear_grads(struct kl_row_block *b, const struct kl_tile *tile)
             store_grads(b, tile, i, b->grads);
 }
 
-/* Where derivatives are kept as doubles. */
+/* A block for derivatives as doubles. */
 static double *wide_grads(struct kl_row_block *b, int operand)
 {
     return operand == KL_INPUT ? b->grads : b->losses;

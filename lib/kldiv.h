@@ -337,8 +337,8 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem);
 
-/* The most bytes that kl_run_gradients allocates while it runs: none for plain losses of up to 2^20
- * elements, some 120 KiB for rows and gradients, and more where derivatives are summed back to
+/* The most bytes that kl_run_gradients allocates while it runs: none for plain losses and their
+ * derivatives of up to 2^20 elements, some 120 KiB for rows, and more where derivatives are summed back to
  * operands that were broadcast. kl_diagnose allocates KL_DIAGNOSIS_SCRATCH or as much as kl_run,
  * whichever is more. No call takes more than 48 KiB of the calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
@@ -387,7 +387,7 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
 
 /* A pool of `threads` threads, the caller of kl_run counting as one, so 1 starts none. It may
  * serve any number of kl_run calls at once; they share it task by task, so a long one does
- * not hold up a short one. Each thread holds 84 KiB beside its stack, and takes no signals. After
+ * not hold up a short one. Each thread holds 112 KiB beside its stack, and takes no signals. After
  * a fork the child must neither use nor free the pool. NULL if memory or threads cannot be had. */
 struct kl_pool *kl_pool_new(size_t threads);
 

@@ -152,7 +152,7 @@ static const double *weights_of(struct kl_row_block *b, const struct kl_tile *ti
     return b->weight;
 }
 
-/* Where the losses of a tile are stored; NULL if they are not side by side there. */
+/* The address of the losses of a tile; NULL if they are not side by side there. */
 static void *losses_in_place(const struct kl_row_block *b, const struct kl_tile *tile)
 {
     const struct kl_numbers losses = {KL_OF_LOSS, b->job->plan->dtype, false, b->job->losses};

@@ -31,7 +31,7 @@ struct kl_numbers {
 /* The address of element `index`. */
 const void *kl_at(const struct kl_numbers *numbers, size_t index);
 
-/* Where the tile lies in the array as a block; NULL if it does not. */
+/* The address of a tile that lies in its array as a block; NULL if it does not. */
 const void *kl_tile_in_place(const struct kl_layout *layout, const struct kl_tile *tile,
                              const struct kl_numbers *numbers);
 

@@ -5,16 +5,13 @@
 
 static size_t least_of(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Loops over the tiles of n rows. */
-#define FOR_EACH_TILE(look, first, n, tile)                                                        \
-    for (struct kl_tile tile = {.row = (first),                                                    \
-                               .rows = (n),                                                        \
-                               .start = 0,                                                         \
-                               .length = least_of((look)->tile.length, volume_of(look))};          \
-         tile.start < volume_of(look); tile.start += tile.length,                                  \
-                        tile.length = least_of((look)->tile.length, volume_of(look) - tile.start))
-
-static size_t volume_of(const struct kl_look *look) { return look->layout.along.volume; }
+/* The tile of n rows that begins with element `start` of each. */
+static struct kl_tile tile_at(const struct kl_look *look, size_t row, size_t n, size_t start)
+{
+    size_t left = look->layout.along.volume - start;
+    return (struct kl_tile){
+        .row = row, .rows = n, .start = start, .length = least_of(look->tile.length, left)};
+}
 
 /* A tile of an operand as a block of its dtype: where it is, or gathered. */
 static const char *block_of(const struct kl_look *look, const struct kl_tile *tile, int operand,
@@ -91,13 +88,15 @@ void kl_find_row_stats(const struct kl_look *look, int operand, size_t row, size
         stats->greatest[i] = -(double)INFINITY;
         stats->sum[i] = stats->exps[i] = 0;
     }
-    FOR_EACH_TILE(look, row, n, tile)
-    if (alone)
-        merge(stats, 0,
-              look->kernel->row_stats[look->operands[operand].dtype](
-                  block_of(look, &tile, operand, scratch), tile.length, exps));
-    else
-        add_block(look, &tile, operand, exps, scratch, stats);
+    for (size_t start = 0; start < look->layout.along.volume; start += look->tile.length) {
+        struct kl_tile tile = tile_at(look, row, n, start);
+        if (alone)
+            merge(stats, 0,
+                  look->kernel->row_stats[look->operands[operand].dtype](
+                      block_of(look, &tile, operand, scratch), tile.length, exps));
+        else
+            add_block(look, &tile, operand, exps, scratch, stats);
+    }
     for (size_t i = 0; i < n && !alone; i++)
         stats->least[i] = -stats->least[i];
 }
@@ -110,8 +109,8 @@ void kl_scan_rows(const struct kl_look *look, int operand, size_t row, size_t n,
     memset(sums, 0, n * sizeof *sums);
     memset(scratch->low, 0, n * sizeof *scratch->low);
     *least = INFINITY, *greatest = -(double)INFINITY;
-    FOR_EACH_TILE(look, row, n, tile)
-    {
+    for (size_t start = 0; start < look->layout.along.volume; start += look->tile.length) {
+        struct kl_tile tile = tile_at(look, row, n, start);
         double low, high;
         look->kernel->scan[dtype](block_of(look, &tile, operand, scratch), exps, scratch->v,
                                   kl_tile_size(&tile), &low, &high);

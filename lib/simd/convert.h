@@ -51,3 +51,54 @@ FN void convert(enum kl_dtype from_dtype, const char *from, enum kl_dtype to_dty
         memcpy(to, converted, n * size_of(to_dtype));
     }
 }
+
+/* ---- Vectors at the end of an array: what is missing is a number that does no harm. */
+
+FN vd load_part(const double *from, size_t n, double padding)
+{
+    if (__builtin_expect(n >= LANES, 1))
+        return v_load_f64(from);
+    bool two = n > SINGLE_LANES;
+    return (vd){s_first(from, two ? SINGLE_LANES : n, padding),
+                s_first(two ? from + SINGLE_LANES : from, two ? n - SINGLE_LANES : 0, padding)};
+}
+
+FN void store_part(double *to, vd v, size_t n)
+{
+    if (__builtin_expect(n >= LANES, 1)) {
+        v_store_f64(to, v);
+        return;
+    }
+    s_store_first(to, v.a, n < SINGLE_LANES ? n : SINGLE_LANES);
+    if (n > SINGLE_LANES)
+        s_store_first(to + SINGLE_LANES, v.b, n - SINGLE_LANES);
+}
+
+/* The first n lanes. */
+FN vm first_lanes(size_t n)
+{
+    static const double lanes[2 * LANES] = {[0 ... LANES - 1] = 1};
+    return v_eq(v_load_f64(lanes + LANES - n), v_set(1));
+}
+
+/* n elements of any dtype, and 0 in the other lanes. */
+FN vd load_elements_part(enum kl_dtype dtype, const char *from, size_t n)
+{
+    char part[LANES * sizeof(double)] = {0};
+    if (__builtin_expect(n >= LANES, 1))
+        return load(dtype, from);
+    memcpy(part, from, n * size_of(dtype));
+    return load(dtype, part);
+}
+
+/* Stores n elements at most. */
+FN void store_elements_part(enum kl_dtype dtype, char *to, vd v, size_t n)
+{
+    char part[LANES * sizeof(double)] = {0};
+    if (__builtin_expect(n >= LANES, 1)) {
+        store(dtype, to, v);
+        return;
+    }
+    store(dtype, part, v);
+    memcpy(to, part, n * size_of(dtype));
+}

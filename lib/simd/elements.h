@@ -341,7 +341,7 @@ FN vd wide_quotient_losses(vd q, vd t)
     return v_mul(q, v_sub(v_mul(r, logs), v_mul(rest, inverse)));
 }
 
-/* Of 24 bits, t log(t / q) will do where the logarithm is not small. */
+/* Operands of 24 bits take t log(t / q), but where the logarithm is small. */
 FN vd narrow_quotient_losses(vd q, vd t)
 {
     const vd zero = v_set(0), one = v_set(1);

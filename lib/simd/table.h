@@ -10,7 +10,7 @@ FUNCTIONS(KL_FLOAT32, f32)
 FUNCTIONS(KL_FLOAT16, f16)
 FUNCTIONS(KL_BFLOAT16, bf16)
 
-/* Those of all dtypes, by forms where there are two or three. */
+/* Functions of all dtypes, by forms if there are two or three. */
 #define DTYPES(function)                                                                           \
     {                                                                                              \
         function##_f64, function##_f32, function##_f16, function##_bf16                            \

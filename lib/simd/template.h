@@ -49,7 +49,13 @@
 
 #include "lib/simd/convert.h"
 
+/* Losses of elements, and their derivatives. */
 #include "lib/simd/elements.h"
 #include "lib/simd/grad.h"
+
+/* Rows of elements, then blocks of rows of doubles. */
 #include "lib/simd/rows.h"
+
+#include "lib/simd/blocks.h"
+
 #include "lib/simd/table.h"
