@@ -296,7 +296,8 @@ static bool compute(struct api_call *call, struct api_problem *problem)
     const struct api_tensor *grad_output = &call->tensors[KL_GRAD_OUTPUT];
     const struct kl_results results = {
         .loss = call->loss.data,
-        .grad = {call->gradients[KL_INPUT].data, call->gradients[KL_TARGET].data}};
+        .grad = {call->gradients[KL_INPUT].data, call->gradients[KL_TARGET].data},
+        .diagnosis = call->options.diagnose ? &call->diagnosis : NULL};
     struct kl_problem from = {0};
     size_t scratch = kl_scratch_size(&call->plan, &results);
     if (!api_budget_reserve(call->loss.budget, scratch))
@@ -346,22 +347,6 @@ static bool plan(struct api_call *call, struct api_problem *problem)
     return check_rows(call, problem) && check_extent(call, problem);
 }
 
-static bool diagnose(struct api_call *call, struct api_problem *problem)
-{
-    const struct kl_results loss = {.loss = call->loss.data};
-    struct kl_problem from = {0};
-    size_t scratch = kl_scratch_size(&call->plan, &loss);
-    if (!call->options.diagnose)
-        return true;
-    if (scratch < KL_DIAGNOSIS_SCRATCH)
-        scratch = KL_DIAGNOSIS_SCRATCH;
-    if (!api_budget_reserve(call->loss.budget, scratch))
-        return api_fail_for_memory(problem);
-    bool good = kl_diagnose(&call->plan, call->service->pool, &call->diagnosis, &from);
-    api_budget_release(call->loss.budget, scratch);
-    return good || translate(call, &from, problem);
-}
-
 bool api_call_plan(struct api_call *call, struct api_problem *problem)
 {
     return check_tensors(call, problem) && plan(call, problem) &&
@@ -370,8 +355,7 @@ bool api_call_plan(struct api_call *call, struct api_problem *problem)
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
-    return check_mask(call, problem) && reserve_outputs(call, problem) && compute(call, problem) &&
-           diagnose(call, problem);
+    return check_mask(call, problem) && reserve_outputs(call, problem) && compute(call, problem);
 }
 
 struct api_warnings api_call_warnings(const struct api_call *call)

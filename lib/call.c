@@ -1,3 +1,4 @@
+#include "lib/diagnose/diagnose.h"
 #include "lib/elements.h"
 #include "lib/parallel.h"
 #include "lib/problem.h"
@@ -22,13 +23,15 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
 {
     struct kl_layout layout;
     struct kl_job job = {.plan = plan, .layout = &layout};
+    size_t diagnosis = results->diagnosis ? KL_DIAGNOSIS_SCRATCH : 0;
     if (plan->count == 0)
-        return 0;
+        return diagnosis;
     if (kl_is_elementwise(plan))
-        return kl_elements_scratch_size(plan, results->loss != NULL);
+        return kl_elements_scratch_size(plan, results);
     for (int i = 0; i < KL_OPERANDS; i++)
         job.sinks[i].gradient = results->grad[i];
-    return kl_rows_scratch_size(&job);
+    size_t rows = kl_rows_scratch_size(&job);
+    return rows > diagnosis ? rows : diagnosis;
 }
 
 /* Computes results, and `total` of reduced losses. Nothing is written before all memory is
@@ -94,32 +97,55 @@ static bool read_grad_output(struct kl_job *job, const struct kl_tensor *grad_ou
     return true;
 }
 
+/* Computes the loss and the derivatives. */
+static bool compute(struct kl_job *job, struct kl_pool *pool, void *loss,
+                    struct kl_problem *problem)
+{
+    const struct kl_plan *plan = job->plan;
+    struct kl_sum total = {0, 0};
+    if (plan->count == 0)
+        store_nothing(job);
+    else if (!run(job, pool, &total))
+        return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
+    if (kl_is_stopped(plan))
+        return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
+    if (loss && plan->reduction != KL_NONE)
+        store_reduced(job, total, loss);
+    /* Negative probabilities make NaN of losses; the first one is searched for only after a NaN came
+     * out, or where no loss could show it. */
+    bool math = plan->options.compat == KL_MATH && plan->count > 0;
+    bool suspect = math && (!loss || any_nan(job, loss));
+    return !suspect || kl_check_negative(plan, problem);
+}
+
+/* Computes, and looks at the rows beside. */
+static bool compute_and_diagnose(struct kl_job *job, struct kl_pool *pool,
+                                 const struct kl_results *results, struct kl_problem *problem)
+{
+    job->diagnosing = kl_diagnosing_begin(job->plan);
+    if (!job->diagnosing)
+        return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
+    bool good = compute(job, pool, results->loss, problem);
+    kl_diagnosing_end(job->diagnosing, pool, good ? results->diagnosis : NULL);
+    return good;
+}
+
 bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem)
 {
     struct kl_layout layout; /* filled where it is needed */
     struct kl_job job = job_of(plan, &layout);
-    struct kl_sum total = {0, 0};
     if (!read_grad_output(&job, grad_output, problem))
         return false;
     job.sinks[KL_INPUT].gradient = results->grad[KL_INPUT];
     job.sinks[KL_TARGET].gradient = results->grad[KL_TARGET];
     job.wants_loss = results->loss != NULL;
     job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
-    if (plan->count == 0)
-        store_nothing(&job);
-    else if (!run(&job, pool, &total))
-        return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-    if (kl_is_stopped(plan))
-        return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
-    if (results->loss && plan->reduction != KL_NONE)
-        store_reduced(&job, total, results->loss);
-    /* Negative probabilities make NaN of losses; the first one is searched for only after a NaN came
-     * out, or where no loss could show it. */
-    bool math = plan->options.compat == KL_MATH && plan->count > 0;
-    bool suspect = math && (!results->loss || any_nan(&job, results->loss));
-    return !suspect || kl_check_negative(plan, problem);
+    if (results->diagnosis && plan->count > 0 && kl_is_elementwise(plan))
+        return compute_and_diagnose(&job, pool, results, problem);
+    return compute(&job, pool, results->loss, problem) &&
+           (!results->diagnosis || kl_diagnose(plan, pool, results->diagnosis, problem));
 }
 
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,

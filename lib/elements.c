@@ -1,4 +1,5 @@
 #include "lib/elements.h"
+#include "lib/diagnose/diagnose.h"
 
 #include <stdlib.h>
 
@@ -127,9 +128,17 @@ static size_t span_of_grads(const struct kl_job *job)
     return job->weight.data || job->grad_output.data ? KL_BLOCK : KL_CHUNK;
 }
 
+/* Looks at the rows that begin in [start, end). */
+static void diagnose_chunk(struct kl_diagnosing *diagnosing, size_t start, size_t end,
+                           void *scratch)
+{
+    size_t length = diagnosing->look.layout.along.volume;
+    kl_diagnose_rows(diagnosing, (start + length - 1) / length, (end + length - 1) / length,
+                     scratch);
+}
+
 static void run_chunk(void *context, size_t chunk, void *scratch)
 {
-    (void)scratch;
     const struct chunks *chunks = context;
     const struct kl_job *job = chunks->job;
     size_t start = chunk * KL_CHUNK, end = start + least(KL_CHUNK, job->plan->count - start);
@@ -147,6 +156,8 @@ static void run_chunk(void *context, size_t chunk, void *scratch)
     most = span_of_grads(job);
     for (size_t i = start; i < end && kl_any_wanted(job); i += most)
         grad_span(&(struct span){job, i, least(most, end - i), elements_at(job, i)});
+    if (job->diagnosing)
+        diagnose_chunk(job->diagnosing, start, end, scratch);
     if (chunks->sums)
         chunks->sums[chunk] = sum;
 }
@@ -166,10 +177,11 @@ static size_t sums_of(const struct kl_plan *plan, bool wants_loss)
     return wants_loss && plan->reduction != KL_NONE ? chunks_of(plan) : 0;
 }
 
-size_t kl_elements_scratch_size(const struct kl_plan *plan, bool wants_loss)
+size_t kl_elements_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
 {
-    size_t n = sums_of(plan, wants_loss);
-    return n > CHUNKS_ON_STACK ? n * sizeof(struct kl_sum) : 0;
+    size_t n = sums_of(plan, results->loss != NULL);
+    return (n > CHUNKS_ON_STACK ? n * sizeof(struct kl_sum) : 0) +
+           (results->diagnosis ? KL_DIAGNOSIS_SCRATCH : 0);
 }
 
 bool kl_run_elements(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
@@ -179,12 +191,14 @@ bool kl_run_elements(struct kl_job *job, struct kl_pool *pool, struct kl_sum *to
     struct chunks chunks = {job, n == 0                 ? NULL
                                  : n <= CHUNKS_ON_STACK ? on_stack
                                                         : calloc(n, sizeof *on_stack)};
-    if (n > 0 && !chunks.sums)
-        return false;
-    kl_pool_run(pool, chunks_of(job->plan), run_chunk, &chunks, NULL);
-    for (size_t i = 0; i < n; i++)
+    void *scratch = job->diagnosing ? malloc(sizeof(struct kl_look_scratch)) : NULL;
+    bool good = (n == 0 || chunks.sums) && (scratch || !job->diagnosing);
+    if (good)
+        kl_pool_run(pool, chunks_of(job->plan), run_chunk, &chunks, scratch);
+    for (size_t i = 0; i < n && good; i++)
         kl_sum_merge(total, chunks.sums[i]);
     if (chunks.sums != on_stack)
         free(chunks.sums);
-    return true;
+    free(scratch);
+    return good;
 }

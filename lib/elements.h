@@ -14,6 +14,6 @@ bool kl_is_elementwise(const struct kl_plan *plan);
 bool kl_run_elements(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total);
 
 /* The bytes that kl_run_elements allocates. */
-size_t kl_elements_scratch_size(const struct kl_plan *plan, bool wants_loss);
+size_t kl_elements_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 
 #endif

@@ -33,6 +33,9 @@ struct kl_job {
     struct kl_sink sinks[KL_OPERANDS];
     struct kl_tile tile; /* the most that one has */
     size_t split;        /* elements of a row in a chunk of work */
+
+    /* Looks at the rows that begin in a chunk of elements; NULL if they are not to be looked at. */
+    struct kl_diagnosing *diagnosing;
 };
 
 static inline bool kl_is_logit(const struct kl_job *job, int operand)

@@ -301,11 +301,14 @@ bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
 /* ---- Gradients ------------------------------------------------------------------------ */
 
 /* kl_results: the destinations of kl_run_gradients, NULL for what is not wanted: the loss, with the
- * bits that kl_run gives it, and its derivatives by each element of an operand, in that operand's
- * own shape, dtype and space. They need no alignment and must not overlap anything else. */
+ * bits that kl_run gives it, its derivatives by each element of an operand, in that operand's own
+ * shape, dtype and space, and what kl_diagnose finds, which takes less time beside the loss. They
+ * need no alignment but the diagnosis's own, and must not overlap anything else. */
+struct kl_diagnosis;
 struct kl_results {
     void *loss;
     void *grad[KL_OPERANDS];
+    struct kl_diagnosis *diagnosis;
 };
 
 /* Computes the loss and its derivatives in one pass over the operands, two or three where they are
@@ -340,9 +343,9 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 /* The most bytes that kl_run_gradients allocates while it runs: none for plain losses and their
  * derivatives of up to 2^20 elements, some 120 KiB for rows, and more where derivatives are summed back to
  * operands that were broadcast. kl_diagnose allocates KL_DIAGNOSIS_SCRATCH or as much as kl_run,
- * whichever is more. No call takes more than 48 KiB of the calling thread's stack. */
+ * whichever is more, and so does a diagnosis among the results. No call takes more than 48 KiB of the calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
-enum { KL_DIAGNOSIS_SCRATCH = 256 << 10 };
+enum { KL_DIAGNOSIS_SCRATCH = 40 << 10 };
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */
 

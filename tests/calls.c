@@ -16,13 +16,13 @@ enum { STACK = 1 << 20, MOST = STACK };
 enum { STACK = 64 << 10, MOST = 48 << 10 };
 #endif
 
-enum { COUNT_MOST = 40000, UNTOUCHED = 0x5a, DIAGNOSIS_MOST = KL_DIAGNOSIS_SCRATCH };
+enum { COUNT_MOST = 40000, UNTOUCHED = 0x5a };
 
 static char data[KL_OPERANDS][COUNT_MOST * 8], grads[KL_OPERANDS][COUNT_MOST * 8];
 static char loss[COUNT_MOST * 8], alone[COUNT_MOST * 8], weights[COUNT_MOST * 8];
 static unsigned char mask[COUNT_MOST];
 static struct kl_plan plan;
-static struct kl_diagnosis diagnosis;
+static struct kl_diagnosis diagnosis, beside;
 
 /* First problem of a call; the main thread asserts that there is none. */
 static struct kl_problem problem;
@@ -30,7 +30,8 @@ static struct kl_problem problem;
 /* Number of calls that allocated more than kldiv.h allows. */
 static size_t too_much;
 
-/* Number of calls whose losses differ in a bit beside gradients; any NaN equals any other. */
+/* Number of calls whose losses differ in a bit beside gradients or a diagnosis, or whose diagnoses do;
+ * any NaN equals any other. */
 static size_t different;
 
 static bool same_losses(const char *a, const char *b)
@@ -55,11 +56,11 @@ static void fill(enum kl_dtype dtype, enum kl_space space, char *array)
 static void run_call(const struct kl_tensor *input, const struct kl_tensor *target,
                      const struct kl_options *options)
 {
-    const struct kl_results results = {loss, {grads[KL_INPUT], grads[KL_TARGET]}};
+    const struct kl_results results = {loss, {grads[KL_INPUT], grads[KL_TARGET]}, NULL};
     if (kl_plan(&plan, input, target, options, &problem)) {
         kl_run(&plan, NULL, alone, &problem);
         for (int i = 0; i < KL_OPERANDS; i++) {
-            struct kl_results one = {loss, {NULL}};
+            struct kl_results one = {loss, {NULL}, NULL};
             one.grad[i] = grads[i];
             kl_run_gradients(&plan, NULL, NULL, &one, &problem);
             different += !same_losses(loss, alone);
@@ -69,8 +70,14 @@ static void run_call(const struct kl_tensor *input, const struct kl_tensor *targ
         different += !same_losses(loss, alone);
         size_t between = bytes_allocated();
         kl_diagnose(&plan, NULL, &diagnosis, &problem);
-        too_much += between - before > kl_scratch_size(&plan, &results) ||
-                    bytes_allocated() - between > DIAGNOSIS_MOST;
+        size_t after = bytes_allocated();
+        const struct kl_results diagnosed = {loss, {NULL}, &beside};
+        kl_run_gradients(&plan, NULL, NULL, &diagnosed, &problem);
+        different += !same_losses(loss, alone) || memcmp(&beside, &diagnosis, sizeof beside) != 0;
+        /* A diagnosis may compute the loss, too, afterwards. */
+        size_t both = kl_scratch_size(&plan, &diagnosed) + KL_DIAGNOSIS_SCRATCH;
+        too_much += between - before > kl_scratch_size(&plan, &results) || after - between > both ||
+                    bytes_allocated() - after > 2 * both;
     }
 }
 
@@ -174,7 +181,7 @@ Test(calls, for_small_plain_losses_allocate_nothing)
         struct kl_options options = {.reduction = cases[i].reduction};
         cr_assert(kl_plan(&plan, &tensor, &tensor, &options, NULL));
         void *losses = malloc(plan.loss_size);
-        const struct kl_results results = {losses, {NULL}};
+        const struct kl_results results = {losses, {NULL}, NULL};
         size_t before = bytes_allocated();
         cr_assert(kl_run(&plan, NULL, losses, NULL));
         cr_expect_eq(bytes_allocated() - before, kl_scratch_size(&plan, &results), "case %zu", i);
@@ -193,7 +200,7 @@ Test(calls, without_memory_fail_before_anything_is_written)
     struct kl_tensor target = {KL_FLOAT32, 1, shape + 1, data[KL_TARGET]};
     const struct kl_options options = {
         .reduction = KL_NONE, .input_space = KL_LOGIT, .broadcast = true, .dim = last, .n_dim = 1};
-    const struct kl_results results = {loss, {grads[KL_INPUT], grads[KL_TARGET]}};
+    const struct kl_results results = {loss, {grads[KL_INPUT], grads[KL_TARGET]}, NULL};
     cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
     for (long n = 0;; n++) {
         problem.code = NULL;

@@ -110,7 +110,7 @@ static void check_negative_input(enum kl_space target_space, bool masked, bool w
     struct kl_problem problem = {0};
     struct kl_plan plan;
     float loss;
-    const struct kl_results results = {&loss, {with_gradients ? grad : NULL, NULL}};
+    const struct kl_results results = {&loss, {with_gradients ? grad : NULL, NULL}, NULL};
     cr_assert(kl_plan(&plan, &input, &target, &options, &problem));
     cr_assert_not(kl_run_gradients(&plan, NULL, NULL, &results, &problem));
     cr_expect_str_eq(problem.code, "input_negative");

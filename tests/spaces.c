@@ -134,7 +134,7 @@ static void compute(const struct sample *s, enum kl_dtype dtype, struct kl_pool 
     o->loss = malloc(o->plan.loss_size);
     struct kl_tensor upstream = {KL_FLOAT64, r->left_ndim, r->left, s->upstream};
     struct kl_results results = {
-        o->loss, {gradients ? o->gradients[0] : NULL, gradients ? o->gradients[1] : NULL}};
+        o->loss, {gradients ? o->gradients[0] : NULL, gradients ? o->gradients[1] : NULL}, NULL};
     cr_assert(kl_run_gradients(&o->plan, r->reduction == KL_NONE ? &upstream : NULL, pool, &results,
                                &problem));
 }

@@ -264,7 +264,7 @@ static struct special special_of(size_t n, enum kl_reduction reduction, enum kl_
     x[0] = x0;
     t[1] = t1;
     cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
-    struct kl_results results = {losses, {gradients[0], gradients[1]}};
+    struct kl_results results = {losses, {gradients[0], gradients[1]}, NULL};
     cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, NULL));
     for (size_t i = 0; i < 3; i++)
         for (size_t k = 0; k < 2; k++) {

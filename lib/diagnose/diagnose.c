@@ -1,20 +1,10 @@
-#include "lib/diagnose/findings.h"
+#include "lib/diagnose/diagnose.h"
 #include "lib/pool.h"
 #include "lib/problem.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-
-/* MAX_CHUNKS: so few that their tallies take little memory. */
-enum { MAX_CHUNKS = 256 };
-
-struct diagnosis {
-    struct kl_look look;
-    double slack[KL_OPERANDS]; /* what a normalized row's sum may differ from 1 */
-    size_t at_once;            /* rows in a chunk */
-    struct kl_tallies *chunks;
-};
 
 /* ---- One row */
 
@@ -31,13 +21,13 @@ static void note(struct kl_tallies *tallies, enum kl_finding finding, size_t row
     tally->greatest = fmax(tally->greatest, value);
 }
 
-static bool is_one(const struct diagnosis *d, int operand, double sum)
+static bool is_one(const struct kl_diagnosing *d, int operand, double sum)
 {
     return fabs(sum - 1) <= d->slack[operand];
 }
 
-static enum kl_kind kind_of(const struct diagnosis *d, int operand, const struct kl_rows_stats *s,
-                            size_t i)
+static enum kl_kind kind_of(const struct kl_diagnosing *d, int operand,
+                            const struct kl_rows_stats *s, size_t i)
 {
     if (s->least[i] >= 0)
         return is_one(d, operand, s->sum[i]) ? KL_LIKE_PROBABILITIES : KL_LIKE_COUNTS;
@@ -45,7 +35,7 @@ static enum kl_kind kind_of(const struct diagnosis *d, int operand, const struct
 }
 
 /* A sound row has probabilities that sum to 1 and no loss that is suspect. */
-static bool is_sound(const struct diagnosis *d, int operand, const struct kl_rows_stats *s,
+static bool is_sound(const struct kl_diagnosing *d, int operand, const struct kl_rows_stats *s,
                      size_t i)
 {
     enum kl_space space = d->look.plan->spaces[operand];
@@ -57,14 +47,14 @@ static bool is_sound(const struct diagnosis *d, int operand, const struct kl_row
 }
 
 /* True if the mask may leave some elements of a row and not others. */
-static bool has_masked(const struct diagnosis *d)
+static bool has_masked(const struct kl_diagnosing *d)
 {
     return d->look.mask.data && d->look.layout.each;
 }
 
 /* The sum of a row's probabilities where it is wrong, else 1. The missing part of a sum below 1 may
  * be masked. */
-static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_rows_stats *s,
+static double wrong_sum(const struct kl_diagnosing *d, int operand, const struct kl_rows_stats *s,
                         size_t i)
 {
     enum kl_space space = d->look.plan->spaces[operand];
@@ -73,7 +63,7 @@ static double wrong_sum(const struct diagnosis *d, int operand, const struct kl_
     return fine ? 1 : sum;
 }
 
-static void check_input(const struct diagnosis *d, const struct kl_rows_stats *s, size_t i,
+static void check_input(const struct kl_diagnosing *d, const struct kl_rows_stats *s, size_t i,
                         size_t row, struct kl_tallies *tallies)
 {
     enum kl_kind kind = kind_of(d, KL_INPUT, s, i);
@@ -84,7 +74,7 @@ static void check_input(const struct diagnosis *d, const struct kl_rows_stats *s
         note(tallies, KL_INPUT_NOT_NORMALIZED, row, sum, kind);
 }
 
-static void check_target(const struct diagnosis *d, const struct kl_rows_stats *s, size_t i,
+static void check_target(const struct kl_diagnosing *d, const struct kl_rows_stats *s, size_t i,
                          size_t row, struct kl_tallies *tallies)
 {
     enum kl_kind kind = kind_of(d, KL_TARGET, s, i);
@@ -96,8 +86,8 @@ static void check_target(const struct diagnosis *d, const struct kl_rows_stats *
 }
 
 /* A row of target probabilities none of which is above 0: its exponentials are summed only then. */
-static void check_logarithms(const struct diagnosis *d, const struct kl_look_scratch *s, size_t i,
-                             size_t row, struct kl_tallies *tallies)
+static void check_logarithms(const struct kl_diagnosing *d, const struct kl_look_scratch *s,
+                             size_t i, size_t row, struct kl_tallies *tallies)
 {
     const struct kl_rows_stats *input = &s->input, *exps = &s->exps;
     if (kind_of(d, KL_TARGET, &s->target, i) != KL_LIKE_LOGARITHMS)
@@ -118,7 +108,7 @@ static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
 
 /* Looks by the element at rows that may hold a loss that is not finite. Negative targets have a
  * finding of their own. */
-static void check_losses(const struct diagnosis *d, const struct kl_rows_stats *input,
+static void check_losses(const struct kl_diagnosing *d, const struct kl_rows_stats *input,
                          const struct kl_rows_stats *target, size_t i, size_t row, bool fit,
                          struct kl_tallies *tallies)
 {
@@ -131,7 +121,8 @@ static void check_losses(const struct diagnosis *d, const struct kl_rows_stats *
 
 /* ---- Some rows */
 
-static bool any_like_logarithms(const struct diagnosis *d, const struct kl_rows_stats *s, size_t n)
+static bool any_like_logarithms(const struct kl_diagnosing *d, const struct kl_rows_stats *s,
+                                size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (kind_of(d, KL_TARGET, s, i) == KL_LIKE_LOGARITHMS)
@@ -153,7 +144,7 @@ static struct kl_row_stats extremes_of(const struct kl_rows_stats *s, size_t n)
 }
 
 /* Checks one row that is not sound, or whose losses may overflow. */
-static void check_row(const struct diagnosis *d, size_t row, size_t i, bool all_fit,
+static void check_row(const struct kl_diagnosing *d, size_t row, size_t i, bool all_fit,
                       struct kl_tallies *tallies, const struct kl_look_scratch *s)
 {
     const struct kl_look *look = &d->look;
@@ -172,7 +163,7 @@ static void check_row(const struct diagnosis *d, size_t row, size_t i, bool all_
 }
 
 /* True if rows of these extremes and sums are all sound. */
-static bool all_sound(const struct diagnosis *d, int operand, double least, double greatest,
+static bool all_sound(const struct kl_diagnosing *d, int operand, double least, double greatest,
                       const double *sums, size_t n)
 {
     enum kl_space space = d->look.plan->spaces[operand];
@@ -189,8 +180,8 @@ static bool all_sound(const struct diagnosis *d, int operand, double least, doub
 
 /* Looks at rows that are short as a block, for most are sound. False if they are to be looked at one
  * by one. */
-static bool pass_rows(const struct diagnosis *d, size_t row, size_t n, struct kl_tallies *tallies,
-                      struct kl_look_scratch *s)
+static bool pass_rows(const struct kl_diagnosing *d, size_t row, size_t n,
+                      struct kl_tallies *tallies, struct kl_look_scratch *s)
 {
     struct kl_row_stats all[KL_OPERANDS];
     if (n == 1 || d->look.mask.data)
@@ -209,8 +200,8 @@ static bool pass_rows(const struct diagnosis *d, size_t row, size_t n, struct kl
     return true;
 }
 
-static void check_rows(const struct diagnosis *d, size_t row, size_t n, struct kl_tallies *tallies,
-                       struct kl_look_scratch *s)
+static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
+                       struct kl_tallies *tallies, struct kl_look_scratch *s)
 {
     const struct kl_look *look = &d->look;
     const enum kl_space *spaces = look->plan->spaces;
@@ -236,18 +227,7 @@ static void check_rows(const struct diagnosis *d, size_t row, size_t n, struct k
     }
 }
 
-_Static_assert(sizeof(struct kl_look_scratch) <= KL_THREAD_SCRATCH,
-               "what a thread holds is enough for a look");
-
-static void run_chunk(void *context, size_t chunk, void *scratch)
-{
-    const struct diagnosis *d = context;
-    size_t all = d->look.layout.across.volume, row = chunk * d->at_once;
-    size_t end = all - row < d->at_once ? all : row + d->at_once, most = d->look.tile.rows;
-    for (; row < end && !kl_is_stopped(d->look.plan); row += most)
-        check_rows(d, row, end - row < most ? end - row : most, &d->chunks[chunk], scratch);
-}
-
+/* Adds tallies of some rows to those of others, in any order. */
 static void join(struct kl_tallies *all, const struct kl_tallies *chunk)
 {
     all->rows += chunk->rows;
@@ -258,13 +238,30 @@ static void join(struct kl_tallies *all, const struct kl_tallies *chunk)
         if (from->count == 0)
             continue;
         bool first = to->count == 0;
-        to->first = first ? from->first : to->first;
+        to->first = first || from->first < to->first ? from->first : to->first;
         to->least = first ? from->least : fmin(to->least, from->least);
         to->greatest = first ? from->greatest : fmax(to->greatest, from->greatest);
         to->count += from->count;
         for (int kind = 0; kind < KL_KINDS; kind++)
             to->kinds[kind] += from->kinds[kind];
     }
+}
+
+_Static_assert(sizeof(struct kl_look_scratch) <= KL_THREAD_SCRATCH,
+               "what a thread holds is enough for a look");
+_Static_assert(sizeof(struct kl_look_scratch) + sizeof(struct kl_diagnosing) <=
+                   KL_DIAGNOSIS_SCRATCH,
+               "a call allocates no more than kldiv.h says");
+
+void kl_diagnose_rows(struct kl_diagnosing *d, size_t row, size_t end, void *scratch)
+{
+    struct kl_tallies tallies = {0};
+    size_t most = d->look.tile.rows;
+    for (; row < end; row += most)
+        check_rows(d, row, end - row < most ? end - row : most, &tallies, scratch);
+    pthread_mutex_lock(&d->lock);
+    join(&d->all, &tallies);
+    pthread_mutex_unlock(&d->lock);
 }
 
 static double slack_of(enum kl_dtype dtype)
@@ -285,7 +282,7 @@ static double factor_of(const struct kl_plan *plan)
 }
 
 /* Finds a sum that overflows although each row's losses are finite. */
-static void check_sum(const struct diagnosis *d, struct kl_pool *pool, struct kl_tallies *all)
+static void check_sum(const struct kl_diagnosing *d, struct kl_pool *pool, struct kl_tallies *all)
 {
     const struct kl_plan *plan = d->look.plan;
     struct kl_tally *tally = &all->of[KL_LOSS_NOT_FINITE];
@@ -298,53 +295,66 @@ static void check_sum(const struct diagnosis *d, struct kl_pool *pool, struct kl
         tally->count = all->rows;
 }
 
-static size_t choose_chunks(struct diagnosis *d)
+struct kl_diagnosing *kl_diagnosing_begin(const struct kl_plan *plan)
 {
-    size_t rows = d->look.layout.across.volume, at_once = d->look.tile.rows;
-    size_t tile = d->look.layout.along.volume * at_once;
-    size_t enough = rows / MAX_CHUNKS / at_once * at_once + at_once;
-    d->at_once = (tile < KL_CHUNK ? KL_CHUNK / tile : 1) * at_once;
-    d->at_once = d->at_once > enough ? d->at_once : enough;
-    return (rows + d->at_once - 1) / d->at_once;
-}
-
-/* Looks at all rows; false if out of memory. */
-static bool look_at_rows(struct diagnosis *d, struct kl_pool *pool, struct kl_tallies *all)
-{
-    kl_layout_of_rows(&d->look.layout, d->look.plan);
+    struct kl_diagnosing *d = malloc(sizeof *d);
+    if (!d)
+        return NULL;
+    *d =
+        (struct kl_diagnosing){.look = {.plan = plan,
+                                        .kernel = kl_kernel(),
+                                        .operands = {kl_input_of(plan), kl_target_of(plan)},
+                                        .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data},
+                                        .factor = factor_of(plan)},
+                               .slack = {slack_of(plan->input.dtype), slack_of(plan->target.dtype)},
+                               .lock = PTHREAD_MUTEX_INITIALIZER};
+    kl_layout_of_rows(&d->look.layout, plan);
     d->look.tile = kl_choose_tile(&d->look.layout);
     d->look.tile.columns = false;
-    size_t chunks = choose_chunks(d);
-    void *scratch = malloc(sizeof(struct kl_look_scratch));
-    d->chunks = calloc(chunks, sizeof *d->chunks);
-    bool good = scratch && d->chunks;
-    if (good) {
-        kl_pool_run(pool, chunks, run_chunk, d, scratch);
-        for (size_t i = 0; i < chunks; i++)
-            join(all, &d->chunks[i]);
-    }
-    free(scratch);
-    free(d->chunks);
-    return good;
+    return d;
+}
+
+void kl_diagnosing_end(struct kl_diagnosing *d, struct kl_pool *pool,
+                       struct kl_diagnosis *diagnosis)
+{
+    if (diagnosis && d->look.plan->count > 0)
+        check_sum(d, pool, &d->all);
+    if (diagnosis)
+        kl_report(&d->look, &d->all, diagnosis);
+    free(d);
+}
+
+/* Rows that a task looks at: whole tiles of them. */
+static size_t rows_at_once(const struct kl_look *look)
+{
+    size_t tile = look->layout.along.volume * look->tile.rows;
+    return (tile < KL_CHUNK ? KL_CHUNK / tile : 1) * look->tile.rows;
+}
+
+static void run_chunk(void *context, size_t chunk, void *scratch)
+{
+    struct kl_diagnosing *d = context;
+    size_t all = d->look.layout.across.volume, n = rows_at_once(&d->look), row = chunk * n;
+    if (!kl_is_stopped(d->look.plan))
+        kl_diagnose_rows(d, row, all - row < n ? all : row + n, scratch);
 }
 
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
                  struct kl_problem *problem)
 {
-    struct diagnosis d = {.look = {.plan = plan,
-                                   .kernel = kl_kernel(),
-                                   .operands = {kl_input_of(plan), kl_target_of(plan)},
-                                   .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data},
-                                   .factor = factor_of(plan)},
-                          .slack = {slack_of(plan->input.dtype), slack_of(plan->target.dtype)}};
-    struct kl_tallies all = {0};
-    if (plan->count > 0) {
-        if (!look_at_rows(&d, pool, &all))
-            return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-        check_sum(&d, pool, &all);
+    struct kl_diagnosing *d = kl_diagnosing_begin(plan);
+    void *scratch = malloc(sizeof(struct kl_look_scratch));
+    bool good = d && scratch;
+    if (good) {
+        size_t rows = plan->count > 0 ? d->look.layout.across.volume : 0;
+        size_t n = rows_at_once(&d->look);
+        kl_pool_run(pool, rows / n + (rows % n != 0), run_chunk, d, scratch);
     }
-    if (kl_is_stopped(plan))
-        return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
-    kl_report(&d.look, &all, diagnosis);
-    return true;
+    free(scratch);
+    bool stopped = kl_is_stopped(plan);
+    if (d)
+        kl_diagnosing_end(d, pool, good && !stopped ? diagnosis : NULL);
+    if (!good)
+        return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
+    return !stopped || kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
 }

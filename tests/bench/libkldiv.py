@@ -29,7 +29,8 @@ class Mask(ctypes.Structure):
 
 
 class Results(ctypes.Structure):
-    _fields_ = [("loss", ctypes.c_void_p), ("grad", ctypes.c_void_p * 2)]
+    _fields_ = [("loss", ctypes.c_void_p), ("grad", ctypes.c_void_p * 2),
+                ("diagnosis", ctypes.c_void_p)]
 
 
 PLAN_SIZE = 1 << 14  # more than struct kl_plan has
@@ -71,7 +72,8 @@ class Library:
                           input_space=SPACES[input_space], target_space=SPACES[target_space],
                           temperature=temperature, broadcast=broadcast, base=int(base2),
                           compat=COMPATS[compat])
-        kept = [tensors, options, x, t, weight, mask]
+        diagnosis = ctypes.create_string_buffer(DIAGNOSIS_SIZE)
+        kept = [tensors, options, x, t, weight, mask, diagnosis]
         if dim is not None:
             kept.append((ctypes.c_int * 1)(dim))
             options.dim, options.n_dim = ctypes.addressof(kept[-1]), 1
@@ -82,13 +84,13 @@ class Library:
             kept.append(mask_of(mask))
             options.mask = ctypes.addressof(kept[-1])
         plan = ctypes.create_string_buffer(PLAN_SIZE)
-        diagnosis = ctypes.create_string_buffer(DIAGNOSIS_SIZE)
         shape = loss_shape or (x.shape if reduction == "none" else ())
         loss = torch.empty(shape, dtype=x.dtype)
         slopes = [torch.empty_like(x) if gradient else None,
                   torch.empty_like(t) if gradient == "both" else None]
         results = Results(loss.data_ptr(),
-                          tuple(v.data_ptr() if v is not None else None for v in slopes))
+                          tuple(v.data_ptr() if v is not None else None for v in slopes),
+                          ctypes.addressof(diagnosis) if diagnose else None)
         if not self.kl.kl_plan(plan, ctypes.byref(tensors[0]), ctypes.byref(tensors[1]),
                                     ctypes.byref(options), None):
             raise ValueError("kl_plan refuses the call")
@@ -96,8 +98,6 @@ class Library:
         def run():
             self.kl.kl_run_gradients(plan, None, ctypes.c_void_p(pool),
                                           ctypes.byref(results), None)
-            if diagnose:
-                self.kl.kl_diagnose(plan, ctypes.c_void_p(pool), diagnosis, None)
             return loss, slopes[0], kept
 
         return run

@@ -120,17 +120,18 @@ static void run(const struct call *call)
     struct kl_tensor weight = {KL_FLOAT32, whole ? 2 : 1, shape, probs[0]};
     struct kl_mask kept = {whole ? 2 : 1, shape, mask};
     struct kl_options options = call->options;
-    struct kl_results results = {
-        loss, {call->gradients ? gradients[0] : NULL, call->gradients ? gradients[1] : NULL}};
     struct kl_diagnosis diagnosis;
+    struct kl_results results = {
+        loss,
+        {call->gradients ? gradients[0] : NULL, call->gradients ? gradients[1] : NULL},
+        call->diagnose ? &diagnosis : NULL};
     struct kl_plan plan;
     if (call->broadcast)
         target.ndim = 1, target.shape = shape + 1, options.broadcast = true;
     options.weight = call->weighted ? &weight : NULL;
     options.mask = call->masked ? &kept : NULL;
     if (!kl_plan(&plan, &input, &target, &options, NULL) ||
-        !kl_run_gradients(&plan, NULL, NULL, &results, NULL) ||
-        (call->diagnose && !kl_diagnose(&plan, NULL, &diagnosis, NULL)))
+        !kl_run_gradients(&plan, NULL, NULL, &results, NULL))
         abort();
 }
 
