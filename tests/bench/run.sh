@@ -12,6 +12,7 @@ build/release/bench/sleef
 
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     /usr/bin/python3 tests/bench/pytorch.py build/release/libkldiv.so
+    /usr/bin/python3 tests/bench/options.py build/release/libkldiv.so
     /usr/bin/python3 tests/bench/distillation.py build/release/libkldiv.so
 else
     echo; echo "(python3-torch is not installed: no comparison with PyTorch)"
