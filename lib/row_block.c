@@ -21,13 +21,15 @@ struct kl_tile kl_tile_at(const struct kl_row_block *b, size_t start)
                             .columns = b->job->tile.columns};
 }
 
-/* True if a block that was gathered for a tile holds that of another. */
+/* True if a block that was gathered for a tile holds that of another: where all rows are the same, also
+ * of fewer rows, unless these lie side by side. */
 static bool holds(const struct kl_layout *layout, enum kl_array array, const struct kl_tile *have,
                   const struct kl_tile *tile)
 {
-    bool same_rows = layout->fixed[array] ? have->rows >= tile->rows
-                                          : have->row == tile->row && have->rows == tile->rows;
-    return have->length == tile->length && have->start == tile->start && same_rows;
+    bool rows = layout->fixed[array] && !tile->columns ? have->rows >= tile->rows
+                                                       : have->rows == tile->rows;
+    return have->length == tile->length && have->start == tile->start && rows &&
+           (layout->fixed[array] || have->row == tile->row);
 }
 
 const void *kl_operand(struct kl_row_block *b, const struct kl_tile *tile, int operand)

@@ -186,6 +186,7 @@ FN void row_grads_of(enum kl_dtype dtype, bool is_log, bool by_input, bool by_ta
     const struct kl_shift x_shift = row->shifts[KL_INPUT], t_shift = row->shifts[KL_TARGET];
     const vd q_factor = v_set(row->q_factor), p_factor = v_set(row->p_factor);
     const vd t_factor = v_set(row->t_factor), mean = v_set(row->mean), zero = v_set(0);
+    const vd least = v_set(-700); /* of logarithms: their p is 0, or rounds to it */
     bool wide = dtype == KL_FLOAT64;
     for (size_t i = 0; i < n; i += LANES) {
         vd z = shifted(load_elements_part(dtype, x + i * size_of(dtype), n - i), x_shift);
@@ -196,7 +197,8 @@ FN void row_grads_of(enum kl_dtype dtype, bool is_log, bool by_input, bool by_ta
                 v_sub(has_q ? v_mul(q_factor, exp_or_zero(wide, z)) : zero, v_mul(p_factor, p));
         if (by_target)
             by[KL_TARGET] =
-                v_select(v_eq(p, zero), zero, v_mul(v_mul(t_factor, p), v_sub(v_sub(s, z), mean)));
+                v_select(v_eq(p, zero), zero,
+                         v_mul(v_mul(t_factor, p), v_sub(v_sub(v_max(least, s), z), mean)));
         for (int operand = 0; operand < KL_OPERANDS; operand++) {
             enum kl_dtype to_dtype = grads->wide[operand] ? KL_FLOAT64 : dtype;
             if (operand == KL_INPUT ? by_input : by_target)
