@@ -1,7 +1,7 @@
 /* The same numbers, laid out otherwise, have the same losses and derivatives: axes in the middle against
  * rows, broadcast operands against repeated ones, mixed dtypes against the wider one; of sizes around
  * those of tiles and chunks. */
-#include "lib/kldiv.h"
+#include "lib/kernel.h"
 #include "tests/arrays.h"
 #include "tests/support.h"
 
@@ -190,8 +190,12 @@ Test(layouts, do_not_matter)
     static const enum kl_dtype doubles[] = {KL_FLOAT64, KL_FLOAT64};
     unsigned long long state = 23;
     struct kl_pool *pool = kl_pool_new(3);
+    const struct kl_kernel *const *kernel = kl_kernels;
     for (int round = 0; round < ROUNDS; round++) {
         struct sample s;
+        kernel = *kernel ? kernel : kl_kernels; /* each in its turn */
+        cr_assert(!(*kernel)->supported() || kl_simd_select((*kernel)->name, NULL));
+        kernel++;
         make(&s, &state);
         struct outcome dense = compute(&s, true, doubles, NULL);
         if (s.shared)
