@@ -1,5 +1,7 @@
 #include "lib/diagnose/diagnose.h"
+#include "lib/divisor.h"
 #include "lib/elements.h"
+#include "lib/negative.h"
 #include "lib/parallel.h"
 #include "lib/problem.h"
 #include "lib/shape.h"

@@ -1,12 +1,12 @@
-/* Losses of rows of logits whose two softmaxes nearly agree, where the sums of logits.c cancel.
+/* Losses of rows of logits whose two softmaxes nearly agree, where the sums of softmax.c cancel.
  *
  * With w a softmax of target and d = log(p / q), the divergence is sum(w d), and sum(w expm1(-d))
  * is 0. So it is also sum(w (d + expm1(-d))), of terms near d^2 / 2 that are never negative. A d
  * that is off by a constant makes E = sum(w expm1(-d)) other than 0, and log1p(E) - E is the
  * difference that it makes. */
-#include "lib/row_block.h"
+#include "lib/softmax.h"
 
-/* CLOSE: the loss, in nats, below which the sums of logits.c leave fewer than 27 bits. */
+/* CLOSE: the loss, in nats, below which the sums of softmax.c leave fewer than 27 bits. */
 static const double CLOSE = 0x1p-20;
 
 static bool any_close(const double *losses, size_t n)
@@ -97,6 +97,6 @@ void kl_sum_close_rows(struct kl_row_block *b, double *losses)
     bool logits = kl_is_logit(b->job, KL_INPUT) && kl_is_logit(b->job, KL_TARGET);
     if (logits && any_close(losses, b->group->rows)) {
         sum_again(b, losses);
-        b->keeps = false; /* in v, which was taken */
+        b->has_exps = false; /* in v, which was taken */
     }
 }

@@ -1,4 +1,5 @@
 /* The divisor of reduced losses. */
+#include "lib/divisor.h"
 #include "lib/job.h"
 
 static size_t elements_of(size_t ndim, const size_t *shape)

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 static bool is_full(const void *data, size_t ndim, const size_t *shape, size_t count)
 {
     size_t n = 1;
@@ -96,18 +94,25 @@ static void map_span(const struct span *span)
     job->kernel->narrow[dtype](losses, to, span->n);
 }
 
+/* Derivatives under factors are computed in blocks of these. */
+static size_t span_of_grads(const struct kl_job *job)
+{
+    return job->weight.data || job->grad_output.data ? KL_BLOCK : KL_CHUNK;
+}
+
 static void grad_span(const struct span *span)
 {
     const struct kl_job *job = span->job;
-    double factors[KL_BLOCK], weights[KL_BLOCK];
+    double factors[KL_BLOCK], block[KL_BLOCK];
     struct kl_grads grads = {.factor = job->factor};
-    const double *given = doubles_of(span, &job->grad_output, factors);
-    const double *weight = doubles_of(span, &job->weight, weights);
-    if (given || weight) {
-        for (size_t i = 0; i < span->n; i++)
-            factors[i] = job->factor * (given ? given[i] : 1) * (weight ? weight[i] : 1);
-        grads.factors = factors;
-    }
+    const struct kl_numbers *const arrays[] = {&job->grad_output, &job->weight};
+    for (size_t i = 0; i < span->n && span_of_grads(job) == KL_BLOCK; i++)
+        factors[i] = job->factor;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        if (arrays[i]->data) {
+            job->kernel->multiply(factors, doubles_of(span, arrays[i], block), span->n);
+            grads.factors = factors;
+        }
     for (int i = 0; i < KL_OPERANDS; i++)
         if (kl_is_wanted(job, i))
             grads.by[i] =
@@ -123,11 +128,6 @@ static size_t span_of_losses(const struct kl_job *job)
     return maps || is_widened(&job->weight) ? KL_BLOCK : KL_CHUNK;
 }
 
-static size_t span_of_grads(const struct kl_job *job)
-{
-    return job->weight.data || job->grad_output.data ? KL_BLOCK : KL_CHUNK;
-}
-
 /* Looks at the rows that begin in [start, end). */
 static void diagnose_chunk(struct kl_diagnosing *diagnosing, size_t start, size_t end,
                            void *scratch)
@@ -141,13 +141,13 @@ static void run_chunk(void *context, size_t chunk, void *scratch)
 {
     const struct chunks *chunks = context;
     const struct kl_job *job = chunks->job;
-    size_t start = chunk * KL_CHUNK, end = start + least(KL_CHUNK, job->plan->count - start);
+    size_t start = chunk * KL_CHUNK, end = start + kl_smaller(KL_CHUNK, job->plan->count - start);
     struct kl_sum sum = {0, 0};
     if (kl_is_stopped(job->plan))
         return;
     size_t most = span_of_losses(job);
     for (size_t i = start; i < end && job->wants_loss; i += most) {
-        struct span span = {job, i, least(most, end - i), elements_at(job, i)};
+        struct span span = {job, i, kl_smaller(most, end - i), elements_at(job, i)};
         if (job->losses)
             map_span(&span);
         else
@@ -155,7 +155,7 @@ static void run_chunk(void *context, size_t chunk, void *scratch)
     }
     most = span_of_grads(job);
     for (size_t i = start; i < end && kl_any_wanted(job); i += most)
-        grad_span(&(struct span){job, i, least(most, end - i), elements_at(job, i)});
+        grad_span(&(struct span){job, i, kl_smaller(most, end - i), elements_at(job, i)});
     if (job->diagnosing)
         diagnose_chunk(job->diagnosing, start, end, scratch);
     if (chunks->sums)

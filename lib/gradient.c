@@ -1,20 +1,22 @@
 /* Derivatives of a tile's losses, by what the operands hold. */
-#include "lib/row_block.h"
+#include "lib/gradient.h"
 
-const double *kl_factors(struct kl_row_block *b, const struct kl_tile *tile)
+/* The factors of a tile's derivatives, one for each element, or NULL if all of them are
+ * job->factor. */
+static const double *factors_of(struct kl_row_block *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
     const struct kl_numbers *const arrays[] = {&job->grad_output, &job->weight};
     size_t n = kl_tile_size(tile);
     if (!job->grad_output.data && !job->weight.data)
         return NULL;
-    kl_fill(b->g, job->factor, n);
+    kl_fill(b->factors, job->factor, n);
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         if (arrays[i]->data) {
             kl_tile_load(job->kernel, job->layout, tile, arrays[i], KL_FLOAT64, b->weight);
-            job->kernel->multiply(b->g, b->weight, n);
+            job->kernel->multiply(b->factors, b->weight, n);
         }
-    return b->g;
+    return b->factors;
 }
 
 /* ---- Where derivatives go */
@@ -59,7 +61,7 @@ static double *wide_grads(struct kl_row_block *b, int operand)
     return operand == KL_INPUT ? b->grads : b->losses;
 }
 
-/* Has kernels store derivatives where they belong, or else as doubles. */
+/* Chooses where kernels store derivatives: where they belong, or else a block of doubles. */
 static void choose_destinations(struct kl_row_block *b, const struct kl_tile *tile,
                                 struct kl_grads *grads)
 {
@@ -90,7 +92,7 @@ void kl_compute_plain_grads(struct kl_row_block *b, const struct kl_tile *tile)
     const struct kl_job *job = b->job;
     const struct kl_elements e = {kl_operand(b, tile, KL_INPUT), kl_operand(b, tile, KL_TARGET),
                                   kl_shown(b, tile), NULL};
-    struct kl_grads grads = {.factors = kl_factors(b, tile), .factor = job->factor};
+    struct kl_grads grads = {.factors = factors_of(b, tile), .factor = job->factor};
     choose_destinations(b, tile, &grads);
     job->kernel->grads[job->plan->dtype][kl_rule_is_log(job->rule)](job->rule, &e, &grads,
                                                                     kl_tile_size(tile));
@@ -106,7 +108,7 @@ static void compute_grads(struct kl_row_block *b, const struct kl_tile *tile, in
     const struct kl_job *job = b->job;
     size_t n = kl_tile_size(tile);
     const struct kl_elements e = {.input = b->v[KL_INPUT], .target = b->v[KL_TARGET]};
-    struct kl_grads grads = {.factors = kl_factors(b, tile), .factor = job->factor};
+    struct kl_grads grads = {.factors = factors_of(b, tile), .factor = job->factor};
     grads.by[operand] = b->grads;
     grads.wide[operand] = true;
     job->kernel->grads[KL_FLOAT64][kl_rule_is_log(job->rule)](job->rule, &e, &grads, n);
@@ -157,21 +159,18 @@ void kl_compute_grads(struct kl_row_block *b, const struct kl_tile *tile)
 
 /* ---- Rows of logits whose sums are known */
 
-/* ROW_ALONE: rows of so many elements take less time one by one than as a block. */
-enum { ROW_ALONE = 32 };
-
 /* The factor of each row's derivatives. */
 static void find_row_factors(struct kl_row_block *b, double *factors)
 {
     struct kl_tile first = kl_tile_at(b, b->group->start);
     first.length = 1;
-    const double *given = kl_factors(b, &first);
+    const double *given = factors_of(b, &first);
     for (size_t i = 0; i < b->group->rows; i++)
         factors[i] = given ? given[i] : b->job->factor;
 }
 
-/* With P and Q the exponentials of a row's shifted logits, g its factor, the derivatives by input are
- * g (Q sum(p) / sum(Q) - P / sum(P)), those by target g P / sum(P) (log p - log q - loss), both
+/* row_of: with P and Q the exponentials of a row's shifted logits, g its factor, the derivatives by
+ * input are g (Q sum(p) / sum(Q) - P / sum(P)), those by target g P / sum(P) (log p - log q - loss), both
  * over the temperature. An operand that is no logits is P or Q itself, whose sum is not divided
  * by. */
 static struct kl_softmax_row row_of(const struct kl_row_block *b, size_t i, double factor,
@@ -213,7 +212,7 @@ static void compute_tile_of_rows(struct kl_row_block *b, const struct kl_tile *t
         struct kl_grads to = grads;
         to.by[KL_INPUT] = skip(job, &grads, KL_INPUT, at);
         to.by[KL_TARGET] = skip(job, &grads, KL_TARGET, at);
-        if (b->keeps) {
+        if (b->has_exps) {
             job->kernel->kept_grads[dtype](&rows[i], b->v[KL_TARGET] + at, b->v[KL_INPUT] + at, &to,
                                            tile->length);
             continue;
@@ -240,14 +239,15 @@ bool kl_compute_row_grads(struct kl_row_block *b, const double *losses, const do
 {
     const struct kl_job *job = b->job;
     double factors[KL_ROWS];
-    bool alone = b->group->rows == 1 || (!job->tile.columns && job->tile.length >= ROW_ALONE);
+    bool alone = job->tile.rows == 1 || (!job->tile.columns && job->tile.length >= KL_ROW_ALONE);
     bool covered = !kl_is_wanted(job, KL_TARGET) || kl_is_logit(job, KL_TARGET);
     find_row_factors(b, factors);
     if (alone && covered && !job->mask.data) {
         compute_rows(b, factors, losses, sum_p);
         return true;
     }
-    for (size_t i = 0; i < b->group->rows; i++) {
+    for (size_t i = 0; i < b->group->rows;
+         i++) { /* of which kl_compute_grads takes those of logits */
         b->grad_sums[KL_INPUT][i] = -factors[i] * sum_p[i];
         b->grad_sums[KL_TARGET][i] = factors[i] * (losses[i] + 1);
     }

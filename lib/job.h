@@ -43,6 +43,11 @@ static inline bool kl_is_logit(const struct kl_job *job, int operand)
     return job->plan->spaces[operand] == KL_LOGIT;
 }
 
+static inline bool kl_has_logits(const struct kl_job *job)
+{
+    return kl_is_logit(job, KL_INPUT) || kl_is_logit(job, KL_TARGET);
+}
+
 /* True if derivatives by an operand are wanted; by any operand. */
 static inline bool kl_is_wanted(const struct kl_job *job, int operand)
 {
@@ -88,11 +93,5 @@ static inline double kl_sum_value(struct kl_sum sum)
 {
     return sum.high + (__builtin_isfinite(sum.high) ? sum.low : 0);
 }
-
-/* The divisor of the reduction. */
-double kl_divisor_of(const struct kl_plan *plan);
-
-/* Fails with input_negative or target_negative, as KL_MATH asks, at the first negative one. */
-bool kl_check_negative(const struct kl_plan *plan, struct kl_problem *problem);
 
 #endif

@@ -25,8 +25,8 @@ struct kl_sum {
 };
 
 /* kl_form: the formula of a loss, from what the operands hold: log-probabilities of input against
- * probabilities or log-probabilities of target, which two an index [log] tells apart, too, or
- * probabilities of both. */
+ * probabilities of target (PROB) or log-probabilities (LOG), or probabilities of both (QUOTIENT). An
+ * index [log] tells the first two apart. */
 enum kl_form { KL_FORM_PROB, KL_FORM_LOG, KL_FORM_QUOTIENT };
 #define KL_FORMS 3
 
@@ -85,7 +85,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  * sees the NaN looks for it. An index [log] is whether the rule is_log; the rule itself does not
  * matter to speed.
  *
- * Of elements in their dtype:
+ * Functions of elements in their dtype:
  *   sum[dtype][log]      the sum of the losses of n elements, times their weights
  *   map[dtype][log]      the loss of each, rounded to `dtype`; loss must not overlap the operands
  *   losses[dtype][form]  the same as doubles
@@ -95,7 +95,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   widen[dtype]         n elements to doubles
  *   narrow[dtype]        n doubles, each rounded once to `dtype`
  *
- * Of a row, or a part of one:
+ * Functions of a row, or a part of one:
  *   row_max[dtype]       the greatest of n, -inf of none; NaN may or may not be seen
  *   row_sums[dtype][log] the sums of n elements, shifted; `exps` if sums of exp(input) are wanted.
  *                        Losses are NaN if an element was not ordinary, as a target of `refused`
@@ -103,13 +103,14 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   row_grads[dtype][log]  the derivatives of n elements by logits, in `grads` as for grads; those
  *                        by target want [log]
  *   logit_sums[dtype]    the sums of n elements of which both operands are logits, less their row's
- *                        maximum and scaled alike; not finite if an element was not ordinary. The
+ *                        maximum, both by the scale of input's shift; not finite if an element was
+ *                        not ordinary. Where row_sums finds sums, they have the same bits. The
  *                        exponentials of target and input are kept in `kept_p` and `kept_q` unless
  *                        these are NULL
  *   kept_grads[dtype]    the derivatives by input of n elements whose exponentials were kept
  *   row_stats[dtype]     the statistics of n elements, with sums of exponentials if `exps`
  *
- * Of blocks of doubles, which hold `rows` rows of `length` elements each, row after row:
+ * Functions of blocks of doubles, which hold `rows` rows of `length` elements each, row after row:
  *   spread               each row's number to each of its elements
  *   row_totals           (high[i], low[i]) += the compensated sum of row i
  *   row_maxima           maxima[i] = the greatest of row i and of itself
@@ -124,9 +125,9 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   apply_mask           v[i] = value where mask[i] is 0
  *   count                how many bytes are not 0
  *   exps, logs           of any number, to double's precision
- *   quotients            replaces probabilities q in x and t in t by operands of the KL_PROB rules:
- *                        losses times `times` are those of log q and t, without cancellation where
- *                        the two are close; derivatives by x over `over` are those by q
+ *   quotients            replaces probabilities q in x and t in t by operands of the KL_PROB rules,
+ *                        without cancellation where the two are close: derivatives by x over `over`
+ *                        are those by q
  *   softmax_backward     grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative */
 struct kl_kernel {
     const char *name;
@@ -171,8 +172,7 @@ struct kl_kernel {
     size_t (*count)(const unsigned char *mask, size_t n);
     void (*exps)(const double *v, double *to, size_t n);
     void (*logs)(const double *v, double *to, size_t n);
-    void (*quotients)(enum kl_rule rule, double *x, double *t, double *times, double *over,
-                      size_t n);
+    void (*quotients)(enum kl_rule rule, double *x, double *t, double *over, size_t n);
     void (*softmax_backward)(double *grads, const double *e, const double *sums, double scale,
                              size_t n);
 };
@@ -183,7 +183,12 @@ double kl_term(enum kl_rule rule, double input, double target);
 /* The reference for its derivative by one of the operands. */
 double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double target);
 
-/* The reference for `quotients`, of one pair. */
+/* KL_LEAST_QUOTIENT, KL_MOST_QUOTIENT: bounds of probabilities and of their quotients, beyond which
+ * losses go by logarithms. */
+#define KL_LEAST_QUOTIENT 0x1p-900
+#define KL_MOST_QUOTIENT 0x1p900
+
+/* The reference for `quotients`, of one pair; the loss is `times` that of x and t. */
 struct kl_quotient {
     double x, t, times, over;
 };

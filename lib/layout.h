@@ -4,6 +4,8 @@
 
 #include "lib/kernel.h"
 
+static inline size_t kl_smaller(size_t a, size_t b) { return a < b ? a : b; }
+
 enum kl_array { KL_OF_INPUT, KL_OF_TARGET, KL_OF_LOSS, KL_OF_WEIGHT, KL_OF_MASK };
 #define KL_ARRAYS 5
 

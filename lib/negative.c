@@ -1,4 +1,5 @@
 /* Finds the probability that KL_MATH refuses. */
+#include "lib/negative.h"
 #include "lib/job.h"
 #include "lib/problem.h"
 

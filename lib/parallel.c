@@ -25,13 +25,6 @@ struct cut {
 
 static size_t ceiling(size_t a, size_t b) { return a / b + (a % b != 0); }
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
-static bool has_logits(const struct kl_job *job)
-{
-    return kl_is_logit(job, KL_INPUT) || kl_is_logit(job, KL_TARGET);
-}
-
 static void choose_tiles(struct kl_job *job)
 {
     size_t length = job->layout->along.volume;
@@ -39,7 +32,7 @@ static void choose_tiles(struct kl_job *job)
     *tile = kl_choose_tile(job->layout);
     job->split = length;
     bool few = job->layout->across.volume <= FEW_GROUPS * tile->rows;
-    if (few && !has_logits(job) && length > (size_t)2 * KL_CHUNK / tile->rows)
+    if (few && !kl_has_logits(job) && length > (size_t)2 * KL_CHUNK / tile->rows)
         job->split = KL_CHUNK / tile->rows / tile->length * tile->length;
 }
 
@@ -53,7 +46,8 @@ static size_t shards_of(const struct kl_plan *plan, const struct kl_sink *sinks,
     size_t shards = chunks;
     for (int i = 0; i < KL_OPERANDS; i++)
         if (sinks[i].gradient && sums_back(plan, i))
-            shards = least(shards, least(MAX_SHARDS, plan->count / plan->counts[i] / 2 + 1));
+            shards =
+                kl_smaller(shards, kl_smaller(MAX_SHARDS, plan->count / plan->counts[i] / 2 + 1));
     return shards;
 }
 
@@ -93,16 +87,6 @@ size_t kl_rows_scratch_size(struct kl_job *job)
 
 /* ---- Rows whose losses are known */
 
-/* Loads numbers of rows, or ones where there are none. */
-static void load_of_rows(const struct kl_job *job, const struct kl_numbers *numbers, size_t row,
-                         size_t n, double *to)
-{
-    if (numbers->data)
-        kl_line_load(job->kernel, &job->layout->across, numbers, row, n, KL_FLOAT64, to);
-    else
-        kl_fill(to, 1, n);
-}
-
 /* Multiplies the losses of some rows by their weights; stores them, or adds them to `total`. */
 static void finish_rows(const struct kl_job *job, size_t row, size_t n, double *losses,
                         struct kl_sum *total)
@@ -112,7 +96,7 @@ static void finish_rows(const struct kl_job *job, size_t row, size_t n, double *
     unsigned char mask[KL_ROWS];
     enum kl_dtype dtype = job->plan->dtype;
     if (job->weight.data) {
-        load_of_rows(job, &job->weight, row, n, numbers);
+        kl_line_load(job->kernel, &job->layout->across, &job->weight, row, n, KL_FLOAT64, numbers);
         job->kernel->multiply(losses, numbers, n);
     }
     if (job->mask.data) {
@@ -136,9 +120,9 @@ static void run_group(const struct cut *cut, size_t index, size_t split,
     double high[KL_ROWS], low[KL_ROWS];
     size_t row = index * job->tile.rows, start = split * job->split;
     struct kl_group group = {.row = row,
-                             .rows = least(job->tile.rows, job->layout->across.volume - row),
+                             .rows = kl_smaller(job->tile.rows, job->layout->across.volume - row),
                              .start = start,
-                             .end = least(start + job->split, job->layout->along.volume),
+                             .end = kl_smaller(start + job->split, job->layout->along.volume),
                              .sum = total,
                              .high = high,
                              .low = low,
@@ -170,7 +154,7 @@ static void run_chunk(const struct cut *cut, size_t chunk, const struct kl_sink 
     if (kl_is_stopped(cut->job->plan))
         return;
     kl_start_chunk(cut->job, scratch);
-    for (size_t i = first; i < least(first + cut->at_once, cut->groups); i++)
+    for (size_t i = first; i < kl_smaller(first + cut->at_once, cut->groups); i++)
         run_group(cut, i, chunk / chunks_across, sinks, &total, scratch);
     cut->sums[chunk] = total;
 }
@@ -185,7 +169,7 @@ static void run_shard(void *context, size_t shard, void *scratch)
             sinks[i].high = cut->grad_sums[i] + shard * 2 * plan->counts[i];
             sinks[i].low = sinks[i].high + plan->counts[i];
         }
-    size_t from = cut->chunks / cut->shards * shard + least(shard, cut->chunks % cut->shards);
+    size_t from = cut->chunks / cut->shards * shard + kl_smaller(shard, cut->chunks % cut->shards);
     size_t n = cut->chunks / cut->shards + (shard < cut->chunks % cut->shards);
     for (size_t i = 0; i < n; i++)
         run_chunk(cut, from + i, sinks, scratch);
@@ -229,11 +213,21 @@ static void join_grads(void *context, size_t chunk, void *scratch)
         enum kl_dtype dtype = cut->job->operands[operand].dtype;
         if (!cut->grad_sums[operand] || start >= count)
             continue;
-        size_t n = least(KL_BLOCK, count - start);
+        size_t n = kl_smaller(KL_BLOCK, count - start);
         join_shards(cut, operand, start, n, grads);
         cut->job->kernel->narrow[dtype](
             grads, cut->job->sinks[operand].gradient + start * kl_dtype_size(dtype), n);
     }
+}
+
+/* The most elements of an operand whose derivatives are summed. */
+static size_t most_summed(const struct cut *cut)
+{
+    size_t most = 0;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (cut->grad_sums[i] && cut->job->plan->counts[i] > most)
+            most = cut->job->plan->counts[i];
+    return most;
 }
 
 static bool allocate(struct cut *cut)
@@ -255,16 +249,13 @@ bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
     kl_layout_of(job->layout, job->plan);
     choose_tiles(job);
     choose_chunks(&cut);
-    size_t most = job->plan->counts[KL_INPUT] > job->plan->counts[KL_TARGET]
-                      ? job->plan->counts[KL_INPUT]
-                      : job->plan->counts[KL_TARGET];
     bool good = allocate(&cut);
     if (good) {
         kl_pool_run(pool, cut.shards, run_shard, &cut, cut.scratch);
         if (cut.split_sums)
             join_splits(&cut, &cut.sums[0]);
         if (cut.grad_sums[KL_INPUT] || cut.grad_sums[KL_TARGET])
-            kl_pool_run(pool, ceiling(most, KL_BLOCK), join_grads, &cut, cut.scratch);
+            kl_pool_run(pool, ceiling(most_summed(&cut), KL_BLOCK), join_grads, &cut, cut.scratch);
         for (size_t i = 0; i < cut.chunks; i++)
             kl_sum_merge(total, cut.sums[i]);
     }

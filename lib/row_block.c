@@ -1,4 +1,6 @@
 #include "lib/row_block.h"
+#include "lib/gradient.h"
+#include "lib/softmax.h"
 
 /* ---- Loading */
 
@@ -26,10 +28,10 @@ struct kl_tile kl_tile_at(const struct kl_row_block *b, size_t start)
 static bool holds(const struct kl_layout *layout, enum kl_array array, const struct kl_tile *have,
                   const struct kl_tile *tile)
 {
-    bool rows = layout->fixed[array] && !tile->columns ? have->rows >= tile->rows
-                                                       : have->rows == tile->rows;
-    return have->length == tile->length && have->start == tile->start && rows &&
-           (layout->fixed[array] || have->row == tile->row);
+    bool fixed = layout->fixed[array];
+    return have->length == tile->length && have->start == tile->start &&
+           (fixed && !tile->columns ? have->rows >= tile->rows : have->rows == tile->rows) &&
+           (fixed || have->row == tile->row);
 }
 
 const void *kl_operand(struct kl_row_block *b, const struct kl_tile *tile, int operand)
@@ -51,7 +53,8 @@ const void *kl_operand(struct kl_row_block *b, const struct kl_tile *tile, int o
 const unsigned char *kl_shown(struct kl_row_block *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
-    if (!job->mask.data)
+    bool of_rows = !job->layout->each && job->tile.rows == 1; /* kl_run_group looks at these */
+    if (!job->mask.data || of_rows)
         return NULL;
     if (holds(job->layout, KL_OF_MASK, &b->mask_tile, tile))
         return b->shown;
@@ -217,7 +220,7 @@ static void compute_losses(struct kl_row_block *b, const struct kl_tile *tile)
     enum kl_form form = kl_has_quotients(job->plan) ? KL_FORM_QUOTIENT
                         : kl_rule_is_log(job->rule) ? KL_FORM_LOG
                                                     : KL_FORM_PROB;
-    bool summed = job->layout->each ? !job->losses : tile->rows == 1;
+    bool summed = job->layout->each ? !job->losses : job->tile.rows == 1;
     if (form != KL_FORM_QUOTIENT && summed) {
         sum_losses(b, tile);
         return;
@@ -236,7 +239,7 @@ static void replace_probs(struct kl_row_block *b, size_t n)
 {
     const struct kl_kernel *kernel = b->job->kernel;
     if (kl_has_quotients(b->job->plan)) {
-        kernel->quotients(b->job->rule, b->v[KL_INPUT], b->v[KL_TARGET], b->spare, b->over, n);
+        kernel->quotients(b->job->rule, b->v[KL_INPUT], b->v[KL_TARGET], b->over, n);
         return;
     }
     memcpy(b->over, b->v[KL_INPUT], n * sizeof *b->over);
@@ -311,14 +314,21 @@ static void set_losses(struct kl_row_block *b, const double *losses)
     }
 }
 
+/* True if a target of -inf makes a derivative NaN; the loss is still the one computed without
+ * derivatives. */
+static bool has_nan_grads(const struct kl_job *job)
+{
+    return job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(job, KL_TARGET);
+}
+
 /* Rows of logits whose sums give all that is wanted, in one reading, and derivatives in a second. */
 static bool run_uniform(struct kl_row_block *b)
 {
     const struct kl_job *job = b->job;
     double losses[KL_ROWS], sum_p[KL_ROWS];
-    bool nan_grad = job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(job, KL_TARGET);
-    b->refused = job->rule == KL_LOG_PYTORCH || nan_grad ? -(double)INFINITY : (double)NAN;
-    if (!is_uniform(job) || !kl_find_row_sums(b, losses, sum_p))
+    bool refuses = job->rule == KL_LOG_PYTORCH || has_nan_grads(job);
+    b->refused = refuses ? -(double)INFINITY : (double)NAN;
+    if (!is_uniform(job) || !kl_find_row_sums(b, true, losses, sum_p))
         return false;
     set_losses(b, losses);
     if (kl_any_wanted(job) && !kl_compute_row_grads(b, losses, sum_p))
@@ -333,12 +343,9 @@ static void run_with_logits(struct kl_row_block *b)
     double losses[KL_ROWS], sum_p[KL_ROWS];
     if (run_uniform(b))
         return;
-    /* A target of -inf makes a derivative NaN; the loss is still the one computed without
-     * derivatives. */
-    bool nan_grad = job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(job, KL_TARGET);
     b->refused = (double)NAN;
-    bool has_sums = has_row_sums(job) && kl_find_row_sums(b, losses, sum_p);
-    bool has_losses = has_sums && nan_grad && is_uniform(job);
+    bool has_sums = has_row_sums(job) && kl_find_row_sums(b, false, losses, sum_p);
+    bool has_losses = has_sums && has_nan_grads(job) && is_uniform(job);
     for (int i = 0; i < KL_OPERANDS && !has_sums; i++)
         if (kl_is_logit(job, i))
             kl_find_softmax(b, i);
@@ -365,7 +372,7 @@ void kl_run_group(const struct kl_group *group, void *scratch)
             kl_clear_grads(b, &tile);
         return;
     }
-    if (kl_is_logit(job, KL_INPUT) || kl_is_logit(job, KL_TARGET))
+    if (kl_has_logits(job))
         run_with_logits(b);
     else
         run_without_logits(b);

@@ -1,5 +1,6 @@
 /* kl_row_block: the general engine: some rows of any layout, with any option, computed as blocks whose
- * elements lie side by side. Its state is one thread's, and its size does not depend on the call. */
+ * elements lie side by side. It is the scratch of one thread, whose size does not depend on the
+ * call. */
 #ifndef KLDIV_LIB_ROW_BLOCK_H
 #define KLDIV_LIB_ROW_BLOCK_H
 
@@ -25,10 +26,10 @@ enum kl_stage { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOG_PROBS };
 struct kl_row_block {
     struct kl_job *job;
     const struct kl_group *group;
-    bool single;    /* tile */
+    bool single;    /* the group is one tile */
     double refused; /* the target whose loss, or derivative, is not what sums make of it, or NaN */
     enum kl_stage stage[KL_OPERANDS];
-    bool keeps; /* v holds the exponentials that kl_find_row_sums found */
+    bool has_exps; /* v holds the exponentials that kl_find_row_sums found */
 
     /* Operands gathered in the dtype of the loss, and the tiles that they are of. */
     char gathered[KL_OPERANDS][KL_BLOCK * sizeof(double)];
@@ -39,26 +40,15 @@ struct kl_row_block {
     double v[KL_OPERANDS][KL_BLOCK]; /* the operands, at last as the kernels' rule takes them */
     double over[KL_BLOCK];           /* of derivatives by probabilities */
     double of_rows[2][KL_BLOCK];     /* numbers of rows, at each element */
-    double g[KL_BLOCK], weight[KL_BLOCK], losses[KL_BLOCK], grads[KL_BLOCK], spare[KL_BLOCK];
+    double factors[KL_BLOCK], weight[KL_BLOCK], losses[KL_BLOCK], grads[KL_BLOCK], spare[KL_BLOCK];
     double row_max[KL_OPERANDS][KL_ROWS];
     double log_sum_exp[KL_OPERANDS][KL_ROWS]; /* of logits less row_max */
     double high[KL_ROWS], low[KL_ROWS];       /* of sums along rows */
     double grad_sums[KL_OPERANDS][KL_ROWS];
 };
 
-/* Computes a group. `scratch` has KL_THREAD_SCRATCH bytes, of which kl_start_chunk was told that what
- * it gathered is of no other job. */
-void kl_start_chunk(struct kl_job *job, void *scratch);
-void kl_run_group(const struct kl_group *group, void *scratch);
-
-/* ---- Steps, in the files that follow */
-
-struct kl_tile kl_tile_at(const struct kl_row_block *b, size_t start);
-
-/* Loops over the tiles of the group. */
-#define KL_FOR_EACH_TILE(b, tile)                                                                  \
-    for (struct kl_tile tile = kl_tile_at(b, (b)->group->start); tile.length > 0;                  \
-         tile = kl_tile_at(b, tile.start + tile.length))
+/* KL_ROW_ALONE: rows of so many logits take less time one by one than as a block. */
+enum { KL_ROW_ALONE = 64 };
 
 /* KL_SCRATCH_ALIGNMENT: a cache line, in bytes, at which vectors do not lie across two. */
 enum { KL_SCRATCH_ALIGNMENT = 64 };
@@ -73,6 +63,14 @@ static inline void kl_fill(double *to, double value, size_t n)
     for (size_t i = 0; i < n; i++)
         to[i] = value;
 }
+
+/* The tile of the group that begins with element `start` of its rows; its length is 0 at the end. */
+struct kl_tile kl_tile_at(const struct kl_row_block *b, size_t start);
+
+/* Loops over the tiles of the group. */
+#define KL_FOR_EACH_TILE(b, tile)                                                                  \
+    for (struct kl_tile tile = kl_tile_at(b, (b)->group->start); tile.length > 0;                  \
+         tile = kl_tile_at(b, tile.start + tile.length))
 
 /* An operand of a tile as a block of the dtype of the loss: where it is, or gathered. */
 const void *kl_operand(struct kl_row_block *b, const struct kl_tile *tile, int operand);
@@ -103,43 +101,14 @@ void kl_spread(const struct kl_row_block *b, const struct kl_tile *tile, const d
 void kl_shift_rows(struct kl_row_block *b, const struct kl_tile *tile, double *v, const double *by,
                    const double *minus, double scale);
 
-/* softmax.c: finds row_max and log_sum_exp of rows of logits. */
-void kl_find_softmax(struct kl_row_block *b, int operand);
-
-/* Finds, in one pass over both operands, the sum of each row's losses and the sum of target's
- * probabilities, with row_max and log_sum_exp. False if an element was not ordinary; then nothing
- * is set. */
-bool kl_find_row_sums(struct kl_row_block *b, double *losses, double *sum_p);
-
-/* Loads a tile of an operand's log-probabilities, once row_max and log_sum_exp are set. */
-void kl_load_log_softmax(struct kl_row_block *b, const struct kl_tile *tile, int operand);
-
-/* close_rows.c: computes losses anew that nearly cancel, of rows of which kl_find_row_sums knows the
- * sums. */
-void kl_sum_close_rows(struct kl_row_block *b, double *losses);
-
-/* row_block.c: loads a tile of both operands as the kernels' rule takes them; masked elements have no
- * loss. */
+/* Loads a tile of both operands as the kernels' rule takes them; masked elements have no loss. */
 void kl_load_log_probs(struct kl_row_block *b, const struct kl_tile *tile);
 
-/* gradient.c: the factors of a tile's derivatives, one for each element, or NULL if all of them are
- * job->factor. */
-const double *kl_factors(struct kl_row_block *b, const struct kl_tile *tile);
+/* Forgets what the scratch gathered for another job. Called before the groups of a chunk, which share
+ * what they gather. `scratch` has KL_THREAD_SCRATCH bytes. */
+void kl_start_chunk(struct kl_job *job, void *scratch);
 
-/* Computes and stores the derivatives of a tile by operands that are as the rule takes them. */
-void kl_compute_plain_grads(struct kl_row_block *b, const struct kl_tile *tile);
-
-/* Sums derivatives by log-probabilities along rows of logits. */
-void kl_sum_grads(struct kl_row_block *b);
-
-/* Computes and stores the derivatives of a tile of any operands. */
-void kl_compute_grads(struct kl_row_block *b, const struct kl_tile *tile);
-
-/* Computes and stores those by logits of rows whose sums kl_find_row_sums found; false if they are to
- * be computed otherwise. */
-bool kl_compute_row_grads(struct kl_row_block *b, const double *losses, const double *sum_p);
-
-/* Stores derivatives of 0. */
-void kl_clear_grads(struct kl_row_block *b, const struct kl_tile *tile);
+/* Computes a group. */
+void kl_run_group(const struct kl_group *group, void *scratch);
 
 #endif

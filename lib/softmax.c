@@ -1,5 +1,5 @@
 /* The softmax of rows of logits, without writing it out. */
-#include "lib/row_block.h"
+#include "lib/softmax.h"
 
 static double scale_of(const struct kl_row_block *b, int operand)
 {
@@ -132,17 +132,21 @@ static void add_elements(struct kl_row_block *b, struct running_sums *running,
 {
     const struct kl_job *job = b->job;
     enum kl_dtype dtype = job->plan->dtype;
-    for (int i = 0; i < KL_OPERANDS; i++)
+    struct kl_shift shifts[KL_OPERANDS]; /* of finite numbers: exponentials of -inf are 0 */
+    for (int i = 0; i < KL_OPERANDS; i++) {
         if (kl_is_logit(job, i))
             raise_shift(running, i, job->kernel->row_max[dtype](operands[i], n));
+        shifts[i] = running->shifts[i];
+        shifts[i].by = shifts[i].by == -(double)INFINITY ? 0 : shifts[i].by;
+    }
     struct kl_row_sums more =
-        are_logits(b) ? job->kernel->logit_sums[dtype](operands[KL_INPUT], operands[KL_TARGET],
-                                                       running->shifts,
-                                                       b->keeps ? b->v[KL_TARGET] + at : NULL,
-                                                       b->keeps ? b->v[KL_INPUT] + at : NULL, n)
-                      : job->kernel->row_sums[dtype][kl_rule_is_log(job->rule)](
-                            kl_is_logit(job, KL_INPUT), b->refused, operands[KL_INPUT],
-                            operands[KL_TARGET], running->shifts, n);
+        are_logits(b)
+            ? job->kernel->logit_sums[dtype](operands[KL_INPUT], operands[KL_TARGET], shifts,
+                                             b->has_exps ? b->v[KL_TARGET] + at : NULL,
+                                             b->has_exps ? b->v[KL_INPUT] + at : NULL, n)
+            : job->kernel->row_sums[dtype][kl_rule_is_log(job->rule)](
+                  kl_is_logit(job, KL_INPUT), b->refused, operands[KL_INPUT], operands[KL_TARGET],
+                  shifts, n);
     kl_sum_add(&running->losses, more.losses);
     kl_sum_add(&running->sum_p, more.sum_p);
     kl_sum_add(&running->exps, more.exps);
@@ -202,24 +206,28 @@ static void sum_rows(struct kl_row_block *b, struct row_sums *sums)
     }
 }
 
-/* ROW_ALONE: rows of so many elements take less time one by one than as a block. */
-enum { ROW_ALONE = 64 };
+/* True if derivatives want the exponentials, of which float64 keeps none that is below exp(-700). */
+static bool wants_exps(const struct kl_row_block *b)
+{
+    const struct kl_job *job = b->job;
+    return b->single && kl_is_wanted(job, KL_INPUT) && !kl_is_wanted(job, KL_TARGET) &&
+           job->plan->dtype != KL_FLOAT64 && are_logits(b);
+}
 
-bool kl_find_row_sums(struct kl_row_block *b, double *losses, double *sum_p)
+bool kl_find_row_sums(struct kl_row_block *b, bool keeps, double *losses, double *sum_p)
 {
     struct row_sums sums;
-    size_t rows = b->group->rows;
-    b->keeps = b->single && kl_is_wanted(b->job, KL_INPUT) && !kl_is_wanted(b->job, KL_TARGET) &&
-               are_logits(b);
-    if (rows > 1 && (!b->single || b->job->tile.columns || b->job->tile.length < ROW_ALONE))
-        b->keeps = false, sum_rows(b, &sums);
-    else
-        for (size_t i = 0; i < rows; i++)
-            sum_row(b, i, &sums);
+    const struct kl_tile *most = &b->job->tile;
+    bool as_block = most->rows > 1 && (!b->single || most->columns || most->length < KL_ROW_ALONE);
+    b->has_exps = keeps && !as_block && wants_exps(b);
+    if (as_block)
+        sum_rows(b, &sums);
+    for (size_t i = 0; i < b->group->rows && !as_block; i++)
+        sum_row(b, i, &sums);
     bool good = normalize_sums(b, &sums, losses, sum_p);
+    for (int i = 0; i < KL_OPERANDS && b->has_exps; i++)
+        b->stage[i] = KL_NOT_LOADED; /* v holds exponentials */
     if (good)
         kl_sum_close_rows(b, losses);
-    for (int i = 0; i < KL_OPERANDS && b->keeps; i++)
-        b->stage[i] = KL_NOT_LOADED; /* v holds exponentials */
     return good;
 }

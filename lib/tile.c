@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 const void *kl_at(const struct kl_numbers *numbers, size_t index)
 {
     size_t size = numbers->bytes ? 1 : kl_dtype_size(numbers->dtype);
@@ -30,11 +28,11 @@ struct kl_tile kl_choose_tile(const struct kl_layout *layout)
     size_t all = layout->across.volume, length = layout->along.volume;
     bool columns = all > FEW_COLUMNS && length > 1 &&
                    (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET));
-    size_t rows = least(least(KL_BLOCK / least(length, KL_BLOCK), KL_ROWS), all);
+    size_t rows = kl_smaller(kl_smaller(KL_BLOCK / kl_smaller(length, KL_BLOCK), KL_ROWS), all);
     if (columns && rows < COLUMNS)
-        rows = least(COLUMNS, all);
+        rows = kl_smaller(COLUMNS, all);
     return (struct kl_tile){
-        .rows = rows, .length = least(length, KL_BLOCK / rows), .columns = columns};
+        .rows = rows, .length = kl_smaller(length, KL_BLOCK / rows), .columns = columns};
 }
 
 /* ---- Copies of elements that lie so many elements apart */
@@ -107,7 +105,7 @@ static void visit_rows(const struct visit *visit, const struct kl_axes *axes, si
     const struct kl_axis *last = &axes->axis[axes->n - 1];
     size_t stride = last->strides[visit->array];
     for (size_t i = 0, run; i < n; i += run) {
-        run = least(n - i, last->size - (start + i) % last->size);
+        run = kl_smaller(n - i, last->size - (start + i) % last->size);
         run_grid(visit, base + kl_offset(axes, visit->array, start + i), row_stride, stride, row, i,
                  rows, run);
     }
@@ -121,7 +119,7 @@ static void visit_tile(const struct visit *visit, const struct kl_layout *layout
     size_t size = across->n > 0 ? across->axis[across->n - 1].size : 1;
     size_t stride = across->n > 0 ? across->axis[across->n - 1].strides[visit->array] : 0;
     for (size_t row = 0, run; row < tile->rows; row += run) {
-        run = least(tile->rows - row, size - (tile->row + row) % size);
+        run = kl_smaller(tile->rows - row, size - (tile->row + row) % size);
         visit_rows(visit, &layout->along, kl_offset(across, visit->array, tile->row + row), stride,
                    row, run, tile->start, tile->length);
     }

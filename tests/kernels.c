@@ -258,6 +258,32 @@ static void check_masks_and_weights(const struct kl_kernel *kernel, enum kl_dtyp
 
 Test(kernels, sums_under_masks_and_weights) { for_each_kernel(check_masks_and_weights); }
 
+/* Weighted sums of losses that nearly vanish, in any dtype of at most 24 bits. */
+Test(kernels, weighted_sums_keep_their_digits_where_target_and_input_almost_agree)
+{
+    enum { N = 3000 };
+    static char x[N * 4], t[N * 4];
+    static double weight[N];
+    unsigned long long state = 8;
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++)
+        for (enum kl_dtype dtype = KL_FLOAT32; (*k)->supported() && dtype < KL_DTYPES; dtype++) {
+            long double exact = 0, sizes = 0;
+            for (size_t i = 0; i < N; i++) {
+                double p = uniform(&state);
+                weight[i] = i % 5 ? uniform(&state) : -1;
+                kl_store(dtype, t, i, p);
+                kl_store(dtype, x, i, log(kl_load(dtype, t, i)));
+                double term = kl_term(KL_PROB_PYTORCH, kl_load(dtype, x, i), kl_load(dtype, t, i));
+                exact += term * weight[i], sizes += fabs(term * weight[i]);
+            }
+            const struct kl_elements e = {x, t, NULL, weight};
+            struct kl_sum sum = (*k)->sum[dtype][false](KL_PROB_PYTORCH, &e, N);
+            double error = fabs((double)((long double)sum.high + sum.low - exact));
+            cr_expect(error <= 0x1p-40 * (double)sizes, "%s %s: off by %g", (*k)->name,
+                      kl_dtype_name(dtype), error / (double)sizes);
+        }
+}
+
 /* Compares losses and derivatives of special values between the best kernel and the others.
  * Skips the sign of a loss that underflows, which depends on its neighbours. */
 static void check_signs(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)

@@ -216,3 +216,71 @@ Test(layouts, do_not_matter)
     }
     kl_pool_free(pool);
 }
+
+/* Rows that are equal have losses of the same bits, wherever they lie. */
+Test(layouts, nor_does_the_place_of_a_row)
+{
+    enum { ROWS = 129, LONGEST = 100 };
+    static double x[ROWS * LONGEST], t[ROWS * LONGEST], losses[ROWS], grads[ROWS * LONGEST];
+    unsigned long long state = 6;
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++)
+        for (size_t length = 1; (*k)->supported() && length <= LONGEST; length++)
+            for (int space = KL_LOG_PROB; space <= KL_LOGIT; space++) {
+                const size_t shape[] = {ROWS, length};
+                const int dim = 1;
+                const struct kl_options options = {
+                    .reduction = KL_NONE,
+                    .dim = &dim,
+                    .n_dim = 1,
+                    .input_space = (enum kl_space)space,
+                    .target_space = space == KL_LOG_PROB ? KL_PROB : (enum kl_space)space};
+                const struct kl_tensor input = {KL_FLOAT64, 2, shape, x};
+                const struct kl_tensor target = {KL_FLOAT64, 2, shape, t};
+                const struct kl_results results = {losses, {grads, NULL}, NULL};
+                struct kl_plan plan;
+                for (size_t i = 0; i < ROWS * length; i++) {
+                    x[i] = i < length ? uniform(&state) : x[i - length];
+                    t[i] = i < length ? uniform(&state) : t[i - length];
+                }
+                kl_simd_select((*k)->name, NULL);
+                cr_assert(kl_plan(&plan, &input, &target, &options, NULL) &&
+                          kl_run_gradients(&plan, NULL, NULL, &results, NULL));
+                for (size_t r = 1; r < ROWS; r++) {
+                    cr_expect_eq(losses[r], losses[0], "%s, space %d: row %zu of %zu", (*k)->name,
+                                 space, r, length);
+                    cr_expect_arr_eq(grads + r * length, grads, length * sizeof *grads,
+                                     "%s, space %d: row %zu of %zu", (*k)->name, space, r, length);
+                }
+            }
+}
+
+/* Weights and upstream derivatives of any dtype lie at any address. */
+Test(layouts, nor_does_alignment)
+{
+    enum { N = 300 };
+    static char weights[N * 8 + 8], upstream[N * 8 + 8];
+    static double grads[2][N], losses[2][N], x[N], t[N];
+    const size_t shape[] = {N};
+    unsigned long long state = 2;
+    for (size_t i = 0; i < N; i++)
+        x[i] = -uniform(&state), t[i] = uniform(&state);
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++)
+        for (size_t offset = 0; (*k)->supported() && offset < 2; offset++) {
+            for (size_t i = 0; i < N; i++) {
+                kl_store(KL_FLOAT64, weights + offset, i, (double)i / 7);
+                kl_store(KL_FLOAT64, upstream + offset, i, (double)i - 9);
+            }
+            const struct kl_tensor input = {KL_FLOAT64, 1, shape, x};
+            const struct kl_tensor target = {KL_FLOAT64, 1, shape, t};
+            const struct kl_tensor weight = {KL_FLOAT64, 1, shape, weights + offset};
+            const struct kl_tensor given = {KL_FLOAT64, 1, shape, upstream + offset};
+            const struct kl_options options = {.reduction = KL_NONE, .weight = &weight};
+            const struct kl_results results = {losses[offset], {grads[offset], NULL}, NULL};
+            struct kl_plan plan;
+            kl_simd_select((*k)->name, NULL);
+            cr_assert(kl_plan(&plan, &input, &target, &options, NULL) &&
+                      kl_run_gradients(&plan, &given, NULL, &results, NULL));
+            cr_expect_arr_eq(losses[offset], losses[0], sizeof losses[0]);
+            cr_expect_arr_eq(grads[offset], grads[0], sizeof grads[0]);
+        }
+}

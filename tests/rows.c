@@ -161,7 +161,9 @@ static void check_quotients(const struct kl_kernel *kernel, double *v, double *o
         for (size_t i = 0; i < n; i++)
             probs[0][i] = x[i], probs[1][i] = t[i];
         kernel->losses[KL_FLOAT64][KL_FORM_QUOTIENT](rule, probs[0], probs[1], direct, n);
-        kernel->quotients(rule, x, t, times, over, n);
+        for (size_t i = 0; i < n; i++)
+            times[i] = kl_quotient(rule, x[i], t[i]).times;
+        kernel->quotients(rule, x, t, over, n);
         kernel->map[KL_FLOAT64][false](rule, x, t, losses, n);
         for (size_t i = 0; i < n; i++) {
             double q = other[i], p = other[i] * (1 + v[i] * pow(10, -(double)(i % 15)) / 40);
@@ -261,7 +263,54 @@ static void check_row_grads(const struct kl_kernel *kernel, double *v, double *o
         }
 }
 
+/* An input that is no logits may be larger than any exponent. */
+static void check_no_logits(const struct kl_kernel *kernel, double *v, double *other, size_t n)
+{
+    const struct kl_softmax_row row = {{{0, 1}, {0, 1}}, 0, 1, 1, 0};
+    double by_input[MOST], by_target[MOST];
+    const struct kl_grads grads = {.by = {by_input, by_target}};
+    for (size_t i = 0; i < n; i++)
+        v[i] = 710, other[i] = log(other[i]);
+    kernel->row_grads[KL_FLOAT64][true](&row, v, other, &grads, n);
+    for (size_t i = 0; i < n; i++)
+        cr_expect_leq(fabs(by_input[i] + exp(other[i])), 0x1p-50 * exp(other[i]), "%s: %g",
+                      kernel->name, by_input[i]);
+}
+
+Test(rows, derivatives_by_log_probabilities) { for_each(check_no_logits); }
+
 Test(rows, derivatives_by_logits) { for_each(check_row_grads); }
+
+/* What is no number shows, in either operand and with either sign. */
+static void check_nan(const struct kl_kernel *kernel, double *v, double *other, size_t n)
+{
+    const struct kl_shift shifts[] = {{10, 1}, {0, 1}};
+    const double nans[] = {NAN, -(double)NAN};
+    float x[MOST], t[MOST];
+    double losses[MOST], sum, least, greatest, low = 0;
+    for (size_t i = 0; i < 4 && n > 0; i++) {
+        for (size_t j = 0; j < n; j++)
+            x[j] = (float)(v[j] - 10), t[j] = (float)-other[j];
+        (i & 1 ? x : t)[n / 2] = (float)nans[i / 2];
+        struct kl_row_sums sums = kernel->logit_sums[KL_FLOAT32](x, t, shifts, NULL, NULL, n);
+        cr_expect_not(isfinite(sums.losses + sums.sum_p + sums.exps), "%s", kernel->name);
+        for (int exps = 0; exps < 2; exps++) {
+            kernel->scan[KL_FLOAT32](i & 1 ? x : t, exps, losses, n, &least, &greatest);
+            sum = low = 0;
+            kernel->row_totals(losses, 1, n, &sum, &low);
+            cr_expect(isnan(sum), "%s, exps %d: %g", kernel->name, exps, sum);
+        }
+        for (size_t j = 0; j < n; j++)
+            x[j] = (float)other[j], t[j] = j % 3 ? (float)other[n - 1 - j] : 0;
+        (i & 1 ? x : t)[n / 2] = (float)nans[i / 2];
+        kernel->losses[KL_FLOAT32][KL_FORM_QUOTIENT](KL_PROB_PYTORCH, x, t, losses, n);
+        for (size_t j = 0; j < n; j++)
+            cr_expect_eq(isnan(losses[j]), j == n / 2, "%s: q %g, p %g: %g", kernel->name,
+                         (double)x[j], (double)t[j], losses[j]);
+    }
+}
+
+Test(rows, numbers_that_are_none_show) { for_each(check_nan); }
 
 static void check_row_stats(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {

@@ -356,3 +356,26 @@ Test(special_values, masks_of_nothing_change_nothing)
                       loss);
         }
 }
+
+/* Derivatives by logits far below their row's maximum are as small as they are. */
+Test(special_values, derivatives_by_small_logits)
+{
+    enum { N = 100 };
+    double x[N] = {0}, t[N] = {0}, grads[N], loss;
+    const double small[] = {-705, -1000, -(double)INFINITY};
+    const size_t shape[] = {N};
+    const struct kl_tensor input = {KL_FLOAT64, 1, shape, x}, target = {KL_FLOAT64, 1, shape, t};
+    const struct kl_options options = {
+        .reduction = KL_SUM, .compat = KL_MATH, .input_space = KL_LOGIT, .target_space = KL_LOGIT};
+    const struct kl_results results = {&loss, {grads, NULL}, NULL};
+    struct kl_plan plan;
+    for (size_t i = 0; i < COUNT(small); i++)
+        x[i + 1] = small[i], t[i + 1] = -(double)INFINITY;
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL) &&
+              kl_run_gradients(&plan, NULL, NULL, &results, NULL));
+    for (size_t i = 0; i < COUNT(small); i++) {
+        double exact = exp(small[i]) / (N - 3);
+        cr_expect(fabs(grads[i + 1] - exact) <= 0x1p-44 * exact, "%g: %g, not %g", small[i],
+                  grads[i + 1], exact);
+    }
+}

@@ -1,4 +1,5 @@
 #include "lib/diagnose/diagnose.h"
+#include "lib/divisor.h"
 #include "lib/pool.h"
 #include "lib/problem.h"
 
@@ -310,7 +311,7 @@ struct kl_diagnosing *kl_diagnosing_begin(const struct kl_plan *plan)
                                .lock = PTHREAD_MUTEX_INITIALIZER};
     kl_layout_of_rows(&d->look.layout, plan);
     d->look.tile = kl_choose_tile(&d->look.layout);
-    d->look.tile.columns = false;
+    d->look.tile.columns = false; /* statistics are those of rows */
     return d;
 }
 

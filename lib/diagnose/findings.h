@@ -2,7 +2,7 @@
 #ifndef KLDIV_LIB_FINDINGS_H
 #define KLDIV_LIB_FINDINGS_H
 
-#include "lib/diagnose/row_stats.h"
+#include "lib/diagnose/not_finite.h"
 
 /* kl_kind: a guess at what a row holds, from its extremes and its sum. */
 enum kl_kind { KL_LIKE_PROBABILITIES, KL_LIKE_COUNTS, KL_LIKE_LOGARITHMS, KL_LIKE_LOGITS };

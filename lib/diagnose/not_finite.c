@@ -1,6 +1,6 @@
 /* Finds losses that are infinite or NaN: by bounds that tell of most rows that they hold none, and
  * in other rows element by element. */
-#include "lib/diagnose/row_stats.h"
+#include "lib/diagnose/not_finite.h"
 
 #include <float.h>
 #include <math.h>
@@ -141,7 +141,7 @@ static const char *words_for(enum kl_rule rule, double x, double t)
                                 : "the loss is too large for its dtype";
 }
 
-/* Elements of the operands whose loss may not be finite. */
+/* True if an element's loss is finite, where bounds fit. */
 static bool is_ordinary(const struct kl_plan *plan, double x, double t)
 {
     return isfinite(x) && isfinite(t) && (x > 0 || plan->spaces[KL_INPUT] != KL_PROB) &&

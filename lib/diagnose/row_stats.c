@@ -3,14 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-static size_t least_of(size_t a, size_t b) { return a < b ? a : b; }
-
 /* The tile of n rows that begins with element `start` of each. */
 static struct kl_tile tile_at(const struct kl_look *look, size_t row, size_t n, size_t start)
 {
     size_t left = look->layout.along.volume - start;
     return (struct kl_tile){
-        .row = row, .rows = n, .start = start, .length = least_of(look->tile.length, left)};
+        .row = row, .rows = n, .start = start, .length = kl_smaller(look->tile.length, left)};
 }
 
 /* A tile of an operand as a block of its dtype: where it is, or gathered. */

@@ -42,6 +42,7 @@ FN si bits_set(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
 /* s_max and s_min give the second of two numbers of which one is NaN. */
 FN sd s_clamp(sd v, sd low, sd high) { return _mm256_min_pd(high, _mm256_max_pd(low, v)); }
 
+FN sd s_raise(sd low, sd v) { return _mm256_max_pd(low, v); }
 FN sd s_lesser_size(sd a, sd b) { return _mm256_min_pd(s_abs(b), s_abs(a)); }
 FN sd s_limit(sd v) { return _mm256_min_pd(_mm256_max_pd(v, s_set(-700)), s_set(700)); }
 

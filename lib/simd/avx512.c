@@ -41,6 +41,7 @@ FN sd s_clamp(sd v, sd low, sd high) { return _mm512_min_pd(high, _mm512_max_pd(
 /* vrangepd: which of two numbers, and with which sign; a NaN is not one of them. */
 enum { LESSER_SIZE = 2, GREATER_SIZE = 3, SIGN_OF_FIRST = 0 << 2, NO_SIGN = 2 << 2 };
 
+FN sd s_raise(sd low, sd v) { return _mm512_max_pd(low, v); }
 FN sd s_limit(sd v) { return _mm512_range_pd(v, s_set(700), LESSER_SIZE | SIGN_OF_FIRST); }
 FN sd s_lesser_size(sd a, sd b) { return _mm512_range_pd(a, b, LESSER_SIZE | NO_SIGN); }
 

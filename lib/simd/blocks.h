@@ -146,13 +146,6 @@ SOFTMAX_TERMS(log, true)
 
 /* ---- Doubles, one by one */
 
-FN vd sum_and_error(vd a, vd b, vd *error)
-{
-    vd sum = v_add(a, b), back = v_sub(sum, a);
-    *error = v_add(v_sub(a, v_sub(sum, back)), v_sub(b, back));
-    return sum;
-}
-
 TARGET static struct kl_sum total(const double *v, size_t n)
 {
     struct running sum = {v_set(0), v_set(0)};
@@ -219,7 +212,7 @@ TARGET static void apply_mask(double *v, const unsigned char *mask, double value
     }
 }
 
-/* By the compiler's own vectors of bytes, which count to 255. */
+/* Counts by the compiler's own vectors of bytes, which hold numbers to 255. */
 TARGET static size_t count(const unsigned char *mask, size_t n)
 {
     typedef unsigned char bytes __attribute__((vector_size(32)));
@@ -271,10 +264,9 @@ TARGET static void logs(const double *v, double *to, size_t n)
 
 /* t (log t - log q) = q r log r with r = t / q, and what rounding left out of r is an input to
  * the logarithm's difference: log(t / q) = log r + (t - r q) / t. */
-TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *times, double *over,
-                             size_t n)
+TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *over, size_t n)
 {
-    const vd zero = v_set(0), most = v_set(0x1p900), least = v_set(0x1p-900);
+    const vd zero = v_set(0), most = v_set(KL_MOST_QUOTIENT), least = v_set(KL_LEAST_QUOTIENT);
     for (size_t i = 0; i < n; i += LANES) {
         size_t left = n - i;
         vd q = load_part(x + i, left, 1), p = load_part(t + i, left, 1);
@@ -287,13 +279,12 @@ TARGET static void quotients(enum kl_rule rule, double *x, double *t, double *ti
         if (m_any(rare)) {
             for (size_t j = i; j < i + (left < LANES ? left : LANES); j++) {
                 struct kl_quotient a = kl_quotient(rule, x[j], t[j]);
-                x[j] = a.x, t[j] = a.t, times[j] = a.times, over[j] = a.over;
+                x[j] = a.x, t[j] = a.t, over[j] = a.over;
             }
             continue;
         }
         store_part(x + i, v_select(none, zero, rest), left);
         store_part(t + i, r, left);
-        store_part(times + i, q, left);
         store_part(over + i, v_set(1), left);
     }
 }

@@ -77,16 +77,21 @@ _Static_assert(LONG_BLOCK % BLOCK == 0, "a long block is looked at again as whol
 
 FN vm not_finite(vd v) { return m_not(v_eq(v_sub(v, v), v_set(0))); }
 
+/* Knuth's two-sum. Of a sum that is not finite the error is of no use. */
+FN vd sum_and_error(vd a, vd b, vd *error)
+{
+    vd sum = v_add(a, b), back = v_sub(sum, a);
+    *error = v_add(v_sub(a, v_sub(sum, back)), v_sub(b, back));
+    return sum;
+}
+
 struct running {
     vd high, low;
 };
 
-/* Knuth's two-sum: the error of the addition is kept. */
 FN struct running add_block(struct running sum, vd block)
 {
-    vd total = v_add(sum.high, block);
-    vd back = v_sub(total, sum.high);
-    vd error = v_add(v_sub(sum.high, v_sub(total, back)), v_sub(block, back));
+    vd error, total = sum_and_error(sum.high, block, &error);
     return (struct running){total, v_add(sum.low, error)};
 }
 
@@ -179,19 +184,20 @@ FN bool sum_terms(enum kl_dtype dtype, bool log_target, enum extras extras, cons
     return !m_any(m_or(not_finite(*sum), watched(dtype, log_target, watch)));
 }
 
-/* The sum of t |x|. */
+/* The sum of the sizes of t x, weighted. */
 FN double size_of_inputs(enum kl_dtype dtype, enum extras extras, const struct part *part, size_t n)
 {
     vd sum = v_set(0);
     for (size_t i = 0; i < n; i += LANES) {
         struct loaded v = load_elements(dtype, extras, part, i);
-        sum = v_fma(v.t, v_abs(v.x), sum);
+        vd t = extras == WEIGHT ? v_mul(v.t, v.weight) : v.t;
+        sum = v_add(sum, v_abs(v_mul(t, v.x)));
     }
     return v_total(sum);
 }
 
-/* sum_narrow_logs: the sums of t log t and t x of 24-bit operands, apart. The logarithms err by
- * 2^-44 of themselves, so a difference of more than 2^-4 of the sums errs by 2^-40. */
+/* sum_narrow_logs: the sums of t log t and t x of 24-bit operands, weighted, apart. The logarithms err
+ * by 2^-44 of themselves, so a difference of more than 2^-4 of the sums errs by 2^-40. */
 FN bool sum_narrow_logs(enum kl_dtype dtype, enum extras extras, const struct part *part, size_t n,
                         vd *sum)
 {
@@ -199,9 +205,16 @@ FN bool sum_narrow_logs(enum kl_dtype dtype, enum extras extras, const struct pa
     for (size_t i = 0; i < n; i += LANES) {
         struct loaded v = load_elements(dtype, extras, part, i);
         watch = v_watch_log(watch, v.t, false);
-        signs = v_and(signs, v.x);
-        logs = v_fma(v.t, log_to_sum(v.t), logs);
-        inputs = v_fma(v.t, v.x, inputs);
+        if (extras == WEIGHT) {
+            vd t = v_mul(v.t, v.weight), input = v_mul(t, v.x);
+            signs = v_and(signs, input);
+            logs = v_fma(t, log_to_sum(v.t), logs);
+            inputs = v_add(inputs, input);
+        } else {
+            signs = v_and(signs, v.x);
+            logs = v_fma(v.t, log_to_sum(v.t), logs);
+            inputs = v_fma(v.t, v.x, inputs);
+        }
     }
     *sum = v_sub(logs, inputs);
     if (m_any(m_or(not_finite(*sum), v_watched_log(watch, false))))
@@ -246,9 +259,9 @@ FN vd sum_rest(enum kl_dtype dtype, enum kl_rule rule, enum extras extras, const
     return sum_carefully(dtype, rule, extras, &rest, LANES);
 }
 
-/* After two blocks in a row that were not ordinary, so many are not even tried. One alone may
- * have cancelled by chance. Of a long block that was not ordinary, the short ones that make it
- * up are looked at. */
+/* WARY_BLOCKS: so many are not even tried after two blocks in a row that were not ordinary. One alone
+ * may have cancelled by chance. Of a long block that was not ordinary, the short ones that make it up
+ * are looked at. */
 enum { WARY_BLOCKS = 8 };
 
 FN struct kl_sum sum_of(enum kl_dtype dtype, bool log_target, enum extras extras, enum kl_rule rule,
@@ -257,7 +270,7 @@ FN struct kl_sum sum_of(enum kl_dtype dtype, bool log_target, enum extras extras
     struct part part = {e->input, e->target, e->mask, e->weight};
     struct running sum = {v_set(0), v_set(0)};
     size_t rest = n % LANES, wary = 0, in_a_row = 0, look_closer = 0;
-    bool narrow_logs = dtype != KL_FLOAT64 && !log_target && extras != WEIGHT;
+    bool narrow_logs = dtype != KL_FLOAT64 && !log_target;
     vd block;
     for (n -= rest; n > 0;) {
         size_t most = narrow_logs && look_closer == 0 ? LONG_BLOCK : BLOCK;
@@ -355,10 +368,11 @@ FN vd narrow_quotient_losses(vd q, vd t)
 
 FN vd quotient_losses(enum kl_dtype dtype, enum kl_rule rule, vd q, vd t)
 {
-    const vd zero = v_set(0), one = v_set(1), most = v_set(0x1p900), least = v_set(0x1p-900);
+    const vd zero = v_set(0), one = v_set(1);
+    const vd most = v_set(KL_MOST_QUOTIENT), least = v_set(KL_LEAST_QUOTIENT);
     vm none = v_eq(t, zero);
-    vd smaller = v_min(v_select(none, one, t), q), larger = v_max(t, q);
-    vm rare = m_or(m_not(v_gt(smaller, least)), m_not(v_gt(most, larger)));
+    vm rare = m_not(m_or(none, v_gt(t, least))); /* NaN is not greater */
+    rare = m_or(rare, m_or(m_not(v_gt(q, least)), m_or(m_not(v_gt(most, q)), v_gt(t, most))));
     vd losses = dtype == KL_FLOAT64 ? wide_quotient_losses(q, t) : narrow_quotient_losses(q, t);
     losses = v_select(none, zero, losses);
     if (dtype == KL_FLOAT64) { /* quotients of 24 bits are neither too large nor too small */

@@ -37,6 +37,7 @@ FN double s_total(sd a) { return a[0] + a[1]; }
 FN sd s_max(sd a, sd b) { return s_select(s_gt(a, b), a, b); }
 FN sd s_min(sd a, sd b) { return s_select(s_gt(b, a), a, b); }
 FN sd s_clamp(sd v, sd low, sd high) { return s_min(high, s_max(low, v)); }
+FN sd s_raise(sd low, sd v) { return s_max(low, v); }
 FN sd s_limit(sd v) { return s_clamp(v, s_set(-700), s_set(700)); }
 FN sd s_lesser_size(sd a, sd b) { return s_min(s_abs(a), s_abs(b)); }
 
@@ -109,7 +110,9 @@ FN void s_store_f64(void *p, sd v) { memcpy(p, &v, sizeof v); }
 
 FN sd s_first(const double *p, size_t n, double other)
 {
-    return (sd){n > 0 ? p[0] : other, n > 1 ? p[1] : other};
+    sd v = s_set(other);
+    memcpy(&v, p, n * sizeof *p);
+    return v;
 }
 
 FN void s_store_first(double *p, sd v, size_t n) { memcpy(p, &v, n * sizeof *p); }

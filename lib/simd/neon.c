@@ -37,6 +37,7 @@ FN sd s_select(sm m, sd a, sd b) { return vbslq_f64(m, a, b); }
 FN double s_total(sd a) { return vaddvq_f64(a); }
 
 FN sd s_clamp(sd v, sd low, sd high) { return vminq_f64(vmaxq_f64(v, low), high); }
+FN sd s_raise(sd low, sd v) { return vmaxq_f64(low, v); }
 FN sd s_limit(sd v) { return s_clamp(v, s_set(-700), s_set(700)); }
 FN sd s_lesser_size(sd a, sd b) { return vminnmq_f64(vabsq_f64(a), vabsq_f64(b)); }
 
@@ -84,8 +85,9 @@ FN void s_store_f64(void *p, sd v) { vst1q_u8(p, vreinterpretq_u8_f64(v)); }
 
 FN sd s_first(const double *p, size_t n, double other)
 {
-    sd v = s_set(n > 0 ? p[0] : other);
-    return vsetq_lane_f64(n > 1 ? p[1] : other, v, 1);
+    sd v = s_set(other);
+    memcpy(&v, p, n * sizeof *p);
+    return v;
 }
 
 FN void s_store_first(double *p, sd v, size_t n) { memcpy(p, &v, n * sizeof *p); }

@@ -132,7 +132,7 @@ double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double 
  * depend on q, and yet autograd divides by it. */
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
 {
-    const double least = 0x1p-900, most = 0x1p900;
+    const double least = KL_LEAST_QUOTIENT, most = KL_MOST_QUOTIENT;
     double r = t / q;
     if (q > least && q <= most && (t == 0 || (t > least && r > least && r <= most)))
         return (struct kl_quotient){t == 0 ? 0 : fma(r, q, -t) / t, r, q, 1};

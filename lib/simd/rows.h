@@ -35,8 +35,8 @@ FN vd shifted(vd v, struct kl_shift shift)
 /* exp(t) for wide operands or those of 24 bits, of t at most 700, or of -700 if it is below. */
 FN vd prob_of(bool wide, vd t)
 {
-    vd limited = v_clamp(t, v_set(-700), v_set(700));
-    return wide ? exp_wide(limited) : exp_narrow(limited);
+    vd raised = v_raise(v_set(-700), t);
+    return wide ? exp_wide(raised) : exp_narrow(raised);
 }
 
 struct row_sums {
@@ -56,7 +56,7 @@ FN struct row_term row_term(bool is_log, bool wide, bool with_exps, vd refused, 
     struct row_term term = {.e = v_set(0)};
     if (is_log) {
         term.p = v_select(v_gt(least, t), v_set(0), prob_of(wide, t));
-        term.difference = v_sub(v_clamp(t, least, v_set(INFINITY)), x);
+        term.difference = v_sub(v_raise(least, t), x);
         term.unusual = m_or(v_gt(t, most), v_eq(t, refused));
     } else {
         term.p = t;
@@ -105,13 +105,6 @@ FN struct kl_row_sums row_sums_of(enum kl_dtype dtype, bool is_log, bool with_ex
                                 v_total(sums.sum_p), v_total(sums.exps)};
 }
 
-/* exp of a number of at most 0, or of -700 if it is below. */
-FN vd exp_of_logit(bool wide, vd v)
-{
-    vd limited = v_max(v_set(-700), v);
-    return wide ? exp_wide(limited) : exp_narrow(limited);
-}
-
 /* logit_sums: those of elements of which no logit is above its row's maximum; what is no number shows
  * in the sums. */
 struct logit_sums {
@@ -120,7 +113,7 @@ struct logit_sums {
 FN struct logit_sums add_logits(struct logit_sums sums, vd p, vd q, vd x, vd t)
 {
     /* 0 times a finite number where t is far below */
-    sums.losses = v_fma(p, v_sub(v_max(v_set(-700), t), x), sums.losses);
+    sums.losses = v_fma(p, v_sub(v_raise(v_set(-700), t), x), sums.losses);
     sums.sum_p = v_add(sums.sum_p, p);
     sums.exps = v_add(sums.exps, q);
     return sums;
@@ -139,8 +132,8 @@ FN struct kl_row_sums logit_sums_of(enum kl_dtype dtype, bool scaled, bool keeps
         vd ts = v_sub(load_elements_part(dtype, t + i * size_of(dtype), n - i), t_by);
         if (scaled)
             xs = v_mul(xs, scale), ts = v_mul(ts, scale);
-        vd p = v_select(v_gt(least, ts), zero, exp_of_logit(wide, ts));
-        vd q = exp_of_logit(wide, xs);
+        vd p = v_select(v_gt(least, ts), zero, prob_of(wide, ts));
+        vd q = prob_of(wide, xs);
         if (n - i < LANES) {
             vm real = first_lanes(n - i);
             p = v_select(real, p, zero);
@@ -170,39 +163,42 @@ FN void kept_grads_of(enum kl_dtype dtype, const struct kl_softmax_row *row, con
     }
 }
 
-/* exp(v) of a number of at most 700. Far below 0, what is left of it rounds to 0 where operands have 24
- * bits. */
+/* exp(v) of a number of at most 700, 0 where it is far below and operands have 24 bits. */
 FN vd exp_or_zero(bool wide, vd v)
 {
-    if (wide && m_any(v_gt(v_set(-700), v)))
+    const vd least = v_set(-700);
+    if (wide && m_any(v_gt(least, v)))
         return exp_times_anywhere(v, v_set(1));
-    return exp_of_logit(wide, v);
+    return wide ? exp_wide(v) : v_select(v_gt(least, v), v_set(0), prob_of(false, v));
 }
 
-FN void row_grads_of(enum kl_dtype dtype, bool is_log, bool by_input, bool by_target, bool has_q,
-                     const struct kl_softmax_row *row, const char *x, const char *t,
-                     const struct kl_grads *grads, size_t n)
+/* The derivative by target, of which 0 is multiplied by a finite number. */
+FN vd grad_by_target(const struct kl_softmax_row *row, vd p, vd z, vd s)
 {
-    const struct kl_shift x_shift = row->shifts[KL_INPUT], t_shift = row->shifts[KL_TARGET];
-    const vd q_factor = v_set(row->q_factor), p_factor = v_set(row->p_factor);
-    const vd t_factor = v_set(row->t_factor), mean = v_set(row->mean), zero = v_set(0);
-    const vd least = v_set(-700); /* of logarithms: their p is 0, or rounds to it */
-    bool wide = dtype == KL_FLOAT64;
+    vd difference = v_sub(v_sub(v_raise(v_set(-700), s), z), v_set(row->mean));
+    return v_mul(v_mul(v_set(row->t_factor), p), difference);
+}
+
+FN void row_grads_of(enum kl_dtype dtype, bool is_log, bool by_input, bool by_target,
+                     const struct kl_softmax_row *row, const char *x, const char *t,
+                     const struct kl_grads *to, size_t n)
+{
+    const struct kl_softmax_row r = *row; /* copies, which no store may change */
+    const struct kl_grads grads = *to;
+    bool wide = dtype == KL_FLOAT64, has_q = r.q_factor != 0;
     for (size_t i = 0; i < n; i += LANES) {
-        vd z = shifted(load_elements_part(dtype, x + i * size_of(dtype), n - i), x_shift);
-        vd s = shifted(load_elements_part(dtype, t + i * size_of(dtype), n - i), t_shift);
-        vd p = is_log ? exp_or_zero(wide, s) : s, by[KL_OPERANDS] = {zero, zero};
-        if (by_input)
-            by[KL_INPUT] =
-                v_sub(has_q ? v_mul(q_factor, exp_or_zero(wide, z)) : zero, v_mul(p_factor, p));
-        if (by_target)
-            by[KL_TARGET] =
-                v_select(v_eq(p, zero), zero,
-                         v_mul(v_mul(t_factor, p), v_sub(v_sub(v_max(least, s), z), mean)));
+        vd xs = load_elements_part(dtype, x + i * size_of(dtype), n - i);
+        vd ts = load_elements_part(dtype, t + i * size_of(dtype), n - i);
+        vd z = shifted(xs, r.shifts[KL_INPUT]), s = shifted(ts, r.shifts[KL_TARGET]);
+        vd p = is_log ? exp_or_zero(wide, s) : s, by[KL_OPERANDS];
+        by[KL_INPUT] = v_mul(v_set(-r.p_factor), p);
+        if (by_input && has_q)
+            by[KL_INPUT] = v_add(v_mul(v_set(r.q_factor), exp_or_zero(wide, z)), by[KL_INPUT]);
+        by[KL_TARGET] = grad_by_target(&r, p, z, s);
         for (int operand = 0; operand < KL_OPERANDS; operand++) {
-            enum kl_dtype to_dtype = grads->wide[operand] ? KL_FLOAT64 : dtype;
+            enum kl_dtype to_dtype = grads.wide[operand] ? KL_FLOAT64 : dtype;
             if (operand == KL_INPUT ? by_input : by_target)
-                store_elements_part(to_dtype, (char *)grads->by[operand] + i * size_of(to_dtype),
+                store_elements_part(to_dtype, (char *)grads.by[operand] + i * size_of(to_dtype),
                                     by[operand], n - i);
         }
     }
@@ -212,29 +208,27 @@ struct stats {
     vd least, greatest, sum, exps;
 };
 
-/* Adds what counts of a vector to sums. */
-FN struct stats add_to_stats(struct stats s, vd v, vm counts, bool all_count, bool with_exps)
+/* Adds a vector, of which `counted` and `e` count in the sums. */
+FN struct stats add_to_stats(struct stats s, vd v, vd counted, vd e)
 {
-    s.least = v_min(v, s.least);
-    s.greatest = v_max(v, s.greatest);
-    s.sum = v_add(s.sum, all_count ? v : v_select(counts, v, v_set(0)));
-    if (with_exps) {
-        vd e = rough_exp(v_limit(v));
-        s.exps = v_add(s.exps, all_count ? e : v_select(counts, e, v_set(0)));
-    }
-    return s;
+    return (struct stats){v_min(v, s.least), v_max(v, s.greatest), v_add(s.sum, counted),
+                          v_add(s.exps, e)};
 }
 
 FN struct kl_row_stats row_stats_of(enum kl_dtype dtype, const char *from, size_t n, bool with_exps)
 {
-    struct stats s = {v_set(INFINITY), v_set(-INFINITY), v_set(0), v_set(0)};
-    for (; n >= LANES; n -= LANES, from += LANES * size_of(dtype))
-        s = add_to_stats(s, load(dtype, from), v_eq(s.sum, s.sum), true, with_exps);
+    const vd zero = v_set(0);
+    struct stats s = {v_set(INFINITY), v_set(-INFINITY), zero, zero};
+    for (; n >= LANES; n -= LANES, from += LANES * size_of(dtype)) {
+        vd v = load(dtype, from);
+        s = add_to_stats(s, v, v, with_exps ? rough_exp(v_limit(v)) : zero);
+    }
     if (n > 0) { /* padded with its first */
         vm real = first_lanes(n);
-        vd first = v_set(kl_load(dtype, from, 0));
-        vd v = v_select(real, load_elements_part(dtype, from, n), first);
-        s = add_to_stats(s, v, real, false, with_exps);
+        vd part = load_elements_part(dtype, from, n);
+        vd v = v_select(real, part, v_set(kl_load(dtype, from, 0)));
+        vd e = with_exps ? v_select(real, rough_exp(v_limit(part)), zero) : zero;
+        s = add_to_stats(s, v, part, e);
     }
     return (struct kl_row_stats){-greatest_lane(v_mul(s.least, v_set(-1))),
                                  greatest_lane(s.greatest), v_total(s.sum),
@@ -250,7 +244,7 @@ FN vd scan_vector(bool with_exps, vd v, vd *least, vd *greatest)
 {
     *least = v_min(v, *least);
     *greatest = v_max(v, *greatest);
-    return with_exps ? rough_exp(v_limit(v)) : v;
+    return with_exps ? rough_exp(v_clamp(v, v_set(-700), v_set(700))) : v; /* NaN shows */
 }
 
 /* The last, partial vector is padded with its first element. */
@@ -291,13 +285,11 @@ FN void scan_of(enum kl_dtype dtype, bool with_exps, const char *from, double *t
     {                                                                                              \
         bool by_input = grads->by[KL_INPUT] != NULL, by_target = grads->by[KL_TARGET] != NULL;     \
         if (by_input && by_target)                                                                 \
-            row_grads_of(dtype, is_log, true, true, true, row, x, t, grads, n);                    \
-        else if (by_input && row->q_factor != 0)                                                   \
-            row_grads_of(dtype, is_log, true, false, true, row, x, t, grads, n);                   \
+            row_grads_of(dtype, is_log, true, true, row, x, t, grads, n);                          \
         else if (by_input)                                                                         \
-            row_grads_of(dtype, is_log, true, false, false, row, x, t, grads, n);                  \
+            row_grads_of(dtype, is_log, true, false, row, x, t, grads, n);                         \
         else                                                                                       \
-            row_grads_of(dtype, is_log, false, true, false, row, x, t, grads, n);                  \
+            row_grads_of(dtype, is_log, false, true, row, x, t, grads, n);                         \
     }
 
 #define ROWS(dtype, suffix)                                                                        \

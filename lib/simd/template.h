@@ -12,6 +12,7 @@
  *                      m_not(m); m_any(m), if any lane holds
  *   v_select(m, a, b)  a where m holds, else b
  *   v_clamp(v, low, high)  which lets NaN through
+ *   v_raise(low, v)    the greater one, which lets NaN in v through
  *   v_limit(v)         v_clamp(v, -700, 700), which need not let NaN through
  *   v_lesser_size(a, b)    min(|a|, |b|), which need not let NaN through
  *   v_total(v)         the sum of the lanes

@@ -1,0 +1,24 @@
+/* Derivatives of a group's losses, stored or summed in its sinks. */
+#ifndef KLDIV_LIB_GRADIENT_H
+#define KLDIV_LIB_GRADIENT_H
+
+#include "lib/row_block.h"
+
+/* Computes those of a tile by operands that are as the rule takes them. */
+void kl_compute_plain_grads(struct kl_row_block *b, const struct kl_tile *tile);
+
+/* Sums derivatives by log-probabilities along rows of logits. */
+void kl_sum_grads(struct kl_row_block *b);
+
+/* Computes those of a tile of any operands, by way of log-probabilities; by logits, once
+ * kl_sum_grads or kl_compute_row_grads has set the sums. */
+void kl_compute_grads(struct kl_row_block *b, const struct kl_tile *tile);
+
+/* Computes those of rows of logits whose sums kl_find_row_sums found; false if they are to be computed
+ * tile by tile. */
+bool kl_compute_row_grads(struct kl_row_block *b, const double *losses, const double *sum_p);
+
+/* Stores derivatives of 0. */
+void kl_clear_grads(struct kl_row_block *b, const struct kl_tile *tile);
+
+#endif
