@@ -39,30 +39,45 @@ static double log1p_rest(double r)
     return fabs(r) < 0x1p-12 ? -r * r * (0.5 - r * (1 / 3.0 - r * (0.25 - r / 5))) : log1p(r) - r;
 }
 
-/* w of a tile to b->spare, d to b->grads. */
-static void load_terms(struct kl_row_block *b, const struct kl_tile *tile, const double *shift)
+/* FAR: |d| above which q is not taken of w, but of its own logarithm: where w is 0, all of q counts. */
+static const double FAR = 30;
+
+/* w of a tile to b->spare, d to b->grads, log q to b->losses. Maxima are subtracted before anything
+ * else, for they may be large. */
+static void load_terms(struct kl_row_block *b, const struct kl_tile *tile)
 {
     double scale = 1 / b->job->plan->temperature;
     size_t n = kl_tile_size(tile);
-    memcpy(b->spare, b->v[KL_TARGET], n * sizeof *b->spare);
-    kl_shift_rows(b, tile, b->spare, b->row_max[KL_TARGET], b->log_sum_exp[KL_TARGET], scale);
-    b->job->kernel->exps(b->spare, b->spare, n);
+    double *const logs[KL_OPERANDS] = {b->losses, b->spare};
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        memcpy(logs[i], b->v[i], n * sizeof *logs[i]);
+        kl_shift_rows(b, tile, logs[i], b->row_max[i], NULL, scale);
+    }
     for (size_t i = 0; i < n; i++)
-        b->grads[i] = (b->v[KL_TARGET][i] - b->v[KL_INPUT][i]) * scale;
-    kl_shift_rows(b, tile, b->grads, NULL, shift, 1);
+        b->grads[i] = b->spare[i] - b->losses[i];
+    for (int i = 0; i < KL_OPERANDS; i++)
+        kl_shift_rows(b, tile, logs[i], NULL, b->log_sum_exp[i], 1);
+    b->job->kernel->exps(b->spare, b->spare, n);
 }
 
-/* w (d + expm1(-d)) of a tile to b->losses, and w expm1(-d) to b->grads. */
+/* w (d + expm1(-d)) of a tile to b->losses, and w expm1(-d), which is q - w, to b->grads. */
 static void compute_terms(struct kl_row_block *b, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        double w = b->spare[i], d = b->grads[i], e = 0;
-        if (fabs(d) <= SERIES_MOST)
-            e = series(d);
-        else if (w > 0)
-            e = d + expm1(-d);
-        b->losses[i] = w * e;
-        b->grads[i] = w > 0 ? w * (e - d) : 0;
+        double w = b->spare[i], d = b->grads[i];
+        if (fabs(d) <= SERIES_MOST) {
+            double e = series(d);
+            b->losses[i] = w * e;
+            b->grads[i] = w * (e - d);
+        } else if (fabs(d) <= FAR) {
+            double rest = expm1(-d);
+            b->losses[i] = w * (d + rest);
+            b->grads[i] = w * rest;
+        } else {
+            double q = exp(b->losses[i]);
+            b->losses[i] = (w > 0 ? w * d : 0) + (q - w);
+            b->grads[i] = q - w;
+        }
     }
 }
 
@@ -73,13 +88,12 @@ static __attribute__((noinline)) void sum_again(struct kl_row_block *b, double *
     double rest_high[KL_ROWS] = {0}, rest_low[KL_ROWS] = {0};
     size_t n = b->group->rows;
     for (size_t i = 0; i < n; i++)
-        shift[i] =
-            (b->row_max[KL_TARGET][i] - b->row_max[KL_INPUT][i]) / b->job->plan->temperature +
-            b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i];
+        shift[i] = b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i];
     KL_FOR_EACH_TILE (b, tile) {
         kl_load_operand(b, &tile, KL_INPUT);
         kl_load_operand(b, &tile, KL_TARGET);
-        load_terms(b, &tile, shift);
+        load_terms(b, &tile);
+        kl_shift_rows(b, &tile, b->grads, NULL, shift, 1);
         compute_terms(b, kl_tile_size(&tile));
         kl_add_to_rows(b, &tile, b->losses, high, low);
         kl_add_to_rows(b, &tile, b->grads, rest_high, rest_low);

@@ -286,10 +286,11 @@ struct kl_pool;
  * Losses of float64 of probabilities p against probabilities q are within 4 units, however close
  * the two are, where p, q and p / q are between 2^-900 and 2^900. Elsewhere, and where input holds
  * probabilities and target logarithms, or either holds logits, they err by 2^-50 of
- * p max(|log p|, |log q|, 1); of target's logits by max(|log p|, 1) times that. Sums along rows of
- * logits err by 2^-50 of the sum of p max(|log p|, |log q|, 1), or 2^-47 for float32 and smaller.
- * The divergence of a row errs by 2^-50 / d of itself between two softmaxes whose log-probabilities
- * differ by d at most, if it is summed whole, without a weight or mask of its elements. A sum
+ * p max(|log p|, |log q|, 1); of target's logits by max(|log p|, 1) times that; so that losses of
+ * smaller dtypes, too, may be misrounded where logits make them cancel. Sums along rows of logits err
+ * by 2^-46 of the sum of p max(|log p|, |log q|, 1). A divergence of a row below 2^-20 errs by
+ * 2^-50 / d of itself between two softmaxes whose log-probabilities differ by d at most, if it is
+ * summed whole, without a weight or mask of its elements. A sum
  * whose parts overflow double on the way is infinite or NaN. The result has the same bits for any
  * number of threads.
  *
@@ -311,8 +312,8 @@ struct kl_results {
     struct kl_diagnosis *diagnosis;
 };
 
-/* Computes the loss and its derivatives in one pass over the operands, two or three where they are
- * logits. Derivatives are multiplied by `grad_output`, the derivative of whatever is differentiated
+/* Computes the loss and its derivatives in one pass over the operands in memory, two or three where they
+ * are logits. Derivatives are multiplied by `grad_output`, the derivative of whatever is differentiated
  * by the loss: NULL for 1, or a tensor of the loss's shape and any dtype. With u its element (its
  * only one, unless the reduction is none), w that of weight and N what the reduction divides by, g
  * is u w / N; where losses were summed over dim, the g of their sum. By log-probabilities x and by
@@ -340,9 +341,10 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem);
 
-/* The most bytes that kl_run_gradients allocates while it runs: none for plain losses and their
- * derivatives of up to 2^20 elements, some 120 KiB for rows, and more where derivatives are summed back to
- * operands that were broadcast. kl_diagnose allocates KL_DIAGNOSIS_SCRATCH or as much as kl_run,
+/* The most bytes that kl_run_gradients allocates while it runs: none for up to 2^20 elements that lie
+ * alike in all arrays, and 16 bytes for each 2^14 above that where losses are reduced; some 120 KiB for
+ * rows and what is broadcast, and more where derivatives are summed back to operands that were
+ * broadcast. kl_diagnose allocates KL_DIAGNOSIS_SCRATCH or as much as kl_run,
  * whichever is more, and so does a diagnosis among the results. No call takes more than 48 KiB of the calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 enum { KL_DIAGNOSIS_SCRATCH = 40 << 10 };
@@ -380,9 +382,9 @@ struct kl_diagnosis {
 /* "input_not_normalized" and so on. Static lifetime. */
 const char *kl_finding_code(enum kl_finding finding);
 
-/* Looks at the operands, in one pass, which takes about as long as kl_run where rows are of a
- * thousand elements and more, and several times as long where they are short; and calls kl_run
- * where finite losses may have a sum that is not. Fails with out_of_memory. */
+/* Looks at the operands, in one pass, which takes about as long as kl_run, and several times as long
+ * where rows are short and are not what they should be; and calls kl_run where finite losses may have a
+ * sum that is not. Fails with stopped or out_of_memory. */
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
                  struct kl_problem *problem);
 

@@ -252,8 +252,11 @@ void kl_load_log_probs(struct kl_row_block *b, const struct kl_tile *tile)
         return;
     for (int i = 0; i < KL_OPERANDS; i++)
         (kl_is_logit(b->job, i) ? kl_load_log_softmax : kl_load_operand)(b, tile, i);
-    if (b->job->plan->spaces[KL_INPUT] == KL_PROB)
+    if (b->job->plan->spaces[KL_INPUT] == KL_PROB) {
+        kl_apply_mask(b, tile, b->v[KL_INPUT], 1);
+        kl_apply_mask(b, tile, b->v[KL_TARGET], 1);
         replace_probs(b, kl_tile_size(tile));
+    }
     kl_apply_mask(b, tile, b->v[KL_INPUT], 0);
     kl_apply_mask(b, tile, b->v[KL_TARGET], 0);
     b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_LOG_PROBS;

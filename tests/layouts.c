@@ -1,4 +1,4 @@
-/* The same numbers, laid out otherwise, have the same losses and derivatives: axes in the middle against
+/* Numbers that are laid out otherwise have the same losses and derivatives: axes in the middle against
  * rows, broadcast operands against repeated ones, mixed dtypes against the wider one; of sizes around
  * those of tiles and chunks. */
 #include "lib/kernel.h"

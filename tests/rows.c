@@ -281,7 +281,7 @@ Test(rows, derivatives_by_log_probabilities) { for_each(check_no_logits); }
 
 Test(rows, derivatives_by_logits) { for_each(check_row_grads); }
 
-/* What is no number shows, in either operand and with either sign. */
+/* NaN shows, in either operand and with either sign. */
 static void check_nan(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
     const struct kl_shift shifts[] = {{10, 1}, {0, 1}};

@@ -379,3 +379,86 @@ Test(special_values, derivatives_by_small_logits)
                   grads[i + 1], exact);
     }
 }
+
+/* A divergence that is small because input's mass is, where target has none: log1p of that mass. */
+Test(special_values, of_small_masses_where_target_has_none)
+{
+    static const double logits[] = {-10, -15, -21, -30};
+    static const enum kl_dtype dtypes[] = {KL_FLOAT64, KL_FLOAT32};
+    const size_t shape[] = {2};
+    for (size_t i = 0; i < COUNT(logits) * COUNT(dtypes); i++) {
+        enum kl_dtype dtype = dtypes[i / COUNT(logits)];
+        double small = logits[i % COUNT(logits)], exact = log1p(exp(small)), loss;
+        for (int none = 0; none < 2; none++) {
+            char x[16], t[16];
+            kl_store(dtype, x, 0, 0), kl_store(dtype, x, 1, small);
+            kl_store(dtype, t, 0, 0), kl_store(dtype, t, 1, none ? -(double)INFINITY : -800);
+            const struct kl_tensor input = {dtype, 1, shape, x}, target = {dtype, 1, shape, t};
+            const struct kl_options options = {
+                .reduction = KL_SUM, .input_space = KL_LOGIT, .target_space = KL_LOGIT};
+            struct kl_plan plan;
+            cr_assert(kl_plan(&plan, &input, &target, &options, NULL) &&
+                      kl_run(&plan, NULL, &loss, NULL));
+            double ours = kl_load(dtype, &loss, 0), unit = dtype == KL_FLOAT64 ? 1e-12 : 1e-7;
+            cr_expect(fabs(ours - exact) <= unit * exact, "%g: %.17g, not %.17g", small, ours,
+                      exact);
+        }
+    }
+}
+
+/* Softmaxes that nearly agree, far from 0. */
+Test(special_values, logits_that_nearly_agree_may_be_large)
+{
+    enum { N = 300 };
+    double x[N], t[N], near, far;
+    const size_t shape[] = {N};
+    const struct kl_tensor input = {KL_FLOAT64, 1, shape, x}, target = {KL_FLOAT64, 1, shape, t};
+    const struct kl_options options = {
+        .reduction = KL_SUM, .input_space = KL_LOGIT, .target_space = KL_LOGIT};
+    unsigned long long state = 4;
+    struct kl_plan plan;
+    for (size_t i = 0; i < N; i++) { /* of few bits, which a sum with 2^20 keeps */
+        t[i] = floor(uniform(&state) * 0x1p13) * 0x1p-12;
+        x[i] = t[i] + floor(uniform(&state) * 8) * 0x1p-30;
+    }
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL) && kl_run(&plan, NULL, &near, NULL));
+    for (size_t i = 0; i < N; i++)
+        x[i] += 0x1p20;
+    cr_assert(kl_run(&plan, NULL, &far, NULL));
+    cr_expect(fabs(far - near) <= 1e-6 * near, "%.17g, not %.17g", far, near);
+}
+
+/* An element that a mask hides has no part in the bits of what it shows. */
+Test(special_values, what_a_mask_hides_changes_no_derivative)
+{
+    enum { N = 64 };
+    static const double junk[] = {NAN, INFINITY, -(double)INFINITY, -1, 0, 1e308, 1e-310};
+    double operands[KL_OPERANDS][N], grads[2][KL_OPERANDS][N];
+    unsigned char mask[N];
+    const size_t shape[] = {N};
+    unsigned long long state = 12;
+    for (int round = 0; round < 200; round++) {
+        const struct kl_mask shown = {1, shape, mask};
+        const struct kl_tensor input = {KL_FLOAT64, 1, shape, operands[KL_INPUT]};
+        const struct kl_tensor target = {KL_FLOAT64, 1, shape, operands[KL_TARGET]};
+        const struct kl_options options = {.reduction = KL_SUM,
+                                           .input_space = round & 1 ? KL_PROB : KL_LOG_PROB,
+                                           .target_space = round & 2 ? KL_PROB : KL_LOG_PROB,
+                                           .mask = &shown};
+        struct kl_plan plan;
+        for (size_t i = 0; i < N; i++) {
+            operands[KL_INPUT][i] = uniform(&state), operands[KL_TARGET][i] = uniform(&state);
+            mask[i] = uniform(&state) < 0.7;
+        }
+        for (int side = 0; side < 2; side++) {
+            const struct kl_results results = {
+                NULL, {grads[side][KL_INPUT], grads[side][KL_TARGET]}, NULL};
+            cr_assert(kl_plan(&plan, &input, &target, &options, NULL) &&
+                      kl_run_gradients(&plan, NULL, NULL, &results, NULL));
+            for (size_t i = 0; i < N; i++)
+                for (int k = 0; k < KL_OPERANDS && !mask[i]; k++)
+                    operands[k][i] = junk[(size_t)(uniform(&state) * (double)COUNT(junk))];
+        }
+        cr_expect_arr_eq(grads[0], grads[1], sizeof grads[0], "round %d", round);
+    }
+}

@@ -249,13 +249,16 @@ TARGET static void logs(const double *v, double *to, size_t n)
 {
     const vd zero = v_set(0);
     for (size_t i = 0; i < n; i += LANES) {
-        double lanes[LANES], rare_lanes[LANES];
+        double lanes[LANES], numbers[LANES], rares[LANES];
         vd from = load_part(v + i, n - i, 1);
         vd result = v_select(v_eq(from, zero), v_set(-INFINITY), log_minus_wide(from, zero));
-        if (m_any(v_rare(from))) {
-            v_store_f64(rare_lanes, from);
+        vm rare = v_rare(from);
+        if (m_any(rare)) {
+            v_store_f64(lanes, result);
+            v_store_f64(numbers, from);
+            v_store_f64(rares, v_select(rare, v_set(1), zero));
             for (size_t lane = 0; lane < LANES; lane++)
-                lanes[lane] = log(rare_lanes[lane]);
+                lanes[lane] = rares[lane] != 0 ? log(numbers[lane]) : lanes[lane];
             result = v_load_f64(lanes);
         }
         store_part(to + i, result, n - i);

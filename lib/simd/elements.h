@@ -345,13 +345,13 @@ FN void map_block(enum kl_dtype dtype, enum kl_dtype loss_dtype, enum kl_rule ru
 }
 
 /* Probabilities against probabilities: t (log t - log q) = q (r log r - rest / q) with r = t / q and
- * r q - t = rest, which r = t (1 / q) leaves. */
+ * rest = r q - t, which rounding left out of r. */
 FN vd wide_quotient_losses(vd q, vd t)
 {
     const vd zero = v_set(0), one = v_set(1);
-    vd inverse = v_div(one, q), r = v_mul(t, inverse), rest = v_residual(r, q, t);
+    vd r = v_div(t, q), rest = v_div(v_residual(r, q, t), q);
     vd logs = log_minus_wide(v_select(v_eq(t, zero), one, r), zero);
-    return v_mul(q, v_sub(v_mul(r, logs), v_mul(rest, inverse)));
+    return v_mul(q, v_sub(v_mul(r, logs), rest));
 }
 
 /* Operands of 24 bits take t log(t / q), but where the logarithm is small. */

@@ -81,13 +81,16 @@ FN void store_grads(enum kl_dtype dtype, enum kl_rule rule, int operand,
     char *to = grads->by[operand];
     vd grad = v_mul(d->by[operand], factor);
     if (__builtin_expect(m_any(d->rare), 0)) {
-        double xs[LANES], ts[LANES], factors[LANES], lanes[LANES];
+        double xs[LANES], ts[LANES], factors[LANES], lanes[LANES], rares[LANES];
         v_store_f64(xs, x);
         v_store_f64(ts, t);
         v_store_f64(factors, factor);
+        v_store_f64(lanes, grad);
+        v_store_f64(rares, v_select(d->rare, v_set(1), v_set(0)));
         for (size_t lane = 0; lane < LANES; lane++)
-            lanes[lane] =
-                kl_grad_term(rule, (enum kl_operand)operand, xs[lane], ts[lane]) * factors[lane];
+            if (rares[lane] != 0)
+                lanes[lane] = kl_grad_term(rule, (enum kl_operand)operand, xs[lane], ts[lane]) *
+                              factors[lane];
         grad = v_load_f64(lanes);
     }
     if (shown)
@@ -105,8 +108,11 @@ FN void grads_block(enum kl_dtype dtype, bool log_target, const bool *wanted, en
     vd x = load(dtype, xs + i * size_of(dtype)), t = load(dtype, ts + i * size_of(dtype));
     vd factor = grads->factors ? v_load_f64(grads->factors + i) : v_set(grads->factor);
     vm shown;
-    if (e->mask)
+    if (e->mask) { /* what is hidden has no part in the choice of a formula */
         shown = v_mask(e->mask + i);
+        x = v_select(shown, x, v_set(0));
+        t = v_select(shown, t, v_set(log_target ? 0 : 1));
+    }
     struct derivatives d = log_target ? log_derivatives(dtype, wanted, rule, x, t)
                                       : prob_derivatives(dtype, wanted, rule, x, t);
     for (int operand = 0; operand < KL_OPERANDS; operand++)

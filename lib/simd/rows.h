@@ -83,7 +83,7 @@ FN struct kl_row_sums row_sums_of(enum kl_dtype dtype, bool is_log, bool with_ex
                                   const char *x, const char *t, const struct kl_shift *shifts,
                                   size_t n)
 {
-    const vd zero = v_set(0), nothing = v_set(-700);
+    const vd zero = v_set(0), nothing = v_set(-800);
     const struct kl_shift x_shift = shifts[KL_INPUT], t_shift = shifts[KL_TARGET];
     bool wide = dtype == KL_FLOAT64;
     struct row_sums sums = {zero, zero, zero, v_set(refused), v_gt(zero, zero)};
