@@ -182,3 +182,107 @@ Test(diagnose, is_silent_about_softmaxes_of_any_size)
             }
     kl_pool_free(pool);
 }
+
+/* An empty call has no rows, whatever is asked of it. */
+Test(diagnose, finds_nothing_in_nothing)
+{
+    static const size_t shapes[][2] = {{0, 3}, {3, 0}, {0, 0}};
+    static const int axes[] = {0, 1};
+    for (size_t i = 0; i < COUNT(shapes) * 3; i++) {
+        struct kl_tensor tensor = {KL_FLOAT32, 2, shapes[i / 3], ""};
+        struct kl_options options = {.reduction = KL_SUM, .dim = axes, .n_dim = i % 3};
+        struct kl_diagnosis alone, beside;
+        struct kl_plan plan;
+        float loss = 1;
+        const struct kl_results results = {&loss, {NULL}, &beside};
+        cr_assert(kl_plan(&plan, &tensor, &tensor, &options, NULL));
+        cr_assert(kl_diagnose(&plan, NULL, &alone, NULL));
+        cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, NULL));
+        cr_expect(alone.rows == 0 && beside.rows == 0 && loss == 0);
+        for (int f = 0; f < KL_FINDINGS; f++)
+            cr_expect(alone.findings[f].count == 0 && beside.findings[f].count == 0);
+    }
+}
+
+/* counts: findings by hand. */
+struct counts {
+    size_t rows, of[KL_FINDINGS];
+};
+
+static void count_row(const double *x, const double *t, const unsigned char *mask, size_t n,
+                      bool masked, struct counts *counts)
+{
+    double exps = 0, sum = 0, greatest = -INFINITY, least = INFINITY;
+    bool finite = true;
+    for (size_t i = 0; i < n; i++) {
+        if (!mask[i])
+            continue;
+        exps += exp(x[i]), sum += t[i];
+        greatest = fmax(greatest, x[i]), least = fmin(least, t[i]);
+        finite &= isfinite(x[i]) && isfinite(t[i]);
+    }
+    counts->rows++;
+    counts->of[KL_INPUT_NOT_LOG_PROBABILITIES] += greatest > 0;
+    counts->of[KL_TARGET_NEGATIVE] += least < 0;
+    counts->of[KL_INPUT_NOT_NORMALIZED] += fabs(exps - 1) > 1e-3 && !(masked && exps < 1);
+    counts->of[KL_TARGET_NOT_NORMALIZED] += fabs(sum - 1) > 1e-3 && !(masked && sum < 1);
+    counts->of[KL_LOSS_NOT_FINITE] += !finite;
+}
+
+/* Rows of every length, of which some are not what they should be, counted by hand, beside the loss and
+ * alone, with and without a mask of elements. */
+Test(diagnose, counts_rows_of_every_length)
+{
+    enum { ROWS = 300, MOST = 140 };
+    static double x[ROWS * MOST], t[ROWS * MOST];
+    static unsigned char mask[ROWS * MOST];
+    static const enum kl_finding counted[] = {KL_INPUT_NOT_LOG_PROBABILITIES, KL_TARGET_NEGATIVE,
+                                              KL_INPUT_NOT_NORMALIZED, KL_TARGET_NOT_NORMALIZED,
+                                              KL_LOSS_NOT_FINITE};
+    unsigned long long state = 19;
+    struct kl_pool *pool = kl_pool_new(2);
+    for (size_t n = 2; n <= 2 * MOST; n++) {
+        size_t length = n / 2, shape[] = {ROWS, length};
+        bool masked = n & 1;
+        struct counts counts = {0};
+        for (size_t r = 0; r < ROWS; r++) {
+            double *xs = x + r * length, *ts = t + r * length, sum = 0;
+            for (size_t i = 0; i < length; i++)
+                sum += ts[i] = uniform(&state) + 0.1;
+            for (size_t i = 0; i < length; i++)
+                ts[i] /= sum, xs[i] = log(ts[i]);
+            size_t at = (size_t)(uniform(&state) * (double)length);
+            double fault = uniform(&state) * 40;
+            if (fault < 1)
+                xs[at] = 0.5;
+            else if (fault < 2)
+                ts[at] += 0.01;
+            else if (fault < 3)
+                xs[at] = -INFINITY;
+            else if (fault < 4)
+                ts[at] = -0.1;
+            for (size_t i = 0; i < length; i++)
+                mask[r * length + i] = !masked || uniform(&state) < 0.9;
+            count_row(xs, ts, mask + r * length, length, masked, &counts);
+        }
+        struct kl_tensor input = {KL_FLOAT64, 2, shape, x}, target = {KL_FLOAT64, 2, shape, t};
+        const struct kl_mask shown = {2, shape, mask};
+        struct kl_options options = {.reduction = KL_NONE, .mask = masked ? &shown : NULL};
+        static double losses[ROWS * MOST];
+        static struct kl_diagnosis alone, beside;
+        memset(&alone, 0, sizeof alone), memset(&beside, 0, sizeof beside);
+        const struct kl_results results = {losses, {NULL}, &beside};
+        struct kl_plan plan;
+        cr_assert(kl_plan(&plan, &input, &target, &options, NULL) &&
+                  kl_diagnose(&plan, pool, &alone, NULL) &&
+                  kl_run_gradients(&plan, NULL, pool, &results, NULL));
+        cr_expect_eq(memcmp(&alone, &beside, sizeof alone), 0);
+        cr_expect_eq(alone.rows, counts.rows);
+        for (size_t i = 0; i < COUNT(counted); i++)
+            cr_expect_eq(alone.findings[counted[i]].count, counts.of[counted[i]],
+                         "rows of %zu, masked %d, %s: %zu, not %zu", length, masked,
+                         kl_finding_code(counted[i]), alone.findings[counted[i]].count,
+                         counts.of[counted[i]]);
+    }
+    kl_pool_free(pool);
+}

@@ -309,6 +309,8 @@ struct kl_diagnosing *kl_diagnosing_begin(const struct kl_plan *plan)
                                         .factor = factor_of(plan)},
                                .slack = {slack_of(plan->input.dtype), slack_of(plan->target.dtype)},
                                .lock = PTHREAD_MUTEX_INITIALIZER};
+    if (plan->count == 0) /* there are no rows */
+        return d;
     kl_layout_of_rows(&d->look.layout, plan);
     d->look.tile = kl_choose_tile(&d->look.layout);
     d->look.tile.columns = false; /* statistics are those of rows */
@@ -346,9 +348,8 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
     struct kl_diagnosing *d = kl_diagnosing_begin(plan);
     void *scratch = malloc(sizeof(struct kl_look_scratch));
     bool good = d && scratch;
-    if (good) {
-        size_t rows = plan->count > 0 ? d->look.layout.across.volume : 0;
-        size_t n = rows_at_once(&d->look);
+    if (good && plan->count > 0) {
+        size_t rows = d->look.layout.across.volume, n = rows_at_once(&d->look);
         kl_pool_run(pool, rows / n + (rows % n != 0), run_chunk, d, scratch);
     }
     free(scratch);
