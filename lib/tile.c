@@ -52,12 +52,23 @@ static inline __attribute__((always_inline)) void copy_elements(struct grid from
                    from.at + (r * from.row + i * from.element) * size, size);
 }
 
+/* Fills n elements with one, twice as many at a time. */
+static void fill(const char *from, char *to, size_t n, size_t size)
+{
+    memcpy(to, from, size);
+    for (size_t done = 1; done < n; done *= 2)
+        memcpy(to + done * size, to, kl_smaller(done, n - done) * size);
+}
+
 /* Copies `rows` rows of n elements of `size` bytes. */
 static void copy_grid(struct grid from, struct grid to, size_t rows, size_t n, size_t size)
 {
     if (from.element == 1 && to.element == 1)
         for (size_t r = 0; r < rows; r++)
             memcpy(to.at + r * to.row * size, from.at + r * from.row * size, n * size);
+    else if (from.element == 0 && to.element == 1)
+        for (size_t r = 0; r < rows; r++)
+            fill(from.at + r * from.row * size, to.at + r * to.row * size, n, size);
     else if (size == 1)
         copy_elements(from, to, rows, n, 1);
     else if (size == 2)

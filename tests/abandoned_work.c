@@ -41,7 +41,7 @@ Test(server, a_job_is_answered_before_what_follows_is_refused)
 Test(server, a_client_that_closes_its_sending_side_gets_its_answer)
 {
     struct server server = server_start(NULL);
-    struct api_buffer heavy = heavy_call(12000, 20000);
+    struct api_buffer heavy = heavy_call(6000, 20000);
     static const char small[] = POST "Content-Length: 29\r\n\r\n{\"input\": [-1],\"target\": [1]}";
     int fds[] = {send_heavy(&server, &heavy), dial(&server)};
     cr_assert_eq(send(fds[1], small, sizeof small - 1, 0), (ssize_t)sizeof small - 1);

@@ -324,6 +324,8 @@ static void check_row_stats(const struct kl_kernel *kernel, double *v, double *o
             exact.least = fmin(exact.least, a), exact.greatest = fmax(exact.greatest, a);
             exact.sum += a, exact.exps += exp(a);
         }
+        cr_expect_eq(kernel->row_max[dtype](array, n), exact.greatest, "%s %s", kernel->name,
+                     kl_dtype_name(dtype));
         struct kl_row_stats ours = kernel->row_stats[dtype](array, n, true);
         cr_expect_eq(ours.least, exact.least, "%s", kernel->name);
         cr_expect_eq(ours.greatest, exact.greatest, "%s", kernel->name);

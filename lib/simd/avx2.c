@@ -14,6 +14,8 @@
 typedef __m256d sd;
 typedef __m256i si;
 typedef __m256d sm;
+#define FLOATS 8
+typedef __m256 fs;
 
 #define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
@@ -101,6 +103,17 @@ FN sd s_exp2(sd n)
 {
     si root = s_bits(s_lookup(exp2_table, s_bits(n)));
     return from_bits(_mm256_add_epi64(root, _mm256_slli_epi64(s_bits(n), 48)));
+}
+
+FN fs f_set(float a) { return _mm256_set1_ps(a); }
+FN fs f_max(fs a, fs b) { return _mm256_max_ps(a, b); }
+FN fs f_load_f32(const void *p) { return _mm256_loadu_ps(p); }
+FN void f_store(void *p, fs v) { _mm256_storeu_ps(p, v); }
+
+FN fs f_load_bf16(const void *p)
+{
+    si words = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16);
+    return _mm256_castsi256_ps(words);
 }
 
 FN sd s_load_f64(const void *p) { return _mm256_loadu_pd(p); }

@@ -11,6 +11,8 @@
 typedef __m512d sd;
 typedef __m512i si;
 typedef __mmask8 sm;
+#define FLOATS 16
+typedef __m512 fs;
 
 #define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
@@ -88,6 +90,17 @@ FN sd s_exp2(sd n)
 {
     si root = s_bits(s_lookup(exp2_table, s_bits(n)));
     return _mm512_castsi512_pd(_mm512_add_epi64(root, _mm512_slli_epi64(s_bits(n), 48)));
+}
+
+FN fs f_set(float a) { return _mm512_set1_ps(a); }
+FN fs f_max(fs a, fs b) { return _mm512_max_ps(a, b); }
+FN fs f_load_f32(const void *p) { return _mm512_loadu_ps(p); }
+FN void f_store(void *p, fs v) { _mm512_storeu_ps(p, v); }
+
+FN fs f_load_bf16(const void *p)
+{
+    si words = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16);
+    return _mm512_castsi512_ps(words);
 }
 
 FN sd s_load_f64(const void *p) { return _mm512_loadu_pd(p); }

@@ -13,6 +13,8 @@
 typedef double sd __attribute__((vector_size(16)));
 typedef uint64_t si __attribute__((vector_size(16)));
 typedef si sm; /* all bits of a lane, or none */
+#define FLOATS 4
+typedef float fs __attribute__((vector_size(16)));
 
 FN sd s_set(double a) { return (sd){a, a}; }
 FN si bits_set(uint64_t a) { return (si){a, a}; }
@@ -97,6 +99,34 @@ FN sd s_lookup(const double *table, si i) { return (sd){table[i[0] & 15], table[
 FN sd s_exp2(sd n)
 {
     return from_bits(s_bits(s_lookup(exp2_table, s_bits(n))) + (s_bits(n) << 48));
+}
+
+FN fs f_set(float a) { return (fs){a, a, a, a}; }
+
+FN fs f_max(fs a, fs b)
+{
+    typedef int32_t words __attribute__((vector_size(16)));
+    words greater = a > b;
+    return (fs)(((words)a & greater) | ((words)b & ~greater));
+}
+
+FN fs f_load_f32(const void *p)
+{
+    fs v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+FN void f_store(void *p, fs v) { memcpy(p, &v, sizeof v); }
+
+FN fs f_load_bf16(const void *p)
+{
+    uint16_t halves[FLOATS];
+    uint32_t words[FLOATS];
+    memcpy(halves, p, sizeof halves);
+    for (int i = 0; i < FLOATS; i++)
+        words[i] = (uint32_t)halves[i] << 16;
+    return f_load_f32(words);
 }
 
 FN sd s_load_f64(const void *p)

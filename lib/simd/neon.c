@@ -13,6 +13,8 @@
 typedef float64x2_t sd;
 typedef int64x2_t si;
 typedef uint64x2_t sm;
+#define FLOATS 4
+typedef float32x4_t fs;
 
 FN sd s_set(double a) { return vdupq_n_f64(a); }
 FN sd s_add(sd a, sd b) { return vaddq_f64(a, b); }
@@ -78,6 +80,16 @@ FN sd s_exp2(sd n)
 {
     si root = s_bits(s_lookup(exp2_table, s_bits(n)));
     return from_bits(vaddq_s64(root, vshlq_n_s64(s_bits(n), 48)));
+}
+
+FN fs f_set(float a) { return vdupq_n_f32(a); }
+FN fs f_max(fs a, fs b) { return vmaxnmq_f32(a, b); }
+FN fs f_load_f32(const void *p) { return vreinterpretq_f32_u8(vld1q_u8(p)); }
+FN void f_store(void *p, fs v) { vst1q_u8(p, vreinterpretq_u8_f32(v)); }
+
+FN fs f_load_bf16(const void *p)
+{
+    return vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(vld1_u8(p)), 16));
 }
 
 FN sd s_load_f64(const void *p) { return vreinterpretq_f64_u8(vld1q_u8(p)); }

@@ -9,11 +9,38 @@ FN double greatest_lane(vd v)
     return greatest;
 }
 
+FN fs load_floats(enum kl_dtype dtype, const char *from)
+{
+    return dtype == KL_FLOAT32 ? f_load_f32(from) : f_load_bf16(from);
+}
+
+/* The greatest of n elements that floats hold, n a multiple of FLOATS. */
+FN double float_max(enum kl_dtype dtype, const char *v, size_t n)
+{
+    float lanes[FLOATS], greatest = -INFINITY;
+    fs maxima[2] = {f_set(-INFINITY), f_set(-INFINITY)}; /* two chains */
+    size_t i = 0;
+    for (; i + 2 * FLOATS <= n; i += 2 * FLOATS) {
+        maxima[0] = f_max(load_floats(dtype, v + i * size_of(dtype)), maxima[0]);
+        maxima[1] = f_max(load_floats(dtype, v + (i + FLOATS) * size_of(dtype)), maxima[1]);
+    }
+    if (i < n)
+        maxima[0] = f_max(load_floats(dtype, v + i * size_of(dtype)), maxima[0]);
+    f_store(lanes, f_max(maxima[0], maxima[1]));
+    for (size_t lane = 0; lane < FLOATS; lane++)
+        greatest = lanes[lane] > greatest ? lanes[lane] : greatest;
+    return (double)greatest;
+}
+
 FN double row_max_of(enum kl_dtype dtype, const char *v, size_t n)
 {
     const vd nothing = v_set(-INFINITY);
     vd maxima[2] = {nothing, nothing}; /* two chains */
     size_t i = 0;
+    if (dtype == KL_FLOAT32 || dtype == KL_BFLOAT16) {
+        i = n / FLOATS * FLOATS;
+        maxima[1] = v_set(float_max(dtype, v, i));
+    }
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
         maxima[0] = v_max(load(dtype, v + i * size_of(dtype)), maxima[0]);
         maxima[1] = v_max(load(dtype, v + (i + LANES) * size_of(dtype)), maxima[1]);

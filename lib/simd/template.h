@@ -36,6 +36,9 @@
  *                      greatest lane of each
  *   v_lookup(table, i) table[i & 15] of sixteen doubles
  *   v_exp2(n)          2^(n/16), for an integer n in the low 16 bits; not beyond normal doubles
+ *   fs                 as many floats as single vectors of doubles have bytes: FLOATS of them;
+ *                      f_set, f_max(a, b), of which one is NaN perhaps the other, f_load_f32,
+ *                      f_load_bf16, f_store
  *   v_load_S, v_store_S for S in f64, f32, f16, bf16: LANES elements at any address, widened
  *                      exactly, or rounded once to nearest even
  *
