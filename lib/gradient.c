@@ -246,8 +246,8 @@ bool kl_compute_row_grads(struct kl_row_block *b, const double *losses, const do
         compute_rows(b, factors, losses, sum_p);
         return true;
     }
-    for (size_t i = 0; i < b->group->rows;
-         i++) { /* of which kl_compute_grads takes those of logits */
+    /* kl_compute_grads takes those of logits. */
+    for (size_t i = 0; i < b->group->rows; i++) {
         b->grad_sums[KL_INPUT][i] = -factors[i] * sum_p[i];
         b->grad_sums[KL_TARGET][i] = factors[i] * (losses[i] + 1);
     }

@@ -4,6 +4,7 @@
 
 #include "lib/kernel.h"
 
+/* The smaller of two counts. */
 static inline size_t kl_smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 enum kl_array { KL_OF_INPUT, KL_OF_TARGET, KL_OF_LOSS, KL_OF_WEIGHT, KL_OF_MASK };
