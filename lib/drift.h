@@ -1,0 +1,90 @@
+/* Drift of binned data, part of libkldiv: counts of a window against those of a reference in, scores
+ * out; and the counts of arrays of values. Pure functions, which any thread may call at any time.
+ *
+ *     double edges[KL_MAX_BINS + 1];
+ *     size_t bins = kl_quantile_edges(values, n, 10, edges);
+ *     uint64_t counts[KL_MAX_BINS + KL_OUTER_BINS] = {0};
+ *     kl_bin_counts(edges, bins, KL_FLOAT64, values, n, counts);
+ */
+#ifndef KLDIV_LIB_DRIFT_H
+#define KLDIV_LIB_DRIFT_H
+
+#include "lib/kldiv.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* ---- Bins ----------------------------------------------------------------------------- */
+
+/* KL_MAX_BINS: the most intervals. KL_OUTER_BINS: the bins beside them: below, above, missing. */
+#define KL_MAX_BINS 1000
+#define KL_OUTER_BINS 3
+
+/* Adds n values to counts of `bins` + KL_OUTER_BINS places, by `bins` + 1 finite edges in ascending
+ * order, e: counts[0] of values below e[0], -inf too; counts[1 + i] of those in [e[i], e[i + 1]), the
+ * last interval with its upper edge, as numpy.histogram has it; counts[bins + 1] of those above
+ * e[bins], inf too; counts[bins + 2] of NaN. Values need no alignment. */
+void kl_bin_counts(const double *edges, size_t bins, enum kl_dtype dtype, const void *values,
+                   size_t n, uint64_t *counts);
+
+/* Makes edges of up to `bins` intervals at the quantiles of n finite values, at least one, of which it
+ * changes the order: those of numpy.quantile(values, arange(bins + 1) / bins), to the bit. A value
+ * that repeats as an edge gets a bin of its own, from it to the next double, so that more intervals
+ * than `bins` never arise. Returns the number of intervals; `edges` has room for bins + 2 (bins at
+ * least 1). */
+size_t kl_quantile_edges(double *values, size_t n, size_t bins, double *edges);
+
+/* Makes edges of `bins` equal intervals from `least` to `greatest`, as numpy.linspace does; of one, to
+ * the next double, if the two are equal. Intervals that would be empty are left out. Returns the
+ * number of intervals. */
+size_t kl_width_edges(double least, double greatest, size_t bins, double *edges);
+
+/* ---- Scores --------------------------------------------------------------------------- */
+
+struct kl_drift_options {
+    double pseudocount;   /* added to each count; from 0 on */
+    double significance;  /* of the test, in (0, 1] */
+    bool exact_reference; /* the reference holds probabilities, known exactly, and not counts */
+};
+
+/* kl_drift_bin: fractions of the bin in the reference and in the current counts, its contribution to
+ * the divergence, p ln(p / q) - p + q, at least 0, and the contribution's share of the divergence, 0
+ * of a divergence of 0, NaN of an infinite one. */
+struct kl_drift_bin {
+    double reference, current, contribution, share;
+};
+
+/* kl_drift: scores in nats. */
+struct kl_drift {
+    double n, n_reference; /* sums of the counts; n_reference is infinite if it is exact */
+    double kl;             /* KL(current || reference) */
+    double kl_reverse;     /* KL(reference || current) */
+    double js;             /* Jensen-Shannon divergence */
+    double psi;            /* population stability index, kl + kl_reverse */
+    double statistic;      /* G, of the raw counts */
+    double p_value;        /* of G, by the chi-squared distribution with df degrees of freedom */
+    double critical_kl;    /* divergence that G has at `significance` */
+    double noise_floor;    /* divergence to be expected without any drift */
+    double unseen_ratio;   /* of current counts in bins where the reference has none */
+    size_t df;
+};
+
+/* Scores `current` against `reference`, counts of `bins` bins each, whole or not, at least 0, with
+ * sums above 0. With c and r the counts, n and N their sums over the B bins where c + r > 0, and a the
+ * pseudocount: p = (c + a) / (n + a B), q = (r + a) / (N + a B); an exact reference is q as it is.
+ * `of_bins` has room for the bins, or is NULL. G is that of the 2 x B table of raw counts, as
+ * scipy.stats.chi2_contingency(lambda_="log-likelihood", correction=False) has it, or against an exact
+ * reference 2 n KL(c / n || q). */
+void kl_drift(const double *current, const double *reference, size_t bins,
+              const struct kl_drift_options *options, struct kl_drift *scores,
+              struct kl_drift_bin *of_bins);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif
