@@ -1,0 +1,41 @@
+/* api_engine: what a database does for a store. */
+#ifndef KLDIV_API_STORE_ENGINE_H
+#define KLDIV_API_STORE_ENGINE_H
+
+#include "api/store/store.h"
+
+/* api_database: a connection; the engine's own structure begins with it. */
+struct api_database {
+    const struct api_engine *engine;
+    char reason[256]; /* of the last failure, as a part of a sentence */
+};
+
+struct api_engine {
+    const char *prefix;      /* of locations; a location equal to `alias` has this engine, too */
+    const char *alias;       /* or NULL */
+    const char *clustered;   /* words at the end of a table that is stored by its primary key */
+    const char *transaction; /* statement that begins one */
+
+    /* Opens what follows the prefix, "" for the alias. NULL with the reason if it cannot be. */
+    struct api_database *(*open)(const char *path, char *reason, size_t size);
+    void (*close)(struct api_database *database);
+    const char *(*folder)(const struct api_database *database);
+
+    /* Runs a text of statements without parameters or rows. */
+    bool (*script)(struct api_database *database, const char *text);
+
+    /* Runs statement number `statement`, which is prepared at its first use. */
+    bool (*run)(struct api_database *database, enum api_statement statement,
+                const struct api_datum *parameters, const struct api_rows *rows);
+
+    /* Rolls back, if a transaction is open. */
+    void (*rollback)(struct api_database *database);
+};
+
+extern const struct api_engine api_sqlite;
+
+/* Sets the reason, and returns false. */
+bool api_database_fail(struct api_database *database, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

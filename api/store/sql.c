@@ -1,0 +1,137 @@
+#include "api/store/sql.h"
+
+/* Times are microseconds since 1970, UTC. Numbers of windows and events ascend within a monitor.
+ * States and verdicts are those of enum api_verdict. A definition is the JSON of bins and reference,
+ * settings that of everything else; a window keeps the settings that it was scored by last. */
+static const char first[] =
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL);"
+    "INSERT INTO meta VALUES ('schema', 0), ('monitor', 0);"
+    "CREATE TABLE monitors (id BIGINT PRIMARY KEY, group_name TEXT NOT NULL, name TEXT NOT NULL,"
+    " revision BIGINT NOT NULL, version BIGINT NOT NULL, settings TEXT NOT NULL,"
+    " state BIGINT NOT NULL, observations BIGINT NOT NULL, last_observation BIGINT,"
+    " last_window BIGINT NOT NULL, UNIQUE (group_name, name));"
+    "CREATE TABLE revisions (monitor BIGINT NOT NULL, revision BIGINT NOT NULL,"
+    " definition TEXT NOT NULL, PRIMARY KEY (monitor, revision));"
+    "CREATE TABLE windows (monitor BIGINT NOT NULL, id BIGINT NOT NULL, revision BIGINT NOT NULL,"
+    " start_at BIGINT NOT NULL, end_at BIGINT NOT NULL, closed BIGINT NOT NULL,"
+    " restated BIGINT NOT NULL, n BIGINT NOT NULL, kl DOUBLE PRECISION,"
+    " kl_reverse DOUBLE PRECISION, js DOUBLE PRECISION, psi DOUBLE PRECISION,"
+    " p_value DOUBLE PRECISION, unseen_ratio DOUBLE PRECISION, missing_ratio DOUBLE PRECISION,"
+    " verdict BIGINT NOT NULL, state BIGINT NOT NULL, settings TEXT, reference BYTEA,"
+    " PRIMARY KEY (monitor, id)){clustered};"
+    "CREATE INDEX windows_by_start ON windows (monitor, start_at, id);"
+    "CREATE INDEX windows_open ON windows (monitor, end_at) WHERE closed = 0;"
+    "CREATE TABLE counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, bin BIGINT NOT NULL,"
+    " count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, bin)){clustered};"
+    "CREATE TABLE events (monitor BIGINT NOT NULL, id BIGINT NOT NULL, at BIGINT NOT NULL,"
+    " from_state BIGINT NOT NULL, to_state BIGINT NOT NULL, kl DOUBLE PRECISION,"
+    " window_id BIGINT NOT NULL, PRIMARY KEY (monitor, id)){clustered};"
+    "CREATE TABLE keys (key BYTEA PRIMARY KEY, body BYTEA NOT NULL, at BIGINT NOT NULL,"
+    " answer BYTEA NOT NULL){clustered};"
+    "CREATE INDEX keys_by_time ON keys (at);";
+
+const char *const api_migrations[] = {first, NULL};
+
+#define WINDOW_COLUMNS                                                                             \
+    "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
+    " unseen_ratio, missing_ratio, verdict, state, settings, reference"
+
+/* A row constructor compares pairs in order, which both engines do by the index. */
+const char *const api_sql[API_STATEMENTS] = {
+    [API_SQL_SCHEMA] = "SELECT value FROM meta WHERE name = 'schema'",
+    [API_SQL_SCHEMA_SET] = "UPDATE meta SET value = $1 WHERE name = 'schema'",
+    [API_SQL_NEXT_MONITOR] =
+        "UPDATE meta SET value = value + 1 WHERE name = 'monitor' RETURNING value",
+    [API_SQL_PROBE] = "UPDATE meta SET value = value WHERE name = 'schema'",
+
+    [API_SQL_MONITORS] =
+        "SELECT id, group_name, name, m.revision, version, settings, state, observations,"
+        " last_observation, last_window, definition FROM monitors m JOIN revisions r"
+        " ON r.monitor = m.id AND r.revision = m.revision ORDER BY id",
+    [API_SQL_MONITOR_PUT] =
+        "INSERT INTO monitors VALUES ($1, $2, $3, $4, $5, $6, 0, 0, NULL, 0)"
+        " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision,"
+        " version = excluded.version, settings = excluded.settings",
+    [API_SQL_MONITOR_LIVE] = "UPDATE monitors SET state = $1, observations = $2,"
+                             " last_observation = $3, last_window = $4 WHERE id = $5",
+    [API_SQL_MONITOR_DELETE] = "DELETE FROM monitors WHERE id = $1",
+    [API_SQL_REVISION_PUT] = "INSERT INTO revisions VALUES ($1, $2, $3)",
+    [API_SQL_REVISION] = "SELECT definition FROM revisions WHERE monitor = $1 AND revision = $2",
+    [API_SQL_REVISIONS_DELETE] = "DELETE FROM revisions WHERE monitor = $1",
+    [API_SQL_REVISIONS_PRUNE] =
+        "DELETE FROM revisions WHERE monitor = $1 AND revision < $2 AND revision NOT IN"
+        " (SELECT w.revision FROM windows w WHERE w.monitor = $1)",
+
+    [API_SQL_WINDOW_PUT] =
+        "INSERT INTO windows (monitor, " WINDOW_COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
+        " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT (monitor, id) DO UPDATE"
+        " SET start_at = excluded.start_at, end_at = excluded.end_at, closed = excluded.closed,"
+        " restated = excluded.restated, n = excluded.n, kl = excluded.kl,"
+        " kl_reverse = excluded.kl_reverse, js = excluded.js, psi = excluded.psi,"
+        " p_value = excluded.p_value, unseen_ratio = excluded.unseen_ratio,"
+        " missing_ratio = excluded.missing_ratio, verdict = excluded.verdict,"
+        " state = excluded.state, settings = excluded.settings, reference = excluded.reference",
+    [API_SQL_WINDOW_STATE] = "UPDATE windows SET state = $1 WHERE monitor = $2 AND id = $3",
+    [API_SQL_WINDOW] = "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND id = $2",
+    [API_SQL_WINDOW_AT] = "SELECT " WINDOW_COLUMNS
+                          " FROM windows WHERE monitor = $1 AND revision = $2 AND start_at = $3",
+    [API_SQL_WINDOW_OPEN] = "SELECT " WINDOW_COLUMNS
+                            " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
+                            " ORDER BY start_at DESC, id DESC LIMIT 1",
+    [API_SQL_WINDOW_LATEST] = "SELECT " WINDOW_COLUMNS
+                              " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+                              " ORDER BY start_at DESC, id DESC LIMIT 1",
+    [API_SQL_WINDOWS_OPEN] = "SELECT " WINDOW_COLUMNS
+                             " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
+                             " ORDER BY start_at, id",
+    [API_SQL_WINDOWS_DUE] = "SELECT " WINDOW_COLUMNS
+                            " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
+                            " AND end_at <= $3 ORDER BY start_at, id",
+    [API_SQL_WINDOWS] = "SELECT " WINDOW_COLUMNS
+                        " FROM windows WHERE monitor = $1 AND start_at >= $2 AND start_at < $3"
+                        " AND (start_at, id) < ($4, $5) ORDER BY start_at DESC, id DESC LIMIT $6",
+    [API_SQL_WINDOWS_BEFORE] = "SELECT " WINDOW_COLUMNS
+                               " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+                               " AND (start_at, id) < ($3, $4) AND verdict <> 0"
+                               " ORDER BY start_at DESC, id DESC LIMIT $5",
+    [API_SQL_WINDOWS_FROM] = "SELECT " WINDOW_COLUMNS
+                             " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+                             " AND (start_at, id) >= ($3, $4) ORDER BY start_at, id",
+    [API_SQL_WINDOWS_RECENT] = "SELECT " WINDOW_COLUMNS
+                               " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+                               " ORDER BY start_at DESC, id DESC LIMIT $3",
+    [API_SQL_WINDOWS_EXPIRED] =
+        "SELECT id FROM windows WHERE monitor = $1 AND start_at < $2 AND end_at < $2"
+        " ORDER BY start_at LIMIT $3",
+    [API_SQL_WINDOWS_NEWEST] = "SELECT monitor, max(end_at) FROM windows GROUP BY monitor",
+    [API_SQL_WINDOW_DELETE] = "DELETE FROM windows WHERE monitor = $1 AND id = $2",
+    [API_SQL_WINDOWS_DELETE] = "DELETE FROM windows WHERE monitor = $1",
+
+    [API_SQL_COUNT_ADD] = "INSERT INTO counts VALUES ($1, $2, $3, $4)"
+                          " ON CONFLICT (monitor, window_id, bin)"
+                          " DO UPDATE SET count = counts.count + excluded.count",
+    [API_SQL_COUNTS] = "SELECT bin, count FROM counts WHERE monitor = $1 AND window_id = $2",
+    [API_SQL_COUNTS_BEFORE] =
+        "SELECT bin, sum(count) FROM counts WHERE monitor = $1 AND window_id IN"
+        " (SELECT id FROM windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
+        " AND (start_at, id) < ($3, $4) ORDER BY start_at DESC, id DESC LIMIT $5) GROUP BY bin",
+    [API_SQL_COUNTS_BETWEEN] =
+        "SELECT bin, sum(count) FROM counts WHERE monitor = $1 AND window_id IN"
+        " (SELECT id FROM windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
+        " AND start_at >= $3 AND start_at < $4) GROUP BY bin",
+    [API_SQL_COUNTS_DELETE] = "DELETE FROM counts WHERE monitor = $1 AND window_id = $2",
+    [API_SQL_COUNTS_DELETE_ALL] = "DELETE FROM counts WHERE monitor = $1",
+
+    [API_SQL_EVENT_PUT] = "INSERT INTO events SELECT $1, coalesce(max(id), 0) + 1, $2, $3, $4, $5,"
+                          " $6 FROM events WHERE monitor = $1",
+    [API_SQL_EVENTS] = "SELECT id, at, from_state, to_state, kl, window_id FROM events"
+                       " WHERE monitor = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+    [API_SQL_EVENTS_DELETE] = "DELETE FROM events WHERE monitor = $1",
+
+    [API_SQL_KEY] = "SELECT body, answer FROM keys WHERE key = $1",
+    [API_SQL_KEY_PUT] = "INSERT INTO keys VALUES ($1, $2, $3, $4)",
+    [API_SQL_KEYS_PRUNE] = "DELETE FROM keys WHERE at < $1",
+    [API_SQL_KEYS_TRIM] =
+        "DELETE FROM keys WHERE key IN (SELECT key FROM keys ORDER BY at, key LIMIT $1)",
+    [API_SQL_KEYS_COUNT] = "SELECT count(*) FROM keys",
+};

@@ -1,0 +1,237 @@
+/* SQLite: a file, or memory. */
+#include "api/store/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* APPLICATION_ID: "kldv", which marks a file as a store (PRAGMA application_id). */
+enum { APPLICATION_ID = 0x6b6c6476, MAX_COLUMNS = 20 };
+
+struct connection {
+    struct api_database base;
+    sqlite3 *sqlite;
+    sqlite3_stmt *statements[API_STATEMENTS];
+    char *folder;
+};
+
+static struct connection *connection_of(struct api_database *database)
+{
+    return (struct connection *)database;
+}
+
+static bool fail(struct connection *c)
+{
+    return api_database_fail(&c->base, "%s", sqlite3_errmsg(c->sqlite));
+}
+
+static void close_connection(struct api_database *database)
+{
+    struct connection *c = connection_of(database);
+    for (size_t i = 0; i < API_STATEMENTS; i++)
+        sqlite3_finalize(c->statements[i]);
+    sqlite3_close(c->sqlite);
+    free(c->folder);
+    free(c);
+}
+
+static bool script(struct api_database *database, const char *text)
+{
+    struct connection *c = connection_of(database);
+    return sqlite3_exec(c->sqlite, text, NULL, NULL, NULL) == SQLITE_OK || fail(c);
+}
+
+/* ---- Opening */
+
+/* Reads what SQLite's file format has at its begin: a string, and at byte 68 the application's
+ * number, big-endian. A file that is absent or empty will be made. */
+static bool check_file(const char *path, char *reason, size_t size)
+{
+    unsigned char header[72];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        if (errno == ENOENT)
+            return true;
+        snprintf(reason, size, "%s cannot be read: %s", path, strerror(errno));
+        return false;
+    }
+    ssize_t n = read(fd, header, sizeof header);
+    close(fd);
+    unsigned id = n == sizeof header ? (unsigned)header[68] << 24 | (unsigned)header[69] << 16 |
+                                           (unsigned)header[70] << 8 | header[71]
+                                     : 0;
+    if (n == 0 || (n == sizeof header && memcmp(header, "SQLite format 3", 16) == 0 &&
+                   (id == APPLICATION_ID)))
+        return true;
+    if (n < 0)
+        snprintf(reason, size, "%s cannot be read: %s", path, strerror(errno));
+    else
+        snprintf(reason, size, "%s is not a store of kldiv, and is left as it is", path);
+    return false;
+}
+
+/* locking_mode: no other process opens the file, and the index of the log is in memory. One
+ * connection alone writes and checkpoints: SQLite before 3.51.3 loses what two do at once. */
+static bool configure(struct connection *c)
+{
+    char pragmas[400];
+    snprintf(pragmas, sizeof pragmas,
+             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+             "PRAGMA application_id = %d; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;"
+             "PRAGMA journal_size_limit = 67108864; BEGIN IMMEDIATE; COMMIT",
+             APPLICATION_ID);
+    sqlite3_busy_timeout(c->sqlite, 0);
+    sqlite3_extended_result_codes(c->sqlite, 1);
+    return script(&c->base, pragmas);
+}
+
+static bool prepare_folder(struct connection *c, const char *path)
+{
+    char *copy = realpath(path, NULL);
+    c->folder = copy ? strdup(dirname(copy)) : NULL;
+    free(copy);
+    return c->folder != NULL;
+}
+
+static const char *explain(const struct connection *c)
+{
+    int code = sqlite3_errcode(c->sqlite) & 0xff;
+    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
+        return "another process has it open";
+    return sqlite3_errmsg(c->sqlite);
+}
+
+static struct api_database *open_connection(const char *path, char *reason, size_t size)
+{
+    bool is_file = *path != '\0';
+    if (is_file && !check_file(path, reason, size))
+        return NULL;
+    struct connection *c = calloc(1, sizeof *c);
+    if (!c) {
+        snprintf(reason, size, "no memory is left");
+        return NULL;
+    }
+    c->base.engine = &api_sqlite;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    bool good = sqlite3_open_v2(is_file ? path : ":memory:", &c->sqlite, flags, NULL) == SQLITE_OK;
+    if (good && configure(c) && (!is_file || prepare_folder(c, path)))
+        return &c->base;
+    snprintf(reason, size, "%s cannot be opened: %s", is_file ? path : "memory", explain(c));
+    close_connection(&c->base);
+    return NULL;
+}
+
+static const char *folder_of(const struct api_database *database)
+{
+    return ((const struct connection *)database)->folder;
+}
+
+/* ---- Statements */
+
+static bool bind(sqlite3_stmt *statement, int i, const struct api_datum *datum)
+{
+    switch (datum->kind) {
+    case API_SQL_INTEGER:
+        return sqlite3_bind_int64(statement, i, datum->integer) == SQLITE_OK;
+    case API_SQL_REAL:
+        return sqlite3_bind_double(statement, i, datum->real) == SQLITE_OK;
+    case API_SQL_TEXT:
+        return sqlite3_bind_text64(statement, i, datum->text, datum->size, SQLITE_STATIC,
+                                   SQLITE_UTF8) == SQLITE_OK;
+    case API_SQL_BYTES:
+        return sqlite3_bind_blob64(statement, i, datum->text, datum->size, SQLITE_STATIC) ==
+               SQLITE_OK;
+    default:
+        return sqlite3_bind_null(statement, i) == SQLITE_OK;
+    }
+}
+
+static struct api_datum column(sqlite3_stmt *statement, int i)
+{
+    struct api_datum datum = {.kind = API_SQL_NULL, .text = "", .size = 0};
+    switch (sqlite3_column_type(statement, i)) {
+    case SQLITE_INTEGER:
+        datum.kind = API_SQL_INTEGER;
+        datum.integer = sqlite3_column_int64(statement, i);
+        break;
+    case SQLITE_FLOAT:
+        datum.kind = API_SQL_REAL;
+        datum.real = sqlite3_column_double(statement, i);
+        break;
+    case SQLITE_TEXT:
+        datum.kind = API_SQL_TEXT;
+        datum.text = (const char *)sqlite3_column_text(statement, i);
+        datum.size = (size_t)sqlite3_column_bytes(statement, i);
+        break;
+    case SQLITE_BLOB:
+        datum.kind = API_SQL_BYTES;
+        datum.text = sqlite3_column_blob(statement, i);
+        datum.size = (size_t)sqlite3_column_bytes(statement, i);
+        break;
+    default:
+        break;
+    }
+    return datum;
+}
+
+static void give_row(sqlite3_stmt *statement, const struct api_rows *rows)
+{
+    struct api_datum values[MAX_COLUMNS];
+    int n = sqlite3_column_count(statement);
+    for (int i = 0; i < n && i < MAX_COLUMNS; i++)
+        values[i] = column(statement, i);
+    rows->row(rows->context, values);
+}
+
+static sqlite3_stmt *prepared(struct connection *c, enum api_statement number)
+{
+    sqlite3_stmt **statement = &c->statements[number];
+    if (!*statement)
+        sqlite3_prepare_v3(c->sqlite, api_sql[number], -1, SQLITE_PREPARE_PERSISTENT, statement,
+                           NULL);
+    return *statement;
+}
+
+static bool run(struct api_database *database, enum api_statement number,
+                const struct api_datum *parameters, const struct api_rows *rows)
+{
+    struct connection *c = connection_of(database);
+    sqlite3_stmt *statement = prepared(c, number);
+    if (!statement)
+        return fail(c);
+    int n = sqlite3_bind_parameter_count(statement), result = SQLITE_OK;
+    bool good = true;
+    for (int i = 0; good && i < n; i++)
+        good = bind(statement, i + 1, &parameters[i]);
+    while (good && (result = sqlite3_step(statement)) == SQLITE_ROW)
+        if (rows)
+            give_row(statement, rows);
+    good = good && result == SQLITE_DONE;
+    if (!good)
+        fail(c);
+    sqlite3_reset(statement);
+    return good;
+}
+
+static void rollback(struct api_database *database)
+{
+    struct connection *c = connection_of(database);
+    if (!sqlite3_get_autocommit(c->sqlite))
+        sqlite3_exec(c->sqlite, "ROLLBACK", NULL, NULL, NULL);
+}
+
+const struct api_engine api_sqlite = {.prefix = "sqlite:",
+                                      .alias = "memory",
+                                      .clustered = " WITHOUT ROWID",
+                                      .transaction = "BEGIN IMMEDIATE",
+                                      .open = open_connection,
+                                      .close = close_connection,
+                                      .folder = folder_of,
+                                      .script = script,
+                                      .run = run,
+                                      .rollback = rollback};

@@ -1,0 +1,175 @@
+#include "api/store/store.h"
+
+#include "api/memory/buffer.h"
+#include "api/store/engine.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct api_engine *const engines[] = {&api_sqlite};
+#define N_ENGINES (sizeof engines / sizeof *engines)
+
+struct api_store {
+    struct api_database *database;
+};
+
+struct api_datum api_datum_real(double value)
+{
+    if (isnan(value))
+        return (struct api_datum){.kind = API_SQL_NULL};
+    return (struct api_datum){.kind = API_SQL_REAL, .real = value};
+}
+
+double api_datum_number(const struct api_datum *datum)
+{
+    return datum->kind == API_SQL_REAL      ? datum->real
+           : datum->kind == API_SQL_INTEGER ? (double)datum->integer
+                                            : (double)NAN;
+}
+
+bool api_database_fail(struct api_database *database, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(database->reason, sizeof database->reason, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* Engine of a location; *path becomes what the engine opens. */
+static const struct api_engine *find_engine(const char *location, const char **path)
+{
+    for (size_t i = 0; i < N_ENGINES; i++) {
+        size_t size = strlen(engines[i]->prefix);
+        bool is_alias = engines[i]->alias && strcmp(location, engines[i]->alias) == 0;
+        *path = is_alias ? "" : location + size;
+        if (is_alias || (strncmp(location, engines[i]->prefix, size) == 0 && location[size]))
+            return engines[i];
+    }
+    return NULL;
+}
+
+bool api_store_is_location(const char *location)
+{
+    const char *path;
+    return find_engine(location, &path) != NULL;
+}
+
+/* ---- Schema */
+
+static void read_integer(void *context, const struct api_datum *values)
+{
+    *(int64_t *)context = values[0].integer;
+}
+
+/* Runs a migration with the engine's words in it. */
+static bool migrate(struct api_database *database, const char *migration)
+{
+    static const char mark[] = "{clustered}";
+    struct api_buffer text = {0};
+    for (const char *next; (next = strstr(migration, mark)); migration = next + sizeof mark - 1) {
+        api_append(&text, migration, (size_t)(next - migration));
+        api_append_text(&text, database->engine->clustered);
+    }
+    api_append(&text, migration, strlen(migration) + 1);
+    bool good = text.failed ? api_database_fail(database, "no memory is left")
+                            : database->engine->script(database, text.data);
+    api_buffer_free(&text);
+    return good;
+}
+
+static bool set_version(struct api_store *store, int64_t version)
+{
+    return api_store_run(store, API_SQL_SCHEMA_SET, (struct api_datum[]){API_INTEGER(version)},
+                         NULL);
+}
+
+static int64_t newest_version(void)
+{
+    int64_t newest = 0;
+    while (api_migrations[newest])
+        newest++;
+    return newest;
+}
+
+/* Brings the schema up to date, in one transaction. A database without one has version 0. */
+static bool update_schema(struct api_store *store)
+{
+    struct api_database *database = store->database;
+    int64_t version = 0, newest = newest_version();
+    if (!api_store_begin(store))
+        return false;
+    if (!api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_integer, &version}))
+        version = 0;
+    if (version > newest)
+        return api_database_fail(database,
+                                 "it was written by a newer version of kldiv (schema %lld, this "
+                                 "one knows %lld)",
+                                 (long long)version, (long long)newest);
+    for (int64_t next = version; next < newest; next++)
+        if (!migrate(database, api_migrations[next]))
+            return false;
+    return (version == newest || set_version(store, newest)) && api_store_commit(store);
+}
+
+/* ---- The store */
+
+struct api_store *api_store_open(const char *location, char *reason, size_t size)
+{
+    const char *path = "";
+    const struct api_engine *engine = find_engine(location, &path);
+    struct api_store *store = calloc(1, sizeof *store);
+    if (!engine || !store) {
+        snprintf(reason, size, "%s",
+                 engine ? "no memory is left" : "it must be memory or sqlite:PATH");
+        free(store);
+        return NULL;
+    }
+    store->database = engine->open(path, reason, size);
+    if (store->database && update_schema(store))
+        return store;
+    if (store->database) {
+        snprintf(reason, size, "%s", store->database->reason);
+        api_store_rollback(store);
+    }
+    api_store_close(store);
+    return NULL;
+}
+
+void api_store_close(struct api_store *store)
+{
+    if (store && store->database)
+        store->database->engine->close(store->database);
+    free(store);
+}
+
+const char *api_store_folder(const struct api_store *store)
+{
+    return store->database->engine->folder(store->database);
+}
+
+bool api_store_run(struct api_store *store, enum api_statement statement,
+                   const struct api_datum *parameters, const struct api_rows *rows)
+{
+    return store->database->engine->run(store->database, statement, parameters, rows);
+}
+
+bool api_store_begin(struct api_store *store)
+{
+    return store->database->engine->script(store->database, store->database->engine->transaction);
+}
+
+bool api_store_commit(struct api_store *store)
+{
+    return store->database->engine->script(store->database, "COMMIT");
+}
+
+void api_store_rollback(struct api_store *store)
+{
+    store->database->engine->rollback(store->database);
+}
+
+const char *api_store_reason(const struct api_store *store) { return store->database->reason; }

@@ -1,0 +1,66 @@
+/* api_store: the database of the monitors, by SQL that its engines share. One thread at a time uses a
+ * store. A new engine is a file with one struct api_engine, and a row in store.c. */
+#ifndef KLDIV_API_STORE_STORE_H
+#define KLDIV_API_STORE_STORE_H
+
+#include "api/store/sql.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* api_datum: a parameter of a statement, or a value of a row. Texts and bytes are borrowed: from rows
+ * until the row's function returns. */
+enum api_datum_kind { API_SQL_NULL, API_SQL_INTEGER, API_SQL_REAL, API_SQL_TEXT, API_SQL_BYTES };
+struct api_datum {
+    enum api_datum_kind kind;
+    int64_t integer;
+    double real;
+    const char *text;
+    size_t size;
+};
+
+#define API_INTEGER(value) ((struct api_datum){.kind = API_SQL_INTEGER, .integer = (int64_t)(value)})
+#define API_REAL(value) api_datum_real(value)
+#define API_TEXT_DATUM(value)                                                                      \
+    ((struct api_datum){.kind = API_SQL_TEXT, .text = (value), .size = strlen(value)})
+#define API_BYTES(data, length)                                                                    \
+    ((struct api_datum){.kind = API_SQL_BYTES, .text = (data), .size = (length)})
+
+/* A number; NaN becomes NULL, which is how a row gives it back. */
+struct api_datum api_datum_real(double value);
+double api_datum_number(const struct api_datum *datum);
+
+/* api_rows: the receiver of a statement's rows; `row` may be NULL where there are none. */
+struct api_rows {
+    void (*row)(void *context, const struct api_datum *values);
+    void *context;
+};
+
+struct api_store;
+
+/* Opens the store that --store names: memory, or sqlite:PATH. NULL with a sentence in `reason` if it
+ * cannot be opened, is in use, or holds what is not a store: it is then as it was. Brings the schema
+ * of an older version up to date. */
+struct api_store *api_store_open(const char *location, char *reason, size_t size);
+
+/* Ends what is under way and closes; NULL is fine. */
+void api_store_close(struct api_store *store);
+
+/* The folder that the store writes, or NULL if it writes none. Lives as long as the store. */
+const char *api_store_folder(const struct api_store *store);
+
+/* True if the name is of a store, whether or not it can be opened. */
+bool api_store_is_location(const char *location);
+
+/* Runs a statement, with as many parameters as it has. False if it failed, for the reason that
+ * api_store_reason tells; the transaction is then of no use. */
+bool api_store_run(struct api_store *store, enum api_statement statement,
+                   const struct api_datum *parameters, const struct api_rows *rows);
+
+bool api_store_begin(struct api_store *store);
+bool api_store_commit(struct api_store *store);
+void api_store_rollback(struct api_store *store);
+const char *api_store_reason(const struct api_store *store);
+
+#endif
