@@ -263,6 +263,8 @@ install: all
 	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd
 	install -D -m 644 server/kldivd.1 $(DESTDIR)$(PREFIX)/share/man/man1/kldivd.1
 	install -D -m 644 lib/kldiv.h $(DESTDIR)$(PREFIX)/include/kldiv.h
+	sed 's|"lib/kldiv.h"|"kldiv.h"|' lib/drift.h > build/drift.h
+	install -D -m 644 build/drift.h $(DESTDIR)$(PREFIX)/include/drift.h
 	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(PREFIX)/lib/libkldiv.a
 	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(PREFIX)/lib/libkldiv.so.$(VERSION)
 	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libkldiv.so.0
