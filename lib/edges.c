@@ -50,17 +50,22 @@ static struct position position(size_t i, size_t bins, size_t n)
     return (struct position){(size_t)before, (size_t)before + 1, place - before};
 }
 
+/* Appends the ranks of a quantile that are above those before. */
+static size_t append_ranks(size_t *ranks, size_t n, struct position at)
+{
+    if (n == 0 || at.before > ranks[n - 1])
+        ranks[n++] = at.before;
+    if (at.after > ranks[n - 1])
+        ranks[n++] = at.after;
+    return n;
+}
+
 size_t kl_quantile_edges(double *values, size_t n, size_t bins, double *edges)
 {
-    size_t ranks[2 * (KL_MAX_BINS + 1)], n_ranks = 0, n_edges = 0;
+    size_t ranks[2 * (KL_MAX_BINS + 1)] = {0}, n_ranks = 0, n_edges = 0;
     double previous = 0;
-    for (size_t i = 0; i <= bins; i++) {
-        struct position at = position(i, bins, n);
-        if (n_ranks == 0 || at.before > ranks[n_ranks - 1])
-            ranks[n_ranks++] = at.before;
-        if (at.after > ranks[n_ranks - 1])
-            ranks[n_ranks++] = at.after;
-    }
+    for (size_t i = 0; i <= bins; i++)
+        n_ranks = append_ranks(ranks, n_ranks, position(i, bins, n));
     kl_select(values, n, ranks, n_ranks);
     for (size_t i = 0; i <= bins; i++) {
         struct position at = position(i, bins, n);
