@@ -32,10 +32,10 @@ MACHINE := $(shell uname -m)
 STRICT_release = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
 $(B)/api/%.o $(B)/server/%.o: CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(VARIANT))
 
-API_LIBS = -ljansson -lzip -lz
+API_LIBS = -ljansson -lcsv -lzip -lz
 SERVER_LIBS = -lmicrohttpd -lcurl -lgnutls -lseccomp
 TEST_LIBS = -lcriterion -lquadmath
-PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libzip-dev \
+PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libzip-dev \
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
@@ -109,7 +109,8 @@ $(B)/bench/%: tests/bench/%.c tests/bench/measure.h $(B)/libkldiv.a
 
 # Installs what is missing, builds, serves, and says how to call it.
 run:
-	@pkg-config --exists libmicrohttpd jansson libzip zlib libcurl gnutls libseccomp 2>/dev/null || $(MAKE) deps-run
+	@{ pkg-config --exists libmicrohttpd jansson libzip zlib libcurl gnutls libseccomp && \
+	    echo '#include <csv.h>' | $(CC) -E -; } >/dev/null 2>&1 || $(MAKE) deps-run
 	@$(MAKE) --no-print-directory all
 	@printf '\n%s\n\n' "Try:  curl '$(URL)?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
 	@build/kldivd --listen 127.0.0.1:8080
@@ -263,6 +264,8 @@ install: all
 	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd
 	install -D -m 644 server/kldivd.1 $(DESTDIR)$(PREFIX)/share/man/man1/kldivd.1
 	install -D -m 644 lib/kldiv.h $(DESTDIR)$(PREFIX)/include/kldiv.h
+	sed 's|"lib/kldiv.h"|"kldiv.h"|' lib/drift.h > build/drift.h
+	install -D -m 644 build/drift.h $(DESTDIR)$(PREFIX)/include/drift.h
 	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(PREFIX)/lib/libkldiv.a
 	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(PREFIX)/lib/libkldiv.so.$(VERSION)
 	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libkldiv.so.0

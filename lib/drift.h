@@ -32,28 +32,30 @@ void kl_bin_counts(const double *edges, size_t bins, enum kl_dtype dtype, const 
                    size_t n, uint64_t *counts);
 
 /* Makes edges of up to `bins` intervals at the quantiles of n finite values, at least one, of which it
- * changes the order: those of numpy.quantile(values, arange(bins + 1) / bins), to the bit. A value
- * that repeats as an edge gets a bin of its own, from it to the next double, so that more intervals
- * than `bins` never arise. Returns the number of intervals; `edges` has room for bins + 2 (bins at
- * least 1). */
+ * changes the order: those of numpy.quantile(values, arange(bins + 1) / bins), to the bit, but that
+ * -0 is 0, and that between values whose difference overflows they are finite. A value that repeats as
+ * an edge gets a bin of its own, from it to the next double, so that more intervals than `bins` never
+ * arise; the greatest double's begins at the double before it. Returns the number of intervals;
+ * `edges` has room for bins + 2 (bins is 1 to KL_MAX_BINS). */
 size_t kl_quantile_edges(double *values, size_t n, size_t bins, double *edges);
 
-/* Makes edges of `bins` equal intervals from `least` to `greatest`, as numpy.linspace does; of one, to
- * the next double, if the two are equal. Intervals that would be empty are left out. Returns the
- * number of intervals. */
+/* Makes edges of `bins` equal intervals from `least` to `greatest`, finite, as numpy.linspace does; of
+ * one, as for a value that repeats above, if the two are equal. Intervals that rounding leaves empty
+ * are left out. Returns the number of intervals; `edges` has room for bins + 1. */
 size_t kl_width_edges(double least, double greatest, size_t bins, double *edges);
 
 /* ---- Scores --------------------------------------------------------------------------- */
 
 struct kl_drift_options {
-    double pseudocount;   /* added to each count; from 0 on */
+    double pseudocount;   /* added to each count; 0 to 2^53 */
     double significance;  /* of the test, in (0, 1] */
     bool exact_reference; /* the reference holds probabilities, known exactly, and not counts */
 };
 
 /* kl_drift_bin: fractions of the bin in the reference and in the current counts, its contribution to
- * the divergence, p ln(p / q) - p + q, at least 0, and the contribution's share of the divergence, 0
- * of a divergence of 0, NaN of an infinite one. */
+ * the divergence, p ln(p / q) - p + q, at least 0, and the contribution over the divergence, 0 of a
+ * divergence that is not above 0, NaN of an infinite one. Contributions sum to the divergence; against
+ * an exact reference whose sum is not 1 they sum to kl + sum q - 1, as it is not scaled. */
 struct kl_drift_bin {
     double reference, current, contribution, share;
 };
@@ -78,7 +80,14 @@ struct kl_drift {
  * pseudocount: p = (c + a) / (n + a B), q = (r + a) / (N + a B); an exact reference is q as it is.
  * `of_bins` has room for the bins, or is NULL. G is that of the 2 x B table of raw counts, as
  * scipy.stats.chi2_contingency(lambda_="log-likelihood", correction=False) has it, or against an exact
- * reference 2 n KL(c / n || q). */
+ * reference 2 n KL(c / n || q).
+ *
+ * Where a bin has p > 0 and q = 0, kl and that contribution are infinite; where it has p = 0 and q > 0,
+ * kl_reverse is; psi if either is. G is infinite where an exact reference holds 0 for what was
+ * counted. All of this is 0 where p and q are equal as doubles; js is at most ln 2. An exact reference
+ * may sum to 1 + e: then kl is at least -e, and a size of e up to 2^-53 B counts as rounding of 0.
+ * Scores are within a relative 1e-12 or an absolute 1e-18; p_value is within a relative 1e-10 down to
+ * 1e-300. With one bin df, critical_kl and noise_floor are 0 and p_value is 1. */
 void kl_drift(const double *current, const double *reference, size_t bins,
               const struct kl_drift_options *options, struct kl_drift *scores,
               struct kl_drift_bin *of_bins);

@@ -1,7 +1,7 @@
 #include "api/formats/json.h"
 
+#include "api/formats/envelope.h"
 #include "api/formats/json_tensor.h"
-#include "api/text/json_load.h"
 #include "api/text/json_reader.h"
 #include "api/text/json_text.h"
 #include "api/warnings.h"
@@ -19,47 +19,16 @@ enum { MAX_ENVELOPE = 64 << 10 };
  * members are copied into the envelope, errors included, and jansson checks them. */
 struct reader {
     struct api_call *call;
-    const char *body;
-    const char *start;  /* first character that is not white space */
-    const char *copied; /* end of the part that is in the envelope */
-    struct api_buffer envelope;
+    struct api_envelope envelope;
     const char *values[API_TENSORS]; /* start of each tensor's value */
     enum kl_dtype dtype;             /* dtype of the tensors that are read in the pass */
-    struct {
-        size_t envelope_end; /* offset in the envelope of each omission */
-        const char *body_end;
-    } cuts[API_TENSORS];
-    size_t n_cuts;
     struct api_problem *problem;
 };
-
-/* Position in the body of byte `offset` of the envelope. */
-static const char *place_in_body(const struct reader *r, size_t offset)
-{
-    const char *base = r->start;
-    size_t from = 0;
-    for (size_t i = 0; i < r->n_cuts && r->cuts[i].envelope_end <= offset; i++) {
-        base = r->cuts[i].body_end;
-        from = r->cuts[i].envelope_end;
-    }
-    return base + (offset - from);
-}
-
-static bool copy_until(struct reader *r, const char *end)
-{
-    size_t size = (size_t)(end - r->copied);
-    if (r->envelope.size + size > MAX_ENVELOPE)
-        return api_fail(r->problem, "members_too_large",
-                        "members other than tensors may have at most 64 KiB");
-    api_append(&r->envelope, r->copied, size);
-    r->copied = end;
-    return true;
-}
 
 /* Omits the member that ends at `end` from the envelope, with one adjacent comma. */
 static void cut(struct reader *r, const char *end)
 {
-    struct api_buffer *envelope = &r->envelope;
+    struct api_buffer *envelope = &r->envelope.text;
     const char *next = api_json_skip_space(end);
     if (*next == ',' && *api_json_skip_space(next + 1) == '"') {
         end = next + 1;
@@ -70,11 +39,9 @@ static void cut(struct reader *r, const char *end)
         if (size > 0 && envelope->data[size - 1] == ',')
             envelope->size = size - 1;
     } else if (*next != ',') {
-        api_json_expected(r->body, next, "',' or '}'", r->problem);
+        api_json_expected(r->envelope.body, next, "',' or '}'", r->problem);
     }
-    r->copied = end;
-    r->cuts[r->n_cuts].envelope_end = envelope->size;
-    r->cuts[r->n_cuts++].body_end = end;
+    api_envelope_cut(&r->envelope, end);
 }
 
 static const char *read_tensor(struct reader *r, enum kl_operand name, const char *key,
@@ -83,8 +50,9 @@ static const char *read_tensor(struct reader *r, enum kl_operand name, const cha
     struct api_tensor *tensor = api_call_tensor(r->call, api_tensor_names[name], NULL, r->problem);
     if (!tensor)
         return NULL;
-    const char *end = api_json_tensor_read(r->call, tensor, r->body, value, r->dtype, r->problem);
-    if (!end || !copy_until(r, key))
+    const char *end =
+        api_json_tensor_read(r->call, tensor, r->envelope.body, value, r->dtype, r->problem);
+    if (!end || !api_envelope_copy(&r->envelope, key))
         return NULL;
     r->values[name] = value;
     cut(r, end);
@@ -122,12 +90,13 @@ static const char *read_member(struct reader *r, const char *key)
 
 static bool read_members(struct reader *r, const char *body_end)
 {
-    const char *p = r->start, *last = p;
+    struct api_envelope *envelope = &r->envelope;
+    const char *p = envelope->start, *last = p;
     if (*p == '[')
         return api_fail_at(r->problem, API_BODY, "#", "body_not_object",
                            "the body must be an object with members input and target");
     if (*p != '{')
-        return api_json_expected(r->body, p, "'{'", r->problem);
+        return api_json_expected(envelope->body, p, "'{'", r->problem);
     p = api_json_skip_space(p + 1);
     while (p && *p != '}') {
         last = p;
@@ -136,35 +105,15 @@ static bool read_members(struct reader *r, const char *body_end)
             return false;
         if (!p)
             break;
-        if (p > r->copied && p - r->copied > MAX_ENVELOPE)
-            return copy_until(r, p);
+        if (p > envelope->copied && p - envelope->copied > MAX_ENVELOPE)
+            return api_envelope_copy(envelope, p);
         p = api_json_skip_space(p);
         if (*p == ',')
             p = api_json_skip_space(p + 1);
         else if (*p != '}')
             p = NULL;
     }
-    while (body_end > last && strchr(" \t\r\n", body_end[-1]))
-        body_end--;
-    /* Truncate malformed JSON: jansson needs only its start to locate the error. */
-    if (!p && body_end - last > MAX_ENVELOPE / 2 && last >= r->copied)
-        body_end = last + MAX_ENVELOPE / 2;
-    return copy_until(r, body_end);
-}
-
-static bool parse_envelope(const struct reader *r, struct api_json *json)
-{
-    if (r->envelope.failed)
-        return api_fail_for_memory(r->problem);
-    if (api_json_load(json, r->envelope.data, r->envelope.size))
-        return true;
-    if (json->out_of_memory)
-        return api_fail_for_memory(r->problem);
-    if (json_error_code(&json->error) == json_error_numeric_overflow)
-        return api_fail(r->problem, "number_too_large", "a number of the options is too large");
-    int position = json->error.position > 0 ? json->error.position : 0;
-    return api_json_malformed(r->body, place_in_body(r, (size_t)position), json->error.text,
-                              r->problem);
+    return api_envelope_finish(envelope, last, body_end, !p);
 }
 
 static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
@@ -275,7 +224,7 @@ static bool finish_tensors(struct reader *r, json_t *root)
         if (!tensor->present)
             continue;
         if (i != KL_MASK && tensor->view.dtype != dtype &&
-            !api_json_tensor_read(call, tensor, r->body, r->values[i], dtype, r->problem))
+            !api_json_tensor_read(call, tensor, r->envelope.body, r->values[i], dtype, r->problem))
             return false;
         if (member && has_shape_of_operands(call, i, ndim, shape) &&
             !api_json_tensor_reshape(call, tensor, ndim, shape, r->problem))
@@ -289,24 +238,28 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
 {
     const char *body = request->body;
     size_t size = request->body_size;
-    struct reader r = {.call = call,
-                       .body = body,
-                       .start = api_json_skip_space(body),
-                       .copied = api_json_skip_space(body),
-                       .envelope.budget = call->loss.budget,
-                       .dtype = call->options.dtype,
-                       .problem = problem};
+    struct reader r = {
+        .call = call,
+        .envelope = {.body = body,
+                     .start = api_json_skip_space(body),
+                     .copied = api_json_skip_space(body),
+                     .most = MAX_ENVELOPE,
+                     .too_large = "members other than tensors may have at most 64 KiB",
+                     .text.budget = call->loss.budget,
+                     .problem = problem},
+        .dtype = call->options.dtype,
+        .problem = problem};
     if (size == 0)
         return api_json_expected(body, body, "'{'", problem);
     const char *nul = memchr(body, '\0', size);
     if (nul)
         return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
                         (size_t)(nul - body));
-    struct api_json json = {.budget = r.envelope.budget};
-    bool good = read_members(&r, body + size) && parse_envelope(&r, &json) &&
+    struct api_json json = {.budget = call->loss.budget};
+    bool good = read_members(&r, body + size) && api_envelope_parse(&r.envelope, &json) &&
                 read_options(call, json.root, problem) && finish_tensors(&r, json.root);
     api_json_free(&json);
-    api_buffer_free(&r.envelope);
+    api_buffer_free(&r.envelope.text);
     return good;
 }
 

@@ -4,6 +4,7 @@
 #define KLDIV_API_FORMATS_TABLE_H
 
 #include "api/api.h"
+#include "api/text/names.h"
 
 #include <jansson.h>
 
@@ -13,7 +14,7 @@ enum api_cell_kind {
     API_CELL_NUMBER,  /* of JSON, or of an array; may be NaN or infinite */
     API_CELL_TRUTH,   /* `number` is 0 or 1 */
     API_CELL_STRING,  /* of JSON, or of numpy's '<U' */
-    API_CELL_FIELD,   /* of CSV, whose type depends on the column: see api_field_number */
+    API_CELL_FIELD, /* of CSV, blanks and all; its type depends on the column: see api_field_number */
 };
 struct api_cell {
     enum api_cell_kind kind;
@@ -59,7 +60,14 @@ struct api_table {
     size_t n_rows;   /* known for arrays after opening, for other formats after a read */
     json_t *members; /* of JSON: the object without its values, which are null in it; else NULL */
     bool has_values; /* false for JSON without values: counts, or settings alone */
-    void *state;     /* of the format */
+
+    /* Private to the formats: */
+    struct api_names names;
+    struct api_buffer memory; /* of `columns` */
+    char delimiter;           /* of CSV: ',', ';' or a tab */
+    bool decimal_comma;
+    size_t rows_at, rows_line; /* of CSV: the first byte after the header, and its line */
+    void *state;
 };
 
 /* Finds the format by a Content-Type, which may be NULL. Fails with media_type_unsupported. */
@@ -69,19 +77,26 @@ const struct api_table_format *api_table_format(const char *content_type,
 /* Formats the media types that are read: "text/csv, application/json, ...". */
 void api_table_list_formats(char *to, size_t size);
 
-/* Opens a body whose format, kind, body, size, budget and most_inflated are set. A body that begins
- * with { is JSON, and one that does not is CSV, where the format was not named. Fails for malformed
- * bodies, columns that are named twice, columns of unequal length. */
+/* Opens a body whose format, kind, body, size, budget and most_inflated are set. Where the format was
+ * not named, a body that begins with { is JSON, and any other is CSV. Fails for malformed bodies,
+ * columns that are named twice, columns of unequal length. Of CSV only the header and the encoding
+ * are checked: reads find malformed rows. A table that failed to open is freed, too.
+ *
+ * JSON: until the table is freed, jansson allocates from the table's memory in this thread, and
+ * api_json_load may not be called. */
 bool api_table_open(struct api_table *table, struct api_problem *problem);
 
-/* Gives the values of the wanted columns to the sink, in order of their rows within each column. */
+/* Gives the values of the wanted columns to the sink, in order of their rows within each column. A row
+ * whose length is wrong fails after some of its values were given. */
 bool api_table_read(struct api_table *table, const struct api_sink *sink,
                     struct api_problem *problem);
 void api_table_free(struct api_table *table);
 
-/* Parses a field of CSV as a number, in the dialect of the table: "1.5", "1,5" where that is the
- * decimal comma, inf, -inf, Inf, Infinity and the like with signs; not NaN. Blanks around it are
- * ignored. False if it is none. */
+/* Parses a field of CSV as a number, rounded once, in the dialect of the table: "1.5", "1,5" where that
+ * is the decimal comma, also "+1", "007", ".5", "5.", "1E+05"; inf and infinity in any case, with
+ * signs; not NaN, not hexadecimal. Blanks around it are ignored. False if it is none.
+ *
+ * A copy of a text must be followed by API_PADDING readable bytes, the first of them a NUL. */
 bool api_field_number(const struct api_table *table, const struct api_cell *cell, double *number);
 
 /* True for the texts that stand for no value: "", NaN, NA, null, None. */

@@ -3,7 +3,6 @@
 #include "api/memory/buffer.h"
 #include "api/text/json_text.h"
 #include "api/text/number.h"
-#include "api/text/percent.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -36,37 +35,6 @@ static bool skip(struct check *c, char character)
     return true;
 }
 
-/* Reads the four hexadecimal digits of \uXXXX; -1 if they are malformed. */
-static long read_unit(const char *p)
-{
-    long unit = 0;
-    for (int i = 0; i < 4; i++) {
-        int digit = api_hex_digit(p[i]);
-        if (digit < 0)
-            return -1;
-        unit = unit << 4 | digit;
-    }
-    return unit;
-}
-
-/* Reads an escape, *size bytes from its backslash. Returns -1 for an invalid one, half of a
- * surrogate pair, or NUL. */
-static long read_escape(const char *p, size_t *size)
-{
-    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
-    const char *letter = p[1] ? strchr(letters, p[1]) : NULL;
-    *size = 2;
-    if (letter)
-        return meanings[letter - letters];
-    long unit = p[1] == 'u' ? read_unit(p + 2) : -1;
-    *size = 6;
-    if (unit < 0xd800 || unit > 0xdfff)
-        return unit > 0 ? unit : -1;
-    long low = unit < 0xdc00 && p[6] == '\\' && p[7] == 'u' ? read_unit(p + 8) : -1;
-    *size = 12;
-    return low >= 0xdc00 && low <= 0xdfff ? 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00) : -1;
-}
-
 static bool check_string(struct check *c)
 {
     const char *start = c->p;
@@ -76,7 +44,7 @@ static bool check_string(struct check *c)
         size_t size = api_utf8_length((const unsigned char *)c->p);
         if (size == 0 || (unsigned char)*c->p < 0x20)
             return wrong(c, size ? "a control character in a string" : "not UTF-8");
-        if (*c->p == '\\' && read_escape(c->p, &size) < 0)
+        if (*c->p == '\\' && api_json_escape(c->p, &size) < 0)
             return wrong(c, "not an escape");
         c->p += size;
     }
@@ -282,19 +250,6 @@ const char *api_json_member(const char *object, const char *name)
     return value;
 }
 
-static size_t put_utf8(char *to, long c)
-{
-    if (c < 0x80) {
-        to[0] = (char)c;
-        return 1;
-    }
-    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = n - 1; i > 0; i--, c >>= 6)
-        to[i] = (char)(0x80 | (c & 0x3f));
-    to[0] = (char)(c | (0xf0 << (4 - n) & 0xff));
-    return n;
-}
-
 bool api_json_string(const char *value, char to[API_JSON_TEXT])
 {
     size_t n = 0;
@@ -303,7 +258,7 @@ bool api_json_string(const char *value, char to[API_JSON_TEXT])
     for (const char *p = value + 1; *p != '"';) {
         size_t size = 1;
         if (*p == '\\')
-            n += put_utf8(to + n, read_escape(p, &size));
+            n += api_utf8_write(to + n, api_json_escape(p, &size));
         else
             to[n++] = *p;
         p += size;

@@ -1,5 +1,7 @@
 #include "api/text/json_text.h"
 
+#include "api/text/percent.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +48,48 @@ const char *api_json_skip_value(const char *p)
         }
         p++;
     }
+}
+
+/* Reads the four hexadecimal digits of \uXXXX; -1 if they are malformed. */
+static long read_unit(const char *p)
+{
+    long unit = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = api_hex_digit(p[i]);
+        if (digit < 0)
+            return -1;
+        unit = unit << 4 | digit;
+    }
+    return unit;
+}
+
+long api_json_escape(const char *p, size_t *size)
+{
+    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    const char *letter = p[1] ? strchr(letters, p[1]) : NULL;
+    *size = 2;
+    if (letter)
+        return meanings[letter - letters];
+    long unit = p[1] == 'u' ? read_unit(p + 2) : -1;
+    *size = 6;
+    if (unit < 0xd800 || unit > 0xdfff)
+        return unit > 0 ? unit : -1;
+    long low = unit < 0xdc00 && p[6] == '\\' && p[7] == 'u' ? read_unit(p + 8) : -1;
+    *size = 12;
+    return low >= 0xdc00 && low <= 0xdfff ? 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00) : -1;
+}
+
+size_t api_utf8_write(char *to, long c)
+{
+    if (c < 0x80) {
+        to[0] = (char)c;
+        return 1;
+    }
+    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, c >>= 6)
+        to[i] = (char)(0x80 | (c & 0x3f));
+    to[0] = (char)(c | (0xf0 << (4 - n) & 0xff));
+    return n;
 }
 
 bool api_json_malformed(const char *text, const char *at, const char *what,

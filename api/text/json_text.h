@@ -19,6 +19,13 @@ const char *api_json_skip_string(const char *p);
  * and strings are checked. */
 const char *api_json_skip_value(const char *p);
 
+/* Reads an escape, *size bytes from its backslash. Returns -1 for an invalid one, half of a
+ * surrogate pair, or NUL. */
+long api_json_escape(const char *p, size_t *size);
+
+/* Writes a code point as UTF-8, at most 4 bytes; returns their number. */
+size_t api_utf8_write(char *to, long c);
+
 /* Fails with json_malformed: line and column of `at`, and the description `what`. */
 bool api_json_malformed(const char *text, const char *at, const char *what,
                         struct api_problem *problem);

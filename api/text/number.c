@@ -260,3 +260,9 @@ const char *api_number_read(const char *text, enum kl_dtype dtype, double *value
     *value = decimal.negative ? -size : size;
     return end;
 }
+
+const char *api_number_end(const char *text)
+{
+    struct decimal decimal;
+    return read_decimal(text, &decimal);
+}

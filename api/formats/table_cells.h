@@ -1,0 +1,43 @@
+/* api_cells: the values of a table of JSON, checked in one pass and converted in later ones. */
+#ifndef KLDIV_API_FORMATS_TABLE_CELLS_H
+#define KLDIV_API_FORMATS_TABLE_CELLS_H
+
+#include "api/formats/table.h"
+#include "api/text/json_load.h"
+#include "api/text/json_text.h"
+
+/* api_layout: where the values are. */
+enum api_layout { API_NO_VALUES, API_COLUMNS, API_ROWS, API_VALUES, API_REFERENCE };
+extern const char *const api_layout_place[]; /* the JSON Pointer of each */
+
+/* Zeroed, then filled by the opening of a table. */
+struct api_cells {
+    struct api_table *table;
+    enum api_layout layout;
+    const char *at;              /* the value of the member that was cut out */
+    struct api_buffer starts;    /* of API_COLUMNS: const char *, each column's array */
+    struct api_buffer stamps;    /* of API_ROWS: size_t, 1 + the last row that has each column */
+    struct api_buffer text;      /* of a string or a name with escapes */
+    struct api_json json;        /* the envelope */
+    const struct api_sink *sink; /* NULL while the table is opened */
+    struct api_problem *problem;
+};
+
+/* Each function gets the position of its value and returns that after it, or NULL with a problem. */
+
+/* Reads a name and its colon, up to the value; *name lasts until the next string. */
+const char *api_cells_name(struct api_cells *cells, const char *p, const char **name, size_t *size);
+
+/* Reads an array of *n values, and gives them to the sink if `give`. */
+const char *api_cells_array(struct api_cells *cells, const char *p, size_t column, bool give,
+                            size_t *n);
+
+/* Reads an array of rows. Adds the columns without a sink; with one gives the wanted values, and a
+ * missing one for each member that a row lacks. Sets the table's number of rows. */
+const char *api_cells_rows(struct api_cells *cells, const char *p);
+
+/* Fails with json_malformed at `p`, and with value_invalid at a JSON Pointer; both return NULL. */
+const char *api_cells_expected(struct api_cells *cells, const char *p, const char *expected);
+const char *api_cells_fail(struct api_cells *cells, const char *place, const char *detail);
+
+#endif

@@ -1,0 +1,11 @@
+/* Selection of order statistics. */
+#ifndef KLDIV_LIB_SELECT_H
+#define KLDIV_LIB_SELECT_H
+
+#include <stddef.h>
+
+/* Reorders n finite values so that each of n_ranks places, in ascending order, holds the value that it
+ * has in the sorted array. Takes time n log n_ranks as a rule and never more than n log n. */
+void kl_select(double *values, size_t n, const size_t *ranks, size_t n_ranks);
+
+#endif

@@ -1,0 +1,34 @@
+/* Tables read into text, for the tests of tables. */
+#ifndef KLDIV_TESTS_TABLES_H
+#define KLDIV_TESTS_TABLES_H
+
+#include "api/formats/table.h"
+
+/* table_reading: a body that is read, then its result. */
+struct table_reading {
+    const char *content_type;
+    enum api_table_kind kind;
+    const char *body;
+    size_t size;               /* 0: a text that ends with a NUL */
+    struct api_budget *budget; /* NULL: one without a limit */
+    const char *only;          /* the one column that is wanted; NULL: all */
+    bool numbers;              /* fields are given as numbers where they are */
+    bool in_turn;              /* columns are read one after another */
+};
+
+/* table_text: what was read. `text` holds each column's name and values: "a: 1 2.5 'x' - true|b: ...",
+ * `-` for what is missing, `field` in backquotes for one of CSV, with @LINE if its line is not 2 more
+ * than its row. It is "CODE DETAIL" if the table was refused. */
+struct table_text {
+    char *text;
+    char *members; /* of JSON, compact; else NULL */
+    struct api_problem problem;
+    size_t n_rows;
+    bool has_values;
+};
+
+/* Reads a table. Fails the test if a column's rows do not come in order. */
+struct table_text table_read(const struct table_reading *reading);
+void table_text_free(struct table_text *text);
+
+#endif
