@@ -32,7 +32,7 @@ MACHINE := $(shell uname -m)
 STRICT_release = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
 $(B)/api/%.o $(B)/server/%.o: CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(VARIANT))
 
-API_LIBS = -ljansson -lcsv -lzip -lz
+API_LIBS = -lsqlite3 -ljansson -lcsv -lzip -lz
 SERVER_LIBS = -lmicrohttpd -lcurl -lgnutls -lseccomp
 TEST_LIBS = -lcriterion -lquadmath
 PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libzip-dev \

@@ -219,7 +219,7 @@ bool api_handle(struct api_exchange *x, double most_ns)
     const struct api_endpoint *endpoint = x->reply.endpoint;
     x->cost_ns = endpoint->flags & API_HEAVY ? 2 * API_LIGHT_NS : 0;
     bool good = !endpoint->prepare || endpoint->prepare(x, most_ns);
-    if (good && x->cost_ns > most_ns)
+    if (good && (x->work || x->cost_ns > most_ns))
         return false;
     finish(x, good && endpoint->handle(x));
     return true;

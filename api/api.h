@@ -31,6 +31,8 @@ struct api_service {
     struct api_statistics *statistics;    /* of inference requests; may be NULL */
     const char *cors_origin;   /* origin whose pages may read answers and write, "*", or NULL */
     struct api_tokens *tokens; /* NULL: everyone may ask */
+    struct api_monitors *monitors; /* NULL: there are none */
+    bool ready_needs_store;        /* true if /readyz fails while the store does */
     const char *allowed_hosts; /* a list for api_hosts_have; NULL: any host */
     bool tls;                  /* true if all clients come by TLS */
     void *host;                /* passed to ready and metrics, which any thread may call */
@@ -103,6 +105,10 @@ struct api_exchange {
     double cost_ns;          /* estimate of the work that api_handle left undone */
     const atomic_bool *stop; /* set by any thread when nobody waits for the answer; may be NULL */
 
+    /* Called once by another thread when what api_wait was told is done. NULL: api_wait blocks. */
+    void (*resume)(struct api_exchange *x);
+    struct api_work *work; /* what the store has to do before the reply can be made; or NULL */
+
     /* Private to the service: */
     struct api_problem problem;
     struct api_captures captures;
@@ -116,9 +122,14 @@ bool api_begin(struct api_exchange *x);
 
 /* Makes the reply; called after api_begin returned true and the body is complete. Returns false
  * before work of more than about `most_ns`, with an estimate above that in x->cost_ns: call it
- * again with more, from a thread that has the time. Once *stop is true, work ends at the next chunk
- * and the reply is of no use. */
+ * again with more, from a thread that has the time. Returns false with x->work set if the reply has
+ * to wait for the store: call api_wait, then this again. Once *stop is true, work ends at the next
+ * chunk and the reply is of no use. */
 bool api_handle(struct api_exchange *x, double most_ns);
+
+/* Has the store do x->work, which x->resume tells the end of; perhaps before this returns. False if
+ * too much waits for the store: the reply, which says so, is complete. */
+bool api_wait(struct api_exchange *x);
 
 /* API_LIGHT_NS: the most work, in ns, that a network thread does. Handing work to another thread
  * costs 5,000 to 8,000 ns. */

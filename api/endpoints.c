@@ -1,6 +1,8 @@
 #include "api/endpoints.h"
 
 #include "api/formats/oip.h"
+#include "api/monitors/endpoints.h"
+#include "api/monitors/monitors.h"
 #include "api/oip_model.h"
 #include "api/warnings.h"
 
@@ -20,9 +22,16 @@ static bool live(struct api_exchange *x)
 
 static bool ready(struct api_exchange *x)
 {
-    if (x->service->ready && !x->service->ready(x->service->host))
+    const struct api_service *service = x->service;
+    if (service->ready && !service->ready(service->host))
         return api_fail(&x->problem, "draining", "the server is shutting down");
-    return live(x);
+    if (!service->monitors)
+        return live(x);
+    if (api_monitors_are_stored(service->monitors))
+        return text_reply(x, "application/json", "{\"status\":\"ok\",\"store\":\"up\"}\n");
+    if (service->ready_needs_store)
+        return api_fail(&x->problem, "store_unavailable", "the store cannot be written now");
+    return text_reply(x, "application/json", "{\"status\":\"ok\",\"store\":\"down\"}\n");
 }
 
 static bool metrics(struct api_exchange *x)
@@ -30,6 +39,8 @@ static bool metrics(struct api_exchange *x)
     x->reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
     if (x->service->metrics)
         x->service->metrics(x->service->host, &x->reply.body);
+    if (x->service->monitors)
+        api_monitors_metrics(x->service->monitors, &x->reply.body);
     return true;
 }
 
@@ -55,11 +66,41 @@ static bool root(struct api_exchange *x)
 
 #define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"
 
+#define GROUP "/monitors/{group}"
+#define MONITOR GROUP "/{name}"
+
 const struct api_endpoint api_endpoints[] = {
     {"POST", "/kl_div", "Loss of two tensors", 0, api_kl_div_begin, api_loss_prepare, api_loss,
      api_kl_div_end},
     {"POST", MODEL "/infer", "Loss, by the Open Inference Protocol", 0, api_infer_begin,
      api_loss_prepare, api_loss, api_infer_end},
+    {"GET", "/monitors", "Drift monitors, worst first", API_HEAVY, api_browsing_begin, NULL,
+     api_list_monitors, NULL},
+    {"PUT", GROUP, "Monitors of a reference table", API_WRITES, api_defining_begin,
+     api_defining_prepare, api_defining, api_defining_end},
+    {"GET", GROUP, "Monitors of a group", API_HEAVY, api_browsing_begin, NULL, api_list_group,
+     NULL},
+    {"DELETE", GROUP, "Away with a group", API_WRITES, api_deleting_begin, api_deleting_prepare,
+     api_deleting, api_deleting_end},
+    {"POST", GROUP "/observations", "Observations of a table", API_WRITES, api_observing_begin,
+     api_observing_prepare, api_observing, api_observing_end},
+    {"PUT", MONITOR, "A monitor", API_WRITES, api_defining_begin, api_defining_prepare,
+     api_defining, api_defining_end},
+    {"GET", MONITOR, "Its config", 0, api_browsing_begin, NULL, api_show_monitor, NULL},
+    {"DELETE", MONITOR, "Away with it", API_WRITES, api_deleting_begin, api_deleting_prepare,
+     api_deleting, api_deleting_end},
+    {"POST", MONITOR "/observations", "Its observations", API_WRITES, api_observing_begin,
+     api_observing_prepare, api_observing, api_observing_end},
+    {"POST", MONITOR "/evaluate", "Scores of a body that is not stored", 0, api_observing_begin,
+     api_evaluating_prepare, api_observing, api_observing_end},
+    {"POST", MONITOR "/reference", "Closed windows become the reference", API_WRITES,
+     api_rebasing_begin, api_rebasing_prepare, api_defining, api_defining_end},
+    {"GET", MONITOR "/windows", "Its windows, newest first", 0, api_history_begin,
+     api_windows_prepare, api_windows, api_history_end},
+    {"GET", MONITOR "/windows/{window}", "A window: latest, current or a number", 0,
+     api_history_begin, api_window_prepare, api_window_show, api_history_end},
+    {"GET", MONITOR "/events", "Changes of its state, newest first", 0, api_history_begin,
+     api_events_prepare, api_events, api_history_end},
     {"GET", "/", "This page", 0, NULL, NULL, root, NULL},
     {"GET", "/openapi.json", "Contract", 0, NULL, NULL, openapi, NULL},
     {"GET", "/metrics", "Counters, for Prometheus", API_PROBE, NULL, NULL, metrics, NULL},

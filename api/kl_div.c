@@ -1,4 +1,5 @@
 /* POST /kl_div and POST /v2/models/kl_div/infer: decode the body, plan, run, encode. */
+#include "api/body.h"
 #include "api/call.h"
 #include "api/endpoints.h"
 #include "api/formats/codecs.h"
@@ -12,8 +13,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Time, in ns per byte, to parse, to compress, and to inflate to a byte. */
-static const double parse_ns = 3, compress_ns = 10, inflate_ns = 4;
+/* Time, in ns per byte, to compress. */
+static const double compress_ns = 10;
 
 static double now_ms(void)
 {
@@ -24,35 +25,10 @@ static double now_ms(void)
 
 /* ---- Header */
 
-static bool check_coding(struct api_exchange *x)
-{
-    const char *coding = api_request_header(&x->request, "Content-Encoding");
-    if (api_coding_known(coding))
-        return true;
-    api_reply_header(&x->reply, "Accept-Encoding", api_codings);
-    return api_fail(&x->problem, "content_coding_unsupported",
-                    "Content-Encoding '%.40s' is not among those this path reads: %s", coding,
-                    api_codings);
-}
-
-static bool check_size(struct api_exchange *x)
-{
-    size_t most = x->service->max_body;
-    size_t size = x->request.content_length + API_PADDING;
-    size_t limit = x->service->budget ? api_budget_most(x->service->budget, size) : 0;
-    if (limit && limit < most)
-        most = limit;
-    if (x->request.content_length > most || (limit && api_block_size(size) > limit))
-        return api_fail(&x->problem, "body_too_large",
-                        "the body has %llu bytes and this server takes %zu",
-                        (unsigned long long)x->request.content_length, most);
-    return true;
-}
-
 bool api_kl_div_begin(struct api_exchange *x)
 {
     struct api_reply *reply = &x->reply;
-    if (!check_coding(x))
+    if (!api_body_check_coding(x))
         return false;
     x->decoder = api_codec_for_body(api_request_header(&x->request, "Content-Type"), &x->problem);
     if (!x->decoder) {
@@ -62,42 +38,16 @@ bool api_kl_div_begin(struct api_exchange *x)
     }
     x->encoder = api_codec_for_answer(api_request_header(&x->request, "Accept"),
                                       &reply->content_type, &x->problem);
-    return x->encoder && check_size(x);
+    return x->encoder && api_body_check_size(x);
 }
 
 bool api_infer_begin(struct api_exchange *x)
 {
     x->decoder = x->encoder = api_inference_codec;
-    return check_coding(x) && check_size(x);
+    return api_body_check_coding(x) && api_body_check_size(x);
 }
 
 /* ---- Body */
-
-/* Undoes the Content-Encoding, in at most `most_ns` of work; the request's body then points into
- * call->inflated. Sets x->cost_ns above `most_ns` if that does not suffice. */
-static bool undo_coding(struct api_exchange *x, struct api_call *call, double most_ns)
-{
-    struct api_request *request = &x->request;
-    struct api_inflation inflation = {.coding = api_request_header(request, "Content-Encoding"),
-                                      .bytes = request->body,
-                                      .size = request->body_size,
-                                      .most = x->service->max_body,
-                                      .stop = x->stop};
-    if (api_coding_is_none(inflation.coding) || call->inflated.size > 0)
-        return true;
-    double affordable = most_ns / inflate_ns;
-    inflation.affordable = affordable < (double)SIZE_MAX ? (size_t)affordable : SIZE_MAX;
-    if (!api_inflate(&inflation, &call->inflated, &x->problem))
-        return false;
-    if (inflation.is_partial) {
-        api_buffer_free(&call->inflated);
-        x->cost_ns = most_ns + inflation.estimate * (inflate_ns + parse_ns);
-        return true;
-    }
-    request->body = call->inflated.data;
-    request->body_size = call->inflated.size;
-    return true;
-}
 
 /* Decodes the body and plans the call. */
 static bool read_call(struct api_exchange *x, struct api_call *call)
@@ -113,7 +63,7 @@ static bool read_call(struct api_exchange *x, struct api_call *call)
 
 static double decode_cost(const struct api_exchange *x)
 {
-    return x->decoder->parsed_size ? x->decoder->parsed_size(&x->request) * parse_ns : 0;
+    return x->decoder->parsed_size ? x->decoder->parsed_size(&x->request) * API_PARSE_NS : 0;
 }
 
 static double answer_cost(const struct api_exchange *x, const struct api_call *call)
@@ -145,7 +95,7 @@ static bool is_stopped(const void *stop) { return atomic_load((const atomic_bool
 /* Inflates, decodes and plans, each if the work left of `most_ns` suffices. */
 static bool prepare(struct api_exchange *x, struct api_call *call, double most_ns)
 {
-    if (!undo_coding(x, call, most_ns))
+    if (!api_body_undo_coding(x, &call->inflated, most_ns))
         return false;
     if (x->cost_ns <= most_ns)
         x->cost_ns = decode_cost(x);

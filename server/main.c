@@ -1,4 +1,5 @@
 /* kldivd: the Kullback-Leibler divergence loss over HTTP. */
+#include "api/monitors/monitors.h"
 #include "api/statistics.h"
 #include "server/clock.h"
 #include "server/connections.h"
@@ -28,6 +29,7 @@ static struct srv_listener listener, admin_listener;
 static struct api_budget budget;
 static struct api_tokens *tokens; /* NULL without --auth-token-file */
 static struct api_statistics statistics;
+static struct api_monitors *monitors;
 
 static bool is_ready(void *unused)
 {
@@ -71,11 +73,24 @@ static struct srv_sandbox lock_in(const struct srv_options *options)
 {
     const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
     const char *readable[sizeof files / sizeof *files + 1] = {NULL};
+    const char *const writable[] = {api_monitors_folder(monitors), NULL};
     size_t n = 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i])
             readable[n++] = files[i];
-    return srv_sandbox_enter(options, readable, NULL);
+    return srv_sandbox_enter(options, readable, writable);
+}
+
+/* Opens the store, within the memory of the service. */
+static bool open_store(const struct srv_options *options)
+{
+    char reason[500];
+    budget.limit = options->max_memory;
+    monitors =
+        api_monitors_open(options->store, options->max_monitors, &budget, reason, sizeof reason);
+    if (!monitors)
+        fprintf(stderr, "kldivd: --store %s: %s\n", options->store, reason);
+    return monitors != NULL;
 }
 
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
@@ -96,6 +111,8 @@ static bool open_all(struct srv_options *options, struct opened *opened)
     if (options->port_file && !opened->port_file)
         return complain_of_port_file(options->port_file);
     srv_limits_apply(options);
+    if (!open_store(options))
+        return false;
     opened->sandbox = lock_in(options);
     return true;
 }
@@ -130,13 +147,19 @@ static void warn_of_variable(const char *name, const char *nearest)
             nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
+static void log_store(bool is_failure, const char *sentence)
+{
+    srv_log(is_failure ? SRV_LOG_WARNING : SRV_LOG_INFO, "%s", sentence);
+}
+
 static bool start_threads(const struct srv_options *options, const struct api_service *service,
                           const struct opened *opened)
 {
     listener.tls = service->tls;
     return srv_connections_init(options->max_files) &&
            srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start(service->budget) &&
-           srv_linger_start() && srv_http_start(service, options) &&
+           srv_linger_start() && api_monitors_start(monitors, log_store) &&
+           srv_http_start(service, options) &&
            srv_accept_start(&listener, opened->fd, srv_http_take) &&
            (opened->admin_fd < 0 ||
             srv_accept_start(&admin_listener, opened->admin_fd, srv_http_take_admin));
@@ -171,6 +194,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
         log_address(opened->admin_fd, "health and metrics on", "http");
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     srv_limits_log(options);
+    srv_log(SRV_LOG_INFO, "store %s, %zu monitors", options->store, api_monitors_count(monitors));
     srv_sandbox_log(&opened->sandbox);
     srv_files_log(options, service->tokens);
     srv_options_unknown(warn_of_variable);
@@ -211,13 +235,14 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
 /* Makes the service; its pool is NULL if the threads cannot be started. */
 static struct api_service make_service(const struct srv_options *options)
 {
-    budget.limit = options->max_memory;
     return (struct api_service){.pool = kl_pool_new(options->threads),
                                 .budget = &budget,
                                 .max_body = options->max_body,
                                 .statistics = &statistics,
                                 .cors_origin = options->cors_origin,
                                 .tokens = tokens,
+                                .monitors = monitors,
+                                .ready_needs_store = options->ready_needs_store,
                                 .allowed_hosts = options->allowed_hosts,
                                 .tls = options->tls_cert != NULL,
                                 .ready = is_ready,
@@ -253,6 +278,8 @@ static int serve(struct srv_options *options)
     srv_http_stop();
     srv_watch_stop();
     srv_linger_stop(LAST_LINGER_MS);
+    api_monitors_stop(monitors);
+    api_monitors_free(monitors);
     kl_pool_free(service.pool);
     api_tokens_free(tokens);
     srv_tls_stop();

@@ -1,6 +1,7 @@
 #include "server/options.h"
 
 #include "api/hosts.h"
+#include "api/store/store.h"
 #include "api/text/nearest.h"
 
 #include <ctype.h>
@@ -10,8 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* kind: from NUMBER on the field is a size_t. */
-enum kind { TEXT, HOSTS, SWITCH, NUMBER, BYTES, WORD };
+/* kind: from NUMBER on the field is a size_t. A SWITCH takes no value, but where it has words it may
+ * have one in the environment. */
+enum kind { TEXT, HOSTS, STORE, SWITCH, NUMBER, BYTES, WORD };
 
 static const char *const formats[] = {"text", "json", NULL};
 static const char *const switches[] = {"off", "on", NULL};
@@ -56,6 +58,12 @@ static const struct row {
      "after SIGTERM, accept for this long while /readyz answers 503"},
     {"drain-timeout", "SECONDS", NUMBER, FIELD(drain_timeout), "30", 0, 86400, NULL,
      "then wait at most this long for requests to finish"},
+    {"store", "STORE", STORE, FIELD(store), "memory", 0, 0, NULL,
+     "where drift monitors are kept: memory, or sqlite:PATH"},
+    {"max-monitors", "N", NUMBER, FIELD(max_monitors), "10000", 1, 1000000, NULL,
+     "most drift monitors"},
+    {"ready-needs-store", NULL, SWITCH, FIELD(ready_needs_store), NULL, 0, 0, switches,
+     "answer 503 at /readyz while the store cannot be written"},
     {"cors-origin", "ORIGIN", TEXT, FIELD(cors_origin), NULL, 0, 0, NULL,
      "let pages of this origin read answers; * is any"},
     {"allowed-hosts", "LIST", HOSTS, FIELD(allowed_hosts), NULL, 0, 0, NULL,
@@ -129,8 +137,13 @@ static bool set(struct srv_options *options, const struct row *row, const char *
         good = row->kind == TEXT || api_hosts_valid(text);
         memcpy(field, &text, sizeof text);
         break;
+    case STORE:
+        good = api_store_is_location(text);
+        memcpy(field, &text, sizeof text);
+        break;
     case SWITCH:
-        memcpy(field, &(bool){true}, sizeof(bool));
+        good = !text || parse_word(row, text, &value);
+        memcpy(field, &(bool){!text || value != 0}, sizeof(bool));
         break;
     case NUMBER:
     case BYTES:
@@ -163,7 +176,7 @@ static bool read_environment(struct srv_options *options, FILE *errors)
     for (const struct row *row = rows; row < rows + N_ROWS; row++) {
         char name[MAX_NAME];
         environment_name(row, name, sizeof name);
-        const char *text = row->kind == SWITCH ? NULL : getenv(name);
+        const char *text = row->kind == SWITCH && !row->words ? NULL : getenv(name);
         if (text && *text && !set(options, row, name, text, errors))
             return false;
     }

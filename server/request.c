@@ -35,6 +35,14 @@ static struct srv_request *allocate(size_t room)
     return request;
 }
 
+/* Called by the store's thread. */
+static void resume(struct api_exchange *x)
+{
+    struct srv_request *request =
+        (struct srv_request *)((char *)x - offsetof(struct srv_request, exchange));
+    srv_connection_resume(request->entry);
+}
+
 struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
                                     const char *target)
 {
@@ -47,6 +55,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
     request->exchange.service = service;
     request->entry = entry;
     request->exchange.stop = &entry->stop;
+    request->exchange.resume = resume;
     request->references = 1;
     request->unread = -1;
     request->body.budget = service->budget;
@@ -258,7 +267,7 @@ static void refuse_stopped(struct srv_request *request)
         api_refuse(&request->exchange, "client_left", "the client closed its side");
 }
 
-static bool hand_over(struct srv_request *request);
+static bool pass_on(struct srv_request *request);
 
 static void work(struct srv_job *job)
 {
@@ -267,7 +276,7 @@ static void work(struct srv_job *job)
                 api_handle(&request->exchange, most_ns[request->lane]);
     if (atomic_load(&request->entry->stop))
         refuse_stopped(request);
-    else if (!done && hand_over(request))
+    else if (!done && pass_on(request))
         return;
     api_buffer_free(&request->body);
     srv_connection_resume(request->entry);
@@ -286,9 +295,32 @@ static bool hand_over(struct srv_request *request)
     return false;
 }
 
+/* Leaves the suspended request to the store, or to a job; false if it is refused. */
+static bool pass_on(struct srv_request *request)
+{
+    return request->exchange.work ? api_wait(&request->exchange) : hand_over(request);
+}
+
+/* Goes on with a request as far as this thread may; the rest is for others. */
+static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection *connection)
+{
+    if (api_handle(&request->exchange, API_LIGHT_NS))
+        return answer(request);
+    request->step = SRV_WORKING;
+    srv_connection_suspend(request->entry, connection);
+    if (!pass_on(request))
+        srv_connection_resume(request->entry);
+    return MHD_YES;
+}
+
 enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Connection *connection)
 {
     struct api_buffer *body = &request->body;
+    if (request->step == SRV_WORKING && request->exchange.reply.status == 0) {
+        if (!atomic_load(&request->entry->stop))
+            return go_on(request, connection);
+        refuse_stopped(request);
+    }
     if (request->step != SRV_READING)
         return answer(request);
     request->read_ms = (srv_now() - request->start) * 1e3;
@@ -296,13 +328,7 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
         memset(body->data + body->size, 0, API_PADDING);
     request->exchange.request.body = body->data ? body->data : request->nothing;
     request->exchange.request.body_size = body->size;
-    if (api_handle(&request->exchange, API_LIGHT_NS))
-        return answer(request);
-    request->step = SRV_WORKING;
-    srv_connection_suspend(request->entry, connection);
-    if (!hand_over(request))
-        srv_connection_resume(request->entry);
-    return MHD_YES;
+    return go_on(request, connection);
 }
 
 void srv_request_done(struct srv_request *request, bool sent)

@@ -104,8 +104,9 @@ const char *const api_sql[API_STATEMENTS] = {
         "SELECT id FROM windows WHERE monitor = $1 AND start_at < $2 AND end_at < $2"
         " ORDER BY start_at LIMIT $3",
     [API_SQL_WINDOWS_NEWEST] = "SELECT monitor, max(end_at) FROM windows GROUP BY monitor",
+    [API_SQL_ORPHANS] =
+        "SELECT DISTINCT monitor FROM revisions WHERE monitor NOT IN (SELECT id FROM monitors)",
     [API_SQL_WINDOW_DELETE] = "DELETE FROM windows WHERE monitor = $1 AND id = $2",
-    [API_SQL_WINDOWS_DELETE] = "DELETE FROM windows WHERE monitor = $1",
 
     [API_SQL_COUNT_ADD] = "INSERT INTO counts VALUES ($1, $2, $3, $4)"
                           " ON CONFLICT (monitor, window_id, bin)"
@@ -120,7 +121,6 @@ const char *const api_sql[API_STATEMENTS] = {
         " (SELECT id FROM windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
         " AND start_at >= $3 AND start_at < $4) GROUP BY bin",
     [API_SQL_COUNTS_DELETE] = "DELETE FROM counts WHERE monitor = $1 AND window_id = $2",
-    [API_SQL_COUNTS_DELETE_ALL] = "DELETE FROM counts WHERE monitor = $1",
 
     [API_SQL_EVENT_PUT] = "INSERT INTO events SELECT $1, coalesce(max(id), 0) + 1, $2, $3, $4, $5,"
                           " $6 FROM events WHERE monitor = $1",

@@ -17,7 +17,7 @@ enum api_statement {
     API_SQL_MONITOR_DELETE, /* id */
     API_SQL_REVISION_PUT,   /* monitor, revision, definition */
     API_SQL_REVISION,       /* monitor, revision → definition */
-    API_SQL_REVISIONS_DELETE,
+    API_SQL_REVISIONS_DELETE, /* monitor */
     API_SQL_REVISIONS_PRUNE, /* monitor, current revision: deletes those that no window needs */
 
     API_SQL_WINDOW_PUT,      /* all columns: see api_window_row */
@@ -34,15 +34,14 @@ enum api_statement {
     API_SQL_WINDOWS_RECENT,  /* monitor, revision, limit → closed ones, newest first */
     API_SQL_WINDOWS_EXPIRED, /* monitor, end, limit → id */
     API_SQL_WINDOWS_NEWEST,  /* → monitor, newest end, for all monitors */
+    API_SQL_ORPHANS,         /* → monitors that are deleted, and have rows left */
     API_SQL_WINDOW_DELETE,   /* monitor, id */
-    API_SQL_WINDOWS_DELETE,  /* monitor */
 
     API_SQL_COUNT_ADD,      /* monitor, window, bin, count */
     API_SQL_COUNTS,         /* monitor, window → bin, count */
     API_SQL_COUNTS_BEFORE,  /* monitor, revision, start, id, limit → bin, sum over closed ones */
     API_SQL_COUNTS_BETWEEN, /* monitor, revision, from, to → bin, sum over closed ones */
     API_SQL_COUNTS_DELETE,  /* monitor, window */
-    API_SQL_COUNTS_DELETE_ALL,
 
     API_SQL_EVENT_PUT,     /* monitor, at, from, to, kl, window */
     API_SQL_EVENTS,        /* monitor, id to go on below, limit */

@@ -1,0 +1,186 @@
+#include "api/monitors/config.h"
+
+#include "api/text/json_load.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const api_config_members[] = {"reference", "annotations", "group", "name",
+                                          "state",     "revision",    "bins",  NULL};
+
+/* MOST_ANNOTATIONS: bytes of annotations as JSON. */
+enum { MOST_ANNOTATIONS = 16 << 10 };
+
+double api_config_least(const struct api_config *config)
+{
+    double least = config->settings.min_observations;
+    return isnan(least) ? fmax(50, 5 * (double)config->bins.n) : least;
+}
+
+/* ---- Making */
+
+static bool read_bins(struct api_config *config, const json_t *members, struct api_problem *problem)
+{
+    const json_t *bins = json_object_get(members, "bins");
+    if (config->bins.places > 0)
+        return true;
+    if (!bins || json_is_null(bins))
+        return api_fail_at(problem, API_BODY, "#/bins", "bins_missing",
+                           "there must be bins, or values of a reference to make them of");
+    return api_bins_from_json(&config->bins, bins, problem);
+}
+
+static bool read_reference(struct api_config *config, const json_t *members,
+                           struct api_problem *problem)
+{
+    static const char *const also[] = {"values", "counts", "probabilities"};
+    const json_t *reference = json_object_get(members, "reference");
+    const char *name;
+    json_t *value;
+    if (!reference || json_is_null(reference))
+        return config->reference.form != API_NO_WEIGHTS || config->settings.previous > 0 ||
+               api_fail_at(problem, API_BODY, "#/reference", "reference_missing",
+                           "a monitor that compares with its reference needs one");
+    if (!json_is_object(reference))
+        return api_fail_at(problem, API_BODY, "#/reference", "counts_invalid",
+                           "reference must be an object with values, counts or probabilities");
+    json_object_foreach((json_t *)reference, name, value)
+    {
+        bool made = config->reference.form != API_NO_WEIGHTS;
+        if (!(strcmp(name, also[0]) == 0 ? made : !made && api_weights_have(name)))
+            return api_fail_at(problem, API_BODY, "#/reference", "counts_invalid",
+                               "'%.60s' is not a member of a reference of %s", name,
+                               made ? "values" : "counts or probabilities");
+    }
+    return config->reference.form != API_NO_WEIGHTS ||
+           api_weights_from_json(&config->reference, &config->bins, reference, "#/reference",
+                                 problem);
+}
+
+static bool check_sum(const struct api_config *config, struct api_problem *problem)
+{
+    return config->reference.form == API_NO_WEIGHTS || config->reference.n > 0 ||
+           api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
+                       "the reference holds no value");
+}
+
+/* Terminates a text and takes it out of its buffer; NULL if memory was exhausted. */
+static char *take_text(struct api_buffer *text)
+{
+    api_append(text, "", 1);
+    char *copy = text->failed ? NULL : strdup(text->data);
+    api_buffer_free(text);
+    return copy;
+}
+
+static bool write_definition(struct api_config *config)
+{
+    struct api_buffer text = {0};
+    api_append_text(&text, "{\"bins\":");
+    api_bins_write(&config->bins, &text);
+    api_append_text(&text, ",\"reference\":");
+    api_weights_write(&config->reference, &config->bins, &text);
+    api_append_text(&text, "}");
+    config->definition = take_text(&text);
+    return config->definition != NULL;
+}
+
+static int append_dumped(const char *bytes, size_t size, void *out)
+{
+    api_append(out, bytes, size);
+    return 0;
+}
+
+static bool write_others(struct api_config *config, const json_t *annotations)
+{
+    struct api_buffer text = {0};
+    api_append_text(&text, "{");
+    api_settings_write(&config->settings, &text);
+    api_append_text(&text, ",\"annotations\":");
+    if (json_object_size(annotations) > 0)
+        json_dump_callback(annotations, append_dumped, &text, JSON_COMPACT);
+    else
+        api_append_text(&text, "{}");
+    api_append_text(&text, "}");
+    config->others = take_text(&text);
+    return config->others != NULL;
+}
+
+static bool read_annotations(struct api_config *config, const json_t *members,
+                             struct api_problem *problem)
+{
+    const json_t *annotations = json_object_get(members, "annotations");
+    if (annotations && !json_is_object(annotations) && !json_is_null(annotations))
+        return api_fail_at(problem, API_BODY, "#/annotations", "option_invalid",
+                           "annotations must be an object");
+    if (!write_others(config, annotations))
+        return api_fail_for_memory(problem);
+    return strlen(config->others) < MOST_ANNOTATIONS ||
+           api_fail_at(problem, API_BODY, "#/annotations", "members_too_large",
+                       "annotations may have 16 KiB");
+}
+
+struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
+                                  struct api_weights *reference, struct api_problem *problem)
+{
+    struct api_config *config = calloc(1, sizeof *config);
+    if (!config) {
+        api_fail_for_memory(problem);
+        return NULL;
+    }
+    config->references = 1;
+    config->bins = *bins;
+    config->reference = *reference;
+    *bins = (struct api_bins){.n = 0};
+    *reference = (struct api_weights){.n = 0};
+    api_settings_init(&config->settings);
+    if (api_settings_from_json(&config->settings, members, api_config_members, problem) &&
+        api_settings_check(&config->settings, problem) && read_bins(config, members, problem) &&
+        read_reference(config, members, problem) && check_sum(config, problem) &&
+        (write_definition(config) || api_fail_for_memory(problem)) &&
+        read_annotations(config, members, problem))
+        return config;
+    api_config_release(config);
+    return NULL;
+}
+
+struct api_config *api_config_load(const char *definition, const char *others,
+                                   struct api_budget *budget, struct api_problem *problem)
+{
+    struct api_buffer text = {.budget = budget};
+    struct api_json json = {.budget = budget};
+    struct api_bins bins = {.n = 0};
+    struct api_weights reference = {.n = 0};
+    struct api_config *config = NULL;
+    api_append(&text, definition, strlen(definition) - 1);
+    api_append(&text, ",", 1);
+    api_append(&text, others + 1, strlen(others) - 1);
+    if (text.failed)
+        api_fail_for_memory(problem);
+    else if (!api_json_load(&json, text.data, text.size))
+        api_fail(problem, "store_unavailable", "the store holds a monitor that cannot be read: %s",
+                 json.error.text);
+    else
+        config = api_config_new(json.root, &bins, &reference, problem);
+    api_json_free(&json);
+    api_buffer_free(&text);
+    return config;
+}
+
+struct api_config *api_config_hold(struct api_config *config)
+{
+    atomic_fetch_add(&config->references, 1);
+    return config;
+}
+
+void api_config_release(struct api_config *config)
+{
+    if (!config || atomic_fetch_sub(&config->references, 1) > 1)
+        return;
+    api_bins_free(&config->bins);
+    api_weights_free(&config->reference);
+    free(config->definition);
+    free(config->others);
+    free(config);
+}

@@ -1,0 +1,39 @@
+/* api_config: what a monitor is: its bins, its reference, its settings. Never changed after it is
+ * made, so that any thread may read one that it holds a reference to. */
+#ifndef KLDIV_API_MONITORS_CONFIG_H
+#define KLDIV_API_MONITORS_CONFIG_H
+
+#include "api/monitors/settings.h"
+#include "api/monitors/weights.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct api_config {
+    atomic_uint references;
+    struct api_settings settings;
+    struct api_bins bins;
+    struct api_weights reference;
+    char *definition; /* {"bins": ..., "reference": ...}: changes with the revision alone */
+    char *others;     /* {"window": ..., ..., "annotations": ...} */
+};
+
+/* Names of members of a monitor, beside settings; NULL at the end. */
+extern const char *const api_config_members[];
+
+/* Makes a config with one reference, from a body's members and from bins and a reference that were
+ * made of values, or are empty; it takes them, and leaves them empty. NULL with a problem. */
+struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
+                                  struct api_weights *reference, struct api_problem *problem);
+
+/* Makes a config from its two texts. */
+struct api_config *api_config_load(const char *definition, const char *others,
+                                   struct api_budget *budget, struct api_problem *problem);
+
+struct api_config *api_config_hold(struct api_config *config);
+void api_config_release(struct api_config *config); /* NULL is fine */
+
+/* The least number of observations that a verdict needs. */
+double api_config_least(const struct api_config *config);
+
+#endif

@@ -1,0 +1,76 @@
+/* DELETE of a group or a monitor. */
+#include "api/monitors/endpoints.h"
+
+#include "api/monitors/intake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct deleting {
+    struct api_work work;
+    struct api_exchange *x;
+    size_t first, n; /* in the registry */
+};
+
+bool api_deleting_begin(struct api_exchange *x)
+{
+    return api_intake_names(x) && api_intake_exists(x);
+}
+
+static bool run(struct api_work *work, struct api_monitors *monitors)
+{
+    struct deleting *d = (struct deleting *)work;
+    const char *name = api_name_of(d->x);
+    if (!api_intake_conditions(d->x, monitors, &work->problem))
+        return false;
+    d->first = name ? api_registry_place(&monitors->registry, api_group_of(d->x), name)
+                    : api_registry_group(&monitors->registry, api_group_of(d->x), &d->n);
+    if (name)
+        d->n = api_registry_find(&monitors->registry, api_group_of(d->x), name) != NULL;
+    if (d->n == 0)
+        return api_fail(&work->problem, name ? "monitor_not_found" : "group_not_found",
+                        "there is none any more");
+    for (size_t i = 0; i < d->n; i++) {
+        const struct api_datum id[] = {API_INTEGER(monitors->registry.monitors[d->first + i]->id)};
+        if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE, id, NULL))
+            return false;
+    }
+    return true;
+}
+
+/* What the windows leave is swept; without memory to remember them, at the next start. */
+static void publish(struct api_work *work, struct api_monitors *monitors)
+{
+    struct deleting *d = (struct deleting *)work;
+    for (size_t i = 0; i < d->n; i++) {
+        struct api_monitor *monitor = monitors->registry.monitors[d->first];
+        api_add_dead(monitors, monitor->id);
+        api_registry_remove(&monitors->registry, monitor);
+        api_monitor_free(monitor);
+    }
+}
+
+bool api_deleting_prepare(struct api_exchange *x, double most_ns)
+{
+    struct deleting *d = x->state = x->state ? x->state : calloc(1, sizeof *d);
+    (void)most_ns;
+    if (!d)
+        return api_fail_for_memory(&x->problem);
+    if (!d->x) {
+        d->x = x;
+        d->work = (struct api_work){.alone = true, .run = run, .publish = publish};
+        x->work = &d->work;
+    } else if (x->work && d->work.done) {
+        x->work = NULL;
+        x->problem = d->work.problem;
+    }
+    return !x->problem.code;
+}
+
+bool api_deleting(struct api_exchange *x)
+{
+    x->reply.status = 204;
+    return true;
+}
+
+void api_deleting_end(struct api_exchange *x) { free(x->state); }

@@ -1,0 +1,188 @@
+#include "api/monitors/intake.h"
+
+#include "api/body.h"
+#include "api/monitors/write.h"
+#include "api/reply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *api_group_of(const struct api_exchange *x) { return x->captures.value[0]; }
+
+const char *api_name_of(const struct api_exchange *x)
+{
+    return x->captures.n > 1 ? x->captures.value[1] : NULL;
+}
+
+bool api_intake_ready(struct api_exchange *x)
+{
+    return x->service->monitors || api_fail(&x->problem, "not_found", "there are no monitors here");
+}
+
+bool api_intake_names(struct api_exchange *x)
+{
+    const char *name = api_name_of(x);
+    return api_intake_ready(x) && api_name_check("group", api_group_of(x), &x->problem) &&
+           (!name || api_name_check("monitor", name, &x->problem));
+}
+
+bool api_intake_body(struct api_exchange *x)
+{
+    const char *type = api_request_header(&x->request, "Content-Type");
+    if (!api_body_check_coding(x))
+        return false;
+    if (!api_table_format(type, &x->problem)) {
+        api_table_list_formats(x->reply.header_text, sizeof x->reply.header_text);
+        api_reply_header(&x->reply, "Accept", x->reply.header_text);
+        return false;
+    }
+    return api_body_check_size(x);
+}
+
+bool api_intake_exists(struct api_exchange *x)
+{
+    struct api_registry *registry = &x->service->monitors->registry;
+    const char *group = api_group_of(x), *name = api_name_of(x);
+    size_t n;
+    pthread_rwlock_rdlock(&registry->lock);
+    bool has_name = name && api_registry_find(registry, group, name);
+    api_registry_group(registry, group, &n);
+    pthread_rwlock_unlock(&registry->lock);
+    if (n == 0)
+        return api_fail(&x->problem, "group_not_found", "there is no monitor in the group '%.128s'",
+                        group);
+    return !name || has_name ||
+           api_fail(&x->problem, "monitor_not_found",
+                    "there is no monitor '%.128s' in the group '%.128s'", name, group);
+}
+
+struct api_config *api_intake_config(struct api_monitors *monitors, const char *group,
+                                     const char *name, int64_t *id, int64_t *revision)
+{
+    struct api_config *config = NULL;
+    pthread_rwlock_rdlock(&monitors->registry.lock);
+    const struct api_monitor *monitor = api_registry_find(&monitors->registry, group, name);
+    if (monitor) {
+        config = api_config_hold(monitor->config);
+        *id = monitor->id;
+        *revision = monitor->revision;
+    }
+    pthread_rwlock_unlock(&monitors->registry.lock);
+    return config;
+}
+
+bool api_intake_open(struct api_exchange *x, struct api_table *table)
+{
+    const char *type = api_request_header(&x->request, "Content-Type");
+    *table = (struct api_table){.format = api_table_format(type, &x->problem),
+                                .kind = api_name_of(x) ? API_ONE_COLUMN : API_MANY_COLUMNS,
+                                .body = x->request.body,
+                                .size = x->request.body_size,
+                                .budget = x->service->budget,
+                                .most_inflated = x->service->max_body};
+    return table->format && api_table_open(table, &x->problem);
+}
+
+double api_intake_cost(const struct api_exchange *x)
+{
+    return (double)x->request.body_size * 2 * API_PARSE_NS;
+}
+
+bool api_intake_column(const struct api_table *table, const char *name, size_t *column,
+                       struct api_problem *problem)
+{
+    const char *const names[] = {name, "values"};
+    for (size_t n = 0; n < 2; n++)
+        for (*column = 0; *column < table->n_columns; ++*column)
+            if (strcmp(table->columns[*column].name, names[n]) == 0)
+                return true;
+    *column = 0;
+    return table->n_columns == 1 ||
+           api_fail(problem, "column_missing",
+                    "among the %zu columns there is neither '%.128s' nor 'values'",
+                    table->n_columns, name);
+}
+
+bool api_intake_time(const json_t *parameter, const json_t *member, int64_t *time,
+                     struct api_problem *problem)
+{
+    static const int64_t day = INT64_C(86400000000);
+    const json_t *value = parameter ? parameter : member;
+    enum api_place where = parameter ? API_QUERY : API_BODY;
+    const char *place = parameter ? "timestamp" : "#/timestamp", *text = json_string_value(value);
+    *time = api_now();
+    if (parameter && member && !json_is_null(member))
+        return api_fail_at(problem, API_QUERY, "timestamp", "option_conflict",
+                           "timestamp is given twice, as a parameter and as a member");
+    if (!value || json_is_null(value))
+        return true;
+    if (!(text ? api_time_parse(text, time)
+               : json_is_number(value) && api_time_from_seconds(json_number_value(value), time)))
+        return api_fail_at(problem, where, place, "timestamp_invalid",
+                           "timestamp must be a time of RFC 3339 with its zone, such as "
+                           "2026-01-31T12:00:00Z, or seconds since 1970");
+    return *time <= api_now() + day ||
+           api_fail_at(problem, where, place, "timestamp_invalid",
+                       "timestamp is more than a day ahead of this server's clock");
+}
+
+void api_warn(struct api_buffer *warnings, const char *code, const char *column, size_t count,
+              size_t line, const char *message)
+{
+    api_append_text(warnings, warnings->size ? ",{\"code\":\"" : "{\"code\":\"");
+    api_append_text(warnings, code);
+    api_append_text(warnings, "\",\"message\":");
+    api_append_json_string(warnings, message);
+    api_append_text(warnings, ",\"column\":");
+    api_append_json_string(warnings, column);
+    if (count > 0)
+        api_write_member(warnings, "count", (double)count);
+    if (line > 0)
+        api_write_member(warnings, "line", (double)line);
+    api_append_text(warnings, "}");
+}
+
+void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
+                            const struct api_unreadable *unreadable)
+{
+    char message[120];
+    if (unreadable->count == 0)
+        return;
+    snprintf(message, sizeof message,
+             "%zu values are no numbers and count as missing, the first in line %zu",
+             unreadable->count, unreadable->line);
+    api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
+}
+
+/* True if a list of ETags, or "*", names this one. */
+static bool names_etag(const char *list, const char *etag)
+{
+    const char *p = list + strspn(list, " \t");
+    if (strcmp(p, "*") == 0)
+        return true;
+    for (; (p = strstr(p, etag)); p++)
+        if (p == list || strchr(" \t,", p[-1]))
+            return true;
+    return false;
+}
+
+bool api_intake_conditions(struct api_exchange *x, const struct api_monitors *monitors,
+                           struct api_problem *problem)
+{
+    const char *name = api_name_of(x);
+    const char *match = api_request_header(&x->request, "If-Match"),
+               *none = api_request_header(&x->request, "If-None-Match");
+    char etag[API_ETAG] = "";
+    if (!name || (!match && !none))
+        return true;
+    const struct api_monitor *monitor =
+        api_registry_find(&monitors->registry, api_group_of(x), name);
+    if (monitor)
+        api_monitor_etag(monitor->id, monitor->version, etag);
+    bool good = (!match || (monitor && names_etag(match, etag))) &&
+                (!none || !(monitor && names_etag(none, etag)));
+    return good || api_fail(problem, "precondition_failed", "the monitor %s%s",
+                            monitor ? "has the ETag " : "does not exist", etag);
+}
+
+void api_intake_reply(struct api_exchange *x) { x->reply.content_type = "application/json"; }

@@ -1,0 +1,32 @@
+/* api_monitors: all drift monitors, with their store and the thread that owns it. */
+#ifndef KLDIV_API_MONITORS_MONITORS_H
+#define KLDIV_API_MONITORS_MONITORS_H
+
+#include "api/api.h"
+
+/* Opens the store at a location, see api/store/store.h, and reads its monitors. `most` is the number
+ * of monitors beyond which none is made. Call it before the process gives up its rights, and before
+ * threads use jansson. NULL with a sentence in `reason`. */
+struct api_monitors *api_monitors_open(const char *location, size_t most,
+                                       struct api_budget *budget, char *reason, size_t size);
+
+/* The folder that the store writes; NULL if it is in memory. */
+const char *api_monitors_folder(const struct api_monitors *monitors);
+
+/* Starts the thread; false if it cannot be started. Without it, requests wait for ever. `log` is told
+ * of failures of the store and of their end, by the thread. */
+bool api_monitors_start(struct api_monitors *monitors,
+                        void (*log)(bool is_failure, const char *sentence));
+
+/* Ends the thread after it has done what waits; call it when no request is left. */
+void api_monitors_stop(struct api_monitors *monitors);
+void api_monitors_free(struct api_monitors *monitors); /* NULL is fine */
+
+/* True if the last write worked. Any thread may ask. */
+bool api_monitors_are_stored(const struct api_monitors *monitors);
+size_t api_monitors_count(struct api_monitors *monitors);
+
+/* Appends the exposition of the monitors and of the store. */
+void api_monitors_metrics(struct api_monitors *monitors, struct api_buffer *out);
+
+#endif

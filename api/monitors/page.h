@@ -1,0 +1,28 @@
+/* Parameters of lists: how many, from where on, between which times. */
+#ifndef KLDIV_API_MONITORS_PAGE_H
+#define KLDIV_API_MONITORS_PAGE_H
+
+#include "api/api.h"
+
+#include <jansson.h>
+
+/* api_page: `cursor` is borrowed from the parameters; "" for the first page. */
+struct api_page {
+    json_t *parameters;
+    size_t limit;
+    const char *cursor;
+    int64_t from, to;
+};
+
+/* Reads the query; `known` lists other parameters that are valid, NULL at the end. */
+bool api_page_read(struct api_page *page, const char *query, const char *const *known,
+                   struct api_problem *problem);
+void api_page_free(struct api_page *page);
+
+/* A parameter's text, NULL if it is absent or empty. */
+const char *api_page_text(const struct api_page *page, const char *name);
+
+/* Fails with cursor_invalid. */
+bool api_page_fail(struct api_problem *problem);
+
+#endif

@@ -1,0 +1,22 @@
+/* What the store's operations take, for the exposition. */
+#ifndef KLDIV_API_MONITORS_STATISTICS_H
+#define KLDIV_API_MONITORS_STATISTICS_H
+
+#include "api/memory/buffer.h"
+
+enum api_operation { API_OPERATION_WRITE, API_OPERATION_COMMIT };
+#define API_OPERATIONS 2
+
+struct api_store_statistics;
+struct api_store_statistics *api_statistics_new(void);
+void api_statistics_free(struct api_store_statistics *statistics);
+
+/* Seconds of a clock that never jumps. */
+double api_statistics_now(void);
+
+/* Counts an operation that began at `start`. */
+void api_statistics_add(struct api_store_statistics *statistics, enum api_operation operation,
+                        double start, bool good);
+void api_statistics_write(const struct api_store_statistics *statistics, struct api_buffer *out);
+
+#endif

@@ -1,0 +1,95 @@
+/* Windows that are too old, and what deleted monitors leave, go in small steps between requests. */
+#include "api/monitors/work.h"
+
+#include <stdlib.h>
+
+/* STEP: windows that one step deletes. */
+enum { STEP = 100 };
+
+static const double day_us = 86400e6;
+
+struct ids {
+    int64_t ids[STEP];
+    size_t n;
+};
+
+static void add_id(void *context, const struct api_datum *values)
+{
+    struct ids *ids = context;
+    if (ids->n < STEP)
+        ids->ids[ids->n++] = values[0].integer;
+}
+
+/* Deletes up to STEP windows that ended before a time; *n becomes their number. */
+static bool delete_windows(struct api_monitors *monitors, int64_t monitor, int64_t before,
+                           size_t *n)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(before), API_INTEGER(STEP)};
+    struct ids ids = {.n = 0};
+    bool good = api_store_run(monitors->store, API_SQL_WINDOWS_EXPIRED, of,
+                              &(struct api_rows){add_id, &ids});
+    for (size_t i = 0; good && i < ids.n; i++) {
+        const struct api_datum window[] = {API_INTEGER(monitor), API_INTEGER(ids.ids[i])};
+        good = api_store_run(monitors->store, API_SQL_COUNTS_DELETE, window, NULL) &&
+               api_store_run(monitors->store, API_SQL_WINDOW_DELETE, window, NULL);
+    }
+    *n = ids.n;
+    return good;
+}
+
+static bool sweep_dead(struct api_monitors *monitors)
+{
+    int64_t id = monitors->dead[monitors->n_dead - 1];
+    const struct api_datum of[] = {API_INTEGER(id)};
+    size_t n;
+    if (!delete_windows(monitors, id, INT64_MAX, &n))
+        return false;
+    if (n == STEP)
+        return true;
+    if (!api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of, NULL) ||
+        !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of, NULL))
+        return false;
+    monitors->n_dead--;
+    return true;
+}
+
+static bool sweep_monitor(struct api_monitors *monitors, struct api_monitor *monitor)
+{
+    double kept = monitor->config->settings.retention_days * day_us;
+    int64_t before = monitor->live.newest_end - (int64_t)kept;
+    const struct api_datum current[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
+    size_t n = 0;
+    if (monitor->live.newest_end != API_NO_TIME &&
+        !delete_windows(monitors, monitor->id, before, &n))
+        return false;
+    monitor->sweep = n == STEP;
+    return n == 0 || monitor->sweep ||
+           api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE, current, NULL);
+}
+
+bool api_sweep(struct api_monitors *monitors, bool *more)
+{
+    const struct api_registry *registry = &monitors->registry;
+    size_t n = 0, most = 50;
+    *more = false;
+    if (monitors->n_dead > 0 && !sweep_dead(monitors))
+        return false;
+    for (size_t i = 0; i < registry->n && n < most; i++)
+        if (registry->monitors[i]->sweep) {
+            if (!sweep_monitor(monitors, registry->monitors[i]))
+                return false;
+            n++;
+        }
+    *more = n == most || monitors->n_dead > 0;
+    return true;
+}
+
+bool api_add_dead(struct api_monitors *monitors, int64_t monitor)
+{
+    int64_t *dead = realloc(monitors->dead, (monitors->n_dead + 1) * sizeof *dead);
+    if (!dead)
+        return false;
+    monitors->dead = dead;
+    dead[monitors->n_dead++] = monitor;
+    return true;
+}

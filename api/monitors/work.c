@@ -1,0 +1,326 @@
+/* The thread that owns the store: works in groups, one transaction for each group. */
+#include "api/monitors/work.h"
+
+#include "api/monitors/exposition.h"
+#include "api/monitors/statistics.h"
+#include "api/monitors/submit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* MOST_WAITING: works that wait at most. MOST_AT_ONCE: those of one transaction. */
+enum { MOST_WAITING = 4000, MOST_AT_ONCE = 256, MOST_DUE = 500 };
+
+int64_t api_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+bool api_monitors_are_stored(const struct api_monitors *monitors)
+{
+    return atomic_load(&monitors->stored);
+}
+
+/* ---- Drafts */
+
+static void free_draft(struct api_draft *draft)
+{
+    for (struct api_touched *t = draft->windows, *next; t; t = next) {
+        next = t->next;
+        api_view_release(t->view);
+        free(t->added);
+        free(t);
+    }
+    draft->monitor->draft = NULL;
+    free(draft);
+}
+
+static void drop_drafts(struct api_monitors *monitors)
+{
+    for (struct api_draft *draft = monitors->drafts, *next; draft; draft = next) {
+        next = draft->next;
+        free_draft(draft);
+    }
+    monitors->drafts = NULL;
+}
+
+/* Lets others see what was committed. */
+static void publish(struct api_monitors *monitors, struct api_work *works)
+{
+    pthread_rwlock_wrlock(&monitors->registry.lock);
+    for (struct api_draft *draft = monitors->drafts; draft; draft = draft->next) {
+        draft->monitor->live = draft->live;
+        api_monitor_expose(draft->monitor);
+    }
+    for (struct api_work *work = works; work; work = work->next)
+        if (work->publish && !work->problem.code)
+            work->publish(work, monitors);
+    pthread_rwlock_unlock(&monitors->registry.lock);
+}
+
+/* ---- Transactions */
+
+static bool run_works(struct api_monitors *monitors, struct api_work *works)
+{
+    for (struct api_work *work = works; work; work = work->next) {
+        work->problem.code = NULL;
+        if (work->run && !work->run(work, monitors) && !work->problem.code)
+            return false;
+    }
+    if (!api_flush(monitors))
+        return false;
+    for (struct api_work *work = works; work; work = work->next)
+        if (work->collect && !work->problem.code && !work->collect(work, monitors) &&
+            !work->problem.code)
+            return false;
+    return true;
+}
+
+/* Tells once that the store fails, and once that it works again. */
+static void note(struct api_monitors *monitors, bool good)
+{
+    char sentence[400];
+    if (atomic_exchange(&monitors->stored, good) == good || !monitors->log)
+        return;
+    if (good)
+        snprintf(sentence, sizeof sentence, "the store works again");
+    else
+        snprintf(sentence, sizeof sentence, "--store: the store cannot be written: %s",
+                 api_store_reason(monitors->store));
+    monitors->log(!good, sentence);
+}
+
+/* Runs works, or upkeep, in a transaction. False if it failed: then nothing has changed. */
+static bool transact(struct api_monitors *monitors, struct api_work *works,
+                     bool (*upkeep)(struct api_monitors *monitors))
+{
+    double start = api_statistics_now();
+    monitors->out_of_memory = false;
+    monitors->now = api_now();
+    bool began = api_store_begin(monitors->store);
+    bool ran = began && (upkeep ? upkeep(monitors) && api_flush(monitors)
+                                : run_works(monitors, works));
+    api_statistics_add(monitors->statistics, API_OPERATION_WRITE, start, ran);
+    start = api_statistics_now();
+    bool good = ran && api_store_commit(monitors->store);
+    if (ran)
+        api_statistics_add(monitors->statistics, API_OPERATION_COMMIT, start, good);
+    if (!monitors->out_of_memory)
+        note(monitors, good);
+    if (good)
+        publish(monitors, works);
+    else
+        api_store_rollback(monitors->store);
+    drop_drafts(monitors);
+    return good;
+}
+
+static void fail_works(struct api_monitors *monitors, struct api_work *works)
+{
+    for (struct api_work *work = works; work; work = work->next) {
+        work->problem.code = NULL;
+        if (monitors->out_of_memory)
+            api_fail_for_memory(&work->problem);
+        else
+            api_fail(&work->problem, "store_unavailable",
+                     "the store cannot be written now, so that nothing is stored; try again");
+    }
+}
+
+/* ---- The queue */
+
+/* Takes works that wait: one that wants to be alone, or up to MOST_AT_ONCE others. */
+static struct api_work *take(struct api_monitors *monitors)
+{
+    struct api_work *first = monitors->first, *last = first;
+    size_t n = 1;
+    if (!first)
+        return NULL;
+    while (!first->alone && last->next && !last->next->alone && n < MOST_AT_ONCE) {
+        last = last->next;
+        n++;
+    }
+    monitors->first = last->next;
+    monitors->waiting -= n;
+    last->next = NULL;
+    return first;
+}
+
+static void finish(struct api_work *works)
+{
+    for (struct api_work *work = works, *next; work; work = next) {
+        next = work->next; /* the work may be freed once it is done */
+        api_work_finish(work);
+    }
+}
+
+/* Runs works together; if that fails each by itself, so that one does not fail the others. */
+static void process(struct api_monitors *monitors, struct api_work *works)
+{
+    bool good = transact(monitors, works, NULL);
+    if (!good && works->next) {
+        for (struct api_work *work = works, *next; work; work = next) {
+            next = work->next;
+            work->next = NULL;
+            if (!transact(monitors, work, NULL))
+                fail_works(monitors, work);
+            work->next = next;
+        }
+    } else if (!good) {
+        fail_works(monitors, works);
+    }
+    finish(works);
+}
+
+/* ---- Upkeep */
+
+static const int64_t day = INT64_C(86400000000), minute = 60000000;
+
+/* MOST_KEYS: idempotency keys that are kept for a day. */
+enum { MOST_KEYS = 1000000 };
+
+static void read_count(void *context, const struct api_datum *values)
+{
+    *(int64_t *)context = values[0].integer;
+}
+
+static bool prune_keys(struct api_monitors *monitors)
+{
+    const struct api_datum before[] = {API_INTEGER(monitors->now - day)};
+    int64_t keys = 0;
+    if (monitors->now < monitors->keys_pruned + minute && monitors->keys <= MOST_KEYS)
+        return true;
+    if (!api_store_run(monitors->store, API_SQL_KEYS_PRUNE, before, NULL) ||
+        !api_store_run(monitors->store, API_SQL_KEYS_COUNT, NULL,
+                       &(struct api_rows){read_count, &keys}))
+        return false;
+    const struct api_datum excess[] = {API_INTEGER(keys - MOST_KEYS)};
+    if (keys > MOST_KEYS && !api_store_run(monitors->store, API_SQL_KEYS_TRIM, excess, NULL))
+        return false;
+    monitors->keys = keys > MOST_KEYS ? MOST_KEYS : keys;
+    monitors->keys_pruned = monitors->now;
+    return true;
+}
+
+/* Closes windows that are due, sweeps, and shows whether the store can be written. */
+static bool keep_up(struct api_monitors *monitors)
+{
+    const struct api_registry *registry = &monitors->registry;
+    bool more;
+    size_t due = 0;
+    if (!atomic_load(&monitors->stored) &&
+        !api_store_run(monitors->store, API_SQL_PROBE, NULL, NULL))
+        return false;
+    for (size_t i = 0; i < registry->n && due < MOST_DUE; i++)
+        if (registry->monitors[i]->live.next_close <= monitors->now) {
+            if (!api_close_open(monitors, registry->monitors[i], true))
+                return false;
+            due++;
+        }
+    return prune_keys(monitors) && api_sweep(monitors, &more);
+}
+
+/* True if keep_up has something to do now. */
+static bool upkeep_is_due(const struct api_monitors *monitors, int64_t now)
+{
+    const struct api_registry *registry = &monitors->registry;
+    if (monitors->n_dead > 0 || now >= monitors->keys_pruned + minute)
+        return true;
+    for (size_t i = 0; i < registry->n; i++)
+        if (registry->monitors[i]->sweep || registry->monitors[i]->live.next_close <= now)
+            return true;
+    return false;
+}
+
+/* ---- The thread */
+
+/* Time, in microseconds, until a window is due; at most a second, for clocks jump. */
+static int64_t idle_time(const struct api_monitors *monitors)
+{
+    const struct api_registry *registry = &monitors->registry;
+    int64_t now = api_now(), next = now + 1000000;
+    for (size_t i = 0; i < registry->n; i++)
+        if (registry->monitors[i]->live.next_close < next)
+            next = registry->monitors[i]->live.next_close;
+    return next > now ? next - now : 0;
+}
+
+static struct api_work *wait_for_works(struct api_monitors *monitors, int64_t idle)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t nanos = until.tv_nsec + idle * 1000;
+    until.tv_sec += nanos / 1000000000;
+    until.tv_nsec = nanos % 1000000000;
+    if (!monitors->first && !monitors->stopping)
+        pthread_cond_timedwait(&monitors->wake, &monitors->lock, &until);
+    return take(monitors);
+}
+
+static void *work_on(void *argument)
+{
+    struct api_monitors *monitors = argument;
+    int64_t last_upkeep = 0, second = 1000000;
+    for (;;) {
+        int64_t idle = idle_time(monitors);
+        pthread_mutex_lock(&monitors->lock);
+        struct api_work *works = wait_for_works(monitors, idle);
+        bool stopping = monitors->stopping && !works;
+        pthread_mutex_unlock(&monitors->lock);
+        if (stopping)
+            return NULL;
+        if (works)
+            process(monitors, works);
+        int64_t now = api_now(), since = now - last_upkeep;
+        bool down = !atomic_load(&monitors->stored);
+        if (since < 0 || since >= second || (!down && !works)) {
+            if (down || upkeep_is_due(monitors, now))
+                transact(monitors, NULL, keep_up);
+            last_upkeep = now;
+        }
+    }
+}
+
+bool api_monitors_start(struct api_monitors *monitors,
+                        void (*log)(bool is_failure, const char *sentence))
+{
+    monitors->log = log;
+    monitors->stopping = false;
+    monitors->started = pthread_create(&monitors->thread, NULL, work_on, monitors) == 0;
+    return monitors->started;
+}
+
+void api_monitors_stop(struct api_monitors *monitors)
+{
+    if (!monitors || !monitors->started)
+        return;
+    pthread_mutex_lock(&monitors->lock);
+    monitors->stopping = true;
+    pthread_cond_signal(&monitors->wake);
+    pthread_mutex_unlock(&monitors->lock);
+    pthread_join(monitors->thread, NULL);
+    monitors->started = false;
+}
+
+bool api_work_submit(struct api_monitors *monitors, struct api_work *work)
+{
+    work->next = NULL;
+    work->done = false;
+    pthread_mutex_lock(&monitors->lock);
+    bool good = monitors->waiting < MOST_WAITING;
+    if (good) {
+        if (monitors->first)
+            monitors->last->next = work;
+        else
+            monitors->first = work;
+        monitors->last = work;
+        if (monitors->waiting++ == 0)
+            pthread_cond_signal(&monitors->wake);
+    }
+    pthread_mutex_unlock(&monitors->lock);
+    return good;
+}
