@@ -105,6 +105,11 @@ $(B)/bench/%: tests/bench/%.c tests/bench/measure.h $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $(filter %.c %.a,$^) -lmicrohttpd $(SLEEF) -lm -o $@
 
+$(B)/bench/tables: tests/bench/tables.c tests/bench/measure.h $(B)/libapi.a $(B)/libkldiv.a
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $(filter %.c %.a,$^) $(API_LIBS) -lm -o $@
+
 # ---- For people
 
 # Installs what is missing, builds, serves, and says how to call it.

@@ -34,15 +34,11 @@ bool api_csv_record(struct api_csv *csv)
         const char *field = csv->p, *p = field;
         while (!csv->ends[(unsigned char)*p])
             p++;
-        if (*p == '"') {
-            if (!api_csv_quoted(csv))
-                return false;
-            break;
-        }
-        if (!csv->field(csv, field, (size_t)(p - field)))
+        if (*p == '"' ? !api_csv_quoted(csv) : !csv->field(csv, field, (size_t)(p - field)))
             return false;
-        csv->p = p;
-        if (*p != csv->delimiter)
+        if (*p != '"')
+            csv->p = p;
+        if (*csv->p != csv->delimiter)
             break;
         csv->p++;
     }

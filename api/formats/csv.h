@@ -38,7 +38,7 @@ bool api_csv_record(struct api_csv *csv);
 bool api_csv_skip_blank(struct api_csv *csv);
 void api_csv_end(struct api_csv *csv);
 
-/* Reads the rest of a record, which has quotes, by libcsv. */
+/* Reads the field at csv->p, which has quotes, by libcsv. */
 bool api_csv_quoted(struct api_csv *csv);
 
 /* Number of lines that end before `to`. */

@@ -75,13 +75,16 @@ static void take_field(void *text, size_t size, void *context)
 
 static void take_record(int end, void *context) { (void)end, (void)context; }
 
-/* End of the record at `p`: the first end of a line outside of quotes. */
-static const char *end_of_record(const char *p, const char *end)
+/* End of the field at `p`: the first delimiter, or end of a line, outside of quotes. */
+static const char *end_of_field(const struct api_csv *csv, const char *p)
 {
     bool inside = false;
-    for (; p < end && (inside || (*p != '\n' && *p != '\r')); p++)
+    for (; p < csv->end; p++) {
         if (*p == '"')
             inside = !inside;
+        else if (!inside && csv->ends[(unsigned char)*p])
+            break;
+    }
     return p;
 }
 
@@ -97,7 +100,7 @@ static bool fail(struct api_csv *csv, size_t line)
 
 bool api_csv_quoted(struct api_csv *csv)
 {
-    const char *start = csv->p, *end = end_of_record(start, csv->end);
+    const char *start = csv->p, *end = end_of_field(csv, start);
     size_t size = (size_t)(end - start), line = csv->line;
     if (!begin(csv))
         return false;

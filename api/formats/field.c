@@ -130,7 +130,7 @@ bool api_field_number(const struct api_table *table, const struct api_cell *cell
         p++;
     while (p < end && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    if (p == end)
+    if (p == end || (!is_digit(*p) && !strchr("+-.,iI", *p)))
         return false;
     if (!table->decimal_comma && api_number_read(p, KL_FLOAT64, number) == end)
         return true;

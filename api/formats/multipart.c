@@ -2,6 +2,7 @@
 
 #include "api/formats/json_tensor.h"
 #include "api/formats/npy.h"
+#include "api/formats/npy_header.h"
 #include "api/text/json_text.h"
 
 #include <stdio.h>

@@ -6,9 +6,6 @@
 #include "api/api.h"
 #include "api/call.h"
 
-/* True if the bytes start with the magic string of a .npy file. */
-bool api_npy_is(const char *bytes, size_t size);
-
 /* Reads a complete file into a tensor of the call. Elements in C order and in the machine's byte
  * order stay in place; others are copied into a new buffer of the tensor, so `bytes` may be its
  * old one. Accepts float16, float32, float64, and for a mask bool and uint8; the problem for

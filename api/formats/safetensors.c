@@ -1,6 +1,7 @@
 #include "api/formats/safetensors.h"
 
 #include "api/formats/dtypes.h"
+#include "api/formats/safetensors_file.h"
 #include "api/reply.h"
 #include "api/text/json_reader.h"
 #include "api/warnings.h"
@@ -8,24 +9,17 @@
 #include <stdint.h>
 #include <string.h>
 
-/* PREFIX: bytes of the header's length. ALIGNMENT: multiple of bytes to which headers are
- * padded. */
-enum { PREFIX = 8, ALIGNMENT = 8 };
+/* ALIGNMENT: multiple of bytes to which headers are padded. */
+enum { ALIGNMENT = 8 };
 
 /* MAX_HEADER: limit in bytes; two tensors and some options take a few hundred. */
 enum { MAX_HEADER = 64 << 10 };
-
-/* span: the bytes of the data that belong to a tensor. */
-struct span {
-    const struct api_tensor *tensor;
-    size_t begin, end;
-};
 
 struct reader {
     struct api_call *call;
     const char *data;
     size_t data_size;
-    struct span spans[API_TENSORS]; /* in order of their offsets */
+    struct api_span spans[API_TENSORS]; /* `owner` is the tensor's place in the call */
     size_t n_spans;
     struct api_problem *problem;
 };
@@ -82,7 +76,8 @@ static bool read_tensor(struct reader *r, const char *name, const char *info)
         return api_tensor_fail(r->call, tensor, "shape", r->problem, "safetensors_malformed",
                                "shape and dtype do not fit the %zu bytes between data_offsets",
                                offsets[1] - offsets[0]);
-    r->spans[r->n_spans++] = (struct span){tensor, offsets[0], offsets[1]};
+    r->spans[r->n_spans++] =
+        (struct api_span){offsets[0], offsets[1], (size_t)(tensor - r->call->tensors)};
     return true;
 }
 
@@ -109,56 +104,20 @@ static bool read_metadata(struct reader *r, const char *metadata)
     return true;
 }
 
-/* Checks that the spans cover the data without gaps; sorts them first, for they are few. */
+/* Checks that the spans cover the data without gaps. */
 static bool check_coverage(struct reader *r)
 {
-    size_t covered = 0;
-    for (size_t i = 0; i < r->n_spans; i++) {
-        struct span *next = &r->spans[i];
-        for (struct span *s = next + 1; s < r->spans + r->n_spans; s++)
-            if (s->begin < next->begin || (s->begin == next->begin && s->end < next->end)) {
-                struct span lower = *s;
-                *s = *next;
-                *next = lower;
-            }
-        if (next->begin != covered)
-            return api_tensor_fail(r->call, next->tensor, "data_offsets", r->problem,
-                                   "safetensors_malformed",
-                                   "data_offsets begin at %zu where %zu was due: tensors must "
-                                   "neither overlap nor leave holes",
-                                   next->begin, covered);
-        covered = next->end;
-    }
-    if (covered != r->data_size)
-        return api_fail(r->problem, "safetensors_malformed",
-                        "the tensors end at byte %zu of the data, which has %zu", covered,
-                        r->data_size);
-    return true;
-}
-
-/* Finds the header's text after the prefix; *size becomes its size in bytes. */
-static bool find_header(const char *body, size_t body_size, size_t *size,
-                        struct api_problem *problem)
-{
-    uint64_t length;
-    if (body_size < PREFIX)
-        return api_fail(problem, "safetensors_malformed",
-                        "the body has %zu bytes, and a safetensors file begins with 8 that hold "
-                        "the length of its header",
-                        body_size);
-    memcpy(&length, body, sizeof length);
-    if (length > body_size - PREFIX)
-        return api_fail(problem, "safetensors_malformed",
-                        "the header has %llu bytes by its length, more than the body holds",
-                        (unsigned long long)length);
-    if (length > MAX_HEADER)
-        return api_fail(problem, "members_too_large",
-                        "the header has %llu bytes, and may have 65536",
-                        (unsigned long long)length);
-    if (length == 0 || body[PREFIX] != '{')
-        return api_fail(problem, "safetensors_malformed", "the header does not begin with '{'");
-    *size = (size_t)length;
-    return true;
+    size_t due;
+    const struct api_span *wrong = api_spans_check(r->spans, r->n_spans, &due);
+    if (wrong)
+        return api_tensor_fail(r->call, &r->call->tensors[wrong->owner], "data_offsets", r->problem,
+                               "safetensors_malformed",
+                               "data_offsets begin at %zu where %zu was due: tensors must "
+                               "neither overlap nor leave holes",
+                               wrong->begin, due);
+    return due == r->data_size ||
+           api_fail(r->problem, "safetensors_malformed",
+                    "the tensors end at byte %zu of the data, which has %zu", due, r->data_size);
 }
 
 static bool check_header(const char *text, size_t size, struct api_problem *problem)
@@ -184,14 +143,14 @@ static bool read_members(struct reader *r, const char *header)
 bool api_safetensors_decode(struct api_call *call, const struct api_request *request,
                             struct api_problem *problem)
 {
-    const char *text = request->body + PREFIX;
+    const char *text = request->body + API_SAFETENSORS_PREFIX;
     size_t size = 0;
-    if (!find_header(request->body, request->body_size, &size, problem) ||
+    if (!api_safetensors_header(request->body, request->body_size, MAX_HEADER, &size, problem) ||
         !check_header(text, size, problem))
         return false;
     struct reader r = {.call = call,
                        .data = text + size,
-                       .data_size = request->body_size - PREFIX - size,
+                       .data_size = request->body_size - API_SAFETENSORS_PREFIX - size,
                        .problem = problem};
     return read_members(&r, text);
 }
@@ -235,7 +194,7 @@ void api_safetensors_encode(struct api_call *call, struct api_reply *reply)
     api_append_text(out, "}");
     while (out->size % ALIGNMENT != 0 && !out->failed)
         api_append(out, " ", 1);
-    size = out->size - PREFIX;
+    size = out->size - API_SAFETENSORS_PREFIX;
     if (!out->failed)
         memcpy(out->data, &size, sizeof size);
     for (size_t i = 0; i < API_OUTPUTS; i++)

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct api_table_format *const formats[] = {&api_table_csv, &api_table_json};
+static const struct api_table_format *const formats[] = {&api_table_csv, &api_table_json,
+                                                         &api_table_npz, &api_table_safetensors};
 #define N_FORMATS (sizeof formats / sizeof *formats)
 
 /* guessed: the format of bodies whose Content-Type is one that clients make up. */
@@ -50,12 +51,15 @@ void api_table_list_formats(char *to, size_t size)
             used += (size_t)snprintf(to + used, size - used, used ? ", %s" : "%s", *type);
 }
 
-/* Guesses by the first bytes. */
-static const struct api_table_format *guess(const char *body)
+/* Guesses by the first bytes. No text begins with those of an archive, and the length of a
+ * safetensors header ends with NULs. */
+static const struct api_table_format *guess(const char *body, size_t size)
 {
-    if (body[strspn(body, " \t\r\n")] == '{')
-        return &api_table_json;
-    return &api_table_csv;
+    if (size >= 4 && memcmp(body, "PK\3\4", 4) == 0)
+        return &api_table_npz;
+    if (size >= 10 && memcmp(body + 5, "\0\0\0{\"", 5) == 0)
+        return &api_table_safetensors;
+    return body[strspn(body, " \t\r\n")] == '{' ? &api_table_json : &api_table_csv;
 }
 
 bool api_table_open(struct api_table *table, struct api_problem *problem)
@@ -63,7 +67,7 @@ bool api_table_open(struct api_table *table, struct api_problem *problem)
     table->names.text.budget = table->names.starts.budget = table->names.order.budget =
         table->memory.budget = table->budget;
     if (table->format == &guessed)
-        table->format = guess(table->body);
+        table->format = guess(table->body, table->size);
     return table->format->open(table, problem) && api_table_finish(table, problem);
 }
 

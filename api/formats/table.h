@@ -78,7 +78,8 @@ const struct api_table_format *api_table_format(const char *content_type,
 void api_table_list_formats(char *to, size_t size);
 
 /* Opens a body whose format, kind, body, size, budget and most_inflated are set. Where the format was
- * not named, a body that begins with { is JSON, and any other is CSV. Fails for malformed bodies,
+ * not named, the first bytes tell it: a body that begins with { is JSON, one that is neither .npz nor
+ * safetensors is CSV. Fails for malformed bodies,
  * columns that are named twice, columns of unequal length. Of CSV only the header and the encoding
  * are checked: reads find malformed rows. A table that failed to open is freed, too.
  *

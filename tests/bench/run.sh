@@ -18,6 +18,12 @@ else
     echo; echo "(python3-torch is not installed: no comparison with PyTorch)"
 fi
 
+if /usr/bin/python3 -c 'import numpy, pandas' 2>/dev/null; then
+    /usr/bin/python3 tests/bench/tables.py build/release/bench/tables
+else
+    echo; echo "(python3-pandas is not installed: no rates of tables)"
+fi
+
 build/release/bench/bare > "$work/bare.port" & started="$started $!"
 build/kldivd --listen 127.0.0.1:0 --port-file "$work/port" 2>/dev/null & server=$!
 started="$started $server"
