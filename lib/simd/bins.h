@@ -47,7 +47,7 @@ TARGET static void tally(const char *values, size_t n, const double *above, uint
         passed[j] += sum_of_lanes(tallies[j]);
 }
 
-/* How many of n doubles are numbers. */
+/* The number of n doubles that are not NaN. */
 TARGET static uint64_t count_numbers(const char *values, size_t n)
 {
     si numbers = s_bits(s_set(0));
