@@ -186,7 +186,7 @@ uninitialized: $(B)/stress/calls
 	valgrind --quiet --error-exitcode=1 $< 600 avx2
 
 CROSS = $(wildcard lib/*.c lib/*/*.c) tests/kernels.c tests/accuracy.c tests/threads.c tests/rows.c \
-        tests/cross/main.c
+        tests/bins.c tests/cross/main.c
 build/aarch64/kernels: $(CROSS) $(wildcard lib/*.h lib/*/*.h tests/*.h tests/cross/*/*.h)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
@@ -233,7 +233,7 @@ lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
 	    -std=c11 -D_GNU_SOURCE -I. 2>/dev/null
 
 # numbers reads a hundred million random strings as strtod does, which takes minutes. The others
-# need python3-torch, python3-numpy; bench takes what it finds of them, python3-scipy, libsleef-dev,
+# need python3-torch, python3-numpy, python3-scipy, python3-mpmath; bench takes what it finds of them, python3-scipy, libsleef-dev,
 # wrk, python3-fastapi and python3-uvicorn: the peers that our numbers are compared with.
 PYTHON = /usr/bin/python3
 golden:
@@ -241,6 +241,7 @@ golden:
 	$(PYTHON) tests/golden/bodies.py > tests/golden/bodies.jsonl
 	$(PYTHON) tests/golden/gradients.py > tests/golden/gradients.jsonl
 	$(PYTHON) tests/golden/compositions.py > tests/golden/compositions.jsonl
+	$(PYTHON) tests/golden/drift.py > tests/golden/drift.jsonl
 numbers: $(B)/tests/all
 	KLDIV_NUMBERS=100000000 $(B)/tests/all --filter 'numbers/random*'
 peer: all

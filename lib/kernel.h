@@ -4,6 +4,8 @@
 
 #include "lib/kldiv.h"
 
+#include <stdint.h>
+
 /* kl_rule: the pointwise formula with its rules for special values: log_target and compat in one.
  * With log_target, KL_ONEFLOW is KL_PYTORCH. The KL_LOGIT rules take logarithms too, and follow the
  * rules of probabilities at t = 0 where a logarithm is -inf; under KL_MATH log_target's are the
@@ -78,6 +80,19 @@ struct kl_rows_stats {
     double least[KL_ROWS], greatest[KL_ROWS], sum[KL_ROWS], exps[KL_ROWS];
 };
 
+/* kl_thresholds: edges of bins as kernels compare them: `n` doubles in ascending order, such that a value's
+ * bin is the number of those it is above; then infinity. More than KL_FEW_THRESHOLDS are searched from
+ * a first guess: v is in cell (v - origin) scale, rounded to nearest, of 0 to KL_CELLS - 1. As that
+ * never falls where v rises, a value is above the first[cell] thresholds of the cells before its own,
+ * and not above those of the cells after it. A cell has less than 2^steps thresholds. */
+enum { KL_MOST_THRESHOLDS = 1001, KL_FEW_THRESHOLDS = 12, KL_CELLS = 1024 };
+struct kl_thresholds {
+    size_t n, steps;
+    double origin, scale;
+    double above[KL_MOST_THRESHOLDS + 1024];
+    uint16_t first[KL_CELLS];
+};
+
 static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYTORCH; }
 
 /* kl_kernel: the functions of one instruction set. Arrays need no alignment and are read and
@@ -128,7 +143,9 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   quotients            replaces probabilities q in x and t in t by operands of the KL_PROB rules,
  *                        without cancellation where the two are close: derivatives by x over `over`
  *                        are those by q
- *   softmax_backward     grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative */
+ *   softmax_backward     grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative
+ *   bin_counts           adds n doubles, fewer than 2^32, not aligned, to counts of t->n + 1 bins, and
+ *                        of NaN */
 struct kl_kernel {
     const char *name;
     bool (*supported)(void);
@@ -175,6 +192,8 @@ struct kl_kernel {
     void (*quotients)(enum kl_rule rule, double *x, double *t, double *over, size_t n);
     void (*softmax_backward)(double *grads, const double *e, const double *sums, double scale,
                              size_t n);
+    void (*bin_counts)(const struct kl_thresholds *t, const void *values, size_t n,
+                       uint64_t *counts);
 };
 
 /* The reference for one element's loss, on which every kernel falls back for rare values. */
@@ -182,6 +201,9 @@ double kl_term(enum kl_rule rule, double input, double target);
 
 /* The reference for its derivative by one of the operands. */
 double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double target);
+
+/* The reference for the bin of a value, 0 to bins + 2, as kl_bin_counts has them. */
+size_t kl_bin(const double *edges, size_t bins, double value);
 
 /* KL_LEAST_QUOTIENT, KL_MOST_QUOTIENT: bounds of probabilities and of their quotients, beyond which
  * losses go by logarithms. */

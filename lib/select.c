@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-/* FEW: parts up to this many values are sorted by insertion. */
+/* FEW: parts up to this many values are sorted. */
 enum { FEW = 24 };
 
 static void swap(double *v, size_t i, size_t j)
@@ -10,17 +10,6 @@ static void swap(double *v, size_t i, size_t j)
     double kept = v[i];
     v[i] = v[j];
     v[j] = kept;
-}
-
-static void sort_few(double *v, size_t n)
-{
-    for (size_t i = 1; i < n; i++) {
-        double value = v[i];
-        size_t j = i;
-        for (; j > 0 && v[j - 1] > value; j--)
-            v[j] = v[j - 1];
-        v[j] = value;
-    }
 }
 
 static void sift(double *v, size_t i, size_t n)
@@ -81,7 +70,7 @@ static void select_ranks(double *v, size_t n, size_t first, const size_t *ranks,
 {
     while (n_ranks > 0) {
         if (n <= FEW || depth-- == 0) {
-            n <= FEW ? sort_few(v, n) : heap_sort(v, n);
+            heap_sort(v, n);
             return;
         }
         double pivot = pivot_of(v, n);

@@ -99,6 +99,8 @@ FN sd s_lookup(const double *table, si i)
     return _mm256_set_m128d(b, a);
 }
 
+FN si s_tally(si i, sm m) { return _mm256_sub_epi64(i, s_bits(m)); }
+
 FN sd s_exp2(sd n)
 {
     si root = s_bits(s_lookup(exp2_table, s_bits(n)));

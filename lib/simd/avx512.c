@@ -86,6 +86,8 @@ FN sd s_lookup(const double *table, si i)
     return _mm512_permutex2var_pd(_mm512_loadu_pd(table), i, _mm512_loadu_pd(table + 8));
 }
 
+FN si s_tally(si i, sm m) { return _mm512_mask_sub_epi64(i, m, i, _mm512_set1_epi64(-1)); }
+
 FN sd s_exp2(sd n)
 {
     si root = s_bits(s_lookup(exp2_table, s_bits(n)));

@@ -95,6 +95,7 @@ FN sd s_watch_exp(sd watch, sd t, bool wide) { return s_max(wide ? s_abs(t) : t,
 FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
 
 FN sd s_lookup(const double *table, si i) { return (sd){table[i[0] & 15], table[i[1] & 15]}; }
+FN si s_tally(si i, sm m) { return i - m; }
 
 FN sd s_exp2(sd n)
 {

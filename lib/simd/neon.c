@@ -76,6 +76,8 @@ FN sd s_lookup(const double *table, si i)
     return vld1q_lane_f64(table + (vgetq_lane_s64(i, 1) & 15), a, 1);
 }
 
+FN si s_tally(si i, sm m) { return vsubq_s64(i, vreinterpretq_s64_u64(m)); }
+
 FN sd s_exp2(sd n)
 {
     si root = s_bits(s_lookup(exp2_table, s_bits(n)));

@@ -62,4 +62,5 @@ const struct kl_kernel KERNEL_STRUCT = {
     .logs = logs,
     .quotients = quotients,
     .softmax_backward = softmax_backward,
+    .bin_counts = bin_counts,
 };

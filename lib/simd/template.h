@@ -35,6 +35,7 @@
  *   s_totals(rows)     the sum of each of SINGLE_LANES single vectors, as one; s_maxima(rows) the
  *                      greatest lane of each
  *   v_lookup(table, i) table[i & 15] of sixteen doubles
+ *   s_tally(i, m)      i + 1 where m holds, else i
  *   v_exp2(n)          2^(n/16), for an integer n in the low 16 bits; not beyond normal doubles
  *   fs                 as many floats as single vectors of doubles have bytes: FLOATS of them;
  *                      f_set, f_max(a, b), of which one is NaN perhaps the other, f_load_f32,
@@ -61,5 +62,7 @@
 #include "lib/simd/rows.h"
 
 #include "lib/simd/blocks.h"
+
+#include "lib/simd/bins.h"
 
 #include "lib/simd/table.h"

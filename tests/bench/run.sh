@@ -9,6 +9,14 @@ build/release/bench/kernels
 build/release/bench/limits
 build/release/bench/options
 build/release/bench/sleef
+build/release/bench/binning
+build/release/bench/false_alarms
+
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+    /usr/bin/python3 tests/bench/binning.py build/release/libkldiv.so
+else
+    echo; echo "(python3-numpy is not installed: no comparison of binning)"
+fi
 
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     /usr/bin/python3 tests/bench/pytorch.py build/release/libkldiv.so
