@@ -35,7 +35,7 @@ $(B)/api/%.o $(B)/server/%.o: CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(
 API_LIBS = -lsqlite3 -ljansson -lcsv -lzip -lz
 SERVER_LIBS = -lmicrohttpd -lcurl -lgnutls -lseccomp
 TEST_LIBS = -lcriterion -lquadmath
-PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libzip-dev \
+PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libsqlite3-dev libzip-dev \
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
@@ -114,7 +114,7 @@ $(B)/bench/tables: tests/bench/tables.c tests/bench/measure.h $(B)/libapi.a $(B)
 
 # Installs what is missing, builds, serves, and says how to call it.
 run:
-	@{ pkg-config --exists libmicrohttpd jansson libzip zlib libcurl gnutls libseccomp && \
+	@{ pkg-config --exists libmicrohttpd jansson sqlite3 libzip zlib libcurl gnutls libseccomp && \
 	    echo '#include <csv.h>' | $(CC) -E -; } >/dev/null 2>&1 || $(MAKE) deps-run
 	@$(MAKE) --no-print-directory all
 	@printf '\n%s\n\n' "Try:  curl '$(URL)?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
