@@ -137,6 +137,8 @@ def edges():
                 "few": rng.integers(0, 3, n) * 0.1, "constant": numpy.full(n, rng.normal()),
                 "huge": rng.normal(size=n) * 1e300, "subnormal": rng.integers(-99, 99, n) * 5e-324,
                 "mixed": rng.choice([0.0, 1e-310, 1e300, -1.5, 3.25], n)}
+            if n == 997 and bins not in (10, 20, 99):
+                continue
             kinds = ("whole",) if bins == 1000 else ("normal", "few") if n * bins > 500 else arrays
             for values in (arrays[kind] for kind in kinds):
                 quantiles = numpy.quantile(values, numpy.arange(bins + 1) / bins)
