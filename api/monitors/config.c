@@ -138,7 +138,8 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
     if (api_settings_from_json(&config->settings, members, api_config_members, problem) &&
         api_settings_check(&config->settings, problem) && read_bins(config, members, problem) &&
         read_reference(config, members, problem) && check_sum(config, problem) &&
-        (write_definition(config) || api_fail_for_memory(problem)) &&
+        ((write_definition(config) && api_bins_describe(&config->bins)) ||
+         api_fail_for_memory(problem)) &&
         read_annotations(config, members, problem))
         return config;
     api_config_release(config);

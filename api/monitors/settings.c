@@ -83,8 +83,9 @@ static bool read_number(const struct row *row, const json_t *value, struct api_s
     if (number >= row->least && number <= row->most && !(row->open && number == row->least) &&
         (!whole || number == floor(number)))
         return true;
-    snprintf(expected, sizeof expected, "%s from %s%g to %.16g", whole ? "a whole number" : "a number",
-             row->open ? "above " : "", row->least, row->most);
+    snprintf(expected, sizeof expected, "%s from %s%g to %.16g",
+             whole ? "a whole number" : "a number", row->open ? "above " : "", row->least,
+             row->most);
     return fail(problem, row, expected);
 }
 
@@ -151,9 +152,10 @@ static bool read_window(const struct row *row, const json_t *value, struct api_s
     if (text ? window_from_text(text, settings)
              : json_is_object(value) && window_from_object(value, settings))
         return true;
-    return fail(problem, row,
-                "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
-                "a query batch, 3600s, 3600s,60s or 1000");
+    return fail(
+        problem, row,
+        "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
+        "a query batch, 3600s, 3600s,60s or 1000");
 }
 
 static bool read_compare(const struct row *row, const json_t *value, struct api_settings *settings,
@@ -237,10 +239,9 @@ static bool fail_unknown(const char *name, const char *parent, const char *const
     const char *nearest = api_nearest(name, names, n);
     snprintf(place, sizeof place, where == API_QUERY ? "%s%s%.100s" : "#/%s%s%.100s",
              parent ? parent : "", parent ? "/" : "", name);
-    return api_fail_at(problem, where, place, "option_unknown",
-                       "there is no '%.60s' here%s%s%s; there are %s", name,
-                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : "", list);
+    return api_fail_at(
+        problem, where, place, "option_unknown", "there is no '%.60s' here%s%s%s; there are %s",
+        name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "", list);
 }
 
 static bool read_members(struct api_settings *settings, const json_t *object, const char *parent,

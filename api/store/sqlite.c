@@ -80,11 +80,12 @@ static bool check_file(const char *path, char *reason, size_t size)
 static bool configure(struct connection *c)
 {
     char pragmas[400];
-    snprintf(pragmas, sizeof pragmas,
-             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-             "PRAGMA application_id = %d; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;"
-             "PRAGMA journal_size_limit = 67108864; BEGIN IMMEDIATE; COMMIT",
-             APPLICATION_ID);
+    snprintf(
+        pragmas, sizeof pragmas,
+        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+        "PRAGMA application_id = %d; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;"
+        "PRAGMA journal_size_limit = 67108864; BEGIN IMMEDIATE; COMMIT",
+        APPLICATION_ID);
     sqlite3_busy_timeout(c->sqlite, 0);
     sqlite3_extended_result_codes(c->sqlite, 1);
     return script(&c->base, pragmas);
@@ -109,6 +110,7 @@ static const char *explain(const struct connection *c)
 static struct api_database *open_connection(const char *path, char *reason, size_t size)
 {
     bool is_file = *path != '\0';
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* a lock and a sum for each allocation */
     if (is_file && !check_file(path, reason, size))
         return NULL;
     struct connection *c = calloc(1, sizeof *c);
