@@ -56,7 +56,7 @@ static char find_delimiter(const char *p)
     for (size_t i = sizeof known - 1; i-- > 0;)
         if (n[i] >= n[best])
             best = i;
-    return n[best] ? known[best] : ',';
+    return known[n[best] ? best : 2];
 }
 
 /* ---- The header */
