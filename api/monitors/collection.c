@@ -242,11 +242,11 @@ bool api_collection_bins(struct api_collection *collection, const struct api_set
                          struct api_bins *bins, struct api_weights *reference,
                          struct api_problem *problem)
 {
+    if (collection->is_text)
+        return bins_of_labels(collection, bins, reference, problem);
     bool labelled =
         settings->method == API_LABELS ||
         (settings->method == API_AUTO && (collection->truths_alone || has_few_numbers(collection)));
-    if (collection->is_text)
-        return bins_of_labels(collection, bins, reference, problem);
     if (labelled)
         return label_numbers(collection, problem) &&
                bins_of_labels(collection, bins, reference, problem);

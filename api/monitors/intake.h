@@ -1,4 +1,4 @@
-/* What requests about monitors have in common: names in the path, parameters, tables, warnings. */
+/* Common parts of requests about monitors: names in the path, parameters, tables, warnings. */
 #ifndef KLDIV_API_MONITORS_INTAKE_H
 #define KLDIV_API_MONITORS_INTAKE_H
 
