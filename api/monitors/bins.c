@@ -241,7 +241,7 @@ bool api_bins_describe(struct api_bins *bins)
         describe(bins, i, &texts);
         at[i + 1] = (uint32_t)texts.size;
     }
-    bins->described = at && !texts.failed ? malloc(texts.size) : NULL;
+    bins->described = at && !texts.failed ? malloc(texts.size + 1) : NULL;
     bins->described_at = at;
     if (bins->described)
         memcpy(bins->described, texts.data, texts.size);

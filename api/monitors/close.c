@@ -388,9 +388,9 @@ static bool write_window(struct api_monitors *monitors, struct api_draft *draft,
 bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft)
 {
     const struct api_live *live = &draft->live;
-    const struct api_datum last = live->last_observation == API_NO_TIME
-                                      ? (struct api_datum){.kind = API_SQL_NULL}
-                                      : API_INTEGER(live->last_observation);
+    struct api_datum last = API_INTEGER(live->last_observation);
+    if (live->last_observation == API_NO_TIME)
+        last.kind = API_SQL_NULL;
     const struct api_datum row[] = {API_INTEGER(live->state), API_INTEGER(live->observations), last,
                                     API_INTEGER(live->last_window),
                                     API_INTEGER(draft->monitor->id)};

@@ -132,7 +132,7 @@ bool api_collection_decide(struct api_collection *collection)
 
 static double *numbers_of(const struct api_collection *collection)
 {
-    return (double *)collection->numbers.data;
+    return (void *)collection->numbers.data;
 }
 
 /* Moves finite numbers to the front; returns how many there are. */

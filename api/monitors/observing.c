@@ -5,6 +5,7 @@
 #include "api/monitors/hash.h"
 #include "api/monitors/intake.h"
 #include "api/reply.h"
+#include "api/text/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,22 +172,37 @@ static bool find_monitors(struct observing *o, const struct api_table *table)
     return true;
 }
 
+static bool fail_member(const char *name, const char *const *known, size_t n,
+                        struct api_problem *problem)
+{
+    char place[200];
+    const char *nearest = api_nearest(name, known, n);
+    snprintf(place, sizeof place, "#/%.100s", name);
+    return api_fail_at(problem, API_BODY, place, "option_unknown",
+                       "observations have no member '%.60s' here%s%s%s", name,
+                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                       nearest ? "'?" : "");
+}
+
+/* Checks the names of members: values and a timestamp, or weights of one monitor. */
 static bool check_members(const struct api_table *table, bool single, struct api_problem *problem)
 {
-    const char *name;
-    char place[200];
+    static const char *const of_table[] = {"timestamp", "columns", "rows"},
+                             *const of_one[] = {"timestamp",     "values", "counts",
+                                                "probabilities", "n",      "underflow",
+                                                "overflow",      "other",  "missing"};
+    const char *const *known = single ? of_one : of_table, *name;
+    size_t n = single ? sizeof of_one / sizeof *of_one : sizeof of_table / sizeof *of_table;
     json_t *value;
+    if (single && table->has_values)
+        n = 2;
     json_object_foreach(table->members, name, value)
     {
-        static const char *const known[] = {"timestamp", "columns", "rows", "values"};
-        bool good = single && !table->has_values && api_weights_have(name);
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        bool good = false;
+        for (size_t i = 0; i < n; i++)
             good |= strcmp(known[i], name) == 0;
-        snprintf(place, sizeof place, "#/%.100s", name);
         if (!good)
-            return api_fail_at(problem, API_BODY, place, "option_unknown",
-                               "observations have no member '%.60s'%s", name,
-                               table->has_values ? " beside their values and timestamp" : "");
+            return fail_member(name, known, n, problem);
     }
     return true;
 }
@@ -393,7 +409,7 @@ static bool read_again(struct observing *o, struct api_monitors *monitors,
             api_view_of(monitors, monitor,
                         list.windows[0].revision == monitor->revision ? monitor->config : NULL,
                         &list.windows[0]);
-    if (observed->view && monitor->draft)
+    if (observed->view && monitor && monitor->draft)
         observed->view->state = observed->view->window.closed ? observed->view->window.state
                                                               : monitor->draft->live.state;
     api_window_list_free(&list);
