@@ -147,7 +147,7 @@ bool api_field_number(const struct api_table *table, const struct api_cell *cell
         p++;
     while (p < end && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    if (p == end || (!is_digit(*p) && !strchr("+-.,iI", *p)))
+    if (p == end || (!is_digit(*p) && *p != '-' && !strchr("+-.,iI", *p)))
         return false;
     if (table->decimal_comma)
         return read_with_comma(p, end, number) || read_loosely(p, end, ',', number);

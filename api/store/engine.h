@@ -8,6 +8,8 @@
 struct api_database {
     const struct api_engine *engine;
     char reason[256]; /* of the last failure, as a part of a sentence */
+    bool is_empty;    /* it has no table; set by open */
+    bool is_accepted; /* its schema is known; until then, nothing that was there may change */
 };
 
 struct api_engine {

@@ -1,23 +1,21 @@
 /* SQLite: a file, or memory. */
 #include "api/store/engine.h"
+#include "api/store/sqlite_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* APPLICATION_ID: "kldv", which marks a file as a store (PRAGMA application_id). */
-enum { APPLICATION_ID = 0x6b6c6476, MAX_COLUMNS = 20 };
+enum { MAX_COLUMNS = 20 };
 
 struct connection {
     struct api_database base;
     sqlite3 *sqlite;
     sqlite3_stmt *statements[API_STATEMENTS];
     char *folder;
+    bool has_log; /* it had one before it was opened */
 };
 
 static struct connection *connection_of(struct api_database *database)
@@ -30,11 +28,15 @@ static bool fail(struct connection *c)
     return api_database_fail(&c->base, "%s", sqlite3_errmsg(c->sqlite));
 }
 
+/* Closing moves the log into the file, unless that is not to change. A log that was not there before
+ * is empty then, and goes. */
 static void close_connection(struct api_database *database)
 {
     struct connection *c = connection_of(database);
     for (size_t i = 0; i < API_STATEMENTS; i++)
         sqlite3_finalize(c->statements[i]);
+    if (!database->is_accepted && c->has_log)
+        sqlite3_db_config(c->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(c->sqlite);
     free(c->folder);
     free(c);
@@ -48,70 +50,21 @@ static bool script(struct api_database *database, const char *text)
 
 /* ---- Opening */
 
-/* Reads what SQLite's file format has at its begin: a string, and at byte 68 the application's
- * number, big-endian. A file that is absent or empty will be made. */
-static bool check_file(const char *path, char *reason, size_t size)
-{
-    unsigned char header[72];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno == ENOENT)
-            return true;
-        snprintf(reason, size, "%s cannot be read: %s", path, strerror(errno));
-        return false;
-    }
-    ssize_t n = read(fd, header, sizeof header);
-    close(fd);
-    unsigned id = n == sizeof header ? (unsigned)header[68] << 24 | (unsigned)header[69] << 16 |
-                                           (unsigned)header[70] << 8 | header[71]
-                                     : 0;
-    if (n == 0 || (n == sizeof header && memcmp(header, "SQLite format 3", 16) == 0 &&
-                   (id == APPLICATION_ID)))
-        return true;
-    if (n < 0)
-        snprintf(reason, size, "%s cannot be read: %s", path, strerror(errno));
-    else
-        snprintf(reason, size, "%s is not a store of kldiv, and is left as it is", path);
-    return false;
-}
-
-/* locking_mode: no other process opens the file, and the index of the log is in memory. One
- * connection alone writes and checkpoints: SQLite before 3.51.3 loses what two do at once. */
-static bool configure(struct connection *c)
-{
-    char pragmas[400];
-    snprintf(
-        pragmas, sizeof pragmas,
-        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-        "PRAGMA application_id = %d; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;"
-        "PRAGMA journal_size_limit = 67108864; BEGIN IMMEDIATE; COMMIT",
-        APPLICATION_ID);
-    sqlite3_busy_timeout(c->sqlite, 0);
-    sqlite3_extended_result_codes(c->sqlite, 1);
-    return script(&c->base, pragmas);
-}
-
-static bool prepare_folder(struct connection *c, const char *path)
+static bool prepare_folder(struct connection *c, const char *path, char *reason, size_t size)
 {
     char *copy = realpath(path, NULL);
     c->folder = copy ? strdup(dirname(copy)) : NULL;
+    if (!c->folder)
+        snprintf(reason, size, "%s cannot be opened: %s", path, strerror(errno));
     free(copy);
     return c->folder != NULL;
 }
 
-static const char *explain(const struct connection *c)
-{
-    int code = sqlite3_errcode(c->sqlite) & 0xff;
-    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
-        return "another process has it open";
-    return sqlite3_errmsg(c->sqlite);
-}
-
 static struct api_database *open_connection(const char *path, char *reason, size_t size)
 {
-    bool is_file = *path != '\0';
+    bool is_file = *path != '\0', has_log = false;
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* a lock and a sum for each allocation */
-    if (is_file && !check_file(path, reason, size))
+    if (is_file && !api_sqlite_check(path, &has_log, reason, size))
         return NULL;
     struct connection *c = calloc(1, sizeof *c);
     if (!c) {
@@ -119,11 +72,10 @@ static struct api_database *open_connection(const char *path, char *reason, size
         return NULL;
     }
     c->base.engine = &api_sqlite;
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    bool good = sqlite3_open_v2(is_file ? path : ":memory:", &c->sqlite, flags, NULL) == SQLITE_OK;
-    if (good && configure(c) && (!is_file || prepare_folder(c, path)))
+    c->has_log = has_log;
+    if (api_sqlite_open(path, &c->sqlite, &c->base.is_empty, reason, size) &&
+        (!is_file || prepare_folder(c, path, reason, size)))
         return &c->base;
-    snprintf(reason, size, "%s cannot be opened: %s", is_file ? path : "memory", explain(c));
     close_connection(&c->base);
     return NULL;
 }

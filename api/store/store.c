@@ -100,15 +100,16 @@ static bool update_schema(struct api_store *store)
 {
     struct api_database *database = store->database;
     int64_t version = 0, newest = newest_version();
-    if (!api_store_begin(store))
+    if (!api_store_begin(store) ||
+        (!database->is_empty &&
+         !api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_integer, &version})))
         return false;
-    if (!api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_integer, &version}))
-        version = 0;
     if (version > newest)
         return api_database_fail(database,
                                  "it was written by a newer version of kldiv (schema %lld, this "
                                  "one knows %lld)",
                                  (long long)version, (long long)newest);
+    database->is_accepted = true;
     for (int64_t next = version; next < newest; next++)
         if (!migrate(database, api_migrations[next]))
             return false;

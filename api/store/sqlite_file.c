@@ -1,0 +1,143 @@
+#include "api/store/sqlite_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* APPLICATION_ID: "kldv", which marks a file as a store. */
+enum { APPLICATION_ID = 0x6b6c6476 };
+
+/* ---- Before it is opened */
+
+/* True if these bytes begin a store: a string, and at byte 68 the application's number, big-endian
+ * (sqlite.org/fileformat.html). */
+static bool is_store(const unsigned char *header)
+{
+    unsigned id = (unsigned)header[68] << 24 | (unsigned)header[69] << 16 |
+                  (unsigned)header[70] << 8 | header[71];
+    return memcmp(header, "SQLite format 3", 16) == 0 && id == APPLICATION_ID;
+}
+
+/* SQLite's log, beside the file to which links lead. */
+static bool find_log(const char *path)
+{
+    struct stat status;
+    char *real = realpath(path, NULL), *log = NULL;
+    bool there =
+        real && asprintf(&log, "%s-wal", real) > 0 && stat(log, &status) == 0 && status.st_size > 0;
+    free(real);
+    free(log);
+    return there;
+}
+
+/* O_NONBLOCK: a pipe does not wait for another end. */
+bool api_sqlite_check(const char *path, bool *has_log, char *reason, size_t size)
+{
+    unsigned char header[72];
+    struct stat status = {.st_mode = S_IFREG};
+    *has_log = find_log(path);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return true;
+    ssize_t n = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)
+                    ? read(fd, header, sizeof header)
+                    : -1;
+    int problem = errno;
+    if (fd >= 0)
+        close(fd);
+    if (n == 0 || (n == sizeof header && is_store(header)))
+        return true;
+    if (n < 0 && S_ISREG(status.st_mode))
+        snprintf(reason, size, "%s cannot be opened: %s", path, strerror(problem));
+    else
+        snprintf(reason, size, "%s is not a store of kldiv, and is left as it is", path);
+    return false;
+}
+
+/* ---- Opening */
+
+static bool script(sqlite3 *sqlite, const char *text)
+{
+    return sqlite3_exec(sqlite, text, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+static int note_number(void *context, int n, char **values, char **names)
+{
+    (void)names;
+    *(long long *)context = n > 0 && values[0] ? atoll(values[0]) : 0;
+    return 0;
+}
+
+/* Marks the file before it gets a log: a mark that is in the log alone would be missed by the next
+ * start, after this process was killed. */
+static bool mark(sqlite3 *sqlite)
+{
+    char pragma[60];
+    snprintf(pragma, sizeof pragma, "PRAGMA application_id = %d", APPLICATION_ID);
+    return script(sqlite, pragma);
+}
+
+static int note_answer(void *context, int n, char **values, char **names)
+{
+    (void)names;
+    *(bool *)context = n > 0 && values[0] && strcmp(values[0], "ok") == 0;
+    return 0;
+}
+
+/* Looks at all pages but those of large values. Pages that no query reads would else be found damaged
+ * when they are needed, maybe years later. */
+static bool is_sound(sqlite3 *sqlite)
+{
+    bool sound = false;
+    return sqlite3_exec(sqlite, "PRAGMA quick_check(1)", note_answer, &sound, NULL) == SQLITE_OK &&
+           sound;
+}
+
+/* locking_mode: no other process opens the file, and the index of the log is in memory. One
+ * connection alone writes and checkpoints: SQLite before 3.51.3 loses what two do at once. */
+static bool lock(sqlite3 *sqlite, bool *is_empty)
+{
+    long long tables = 0;
+    bool good = script(sqlite, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"
+                               "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;"
+                               "BEGIN IMMEDIATE; COMMIT") &&
+                sqlite3_exec(sqlite, "SELECT count(*) FROM sqlite_schema", note_number, &tables,
+                             NULL) == SQLITE_OK;
+    *is_empty = tables == 0;
+    return good;
+}
+
+static bool begin_log(sqlite3 *sqlite)
+{
+    return script(sqlite, "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 67108864;"
+                          "BEGIN IMMEDIATE; COMMIT");
+}
+
+static bool explain(sqlite3 *sqlite, const char *path, char *reason, size_t size)
+{
+    int whole = sqlite3_extended_errcode(sqlite), code = whole & 0xff;
+    int system = whole == SQLITE_READONLY_DIRECTORY ? EACCES : sqlite3_system_errno(sqlite);
+    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
+        snprintf(reason, size, "%s cannot be opened: another process has it open", path);
+    else if (system && (code == SQLITE_CANTOPEN || code == SQLITE_READONLY))
+        snprintf(reason, size, "the folder of %s cannot be written: %s", path, strerror(system));
+    else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_OK)
+        snprintf(reason, size, "%s is damaged, and is left as it is", path);
+    else
+        snprintf(reason, size, "%s cannot be opened: %s", path, sqlite3_errmsg(sqlite));
+    return false;
+}
+
+bool api_sqlite_open(const char *path, sqlite3 **sqlite, bool *is_empty, char *reason, size_t size)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    bool good = sqlite3_open_v2(*path ? path : ":memory:", sqlite, flags, NULL) == SQLITE_OK;
+    sqlite3_extended_result_codes(*sqlite, 1);
+    return (good && lock(*sqlite, is_empty) && (*is_empty ? mark(*sqlite) : is_sound(*sqlite)) &&
+            begin_log(*sqlite)) ||
+           explain(*sqlite, *path ? path : "memory", reason, size);
+}

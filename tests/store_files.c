@@ -1,0 +1,176 @@
+/* Files that are no store, or cannot be written: the server says so in a line, ends, and leaves them as
+ * they are. */
+#include "tests/store_support.h"
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NO_STORE "%s is not a store of kldiv, and is left as it is"
+#define DAMAGED "%s is damaged, and is left as it is"
+
+/* OTHER: a user without rights. */
+enum { OTHER = 65534, PAGE = 4096 };
+
+/* Expects the line, with the path of the store in it. */
+static void expect_line(const struct place *place, const char *format)
+{
+    char line[400];
+    snprintf(line, sizeof line, format, place->path);
+    expect_refused(place, place->location, line);
+}
+
+/* Makes a store with two columns and a thousand batches, which has some hundred pages. */
+static void make_store(const struct place *place)
+{
+    struct api_buffer request = {0};
+    struct reply reply = {0};
+    struct server server = store_start(place, NULL);
+    free(expect_status(&server, "PUT", "/monitors/g", "a,b\n1,2\n2,3\n3,1\n", 201));
+    int fd = dial(&server);
+    for (int i = 0; i < 1000; i++) {
+        write_post(&request, "/monitors/g/observations", "", "a,b\n1,2\n");
+        cr_assert(converse_on(fd, &request, &reply));
+        cr_assert_eq(reply.status, 200);
+    }
+    close(fd);
+    api_buffer_free(&request);
+    api_buffer_free(&reply.bytes);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+static void overwrite(const struct place *place, off_t at, size_t size)
+{
+    char bytes[PAGE];
+    int fd = open(place->path, O_WRONLY);
+    memset(bytes, 0xa5, sizeof bytes);
+    cr_assert_eq(pwrite(fd, bytes, size, at), (ssize_t)size);
+    close(fd);
+}
+
+static off_t size_of(const struct place *place)
+{
+    struct stat status;
+    cr_assert_eq(stat(place->path, &status), 0);
+    return status.st_size;
+}
+
+/* Becomes a user without rights, if it is root; false if that user cannot run the server. */
+static bool give_up_rights(void)
+{
+    const char *other = getenv("KLDIV_SERVER");
+    if (geteuid() == 0 && (setegid(OTHER) != 0 || seteuid(OTHER) != 0))
+        return false;
+    return faccessat(AT_FDCWD, other ? other : KLDIV_BINARY, X_OK, AT_EACCESS) == 0;
+}
+
+/* ---- No store */
+
+Test(server, leaves_files_that_are_no_store_as_they_are)
+{
+    struct place place = place_new();
+    static const char *const texts[] = {"a,b\n1,2\n", "SQLite format 3",
+                                        "SQLite format 3 and then something else, which is longer "
+                                        "than the hundred bytes that begin a database of SQLite"};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        write_file(place.path, texts[i]);
+        expect_line(&place, NO_STORE);
+    }
+    unlink(place.path);
+    change_file(&place, "CREATE TABLE notes (text); INSERT INTO notes VALUES ('mine')");
+    expect_line(&place, NO_STORE);
+    change_file(&place, "PRAGMA journal_mode = WAL; PRAGMA application_id = 17");
+    expect_line(&place, NO_STORE);
+    place_free(&place);
+}
+
+Test(server, leaves_what_is_no_file_as_it_is)
+{
+    struct place place = place_new();
+    cr_assert_eq(mkdir(place.path, 0777), 0);
+    expect_line(&place, "%s cannot be opened: Is a directory");
+    rmdir(place.path);
+    cr_assert_eq(mkfifo(place.path, 0666), 0);
+    expect_line(&place, NO_STORE);
+    unlink(place.path);
+    snprintf(place.path, sizeof place.path, "%s/none/store.db", place.folder);
+    snprintf(place.location, sizeof place.location, "sqlite:%s", place.path);
+    expect_line(&place, "the folder of %s cannot be written: No such file or directory");
+    place_free(&place);
+}
+
+Test(server, takes_a_store_that_another_server_has_for_no_store_of_its_own)
+{
+    struct place place = place_new();
+    struct server server = store_start(&place, NULL);
+    expect_line(&place, "%s cannot be opened: another process has it open");
+    free(expect_status(&server, "PUT", "/monitors/g", "a\n1\n", 201));
+    expect_line(&place, "%s cannot be opened: another process has it open");
+    free(expect_status(&server, "POST", "/monitors/g/observations", "a\n1\n", 200));
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(ask_file(&place, "SELECT sum(count) FROM counts WHERE window_id = 1"), 1);
+    place_free(&place);
+}
+
+Test(server, leaves_stores_of_newer_versions_as_they_are)
+{
+    struct place place = place_new();
+    make_store(&place);
+    change_file(&place, "UPDATE meta SET value = 99 WHERE name = 'schema'");
+    expect_refused(&place, place.location,
+                   "it was written by a newer version of kldiv (schema 99, this one knows 1)");
+    place_free(&place);
+}
+
+/* ---- Rights */
+
+Test(server, tells_which_rights_to_its_store_it_lacks)
+{
+    struct place place = place_new();
+    make_store(&place);
+    cr_assert_eq(chmod(place.path, 0444), 0);
+    if (!give_up_rights()) {
+        cr_assert_eq(seteuid(getuid()), 0);
+        place_free(&place);
+        cr_skip("(not tried: another user cannot run the server)");
+    }
+    if (geteuid() == OTHER)
+        expect_line(&place, "%s cannot be opened: Permission denied");
+    cr_assert_eq(seteuid(getuid()), 0);
+    cr_assert_eq(chmod(place.path, 0666), 0);
+    cr_assert_eq(chmod(place.folder, 0555), 0);
+    give_up_rights();
+    expect_line(&place, "the folder of %s cannot be written: Permission denied");
+    cr_assert_eq(seteuid(getuid()), 0);
+    cr_assert_eq(chmod(place.folder, 0777), 0);
+    place_free(&place);
+}
+
+/* ---- Damage */
+
+Test(server, leaves_a_damaged_store_as_it_is)
+{
+    struct place place = place_new();
+    make_store(&place);
+    off_t size = size_of(&place);
+    cr_expect_gt(size, 20 * PAGE);
+
+    cr_assert_eq(truncate(place.path, size / 2), 0);
+    expect_line(&place, DAMAGED);
+    unlink(place.path);
+
+    make_store(&place);
+    overwrite(&place, 100, PAGE - 100);
+    expect_line(&place, DAMAGED);
+    unlink(place.path);
+
+    make_store(&place);
+    overwrite(&place, size / PAGE / 2 * PAGE, PAGE);
+    expect_line(&place, DAMAGED);
+    place_free(&place);
+}
