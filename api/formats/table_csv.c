@@ -91,6 +91,7 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
     table->delimiter = csv.delimiter;
     table->rows_at = (size_t)(csv.p - table->body);
     table->rows_line = csv.line;
+    table->has_values = true;
     table->decimal_comma = csv.delimiter == ';' && !memchr(csv.p, '.', (size_t)(csv.end - csv.p));
     return good;
 }
