@@ -119,6 +119,7 @@ static bool read_recent(struct api_monitors *monitors, const struct api_monitor 
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_RECENT, of);
     live->n_recent = list.n;
+    live->has_last = list.n > 0;
     for (size_t i = 0; i < list.n; i++)
         live->recent[list.n - 1 - i] = list.windows[i].kl;
     if (list.n > 0)
@@ -227,25 +228,29 @@ static bool change_state(struct api_monitors *monitors, struct api_draft *draft,
     return api_store_run(monitors->store, API_SQL_EVENT_PUT, event, NULL);
 }
 
-/* Goes again through the windows from one on, after it came late or was restated. */
+/* Goes again through the windows from one on, after it came late or was restated. The event names the
+ * window that brought the state, or if that was before, the one that took away the other. */
 static bool replay(struct api_monitors *monitors, struct api_draft *draft, struct history *history,
                    const struct api_window *from)
 {
     const struct api_datum onwards[] = {API_INTEGER(draft->monitor->id),
                                         API_INTEGER(from->revision), API_INTEGER(from->start),
                                         API_INTEGER(from->id)};
+    const struct api_window *cause = from;
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_FROM, onwards);
     for (size_t i = 0; good && i < list.n; i++) {
+        enum api_verdict before = history->state;
         advance(history, list.windows[i].verdict);
+        if (history->state != before)
+            cause = &list.windows[i];
         const struct api_datum state[] = {API_INTEGER(history->state),
                                           API_INTEGER(draft->monitor->id),
                                           API_INTEGER(list.windows[i].id)};
         if (list.windows[i].state != history->state)
             good = api_store_run(monitors->store, API_SQL_WINDOW_STATE, state, NULL);
     }
-    good = good && (list.n == 0 ||
-                    change_state(monitors, draft, history->state, &list.windows[list.n - 1]));
+    good = good && change_state(monitors, draft, history->state, cause);
     api_window_list_free(&list);
     return good;
 }
@@ -382,7 +387,8 @@ static bool write_window(struct api_monitors *monitors, struct api_draft *draft,
     if (touched->closes || touched->rescored)
         return score(monitors, draft, view) && settle(monitors, draft, view);
     view->state = draft->live.state;
-    return api_window_store(monitors->store, draft->monitor->id, &view->window);
+    return (view->settings.previous == 0 || refer(monitors, draft->monitor->id, view)) &&
+           api_window_store(monitors->store, draft->monitor->id, &view->window);
 }
 
 bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft)

@@ -4,6 +4,7 @@
 #include "api/monitors/write.h"
 #include "api/reply.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -135,10 +136,8 @@ void api_warn(struct api_buffer *warnings, const char *code, const char *column,
     api_append_json_string(warnings, message);
     api_append_text(warnings, ",\"column\":");
     api_append_json_string(warnings, column);
-    if (count > 0)
-        api_write_member(warnings, "count", (double)count);
-    if (line > 0)
-        api_write_member(warnings, "line", (double)line);
+    api_write_member(warnings, "count", count > 0 ? (double)count : (double)NAN);
+    api_write_member(warnings, "line", line > 0 ? (double)line : (double)NAN);
     api_append_text(warnings, "}");
 }
 
@@ -148,9 +147,10 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
     char message[120];
     if (unreadable->count == 0)
         return;
-    snprintf(message, sizeof message,
-             "%zu values are no numbers and count as missing, the first in line %zu",
-             unreadable->count, unreadable->line);
+    snprintf(message, sizeof message, "%zu %s, the first in line %zu", unreadable->count,
+             unreadable->count == 1 ? "value is no number and counts as missing"
+                                    : "values are no numbers and count as missing",
+             unreadable->line);
     api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
 }
 

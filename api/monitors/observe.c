@@ -84,7 +84,7 @@ static bool window_of_seconds(struct api_monitors *monitors, struct api_draft *d
     int64_t size = (int64_t)monitor->config->settings.window_size * second;
     int64_t start = time - ((time % size) + size) % size;
     const struct api_datum at[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(start)};
+                                   API_INTEGER(start), API_INTEGER(start + size)};
     struct api_window_list list;
     for (*touched = draft->windows; *touched; *touched = (*touched)->next)
         if ((*touched)->view->window.start == start)

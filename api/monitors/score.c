@@ -60,7 +60,7 @@ static enum api_verdict judge(const struct api_view *view, const struct api_scor
     double least = settings->min_observations, kl = scores->drift.kl;
     bool shows = scores->drift.p_value < settings->significance || settings->significance >= 1;
     if (isnan(least))
-        least = api_config_least(view->config);
+        least = fmax(50, 5 * (double)view->config->bins.n);
     if (!scores->known || scores->drift.n < least)
         return API_INSUFFICIENT;
     if (scores->infinite || (kl >= settings->critical && shows))

@@ -63,6 +63,9 @@ static bool sweep_monitor(struct api_monitors *monitors, struct api_monitor *mon
         !delete_windows(monitors, monitor->id, before, &n))
         return false;
     monitor->sweep = n == STEP;
+    struct api_draft *draft = n > 0 ? api_draft_of(monitors, monitor) : NULL;
+    if (n > 0 && (!draft || !api_live_read(monitors, monitor, &draft->live)))
+        return false;
     return n == 0 || monitor->sweep ||
            api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE, current, NULL);
 }

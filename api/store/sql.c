@@ -77,7 +77,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_WINDOW_STATE] = "UPDATE windows SET state = $1 WHERE monitor = $2 AND id = $3",
     [API_SQL_WINDOW] = "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND id = $2",
     [API_SQL_WINDOW_AT] = "SELECT " WINDOW_COLUMNS
-                          " FROM windows WHERE monitor = $1 AND revision = $2 AND start_at = $3",
+                          " FROM windows WHERE monitor = $1 AND revision = $2 AND start_at = $3"
+                          " AND end_at = $4",
     [API_SQL_WINDOW_OPEN] =
         "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
         " ORDER BY start_at DESC, id DESC LIMIT 1",
