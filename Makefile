@@ -204,7 +204,7 @@ build/fuzz/%.o: %.c
 	@$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c $< -o $@
 build/fuzz/api/openapi.o: api/openapi.json
 .SECONDARY: $(FUZZED)
-build/fuzz/%: tests/fuzz/%.c tests/fuzz/ask.h $(FUZZED)
+build/fuzz/%: tests/fuzz/%.c $(wildcard tests/fuzz/*.h) $(FUZZED)
 	@echo "  LINK $@"
 	@$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $(filter %.c %.o,$^) \
 	    $(API_LIBS) -lmicrohttpd -lm -o $@
@@ -239,6 +239,7 @@ PYTHON = /usr/bin/python3
 golden:
 	$(PYTHON) tests/golden/make.py > tests/golden/vectors.jsonl
 	$(PYTHON) tests/golden/bodies.py > tests/golden/bodies.jsonl
+	$(PYTHON) tests/golden/tables.py > tests/golden/tables.jsonl
 	$(PYTHON) tests/golden/gradients.py > tests/golden/gradients.jsonl
 	$(PYTHON) tests/golden/compositions.py > tests/golden/compositions.jsonl
 	$(PYTHON) tests/golden/drift.py > tests/golden/drift.jsonl

@@ -29,14 +29,14 @@ struct api_service {
     struct api_budget *budget;            /* for bodies, tensors and replies; may be NULL */
     size_t max_body;                      /* bytes, after inflation */
     struct api_statistics *statistics;    /* of inference requests; may be NULL */
-    const char *cors_origin;   /* origin whose pages may read answers and write, "*", or NULL */
-    struct api_tokens *tokens; /* NULL: everyone may ask */
+    const char *cors_origin;       /* origin whose pages may read answers and write, "*", or NULL */
+    struct api_tokens *tokens;     /* NULL: everyone may ask */
     struct api_monitors *monitors; /* NULL: there are none */
     bool ready_needs_store;        /* true if /readyz fails while the store does */
-    const char *allowed_hosts; /* a list for api_hosts_have; NULL: any host */
-    bool tls;                  /* true if all clients come by TLS */
-    void *host;                /* passed to ready and metrics, which any thread may call */
-    bool (*ready)(void *host); /* false while draining */
+    const char *allowed_hosts;     /* a list for api_hosts_have; NULL: any host */
+    bool tls;                      /* true if all clients come by TLS */
+    void *host;                    /* passed to ready and metrics, which any thread may call */
+    bool (*ready)(void *host);     /* false while draining */
     void (*metrics)(void *host, struct api_buffer *out); /* appends Prometheus text */
 };
 

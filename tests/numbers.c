@@ -18,6 +18,7 @@ static const char *read_padded(const char *text, enum kl_dtype dtype, double *va
     memcpy(padded, text, size);
     memset(padded + size, 0, API_PADDING);
     const char *end = api_number_read(padded, dtype, value);
+    cr_expect_eq(api_number_end(padded), end, "%s", text);
     return end ? text + (end - padded) : NULL;
 }
 

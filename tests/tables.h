@@ -14,6 +14,7 @@ struct table_reading {
     const char *only;          /* the one column that is wanted; NULL: all */
     bool numbers;              /* fields are given as numbers where they are */
     bool in_turn;              /* columns are read one after another */
+    bool no_lines;             /* lines are not told */
 };
 
 /* table_text: what was read. `text` holds each column's name and values: "a: 1 2.5 'x' - true|b: ...",
@@ -30,5 +31,17 @@ struct table_text {
 /* Reads a table. Fails the test if a column's rows do not come in order. */
 struct table_text table_read(const struct table_reading *reading);
 void table_text_free(struct table_text *text);
+
+/* Expects a table's text, or how it begins if `expected` has "_malformed" or "~", which is its end. */
+void table_expect(const char *text, const char *expected, const char *body);
+
+/* table_case: a body, and the text of its table. */
+struct table_case {
+    const char *body, *expected;
+};
+
+/* Reads each of `n` bodies, all columns at once and one by one. */
+void table_check(const char *type, enum api_table_kind kind, const struct table_case *cases,
+                 size_t n);
 
 #endif

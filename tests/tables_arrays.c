@@ -12,6 +12,7 @@
 static const double numbers[] = {1, 2.5, -3, 0, 100};
 static const char texts[][8] = {"x", "", "\xc3\xa9\xf0\x9f\x98\x80"};
 
+/* Expects the start of a table's text. */
 static void expect_start(const char *text, const char *expected)
 {
     cr_expect(strncmp(text, expected, strlen(expected)) == 0, "gives    %s\n  and not %s", text,

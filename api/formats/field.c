@@ -123,6 +123,23 @@ static bool read_loosely(const char *p, const char *end, char point, double *num
     return api_number_read(d.text, KL_FLOAT64, number) != NULL;
 }
 
+/* Reads a short number of JSON's grammar, but for its point, which is a comma: most are. */
+static bool read_with_comma(const char *p, const char *end, double *number)
+{
+    enum { SHORT = 32 };
+    char text[SHORT + API_PADDING];
+    size_t size = (size_t)(end - p);
+    const char *comma = memchr(p, ',', size);
+    if (!comma)
+        return api_number_read(p, KL_FLOAT64, number) == end;
+    if (size > SHORT)
+        return false;
+    memcpy(text, p, size);
+    memset(text + size, 0, API_PADDING);
+    text[comma - p] = '.';
+    return api_number_read(text, KL_FLOAT64, number) == text + size;
+}
+
 bool api_field_number(const struct api_table *table, const struct api_cell *cell, double *number)
 {
     const char *p = cell->text, *end = p + cell->size;
@@ -130,9 +147,9 @@ bool api_field_number(const struct api_table *table, const struct api_cell *cell
         p++;
     while (p < end && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    if (p == end || (!is_digit(*p) && !strchr("+-.,iI", *p)))
+    if (p == end || (!is_digit(*p) && *p != '-' && !strchr("+-.,iI", *p)))
         return false;
-    if (!table->decimal_comma && api_number_read(p, KL_FLOAT64, number) == end)
-        return true;
-    return read_loosely(p, end, table->decimal_comma ? ',' : '.', number);
+    if (table->decimal_comma)
+        return read_with_comma(p, end, number) || read_loosely(p, end, ',', number);
+    return api_number_read(p, KL_FLOAT64, number) == end || read_loosely(p, end, '.', number);
 }

@@ -56,7 +56,7 @@ static char find_delimiter(const char *p)
     for (size_t i = sizeof known - 1; i-- > 0;)
         if (n[i] >= n[best])
             best = i;
-    return n[best] ? known[best] : ',';
+    return known[n[best] ? best : 2];
 }
 
 /* ---- The header */
@@ -91,6 +91,7 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
     table->delimiter = csv.delimiter;
     table->rows_at = (size_t)(csv.p - table->body);
     table->rows_line = csv.line;
+    table->has_values = true;
     table->decimal_comma = csv.delimiter == ';' && !memchr(csv.p, '.', (size_t)(csv.end - csv.p));
     return good;
 }

@@ -58,7 +58,7 @@ static bool read_tensor(struct reader *r, size_t i, const json_t *info)
 {
     const json_t *shape = json_object_get(info, "shape"),
                  *offsets = json_object_get(info, "data_offsets");
-    struct column column;
+    struct column column = {.type.size = 1};
     size_t begin, end, n;
     if (!read_dtype(r, i, info, &column.type))
         return false;

@@ -4,7 +4,6 @@
 #include "api/text/decimal.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +123,8 @@ void api_bins_free(struct api_bins *bins)
     free(bins->labels);
     free(bins->slots);
     free(bins->edges);
+    free(bins->described);
+    free(bins->described_at);
     *bins = (struct api_bins){.n = 0};
 }
 
@@ -215,7 +216,7 @@ void api_bins_write_name(const struct api_bins *bins, size_t place, struct api_b
     api_append(out, place == bins->n ? "]\"" : ")\"", 2);
 }
 
-void api_bins_describe(const struct api_bins *bins, size_t place, struct api_buffer *out)
+static void describe(const struct api_bins *bins, size_t place, struct api_buffer *out)
 {
     const char *outer = api_bins_outer_name(bins, place);
     double lower = (double)NAN, upper = (double)NAN;
@@ -230,4 +231,26 @@ void api_bins_describe(const struct api_bins *bins, size_t place, struct api_buf
     api_append(out, "\"", 1);
     api_write_member(out, "lower", lower);
     api_write_member(out, "upper", upper);
+}
+
+bool api_bins_describe(struct api_bins *bins)
+{
+    struct api_buffer texts = {0};
+    uint32_t *at = calloc(bins->places + 1, sizeof *at);
+    for (size_t i = 0; at && i < bins->places; i++) {
+        describe(bins, i, &texts);
+        at[i + 1] = (uint32_t)texts.size;
+    }
+    bins->described = at && !texts.failed ? malloc(texts.size + 1) : NULL;
+    bins->described_at = at;
+    if (bins->described)
+        memcpy(bins->described, texts.data, texts.size);
+    api_buffer_free(&texts);
+    return bins->described != NULL;
+}
+
+void api_bins_write_description(const struct api_bins *bins, size_t place, struct api_buffer *out)
+{
+    const uint32_t *at = bins->described_at + place;
+    api_append(out, bins->described + at[0], at[1] - at[0]);
 }

@@ -5,6 +5,7 @@
 #include "api/problem.h"
 
 #include <jansson.h>
+#include <stdint.h>
 
 #define API_MAX_BINS 1000
 
@@ -18,6 +19,9 @@ struct api_bins {
     char **labels;
     unsigned short *slots; /* of a hash table: 1 + the label's number, or 0 */
     size_t n_slots;        /* a power of 2 */
+    char *
+        described; /* what api_bins_describe gives, one text after another; NULL before it is made */
+    uint32_t *described_at; /* their offsets, with the end */
 };
 
 /* Reads {"edges": [...]} or {"labels": [...]}. */
@@ -49,7 +53,10 @@ void api_bins_write(const struct api_bins *bins, struct api_buffer *out);
 /* Appends the name of a bin as a JSON string: "[0, 1)", a label, an outer bin's. */
 void api_bins_write_name(const struct api_bins *bins, size_t place, struct api_buffer *out);
 
+/* Makes the descriptions of all bins: each result has them. False if memory is exhausted. */
+bool api_bins_describe(struct api_bins *bins);
+
 /* Appends `"name":...,"kind":...,"lower":...,"upper":...`. */
-void api_bins_describe(const struct api_bins *bins, size_t place, struct api_buffer *out);
+void api_bins_write_description(const struct api_bins *bins, size_t place, struct api_buffer *out);
 
 #endif

@@ -69,8 +69,7 @@ struct filter {
 static bool passes(const struct filter *filter, const struct api_monitor *monitor)
 {
     return (!filter->group || strcmp(filter->group, monitor->group) == 0) &&
-           (!filter->state ||
-            strcmp(filter->state, api_verdict_names[monitor->live.state]) == 0) &&
+           (!filter->state || strcmp(filter->state, api_verdict_names[monitor->live.state]) == 0) &&
            (!filter->words || strcasestr(monitor->name, filter->words) ||
             strcasestr(monitor->group, filter->words));
 }

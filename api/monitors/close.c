@@ -72,12 +72,10 @@ struct api_view *api_view_of(struct api_monitors *monitors, struct api_monitor *
                              struct api_config *config, struct api_window *window)
 {
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
-    struct api_config *former =
-        config ? NULL : former_config(monitors, monitor, window->revision);
-    struct api_view *view = config || former
-                                ? api_view_new(monitor->group, monitor->name,
-                                               config ? config : former)
-                                : NULL;
+    struct api_config *former = config ? NULL : former_config(monitors, monitor, window->revision);
+    struct api_view *view =
+        config || former ? api_view_new(monitor->group, monitor->name, config ? config : former)
+                         : NULL;
     if (!view && (config || former))
         api_work_out_of_memory(monitors);
     api_config_release(former);
@@ -198,8 +196,8 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
     const struct api_settings *settings = &monitor->config->settings;
     *history = (struct history){.fire_after = (size_t)settings->fire_after,
                                 .clear_after = (size_t)settings->clear_after};
-    history->most = history->fire_after > history->clear_after ? history->fire_after
-                                                               : history->clear_after;
+    history->most =
+        history->fire_after > history->clear_after ? history->fire_after : history->clear_after;
     const struct api_datum before[] = {API_INTEGER(monitor->id), API_INTEGER(window->revision),
                                        API_INTEGER(window->start), API_INTEGER(window->id),
                                        API_INTEGER(history->most)};
@@ -217,9 +215,12 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
 static bool change_state(struct api_monitors *monitors, struct api_draft *draft,
                          enum api_verdict state, const struct api_window *window)
 {
-    const struct api_datum event[] = {API_INTEGER(draft->monitor->id), API_INTEGER(window->end),
-                                      API_INTEGER(draft->live.state), API_INTEGER(state),
-                                      API_REAL(window->kl), API_INTEGER(window->id)};
+    const struct api_datum event[] = {API_INTEGER(draft->monitor->id),
+                                      API_INTEGER(window->end),
+                                      API_INTEGER(draft->live.state),
+                                      API_INTEGER(state),
+                                      API_REAL(window->kl),
+                                      API_INTEGER(window->id)};
     if (state == draft->live.state)
         return true;
     draft->live.state = state;
@@ -243,8 +244,8 @@ static bool replay(struct api_monitors *monitors, struct api_draft *draft, struc
         if (list.windows[i].state != history->state)
             good = api_store_run(monitors->store, API_SQL_WINDOW_STATE, state, NULL);
     }
-    good = good && (list.n == 0 || change_state(monitors, draft, history->state,
-                                                &list.windows[list.n - 1]));
+    good = good && (list.n == 0 ||
+                    change_state(monitors, draft, history->state, &list.windows[list.n - 1]));
     api_window_list_free(&list);
     return good;
 }
@@ -333,17 +334,39 @@ static bool score(struct api_monitors *monitors, struct api_draft *draft, struct
 
 /* ---- Writing */
 
+/* Runs the statement for as many rows as it takes. */
+static bool add_rows(struct api_monitors *monitors, const struct api_datum *row, size_t n)
+{
+    enum api_statement statement = n == 16  ? API_SQL_COUNT_ADD_16
+                                   : n == 4 ? API_SQL_COUNT_ADD_4
+                                            : API_SQL_COUNT_ADD;
+    return api_store_run(monitors->store, statement, row, NULL);
+}
+
 static bool write_added(struct api_monitors *monitors, const struct api_draft *draft,
                         const struct api_touched *touched)
 {
+    enum { MOST = 16 };
     const struct api_view *view = touched->view;
-    for (size_t i = 0; touched->added && i < view->config->bins.places; i++) {
-        const struct api_datum row[] = {API_INTEGER(draft->monitor->id),
-                                        API_INTEGER(view->window.id), API_INTEGER(i),
-                                        API_INTEGER(touched->added[i])};
-        if (touched->added[i] > 0 &&
-            !api_store_run(monitors->store, API_SQL_COUNT_ADD, row, NULL))
+    struct api_datum row[2 + 2 * MOST] = {API_INTEGER(draft->monitor->id),
+                                          API_INTEGER(view->window.id)};
+    size_t places = touched->added ? view->config->bins.places : 0, n = 0;
+    for (size_t i = 0; i < places; i++) {
+        if (touched->added[i] > 0) {
+            row[2 + 2 * n] = API_INTEGER(i);
+            row[3 + 2 * n++] = API_INTEGER(touched->added[i]);
+        }
+        if (n == MOST) {
+            if (!add_rows(monitors, row, n))
+                return false;
+            n = 0;
+        }
+    }
+    for (size_t part; n > 0; n -= part) {
+        part = n >= 4 ? 4 : 1;
+        if (!add_rows(monitors, row, part))
             return false;
+        memmove(row + 2, row + 2 + 2 * part, 2 * (n - part) * sizeof *row);
     }
     return true;
 }
@@ -365,9 +388,9 @@ static bool write_window(struct api_monitors *monitors, struct api_draft *draft,
 bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft)
 {
     const struct api_live *live = &draft->live;
-    const struct api_datum last = live->last_observation == API_NO_TIME
-                                      ? (struct api_datum){.kind = API_SQL_NULL}
-                                      : API_INTEGER(live->last_observation);
+    struct api_datum last = API_INTEGER(live->last_observation);
+    if (live->last_observation == API_NO_TIME)
+        last.kind = API_SQL_NULL;
     const struct api_datum row[] = {API_INTEGER(live->state), API_INTEGER(live->observations), last,
                                     API_INTEGER(live->last_window),
                                     API_INTEGER(draft->monitor->id)};
@@ -404,9 +427,9 @@ bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, 
                                    API_INTEGER(end)};
     struct api_window_list list;
     struct api_draft *draft = api_draft_of(monitors, monitor);
-    bool good = draft && api_window_list_run(&list, monitors->store,
-                                             due_alone ? API_SQL_WINDOWS_DUE : API_SQL_WINDOWS_OPEN,
-                                             of);
+    bool good =
+        draft && api_window_list_run(&list, monitors->store,
+                                     due_alone ? API_SQL_WINDOWS_DUE : API_SQL_WINDOWS_OPEN, of);
     if (!draft)
         return false;
     for (size_t i = 0; good && i < list.n; i++) {

@@ -12,9 +12,11 @@
 /* FEW: distinct numbers that make labels by the method auto. */
 enum { FEW = 20 };
 
-void api_collection_init(struct api_collection *collection, struct api_budget *budget)
+void api_collection_init(struct api_collection *collection, struct api_budget *budget, size_t rows)
 {
     *collection = (struct api_collection){.numbers.budget = budget, .truths_alone = true};
+    if (rows > 0) /* without the room that doubling would leave */
+        api_buffer_reserve(&collection->numbers, rows * sizeof(double));
 }
 
 void api_collection_free(struct api_collection *collection)
@@ -130,7 +132,7 @@ bool api_collection_decide(struct api_collection *collection)
 
 static double *numbers_of(const struct api_collection *collection)
 {
-    return (double *)collection->numbers.data;
+    return (void *)collection->numbers.data;
 }
 
 /* Moves finite numbers to the front; returns how many there are. */
@@ -184,9 +186,9 @@ static bool label_numbers(struct api_collection *collection, struct api_problem 
     collection->labels = api_labels_new(collection->numbers.budget);
     bool good = collection->labels || api_fail_for_memory(problem);
     for (size_t i = 0; good && i < collection->n_numbers; i++) {
-        const struct api_cell cell = {
-            .kind = collection->truths_alone ? API_CELL_TRUTH : API_CELL_NUMBER,
-            .number = numbers[i]};
+        const struct api_cell cell = {.kind = collection->truths_alone ? API_CELL_TRUTH
+                                                                       : API_CELL_NUMBER,
+                                      .number = numbers[i]};
         good = collect_label(collection, &cell, problem);
     }
     return good;
@@ -240,11 +242,11 @@ bool api_collection_bins(struct api_collection *collection, const struct api_set
                          struct api_bins *bins, struct api_weights *reference,
                          struct api_problem *problem)
 {
-    bool labelled = settings->method == API_LABELS ||
-                    (settings->method == API_AUTO &&
-                     (collection->truths_alone || has_few_numbers(collection)));
     if (collection->is_text)
         return bins_of_labels(collection, bins, reference, problem);
+    bool labelled =
+        settings->method == API_LABELS ||
+        (settings->method == API_AUTO && (collection->truths_alone || has_few_numbers(collection)));
     if (labelled)
         return label_numbers(collection, problem) &&
                bins_of_labels(collection, bins, reference, problem);

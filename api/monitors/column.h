@@ -42,13 +42,14 @@ struct api_collection {
     struct api_buffer numbers; /* doubles */
     size_t n_numbers, n_texts, n_missing, rows;
     struct api_unreadable unreadable;
-    bool text_for_certain; /* a string of JSON or numpy was among them */
-    bool is_text;          /* after api_collection_decide */
-    bool truths_alone;     /* all are true or false */
+    bool text_for_certain;          /* a string of JSON or numpy was among them */
+    bool is_text;                   /* after api_collection_decide */
+    bool truths_alone;              /* all are true or false */
     struct api_label_table *labels; /* of the second pass */
 };
 
-void api_collection_init(struct api_collection *collection, struct api_budget *budget);
+/* Empties a collection, and makes room for the numbers of so many rows. */
+void api_collection_init(struct api_collection *collection, struct api_budget *budget, size_t rows);
 void api_collection_free(struct api_collection *collection);
 bool api_collection_cell(struct api_collection *collection, const struct api_table *table,
                          const struct api_cell *cell, struct api_problem *problem);

@@ -1,6 +1,7 @@
 #include "api/monitors/config.h"
 
 #include "api/text/json_load.h"
+#include "api/text/nearest.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,30 +32,44 @@ static bool read_bins(struct api_config *config, const json_t *members, struct a
     return api_bins_from_json(&config->bins, bins, problem);
 }
 
-static bool read_reference(struct api_config *config, const json_t *members,
-                           struct api_problem *problem)
+/* Checks the names of the reference's members: values that were read, or weights. */
+static bool check_reference(const struct api_config *config, const json_t *reference,
+                            struct api_problem *problem)
 {
-    static const char *const also[] = {"values", "counts", "probabilities"};
-    const json_t *reference = json_object_get(members, "reference");
-    const char *name;
+    static const char *const known[] = {"values",    "counts",   "probabilities", "n",
+                                        "underflow", "overflow", "other",         "missing"};
+    bool made = config->reference.form != API_NO_WEIGHTS;
+    const char *name, *nearest;
     json_t *value;
     if (!reference || json_is_null(reference))
-        return config->reference.form != API_NO_WEIGHTS || config->settings.previous > 0 ||
-               api_fail_at(problem, API_BODY, "#/reference", "reference_missing",
-                           "a monitor that compares with its reference needs one");
+        return true;
     if (!json_is_object(reference))
         return api_fail_at(problem, API_BODY, "#/reference", "counts_invalid",
                            "reference must be an object with values, counts or probabilities");
     json_object_foreach((json_t *)reference, name, value)
     {
-        bool made = config->reference.form != API_NO_WEIGHTS;
-        if (!(strcmp(name, also[0]) == 0 ? made : !made && api_weights_have(name)))
-            return api_fail_at(problem, API_BODY, "#/reference", "counts_invalid",
-                               "'%.60s' is not a member of a reference of %s", name,
-                               made ? "values" : "counts or probabilities");
+        if (strcmp(name, "values") == 0 ? made : !made && api_weights_have(name))
+            continue;
+        nearest = made ? NULL : api_nearest(name, known, sizeof known / sizeof *known);
+        return api_fail_at(
+            problem, API_BODY, "#/reference", nearest ? "option_unknown" : "counts_invalid",
+            "a reference%s has no member '%.60s'%s%s%s", made ? " of values" : "", name,
+            nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     }
-    return config->reference.form != API_NO_WEIGHTS ||
-           api_weights_from_json(&config->reference, &config->bins, reference, "#/reference",
+    return true;
+}
+
+static bool read_reference(struct api_config *config, const json_t *members,
+                           struct api_problem *problem)
+{
+    const json_t *reference = json_object_get(members, "reference");
+    if (config->reference.form != API_NO_WEIGHTS)
+        return true;
+    if (!reference || json_is_null(reference))
+        return config->settings.previous > 0 ||
+               api_fail_at(problem, API_BODY, "#/reference", "reference_missing",
+                           "a monitor that compares with its reference needs one");
+    return api_weights_from_json(&config->reference, &config->bins, reference, "#/reference",
                                  problem);
 }
 
@@ -136,9 +151,12 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
     *reference = (struct api_weights){.n = 0};
     api_settings_init(&config->settings);
     if (api_settings_from_json(&config->settings, members, api_config_members, problem) &&
-        api_settings_check(&config->settings, problem) && read_bins(config, members, problem) &&
-        read_reference(config, members, problem) && check_sum(config, problem) &&
-        (write_definition(config) || api_fail_for_memory(problem)) &&
+        api_settings_check(&config->settings, problem) &&
+        check_reference(config, json_object_get(members, "reference"), problem) &&
+        read_bins(config, members, problem) && read_reference(config, members, problem) &&
+        check_sum(config, problem) &&
+        ((write_definition(config) && api_bins_describe(&config->bins)) ||
+         api_fail_for_memory(problem)) &&
         read_annotations(config, members, problem))
         return config;
     api_config_release(config);

@@ -61,8 +61,7 @@ static bool read_table(struct defining *d)
     if (!api_intake_open(x, &table))
         return false;
     json_t *members = table.members ? json_incref(table.members) : json_object();
-    bool good =
-        members ? read_members(d, &table, members) : api_fail_for_memory(&x->problem);
+    bool good = members ? read_members(d, &table, members) : api_fail_for_memory(&x->problem);
     json_decref(members);
     api_table_free(&table);
     if (good && d->references.n == 0)
@@ -77,9 +76,9 @@ static bool read_bound(const json_t *root, const char *name, int64_t *time,
     char place[20];
     const json_t *value = json_object_get(root, name);
     snprintf(place, sizeof place, "#/%s", name);
-    if (json_is_string(value) ? api_time_parse(json_string_value(value), time)
-                              : json_is_number(value) &&
-                                    api_time_from_seconds(json_number_value(value), time))
+    if (json_is_string(value)
+            ? api_time_parse(json_string_value(value), time)
+            : json_is_number(value) && api_time_from_seconds(json_number_value(value), time))
         return true;
     return api_fail_at(problem, API_BODY, place, "timestamp_invalid",
                        "%s must be a time of RFC 3339 with its zone, or seconds since 1970", name);
@@ -197,6 +196,7 @@ static struct defining *begin(struct api_exchange *x, bool rebases)
     }
     d->x = x;
     d->rebases = rebases;
+    d->references.stop = x->stop;
     d->inflated.budget = d->references.warnings.budget = x->service->budget;
     return d;
 }

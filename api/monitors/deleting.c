@@ -38,7 +38,7 @@ static bool run(struct api_work *work, struct api_monitors *monitors)
     return true;
 }
 
-/* What the windows leave is swept; without memory to remember them, at the next start. */
+/* Forgets monitors, whose rows are swept later; without memory to remember them, at the next start. */
 static void publish(struct api_work *work, struct api_monitors *monitors)
 {
     struct deleting *d = (struct deleting *)work;

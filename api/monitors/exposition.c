@@ -106,8 +106,8 @@ static const struct family families[] = {
     {"kldiv_monitor_state", "gauge", "1 for the state that the monitor is in, else 0.", 0,
      write_state},
     {"kldiv_monitor_observations_total", "counter", "Observations stored.", 0, write_total},
-    {"kldiv_monitor_last_observation_timestamp_seconds", "gauge",
-     "Time of the newest observation.", 0, write_last_observation},
+    {"kldiv_monitor_last_observation_timestamp_seconds", "gauge", "Time of the newest observation.",
+     0, write_last_observation},
 };
 #define N_FAMILIES (sizeof families / sizeof *families)
 
@@ -121,7 +121,8 @@ static void append_label(struct api_buffer *out, const char *text)
             api_append(out, text, 1);
 }
 
-void api_monitor_expose(struct api_monitor *monitor)
+/* Makes the lines of a monitor: for each family in order, its lines, then a NUL. */
+static void expose(struct api_monitor *monitor)
 {
     struct api_buffer labels = {0}, out = {0};
     api_append_text(&labels, "{group=\"");
@@ -141,9 +142,19 @@ void api_monitor_expose(struct api_monitor *monitor)
         memcpy(text, out.data, out.size);
         free(monitor->metrics);
         monitor->metrics = text;
+        monitor->exposed = true;
     }
     api_buffer_free(&labels);
     api_buffer_free(&out);
+}
+
+void api_registry_refresh(struct api_registry *registry)
+{
+    pthread_rwlock_wrlock(&registry->lock);
+    for (size_t i = 0; i < registry->n; i++)
+        if (!registry->monitors[i]->exposed)
+            expose(registry->monitors[i]);
+    pthread_rwlock_unlock(&registry->lock);
 }
 
 /* Lines of a family: the text after so many NULs. */

@@ -4,9 +4,9 @@
 
 #include "api/monitors/registry.h"
 
-/* Makes the lines of a monitor anew: for each family in order, its lines, then a NUL. Keeps the old
- * ones if memory is exhausted. */
-void api_monitor_expose(struct api_monitor *monitor);
+/* Makes the lines of all monitors that have changed anew, with the registry locked for writing.
+ * Monitors without memory for that keep their old ones. */
+void api_registry_refresh(struct api_registry *registry);
 
 /* Appends all families with the lines of all monitors. Call it with the registry locked for reading. */
 void api_registry_expose(const struct api_registry *registry, struct api_buffer *out);

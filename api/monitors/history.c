@@ -99,8 +99,7 @@ static bool view_all(struct history *h, struct api_monitors *monitors, struct ap
     for (h->n = 0; h->n < list->n && h->n < h->page.limit; h->n++) {
         struct api_window *window = &list->windows[h->n];
         bool current = window->revision == monitor->revision;
-        h->views[h->n] =
-            api_view_of(monitors, monitor, current ? monitor->config : NULL, window);
+        h->views[h->n] = api_view_of(monitors, monitor, current ? monitor->config : NULL, window);
         if (!h->views[h->n])
             return false;
     }
@@ -114,9 +113,9 @@ static bool read_windows(struct api_work *work, struct api_monitors *monitors)
     struct api_window_list list;
     if (!monitor)
         return api_fail(&work->problem, "monitor_not_found", "the monitor is gone");
-    const struct api_datum of[] = {API_INTEGER(monitor->id),   API_INTEGER(h->page.from),
-                                   API_INTEGER(h->page.to),    API_INTEGER(h->start),
-                                   API_INTEGER(h->id),         API_INTEGER(h->page.limit + 1)};
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->page.from),
+                                   API_INTEGER(h->page.to),  API_INTEGER(h->start),
+                                   API_INTEGER(h->id),       API_INTEGER(h->page.limit + 1)};
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS, of) &&
                 view_all(h, monitors, monitor, &list);
     api_window_list_free(&list);
@@ -260,13 +259,12 @@ static bool read_window(struct api_work *work, struct api_monitors *monitors)
                                     latest || current ? by_revision : by_id) &&
                 view_all(h, monitors, monitor, &list);
     if (good && list.n == 0)
-        good = api_fail(&work->problem, "window_not_found",
-                        "there is no %swindow%s%.40s of '%.128s'",
-                        latest    ? "closed "
-                        : current ? "open "
-                                  : "",
-                        latest || current ? "" : " ", latest || current ? "" : which,
-                        monitor->name);
+        good =
+            api_fail(&work->problem, "window_not_found", "there is no %swindow%s%.40s of '%.128s'",
+                     latest    ? "closed "
+                     : current ? "open "
+                               : "",
+                     latest || current ? "" : " ", latest || current ? "" : which, monitor->name);
     api_window_list_free(&list);
     return good;
 }

@@ -1,4 +1,4 @@
-/* What requests about monitors have in common: names in the path, parameters, tables, warnings. */
+/* Common parts of requests about monitors: names in the path, parameters, tables, warnings. */
 #ifndef KLDIV_API_MONITORS_INTAKE_H
 #define KLDIV_API_MONITORS_INTAKE_H
 
@@ -26,6 +26,14 @@ struct api_config *api_intake_config(struct api_monitors *monitors, const char *
 
 /* Opens the table of a request's body, the coding of which is undone. */
 bool api_intake_open(struct api_exchange *x, struct api_table *table);
+
+/* Fails, when it looks at every 4,096th row, if nobody waits for the answer any more. */
+static inline bool api_intake_goes_on(const atomic_bool *stop, const struct api_cell *cell,
+                                      struct api_problem *problem)
+{
+    return (cell->row & 0xfff) != 0xfff || !stop || !atomic_load(stop) ||
+           api_fail(problem, "client_left", "the client closed its side");
+}
 
 /* Estimates the work on a body, in ns. */
 double api_intake_cost(const struct api_exchange *x);

@@ -24,8 +24,8 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
                                         const char *group, const char *name, const char *settings,
                                         const char *definition)
 {
-    struct api_config *config = api_config_load(definition, settings, loading->monitors->budget,
-                                                &loading->problem);
+    struct api_config *config =
+        api_config_load(definition, settings, loading->monitors->budget, &loading->problem);
     struct api_monitor *monitor =
         config ? api_monitor_new(values[0].integer, group, name, config) : NULL;
     if (!monitor)
@@ -79,18 +79,16 @@ static bool load_all(struct loading *loading)
 {
     struct api_monitors *monitors = loading->monitors;
     struct api_store *store = monitors->store;
-    bool good = api_store_begin(store) &&
-                api_store_run(store, API_SQL_MONITORS, NULL,
-                              &(struct api_rows){load_monitor, loading}) &&
-                api_store_run(store, API_SQL_WINDOWS_NEWEST, NULL,
-                              &(struct api_rows){load_newest, loading}) &&
-                api_store_run(store, API_SQL_ORPHANS, NULL,
-                              &(struct api_rows){load_orphan, loading}) &&
-                !loading->failed;
+    bool good =
+        api_store_begin(store) &&
+        api_store_run(store, API_SQL_MONITORS, NULL, &(struct api_rows){load_monitor, loading}) &&
+        api_store_run(store, API_SQL_WINDOWS_NEWEST, NULL,
+                      &(struct api_rows){load_newest, loading}) &&
+        api_store_run(store, API_SQL_ORPHANS, NULL, &(struct api_rows){load_orphan, loading}) &&
+        !loading->failed;
     for (size_t i = 0; good && i < monitors->registry.n; i++) {
         struct api_monitor *monitor = monitors->registry.monitors[i];
         good = api_live_read(monitors, monitor, &monitor->live);
-        api_monitor_expose(monitor);
     }
     return good && api_store_commit(store);
 }
@@ -108,8 +106,8 @@ static bool init_lock(struct api_monitors *monitors)
     return good && pthread_mutex_init(&monitors->lock, NULL) == 0;
 }
 
-struct api_monitors *api_monitors_open(const char *location, size_t most,
-                                       struct api_budget *budget, char *reason, size_t size)
+struct api_monitors *api_monitors_open(const char *location, size_t most, struct api_budget *budget,
+                                       char *reason, size_t size)
 {
     struct api_monitors *monitors = calloc(1, sizeof *monitors);
     struct loading loading = {.monitors = monitors};
@@ -165,6 +163,7 @@ void api_monitors_metrics(struct api_monitors *monitors, struct api_buffer *out)
                       "# TYPE kldiv_store_up gauge\nkldiv_store_up %d\n",
                       api_monitors_are_stored(monitors));
     api_statistics_write(monitors->statistics, out);
+    api_registry_refresh(&monitors->registry);
     pthread_rwlock_rdlock(&monitors->registry.lock);
     api_registry_expose(&monitors->registry, out);
     pthread_rwlock_unlock(&monitors->registry.lock);

@@ -7,8 +7,8 @@
 /* Opens the store at a location, see api/store/store.h, and reads its monitors. `most` is the number
  * of monitors beyond which none is made. Call it before the process gives up its rights, and before
  * threads use jansson. NULL with a sentence in `reason`. */
-struct api_monitors *api_monitors_open(const char *location, size_t most,
-                                       struct api_budget *budget, char *reason, size_t size);
+struct api_monitors *api_monitors_open(const char *location, size_t most, struct api_budget *budget,
+                                       char *reason, size_t size);
 
 /* The folder that the store writes; NULL if it is in memory. */
 const char *api_monitors_folder(const struct api_monitors *monitors);

@@ -21,7 +21,8 @@ struct api_draft *api_draft_of(struct api_monitors *monitors, struct api_monitor
         api_work_out_of_memory(monitors);
         return NULL;
     }
-    *draft = (struct api_draft){.next = monitors->drafts, .monitor = monitor, .live = monitor->live};
+    *draft =
+        (struct api_draft){.next = monitors->drafts, .monitor = monitor, .live = monitor->live};
     draft->last = &draft->windows;
     monitors->drafts = monitor->draft = draft;
     return draft;

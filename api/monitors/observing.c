@@ -5,6 +5,7 @@
 #include "api/monitors/hash.h"
 #include "api/monitors/intake.h"
 #include "api/reply.h"
+#include "api/text/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +117,8 @@ static bool count_cell(void *context, size_t column, const struct api_cell *cell
 {
     const struct reading *reading = context;
     struct observed *observed = &reading->o->observed[reading->by_column[column]];
-    return api_counting_cell(&observed->counting, reading->table, column, cell, problem);
+    return api_intake_goes_on(reading->o->x->stop, cell, problem) &&
+           api_counting_cell(&observed->counting, reading->table, column, cell, problem);
 }
 
 static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
@@ -170,22 +172,37 @@ static bool find_monitors(struct observing *o, const struct api_table *table)
     return true;
 }
 
+static bool fail_member(const char *name, const char *const *known, size_t n,
+                        struct api_problem *problem)
+{
+    char place[200];
+    const char *nearest = api_nearest(name, known, n);
+    snprintf(place, sizeof place, "#/%.100s", name);
+    return api_fail_at(problem, API_BODY, place, "option_unknown",
+                       "observations have no member '%.60s' here%s%s%s", name,
+                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                       nearest ? "'?" : "");
+}
+
+/* Checks the names of members: values and a timestamp, or weights of one monitor. */
 static bool check_members(const struct api_table *table, bool single, struct api_problem *problem)
 {
-    const char *name;
-    char place[200];
+    static const char *const of_table[] = {"timestamp", "columns", "rows"},
+                             *const of_one[] = {"timestamp",     "values", "counts",
+                                                "probabilities", "n",      "underflow",
+                                                "overflow",      "other",  "missing"};
+    const char *const *known = single ? of_one : of_table, *name;
+    size_t n = single ? sizeof of_one / sizeof *of_one : sizeof of_table / sizeof *of_table;
     json_t *value;
+    if (single && table->has_values)
+        n = 2;
     json_object_foreach(table->members, name, value)
     {
-        static const char *const known[] = {"timestamp", "columns", "rows", "values"};
-        bool good = single && !table->has_values && api_weights_have(name);
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        bool good = false;
+        for (size_t i = 0; i < n; i++)
             good |= strcmp(known[i], name) == 0;
-        snprintf(place, sizeof place, "#/%.100s", name);
         if (!good)
-            return api_fail_at(problem, API_BODY, place, "option_unknown",
-                               "observations have no member '%.60s'%s", name,
-                               table->has_values ? " beside their values and timestamp" : "");
+            return fail_member(name, known, n, problem);
     }
     return true;
 }
@@ -196,9 +213,9 @@ static bool read_weights(struct observing *o, const struct api_table *table)
     struct observed *observed = o->observed;
     struct api_weights weights = {.n = 0};
     struct api_problem *problem = &o->x->problem;
-    bool good = api_weights_from_json(&weights, &observed->config->bins, table->members, "#",
-                                      problem) &&
-                api_weights_to_counts(&weights, &observed->config->bins, problem);
+    bool good =
+        api_weights_from_json(&weights, &observed->config->bins, table->members, "#", problem) &&
+        api_weights_to_counts(&weights, &observed->config->bins, problem);
     for (size_t i = 0; good && i < observed->config->bins.places; i++)
         observed->counting.counts[i] = (uint64_t)weights.places[i];
     api_weights_free(&weights);
@@ -245,11 +262,11 @@ static bool read_table(struct observing *o, const json_t *parameters)
     if (!api_intake_open(x, &table))
         return false;
     bool single = api_name_of(x) != NULL;
-    bool good = check_members(&table, single, &x->problem) &&
-                api_intake_time(json_object_get(parameters, "timestamp"),
-                                json_object_get(table.members, "timestamp"), &o->time,
-                                &x->problem) &&
-                (single ? read_single(o, &table) : read_many(o, &table));
+    bool good =
+        check_members(&table, single, &x->problem) &&
+        api_intake_time(json_object_get(parameters, "timestamp"),
+                        json_object_get(table.members, "timestamp"), &o->time, &x->problem) &&
+        (single ? read_single(o, &table) : read_many(o, &table));
     api_table_free(&table);
     return good;
 }
@@ -277,8 +294,8 @@ static bool read_all(struct observing *o)
     static const char *const known[] = {"timestamp", NULL};
     json_t *parameters = json_object();
     bool good = parameters || api_fail_for_memory(&o->x->problem);
-    good = good && api_settings_from_query(NULL, o->x->request.query, known, parameters,
-                                           &o->x->problem) &&
+    good = good &&
+           api_settings_from_query(NULL, o->x->request.query, known, parameters, &o->x->problem) &&
            read_table(o, parameters);
     json_decref(parameters);
     if (good)
@@ -326,10 +343,9 @@ static bool keep_key(struct observing *o, struct api_monitors *monitors)
         const int64_t pair[] = {o->observed[i].id, o->observed[i].touched->view->window.id};
         api_append(&o->answer, pair, sizeof pair);
     }
-    const struct api_datum row[] = {API_BYTES((const char *)o->key, API_HASH),
-                                    API_BYTES((const char *)o->body, API_HASH),
-                                    API_INTEGER(monitors->now),
-                                    API_BYTES(o->answer.data, o->answer.size)};
+    const struct api_datum row[] = {
+        API_BYTES((const char *)o->key, API_HASH), API_BYTES((const char *)o->body, API_HASH),
+        API_INTEGER(monitors->now), API_BYTES(o->answer.data, o->answer.size)};
     if (o->answer.failed)
         return api_work_out_of_memory(monitors);
     monitors->keys++;
@@ -342,8 +358,7 @@ static struct api_monitor *same_monitor(struct observing *o, struct api_monitors
 {
     struct api_monitor *monitor =
         api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
-    bool same =
-        monitor && monitor->id == observed->id && monitor->revision == observed->revision;
+    bool same = monitor && monitor->id == observed->id && monitor->revision == observed->revision;
     return same ? monitor : NULL;
 }
 
@@ -381,8 +396,8 @@ static bool run(struct api_work *work, struct api_monitors *monitors)
 }
 
 /* Reads the window, as it is now, that a request went to when it came first. */
-static bool read_again(struct observing *o, struct api_monitors *monitors, struct observed *observed,
-                       const int64_t *pair)
+static bool read_again(struct observing *o, struct api_monitors *monitors,
+                       struct observed *observed, const int64_t *pair)
 {
     struct api_monitor *monitor =
         api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
@@ -390,11 +405,11 @@ static bool read_again(struct observing *o, struct api_monitors *monitors, struc
     const struct api_datum of[] = {API_INTEGER(pair[0]), API_INTEGER(pair[1])};
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW, of);
     if (good && list.n > 0 && monitor && monitor->id == pair[0])
-        observed->view = api_view_of(
-            monitors, monitor,
-            list.windows[0].revision == monitor->revision ? monitor->config : NULL,
-            &list.windows[0]);
-    if (observed->view && monitor->draft)
+        observed->view =
+            api_view_of(monitors, monitor,
+                        list.windows[0].revision == monitor->revision ? monitor->config : NULL,
+                        &list.windows[0]);
+    if (observed->view && monitor && monitor->draft)
         observed->view->state = observed->view->window.closed ? observed->view->window.state
                                                               : monitor->draft->live.state;
     api_window_list_free(&list);

@@ -11,6 +11,7 @@ enum { AT_LEAST = 16 << 20 };
 /* pass: the columns from `first` to `end`, which are collected together. */
 struct pass {
     const struct api_table *table;
+    const atomic_bool *stop;
     struct api_collection *collections; /* one for each column of the table */
 };
 
@@ -18,7 +19,8 @@ static bool collect_cell(void *context, size_t column, const struct api_cell *ce
                          struct api_problem *problem)
 {
     const struct pass *pass = context;
-    return api_collection_cell(&pass->collections[column], pass->table, cell, problem);
+    return api_intake_goes_on(pass->stop, cell, problem) &&
+           api_collection_cell(&pass->collections[column], pass->table, cell, problem);
 }
 
 static bool collect_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
@@ -35,10 +37,11 @@ static void want(struct api_table *table, size_t first, size_t end)
 }
 
 /* Reads columns, then those of text once more for their labels. */
-static bool collect(struct api_table *table, struct api_collection *collections, size_t first,
-                    size_t end, struct api_problem *problem)
+static bool collect(const struct api_references *references, struct api_table *table,
+                    struct api_collection *collections, size_t first, size_t end,
+                    struct api_problem *problem)
 {
-    struct pass pass = {table, collections};
+    struct pass pass = {table, references->stop, collections};
     const struct api_sink sink = {&pass, collect_cell, collect_numbers};
     bool again = false, good = true;
     want(table, first, end);
@@ -81,8 +84,8 @@ static bool make_config(struct api_references *references, struct api_collection
                         const char *group, const char *name, const json_t *members,
                         struct api_problem *problem)
 {
-    static const char *const known[] = {"reference", "bins", "annotations", "group",
-                                        "name",      "state", "revision",   NULL};
+    static const char *const known[] = {"reference", "bins",  "annotations", "group",
+                                        "name",      "state", "revision",    NULL};
     struct api_settings settings;
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
@@ -117,15 +120,14 @@ static bool take_columns(struct api_references *references, struct api_table *ta
                          struct api_problem *problem)
 {
     struct api_collection *collections = calloc(table->n_columns, sizeof *collections);
-    size_t at_once = first == 0 && table->n_rows == 0 && table->size > AT_LEAST
-                         ? 1
-                         : columns_at_once(table);
+    size_t at_once =
+        first == 0 && table->n_rows == 0 && table->size > AT_LEAST ? 1 : columns_at_once(table);
     *end = table->n_columns - first > at_once ? first + at_once : table->n_columns;
     if (!collections)
         return api_fail_for_memory(problem);
     for (size_t i = first; i < *end; i++)
-        api_collection_init(&collections[i], table->budget);
-    bool good = collect(table, collections, first, *end, problem);
+        api_collection_init(&collections[i], table->budget, table->n_rows);
+    bool good = collect(references, table, collections, first, *end, problem);
     for (size_t i = first; good && i < *end; i++)
         if (*table->columns[i].name)
             good = take_column(references, &collections[i], group, table->columns[i].name, members,
@@ -223,8 +225,8 @@ static bool collect_reference(struct api_references *references, struct api_tabl
     struct api_collection *collections = calloc(table->n_columns, sizeof *collections);
     if (!collections)
         return api_fail_for_memory(problem);
-    api_collection_init(&collections[column], table->budget);
-    bool good = collect(table, collections, column, column + 1, problem);
+    api_collection_init(&collections[column], table->budget, table->n_rows);
+    bool good = collect(references, table, collections, column, column + 1, problem);
     if (good && api_collection_is_empty(&collections[column]))
         good = api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
                            "the reference holds no value that bins could be made of");

@@ -5,8 +5,9 @@
 #include "api/formats/table.h"
 #include "api/monitors/replace.h"
 
-/* api_references: what a table is turned into. */
+/* api_references: what a table is turned into. Once *stop is true, a read fails; it may be NULL. */
 struct api_references {
+    const atomic_bool *stop;
     struct api_replacement *replacements;
     size_t n;
     struct api_buffer warnings;

@@ -43,6 +43,7 @@ struct api_monitor {
     struct api_live live;
     struct api_draft *draft;
     bool sweep;    /* windows may have expired */
+    bool exposed;  /* `metrics` are as the monitor is */
     char *metrics; /* its lines of the exposition, one after another; see exposition.h */
 };
 

@@ -1,7 +1,5 @@
 #include "api/monitors/replace.h"
 
-#include "api/monitors/exposition.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,9 +78,9 @@ static bool compare(struct api_monitors *monitors, struct api_replacement *r,
 
 static bool write(struct api_monitors *monitors, const struct api_replacement *r)
 {
-    const struct api_datum monitor[] = {API_INTEGER(r->id),       API_TEXT_DATUM(r->group),
-                                        API_TEXT_DATUM(r->name),  API_INTEGER(r->revision),
-                                        API_INTEGER(r->version),  API_TEXT_DATUM(r->config->others)};
+    const struct api_datum monitor[] = {API_INTEGER(r->id),      API_TEXT_DATUM(r->group),
+                                        API_TEXT_DATUM(r->name), API_INTEGER(r->revision),
+                                        API_INTEGER(r->version), API_TEXT_DATUM(r->config->others)};
     const struct api_datum revision[] = {API_INTEGER(r->id), API_INTEGER(r->revision),
                                          API_TEXT_DATUM(r->config->definition)};
     return (!r->changes || api_store_run(monitors->store, API_SQL_MONITOR_PUT, monitor, NULL)) &&
@@ -114,8 +112,7 @@ bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *
         struct api_draft *draft = api_draft_of(monitors, find(monitors, r));
         if (!draft)
             return false;
-        double longer =
-            r->config->settings.grace - draft->monitor->config->settings.grace;
+        double longer = r->config->settings.grace - draft->monitor->config->settings.grace;
         if (r->revises)
             api_live_restart(&draft->live);
         else if (draft->live.next_close < INT64_MAX)
@@ -143,7 +140,7 @@ void api_replace_publish(struct api_monitors *monitors, struct api_replacement *
             monitor->revision = r->revision;
             monitor->version = r->version;
             monitor->sweep = true;
-            api_monitor_expose(monitor);
+            monitor->exposed = false;
         }
         r->state = monitor->live.state;
     }

@@ -182,8 +182,8 @@ static void write_bins(const struct api_view *view, const struct kl_drift_bin *o
 {
     api_append_text(out, ",\"bins\":[");
     for (size_t i = 0; i < view->config->bins.places; i++) {
-        api_append(out, ",{" + !i, 1 + !!i);
-        api_bins_describe(&view->config->bins, i, out);
+        api_append_text(out, i ? ",{" : "{");
+        api_bins_write_description(&view->config->bins, i, out);
         api_write_member(out, "reference", of_bins[i].reference);
         api_write_member(out, "current", of_bins[i].current);
         api_write_member(out, "contribution", of_bins[i].contribution);

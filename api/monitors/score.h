@@ -10,7 +10,7 @@
 struct api_view {
     atomic_uint references;
     char *group, *name;
-    struct api_config *config; /* of the window's revision */
+    struct api_config *config;    /* of the window's revision */
     struct api_settings settings; /* by which the window is scored */
     struct api_window window;     /* id 0 if nothing is stored */
     enum api_verdict state;       /* of the monitor */

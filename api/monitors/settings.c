@@ -22,24 +22,24 @@ static const char *const methods[] = {"auto", "quantile", "width", "labels"};
 static const struct row {
     const char *name;   /* as a query parameter, and as a member */
     const char *parent; /* the member that it is a member of, or NULL */
-    enum kind kind;
     size_t offset;
     double fallback, least, most; /* `least` is allowed, or where it is an open 0, not */
+    enum kind kind;
     bool open;
 } rows[] = {
 #define FIELD(name) offsetof(struct api_settings, name)
-    {"method", "binning", METHOD, FIELD(method), API_AUTO, 0, 0, false},
-    {"bins", "binning", WHOLE, FIELD(bins), 10, 1, 1000, false},
-    {"window", NULL, WINDOW, FIELD(window), API_BATCH, 0, 0, false},
-    {"compare", NULL, COMPARE, FIELD(previous), 0, 0, 0, false},
-    {"pseudocount", NULL, NUMBER, FIELD(pseudocount), 0.5, 0, 1e9, false},
-    {"min_observations", NULL, WHOLE, FIELD(min_observations), (double)NAN, 0, 0x1p53, false},
-    {"warning", "thresholds", NUMBER, FIELD(warning), 0.1, 0, 1e9, false},
-    {"critical", "thresholds", NUMBER, FIELD(critical), 0.25, 0, 1e9, false},
-    {"significance", "thresholds", NUMBER, FIELD(significance), 0.01, 0, 1, true},
-    {"fire_after", NULL, WHOLE, FIELD(fire_after), 1, 1, 1000, false},
-    {"clear_after", NULL, WHOLE, FIELD(clear_after), 1, 1, 1000, false},
-    {"retention_days", NULL, NUMBER, FIELD(retention_days), 90, 0, 36500, true},
+    {"method", "binning", FIELD(method), API_AUTO, 0, 0, METHOD, false},
+    {"bins", "binning", FIELD(bins), 10, 1, 1000, WHOLE, false},
+    {"window", NULL, FIELD(window), API_BATCH, 0, 0, WINDOW, false},
+    {"compare", NULL, FIELD(previous), 0, 0, 0, COMPARE, false},
+    {"pseudocount", NULL, FIELD(pseudocount), 0.5, 0, 1e9, NUMBER, false},
+    {"min_observations", NULL, FIELD(min_observations), (double)NAN, 0, 0x1p53, WHOLE, false},
+    {"warning", "thresholds", FIELD(warning), 0.1, 0, 1e9, NUMBER, false},
+    {"critical", "thresholds", FIELD(critical), 0.25, 0, 1e9, NUMBER, false},
+    {"significance", "thresholds", FIELD(significance), 0.01, 0, 1, NUMBER, true},
+    {"fire_after", NULL, FIELD(fire_after), 1, 1, 1000, WHOLE, false},
+    {"clear_after", NULL, FIELD(clear_after), 1, 1, 1000, WHOLE, false},
+    {"retention_days", NULL, FIELD(retention_days), 90, 0, 36500, NUMBER, true},
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
 
@@ -48,7 +48,7 @@ static const char *const parents[] = {"binning", "thresholds"};
 
 static double *field(struct api_settings *settings, const struct row *row)
 {
-    return (double *)((char *)settings + row->offset);
+    return (void *)((char *)settings + row->offset);
 }
 
 void api_settings_init(struct api_settings *settings)
@@ -83,8 +83,9 @@ static bool read_number(const struct row *row, const json_t *value, struct api_s
     if (number >= row->least && number <= row->most && !(row->open && number == row->least) &&
         (!whole || number == floor(number)))
         return true;
-    snprintf(expected, sizeof expected, "%s from %s%g to %.16g", whole ? "a whole number" : "a number",
-             row->open ? "above " : "", row->least, row->most);
+    snprintf(expected, sizeof expected, "%s from %s%g to %.16g",
+             whole ? "a whole number" : "a number", row->open ? "above " : "", row->least,
+             row->most);
     return fail(problem, row, expected);
 }
 
@@ -151,9 +152,10 @@ static bool read_window(const struct row *row, const json_t *value, struct api_s
     if (text ? window_from_text(text, settings)
              : json_is_object(value) && window_from_object(value, settings))
         return true;
-    return fail(problem, row,
-                "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
-                "a query batch, 3600s, 3600s,60s or 1000");
+    return fail(
+        problem, row,
+        "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
+        "a query batch, 3600s, 3600s,60s or 1000");
 }
 
 static bool read_compare(const struct row *row, const json_t *value, struct api_settings *settings,
@@ -237,10 +239,9 @@ static bool fail_unknown(const char *name, const char *parent, const char *const
     const char *nearest = api_nearest(name, names, n);
     snprintf(place, sizeof place, where == API_QUERY ? "%s%s%.100s" : "#/%s%s%.100s",
              parent ? parent : "", parent ? "/" : "", name);
-    return api_fail_at(problem, where, place, "option_unknown",
-                       "there is no '%.60s' here%s%s%s; there are %s", name,
-                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : "", list);
+    return api_fail_at(
+        problem, where, place, "option_unknown", "there is no '%.60s' here%s%s%s; there are %s",
+        name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "", list);
 }
 
 static bool read_members(struct api_settings *settings, const json_t *object, const char *parent,
@@ -312,15 +313,23 @@ static json_t *value_of(const struct row *row, const char *text)
         return json_string(text);
     if (strcmp(text, "null") == 0 || !*text)
         return json_null();
-    json_t *value = *end ? NULL : json_real(number);
+    bool plain = !*end && !text[strspn(text, "0123456789+-.eE")];
+    json_t *value = plain ? json_real(number) : NULL; /* NULL for a number that is too large */
     return value ? value : json_string(text);
+}
+
+/* Reads one value into settings that are the defaults otherwise. */
+static bool read_alone(struct api_settings *settings, const struct row *row, const json_t *value)
+{
+    struct api_problem ignored = {0};
+    api_settings_init(settings);
+    return read_value(row, value, settings, &ignored);
 }
 
 /* Adds a member; fails if the object has it with another value. */
 static bool add(json_t *object, const struct row *row, json_t *value, struct api_problem *problem)
 {
-    struct api_settings ignored, twice;
-    struct api_problem nothing = {0};
+    struct api_settings once, twice;
     if (row->parent && !json_is_object(json_object_get(object, row->parent)))
         json_object_set_new(object, row->parent, json_object());
     json_t *parent = row->parent ? json_object_get(object, row->parent) : object;
@@ -329,11 +338,12 @@ static bool add(json_t *object, const struct row *row, json_t *value, struct api
         return api_fail_for_memory(problem);
     if (!there)
         return json_object_set_new(parent, row->name, value) == 0 || api_fail_for_memory(problem);
-    api_settings_init(&ignored);
-    api_settings_init(&twice);
-    bool same = read_value(row, there, &ignored, &nothing) &&
-                read_value(row, value, &twice, &nothing) &&
-                memcmp(&ignored, &twice, sizeof twice) == 0;
+    bool same = read_alone(&once, row, there) && read_alone(&twice, row, value);
+    for (const struct row *r = rows; same && r < rows + N_ROWS; r++) {
+        double a = *field(&once, r), b = *field(&twice, r);
+        same = a == b || (isnan(a) && isnan(b));
+    }
+    same = same && once.window_size == twice.window_size && once.grace == twice.grace;
     json_decref(value);
     return same || api_fail_at(problem, API_QUERY, row->name, "option_conflict",
                                "%s is given twice, with different values", row->name);

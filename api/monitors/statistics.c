@@ -69,10 +69,9 @@ void api_statistics_write(const struct api_store_statistics *statistics, struct 
     for (size_t i = 0; i < API_OPERATIONS; i++)
         api_append_format(out, "kldiv_store_errors_total{operation=\"%s\"} %lu\n", names[i],
                           atomic_load(&statistics->operations[i].errors));
-    api_append_text(out,
-                    "# HELP kldiv_store_operation_duration_seconds Transactions of the store: "
-                    "writing them, and waiting for the disk.\n"
-                    "# TYPE kldiv_store_operation_duration_seconds histogram\n");
+    api_append_text(out, "# HELP kldiv_store_operation_duration_seconds Transactions of the store: "
+                         "writing them, and waiting for the disk.\n"
+                         "# TYPE kldiv_store_operation_duration_seconds histogram\n");
     for (size_t i = 0; i < API_OPERATIONS; i++)
         write_durations(statistics, i, out);
 }

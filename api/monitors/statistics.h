@@ -1,4 +1,4 @@
-/* What the store's operations take, for the exposition. */
+/* api_store_statistics: durations and failures of the store's operations, for the exposition. */
 #ifndef KLDIV_API_MONITORS_STATISTICS_H
 #define KLDIV_API_MONITORS_STATISTICS_H
 

@@ -41,33 +41,37 @@ static bool fail(const struct reader *r, const char *member, const char *what)
     return api_fail_at(r->problem, API_BODY, place, "counts_invalid", "%s %s", member, what);
 }
 
-static bool read_weight(const struct reader *r, const char *member, const json_t *value,
-                        size_t place)
+/* Reads the weight of a place; false if it is none. */
+static bool take_weight(const struct reader *r, const json_t *value, size_t place)
 {
     bool counts = r->weights->form == API_COUNTS;
     double weight = json_number_value(value);
-    if (json_is_number(value) && weight >= 0 && weight <= (counts ? most_count : 1 + tolerance) &&
-        (!counts || weight == floor(weight))) {
-        r->weights->places[place] = weight;
-        return true;
-    }
+    r->weights->places[place] = weight;
+    return json_is_number(value) && weight >= 0 &&
+           weight <= (counts ? most_count : 1 + tolerance) && (!counts || weight == floor(weight));
+}
+
+static bool fail_weight(const struct reader *r, const char *member)
+{
     return fail(r, member,
-                counts ? "must be whole numbers from 0 to 2^53" : "must be from 0 to 1");
+                r->weights->form == API_COUNTS ? "must be whole numbers from 0 to 2^53"
+                                               : "must be from 0 to 1");
 }
 
 static bool read_array(const struct reader *r, const char *member, const json_t *array)
 {
     char name[60], expected[100];
     size_t first = api_bins_first(r->bins);
-    snprintf(expected, sizeof expected, "must be an array of %zu numbers, one for each %s",
-             r->bins->n, r->bins->labelled ? "label" : "interval");
-    if (!json_is_array(array) || json_array_size(array) != r->bins->n)
+    if (!json_is_array(array) || json_array_size(array) != r->bins->n) {
+        snprintf(expected, sizeof expected, "must be an array of %zu numbers, one for each %s",
+                 r->bins->n, r->bins->labelled ? "label" : "interval");
         return fail(r, member, expected);
-    for (size_t i = 0; i < r->bins->n; i++) {
-        snprintf(name, sizeof name, "%s/%zu", member, i);
-        if (!read_weight(r, name, json_array_get(array, i), first + i))
-            return false;
     }
+    for (size_t i = 0; i < r->bins->n; i++)
+        if (!take_weight(r, json_array_get(array, i), first + i)) {
+            snprintf(name, sizeof name, "%s/%zu", member, i);
+            return fail_weight(r, name);
+        }
     return true;
 }
 
@@ -82,8 +86,8 @@ static bool read_outer(const struct reader *r, const json_t *object)
                         r->bins->labelled ? "is for edges: labels have other and missing"
                                           : "is for labels: edges have underflow, overflow and "
                                             "missing");
-        if (value && !read_weight(r, members[i], value, place))
-            return false;
+        if (value && !take_weight(r, value, place))
+            return fail_weight(r, members[i]);
     }
     return true;
 }

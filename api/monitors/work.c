@@ -1,7 +1,6 @@
 /* The thread that owns the store: works in groups, one transaction for each group. */
 #include "api/monitors/work.h"
 
-#include "api/monitors/exposition.h"
 #include "api/monitors/statistics.h"
 #include "api/monitors/submit.h"
 
@@ -54,7 +53,7 @@ static void publish(struct api_monitors *monitors, struct api_work *works)
     pthread_rwlock_wrlock(&monitors->registry.lock);
     for (struct api_draft *draft = monitors->drafts; draft; draft = draft->next) {
         draft->monitor->live = draft->live;
-        api_monitor_expose(draft->monitor);
+        draft->monitor->exposed = false;
     }
     for (struct api_work *work = works; work; work = work->next)
         if (work->publish && !work->problem.code)
@@ -102,8 +101,8 @@ static bool transact(struct api_monitors *monitors, struct api_work *works,
     monitors->out_of_memory = false;
     monitors->now = api_now();
     bool began = api_store_begin(monitors->store);
-    bool ran = began && (upkeep ? upkeep(monitors) && api_flush(monitors)
-                                : run_works(monitors, works));
+    bool ran =
+        began && (upkeep ? upkeep(monitors) && api_flush(monitors) : run_works(monitors, works));
     api_statistics_add(monitors->statistics, API_OPERATION_WRITE, start, ran);
     start = api_statistics_now();
     bool good = ran && api_store_commit(monitors->store);

@@ -11,7 +11,9 @@ static const int64_t second = 1000000;
 
 size_t api_label_of_number(char *to, double number)
 {
-    size_t size = api_decimal_write(to, KL_FLOAT64, number == 0 ? 0 : number);
+    if (number >= 0 && number < 1e15 && number == (double)(uint64_t)number)
+        return api_unsigned_write(to, (uint64_t)number);
+    size_t size = api_decimal_write(to, KL_FLOAT64, number);
     if (size > 2 && memcmp(to + size - 2, ".0", 2) == 0)
         size -= 2;
     if (to[0] == '"') {

@@ -36,6 +36,10 @@ const char *const api_migrations[] = {first, NULL};
     "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
     " unseen_ratio, missing_ratio, verdict, state, settings, reference"
 
+#define ADD_COUNTS(rows)                                                                           \
+    "INSERT INTO counts VALUES " rows " ON CONFLICT (monitor, window_id, bin)"                     \
+    " DO UPDATE SET count = counts.count + excluded.count"
+
 /* A row constructor compares pairs in order, which both engines do by the index. */
 const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_SCHEMA] = "SELECT value FROM meta WHERE name = 'schema'",
@@ -48,10 +52,9 @@ const char *const api_sql[API_STATEMENTS] = {
         "SELECT id, group_name, name, m.revision, version, settings, state, observations,"
         " last_observation, last_window, definition FROM monitors m JOIN revisions r"
         " ON r.monitor = m.id AND r.revision = m.revision ORDER BY id",
-    [API_SQL_MONITOR_PUT] =
-        "INSERT INTO monitors VALUES ($1, $2, $3, $4, $5, $6, 0, 0, NULL, 0)"
-        " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision,"
-        " version = excluded.version, settings = excluded.settings",
+    [API_SQL_MONITOR_PUT] = "INSERT INTO monitors VALUES ($1, $2, $3, $4, $5, $6, 0, 0, NULL, 0)"
+                            " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision,"
+                            " version = excluded.version, settings = excluded.settings",
     [API_SQL_MONITOR_LIVE] = "UPDATE monitors SET state = $1, observations = $2,"
                              " last_observation = $3, last_window = $4 WHERE id = $5",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM monitors WHERE id = $1",
@@ -75,31 +78,31 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_WINDOW] = "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND id = $2",
     [API_SQL_WINDOW_AT] = "SELECT " WINDOW_COLUMNS
                           " FROM windows WHERE monitor = $1 AND revision = $2 AND start_at = $3",
-    [API_SQL_WINDOW_OPEN] = "SELECT " WINDOW_COLUMNS
-                            " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
-                            " ORDER BY start_at DESC, id DESC LIMIT 1",
-    [API_SQL_WINDOW_LATEST] = "SELECT " WINDOW_COLUMNS
-                              " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
-                              " ORDER BY start_at DESC, id DESC LIMIT 1",
-    [API_SQL_WINDOWS_OPEN] = "SELECT " WINDOW_COLUMNS
-                             " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
-                             " ORDER BY start_at, id",
-    [API_SQL_WINDOWS_DUE] = "SELECT " WINDOW_COLUMNS
-                            " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
-                            " AND end_at <= $3 ORDER BY start_at, id",
+    [API_SQL_WINDOW_OPEN] =
+        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
+        " ORDER BY start_at DESC, id DESC LIMIT 1",
+    [API_SQL_WINDOW_LATEST] =
+        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+        " ORDER BY start_at DESC, id DESC LIMIT 1",
+    [API_SQL_WINDOWS_OPEN] =
+        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
+        " ORDER BY start_at, id",
+    [API_SQL_WINDOWS_DUE] =
+        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
+        " AND end_at <= $3 ORDER BY start_at, id",
     [API_SQL_WINDOWS] = "SELECT " WINDOW_COLUMNS
                         " FROM windows WHERE monitor = $1 AND start_at >= $2 AND start_at < $3"
                         " AND (start_at, id) < ($4, $5) ORDER BY start_at DESC, id DESC LIMIT $6",
-    [API_SQL_WINDOWS_BEFORE] = "SELECT " WINDOW_COLUMNS
-                               " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
-                               " AND (start_at, id) < ($3, $4) AND verdict <> 0"
-                               " ORDER BY start_at DESC, id DESC LIMIT $5",
-    [API_SQL_WINDOWS_FROM] = "SELECT " WINDOW_COLUMNS
-                             " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
-                             " AND (start_at, id) >= ($3, $4) ORDER BY start_at, id",
-    [API_SQL_WINDOWS_RECENT] = "SELECT " WINDOW_COLUMNS
-                               " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
-                               " ORDER BY start_at DESC, id DESC LIMIT $3",
+    [API_SQL_WINDOWS_BEFORE] =
+        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+        " AND (start_at, id) < ($3, $4) AND verdict <> 0"
+        " ORDER BY start_at DESC, id DESC LIMIT $5",
+    [API_SQL_WINDOWS_FROM] =
+        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+        " AND (start_at, id) >= ($3, $4) ORDER BY start_at, id",
+    [API_SQL_WINDOWS_RECENT] =
+        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+        " ORDER BY start_at DESC, id DESC LIMIT $3",
     [API_SQL_WINDOWS_EXPIRED] =
         "SELECT id FROM windows WHERE monitor = $1 AND start_at < $2 AND end_at < $2"
         " ORDER BY start_at LIMIT $3",
@@ -108,9 +111,14 @@ const char *const api_sql[API_STATEMENTS] = {
         "SELECT DISTINCT monitor FROM revisions WHERE monitor NOT IN (SELECT id FROM monitors)",
     [API_SQL_WINDOW_DELETE] = "DELETE FROM windows WHERE monitor = $1 AND id = $2",
 
-    [API_SQL_COUNT_ADD] = "INSERT INTO counts VALUES ($1, $2, $3, $4)"
-                          " ON CONFLICT (monitor, window_id, bin)"
-                          " DO UPDATE SET count = counts.count + excluded.count",
+    [API_SQL_COUNT_ADD] = ADD_COUNTS("($1, $2, $3, $4)"),
+    [API_SQL_COUNT_ADD_4] =
+        ADD_COUNTS("($1, $2, $3, $4), ($1, $2, $5, $6), ($1, $2, $7, $8), ($1, $2, $9, $10)"),
+    [API_SQL_COUNT_ADD_16] = ADD_COUNTS(
+        "($1, $2, $3, $4), ($1, $2, $5, $6), ($1, $2, $7, $8), ($1, $2, $9, $10),"
+        " ($1, $2, $11, $12), ($1, $2, $13, $14), ($1, $2, $15, $16), ($1, $2, $17, $18),"
+        " ($1, $2, $19, $20), ($1, $2, $21, $22), ($1, $2, $23, $24), ($1, $2, $25, $26),"
+        " ($1, $2, $27, $28), ($1, $2, $29, $30), ($1, $2, $31, $32), ($1, $2, $33, $34)"),
     [API_SQL_COUNTS] = "SELECT bin, count FROM counts WHERE monitor = $1 AND window_id = $2",
     [API_SQL_COUNTS_BEFORE] =
         "SELECT bin, sum(count) FROM counts WHERE monitor = $1 AND window_id IN"

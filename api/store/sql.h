@@ -11,33 +11,35 @@ enum api_statement {
     API_SQL_NEXT_MONITOR, /* → a number that no monitor ever had */
     API_SQL_PROBE,        /* writes without a change */
 
-    API_SQL_MONITORS,       /* → all monitors with their current definition */
-    API_SQL_MONITOR_PUT,    /* id, group, name, revision, version, settings */
-    API_SQL_MONITOR_LIVE,   /* state, observations, last observation, last window; id */
-    API_SQL_MONITOR_DELETE, /* id */
-    API_SQL_REVISION_PUT,   /* monitor, revision, definition */
-    API_SQL_REVISION,       /* monitor, revision → definition */
+    API_SQL_MONITORS,         /* → all monitors with their current definition */
+    API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings */
+    API_SQL_MONITOR_LIVE,     /* state, observations, last observation, last window; id */
+    API_SQL_MONITOR_DELETE,   /* id */
+    API_SQL_REVISION_PUT,     /* monitor, revision, definition */
+    API_SQL_REVISION,         /* monitor, revision → definition */
     API_SQL_REVISIONS_DELETE, /* monitor */
-    API_SQL_REVISIONS_PRUNE, /* monitor, current revision: deletes those that no window needs */
+    API_SQL_REVISIONS_PRUNE,  /* monitor, current revision: deletes those that no window needs */
 
-    API_SQL_WINDOW_PUT,      /* all columns: see api_window_row */
-    API_SQL_WINDOW_STATE,    /* state; monitor, id */
-    API_SQL_WINDOW,          /* monitor, id */
-    API_SQL_WINDOW_AT,       /* monitor, revision, start → the one that starts then */
-    API_SQL_WINDOW_OPEN,     /* monitor, revision → the open one that starts last */
-    API_SQL_WINDOW_LATEST,   /* monitor, revision → the closed one that starts last */
-    API_SQL_WINDOWS_OPEN,    /* monitor, revision → all open ones */
-    API_SQL_WINDOWS_DUE,     /* monitor, revision, end → open ones that end by then */
-    API_SQL_WINDOWS,         /* monitor, from, to, start and id to go on below, limit */
-    API_SQL_WINDOWS_BEFORE,  /* monitor, revision, start, id, limit → closed ones with a verdict */
-    API_SQL_WINDOWS_FROM,    /* monitor, revision, start, id → closed ones, in order */
-    API_SQL_WINDOWS_RECENT,  /* monitor, revision, limit → closed ones, newest first */
+    API_SQL_WINDOW_PUT,     /* all columns: see api_window_row */
+    API_SQL_WINDOW_STATE,   /* state; monitor, id */
+    API_SQL_WINDOW,         /* monitor, id */
+    API_SQL_WINDOW_AT,      /* monitor, revision, start → the one that starts then */
+    API_SQL_WINDOW_OPEN,    /* monitor, revision → the open one that starts last */
+    API_SQL_WINDOW_LATEST,  /* monitor, revision → the closed one that starts last */
+    API_SQL_WINDOWS_OPEN,   /* monitor, revision → all open ones */
+    API_SQL_WINDOWS_DUE,    /* monitor, revision, end → open ones that end by then */
+    API_SQL_WINDOWS,        /* monitor, from, to, start and id to go on below, limit */
+    API_SQL_WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
+    API_SQL_WINDOWS_FROM,   /* monitor, revision, start, id → closed ones, in order */
+    API_SQL_WINDOWS_RECENT, /* monitor, revision, limit → closed ones, newest first */
     API_SQL_WINDOWS_EXPIRED, /* monitor, end, limit → id */
     API_SQL_WINDOWS_NEWEST,  /* → monitor, newest end, for all monitors */
     API_SQL_ORPHANS,         /* → monitors that are deleted, and have rows left */
     API_SQL_WINDOW_DELETE,   /* monitor, id */
 
-    API_SQL_COUNT_ADD,      /* monitor, window, bin, count */
+    API_SQL_COUNT_ADD,      /* monitor, window, then bin and count of each row */
+    API_SQL_COUNT_ADD_4,    /* 4 rows */
+    API_SQL_COUNT_ADD_16,   /* 16 rows: half the time of as many statements */
     API_SQL_COUNTS,         /* monitor, window → bin, count */
     API_SQL_COUNTS_BEFORE,  /* monitor, revision, start, id, limit → bin, sum over closed ones */
     API_SQL_COUNTS_BETWEEN, /* monitor, revision, from, to → bin, sum over closed ones */

@@ -63,6 +63,7 @@ static bool prepare_folder(struct connection *c, const char *path, char *reason,
 static struct api_database *open_connection(const char *path, char *reason, size_t size)
 {
     bool is_file = *path != '\0', has_log = false;
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* a lock and a sum for each allocation */
     if (is_file && !api_sqlite_check(path, &has_log, reason, size))
         return NULL;
     struct connection *c = calloc(1, sizeof *c);

@@ -20,7 +20,8 @@ struct api_datum {
     size_t size;
 };
 
-#define API_INTEGER(value) ((struct api_datum){.kind = API_SQL_INTEGER, .integer = (int64_t)(value)})
+#define API_INTEGER(value)                                                                         \
+    ((struct api_datum){.kind = API_SQL_INTEGER, .integer = (int64_t)(value)})
 #define API_REAL(value) api_datum_real(value)
 #define API_TEXT_DATUM(value)                                                                      \
     ((struct api_datum){.kind = API_SQL_TEXT, .text = (value), .size = strlen(value)})

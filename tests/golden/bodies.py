@@ -708,6 +708,28 @@ def add_inference():
         "target: it has neither data nor binary_data_size (at #/inputs/1)")
 
 
+# ---- Tables: seeds alone
+
+def table_seeds():
+    """Yields fuzzer and body. The first byte of those of `table` selects the format, 4 one column."""
+    for text in ("a,b\n1,2\n3,x\n", "a;b\r\n1,5;\"x;\"\"y\"\r\n\r\n", "a\n1\n\n\"\"\n", "a\tb\n\"x\ny\"\t1e5\n",
+                 "\ufeff\"a\",\u6c34\n+.5,007\n inf ,-1e-5\n", ",\n,\n", "a;b\n1.5;2\n"):
+        yield "csv", text.encode()
+    for text in ('{"columns": {"a": [1, NaN, null], "b": ["x", "\\u00e9", true]}, "window": "batch"}',
+                 '{"rows": [{"a": 1, "b": -Infinity}, {"b": "\\ud83d\\ude00"}, {}]}',
+                 '{"values": [1, 2.5e-3, "x"], "bins": {"edges": [0, 1]}}',
+                 '{"reference": {"values": [1, 2], "n": 2}, "thresholds": {"warning": 0.1}}'):
+        yield "table", b"\0" + text.encode()
+        yield "table", b"\4" + text.encode()
+    arrays = dict(a=np.arange(3.0), b=np.arange(3, dtype=">i2"), c=np.array(["x", "\u6c34", ""]),
+                  d=np.array([True, False, True]))
+    for save in (np.savez, np.savez_compressed):
+        file = io.BytesIO()
+        save(file, **arrays)
+        yield "table", b"\1" + file.getvalue()
+    yield "table", b"\2" + safetensors(dict(a=np.arange(3.0), b=np.array([True, False, True])))
+
+
 add_safetensors()
 add_npy()
 add_npz()
@@ -726,6 +748,10 @@ if len(sys.argv) == 2:
         folder = os.path.join(sys.argv[1], fuzzer)
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "%03d" % i), "wb") as file:
+            file.write(body)
+    for i, (fuzzer, body) in enumerate(table_seeds()):
+        os.makedirs(os.path.join(sys.argv[1], fuzzer), exist_ok=True)
+        with open(os.path.join(sys.argv[1], fuzzer, "%03d" % i), "wb") as file:
             file.write(body)
 else:
     for row in ROWS:
