@@ -168,11 +168,11 @@ int server_stop(struct server *server, bool may_complain)
     return status;
 }
 
-void server_kill(struct server *server)
+void server_kill(struct server *server, bool may_complain)
 {
     kill(server->pid, SIGKILL);
     wait_for_exit(server->pid);
-    clean_up(server, false);
+    clean_up(server, may_complain);
 }
 
 int run_server(const char *const *flags, char *output, size_t size)

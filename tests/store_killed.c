@@ -25,7 +25,7 @@ Test(server, loses_nothing_acknowledged_when_it_is_killed)
         load_expect(&load, &server);
         load_begin(&load, &server);
         wait_ms(10 + round * 37 % 140);
-        server_kill(&server);
+        server_kill(&server, false);
         load_end(&load);
         cr_expect_eq(load.refused, 0);
     }
