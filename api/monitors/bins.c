@@ -243,7 +243,7 @@ bool api_bins_describe(struct api_bins *bins)
     }
     bins->described = at && !texts.failed ? malloc(texts.size + 1) : NULL;
     bins->described_at = at;
-    if (bins->described)
+    if (bins->described && texts.data)
         memcpy(bins->described, texts.data, texts.size);
     api_buffer_free(&texts);
     return bins->described != NULL;

@@ -81,17 +81,17 @@ static bool refer(struct api_monitors *monitors, int64_t monitor, struct api_vie
     return api_counts_run(view->reference, places, monitors->store, API_SQL_COUNTS_BEFORE, before);
 }
 
-struct api_view *api_view_of(struct api_monitors *monitors, struct api_monitor *monitor,
-                             struct api_config *config, struct api_window *window)
+struct api_view *api_view_of(struct api_monitors *monitors, const struct api_monitor *monitor,
+                             struct api_window *window)
 {
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
-    struct api_config *former = config ? NULL : former_config(monitors, monitor, window->revision);
-    struct api_view *view =
-        config || former ? api_view_new(monitor->group, monitor->name, config ? config : former)
-                         : NULL;
-    if (!view && (config || former))
+    struct api_config *config = window->revision == monitor->revision
+                                    ? api_config_hold(monitor->config)
+                                    : former_config(monitors, monitor, window->revision);
+    struct api_view *view = config ? api_view_new(monitor->group, monitor->name, config) : NULL;
+    if (config && !view)
         api_work_out_of_memory(monitors);
-    api_config_release(former);
+    api_config_release(config);
     if (!view)
         return NULL;
     view->window = *window;
@@ -447,8 +447,7 @@ bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, 
         return false;
     for (size_t i = 0; good && i < list.n; i++) {
         struct api_touched *touched = calloc(1, sizeof *touched);
-        struct api_view *view =
-            touched ? api_view_of(monitors, monitor, monitor->config, &list.windows[i]) : NULL;
+        struct api_view *view = touched ? api_view_of(monitors, monitor, &list.windows[i]) : NULL;
         good = view != NULL;
         if (!view) {
             free(touched);

@@ -97,9 +97,7 @@ static bool view_all(struct history *h, struct api_monitors *monitors, struct ap
         return api_work_out_of_memory(monitors);
     h->more = list->n > h->page.limit;
     for (h->n = 0; h->n < list->n && h->n < h->page.limit; h->n++) {
-        struct api_window *window = &list->windows[h->n];
-        bool current = window->revision == monitor->revision;
-        h->views[h->n] = api_view_of(monitors, monitor, current ? monitor->config : NULL, window);
+        h->views[h->n] = api_view_of(monitors, monitor, &list->windows[h->n]);
         if (!h->views[h->n])
             return false;
     }

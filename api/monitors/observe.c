@@ -34,7 +34,7 @@ static struct api_touched *touch(struct api_monitors *monitors, struct api_draft
 {
     struct api_monitor *monitor = draft->monitor;
     struct api_touched *touched = calloc(1, sizeof *touched);
-    struct api_view *view = api_view_of(monitors, monitor, monitor->config, window);
+    struct api_view *view = api_view_of(monitors, monitor, window);
     if (!touched || !view) {
         if (!touched)
             api_work_out_of_memory(monitors);

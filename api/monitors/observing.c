@@ -408,10 +408,7 @@ static bool read_again(struct observing *o, struct api_monitors *monitors,
     const struct api_datum of[] = {API_INTEGER(pair[0]), API_INTEGER(pair[1])};
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW, of);
     if (good && list.n > 0 && monitor && monitor->id == pair[0]) {
-        observed->view =
-            api_view_of(monitors, monitor,
-                        list.windows[0].revision == monitor->revision ? monitor->config : NULL,
-                        &list.windows[0]);
+        observed->view = api_view_of(monitors, monitor, &list.windows[0]);
         good = observed->view != NULL;
     }
     if (observed->view && monitor && monitor->draft)

@@ -90,10 +90,10 @@ bool api_flush(struct api_monitors *monitors);
 /* Touches all open windows of a monitor so that they close, or those that are due. */
 bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, bool due_alone);
 
-/* Makes the view of a window of a monitor; takes the window. `config` is that of its revision, or NULL
- * to have it read. */
-struct api_view *api_view_of(struct api_monitors *monitors, struct api_monitor *monitor,
-                             struct api_config *config, struct api_window *window);
+/* Makes the view of a window of a monitor, by the config of the window's revision; takes the window.
+ * NULL if the store or memory fails. */
+struct api_view *api_view_of(struct api_monitors *monitors, const struct api_monitor *monitor,
+                             struct api_window *window);
 
 /* Reads live numbers of a monitor from its windows. */
 bool api_live_read(struct api_monitors *monitors, const struct api_monitor *monitor,
