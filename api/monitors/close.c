@@ -12,37 +12,50 @@ static const int64_t second = 1000000;
 
 /* ---- Views of windows */
 
+struct text {
+    char *text;
+    bool failed;
+};
+
 static void copy_text(void *context, const struct api_datum *values)
 {
-    *(char **)context = strndup(values[0].text, values[0].size);
+    struct text *copy = context;
+    copy->text = strndup(values[0].text, values[0].size);
+    copy->failed = !copy->text;
 }
 
-/* Reads the config of a former revision. */
+/* Reads the config of a former revision. NULL if the store fails, or memory is exhausted: the config
+ * was sound when it was written. */
 static struct api_config *former_config(struct api_monitors *monitors,
                                         const struct api_monitor *monitor, int64_t revision)
 {
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(revision)};
     struct api_problem problem = {0};
     struct api_config *config = NULL;
-    char *definition = NULL;
-    if (api_store_run(monitors->store, API_SQL_REVISION, of,
-                      &(struct api_rows){copy_text, &definition}) &&
-        definition)
-        config = api_config_load(definition, monitor->config->others, monitors->budget, &problem);
-    free(definition);
+    struct text definition = {NULL};
+    bool good = api_store_run(monitors->store, API_SQL_REVISION, of,
+                              &(struct api_rows){copy_text, &definition});
+    if (definition.text)
+        config =
+            api_config_load(definition.text, monitor->config->others, monitors->budget, &problem);
+    if (good && !config)
+        api_work_out_of_memory(monitors);
+    free(definition.text);
     return config;
 }
 
 /* Sets the settings that a closed window was scored by. */
-static void read_settings(struct api_view *view, struct api_budget *budget)
+static bool read_settings(struct api_monitors *monitors, struct api_view *view)
 {
     static const char *const none[] = {NULL};
-    struct api_json json = {.budget = budget};
+    const char *text = view->window.closed ? view->window.settings : NULL;
+    struct api_json json = {.budget = monitors->budget};
     struct api_problem ignored = {0};
-    if (view->window.closed && view->window.settings &&
-        api_json_load(&json, view->window.settings, strlen(view->window.settings)))
+    if (text && api_json_load(&json, text, strlen(text)))
         api_settings_from_json(&view->settings, json.root, none, &ignored);
+    bool good = !json.out_of_memory;
     api_json_free(&json);
+    return good || api_work_out_of_memory(monitors);
 }
 
 /* Sets the reference of a view: that of the config, or counts of the windows before. */
@@ -85,8 +98,8 @@ struct api_view *api_view_of(struct api_monitors *monitors, const struct api_mon
     window->settings = NULL;
     window->reference = NULL;
     view->state = view->window.closed ? view->window.state : monitor->live.state;
-    read_settings(view, monitors->budget);
-    if (api_counts_run(view->counts, view->config->bins.places, monitors->store, API_SQL_COUNTS,
+    if (read_settings(monitors, view) &&
+        api_counts_run(view->counts, view->config->bins.places, monitors->store, API_SQL_COUNTS,
                        of) &&
         refer(monitors, monitor->id, view))
         return view;
