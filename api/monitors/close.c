@@ -12,16 +12,9 @@ static const int64_t second = 1000000;
 
 /* ---- Views of windows */
 
-struct text {
-    char *text;
-    bool failed;
-};
-
 static void copy_text(void *context, const struct api_datum *values)
 {
-    struct text *copy = context;
-    copy->text = strndup(values[0].text, values[0].size);
-    copy->failed = !copy->text;
+    *(char **)context = strndup(values[0].text, values[0].size);
 }
 
 /* Reads the config of a former revision. NULL if the store fails, or memory is exhausted: the config
@@ -32,15 +25,14 @@ static struct api_config *former_config(struct api_monitors *monitors,
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(revision)};
     struct api_problem problem = {0};
     struct api_config *config = NULL;
-    struct text definition = {NULL};
+    char *definition = NULL;
     bool good = api_store_run(monitors->store, API_SQL_REVISION, of,
                               &(struct api_rows){copy_text, &definition});
-    if (definition.text)
-        config =
-            api_config_load(definition.text, monitor->config->others, monitors->budget, &problem);
+    if (definition)
+        config = api_config_load(definition, monitor->config->others, monitors->budget, &problem);
     if (good && !config)
         api_work_out_of_memory(monitors);
-    free(definition.text);
+    free(definition);
     return config;
 }
 
@@ -135,6 +127,7 @@ static bool read_recent(struct api_monitors *monitors, const struct api_monitor 
     live->has_last = list.n > 0;
     for (size_t i = 0; i < list.n; i++)
         live->recent[list.n - 1 - i] = list.windows[i].kl;
+    live->has_last = false;
     if (list.n > 0)
         summarize(&list.windows[0], live);
     api_window_list_free(&list);
@@ -389,6 +382,19 @@ static bool write_added(struct api_monitors *monitors, const struct api_draft *d
     return true;
 }
 
+/* Writes an open window: all of it if it is new, else what observations change. */
+static bool write_open(struct api_monitors *monitors, int64_t monitor,
+                       const struct api_touched *touched)
+{
+    const struct api_window *window = &touched->view->window;
+    const struct api_datum row[] = {API_INTEGER(window->start), API_INTEGER(window->end),
+                                    API_INTEGER(window->n), API_INTEGER(monitor),
+                                    API_INTEGER(window->id)};
+    if (touched->is_new)
+        return api_window_store(monitors->store, monitor, window);
+    return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
+}
+
 static bool write_window(struct api_monitors *monitors, struct api_draft *draft,
                          struct api_touched *touched)
 {
@@ -401,7 +407,7 @@ static bool write_window(struct api_monitors *monitors, struct api_draft *draft,
         return score(monitors, draft, view) && settle(monitors, draft, view);
     view->state = draft->live.state;
     return (view->settings.previous == 0 || refer(monitors, draft->monitor->id, view)) &&
-           api_window_store(monitors->store, draft->monitor->id, &view->window);
+           write_open(monitors, draft->monitor->id, touched);
 }
 
 bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft)

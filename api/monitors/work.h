@@ -27,7 +27,7 @@ struct api_touched {
     struct api_touched *next;
     struct api_view *view;
     double *added; /* counts of this transaction; NULL if none */
-    bool closes, rescored;
+    bool is_new, closes, rescored;
 };
 
 /* api_draft: a monitor as it is in this transaction. */

@@ -74,6 +74,8 @@ const char *const api_sql[API_STATEMENTS] = {
         " p_value = excluded.p_value, unseen_ratio = excluded.unseen_ratio,"
         " missing_ratio = excluded.missing_ratio, verdict = excluded.verdict,"
         " state = excluded.state, settings = excluded.settings, reference = excluded.reference",
+    [API_SQL_WINDOW_N] = "UPDATE windows SET start_at = $1, end_at = $2, n = $3"
+                         " WHERE monitor = $4 AND id = $5",
     [API_SQL_WINDOW_STATE] = "UPDATE windows SET state = $1 WHERE monitor = $2 AND id = $3",
     [API_SQL_WINDOW] = "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND id = $2",
     [API_SQL_WINDOW_AT] = "SELECT " WINDOW_COLUMNS
