@@ -399,10 +399,6 @@ static bool write_window(struct api_monitors *monitors, struct api_draft *draft,
                          struct api_touched *touched)
 {
     struct api_view *view = touched->view;
-    if (view->window.end > draft->live.newest_end) {
-        draft->live.newest_end = view->window.end;
-        draft->monitor->sweep = true;
-    }
     if (touched->closes || touched->rescored)
         return score(monitors, draft, view) && settle(monitors, draft, view);
     view->state = draft->live.state;
@@ -422,9 +418,26 @@ bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
 }
 
+/* Lets windows go that are too old beside the newest; the rest of many is swept later. */
+static bool expire(struct api_monitors *monitors, struct api_draft *draft, size_t *n)
+{
+    int64_t newest = draft->live.newest_end;
+    for (const struct api_touched *t = draft->windows; t; t = t->next)
+        newest = t->view->window.end > newest ? t->view->window.end : newest;
+    *n = 0;
+    if (newest == draft->live.newest_end)
+        return true;
+    draft->live.newest_end = newest;
+    return api_expire(monitors, draft->monitor, newest, n);
+}
+
 static bool flush_draft(struct api_monitors *monitors, struct api_draft *draft)
 {
     bool closed = false;
+    size_t expired;
+    if (!expire(monitors, draft, &expired))
+        return false;
+    draft->monitor->sweep |= expired > 0;
     for (const struct api_touched *t = draft->windows; t; t = t->next)
         if (!write_added(monitors, draft, t))
             return false;
@@ -434,6 +447,7 @@ static bool flush_draft(struct api_monitors *monitors, struct api_draft *draft)
         closed |= t->closes;
     }
     return (!closed || read_next_close(monitors, draft->monitor, &draft->live)) &&
+           (expired == 0 || read_recent(monitors, draft->monitor, &draft->live)) &&
            api_live_store(monitors, draft);
 }
 

@@ -219,14 +219,15 @@ static size_t count(const char *const *names)
     return n;
 }
 
-/* Fails for a name that is unknown below a member, or at the top, where `known` is valid too. */
+/* Fails for a name that is unknown below a member, or at the top, where `known` is valid too; `settings`
+ * if settings are. */
 static bool fail_unknown(const char *name, const char *parent, const char *const *known,
-                         enum api_place where, struct api_problem *problem)
+                         enum api_place where, bool settings, struct api_problem *problem)
 {
     const char *names[N_ROWS + N_PARENTS + 20];
     char list[400] = "", place[200];
     size_t n = 0, used = 0;
-    for (const struct row *row = rows; row < rows + N_ROWS; row++)
+    for (const struct row *row = rows; settings && row < rows + N_ROWS; row++)
         if (where == API_QUERY || find(row->name, parent) == row)
             names[n++] = row->name;
     for (size_t i = 0; i < N_PARENTS && where == API_BODY && !parent; i++)
@@ -260,7 +261,7 @@ static bool read_members(struct api_settings *settings, const json_t *object, co
             if (!read_members(settings, value, name, known, problem))
                 return false;
         } else if (parent || !is_among(name, known, count(known))) {
-            return fail_unknown(name, parent, known, API_BODY, problem);
+            return fail_unknown(name, parent, known, API_BODY, true, problem);
         }
     }
     return true;
@@ -374,9 +375,7 @@ static bool read_parameter(json_t *object, const char *p, size_t size, const cha
     }
     const struct row *row = object ? find_parameter(name) : NULL;
     if (!row)
-        return object ? fail_unknown(name, NULL, known, API_QUERY, problem)
-                      : api_fail_at(problem, API_QUERY, name, "option_unknown",
-                                    "there is no parameter '%.60s' here", name);
+        return fail_unknown(name, NULL, known, API_QUERY, object != NULL, problem);
     return add(object, row, value_of(row, value), problem);
 }
 

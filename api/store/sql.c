@@ -140,7 +140,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_EVENTS_DELETE] = "DELETE FROM events WHERE monitor = $1",
 
     [API_SQL_KEY] = "SELECT body, answer FROM keys WHERE key = $1",
-    [API_SQL_KEY_PUT] = "INSERT INTO keys VALUES ($1, $2, $3, $4)",
+    [API_SQL_KEY_PUT] = "INSERT INTO keys VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO UPDATE SET"
+                        " body = excluded.body, at = excluded.at, answer = excluded.answer",
     [API_SQL_KEYS_PRUNE] = "DELETE FROM keys WHERE at < $1",
     [API_SQL_KEYS_TRIM] =
         "DELETE FROM keys WHERE key IN (SELECT key FROM keys ORDER BY at, key LIMIT $1)",
