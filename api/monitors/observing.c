@@ -4,6 +4,7 @@
 #include "api/body.h"
 #include "api/monitors/hash.h"
 #include "api/monitors/intake.h"
+#include "api/options.h"
 #include "api/reply.h"
 #include "api/text/nearest.h"
 
@@ -177,7 +178,7 @@ static bool fail_member(const char *name, const char *const *known, size_t n,
 {
     char place[200];
     const char *nearest = api_nearest(name, known, n);
-    snprintf(place, sizeof place, "#/%.100s", name);
+    api_pointer_to_member(place, sizeof place, "#/", name);
     return api_fail_at(problem, API_BODY, place, "option_unknown",
                        "observations have no member '%.60s' here%s%s%s", name,
                        nearest ? "; did you mean '" : "", nearest ? nearest : "",
