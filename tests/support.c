@@ -52,9 +52,12 @@ struct answer ask_question(const struct question *question, const struct api_ser
     if (api_begin(&x)) {
         x.request.body = padded;
         x.request.body_size = body_size;
-        answer.handed_over = !api_handle(&x, API_LIGHT_NS);
-        if (answer.handed_over)
-            api_handle(&x, HUGE_VAL);
+        for (double most = API_LIGHT_NS; !api_handle(&x, most);) {
+            if (x.work && !api_wait(&x))
+                break;
+            answer.handed_over |= !x.work;
+            most = HUGE_VAL;
+        }
     }
     failing.on = failing.armed = false;
     answer.status = x.reply.status;
