@@ -144,11 +144,10 @@ static int wait_for_exit(pid_t pid)
     return -1;
 }
 
-int server_stop(struct server *server, bool may_complain)
+/* Checks the log, unless it may complain, and removes the server's files. */
+static void clean_up(const struct server *server, bool may_complain)
 {
     char path[64];
-    kill(server->pid, SIGTERM);
-    int status = wait_for_exit(server->pid);
     char *log = server_log_text(server);
     bool complained = strstr(log, " warning ") || strstr(log, " error ") ||
                       strstr(log, "Sanitizer") || strstr(log, "runtime error");
@@ -159,7 +158,21 @@ int server_stop(struct server *server, bool may_complain)
     path_in(server, "port", path, sizeof path);
     unlink(path);
     rmdir(server->folder);
+}
+
+int server_stop(struct server *server, bool may_complain)
+{
+    kill(server->pid, SIGTERM);
+    int status = wait_for_exit(server->pid);
+    clean_up(server, may_complain);
     return status;
+}
+
+void server_kill(struct server *server, bool may_complain)
+{
+    kill(server->pid, SIGKILL);
+    wait_for_exit(server->pid);
+    clean_up(server, may_complain);
 }
 
 int run_server(const char *const *flags, char *output, size_t size)

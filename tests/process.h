@@ -28,6 +28,9 @@ struct server server_try(const char *const *flags);
  * log has a warning or an error, unless `may_complain`. */
 int server_stop(struct server *server, bool may_complain);
 
+/* Kills it; fails the test if the log has a warning or an error, unless it may complain. */
+void server_kill(struct server *server, bool may_complain);
+
 /* Text of the server's log so far; the caller frees it. */
 char *server_log_text(const struct server *server);
 

@@ -23,7 +23,7 @@ struct observed {
 };
 
 /* TRIES: how often observations are read again after the monitor was replaced meanwhile. */
-enum { TRIES = 5, MOST_KEY = 255 };
+enum { TRIES = 20, MOST_KEY = 255 };
 
 struct observing {
     struct api_work work;
@@ -271,22 +271,25 @@ static bool read_table(struct observing *o, const json_t *parameters)
     return good;
 }
 
-/* Hashes the key with the path, and the body. */
-static void hash_key(struct observing *o)
+/* Hashes the key with the path, and the body. False if memory is exhausted. */
+static bool hash_key(struct observing *o)
 {
     const struct api_exchange *x = o->x;
     struct api_buffer text = {0};
     o->has_key = key_of(x) && !o->evaluates;
     if (!o->has_key)
-        return;
+        return true;
     api_append_text(&text, key_of(x));
     api_append(&text, "", 1);
     api_append_text(&text, api_group_of(x));
     api_append(&text, "", 1);
     api_append_text(&text, api_name_of(x) ? api_name_of(x) : "");
-    api_hash(text.data, text.size, o->key);
+    bool good = !text.failed || api_fail_for_memory(&o->x->problem);
+    if (good)
+        api_hash(text.data, text.size, o->key);
     api_hash(x->request.body, x->request.body_size, o->body);
     api_buffer_free(&text);
+    return good;
 }
 
 static bool read_all(struct observing *o)
@@ -298,9 +301,7 @@ static bool read_all(struct observing *o)
            api_settings_from_query(NULL, o->x->request.query, known, parameters, &o->x->problem) &&
            read_table(o, parameters);
     json_decref(parameters);
-    if (good)
-        hash_key(o);
-    return good;
+    return good && hash_key(o);
 }
 
 /* ---- In the store's thread */
@@ -321,6 +322,19 @@ static void read_key(void *context, const struct api_datum *values)
     api_append(&kept->o->answer, values[1].text, values[1].size);
 }
 
+/* True if the kept answer is of a monitor that is still there: another one of its name knows nothing
+ * of what was counted. */
+static bool is_of_these(const struct observing *o)
+{
+    const int64_t *pairs = (const void *)o->answer.data;
+    size_t n = o->answer.size / (2 * sizeof *pairs);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < o->n; j++)
+            if (pairs[2 * i] == o->observed[j].id)
+                return true;
+    return false;
+}
+
 static bool check_kept(struct observing *o, struct api_monitors *monitors, bool *found)
 {
     struct kept_key kept = {.o = o};
@@ -330,8 +344,8 @@ static bool check_kept(struct observing *o, struct api_monitors *monitors, bool 
         return true;
     if (!api_store_run(monitors->store, API_SQL_KEY, key, &(struct api_rows){read_key, &kept}))
         return false;
-    *found = kept.found;
-    return !kept.found || kept.same ||
+    *found = kept.found && is_of_these(o);
+    return !*found || kept.same ||
            api_fail(&o->work.problem, "idempotency_key_reused",
                     "the Idempotency-Key came with another body before");
 }
@@ -404,8 +418,10 @@ static bool read_again(struct observing *o, struct api_monitors *monitors,
     struct api_window_list list;
     const struct api_datum of[] = {API_INTEGER(pair[0]), API_INTEGER(pair[1])};
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW, of);
-    if (good && list.n > 0 && monitor && monitor->id == pair[0])
+    if (good && list.n > 0 && monitor && monitor->id == pair[0]) {
         observed->view = api_view_of(monitors, monitor, &list.windows[0]);
+        good = observed->view != NULL;
+    }
     if (observed->view && monitor && monitor->draft)
         observed->view->state = observed->view->window.closed ? observed->view->window.state
                                                               : monitor->draft->live.state;

@@ -1,5 +1,6 @@
 #include "api/monitors/settings.h"
 
+#include "api/options.h"
 #include "api/text/nearest.h"
 #include "api/text/percent.h"
 
@@ -219,28 +220,48 @@ static size_t count(const char *const *names)
     return n;
 }
 
-/* Fails for a name that is unknown below a member, or at the top, where `known` is valid too. */
-static bool fail_unknown(const char *name, const char *parent, const char *const *known,
-                         enum api_place where, struct api_problem *problem)
+/* scope: the names that are valid somewhere: below `parent`, or at the top with `known` beside settings,
+ * if `settings` are valid there. */
+struct scope {
+    enum api_place where;
+    const char *parent;
+    const char *const *known; /* NULL at the end */
+    bool settings;
+};
+
+/* Lists the names of a scope; returns their number. */
+static size_t list_names(const struct scope *scope, const char **names, size_t most)
+{
+    size_t n = 0;
+    for (const struct row *row = rows; scope->settings && row < rows + N_ROWS; row++)
+        if (scope->where == API_QUERY || find(row->name, scope->parent) == row)
+            names[n++] = row->name;
+    for (size_t i = 0; i < N_PARENTS && scope->where == API_BODY && !scope->parent; i++)
+        names[n++] = parents[i];
+    for (size_t i = 0; !scope->parent && scope->known[i] && n < most; i++)
+        names[n++] = scope->known[i];
+    return n;
+}
+
+static bool fail_unknown(const struct scope *scope, const char *name, struct api_problem *problem)
 {
     const char *names[N_ROWS + N_PARENTS + 20];
-    char list[400] = "", place[200];
-    size_t n = 0, used = 0;
-    for (const struct row *row = rows; row < rows + N_ROWS; row++)
-        if (where == API_QUERY || find(row->name, parent) == row)
-            names[n++] = row->name;
-    for (size_t i = 0; i < N_PARENTS && where == API_BODY && !parent; i++)
-        names[n++] = parents[i];
-    for (size_t i = 0; known && !parent && known[i] && n < sizeof names / sizeof *names; i++)
-        names[n++] = known[i];
+    char list[400] = "", place[200], within[40];
+    size_t n = list_names(scope, names, sizeof names / sizeof *names), used = 0;
     for (size_t i = 0; i < n && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", names[i]);
     const char *nearest = api_nearest(name, names, n);
-    snprintf(place, sizeof place, where == API_QUERY ? "%s%s%.100s" : "#/%s%s%.100s",
-             parent ? parent : "", parent ? "/" : "", name);
-    return api_fail_at(
-        problem, where, place, "option_unknown", "there is no '%.60s' here%s%s%s; there are %s",
-        name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "", list);
+    const char *names_are = n == 0 ? "" : nearest ? " The names are " : "; the names are ";
+    snprintf(within, sizeof within, "#/%s%s", scope->parent ? scope->parent : "",
+             scope->parent ? "/" : "");
+    if (scope->where == API_BODY)
+        api_pointer_to_member(place, sizeof place, within, name);
+    else
+        snprintf(place, sizeof place, "%.100s", name);
+    return api_fail_at(problem, scope->where, place, "option_unknown",
+                       "there is no '%.60s' here%s%s%s%s%s", name,
+                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                       nearest ? "'?" : "", names_are, list);
 }
 
 static bool read_members(struct api_settings *settings, const json_t *object, const char *parent,
@@ -260,7 +281,7 @@ static bool read_members(struct api_settings *settings, const json_t *object, co
             if (!read_members(settings, value, name, known, problem))
                 return false;
         } else if (parent || !is_among(name, known, count(known))) {
-            return fail_unknown(name, parent, known, API_BODY, problem);
+            return fail_unknown(&(struct scope){API_BODY, parent, known, true}, name, problem);
         }
     }
     return true;
@@ -374,9 +395,7 @@ static bool read_parameter(json_t *object, const char *p, size_t size, const cha
     }
     const struct row *row = object ? find_parameter(name) : NULL;
     if (!row)
-        return object ? fail_unknown(name, NULL, known, API_QUERY, problem)
-                      : api_fail_at(problem, API_QUERY, name, "option_unknown",
-                                    "there is no parameter '%.60s' here", name);
+        return fail_unknown(&(struct scope){API_QUERY, NULL, known, object != NULL}, name, problem);
     return add(object, row, value_of(row, value), problem);
 }
 

@@ -106,8 +106,10 @@ bool api_window_list_run(struct api_window_list *list, struct api_store *store,
                          enum api_statement statement, const struct api_datum *parameters)
 {
     *list = (struct api_window_list){.n = 0};
-    return api_store_run(store, statement, parameters, &(struct api_rows){add_row, list}) &&
-           !list->failed;
+    bool good = api_store_run(store, statement, parameters, &(struct api_rows){add_row, list});
+    if (list->failed)
+        api_store_run_out_of_memory(store);
+    return good && !list->failed;
 }
 
 void api_window_list_free(struct api_window_list *list)

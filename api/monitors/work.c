@@ -10,7 +10,7 @@
 #include <time.h>
 
 /* MOST_WAITING: works that wait at most. MOST_AT_ONCE: those of one transaction. */
-enum { MOST_WAITING = 4000, MOST_AT_ONCE = 256, MOST_DUE = 500 };
+enum { MOST_WAITING = 4000, MOST_AT_ONCE = 256 };
 
 int64_t api_now(void)
 {
@@ -47,12 +47,30 @@ static void drop_drafts(struct api_monitors *monitors)
     monitors->drafts = NULL;
 }
 
+/* Keeps the open window that was added to last, which the next observations will be for. */
+static void keep_open(struct api_draft *draft)
+{
+    struct api_monitor *monitor = draft->monitor;
+    api_view_release(monitor->open);
+    monitor->open = NULL;
+    for (const struct api_touched *t = draft->windows; t; t = t->next) {
+        if (t->view->window.closed)
+            continue;
+        api_view_release(monitor->open);
+        monitor->open = t->view;
+        atomic_fetch_add(&monitor->open->references, 1);
+    }
+}
+
 /* Lets others see what was committed. */
 static void publish(struct api_monitors *monitors, struct api_work *works)
 {
     pthread_rwlock_wrlock(&monitors->registry.lock);
     for (struct api_draft *draft = monitors->drafts; draft; draft = draft->next) {
         draft->monitor->live = draft->live;
+        keep_open(draft);
+        if (draft->live.next_close < monitors->next_close)
+            monitors->next_close = draft->live.next_close;
         draft->monitor->exposed = false;
     }
     for (struct api_work *work = works; work; work = work->next)
@@ -79,7 +97,14 @@ static bool run_works(struct api_monitors *monitors, struct api_work *works)
     return true;
 }
 
-/* Tells once that the store fails, and once that it works again. */
+/* True if what failed was memory, which says nothing of the store. */
+static bool is_for_memory(const struct api_monitors *monitors)
+{
+    return monitors->out_of_memory || api_store_is_out_of_memory(monitors->store);
+}
+
+/* Tells once that the store fails, and once that it works again. A transaction that only read does not
+ * show that the store can be written. */
 static void note(struct api_monitors *monitors, bool good)
 {
     char sentence[400];
@@ -108,7 +133,7 @@ static bool transact(struct api_monitors *monitors, struct api_work *works,
     bool good = ran && api_store_commit(monitors->store);
     if (ran)
         api_statistics_add(monitors->statistics, API_OPERATION_COMMIT, start, good);
-    if (!monitors->out_of_memory)
+    if (good ? api_store_has_written(monitors->store) : !is_for_memory(monitors))
         note(monitors, good);
     if (good)
         publish(monitors, works);
@@ -122,7 +147,7 @@ static void fail_works(struct api_monitors *monitors, struct api_work *works)
 {
     for (struct api_work *work = works; work; work = work->next) {
         work->problem.code = NULL;
-        if (monitors->out_of_memory)
+        if (is_for_memory(monitors))
             api_fail_for_memory(&work->problem);
         else
             api_fail(&work->problem, "store_unavailable",
@@ -175,77 +200,33 @@ static void process(struct api_monitors *monitors, struct api_work *works)
     finish(works);
 }
 
-/* ---- Upkeep */
-
-static const int64_t day = INT64_C(86400000000), minute = 60000000;
-
-/* MOST_KEYS: idempotency keys that are kept for a day. */
-enum { MOST_KEYS = 1000000 };
-
-static void read_count(void *context, const struct api_datum *values)
-{
-    *(int64_t *)context = values[0].integer;
-}
-
-static bool prune_keys(struct api_monitors *monitors)
-{
-    const struct api_datum before[] = {API_INTEGER(monitors->now - day)};
-    int64_t keys = 0;
-    if (monitors->now < monitors->keys_pruned + minute && monitors->keys <= MOST_KEYS)
-        return true;
-    if (!api_store_run(monitors->store, API_SQL_KEYS_PRUNE, before, NULL) ||
-        !api_store_run(monitors->store, API_SQL_KEYS_COUNT, NULL,
-                       &(struct api_rows){read_count, &keys}))
-        return false;
-    const struct api_datum excess[] = {API_INTEGER(keys - MOST_KEYS)};
-    if (keys > MOST_KEYS && !api_store_run(monitors->store, API_SQL_KEYS_TRIM, excess, NULL))
-        return false;
-    monitors->keys = keys > MOST_KEYS ? MOST_KEYS : keys;
-    monitors->keys_pruned = monitors->now;
-    return true;
-}
-
-/* Closes windows that are due, sweeps, and shows whether the store can be written. */
-static bool keep_up(struct api_monitors *monitors)
-{
-    const struct api_registry *registry = &monitors->registry;
-    bool more;
-    size_t due = 0;
-    if (!atomic_load(&monitors->stored) &&
-        !api_store_run(monitors->store, API_SQL_PROBE, NULL, NULL))
-        return false;
-    for (size_t i = 0; i < registry->n && due < MOST_DUE; i++)
-        if (registry->monitors[i]->live.next_close <= monitors->now) {
-            if (!api_close_open(monitors, registry->monitors[i], true))
-                return false;
-            due++;
-        }
-    return prune_keys(monitors) && api_sweep(monitors, &more);
-}
-
-/* True if keep_up has something to do now. */
-static bool upkeep_is_due(const struct api_monitors *monitors, int64_t now)
-{
-    const struct api_registry *registry = &monitors->registry;
-    if (monitors->n_dead > 0 || now >= monitors->keys_pruned + minute)
-        return true;
-    for (size_t i = 0; i < registry->n; i++)
-        if (registry->monitors[i]->sweep || registry->monitors[i]->live.next_close <= now)
-            return true;
-    return false;
-}
-
 /* ---- The thread */
 
-/* Time, in microseconds, until a window is due; at most a second, for clocks jump. */
-static int64_t idle_time(const struct api_monitors *monitors)
+/* PAUSE: seconds between two rounds of upkeep, unless a window is due. */
+static const double pause_s = 1;
+
+/* Time, in microseconds, until there is something to do; at most a second, for clocks jump. */
+static int64_t idle_time(const struct api_monitors *monitors, double since)
 {
-    const struct api_registry *registry = &monitors->registry;
-    int64_t now = api_now(), next = now + 1000000;
-    for (size_t i = 0; i < registry->n; i++)
-        if (registry->monitors[i]->live.next_close < next)
-            next = registry->monitors[i]->live.next_close;
+    int64_t second = 1000000, now = api_now(), next = now + second;
+    if (monitors->must_pause)
+        return since < pause_s ? (int64_t)((pause_s - since) * 1e6) : 0;
+    if (monitors->next_close < next)
+        next = monitors->next_close;
     return next > now ? next - now : 0;
+}
+
+/* Closes windows as soon as they are due, unless the store or memory failed at the last attempt. The
+ * clock of windows may jump, that of the pause does not. */
+static void keep_up(struct api_monitors *monitors, double *last, bool is_idle)
+{
+    double now = api_statistics_now();
+    if (now - *last < pause_s && (monitors->must_pause || !is_idle))
+        return;
+    *last = now;
+    bool down = !atomic_load(&monitors->stored);
+    monitors->must_pause =
+        (api_upkeep_is_due(monitors) || down) && !transact(monitors, NULL, api_upkeep);
 }
 
 static struct api_work *wait_for_works(struct api_monitors *monitors, int64_t idle)
@@ -263,9 +244,9 @@ static struct api_work *wait_for_works(struct api_monitors *monitors, int64_t id
 static void *work_on(void *argument)
 {
     struct api_monitors *monitors = argument;
-    int64_t last_upkeep = 0, second = 1000000;
+    double last_upkeep = 0;
     for (;;) {
-        int64_t idle = idle_time(monitors);
+        int64_t idle = idle_time(monitors, api_statistics_now() - last_upkeep);
         pthread_mutex_lock(&monitors->lock);
         struct api_work *works = wait_for_works(monitors, idle);
         bool stopping = monitors->stopping && !works;
@@ -274,13 +255,7 @@ static void *work_on(void *argument)
             return NULL;
         if (works)
             process(monitors, works);
-        int64_t now = api_now(), since = now - last_upkeep;
-        bool down = !atomic_load(&monitors->stored);
-        if (since < 0 || since >= second || (!down && !works)) {
-            if (down || upkeep_is_due(monitors, now))
-                transact(monitors, NULL, keep_up);
-            last_upkeep = now;
-        }
+        keep_up(monitors, &last_upkeep, !works);
     }
 }
 

@@ -27,7 +27,7 @@ struct api_touched {
     struct api_touched *next;
     struct api_view *view;
     double *added; /* counts of this transaction; NULL if none */
-    bool closes, rescored;
+    bool is_new, closes, rescored;
 };
 
 /* api_draft: a monitor as it is in this transaction. */
@@ -50,7 +50,9 @@ struct api_monitors {
     bool out_of_memory; /* the reason of a failure that is not the store's */
     int64_t keys;       /* idempotency keys in the store */
     int64_t keys_pruned;
-    int64_t *dead; /* monitors that are deleted, and have rows left */
+    int64_t next_close; /* no later than the first of all monitors */
+    bool must_pause;    /* the last upkeep failed */
+    int64_t *dead;      /* monitors that are deleted, and have rows left */
     size_t n_dead;
 
     /* Shared, under the lock: */
@@ -100,8 +102,21 @@ bool api_live_read(struct api_monitors *monitors, const struct api_monitor *moni
 /* Writes the live numbers of a draft. */
 bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft);
 
+/* ---- upkeep.c: what is done between requests */
+
+/* Closes windows that are due, sweeps, and shows whether the store can be written. */
+bool api_upkeep(struct api_monitors *monitors);
+
+/* True if there is something to do now. Finds when the next window is due. */
+bool api_upkeep_is_due(struct api_monitors *monitors);
+
 /* ---- sweep.c: what is too old */
 bool api_sweep(struct api_monitors *monitors, bool *more);
+
+/* Deletes windows of a monitor that ended too long before the newest, at most a hundred; *n becomes
+ * their number. */
+bool api_expire(struct api_monitors *monitors, const struct api_monitor *monitor,
+                int64_t newest_end, size_t *n);
 bool api_add_dead(struct api_monitors *monitors, int64_t monitor);
 
 #endif

@@ -7,9 +7,10 @@
 /* api_database: a connection; the engine's own structure begins with it. */
 struct api_database {
     const struct api_engine *engine;
-    char reason[256]; /* of the last failure, as a part of a sentence */
-    bool is_empty;    /* it has no table; set by open */
-    bool is_accepted; /* its schema is known; until then, nothing that was there may change */
+    char reason[256];   /* of the last failure, as a part of a sentence */
+    bool out_of_memory; /* so that the failure says nothing of the database */
+    bool is_empty;      /* it has no table; set by open */
+    bool is_accepted;   /* its schema is known; until then, nothing that was there may change */
 };
 
 struct api_engine {

@@ -25,6 +25,8 @@ static struct connection *connection_of(struct api_database *database)
 
 static bool fail(struct connection *c)
 {
+    c->base.out_of_memory |= sqlite3_errcode(c->sqlite) == SQLITE_NOMEM ||
+                             sqlite3_errcode(c->sqlite) == SQLITE_IOERR_NOMEM;
     return api_database_fail(&c->base, "%s", sqlite3_errmsg(c->sqlite));
 }
 

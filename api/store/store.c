@@ -14,6 +14,7 @@ static const struct api_engine *const engines[] = {&api_sqlite};
 
 struct api_store {
     struct api_database *database;
+    bool has_written;
 };
 
 struct api_datum api_datum_real(double value)
@@ -155,11 +156,15 @@ const char *api_store_folder(const struct api_store *store)
 bool api_store_run(struct api_store *store, enum api_statement statement,
                    const struct api_datum *parameters, const struct api_rows *rows)
 {
-    return store->database->engine->run(store->database, statement, parameters, rows);
+    static const char reads[] = "SELECT";
+    store->has_written |= strncmp(api_sql[statement], reads, sizeof reads - 1) != 0;
+    return store->database->engine->run(store->database, statement, parameters, rows) &&
+           !store->database->out_of_memory;
 }
 
 bool api_store_begin(struct api_store *store)
 {
+    store->has_written = store->database->out_of_memory = false;
     return store->database->engine->script(store->database, store->database->engine->transaction);
 }
 
@@ -174,3 +179,16 @@ void api_store_rollback(struct api_store *store)
 }
 
 const char *api_store_reason(const struct api_store *store) { return store->database->reason; }
+
+bool api_store_has_written(const struct api_store *store) { return store->has_written; }
+
+bool api_store_is_out_of_memory(const struct api_store *store)
+{
+    return store->database->out_of_memory;
+}
+
+void api_store_run_out_of_memory(struct api_store *store)
+{
+    store->database->out_of_memory = true;
+    api_database_fail(store->database, "no memory is left");
+}

@@ -64,4 +64,11 @@ bool api_store_commit(struct api_store *store);
 void api_store_rollback(struct api_store *store);
 const char *api_store_reason(const struct api_store *store);
 
+/* True if the transaction, also once it is committed, ran a statement that writes. */
+bool api_store_has_written(const struct api_store *store);
+
+/* True if the transaction failed for want of memory. A row's function that has none says so. */
+bool api_store_is_out_of_memory(const struct api_store *store);
+void api_store_run_out_of_memory(struct api_store *store);
+
 #endif

@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define REPLACED __attribute__((visibility("default")))
@@ -54,8 +55,11 @@ static bool fails(enum fault kind)
     if (call < atomic_load(&page->first) || call >= atomic_load(&page->end))
         return false;
     atomic_fetch_add(&page->failed, 1);
-    errno = atomic_load(&page->reason);
-    return true;
+    int reason = atomic_load(&page->reason);
+    while (reason == 0 && atomic_load(&page->armed) == kind)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    errno = reason;
+    return reason != 0;
 }
 
 /* ---- What does not survive */
@@ -184,6 +188,53 @@ REPLACED ssize_t write(int fd, const void *bytes, size_t size)
 {
     NEXT(write);
     return fd == STDERR_FILENO && fails(FAULT_LOG) ? -1 : next(fd, bytes, size);
+}
+
+/* ---- Files of SQLite */
+
+REPLACED int open64(const char *path, int flags, ...)
+{
+    NEXT(open64);
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    return fails(FAULT_FILE_OPEN) ? -1 : next(path, flags, mode);
+}
+
+REPLACED ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at)
+{
+    NEXT(pwrite64);
+    return fails(FAULT_FILE_WRITE) ? -1 : next(fd, bytes, size, at);
+}
+
+REPLACED int fdatasync(int fd)
+{
+    NEXT(fdatasync);
+    return fails(FAULT_FILE_SYNC) ? -1 : next(fd);
+}
+
+REPLACED int fsync(int fd)
+{
+    NEXT(fsync);
+    return fails(FAULT_FILE_SYNC) ? -1 : next(fd);
+}
+
+REPLACED int ftruncate64(int fd, off64_t size)
+{
+    NEXT(ftruncate64);
+    return fails(FAULT_FILE_TRUNCATE) ? -1 : next(fd, size);
+}
+
+/* ---- Time */
+
+REPLACED int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    NEXT(clock_gettime);
+    int result = next(clock, time);
+    if (clock == CLOCK_REALTIME)
+        time->tv_sec += atomic_load(&page->clock);
+    return result;
 }
 
 /* ---- Events */

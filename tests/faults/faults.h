@@ -23,11 +23,16 @@ enum fault {
     FAULT_EPOLL, /* epoll_create1; epoll_ctl that adds, as removals do not fail */
     FAULT_EVENT, /* eventfd */
     FAULT_POLL,
-    FAULT_LOG, /* write to standard error */
+    FAULT_LOG,           /* write to standard error */
+    FAULT_FILE_OPEN,     /* open64, by which SQLite opens files */
+    FAULT_FILE_WRITE,    /* pwrite64 */
+    FAULT_FILE_SYNC,     /* fdatasync, fsync */
+    FAULT_FILE_TRUNCATE, /* ftruncate64 */
 };
 
 /* While `armed` names a fault, its calls are counted in `seen`; those from number `first` up to, not
- * including, number `end` fail with `reason` in errno. */
+ * including, number `end` fail with `reason` in errno. With a reason of 0 they are slow instead: each
+ * waits until the fault is disarmed. */
 struct faults {
     _Atomic(enum fault) armed;
     atomic_int reason;
@@ -37,6 +42,8 @@ struct faults {
     /* Held by the server at this moment: blocks of malloc; bytes of mmap. Blocks from before the page
      * was mapped are not in the count. */
     atomic_long blocks, mapped;
+
+    atomic_long clock; /* seconds that CLOCK_REALTIME is ahead; negative if it went back */
 };
 
 #endif
