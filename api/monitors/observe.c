@@ -1,5 +1,6 @@
-/* Observations: the window that they belong to. */
-#include "api/monitors/work.h"
+#include "api/monitors/observe.h"
+
+#include "api/monitors/stored.h"
 
 #include <stdlib.h>
 #include <string.h>
