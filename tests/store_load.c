@@ -1,10 +1,12 @@
 #include "tests/store_load.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* FIRST: timestamp of post 0; each later one is a second later, which tells the windows of batches
@@ -59,6 +61,7 @@ static bool note(struct load *load, long post, const struct reply *reply)
 {
     struct post *noted = &load->posts[post];
     noted->fate = UNKNOWN;
+    atomic_fetch_add(&load->lost, reply->status == 0 && load->redials);
     if (reply->status == 0)
         return false;
     atomic_fetch_add(&load->replayed, reply->replayed);
@@ -75,6 +78,17 @@ static bool note(struct load *load, long post, const struct reply *reply)
     return true;
 }
 
+/* Connects again; false if nobody listens any more. */
+static bool redial(struct poster *poster)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)poster->load->server->port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    close(poster->fd);
+    poster->fd = socket(AF_INET, SOCK_STREAM, 0);
+    return connect(poster->fd, (struct sockaddr *)&address, sizeof address) == 0;
+}
+
 static void *post_all(void *argument)
 {
     struct poster *poster = argument;
@@ -82,7 +96,7 @@ static void *post_all(void *argument)
     struct api_buffer request = {0};
     struct reply reply = {0};
     bool good = true;
-    while (good && !atomic_load(&load->stop)) {
+    while (good && !atomic_load(&load->stop) && (!load->redials || redial(poster))) {
         long post = poster->pending >= 0 ? poster->pending : atomic_fetch_add(&load->n, 1);
         cr_assert_lt(post, MOST_POSTS);
         write_request(&request, post);
@@ -98,6 +112,7 @@ static void *post_all(void *argument)
 
 void load_begin(struct load *load, const struct server *server)
 {
+    load->server = server;
     atomic_store(&load->stop, false);
     for (size_t i = 0; i < POSTERS; i++)
         load->posters[i].fd = dial(server);

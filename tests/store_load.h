@@ -26,8 +26,11 @@ struct poster {
 };
 
 struct load {
+    const struct server *server;
     struct post *posts;
-    atomic_long n, replayed, refused;
+    bool redials; /* each post has a connection of its own; posters end when none is accepted */
+    atomic_long n, replayed, refused,
+        lost; /* lost: sent on a connection of its own, not answered */
     atomic_bool stop;
     struct poster posters[POSTERS];
 };

@@ -7,7 +7,7 @@
 #include "api/monitors/column.h"
 #include "api/monitors/work.h"
 
-/* Fails if the host keeps no monitors. */
+/* Fails if the host keeps no monitors, or if Accept allows no answer. */
 bool api_intake_ready(struct api_exchange *x);
 
 /* Checks the names in the path, and Content-Type, Content-Encoding and declared size where there is

@@ -207,28 +207,37 @@ bool api_setting_is_among(const char *name, const char *const *names)
     return *names;
 }
 
-bool api_setting_fail_unknown(const char *name, const char *parent, const char *const *known,
-                              enum api_place where, struct api_problem *problem)
+/* Lists the names of a scope; returns their number. */
+static size_t list_names(const struct api_setting_scope *scope, const char **names, size_t most)
+{
+    size_t n = 0;
+    for (const struct api_setting_row *row = api_setting_rows; scope->settings && row->name; row++)
+        if (scope->where == API_QUERY || find(row->name, scope->parent) == row)
+            names[n++] = row->name;
+    for (size_t i = 0; i < N_PARENTS && scope->where == API_BODY && !scope->parent; i++)
+        names[n++] = parents[i];
+    for (size_t i = 0; !scope->parent && scope->others[i] && n < most; i++)
+        names[n++] = scope->others[i];
+    return n;
+}
+
+bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char *name,
+                              struct api_problem *problem)
 {
     const char *names[N_ROWS + N_PARENTS + 20];
     char list[400] = "", place[200], within[40];
-    size_t n = 0, used = 0;
-    for (const struct api_setting_row *row = api_setting_rows; row->name; row++)
-        if (where == API_QUERY || find(row->name, parent) == row)
-            names[n++] = row->name;
-    for (size_t i = 0; i < N_PARENTS && where == API_BODY && !parent; i++)
-        names[n++] = parents[i];
-    for (size_t i = 0; known && !parent && known[i] && n < sizeof names / sizeof *names; i++)
-        names[n++] = known[i];
+    size_t n = list_names(scope, names, sizeof names / sizeof *names), used = 0;
     for (size_t i = 0; i < n && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", names[i]);
     const char *nearest = api_nearest(name, names, n);
-    snprintf(within, sizeof within, "#/%s%s", parent ? parent : "", parent ? "/" : "");
+    const char *names_are = n == 0 ? "" : nearest ? " The names are " : "; the names are ";
+    snprintf(within, sizeof within, "#/%s%s", scope->parent ? scope->parent : "",
+             scope->parent ? "/" : "");
     api_pointer_to_member(place, sizeof place, within, name);
-    return api_fail_at(problem, where, where == API_QUERY ? name : place, "option_unknown",
-                       "there is no '%.60s' here%s%s%s; there are %s", name,
+    return api_fail_at(problem, scope->where, scope->where == API_QUERY ? name : place,
+                       "option_unknown", "there is no '%.60s' here%s%s%s%s%s", name,
                        nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : "", list);
+                       nearest ? "'?" : "", names_are, list);
 }
 
 static bool fail_parent(struct api_problem *problem, const char *name)
@@ -255,7 +264,8 @@ static bool read_members(struct api_settings *settings, const json_t *object, co
             if (!read_members(settings, value, name, known, problem))
                 return false;
         } else if (parent || !api_setting_is_among(name, known)) {
-            return api_setting_fail_unknown(name, parent, known, API_BODY, problem);
+            return api_setting_fail_unknown(
+                &(struct api_setting_scope){API_BODY, parent, known, true}, name, problem);
         }
     }
     return true;

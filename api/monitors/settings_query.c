@@ -109,9 +109,8 @@ static bool read_parameter(json_t *object, const char *p, size_t size, const cha
     }
     const struct api_setting_row *row = object ? find_parameter(name) : NULL;
     if (!row)
-        return object ? api_setting_fail_unknown(name, NULL, known, API_QUERY, problem)
-                      : api_fail_at(problem, API_QUERY, name, "option_unknown",
-                                    "there is no parameter '%.60s' here", name);
+        return api_setting_fail_unknown(
+            &(struct api_setting_scope){API_QUERY, NULL, known, object != NULL}, name, problem);
     return add(object, row, value_of(row, value), problem);
 }
 

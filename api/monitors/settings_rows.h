@@ -36,8 +36,17 @@ bool api_setting_read(const struct api_setting_row *row, const json_t *value,
 /* True for a name in a list with NULL at its end. */
 bool api_setting_is_among(const char *name, const char *const *names);
 
-/* Fails with option_unknown for a name below a member, or at the top, where `known` is valid too. */
-bool api_setting_fail_unknown(const char *name, const char *parent, const char *const *known,
-                              enum api_place where, struct api_problem *problem);
+/* api_setting_scope: the names that are valid somewhere: settings, unless `others` alone are, below
+ * `parent` or at the top with `others` beside them. */
+struct api_setting_scope {
+    enum api_place where;
+    const char *parent;        /* or NULL */
+    const char *const *others; /* NULL at the end */
+    bool settings;
+};
+
+/* Fails with option_unknown, the nearest name and all of them. */
+bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char *name,
+                              struct api_problem *problem);
 
 #endif

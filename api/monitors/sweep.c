@@ -1,5 +1,6 @@
-/* Windows that are too old, and what deleted monitors leave, go in small steps between requests. */
-#include "api/monitors/work.h"
+#include "api/monitors/sweep.h"
+
+#include "api/monitors/live.h"
 
 #include <stdlib.h>
 
@@ -37,6 +38,15 @@ static bool delete_windows(struct api_monitors *monitors, int64_t monitor, int64
     return good;
 }
 
+bool api_expire(struct api_monitors *monitors, const struct api_monitor *monitor,
+                int64_t newest_end, size_t *n)
+{
+    double kept = monitor->config->settings.retention_days * day_us;
+    *n = 0;
+    return newest_end == API_NO_TIME ||
+           delete_windows(monitors, monitor->id, newest_end - (int64_t)kept, n);
+}
+
 static bool sweep_dead(struct api_monitors *monitors)
 {
     int64_t id = monitors->dead[monitors->n_dead - 1];
@@ -53,21 +63,22 @@ static bool sweep_dead(struct api_monitors *monitors)
     return true;
 }
 
+/* Reads what is left, so that a monitor shows no window that is gone. */
+static bool forget(struct api_monitors *monitors, struct api_monitor *monitor)
+{
+    const struct api_datum current[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
+    struct api_draft *draft = api_draft_of(monitors, monitor);
+    return draft && api_live_read(monitors, monitor, &draft->live) &&
+           api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE, current, NULL);
+}
+
 static bool sweep_monitor(struct api_monitors *monitors, struct api_monitor *monitor)
 {
-    double kept = monitor->config->settings.retention_days * day_us;
-    int64_t before = monitor->live.newest_end - (int64_t)kept;
-    const struct api_datum current[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
-    size_t n = 0;
-    if (monitor->live.newest_end != API_NO_TIME &&
-        !delete_windows(monitors, monitor->id, before, &n))
+    size_t n;
+    if (!api_expire(monitors, monitor, monitor->live.newest_end, &n))
         return false;
     monitor->sweep = n == STEP;
-    struct api_draft *draft = n > 0 ? api_draft_of(monitors, monitor) : NULL;
-    if (n > 0 && (!draft || !api_live_read(monitors, monitor, &draft->live)))
-        return false;
-    return n == 0 || monitor->sweep ||
-           api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE, current, NULL);
+    return n == 0 || forget(monitors, monitor);
 }
 
 bool api_sweep(struct api_monitors *monitors, bool *more)
