@@ -12,8 +12,8 @@
 
 static struct api_budget budget;
 
-/* State of allocation failures and counts. */
-static struct {
+/* State of allocation failures and counts, of the thread that asks: the store's own is left alone. */
+static _Thread_local struct {
     bool armed, on, sticky, failed;
     long left;
 } failing;
@@ -38,6 +38,15 @@ static struct api_reply keep_reply(const struct api_exchange *x)
     return reply;
 }
 
+/* Handles a request as a host without `resume` does; true if it was too long for a network thread. */
+static bool handle(struct api_exchange *x)
+{
+    bool done = api_handle(x, API_LIGHT_NS), handed_over = !done && !x->work;
+    while (!done && (!x->work || api_wait(x)))
+        done = api_handle(x, HUGE_VAL);
+    return handed_over;
+}
+
 struct answer ask_question(const struct question *question, const struct api_service *service,
                            const char *body, size_t body_size)
 {
@@ -52,9 +61,7 @@ struct answer ask_question(const struct question *question, const struct api_ser
     if (api_begin(&x)) {
         x.request.body = padded;
         x.request.body_size = body_size;
-        answer.handed_over = !api_handle(&x, API_LIGHT_NS);
-        if (answer.handed_over)
-            api_handle(&x, HUGE_VAL);
+        answer.handed_over = handle(&x);
     }
     failing.on = failing.armed = false;
     answer.status = x.reply.status;

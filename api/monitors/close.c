@@ -124,6 +124,7 @@ static bool read_recent(struct api_monitors *monitors, const struct api_monitor 
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_RECENT, of);
     live->n_recent = list.n;
+    live->has_last = list.n > 0;
     for (size_t i = 0; i < list.n; i++)
         live->recent[list.n - 1 - i] = list.windows[i].kl;
     live->has_last = false;
@@ -233,25 +234,29 @@ static bool change_state(struct api_monitors *monitors, struct api_draft *draft,
     return api_store_run(monitors->store, API_SQL_EVENT_PUT, event, NULL);
 }
 
-/* Goes again through the windows from one on, after it came late or was restated. */
+/* Goes again through the windows from one on, after it came late or was restated. The event names the
+ * window that brought the state, or if that was before, the one that took away the other. */
 static bool replay(struct api_monitors *monitors, struct api_draft *draft, struct history *history,
                    const struct api_window *from)
 {
     const struct api_datum onwards[] = {API_INTEGER(draft->monitor->id),
                                         API_INTEGER(from->revision), API_INTEGER(from->start),
                                         API_INTEGER(from->id)};
+    const struct api_window *cause = from;
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_FROM, onwards);
     for (size_t i = 0; good && i < list.n; i++) {
+        enum api_verdict before = history->state;
         advance(history, list.windows[i].verdict);
+        if (history->state != before)
+            cause = &list.windows[i];
         const struct api_datum state[] = {API_INTEGER(history->state),
                                           API_INTEGER(draft->monitor->id),
                                           API_INTEGER(list.windows[i].id)};
         if (list.windows[i].state != history->state)
             good = api_store_run(monitors->store, API_SQL_WINDOW_STATE, state, NULL);
     }
-    good = good && (list.n == 0 ||
-                    change_state(monitors, draft, history->state, &list.windows[list.n - 1]));
+    good = good && change_state(monitors, draft, history->state, cause);
     api_window_list_free(&list);
     return good;
 }
@@ -377,18 +382,28 @@ static bool write_added(struct api_monitors *monitors, const struct api_draft *d
     return true;
 }
 
+/* Writes an open window: all of it if it is new, else what observations change. */
+static bool write_open(struct api_monitors *monitors, int64_t monitor,
+                       const struct api_touched *touched)
+{
+    const struct api_window *window = &touched->view->window;
+    const struct api_datum row[] = {API_INTEGER(window->start), API_INTEGER(window->end),
+                                    API_INTEGER(window->n), API_INTEGER(monitor),
+                                    API_INTEGER(window->id)};
+    if (touched->is_new)
+        return api_window_store(monitors->store, monitor, window);
+    return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
+}
+
 static bool write_window(struct api_monitors *monitors, struct api_draft *draft,
                          struct api_touched *touched)
 {
     struct api_view *view = touched->view;
-    if (view->window.end > draft->live.newest_end) {
-        draft->live.newest_end = view->window.end;
-        draft->monitor->sweep = true;
-    }
     if (touched->closes || touched->rescored)
         return score(monitors, draft, view) && settle(monitors, draft, view);
     view->state = draft->live.state;
-    return api_window_store(monitors->store, draft->monitor->id, &view->window);
+    return (view->settings.previous == 0 || refer(monitors, draft->monitor->id, view)) &&
+           write_open(monitors, draft->monitor->id, touched);
 }
 
 bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft)
@@ -403,9 +418,26 @@ bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
 }
 
+/* Lets windows go that are too old beside the newest; the rest of many is swept later. */
+static bool expire(struct api_monitors *monitors, struct api_draft *draft, size_t *n)
+{
+    int64_t newest = draft->live.newest_end;
+    for (const struct api_touched *t = draft->windows; t; t = t->next)
+        newest = t->view->window.end > newest ? t->view->window.end : newest;
+    *n = 0;
+    if (newest == draft->live.newest_end)
+        return true;
+    draft->live.newest_end = newest;
+    return api_expire(monitors, draft->monitor, newest, n);
+}
+
 static bool flush_draft(struct api_monitors *monitors, struct api_draft *draft)
 {
     bool closed = false;
+    size_t expired;
+    if (!expire(monitors, draft, &expired))
+        return false;
+    draft->monitor->sweep |= expired > 0;
     for (const struct api_touched *t = draft->windows; t; t = t->next)
         if (!write_added(monitors, draft, t))
             return false;
@@ -415,6 +447,7 @@ static bool flush_draft(struct api_monitors *monitors, struct api_draft *draft)
         closed |= t->closes;
     }
     return (!closed || read_next_close(monitors, draft->monitor, &draft->live)) &&
+           (expired == 0 || read_recent(monitors, draft->monitor, &draft->live)) &&
            api_live_store(monitors, draft);
 }
 

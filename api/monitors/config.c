@@ -3,7 +3,6 @@
 #include "api/text/json_load.h"
 #include "api/text/nearest.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +11,6 @@ const char *const api_config_members[] = {"reference", "annotations", "group", "
 
 /* MOST_ANNOTATIONS: bytes of annotations as JSON. */
 enum { MOST_ANNOTATIONS = 16 << 10 };
-
-double api_config_least(const struct api_config *config)
-{
-    double least = config->settings.min_observations;
-    return isnan(least) ? fmax(50, 5 * (double)config->bins.n) : least;
-}
 
 /* ---- Making */
 

@@ -33,7 +33,4 @@ struct api_config *api_config_load(const char *definition, const char *others,
 struct api_config *api_config_hold(struct api_config *config);
 void api_config_release(struct api_config *config); /* NULL is fine */
 
-/* The least number of observations that a verdict needs. */
-double api_config_least(const struct api_config *config);
-
 #endif

@@ -1,9 +1,12 @@
 #include "api/monitors/intake.h"
 
+#include "api/accept.h"
 #include "api/body.h"
 #include "api/monitors/write.h"
 #include "api/reply.h"
+#include "api/text/percent.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,15 +17,57 @@ const char *api_name_of(const struct api_exchange *x)
     return x->captures.n > 1 ? x->captures.value[1] : NULL;
 }
 
+/* Fails if Accept allows nothing that this endpoint writes: JSON, and CSV where it lists windows. */
+static bool check_accept(struct api_exchange *x)
+{
+    static const char windows[] = "/windows";
+    const char *accept = api_request_header(&x->request, "Accept");
+    const char *path = x->reply.endpoint->path;
+    size_t size = strlen(path), suffix = sizeof windows - 1;
+    bool csv = size > suffix && strcmp(path + size - suffix, windows) == 0;
+    if (!accept || !*accept || api_accept_quality(accept, "application/json") > 0 ||
+        (csv && api_accept_quality(accept, "text/csv") > 0))
+        return true;
+    return api_fail(
+        &x->problem, "not_acceptable",
+        "Accept '%.100s' allows none of the formats this path writes: application/json%s", accept,
+        csv ? ", text/csv" : "");
+}
+
 bool api_intake_ready(struct api_exchange *x)
 {
-    return x->service->monitors || api_fail(&x->problem, "not_found", "there are no monitors here");
+    if (!x->service->monitors)
+        return api_fail(&x->problem, "not_found", "there are no monitors here");
+    return check_accept(x);
+}
+
+/* Fails for a % without two digits, by which a monitor would have two paths. */
+static bool check_escapes(struct api_exchange *x)
+{
+    for (const char *p = x->request.path; *p; p++)
+        if (*p == '%' && api_percent_decode(p) < 0)
+            return api_fail(&x->problem, "bad_request",
+                            "the path has a %% without two hexadecimal digits");
+    return true;
+}
+
+/* Fails with 405 at a group's path for observations, which the path of a monitor would match. */
+static bool check_observations(struct api_exchange *x, const char *name)
+{
+    const char *end = strrchr(x->request.path, '/');
+    if (!name || strcmp(name, "observations") != 0 || strcmp(end, "/observations") != 0 ||
+        strcmp(x->request.method, "POST") == 0)
+        return true;
+    api_reply_header(&x->reply, "Allow", "POST");
+    return api_fail(&x->problem, "method_not_allowed", "%.60s takes POST, not %.20s",
+                    x->request.path, x->request.method);
 }
 
 bool api_intake_names(struct api_exchange *x)
 {
     const char *name = api_name_of(x);
-    return api_intake_ready(x) && api_name_check("group", api_group_of(x), &x->problem) &&
+    return api_intake_ready(x) && check_escapes(x) && check_observations(x, name) &&
+           api_name_check("group", api_group_of(x), &x->problem) &&
            (!name || api_name_check("monitor", name, &x->problem));
 }
 
@@ -135,10 +180,8 @@ void api_warn(struct api_buffer *warnings, const char *code, const char *column,
     api_append_json_string(warnings, message);
     api_append_text(warnings, ",\"column\":");
     api_append_json_string(warnings, column);
-    if (count > 0)
-        api_write_member(warnings, "count", (double)count);
-    if (line > 0)
-        api_write_member(warnings, "line", (double)line);
+    api_write_member(warnings, "count", count > 0 ? (double)count : (double)NAN);
+    api_write_member(warnings, "line", line > 0 ? (double)line : (double)NAN);
     api_append_text(warnings, "}");
 }
 
@@ -148,9 +191,10 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
     char message[120];
     if (unreadable->count == 0)
         return;
-    snprintf(message, sizeof message,
-             "%zu values are no numbers and count as missing, the first in line %zu",
-             unreadable->count, unreadable->line);
+    snprintf(message, sizeof message, "%zu %s, the first in line %zu", unreadable->count,
+             unreadable->count == 1 ? "value is no number and counts as missing"
+                                    : "values are no numbers and count as missing",
+             unreadable->line);
     api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
 }
 

@@ -7,7 +7,7 @@
 #include "api/monitors/column.h"
 #include "api/monitors/work.h"
 
-/* Fails if the host keeps no monitors. */
+/* Fails if the host keeps no monitors, or if Accept allows no answer. */
 bool api_intake_ready(struct api_exchange *x);
 
 /* Checks the names in the path, and Content-Type, Content-Encoding and declared size where there is
@@ -48,8 +48,8 @@ bool api_intake_column(const struct api_table *table, const char *name, size_t *
 bool api_intake_time(const json_t *parameter, const json_t *member, int64_t *time,
                      struct api_problem *problem);
 
-/* Appends a warning to a list of objects with commas between. A count of 0 is left out, and so is a
- * line of 0. */
+/* Appends a warning to a list of objects with commas between. A count of 0 becomes null, and so
+ * does a line of 0. */
 void api_warn(struct api_buffer *warnings, const char *code, const char *column, size_t count,
               size_t line, const char *message);
 

@@ -28,17 +28,14 @@ struct api_draft *api_draft_of(struct api_monitors *monitors, struct api_monitor
     return draft;
 }
 
-/* Touches a window, which it takes. */
-static struct api_touched *touch(struct api_monitors *monitors, struct api_draft *draft,
-                                 struct api_window *window)
+/* Touches the window of a view, which it takes; the view may be NULL after a failure. */
+static struct api_touched *touch_view(struct api_monitors *monitors, struct api_draft *draft,
+                                      struct api_view *view)
 {
-    struct api_monitor *monitor = draft->monitor;
-    struct api_touched *touched = calloc(1, sizeof *touched);
-    struct api_view *view = api_view_of(monitors, monitor, window);
-    if (!touched || !view) {
-        if (!touched)
-            api_work_out_of_memory(monitors);
-        free(touched);
+    struct api_touched *touched = view ? calloc(1, sizeof *touched) : NULL;
+    if (view && !touched)
+        api_work_out_of_memory(monitors);
+    if (!touched) {
         api_view_release(view);
         return NULL;
     }
@@ -46,6 +43,22 @@ static struct api_touched *touch(struct api_monitors *monitors, struct api_draft
     *draft->last = touched;
     draft->last = &touched->next;
     return touched;
+}
+
+/* Touches a window, which it takes. */
+static struct api_touched *touch(struct api_monitors *monitors, struct api_draft *draft,
+                                 struct api_window *window)
+{
+    return touch_view(monitors, draft, api_view_of(monitors, draft->monitor, window));
+}
+
+/* Touches the open window that was last added to, without reading it from the store. */
+static struct api_touched *touch_open(struct api_monitors *monitors, struct api_draft *draft)
+{
+    struct api_view *copy = api_view_copy(draft->monitor->open);
+    if (!copy)
+        api_work_out_of_memory(monitors);
+    return touch_view(monitors, draft, copy);
 }
 
 static struct api_touched *add_window(struct api_monitors *monitors, struct api_draft *draft,
@@ -63,7 +76,10 @@ static struct api_touched *add_window(struct api_monitors *monitors, struct api_
                                 .p_value = nothing,
                                 .unseen_ratio = nothing,
                                 .missing_ratio = nothing};
-    return touch(monitors, draft, &window);
+    struct api_touched *touched = touch(monitors, draft, &window);
+    if (touched)
+        touched->is_new = true;
+    return touched;
 }
 
 /* Touches the first window of a list, which it empties; NULL without a failure if there is none. */
@@ -84,11 +100,15 @@ static bool window_of_seconds(struct api_monitors *monitors, struct api_draft *d
     int64_t size = (int64_t)monitor->config->settings.window_size * second;
     int64_t start = time - ((time % size) + size) % size;
     const struct api_datum at[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(start)};
+                                   API_INTEGER(start), API_INTEGER(start + size)};
     struct api_window_list list;
     for (*touched = draft->windows; *touched; *touched = (*touched)->next)
         if ((*touched)->view->window.start == start)
             return true;
+    if (monitor->open && monitor->open->window.start == start) {
+        *touched = touch_open(monitors, draft);
+        return *touched != NULL;
+    }
     if (!api_window_list_run(&list, monitors->store, API_SQL_WINDOW_AT, at) ||
         !touch_first(monitors, draft, &list, touched))
         return false;
@@ -108,6 +128,11 @@ static bool window_of_count(struct api_monitors *monitors, struct api_draft *dra
     *touched = NULL;
     for (struct api_touched *t = draft->windows; t; t = t->next)
         *touched = t;
+    if (!*touched && monitor->open) {
+        *touched = touch_open(monitors, draft);
+        if (!*touched)
+            return false;
+    }
     if (!*touched && (!api_window_list_run(&list, monitors->store, API_SQL_WINDOW_OPEN, of) ||
                       !touch_first(monitors, draft, &list, touched)))
         return false;

@@ -4,6 +4,7 @@
 #include "api/body.h"
 #include "api/monitors/hash.h"
 #include "api/monitors/intake.h"
+#include "api/options.h"
 #include "api/reply.h"
 #include "api/text/nearest.h"
 
@@ -23,7 +24,7 @@ struct observed {
 };
 
 /* TRIES: how often observations are read again after the monitor was replaced meanwhile. */
-enum { TRIES = 5, MOST_KEY = 255 };
+enum { TRIES = 20, MOST_KEY = 255 };
 
 struct observing {
     struct api_work work;
@@ -177,7 +178,7 @@ static bool fail_member(const char *name, const char *const *known, size_t n,
 {
     char place[200];
     const char *nearest = api_nearest(name, known, n);
-    snprintf(place, sizeof place, "#/%.100s", name);
+    api_pointer_to_member(place, sizeof place, "#/", name);
     return api_fail_at(problem, API_BODY, place, "option_unknown",
                        "observations have no member '%.60s' here%s%s%s", name,
                        nearest ? "; did you mean '" : "", nearest ? nearest : "",
@@ -322,6 +323,19 @@ static void read_key(void *context, const struct api_datum *values)
     api_append(&kept->o->answer, values[1].text, values[1].size);
 }
 
+/* True if the kept answer is of a monitor that is still there: another one of its name knows nothing
+ * of what was counted. */
+static bool is_of_these(const struct observing *o)
+{
+    const int64_t *pairs = (const void *)o->answer.data;
+    size_t n = o->answer.size / (2 * sizeof *pairs);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < o->n; j++)
+            if (pairs[2 * i] == o->observed[j].id)
+                return true;
+    return false;
+}
+
 static bool check_kept(struct observing *o, struct api_monitors *monitors, bool *found)
 {
     struct kept_key kept = {.o = o};
@@ -331,10 +345,8 @@ static bool check_kept(struct observing *o, struct api_monitors *monitors, bool 
         return true;
     if (!api_store_run(monitors->store, API_SQL_KEY, key, &(struct api_rows){read_key, &kept}))
         return false;
-    if (o->answer.failed)
-        return api_work_out_of_memory(monitors);
-    *found = kept.found;
-    return !kept.found || kept.same ||
+    *found = kept.found && is_of_these(o);
+    return !*found || kept.same ||
            api_fail(&o->work.problem, "idempotency_key_reused",
                     "the Idempotency-Key came with another body before");
 }

@@ -9,7 +9,7 @@
 /* api_page: `cursor` is borrowed from the parameters; "" for the first page. */
 struct api_page {
     json_t *parameters;
-    size_t limit;
+    size_t limit; /* 100 by default */
     const char *cursor;
     int64_t from, to;
 };

@@ -1,6 +1,6 @@
 #include "api/monitors/registry.h"
 
-#include "api/monitors/write.h"
+#include "api/monitors/score.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +114,7 @@ void api_monitor_free(struct api_monitor *monitor)
     if (!monitor)
         return;
     api_config_release(monitor->config);
+    api_view_release(monitor->open);
     free(monitor->group);
     free(monitor->name);
     free(monitor->metrics);

@@ -33,8 +33,9 @@ struct api_live {
     size_t n_recent;
 };
 
-/* api_monitor: one monitor. `draft` belongs to the store's thread. */
+/* api_monitor: one monitor. `draft` and `open` belong to the store's thread. */
 struct api_draft;
+struct api_view;
 struct api_monitor {
     int64_t id; /* never that of another monitor, also of one that is gone */
     char *group, *name;
@@ -42,9 +43,10 @@ struct api_monitor {
     struct api_config *config;
     struct api_live live;
     struct api_draft *draft;
-    bool sweep;    /* windows may have expired */
-    bool exposed;  /* `metrics` are as the monitor is */
-    char *metrics; /* its lines of the exposition, one after another; see exposition.h */
+    struct api_view *open; /* the open window that was last added to, as it is stored; or NULL */
+    bool sweep;            /* windows may have expired */
+    bool exposed;          /* `metrics` are as the monitor is */
+    char *metrics;         /* its lines of the exposition, one after another; see exposition.h */
 };
 
 struct api_registry {

@@ -135,6 +135,8 @@ void api_replace_publish(struct api_monitors *monitors, struct api_replacement *
             api_registry_add(&monitors->registry, r->made);
         r->made = NULL;
         if (r->changes) {
+            api_view_release(monitor->open);
+            monitor->open = NULL;
             api_config_release(monitor->config);
             monitor->config = api_config_hold(r->config);
             monitor->revision = r->revision;

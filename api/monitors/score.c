@@ -1,6 +1,7 @@
 #include "api/monitors/score.h"
 
 #include "api/monitors/write.h"
+#include "api/text/decimal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,6 +23,27 @@ struct api_view *api_view_new(const char *group, const char *name, struct api_co
     if (view->group && view->name && view->counts)
         return view;
     api_view_release(view);
+    return NULL;
+}
+
+struct api_view *api_view_copy(const struct api_view *view)
+{
+    struct api_view *copy = api_view_new(view->group, view->name, view->config);
+    size_t size = view->config->bins.places * sizeof *view->counts;
+    if (!copy)
+        return NULL;
+    copy->window = view->window;
+    copy->window.settings = NULL;
+    copy->window.reference = NULL;
+    copy->state = view->state;
+    copy->exact = view->exact;
+    memcpy(copy->counts, view->counts, size);
+    copy->reference = view->reference ? malloc(size) : NULL;
+    if (copy->reference)
+        memcpy(copy->reference, view->reference, size);
+    if (!view->reference || copy->reference)
+        return copy;
+    api_view_release(copy);
     return NULL;
 }
 
@@ -60,7 +82,7 @@ static enum api_verdict judge(const struct api_view *view, const struct api_scor
     double least = settings->min_observations, kl = scores->drift.kl;
     bool shows = scores->drift.p_value < settings->significance || settings->significance >= 1;
     if (isnan(least))
-        least = api_config_least(view->config);
+        least = fmax(50, 5 * (double)view->config->bins.n);
     if (!scores->known || scores->drift.n < least)
         return API_INSUFFICIENT;
     if (scores->infinite || (kl >= settings->critical && shows))
@@ -177,18 +199,37 @@ static void write_top(const struct api_view *view, const struct kl_drift_bin *of
     api_append(out, "]", 1);
 }
 
+/* Writes `,"name":` and a number where there is room for it; returns the end. */
+static char *put_member(char *to, const char *name, size_t size, double number)
+{
+    memcpy(to, name, size);
+    to += size;
+    if (isfinite(number))
+        return to + api_label_of_number(to, number);
+    memcpy(to, "null", 4);
+    return to + 4;
+}
+
+#define PUT(to, name, number) put_member(to, ",\"" name "\":", sizeof(name) + 3, number)
+
+/* Writes the members of each bin, most of an answer, without a check of the buffer for each. */
 static void write_bins(const struct api_view *view, const struct kl_drift_bin *of_bins,
                        struct api_buffer *out)
 {
+    enum { ROOM = 4 * (API_DECIMAL_MAX + 16) };
     api_append_text(out, ",\"bins\":[");
     for (size_t i = 0; i < view->config->bins.places; i++) {
         api_append_text(out, i ? ",{" : "{");
         api_bins_write_description(&view->config->bins, i, out);
-        api_write_member(out, "reference", of_bins[i].reference);
-        api_write_member(out, "current", of_bins[i].current);
-        api_write_member(out, "contribution", of_bins[i].contribution);
-        api_write_member(out, "share", of_bins[i].share);
-        api_append(out, "}", 1);
+        if (!api_buffer_room(out, ROOM))
+            return;
+        char *start = out->data + out->size, *end = start;
+        end = PUT(end, "reference", of_bins[i].reference);
+        end = PUT(end, "current", of_bins[i].current);
+        end = PUT(end, "contribution", of_bins[i].contribution);
+        end = PUT(end, "share", of_bins[i].share);
+        *end++ = '}';
+        out->size += (size_t)(end - start);
     }
     api_append(out, "]", 1);
 }

@@ -23,6 +23,9 @@ struct api_view {
  * if memory is exhausted. */
 struct api_view *api_view_new(const char *group, const char *name, struct api_config *config);
 
+/* Makes a view of an open window with copies of its counts and its reference; NULL likewise. */
+struct api_view *api_view_copy(const struct api_view *view);
+
 /* Sets the reference to the config's own. False if memory is exhausted. */
 bool api_view_refer(struct api_view *view);
 void api_view_release(struct api_view *view); /* NULL is fine */

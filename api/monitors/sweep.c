@@ -37,6 +37,15 @@ static bool delete_windows(struct api_monitors *monitors, int64_t monitor, int64
     return good;
 }
 
+bool api_expire(struct api_monitors *monitors, const struct api_monitor *monitor,
+                int64_t newest_end, size_t *n)
+{
+    double kept = monitor->config->settings.retention_days * day_us;
+    *n = 0;
+    return newest_end == API_NO_TIME ||
+           delete_windows(monitors, monitor->id, newest_end - (int64_t)kept, n);
+}
+
 static bool sweep_dead(struct api_monitors *monitors)
 {
     int64_t id = monitors->dead[monitors->n_dead - 1];
@@ -64,11 +73,8 @@ static bool forget(struct api_monitors *monitors, struct api_monitor *monitor)
 
 static bool sweep_monitor(struct api_monitors *monitors, struct api_monitor *monitor)
 {
-    double kept = monitor->config->settings.retention_days * day_us;
-    int64_t before = monitor->live.newest_end - (int64_t)kept;
-    size_t n = 0;
-    if (monitor->live.newest_end != API_NO_TIME &&
-        !delete_windows(monitors, monitor->id, before, &n))
+    size_t n;
+    if (!api_expire(monitors, monitor, monitor->live.newest_end, &n))
         return false;
     monitor->sweep = n == STEP;
     return n == 0 || forget(monitors, monitor);

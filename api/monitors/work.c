@@ -47,12 +47,28 @@ static void drop_drafts(struct api_monitors *monitors)
     monitors->drafts = NULL;
 }
 
+/* Keeps the open window that was added to last, which the next observations will be for. */
+static void keep_open(struct api_draft *draft)
+{
+    struct api_monitor *monitor = draft->monitor;
+    api_view_release(monitor->open);
+    monitor->open = NULL;
+    for (const struct api_touched *t = draft->windows; t; t = t->next) {
+        if (t->view->window.closed)
+            continue;
+        api_view_release(monitor->open);
+        monitor->open = t->view;
+        atomic_fetch_add(&monitor->open->references, 1);
+    }
+}
+
 /* Lets others see what was committed. */
 static void publish(struct api_monitors *monitors, struct api_work *works)
 {
     pthread_rwlock_wrlock(&monitors->registry.lock);
     for (struct api_draft *draft = monitors->drafts; draft; draft = draft->next) {
         draft->monitor->live = draft->live;
+        keep_open(draft);
         if (draft->live.next_close < monitors->next_close)
             monitors->next_close = draft->live.next_close;
         draft->monitor->exposed = false;

@@ -27,7 +27,7 @@ struct api_touched {
     struct api_touched *next;
     struct api_view *view;
     double *added; /* counts of this transaction; NULL if none */
-    bool closes, rescored;
+    bool is_new, closes, rescored;
 };
 
 /* api_draft: a monitor as it is in this transaction. */
@@ -112,6 +112,11 @@ bool api_upkeep_is_due(struct api_monitors *monitors);
 
 /* ---- sweep.c: what is too old */
 bool api_sweep(struct api_monitors *monitors, bool *more);
+
+/* Deletes windows of a monitor that ended too long before the newest, at most a hundred; *n becomes
+ * their number. */
+bool api_expire(struct api_monitors *monitors, const struct api_monitor *monitor,
+                int64_t newest_end, size_t *n);
 bool api_add_dead(struct api_monitors *monitors, int64_t monitor);
 
 #endif

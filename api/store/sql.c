@@ -74,10 +74,13 @@ const char *const api_sql[API_STATEMENTS] = {
         " p_value = excluded.p_value, unseen_ratio = excluded.unseen_ratio,"
         " missing_ratio = excluded.missing_ratio, verdict = excluded.verdict,"
         " state = excluded.state, settings = excluded.settings, reference = excluded.reference",
+    [API_SQL_WINDOW_N] = "UPDATE windows SET start_at = $1, end_at = $2, n = $3"
+                         " WHERE monitor = $4 AND id = $5",
     [API_SQL_WINDOW_STATE] = "UPDATE windows SET state = $1 WHERE monitor = $2 AND id = $3",
     [API_SQL_WINDOW] = "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND id = $2",
     [API_SQL_WINDOW_AT] = "SELECT " WINDOW_COLUMNS
-                          " FROM windows WHERE monitor = $1 AND revision = $2 AND start_at = $3",
+                          " FROM windows WHERE monitor = $1 AND revision = $2 AND start_at = $3"
+                          " AND end_at = $4",
     [API_SQL_WINDOW_OPEN] =
         "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
         " ORDER BY start_at DESC, id DESC LIMIT 1",
@@ -137,7 +140,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_EVENTS_DELETE] = "DELETE FROM events WHERE monitor = $1",
 
     [API_SQL_KEY] = "SELECT body, answer FROM keys WHERE key = $1",
-    [API_SQL_KEY_PUT] = "INSERT INTO keys VALUES ($1, $2, $3, $4)",
+    [API_SQL_KEY_PUT] = "INSERT INTO keys VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO UPDATE SET"
+                        " body = excluded.body, at = excluded.at, answer = excluded.answer",
     [API_SQL_KEYS_PRUNE] = "DELETE FROM keys WHERE at < $1",
     [API_SQL_KEYS_TRIM] =
         "DELETE FROM keys WHERE key IN (SELECT key FROM keys ORDER BY at, key LIMIT $1)",

@@ -21,6 +21,7 @@ enum api_statement {
     API_SQL_REVISIONS_PRUNE,  /* monitor, current revision: deletes those that no window needs */
 
     API_SQL_WINDOW_PUT,     /* all columns: see api_window_row */
+    API_SQL_WINDOW_N,       /* start, end, n; monitor, id */
     API_SQL_WINDOW_STATE,   /* state; monitor, id */
     API_SQL_WINDOW,         /* monitor, id */
     API_SQL_WINDOW_AT,      /* monitor, revision, start → the one that starts then */

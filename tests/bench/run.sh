@@ -32,6 +32,12 @@ else
     echo; echo "(python3-pandas is not installed: no rates of tables)"
 fi
 
+if /usr/bin/python3 -c 'import numpy, pandas' 2>/dev/null && command -v wrk >/dev/null; then
+    /usr/bin/python3 tests/bench/observations.py build/kldivd "$work"
+else
+    echo; echo "(python3-pandas or wrk is not installed: no rate of observations)"
+fi
+
 build/release/bench/bare > "$work/bare.port" & started="$started $!"
 build/kldivd --listen 127.0.0.1:0 --port-file "$work/port" 2>/dev/null & server=$!
 started="$started $server"
