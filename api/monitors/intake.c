@@ -125,7 +125,10 @@ bool api_intake_open(struct api_exchange *x, struct api_table *table)
                                 .size = x->request.body_size,
                                 .budget = x->service->budget,
                                 .most_inflated = x->service->max_body};
-    return table->format && api_table_open(table, &x->problem);
+    if (table->format && api_table_open(table, &x->problem))
+        return true;
+    api_table_free(table);
+    return false;
 }
 
 double api_intake_cost(const struct api_exchange *x)
