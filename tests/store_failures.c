@@ -84,3 +84,66 @@ Test(failures, broken_bodies_of_monitors_leave_nothing_behind, .init = begin, .f
                    "{\"values\": [1]}", 200);
         }
 }
+
+/* Fails each allocation of a request in turn, in the store's thread, too, until it succeeds. */
+static void fail_each(const char *method, const char *target, const char *body, int first,
+                      int later, bool sticky)
+{
+    for (long n = 0; n < 2000; n++) {
+        fail_allocation(n, sticky);
+        struct answer answer = request(method, target, body);
+        bool failed = allocation_failed();
+        cr_expect(answer.status == first || answer.status == later ||
+                      (failed && answer.status == 503),
+                  "%s %s, allocation %ld%s: %d", method, target, n, sticky ? " and later ones" : "",
+                  answer.status);
+        cr_expect(answer.status != 503 || strcmp(answer.reply.code, "out_of_memory") == 0, "%s",
+                  answer.reply.code);
+        answer_free(&answer);
+        expect("POST", "/monitors/g/m/observations", "{\"values\": [1, 2]}", 200);
+        if (!failed)
+            return;
+    }
+    cr_expect(false, "%s %s never comes through", method, target);
+}
+
+Test(failures, each_allocation_of_monitors_in_turn, .init = begin, .fini = end)
+{
+    static const struct {
+        const char *method, *target, *body;
+        int first, later; /* `later`: after it was done once, though it was answered 503 */
+    } requests[] = {
+        {"PUT", "/monitors/t?min_observations=1&fire_after=2", "a,b\n1,x\n2,y\n2.5,z\n", 201, 200},
+        {"PUT", "/monitors/t", "{\"columns\": {\"a\": [1, 2.5], \"b\": [\"x\", null]}}", 200, 200},
+        {"POST", "/monitors/t/observations", "a,b,c\n1,x,3\n2,q,\n", 200, 200},
+        {"POST", "/monitors/t/observations", "{\"rows\": [{\"a\": 1}, {\"b\": \"x\"}]}", 200, 200},
+        {"PUT", "/monitors/g/p?compare=previous:2&window=3",
+         "{\"bins\": {\"edges\": [0, 1, 2]}, \"annotations\": {\"owner\": \"risk\"}}", 201, 200},
+        {"POST", "/monitors/g/p/observations", "{\"values\": [0, 1]}", 200, 200},
+        {"POST", "/monitors/g/p/observations", "{\"counts\": [5, 1], \"overflow\": 2}", 200, 200},
+        {"PUT", "/monitors/g/h?window=3600s", "{\"reference\": {\"values\": [1, 2, 3.5]}}", 201,
+         200},
+        {"POST", "/monitors/g/h/observations?timestamp=2001-01-01T00:00:00Z", "{\"values\": [1]}",
+         200, 200},
+        {"PUT", "/monitors/g/h?window=3600s", "{\"reference\": {\"values\": [1, 2, 4.5]}}", 200,
+         200},
+        {"POST", "/monitors/g/p/evaluate", "{\"values\": [0, 1]}", 200, 200},
+        {"GET", "/monitors/g/p/windows", "", 200, 200},
+        {"GET", "/monitors/g/h/windows", "", 200, 200},
+        {"GET", "/monitors/g/p/windows?format=csv&limit=1", "", 200, 200},
+        {"GET", "/monitors/g/p/windows/latest", "", 200, 200},
+        {"GET", "/monitors/g/p/events", "", 200, 200},
+        {"GET", "/monitors?state=ok&q=p&limit=2", "", 200, 200},
+        {"GET", "/monitors/t", "", 200, 200},
+        {"GET", "/monitors/g/p", "", 200, 200},
+        {"GET", "/metrics", "", 200, 200},
+        {"POST", "/monitors/g/p/reference", "{\"from\": 0, \"to\": 4000000000}", 200, 422},
+        {"DELETE", "/monitors/g/h", "", 204, 404},
+        {"DELETE", "/monitors/t", "", 204, 404}};
+    expect("PUT", "/monitors/g/m?window=1000000", "{\"reference\": {\"values\": [1, 2, 3]}}", 201);
+    for (size_t i = 0; i < COUNT(requests); i++)
+        for (int sticky = 0; sticky <= 1; sticky++)
+            fail_each(requests[i].method, requests[i].target, requests[i].body,
+                      sticky ? requests[i].later : requests[i].first, requests[i].later, sticky);
+    cr_expect_eq(host.complaints, 0);
+}
