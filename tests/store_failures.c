@@ -38,6 +38,7 @@ static void end(void)
     api_monitors_stop(host.service.monitors);
     api_monitors_free(host.service.monitors);
     cr_expect_eq(atomic_load(&host.budget.used), 0);
+    expect_no_leak();
 }
 
 static struct answer request(const char *method, const char *target, const char *body)
@@ -58,7 +59,7 @@ static void expect(const char *method, const char *target, const char *body, int
     answer_free(&answer);
 }
 
-Test(failures, broken_bodies_of_monitors_leave_nothing_behind, .init = begin, .fini = end)
+Test(failures, broken_bodies_of_monitors_leave_nothing_behind)
 {
     static const char *const broken[] = {"{\"values\": [1], \"timestamp\": ",
                                          "{\"values\": [1], \"x\": 1, \"x\": 2}",
@@ -72,6 +73,7 @@ Test(failures, broken_bodies_of_monitors_leave_nothing_behind, .init = begin, .f
     static const char *const targets[] = {"/monitors/g/m", "/monitors/g/m/observations",
                                           "/monitors/g/m/evaluate", "/monitors/g",
                                           "/monitors/g/observations"};
+    begin();
     expect("PUT", "/monitors/g/m", "{\"reference\": {\"values\": [1, 2, 3]}}", 201);
     for (size_t i = 0; i < COUNT(broken); i++)
         for (size_t j = 0; j < COUNT(targets); j++) {
@@ -83,6 +85,7 @@ Test(failures, broken_bodies_of_monitors_leave_nothing_behind, .init = begin, .f
             expect("POST", "/monitors/g/m/observations?timestamp=2001-01-01T00:00:00Z",
                    "{\"values\": [1]}", 200);
         }
+    end();
 }
 
 /* Fails each allocation of a request in turn, in the store's thread, too, until it succeeds. */
@@ -107,7 +110,7 @@ static void fail_each(const char *method, const char *target, const char *body, 
     cr_expect(false, "%s %s never comes through", method, target);
 }
 
-Test(failures, each_allocation_of_monitors_in_turn, .init = begin, .fini = end)
+Test(failures, each_allocation_of_monitors_in_turn)
 {
     static const struct {
         const char *method, *target, *body;
@@ -140,10 +143,12 @@ Test(failures, each_allocation_of_monitors_in_turn, .init = begin, .fini = end)
         {"POST", "/monitors/g/p/reference", "{\"from\": 0, \"to\": 4000000000}", 200, 422},
         {"DELETE", "/monitors/g/h", "", 204, 404},
         {"DELETE", "/monitors/t", "", 204, 404}};
+    begin();
     expect("PUT", "/monitors/g/m?window=1000000", "{\"reference\": {\"values\": [1, 2, 3]}}", 201);
     for (size_t i = 0; i < COUNT(requests); i++)
         for (int sticky = 0; sticky <= 1; sticky++)
             fail_each(requests[i].method, requests[i].target, requests[i].body,
                       sticky ? requests[i].later : requests[i].first, requests[i].later, sticky);
     cr_expect_eq(host.complaints, 0);
+    end();
 }
