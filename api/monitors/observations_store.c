@@ -77,7 +77,8 @@ static bool check_age(struct api_observations *o, const struct api_monitor *moni
 {
     double kept = monitor->config->settings.retention_days * 86400e6;
     int64_t newest = monitor->draft ? monitor->draft->live.newest_end : monitor->live.newest_end;
-    return newest == API_NO_TIME || (double)(newest - o->time) <= kept ||
+    int64_t end = api_window_end(&monitor->config->settings, o->time);
+    return newest == API_NO_TIME || (double)(newest - end) <= kept ||
            api_fail(&o->work.problem, "timestamp_invalid",
                     "timestamp is more than retention_days before the newest window of '%.128s'",
                     monitor->name);
