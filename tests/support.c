@@ -12,8 +12,8 @@
 
 static struct api_budget budget;
 
-/* State of allocation failures and counts. */
-static struct {
+/* State of allocation failures and counts, of the thread that asks: the store's own is left alone. */
+static _Thread_local struct {
     bool armed, on, sticky, failed;
     long left;
 } failing;
@@ -38,6 +38,15 @@ static struct api_reply keep_reply(const struct api_exchange *x)
     return reply;
 }
 
+/* Handles a request as a host without `resume` does; true if it was too long for a network thread. */
+static bool handle(struct api_exchange *x)
+{
+    bool done = api_handle(x, API_LIGHT_NS), handed_over = !done && !x->work;
+    while (!done && (!x->work || api_wait(x)))
+        done = api_handle(x, HUGE_VAL);
+    return handed_over;
+}
+
 struct answer ask_question(const struct question *question, const struct api_service *service,
                            const char *body, size_t body_size)
 {
@@ -52,12 +61,7 @@ struct answer ask_question(const struct question *question, const struct api_ser
     if (api_begin(&x)) {
         x.request.body = padded;
         x.request.body_size = body_size;
-        for (double most = API_LIGHT_NS; !api_handle(&x, most);) {
-            if (x.work && !api_wait(&x))
-                break;
-            answer.handed_over |= !x.work;
-            most = HUGE_VAL;
-        }
+        answer.handed_over = handle(&x);
     }
     failing.on = failing.armed = false;
     answer.status = x.reply.status;
@@ -192,6 +196,13 @@ static bool fails_now(void)
     failing.failed = true;
     return true;
 }
+
+#ifdef __SANITIZE_ADDRESS__
+int __lsan_do_recoverable_leak_check(void);
+void expect_no_leak(void) { cr_expect_eq(__lsan_do_recoverable_leak_check(), 0, "see above"); }
+#else
+void expect_no_leak(void) {}
+#endif
 
 static atomic_size_t allocated;
 

@@ -6,6 +6,7 @@
 #include "api/monitors/replace.h"
 #include "api/reply.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,19 +47,22 @@ static int compare(const void *a, const void *b)
     return first->id < second->id ? -1 : first->id > second->id;
 }
 
-/* A cursor is the rank of the last monitor of a page: "3_1.5_17". */
-static bool read_cursor(const char *text, struct rank *rank)
+/* A cursor is the rank of the last monitor of a page: severity, bits of the ratio, number. */
+static bool read_cursor(const struct api_page *page, struct rank *rank, struct api_problem *problem)
 {
-    long long id;
-    int end = 0;
-    *rank = (struct rank){.monitor = NULL};
-    return sscanf(text, "%d_%la_%lld%n", &rank->severity, &rank->ratio, &id, &end) == 3 &&
-           text[end] == '\0' && !isnan(rank->ratio) && (rank->id = (int64_t)id) >= 0;
+    int64_t numbers[3] = {0};
+    if (!api_page_cursor(page, numbers, 3, problem))
+        return false;
+    *rank = (struct rank){.severity = (int)numbers[0], .id = numbers[2]};
+    memcpy(&rank->ratio, &numbers[1], sizeof rank->ratio);
+    return !isnan(rank->ratio) || api_page_fail(problem);
 }
 
 static void write_cursor(const struct rank *rank, struct api_buffer *out)
 {
-    api_append_format(out, "\"%d_%a_%lld\"", rank->severity, rank->ratio, (long long)rank->id);
+    int64_t bits;
+    memcpy(&bits, &rank->ratio, sizeof bits);
+    api_append_format(out, "\"%d_%" PRId64 "_%" PRId64 "\"", rank->severity, bits, rank->id);
 }
 
 /* filter: what a list is restricted to; NULL for everything. */
@@ -135,8 +139,8 @@ static bool write_list(struct api_exchange *x, const struct api_page *page)
                                   api_page_text(page, "q")};
     struct rank after;
     size_t n;
-    if (*page->cursor && !read_cursor(page->cursor, &after))
-        return api_page_fail(&x->problem);
+    if (!read_cursor(page, &after, &x->problem))
+        return false;
     pthread_rwlock_rdlock(&registry->lock);
     struct rank *ranks = rank_all(registry, &filter, *page->cursor ? &after : NULL, &n);
     api_append_text(out, "{\"monitors\":[");

@@ -4,6 +4,7 @@
 #include "api/accept.h"
 #include "api/monitors/intake.h"
 #include "api/monitors/page.h"
+#include "api/monitors/stored.h"
 #include "api/reply.h"
 
 #include <inttypes.h>
@@ -123,13 +124,11 @@ static bool read_windows(struct api_work *work, struct api_monitors *monitors)
 /* Reads a cursor "start_id". */
 static bool read_cursor(struct history *h)
 {
-    int end = 0;
-    h->start = h->id = INT64_MAX;
-    if (!*h->page.cursor)
-        return true;
-    return (sscanf(h->page.cursor, "%" SCNd64 "_%" SCNd64 "%n", &h->start, &h->id, &end) == 2 &&
-            h->page.cursor[end] == '\0') ||
-           api_page_fail(&h->x->problem);
+    int64_t last[] = {INT64_MAX, INT64_MAX};
+    bool good = api_page_cursor(&h->page, last, 2, &h->x->problem);
+    h->start = last[0];
+    h->id = last[1];
+    return good;
 }
 
 /* Decides between JSON and CSV, by ?format or by Accept. */
@@ -271,7 +270,6 @@ bool api_window_prepare(struct api_exchange *x, double most_ns)
 {
     static const char *const known[] = {NULL};
     const char *which = x->captures.value[2];
-    char *end;
     bool fresh;
     (void)most_ns;
     if (!prepare(x, &fresh))
@@ -279,8 +277,8 @@ bool api_window_prepare(struct api_exchange *x, double most_ns)
     struct history *h = x->state;
     if (!fresh)
         return true;
-    h->id = strtoll(which, &end, 10);
-    if (*end && strcmp(which, "latest") != 0 && strcmp(which, "current") != 0)
+    if (!api_page_numbers(which, &h->id, 1) && strcmp(which, "latest") != 0 &&
+        strcmp(which, "current") != 0)
         return api_fail(&x->problem, "window_not_found",
                         "there is no window '%.40s'; there are latest, current, and numbers",
                         which);
@@ -346,11 +344,9 @@ bool api_events_prepare(struct api_exchange *x, double most_ns)
     struct history *h = x->state;
     if (!fresh)
         return true;
-    if (!api_page_read(&h->page, x->request.query, known, &x->problem))
-        return false;
-    char *end = NULL;
-    h->id = *h->page.cursor ? strtoll(h->page.cursor, &end, 10) : INT64_MAX;
-    return ((!end || !*end) || api_page_fail(&x->problem)) && submit(h, read_events);
+    h->id = INT64_MAX;
+    return api_page_read(&h->page, x->request.query, known, &x->problem) &&
+           api_page_cursor(&h->page, &h->id, 1, &x->problem) && submit(h, read_events);
 }
 
 bool api_events(struct api_exchange *x)

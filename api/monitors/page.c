@@ -3,6 +3,7 @@
 #include "api/monitors/settings.h"
 #include "api/monitors/write.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,26 @@ void api_page_free(struct api_page *page)
 {
     json_decref(page->parameters);
     page->parameters = NULL;
+}
+
+bool api_page_numbers(const char *text, int64_t *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *digits = text + (*text == '-');
+        char *end;
+        errno = 0;
+        numbers[i] = strtoll(text, &end, 10);
+        if (*digits < '0' || *digits > '9' || errno || *end != (i + 1 < n ? '_' : '\0'))
+            return false;
+        text = end + 1;
+    }
+    return true;
+}
+
+bool api_page_cursor(const struct api_page *page, int64_t *numbers, size_t n,
+                     struct api_problem *problem)
+{
+    return !*page->cursor || api_page_numbers(page->cursor, numbers, n) || api_page_fail(problem);
 }
 
 bool api_page_fail(struct api_problem *problem)

@@ -22,7 +22,13 @@ void api_page_free(struct api_page *page);
 /* A parameter's text, NULL if it is absent or empty. */
 const char *api_page_text(const struct api_page *page, const char *name);
 
-/* Fails with cursor_invalid. */
+/* Reads exactly `n` whole numbers with underscores between; false if there are others. */
+bool api_page_numbers(const char *text, int64_t *numbers, size_t n);
+
+/* Reads the cursor, which is such numbers; the first page leaves them as they are. Fails with
+ * cursor_invalid. */
+bool api_page_cursor(const struct api_page *page, int64_t *numbers, size_t n,
+                     struct api_problem *problem);
 bool api_page_fail(struct api_problem *problem);
 
 #endif

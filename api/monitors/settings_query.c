@@ -1,0 +1,128 @@
+/* Settings as query parameters. */
+#include "api/monitors/settings_rows.h"
+#include "api/text/percent.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* MAX_PARAMETER: bytes of a name or a value. */
+enum { MAX_PARAMETER = 400 };
+
+static bool is_utf8(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t length = 1;
+    for (; *s && length > 0; s += length)
+        length = api_utf8_length(s);
+    return length > 0;
+}
+
+static bool decode(const char *from, size_t size, char *to, struct api_problem *problem)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < size; i++, n++) {
+        int byte = from[i] == '%' && i + 2 < size ? api_percent_decode(from + i)
+                   : from[i] == '%'               ? -1
+                   : from[i] == '+'               ? ' '
+                                                  : (unsigned char)from[i];
+        if (n == MAX_PARAMETER || byte <= 0)
+            return api_fail(problem, "query_malformed",
+                            "a query parameter is too long, or has a %% without two digits");
+        to[n] = (char)byte;
+        i += from[i] == '%' ? 2 : 0;
+    }
+    to[n] = '\0';
+    return is_utf8(to) || api_fail(problem, "query_malformed", "a query parameter is not UTF-8");
+}
+
+/* The member that a parameter stands for: its number, null, or its text. */
+static json_t *value_of(const struct api_setting_row *row, const char *text)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (row->kind > API_SETTING_WHOLE)
+        return json_string(text);
+    if (strcmp(text, "null") == 0 || !*text)
+        return json_null();
+    bool plain = !*end && !text[strspn(text, "0123456789+-.eE")] && isfinite(number);
+    return plain ? json_real(number) : json_string(text);
+}
+
+/* Reads one value into settings that are the defaults otherwise. */
+static bool read_alone(struct api_settings *settings, const struct api_setting_row *row,
+                       const json_t *value)
+{
+    struct api_problem ignored = {0};
+    api_settings_init(settings);
+    return api_setting_read(row, value, settings, &ignored);
+}
+
+/* Adds a member; fails if the object has it with another value. */
+static bool add(json_t *object, const struct api_setting_row *row, json_t *value,
+                struct api_problem *problem)
+{
+    struct api_settings once, twice;
+    if (row->parent && !json_is_object(json_object_get(object, row->parent)))
+        json_object_set_new(object, row->parent, json_object());
+    json_t *parent = row->parent ? json_object_get(object, row->parent) : object;
+    json_t *there = json_object_get(parent, row->name);
+    if (!value || !parent) {
+        json_decref(value);
+        return api_fail_for_memory(problem);
+    }
+    if (!there)
+        return json_object_set_new(parent, row->name, value) == 0 || api_fail_for_memory(problem);
+    bool same = read_alone(&once, row, there) && read_alone(&twice, row, value);
+    for (const struct api_setting_row *r = api_setting_rows; same && r->name; r++) {
+        double a = *api_setting_field(&once, r), b = *api_setting_field(&twice, r);
+        same = a == b || (isnan(a) && isnan(b));
+    }
+    same = same && once.window_size == twice.window_size && once.grace == twice.grace;
+    json_decref(value);
+    return same || api_fail_at(problem, API_QUERY, row->name, "option_conflict",
+                               "%s is given twice, with different values", row->name);
+}
+
+static const struct api_setting_row *find_parameter(const char *name)
+{
+    for (const struct api_setting_row *row = api_setting_rows; row->name; row++)
+        if (strcmp(row->name, name) == 0)
+            return row;
+    return NULL;
+}
+
+static bool read_parameter(json_t *object, const char *p, size_t size, const char *const *known,
+                           json_t *others, struct api_problem *problem)
+{
+    char name[MAX_PARAMETER + 1] = "", value[MAX_PARAMETER + 1] = "";
+    const char *equals = memchr(p, '=', size);
+    size_t name_size = equals ? (size_t)(equals - p) : size;
+    size_t skip = equals ? name_size + 1 : size;
+    if (!decode(p, name_size, name, problem) || !decode(p + skip, size - skip, value, problem))
+        return false;
+    if (api_setting_is_among(name, known)) {
+        if (json_object_get(others, name))
+            return api_fail_at(problem, API_QUERY, name, "option_conflict", "%s is given twice",
+                               name);
+        return json_object_set_new(others, name, json_string(value)) == 0 ||
+               api_fail_for_memory(problem);
+    }
+    const struct api_setting_row *row = object ? find_parameter(name) : NULL;
+    if (!row)
+        return api_setting_fail_unknown(
+            &(struct api_setting_scope){API_QUERY, NULL, known, object != NULL}, name, problem);
+    return add(object, row, value_of(row, value), problem);
+}
+
+bool api_settings_from_query(json_t *object, const char *query, const char *const *known,
+                             json_t *others, struct api_problem *problem)
+{
+    for (const char *p = query ? query : ""; *p; p += *p == '&') {
+        size_t size = strcspn(p, "&");
+        if (size > 0 && !read_parameter(object, p, size, known, others, problem))
+            return false;
+        p += size;
+    }
+    return true;
+}
