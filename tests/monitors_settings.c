@@ -160,7 +160,7 @@ static const struct {
     {"\"warning\": 1", NULL, "option_unknown #/warning"},
     {"\"thresholds\": {\"fire_after\": 1}", NULL, "option_unknown #/thresholds/fire_after"},
     {"\"binning\": {\"bin\": 1}", NULL, "option_unknown #/binning/bin ~did you mean 'bins'?"},
-    {"\"zzz\": 1", NULL, "option_unknown #/zzz ~there are window, compare"},
+    {"\"zzz\": 1", NULL, "option_unknown #/zzz ~the names are window, compare"},
     {"\"a/b~c\": 1", NULL, "option_unknown #/a~1b~0c"},
 };
 

@@ -4,119 +4,14 @@
 #include "api/options.h"
 #include "api/problem.h"
 #include "api/warnings.h"
-#include "tests/support.h"
+#include "tests/openapi_document.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-static json_t *document;
-
-/* Resolves the $ref of a part, "#/components/KIND/NAME"; returns other parts as they are. */
-static const json_t *resolve(const json_t *part)
-{
-    char kind[40];
-    const char *reference = text_of(part, "$ref");
-    if (!*reference)
-        return part;
-    cr_assert_eq(sscanf(reference, "#/components/%39[^/]/", kind), 1, "%s", reference);
-    const json_t *components = json_object_get(document, "components");
-    const json_t *found =
-        json_object_get(json_object_get(components, kind), strrchr(reference, '/') + 1);
-    cr_assert(found, "%s", reference);
-    return found;
-}
-
-static bool has_type(const json_t *value, const char *type)
-{
-    return (strcmp(type, "object") == 0 && json_is_object(value)) ||
-           (strcmp(type, "array") == 0 && json_is_array(value)) ||
-           (strcmp(type, "string") == 0 && json_is_string(value)) ||
-           (strcmp(type, "integer") == 0 && json_is_integer(value)) ||
-           (strcmp(type, "number") == 0 && json_is_number(value)) ||
-           (strcmp(type, "boolean") == 0 && json_is_boolean(value)) ||
-           (strcmp(type, "null") == 0 && json_is_null(value));
-}
-
-static bool matches(const json_t *value, const json_t *schema);
-
-static bool members_match(const json_t *value, const json_t *schema)
-{
-    const json_t *properties = json_object_get(schema, "properties");
-    const char *name;
-    json_t *member, *required;
-    size_t i;
-    json_array_foreach(
-        json_object_get(schema, "required"), i,
-        required) if (!json_object_get(value, json_string_value(required))) return false;
-    json_object_foreach((json_t *)value, name, member)
-    {
-        const json_t *property = json_object_get(properties, name);
-        if (property ? !matches(member, property)
-                     : json_is_false(json_object_get(schema, "additionalProperties")))
-            return false;
-    }
-    return true;
-}
-
-static bool is_one_of(const json_t *value, const json_t *list, bool schemas)
-{
-    size_t i, n = 0;
-    json_t *item;
-    json_array_foreach(list, i, item) n += schemas ? matches(value, item) : json_equal(value, item);
-    return n == 1;
-}
-
-/* True if a value satisfies a schema, by the keywords that the document uses. */
-static bool matches(const json_t *value, const json_t *reference)
-{
-    const json_t *schema = resolve(reference), *type = json_object_get(schema, "type");
-    const json_t *alternatives = json_object_get(schema, "oneOf");
-    const json_t *words = json_object_get(schema, "enum"),
-                 *items = json_object_get(schema, "items");
-    size_t i;
-    json_t *item;
-    if (json_is_string(type) && !has_type(value, json_string_value(type)))
-        return false;
-    if (alternatives && !is_one_of(value, alternatives, true))
-        return false;
-    if (words && !is_one_of(value, words, false))
-        return false;
-    json_array_foreach(value, i, item) if (items && !matches(item, items)) return false;
-    return !json_is_object(value) || members_match(value, schema);
-}
-
-static const json_t *operation(const char *path, const char *method)
-{
-    char lower[16] = "";
-    for (size_t i = 0; method[i] && i < sizeof lower - 1; i++)
-        lower[i] = (char)(method[i] | 0x20);
-    return json_object_get(json_object_get(json_object_get(document, "paths"), path), lower);
-}
-
-static void check_answer(const struct answer *answer, const char *path, const char *method)
-{
-    char status[8], type[80];
-    snprintf(status, sizeof status, "%d", answer->status);
-    snprintf(type, sizeof type, "%.*s", (int)strcspn(answer->reply.content_type, ";"),
-             answer->reply.content_type);
-    const json_t *response =
-        resolve(json_object_get(json_object_get(operation(path, method), "responses"), status));
-    const json_t *content = json_object_get(json_object_get(response, "content"), type);
-    cr_assert(content, "%s %s: %s with %s is not in the document", method, path, status, type);
-    if (answer->json)
-        cr_expect(matches(answer->json, json_object_get(content, "schema")), "%s %s: %.*s", method,
-                  path, (int)answer->reply.body.size, answer->reply.body.data);
-}
-
-static void load(void)
-{
-    document = json_loads(api_openapi, 0, NULL);
-    cr_assert(document);
-}
-
-TestSuite(openapi, .init = load);
+TestSuite(openapi, .init = load_document);
 
 /* Formats path `variant` of an endpoint: 0 without the part in brackets, 1 with it. False for
  * paths that end with a slash, which linters reject and the document omits. */
@@ -135,6 +30,16 @@ static bool variant_of(const struct api_endpoint *e, int variant, char *path, si
     return variant <= 1;
 }
 
+static size_t count_operations(void)
+{
+    const char *path;
+    json_t *methods;
+    size_t n = 0;
+    json_object_foreach(json_object_get(document, "paths"), path, methods) n +=
+        json_object_size(methods);
+    return n;
+}
+
 Test(openapi, lists_the_endpoints_and_no_others)
 {
     size_t n = 0;
@@ -142,7 +47,7 @@ Test(openapi, lists_the_endpoints_and_no_others)
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
         for (int i = 0; variant_of(e, i, path, sizeof path); i++, n++)
             cr_expect(operation(path, e->method), "%s %s", e->method, path);
-    cr_expect_eq(json_object_size(json_object_get(document, "paths")), n);
+    cr_expect_eq(count_operations(), n);
     cr_expect_str_eq(text_of(json_object_get(document, "info"), "version"), KLDIV_VERSION);
 }
 
@@ -227,7 +132,9 @@ Test(openapi, get_answers_are_as_it_says)
 {
     char path[100];
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
-        for (int i = 0; strcmp(e->method, "GET") == 0 && variant_of(e, i, path, sizeof path); i++) {
+        for (int i = 0; strcmp(e->method, "GET") == 0 && !strstr(e->path, "/monitors") &&
+                        variant_of(e, i, path, sizeof path);
+             i++) {
             struct answer answer = ask(e->method, path, NULL, NULL, NULL, 0);
             cr_expect_eq(answer.status, 200);
             check_answer(&answer, path, e->method);
@@ -238,11 +145,9 @@ Test(openapi, get_answers_are_as_it_says)
 /* Refusals of clients without a token, with one that lacks the scope, and at another host name. */
 Test(openapi, refusals_of_access_are_as_it_says)
 {
-    static const char text[] = "writer write 0123456789abcdef";
+    static const char text[] = "writer write 0123456789abcdef\nreader read 1123456789abcdef";
     static const struct api_header headers[][2] = {
-        {{"Host", "here"}},
-        {{"Host", "here"}, {"Authorization", "Bearer 0123456789abcdef"}},
-        {{"Host", "there"}}};
+        {{"Host", "here"}}, {{"Host", "here"}, {"Authorization", ""}}, {{"Host", "there"}}};
     static const int statuses[] = {401, 403, 421};
     struct api_service service = service_of(1000);
     struct api_mistake mistake;
@@ -255,8 +160,11 @@ Test(openapi, refusals_of_access_are_as_it_says)
             const json_t *security = json_object_get(operation(path, e->method), "security");
             cr_expect_eq(security != NULL, (e->flags & API_OPEN) != 0, "%s", path);
             for (size_t j = 0; j < COUNT(statuses) && !(e->flags & API_OPEN); j++) {
-                const struct question question = {
+                struct question question = {
                     .method = e->method, .path = path, .others = {headers[j][0], headers[j][1]}};
+                if (question.others[1].name)
+                    question.others[1].value = e->flags & API_WRITES ? "Bearer 1123456789abcdef"
+                                                                     : "Bearer 0123456789abcdef";
                 struct answer answer = ask_question(&question, &service, "", 0);
                 cr_expect_eq(answer.status, statuses[j], "%s: %d", path, answer.status);
                 check_answer(&answer, path, e->method);

@@ -81,7 +81,7 @@ void api_table_list_formats(char *to, size_t size);
  * not named, the first bytes tell it: a body that begins with { is JSON, one that is neither .npz nor
  * safetensors is CSV. Fails for malformed bodies,
  * columns that are named twice, columns of unequal length. Of CSV only the header and the encoding
- * are checked: reads find malformed rows. A table that failed to open is freed, too.
+ * are checked: reads find malformed rows. The caller frees a table that failed to open, too.
  *
  * JSON: until the table is freed, jansson allocates from the table's memory in this thread, and
  * api_json_load may not be called. */

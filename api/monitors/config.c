@@ -1,5 +1,6 @@
 #include "api/monitors/config.h"
 
+#include "api/options.h"
 #include "api/text/json_load.h"
 #include "api/text/nearest.h"
 
@@ -33,6 +34,7 @@ static bool check_reference(const struct api_config *config, const json_t *refer
                                         "underflow", "overflow", "other",         "missing"};
     bool made = config->reference.form != API_NO_WEIGHTS;
     const char *name, *nearest;
+    char place[200];
     json_t *value;
     if (!reference || json_is_null(reference))
         return true;
@@ -44,10 +46,11 @@ static bool check_reference(const struct api_config *config, const json_t *refer
         if (strcmp(name, "values") == 0 ? made : !made && api_weights_have(name))
             continue;
         nearest = made ? NULL : api_nearest(name, known, sizeof known / sizeof *known);
-        return api_fail_at(
-            problem, API_BODY, "#/reference", nearest ? "option_unknown" : "counts_invalid",
-            "a reference%s has no member '%.60s'%s%s%s", made ? " of values" : "", name,
-            nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+        api_pointer_to_member(place, sizeof place, "#/reference/", name);
+        return api_fail_at(problem, API_BODY, place, nearest ? "option_unknown" : "counts_invalid",
+                           "a reference%s has no member '%.60s'%s%s%s", made ? " of values" : "",
+                           name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                           nearest ? "'?" : "");
     }
     return true;
 }

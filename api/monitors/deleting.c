@@ -2,6 +2,7 @@
 #include "api/monitors/endpoints.h"
 
 #include "api/monitors/intake.h"
+#include "api/monitors/sweep.h"
 
 #include <stdlib.h>
 #include <string.h>

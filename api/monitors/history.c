@@ -4,6 +4,7 @@
 #include "api/accept.h"
 #include "api/monitors/intake.h"
 #include "api/monitors/page.h"
+#include "api/monitors/stored.h"
 #include "api/reply.h"
 
 #include <inttypes.h>

@@ -201,16 +201,24 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
     api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
 }
 
-/* True if a list of ETags, or "*", names this one. */
-static bool names_etag(const char *list, const char *etag)
+/* True if a list of ETags, or "*", names this one. Weak ones are like strong ones if `weakly`. */
+static bool names_etag(const char *list, const char *etag, bool weakly)
 {
-    const char *p = list + strspn(list, " \t");
-    if (strcmp(p, "*") == 0)
-        return true;
-    for (; (p = strstr(p, etag)); p++)
-        if (p == list || strchr(" \t,", p[-1]))
+    static const char between[] = " \t,";
+    const char *p = list + strspn(list, " \t"), *end;
+    if (*p == '*')
+        return p[1 + strspn(p + 1, " \t")] == '\0';
+    for (;; p = end) {
+        p += strspn(p, between);
+        bool weak = strncmp(p, "W/", 2) == 0;
+        p += weak ? 2 : 0;
+        end = *p == '"' ? strchr(p + 1, '"') : NULL;
+        if (!end || !strchr(between, *++end))
+            return false;
+        size_t size = (size_t)(end - p);
+        if ((!weak || weakly) && size == strlen(etag) && memcmp(p, etag, size) == 0)
             return true;
-    return false;
+    }
 }
 
 bool api_intake_conditions(struct api_exchange *x, const struct api_monitors *monitors,
@@ -226,8 +234,8 @@ bool api_intake_conditions(struct api_exchange *x, const struct api_monitors *mo
         api_registry_find(&monitors->registry, api_group_of(x), name);
     if (monitor)
         api_monitor_etag(monitor->id, monitor->version, etag);
-    bool good = (!match || (monitor && names_etag(match, etag))) &&
-                (!none || !(monitor && names_etag(none, etag)));
+    bool good = (!match || (monitor && names_etag(match, etag, false))) &&
+                (!none || !(monitor && names_etag(none, etag, true)));
     return good || api_fail(problem, "precondition_failed", "the monitor %s%s",
                             monitor ? "has the ETag " : "does not exist", etag);
 }

@@ -24,7 +24,7 @@ bool api_intake_exists(struct api_exchange *x);
 struct api_config *api_intake_config(struct api_monitors *monitors, const char *group,
                                      const char *name, int64_t *id, int64_t *revision);
 
-/* Opens the table of a request's body, the coding of which is undone. */
+/* Opens the table of a request's body, the coding of which is undone. If it fails the table is empty. */
 bool api_intake_open(struct api_exchange *x, struct api_table *table);
 
 /* Fails, when it looks at every 4,096th row, if nobody waits for the answer any more. */

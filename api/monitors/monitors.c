@@ -1,7 +1,9 @@
 #include "api/monitors/monitors.h"
 
 #include "api/monitors/exposition.h"
+#include "api/monitors/live.h"
 #include "api/monitors/statistics.h"
+#include "api/monitors/sweep.h"
 #include "api/monitors/work.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Observations: the window that they belong to. */
-#include "api/monitors/work.h"
+#include "api/monitors/observe.h"
+
+#include "api/monitors/stored.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,15 +93,27 @@ static bool touch_first(struct api_monitors *monitors, struct api_draft *draft,
     return good;
 }
 
+static int64_t start_of_seconds(const struct api_settings *settings, int64_t time)
+{
+    int64_t size = (int64_t)settings->window_size * second;
+    return time - ((time % size) + size) % size;
+}
+
+int64_t api_window_end(const struct api_settings *settings, int64_t time)
+{
+    int64_t size = (int64_t)settings->window_size * second;
+    return settings->window == API_SECONDS ? start_of_seconds(settings, time) + size : time;
+}
+
 /* The window of seconds that a time is in: one of this transaction, of the store, or a new one. */
 static bool window_of_seconds(struct api_monitors *monitors, struct api_draft *draft, int64_t time,
                               struct api_touched **touched)
 {
     const struct api_monitor *monitor = draft->monitor;
-    int64_t size = (int64_t)monitor->config->settings.window_size * second;
-    int64_t start = time - ((time % size) + size) % size;
+    const struct api_settings *settings = &monitor->config->settings;
+    int64_t start = start_of_seconds(settings, time), end = api_window_end(settings, time);
     const struct api_datum at[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(start), API_INTEGER(start + size)};
+                                   API_INTEGER(start), API_INTEGER(end)};
     struct api_window_list list;
     for (*touched = draft->windows; *touched; *touched = (*touched)->next)
         if ((*touched)->view->window.start == start)
@@ -113,7 +126,7 @@ static bool window_of_seconds(struct api_monitors *monitors, struct api_draft *d
         !touch_first(monitors, draft, &list, touched))
         return false;
     if (!*touched)
-        *touched = add_window(monitors, draft, start, start + size);
+        *touched = add_window(monitors, draft, start, end);
     return *touched != NULL;
 }
 

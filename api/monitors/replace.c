@@ -1,5 +1,8 @@
 #include "api/monitors/replace.h"
 
+#include "api/monitors/close.h"
+#include "api/monitors/live.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* Windows that are too old, and what deleted monitors leave, go in small steps between requests. */
-#include "api/monitors/work.h"
+#include "api/monitors/sweep.h"
+
+#include "api/monitors/live.h"
 
 #include <stdlib.h>
 

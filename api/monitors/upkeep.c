@@ -1,5 +1,7 @@
-/* Upkeep: windows are closed in time, and what is too old goes. */
-#include "api/monitors/work.h"
+#include "api/monitors/upkeep.h"
+
+#include "api/monitors/close.h"
+#include "api/monitors/sweep.h"
 
 static const int64_t day = INT64_C(86400000000), minute = 60000000;
 

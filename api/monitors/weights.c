@@ -96,11 +96,14 @@ static bool read_n(const struct reader *r, const json_t *n)
 {
     struct api_weights *weights = r->weights;
     double sum = 0;
-    for (size_t i = 0; i < r->bins->places; i++)
+    bool exceeds = false; /* before the sum is rounded */
+    for (size_t i = 0; i < r->bins->places; i++) {
+        exceeds |= weights->places[i] > most_count - sum;
         sum += weights->places[i];
+    }
     if (weights->form == API_COUNTS) {
         weights->n = sum;
-        if (sum > most_count)
+        if (exceeds)
             return fail(r, "counts", "must be at most 2^53 in all");
         if (n && json_number_value(n) != sum)
             return fail(r, "n", "is not the sum of the counts");

@@ -1,8 +1,10 @@
 /* The thread that owns the store: works in groups, one transaction for each group. */
 #include "api/monitors/work.h"
 
+#include "api/monitors/close.h"
 #include "api/monitors/statistics.h"
 #include "api/monitors/submit.h"
+#include "api/monitors/upkeep.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -76,47 +76,4 @@ int64_t api_now(void);
 /* The draft of a monitor, made at its first use. NULL if memory is exhausted. */
 struct api_draft *api_draft_of(struct api_monitors *monitors, struct api_monitor *monitor);
 
-/* ---- observe.c: observations */
-
-/* Adds counts to the window that a time belongs to; *touched becomes that window. */
-bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor, const uint64_t *counts,
-                 int64_t time, struct api_touched **touched);
-
-/* ---- close.c: windows are written, scored, closed */
-
-/* Writes what works have added, and closes what is due. */
-bool api_flush(struct api_monitors *monitors);
-
-/* Touches all open windows of a monitor so that they close, or those that are due. */
-bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, bool due_alone);
-
-/* Makes the view of a window of a monitor, by the config of the window's revision; takes the window.
- * NULL if the store or memory fails. */
-struct api_view *api_view_of(struct api_monitors *monitors, const struct api_monitor *monitor,
-                             struct api_window *window);
-
-/* Reads live numbers of a monitor from its windows. */
-bool api_live_read(struct api_monitors *monitors, const struct api_monitor *monitor,
-                   struct api_live *live);
-
-/* Writes the live numbers of a draft. */
-bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft);
-
-/* ---- upkeep.c: what is done between requests */
-
-/* Closes windows that are due, sweeps, and shows whether the store can be written. */
-bool api_upkeep(struct api_monitors *monitors);
-
-/* True if there is something to do now. Finds when the next window is due. */
-bool api_upkeep_is_due(struct api_monitors *monitors);
-
-/* ---- sweep.c: what is too old */
-bool api_sweep(struct api_monitors *monitors, bool *more);
-
-/* Deletes windows of a monitor that ended too long before the newest, at most a hundred; *n becomes
- * their number. */
-bool api_expire(struct api_monitors *monitors, const struct api_monitor *monitor,
-                int64_t newest_end, size_t *n);
-bool api_add_dead(struct api_monitors *monitors, int64_t monitor);
-
 #endif

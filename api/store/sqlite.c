@@ -39,7 +39,7 @@ static void close_connection(struct api_database *database)
     for (size_t i = 0; i < API_STATEMENTS; i++)
         sqlite3_finalize(c->statements[i]);
     sqlite3_finalize(c->rollback);
-    if (!database->is_accepted && c->has_log)
+    if (c->sqlite && !database->is_accepted && c->has_log)
         sqlite3_db_config(c->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(c->sqlite);
     free(c->folder);

@@ -1,0 +1,91 @@
+#include "api/monitors/live.h"
+
+#include <string.h>
+
+static const int64_t second = 1000000;
+
+static void summarize(const struct api_window *window, struct api_live *live)
+{
+    live->has_last = true;
+    live->last = (struct api_summary){.id = window->id,
+                                      .start = window->start,
+                                      .end = window->end,
+                                      .restated = window->restated,
+                                      .n = window->n,
+                                      .kl = window->kl,
+                                      .js = window->js,
+                                      .psi = window->psi,
+                                      .unseen_ratio = window->unseen_ratio,
+                                      .missing_ratio = window->missing_ratio};
+}
+
+bool api_live_read_recent(struct api_monitors *monitors, const struct api_monitor *monitor,
+                          struct api_live *live)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+                                   API_INTEGER(API_RECENT)};
+    struct api_window_list list;
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_RECENT, of);
+    live->n_recent = list.n;
+    live->has_last = list.n > 0;
+    for (size_t i = 0; i < list.n; i++)
+        live->recent[list.n - 1 - i] = list.windows[i].kl;
+    live->has_last = false;
+    if (list.n > 0)
+        summarize(&list.windows[0], live);
+    api_window_list_free(&list);
+    return good;
+}
+
+bool api_live_read_next_close(struct api_monitors *monitors, const struct api_monitor *monitor,
+                              struct api_live *live)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
+    const struct api_settings *settings = &monitor->config->settings;
+    struct api_window_list list;
+    live->next_close = INT64_MAX;
+    if (settings->window != API_SECONDS)
+        return true;
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_OPEN, of);
+    for (size_t i = 0; i < list.n; i++) {
+        int64_t due = list.windows[i].end + (int64_t)settings->grace * second;
+        live->next_close = due < live->next_close ? due : live->next_close;
+    }
+    api_window_list_free(&list);
+    return good;
+}
+
+bool api_live_read(struct api_monitors *monitors, const struct api_monitor *monitor,
+                   struct api_live *live)
+{
+    return api_live_read_recent(monitors, monitor, live) &&
+           api_live_read_next_close(monitors, monitor, live);
+}
+
+bool api_live_is_newest(const struct api_live *live, const struct api_window *window)
+{
+    return !live->has_last || window->start > live->last.start ||
+           (window->start == live->last.start && window->id > live->last.id);
+}
+
+void api_live_add(struct api_live *live, const struct api_window *window)
+{
+    summarize(window, live);
+    if (live->n_recent == API_RECENT)
+        memmove(live->recent, live->recent + 1, (API_RECENT - 1) * sizeof *live->recent);
+    else
+        live->n_recent++;
+    live->recent[live->n_recent - 1] = window->kl;
+}
+
+bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft)
+{
+    const struct api_live *live = &draft->live;
+    struct api_datum last = API_INTEGER(live->last_observation);
+    if (live->last_observation == API_NO_TIME)
+        last.kind = API_SQL_NULL;
+    const struct api_datum row[] = {API_INTEGER(live->state), API_INTEGER(live->observations), last,
+                                    API_INTEGER(live->last_window),
+                                    API_INTEGER(draft->monitor->id)};
+    return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
+}

@@ -1,0 +1,24 @@
+/* Live numbers of monitors: of their last closed window, and of those before. */
+#ifndef KLDIV_API_MONITORS_LIVE_H
+#define KLDIV_API_MONITORS_LIVE_H
+
+#include "api/monitors/work.h"
+
+/* Read from the store: what windows make; the recent ones; when the next one is due. */
+bool api_live_read(struct api_monitors *monitors, const struct api_monitor *monitor,
+                   struct api_live *live);
+bool api_live_read_recent(struct api_monitors *monitors, const struct api_monitor *monitor,
+                          struct api_live *live);
+bool api_live_read_next_close(struct api_monitors *monitors, const struct api_monitor *monitor,
+                              struct api_live *live);
+
+/* True if a closed window starts after all that were closed before. */
+bool api_live_is_newest(const struct api_live *live, const struct api_window *window);
+
+/* Adds the window that is newest. */
+void api_live_add(struct api_live *live, const struct api_window *window);
+
+/* Writes the live numbers of a draft. */
+bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft);
+
+#endif

@@ -1,0 +1,156 @@
+#include "api/monitors/observations.h"
+
+#include "api/monitors/observe.h"
+#include "api/monitors/stored.h"
+
+#include <string.h>
+
+struct kept_key {
+    struct api_observations *o;
+    bool found, same;
+};
+
+static void read_key(void *context, const struct api_datum *values)
+{
+    struct kept_key *kept = context;
+    kept->found = true;
+    kept->same = values[0].size == API_HASH && memcmp(values[0].text, kept->o->body, API_HASH) == 0;
+    kept->o->answer.size = 0;
+    api_append(&kept->o->answer, values[1].text, values[1].size);
+}
+
+/* True if the kept answer is of a monitor that is still there: another one of its name knows nothing
+ * of what was counted. */
+static bool is_of_these(const struct api_observations *o)
+{
+    const int64_t *pairs = (const void *)o->answer.data;
+    size_t n = o->answer.size / (2 * sizeof *pairs);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < o->n; j++)
+            if (pairs[2 * i] == o->observed[j].id)
+                return true;
+    return false;
+}
+
+static bool check_kept(struct api_observations *o, struct api_monitors *monitors, bool *found)
+{
+    struct kept_key kept = {.o = o};
+    const struct api_datum key[] = {API_BYTES((const char *)o->key, API_HASH)};
+    *found = false;
+    if (!o->has_key)
+        return true;
+    if (!api_store_run(monitors->store, API_SQL_KEY, key, &(struct api_rows){read_key, &kept}))
+        return false;
+    *found = kept.found && is_of_these(o);
+    return !*found || kept.same ||
+           api_fail(&o->work.problem, "idempotency_key_reused",
+                    "the Idempotency-Key came with another body before");
+}
+
+static bool keep_key(struct api_observations *o, struct api_monitors *monitors)
+{
+    o->answer.size = 0;
+    for (size_t i = 0; i < o->n; i++) {
+        const int64_t pair[] = {o->observed[i].id, o->observed[i].touched->view->window.id};
+        api_append(&o->answer, pair, sizeof pair);
+    }
+    const struct api_datum row[] = {
+        API_BYTES((const char *)o->key, API_HASH), API_BYTES((const char *)o->body, API_HASH),
+        API_INTEGER(monitors->now), API_BYTES(o->answer.data, o->answer.size)};
+    if (o->answer.failed)
+        return api_work_out_of_memory(monitors);
+    monitors->keys++;
+    return api_store_run(monitors->store, API_SQL_KEY_PUT, row, NULL);
+}
+
+/* Finds the monitor that observations were counted for; NULL if it is not the same any more. */
+static struct api_monitor *same_monitor(struct api_observations *o, struct api_monitors *monitors,
+                                        const struct api_observed *observed)
+{
+    struct api_monitor *monitor =
+        api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
+    bool same = monitor && monitor->id == observed->id && monitor->revision == observed->revision;
+    return same ? monitor : NULL;
+}
+
+static bool check_age(struct api_observations *o, const struct api_monitor *monitor)
+{
+    double kept = monitor->config->settings.retention_days * 86400e6;
+    int64_t newest = monitor->draft ? monitor->draft->live.newest_end : monitor->live.newest_end;
+    int64_t end = api_window_end(&monitor->config->settings, o->time);
+    return newest == API_NO_TIME || (double)(newest - end) <= kept ||
+           api_fail(&o->work.problem, "timestamp_invalid",
+                    "timestamp is more than retention_days before the newest window of '%.128s'",
+                    monitor->name);
+}
+
+bool api_observations_run(struct api_work *work, struct api_monitors *monitors)
+{
+    struct api_observations *o = (struct api_observations *)work;
+    o->stale = o->replayed = false;
+    for (size_t i = 0; i < o->n && !o->stale; i++) {
+        const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
+        o->stale = !monitor;
+    }
+    if (!check_kept(o, monitors, &o->replayed))
+        return false;
+    o->stale = o->stale && !o->replayed;
+    if (o->stale || o->replayed)
+        return true;
+    for (size_t i = 0; i < o->n; i++)
+        if (!check_age(o, same_monitor(o, monitors, &o->observed[i])))
+            return false;
+    for (size_t i = 0; i < o->n; i++)
+        if (!api_observe(monitors, same_monitor(o, monitors, &o->observed[i]),
+                         o->observed[i].counting.counts, o->time, &o->observed[i].touched))
+            return false;
+    return !o->has_key || keep_key(o, monitors);
+}
+
+/* Reads the window, as it is now, that a request went to when it came first. */
+static bool read_again(struct api_observations *o, struct api_monitors *monitors,
+                       struct api_observed *observed, const int64_t *pair)
+{
+    struct api_monitor *monitor =
+        api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
+    struct api_window_list list;
+    const struct api_datum of[] = {API_INTEGER(pair[0]), API_INTEGER(pair[1])};
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW, of);
+    if (good && list.n > 0 && monitor && monitor->id == pair[0]) {
+        observed->view = api_view_of(monitors, monitor, &list.windows[0]);
+        good = observed->view != NULL;
+    }
+    if (observed->view && monitor && monitor->draft)
+        observed->view->state = observed->view->window.closed ? observed->view->window.state
+                                                              : monitor->draft->live.state;
+    api_window_list_free(&list);
+    return good;
+}
+
+static bool collect_replay(struct api_observations *o, struct api_monitors *monitors)
+{
+    const int64_t *pairs = (const int64_t *)o->answer.data;
+    size_t n = o->answer.size / (2 * sizeof *pairs);
+    for (size_t i = 0; i < o->n; i++) {
+        api_view_release(o->observed[i].view);
+        o->observed[i].view = NULL;
+        for (size_t j = 0; j < n; j++)
+            if (pairs[2 * j] == o->observed[i].id &&
+                !read_again(o, monitors, &o->observed[i], &pairs[2 * j]))
+                return false;
+    }
+    return true;
+}
+
+bool api_observations_collect(struct api_work *work, struct api_monitors *monitors)
+{
+    struct api_observations *o = (struct api_observations *)work;
+    if (o->replayed)
+        return collect_replay(o, monitors);
+    for (size_t i = 0; i < o->n && !o->stale; i++) {
+        api_view_release(o->observed[i].view);
+        o->observed[i].view = o->observed[i].touched->view;
+        atomic_fetch_add(&o->observed[i].view->references, 1);
+    }
+    return true;
+}

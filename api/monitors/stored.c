@@ -1,0 +1,93 @@
+#include "api/monitors/stored.h"
+
+#include "api/text/json_load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void copy_text(void *context, const struct api_datum *values)
+{
+    *(char **)context = strndup(values[0].text, values[0].size);
+}
+
+/* Reads the config of a former revision, by which all windows are closed: they bring their settings.
+ * NULL if the store fails, or memory is exhausted. */
+static struct api_config *former_config(struct api_monitors *monitors,
+                                        const struct api_monitor *monitor, int64_t revision)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(revision)};
+    static const char any_settings[] = "{\"compare\":{\"previous\":1}}"; /* needs no reference */
+    struct api_problem problem = {0};
+    struct api_config *config = NULL;
+    char *definition = NULL;
+    bool good = api_store_run(monitors->store, API_SQL_REVISION, of,
+                              &(struct api_rows){copy_text, &definition});
+    if (definition)
+        config = api_config_load(definition, any_settings, monitors->budget, &problem);
+    if (good && !config)
+        api_work_out_of_memory(monitors);
+    free(definition);
+    return config;
+}
+
+/* Sets the settings that a closed window was scored by. */
+static bool read_settings(struct api_monitors *monitors, struct api_view *view)
+{
+    static const char *const none[] = {NULL};
+    const char *text = view->window.closed ? view->window.settings : NULL;
+    struct api_json json = {.budget = monitors->budget};
+    struct api_problem ignored = {0};
+    if (text && api_json_load(&json, text, strlen(text)))
+        api_settings_from_json(&view->settings, json.root, none, &ignored);
+    bool good = !json.out_of_memory;
+    api_json_free(&json);
+    return good || api_work_out_of_memory(monitors);
+}
+
+bool api_view_compare(struct api_monitors *monitors, int64_t monitor, struct api_view *view)
+{
+    const struct api_window *window = &view->window;
+    size_t places = view->config->bins.places;
+    const struct api_datum before[] = {API_INTEGER(monitor), API_INTEGER(window->revision),
+                                       API_INTEGER(window->start), API_INTEGER(window->id),
+                                       API_INTEGER(view->settings.previous)};
+    free(view->reference);
+    view->reference = NULL;
+    if (view->settings.previous == 0)
+        return api_view_refer(view) || api_work_out_of_memory(monitors);
+    view->reference = calloc(places, sizeof *view->reference);
+    view->exact = false;
+    if (!view->reference)
+        return api_work_out_of_memory(monitors);
+    if (window->closed && window->reference && window->n_reference == places) {
+        memcpy(view->reference, window->reference, places * sizeof *view->reference);
+        return true;
+    }
+    return api_counts_run(view->reference, places, monitors->store, API_SQL_COUNTS_BEFORE, before);
+}
+
+struct api_view *api_view_of(struct api_monitors *monitors, const struct api_monitor *monitor,
+                             struct api_window *window)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
+    struct api_config *config = window->revision == monitor->revision
+                                    ? api_config_hold(monitor->config)
+                                    : former_config(monitors, monitor, window->revision);
+    struct api_view *view = config ? api_view_new(monitor->group, monitor->name, config) : NULL;
+    if (config && !view)
+        api_work_out_of_memory(monitors);
+    api_config_release(config);
+    if (!view)
+        return NULL;
+    view->window = *window;
+    window->settings = NULL;
+    window->reference = NULL;
+    view->state = view->window.closed ? view->window.state : monitor->live.state;
+    if (read_settings(monitors, view) &&
+        api_counts_run(view->counts, view->config->bins.places, monitors->store, API_SQL_COUNTS,
+                       of) &&
+        api_view_compare(monitors, monitor->id, view))
+        return view;
+    api_view_release(view);
+    return NULL;
+}

@@ -1,0 +1,18 @@
+/* Windows that are too old, and what deleted monitors leave, go in small steps between requests. */
+#ifndef KLDIV_API_MONITORS_SWEEP_H
+#define KLDIV_API_MONITORS_SWEEP_H
+
+#include "api/monitors/work.h"
+
+/* Takes one step; *more becomes true if there are others. */
+bool api_sweep(struct api_monitors *monitors, bool *more);
+
+/* Deletes windows of a monitor that ended too long before the newest, at most a hundred; *n becomes
+ * their number. */
+bool api_expire(struct api_monitors *monitors, const struct api_monitor *monitor,
+                int64_t newest_end, size_t *n);
+
+/* Remembers a deleted monitor, so that its rows are swept. False if memory is exhausted. */
+bool api_add_dead(struct api_monitors *monitors, int64_t monitor);
+
+#endif
