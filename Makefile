@@ -247,6 +247,7 @@ numbers: $(B)/tests/all
 	KLDIV_NUMBERS=100000000 $(B)/tests/all --filter 'numbers/random*'
 peer: all
 	$(PYTHON) tests/peer/random_requests.py build/kldivd
+	$(PYTHON) -B tests/peer/random_monitors.py build/kldivd
 bench: all $(BENCHES)
 	sh tests/bench/run.sh
 

@@ -197,6 +197,13 @@ static bool fails_now(void)
     return true;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+int __lsan_do_recoverable_leak_check(void);
+void expect_no_leak(void) { cr_expect_eq(__lsan_do_recoverable_leak_check(), 0, "see above"); }
+#else
+void expect_no_leak(void) {}
+#endif
+
 static atomic_size_t allocated;
 
 size_t bytes_allocated(void) { return allocated; }

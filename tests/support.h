@@ -48,6 +48,10 @@ bool allocation_failed(void);
 /* Calls that are no questions: lets the allocation that was named fail from now on, or none. */
 void fail_now(bool on);
 
+/* Fails the test if memory was lost so far, in a build that can tell. Criterion does not look at what
+ * LeakSanitizer says at the end of a test's process. */
+void expect_no_leak(void);
+
 /* Compresses a buffer in place. */
 void gzip(struct api_buffer *body);
 

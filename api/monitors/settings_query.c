@@ -45,9 +45,8 @@ static json_t *value_of(const struct api_setting_row *row, const char *text)
         return json_string(text);
     if (strcmp(text, "null") == 0 || !*text)
         return json_null();
-    bool plain = !*end && !text[strspn(text, "0123456789+-.eE")];
-    json_t *value = plain ? json_real(number) : NULL; /* NULL for a number that is too large */
-    return value ? value : json_string(text);
+    bool plain = !*end && !text[strspn(text, "0123456789+-.eE")] && isfinite(number);
+    return plain ? json_real(number) : json_string(text);
 }
 
 /* Reads one value into settings that are the defaults otherwise. */
@@ -68,8 +67,10 @@ static bool add(json_t *object, const struct api_setting_row *row, json_t *value
         json_object_set_new(object, row->parent, json_object());
     json_t *parent = row->parent ? json_object_get(object, row->parent) : object;
     json_t *there = json_object_get(parent, row->name);
-    if (!value || !parent)
+    if (!value || !parent) {
+        json_decref(value);
         return api_fail_for_memory(problem);
+    }
     if (!there)
         return json_object_set_new(parent, row->name, value) == 0 || api_fail_for_memory(problem);
     bool same = read_alone(&once, row, there) && read_alone(&twice, row, value);

@@ -10,19 +10,20 @@ static void copy_text(void *context, const struct api_datum *values)
     *(char **)context = strndup(values[0].text, values[0].size);
 }
 
-/* Reads the config of a former revision. NULL if the store fails, or memory is exhausted: the config
- * was sound when it was written. */
+/* Reads the config of a former revision, by which all windows are closed: they bring their settings.
+ * NULL if the store fails, or memory is exhausted. */
 static struct api_config *former_config(struct api_monitors *monitors,
                                         const struct api_monitor *monitor, int64_t revision)
 {
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(revision)};
+    static const char any_settings[] = "{\"compare\":{\"previous\":1}}"; /* needs no reference */
     struct api_problem problem = {0};
     struct api_config *config = NULL;
     char *definition = NULL;
     bool good = api_store_run(monitors->store, API_SQL_REVISION, of,
                               &(struct api_rows){copy_text, &definition});
     if (definition)
-        config = api_config_load(definition, monitor->config->others, monitors->budget, &problem);
+        config = api_config_load(definition, any_settings, monitors->budget, &problem);
     if (good && !config)
         api_work_out_of_memory(monitors);
     free(definition);

@@ -136,7 +136,8 @@ bool api_sqlite_open(const char *path, sqlite3 **sqlite, bool *is_empty, char *r
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     bool good = sqlite3_open_v2(*path ? path : ":memory:", sqlite, flags, NULL) == SQLITE_OK;
-    sqlite3_extended_result_codes(*sqlite, 1);
+    if (*sqlite) /* NULL if memory is exhausted */
+        sqlite3_extended_result_codes(*sqlite, 1);
     return (good && lock(*sqlite, is_empty) && (*is_empty ? mark(*sqlite) : is_sound(*sqlite)) &&
             begin_log(*sqlite)) ||
            explain(*sqlite, *path ? path : "memory", reason, size);

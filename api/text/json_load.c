@@ -63,6 +63,8 @@ bool api_json_load(struct api_json *json, const char *text, size_t size)
         return false;
     current = json;
     json->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &json->error);
+    if (!json->root) /* what is made before api_json_free must not be of its memory */
+        current = NULL;
     return json->root != NULL;
 }
 

@@ -1,0 +1,305 @@
+"""Drift monitors by their definition: bins, scores, states and windows.
+
+Decimal arithmetic of 60 digits; nothing here is fast, and nothing is shared with the server.
+"""
+import decimal
+import math
+import re
+from collections import Counter
+from decimal import Decimal
+
+import numpy as np
+from scipy.special import erfc
+
+decimal.getcontext().prec = 60
+INFINITY = Decimal("Infinity")
+SEVERITY = ["ok", "warning", "critical"]
+MISSING_TEXTS = ("", "NaN", "NA", "null", "None")
+NUMBER = re.compile(r"[ \t]*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity)[ \t]*",
+                    re.IGNORECASE | re.ASCII)
+DAY = 86400 * 10**6  # microseconds, as all times here
+
+
+def decimal_text(number):
+    """A shortest decimal that reads back, in the spelling of labels."""
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number == 0:
+        return "0"
+    sign, digits, exponent = Decimal(repr(float(number))).normalize().as_tuple()
+    digits = "".join(map(str, digits))
+    point = len(digits) + exponent
+    if -4 < point <= 0:
+        text = "0." + "0" * -point + digits
+    elif 0 < point < len(digits):
+        text = digits[:point] + "." + digits[point:]
+    elif len(digits) <= point <= 16:
+        text = digits + "0" * exponent
+    else:
+        text = digits[0] + ("." + digits[1:] if digits[1:] else "") + f"e{point - 1}"
+    return "-" * sign + text
+
+
+def missing(value):
+    return (value is None or isinstance(value, str) and value in MISSING_TEXTS
+            or isinstance(value, float) and math.isnan(value))
+
+
+def number_of(value):
+    """A number, or what a field of CSV holds as one; None for other text."""
+    if isinstance(value, str):
+        return float(value) if NUMBER.fullmatch(value) else None
+    return None if isinstance(value, bool) else value
+
+
+def label_of(value):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    return decimal_text(float(value))
+
+
+def strictly_ascending(edges):
+    """Edges with a bin of its own for each value that repeats: [v, next double]."""
+    ascending = []
+    for i, edge in enumerate(edges):
+        if not ascending or edge > ascending[-1]:
+            ascending.append(edge)
+        if i and edge == edges[i - 1]:
+            following = math.nextafter(edge, math.inf)
+            if ascending[-1] == edge:
+                ascending.append(following)
+    return ascending
+
+
+def make_bins(values, method="auto", bins=10):
+    """Member `bins` of a monitor, made of values; None if there is nothing to make them of."""
+    present = [v for v in values if not missing(v)]
+    numeric = all(not isinstance(v, (str, bool, np.bool_)) for v in present)
+    if numeric and not any(math.isfinite(v) for v in present):
+        return None
+    if not numeric or method == "labels" or method == "auto" and len(set(present)) <= 20:
+        counted = Counter(label_of(v) for v in present)
+        ordered = sorted(counted, key=lambda label: (-counted[label], label.encode()))
+        return {"labels": ordered[:1000]} if ordered else None
+    finite = np.array([v for v in present if math.isfinite(v)], dtype=float)
+    if not len(finite):
+        return None
+    if method == "width":
+        edges = np.unique(np.linspace(finite.min(), finite.max(), bins + 1))
+        edges = edges if len(edges) > 1 else np.repeat(edges, 2)
+    else:
+        edges = np.quantile(finite, np.arange(bins + 1) / bins)
+    return {"edges": strictly_ascending((edges + 0.0).tolist())}
+
+
+def bin_kinds(bins):
+    if "edges" in bins:
+        return ["underflow"] + ["interval"] * (len(bins["edges"]) - 1) + ["overflow", "missing"]
+    return ["label"] * len(bins["labels"]) + ["other", "missing"]
+
+
+def outer_members(bins):
+    return ("underflow", "overflow", "missing") if "edges" in bins else ("other", "missing")
+
+
+def count_values(bins, values, fields=False):
+    """Counts of values in the order of bins. Fields of CSV that look like numbers are numbers."""
+    counts = [0] * len(bin_kinds(bins))
+    if "labels" in bins:
+        places = {label: i for i, label in enumerate(bins["labels"])}
+        for value in values:
+            counts[place_of_label(places, value, fields)] += 1
+        return counts
+    edges, last = bins["edges"], len(bins["edges"]) - 1
+    for value in values:
+        if fields and isinstance(value, str):
+            value = float(value) if NUMBER.fullmatch(value) else None
+        if missing(value):
+            counts[-1] += 1
+        elif value < edges[0]:
+            counts[0] += 1
+        elif value > edges[last]:
+            counts[last + 1] += 1
+        else:
+            counts[min(int(np.searchsorted(edges, value, side="right")), last)] += 1
+    return counts
+
+
+def place_of_label(places, value, fields):
+    if isinstance(value, str):
+        if value in places:
+            return places[value]
+        if fields and NUMBER.fullmatch(value) and decimal_text(float(value)) in places:
+            return places[decimal_text(float(value))]
+        return -1 if value in MISSING_TEXTS else -2
+    return -1 if missing(value) else places.get(label_of(value), -2)
+
+
+def chi_squared_tail(df, x):
+    """Upper tail of an integral number of degrees of freedom: a finite sum."""
+    if df == 0 or x == 0:
+        return Decimal(1)
+    half, term, total = Decimal(x) / 2, Decimal(1), Decimal(0)
+    if half == INFINITY:
+        return Decimal(0)
+    if df % 2 == 0:
+        for i in range(df // 2):
+            total += term
+            term = term * half / (i + 1)
+        return (-half).exp() * total
+    term = (half / Decimal(math.pi)).sqrt() * 2
+    for i in range((df - 1) // 2):
+        total += term
+        term = term * half / (Decimal(i) + Decimal("1.5"))
+    return Decimal(float(erfc(math.sqrt(half)))) + (-half).exp() * total
+
+
+def term(p, q):
+    """p ln(p / q)."""
+    if p == 0:
+        return Decimal(0)
+    return INFINITY if q == 0 else p * (p / q).ln()
+
+
+def score(counts, reference, settings, exact=False):
+    """All scores of counts against the counts of a reference, or probabilities if exact."""
+    c, r = [Decimal(v) for v in counts], [Decimal(v) for v in reference]
+    n, N = sum(c), INFINITY if exact else sum(r)
+    a = Decimal(settings["pseudocount"])
+    used = [i for i in range(len(c)) if c[i] + r[i] > 0]
+    B, zero = len(used), [Decimal(0)] * len(c)
+    p, q, contribution = zero[:], zero[:], zero[:]
+    for i in used:
+        p[i] = (c[i] + a) / (n + a * B)
+        q[i] = r[i] if exact else (r[i] + a) / (N + a * B)
+        contribution[i] = term(p[i], q[i]) - p[i] + q[i] if q[i] or not p[i] else INFINITY
+    kl = sum((term(p[i], q[i]) for i in used), Decimal(0))
+    reverse = sum((term(q[i], p[i]) for i in used), Decimal(0))
+    js = sum((term(v[i], (p[i] + q[i]) / 2) for v in (p, q) for i in used), Decimal(0)) / 2
+    if exact:
+        statistic = 2 * n * sum((term(c[i] / n, r[i]) for i in used), Decimal(0))
+    else:
+        statistic = 2 * sum((term(v[i], total * (c[i] + r[i]) / (n + N))
+                             for v, total in ((c, n), (r, N)) for i in used), Decimal(0))
+    spread = 1 / n + (0 if exact else 1 / N)
+    unseen = sum(c[i] for i in used if r[i] == 0)
+    return {"kl": kl, "kl_reverse": reverse, "js": js, "psi": kl + reverse, "statistic": statistic,
+            "df": B - 1, "noise_floor": Decimal(B - 1) / 2 * spread, "spread": spread,
+            "unseen_ratio": unseen / n, "missing_ratio": c[-1] / n,
+            "reference": r if exact else [v / N for v in r], "current": [v / n for v in c],
+            "contribution": contribution, "n": n, "N": N}
+
+
+def verdict(result, settings, p_value):
+    if result is None or result["n"] < settings["minimum"]:
+        return "insufficient_data"
+    limits = settings["thresholds"]
+    significant = limits["significance"] == 1 or p_value < limits["significance"]
+    for severity in ("critical", "warning"):
+        if (severity == "critical" and result["kl"] == INFINITY
+                or float(result["kl"]) >= limits[severity] and significant):
+            return severity
+    return "ok"
+
+
+def state_of(verdicts, fire_after, clear_after):
+    """The state after verdicts in order of window starts."""
+    state, ranks = None, []
+    for rank in (SEVERITY.index(v) for v in verdicts if v in SEVERITY):
+        ranks.append(rank)
+        if state is None:
+            state = 0
+        if len(ranks) >= fire_after:
+            state = max(state, min(ranks[-fire_after:]))
+        if len(ranks) >= clear_after:
+            state = min(state, max(ranks[-clear_after:]))
+    return "insufficient_data" if state is None else SEVERITY[state]
+
+
+class Monitor:
+    """Windows of one monitor. A window is a dict; scores are those of its last change."""
+
+    def __init__(self, settings, bins, reference, exact):
+        self.windows, self.revision = [], 0
+        self.replace(settings, bins, reference, exact)
+
+    def replace(self, settings, bins, reference, exact):
+        """Takes other settings; bins or a reference that differ close what is open."""
+        if not self.revision or (bins, reference, exact) != (self.bins, self.reference, self.exact):
+            for window in self.windows:
+                window["closed"] = True
+            self.revision += 1
+        self.settings, self.bins, self.reference, self.exact = settings, bins, reference, exact
+        given = len(bins["edges"]) - 1 if "edges" in bins else len(bins["labels"])
+        minimum = settings["min_observations"]
+        settings["minimum"] = max(50, 5 * given) if minimum is None else minimum
+
+    def horizon(self):
+        if not self.windows:
+            return -math.inf
+        return max(w["end"] for w in self.windows) - self.settings["retention_days"] * DAY
+
+    def forgets(self, time):
+        """True if an observation at a time lets windows go: the server does it a little later."""
+        return any(w["end"] < time - self.settings["retention_days"] * DAY for w in self.windows)
+
+    def window_for(self, time, now):
+        """The window that takes an observation, made if need be."""
+        kind = self.settings["window"]
+        if kind == "batch":
+            return self.make(time, time, True)
+        mine = [w for w in self.windows if w["revision"] == self.revision]
+        if "count" in kind:
+            for window in mine:
+                if not window["closed"]:
+                    window["start"] = min(window["start"], time)
+                    window["end"] = max(window["end"], time)
+                    return window
+            return self.make(time, time, False)
+        length = kind["seconds"] * 10**6
+        start = time // length * length
+        for window in mine:
+            if window["start"] == start:
+                window["restated"] |= window["closed"]
+                return window
+        end = start + length
+        return self.make(start, end, end + kind.get("grace", 0) * 10**6 <= now)
+
+    def make(self, start, end, closed):
+        window = {"start": start, "end": end, "closed": closed, "restated": False,
+                  "made": len(self.windows), "revision": self.revision,
+                  "counts": [0] * len(bin_kinds(self.bins))}
+        self.windows.append(window)
+        return window
+
+    def observe(self, counts, time, now):
+        """The window that counts are added to; None for a time older than what is retained."""
+        if time < self.horizon():
+            return None
+        window = self.window_for(time, now)
+        window["counts"] = [a + b for a, b in zip(window["counts"], counts)]
+        kind = self.settings["window"]
+        if "count" in kind and sum(window["counts"]) >= kind["count"]:
+            window["closed"] = True
+        window["score"] = self.score(window["counts"], window)
+        return window
+
+    def before(self, window):
+        """Closed windows of this revision before a window (or of all time), in order."""
+        key = (window["start"], window["made"]) if window else (math.inf,)
+        return sorted((w for w in self.windows if w["closed"] and w["revision"] == self.revision
+                       and (w["start"], w["made"]) < key), key=lambda w: (w["start"], w["made"]))
+
+    def score(self, counts, window):
+        if self.settings["compare"] == "reference":
+            return score(counts, self.reference, self.settings, self.exact)
+        earlier = [w["counts"] for w in self.before(window)[-self.settings["compare"]["previous"]:]]
+        if not earlier:
+            return None
+        return score(counts, [sum(column) for column in zip(*earlier)], self.settings)
+
+    def state(self):
+        return state_of([w["verdict"] for w in self.before(None)],
+                        self.settings["fire_after"], self.settings["clear_after"])

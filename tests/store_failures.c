@@ -1,0 +1,154 @@
+/* Requests of monitors in this process: bodies that are broken, allocations that fail. */
+#include "api/monitors/monitors.h"
+#include "tests/support.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* host: a service with monitors in memory. */
+struct host {
+    struct api_budget budget;
+    struct api_service service;
+    int complaints;
+};
+
+static struct host host;
+
+static void complain(bool is_failure, const char *sentence)
+{
+    (void)sentence;
+    host.complaints += is_failure;
+}
+
+static void begin(void)
+{
+    char reason[200] = "";
+    host.budget.limit = 1 << 30;
+    struct api_monitors *monitors =
+        api_monitors_open("memory", 1000, &host.budget, reason, sizeof reason);
+    cr_assert(monitors, "%s", reason);
+    cr_assert(api_monitors_start(monitors, complain));
+    host.service =
+        (struct api_service){.budget = &host.budget, .max_body = 1 << 20, .monitors = monitors};
+}
+
+static void end(void)
+{
+    api_monitors_stop(host.service.monitors);
+    api_monitors_free(host.service.monitors);
+    cr_expect_eq(atomic_load(&host.budget.used), 0);
+    expect_no_leak();
+}
+
+static struct answer request(const char *method, const char *target, const char *body)
+{
+    char path[200];
+    const char *query = strchr(target, '?');
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
+    const struct question question = {
+        .method = method, .path = path, .query = query ? query + 1 : NULL};
+    return ask_question(&question, &host.service, body, strlen(body));
+}
+
+static void expect(const char *method, const char *target, const char *body, int status)
+{
+    struct answer answer = request(method, target, body);
+    cr_expect_eq(answer.status, status, "%s %s: %d %.300s", method, target, answer.status,
+                 answer.reply.body.data);
+    answer_free(&answer);
+}
+
+Test(failures, broken_bodies_of_monitors_leave_nothing_behind)
+{
+    static const char *const broken[] = {"{\"values\": [1], \"timestamp\": ",
+                                         "{\"values\": [1], \"x\": 1, \"x\": 2}",
+                                         "{\"values\": [1], \"x\": 1e999}",
+                                         "{\"values\": [1], \"x\": [1, }",
+                                         "{\"columns\": {\"a\": [1], \"a\": [2]}}",
+                                         "a,b\n1\n",
+                                         "a,a\n1,2\n",
+                                         "PK\3\4 and nothing",
+                                         ""};
+    static const char *const targets[] = {"/monitors/g/m", "/monitors/g/m/observations",
+                                          "/monitors/g/m/evaluate", "/monitors/g",
+                                          "/monitors/g/observations"};
+    begin();
+    expect("PUT", "/monitors/g/m", "{\"reference\": {\"values\": [1, 2, 3]}}", 201);
+    for (size_t i = 0; i < COUNT(broken); i++)
+        for (size_t j = 0; j < COUNT(targets); j++) {
+            bool puts = j == 0 || j == 3;
+            struct answer answer = request(puts ? "PUT" : "POST", targets[j], broken[i]);
+            cr_expect(answer.status >= 400 && answer.status < 500, "%s '%s': %d", targets[j],
+                      broken[i], answer.status);
+            answer_free(&answer);
+            expect("POST", "/monitors/g/m/observations?timestamp=2001-01-01T00:00:00Z",
+                   "{\"values\": [1]}", 200);
+        }
+    end();
+}
+
+/* Fails each allocation of a request in turn, in the store's thread, too, until it succeeds. */
+static void fail_each(const char *method, const char *target, const char *body, int first,
+                      int later, bool sticky)
+{
+    for (long n = 0; n < 2000; n++) {
+        fail_allocation(n, sticky);
+        struct answer answer = request(method, target, body);
+        bool failed = allocation_failed();
+        cr_expect(answer.status == first || answer.status == later ||
+                      (failed && answer.status == 503),
+                  "%s %s, allocation %ld%s: %d", method, target, n, sticky ? " and later ones" : "",
+                  answer.status);
+        cr_expect(answer.status != 503 || strcmp(answer.reply.code, "out_of_memory") == 0, "%s",
+                  answer.reply.code);
+        answer_free(&answer);
+        expect("POST", "/monitors/g/m/observations", "{\"values\": [1, 2]}", 200);
+        if (!failed)
+            return;
+    }
+    cr_expect(false, "%s %s never comes through", method, target);
+}
+
+Test(failures, each_allocation_of_monitors_in_turn)
+{
+    static const struct {
+        const char *method, *target, *body;
+        int first, later; /* `later`: after it was done once, though it was answered 503 */
+    } requests[] = {
+        {"PUT", "/monitors/t?min_observations=1&fire_after=2", "a,b\n1,x\n2,y\n2.5,z\n", 201, 200},
+        {"PUT", "/monitors/t", "{\"columns\": {\"a\": [1, 2.5], \"b\": [\"x\", null]}}", 200, 200},
+        {"POST", "/monitors/t/observations", "a,b,c\n1,x,3\n2,q,\n", 200, 200},
+        {"POST", "/monitors/t/observations", "{\"rows\": [{\"a\": 1}, {\"b\": \"x\"}]}", 200, 200},
+        {"PUT", "/monitors/g/p?compare=previous:2&window=3",
+         "{\"bins\": {\"edges\": [0, 1, 2]}, \"annotations\": {\"owner\": \"risk\"}}", 201, 200},
+        {"POST", "/monitors/g/p/observations", "{\"values\": [0, 1]}", 200, 200},
+        {"POST", "/monitors/g/p/observations", "{\"counts\": [5, 1], \"overflow\": 2}", 200, 200},
+        {"PUT", "/monitors/g/h?window=3600s", "{\"reference\": {\"values\": [1, 2, 3.5]}}", 201,
+         200},
+        {"POST", "/monitors/g/h/observations?timestamp=2001-01-01T00:00:00Z", "{\"values\": [1]}",
+         200, 200},
+        {"PUT", "/monitors/g/h?window=3600s", "{\"reference\": {\"values\": [1, 2, 4.5]}}", 200,
+         200},
+        {"POST", "/monitors/g/p/evaluate", "{\"values\": [0, 1]}", 200, 200},
+        {"GET", "/monitors/g/p/windows", "", 200, 200},
+        {"GET", "/monitors/g/h/windows", "", 200, 200},
+        {"GET", "/monitors/g/p/windows?format=csv&limit=1", "", 200, 200},
+        {"GET", "/monitors/g/p/windows/latest", "", 200, 200},
+        {"GET", "/monitors/g/p/events", "", 200, 200},
+        {"GET", "/monitors?state=ok&q=p&limit=2", "", 200, 200},
+        {"GET", "/monitors/t", "", 200, 200},
+        {"GET", "/monitors/g/p", "", 200, 200},
+        {"GET", "/metrics", "", 200, 200},
+        {"POST", "/monitors/g/p/reference", "{\"from\": 0, \"to\": 4000000000}", 200, 422},
+        {"DELETE", "/monitors/g/h", "", 204, 404},
+        {"DELETE", "/monitors/t", "", 204, 404}};
+    begin();
+    expect("PUT", "/monitors/g/m?window=1000000", "{\"reference\": {\"values\": [1, 2, 3]}}", 201);
+    for (size_t i = 0; i < COUNT(requests); i++)
+        for (int sticky = 0; sticky <= 1; sticky++)
+            fail_each(requests[i].method, requests[i].target, requests[i].body,
+                      sticky ? requests[i].later : requests[i].first, requests[i].later, sticky);
+    cr_expect_eq(host.complaints, 0);
+    end();
+}
