@@ -21,13 +21,14 @@ static void read_key(void *context, const struct api_datum *values)
 
 /* True if the kept answer is of a monitor that is still there: another one of its name knows nothing
  * of what was counted. */
-static bool is_of_these(const struct api_observations *o)
+static bool is_of_these(const struct api_observations *o, const struct api_monitors *monitors)
 {
     const int64_t *pairs = (const void *)o->answer.data;
-    size_t n = o->answer.size / (2 * sizeof *pairs);
+    size_t n = o->answer.size / (2 * sizeof *pairs), n_group;
+    size_t first = api_registry_group(&monitors->registry, api_group_of(o->x), &n_group);
     for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < o->n; j++)
-            if (pairs[2 * i] == o->observed[j].id)
+        for (size_t j = first; j < first + n_group; j++)
+            if (pairs[2 * i] == monitors->registry.monitors[j]->id)
                 return true;
     return false;
 }
@@ -41,7 +42,7 @@ static bool check_kept(struct api_observations *o, struct api_monitors *monitors
         return true;
     if (!api_store_run(monitors->store, API_SQL_KEY, key, &(struct api_rows){read_key, &kept}))
         return false;
-    *found = kept.found && is_of_these(o);
+    *found = kept.found && is_of_these(o, monitors);
     return !*found || kept.same ||
            api_fail(&o->work.problem, "idempotency_key_reused",
                     "the Idempotency-Key came with another body before");
