@@ -262,7 +262,7 @@ bench: all $(BENCHES)
 	sh tests/bench/run.sh
 
 # Copies the options' help into README.md and the manual page, and the clients into their README.
-CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R
+CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R monitors.py monitors.R
 readme: all
 	build/kldivd --help | sed -e 1,6d -e 's/^  /    /' > build/help
 	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
