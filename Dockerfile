@@ -10,7 +10,7 @@ RUN make deps-test && make check && make install DESTDIR=/out PREFIX=/usr
 
 FROM debian:bookworm-slim
 RUN apt-get update && \
-    apt-get install -y --no-install-recommends libmicrohttpd12 libjansson4 libcsv3 libzip4 zlib1g \
+    apt-get install -y --no-install-recommends libmicrohttpd12 libjansson4 libcsv3 libsqlite3-0 libzip4 zlib1g \
         libcurl3-gnutls libgnutls30 libseccomp2 && \
     apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* && \
     groupadd --system --gid 10001 kldiv && \

@@ -39,7 +39,7 @@ PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcs
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-                nginx-light haproxy curl r-base-core r-cran-httr r-cran-jsonlite $(PACKAGES_NODE)
+                nginx-light haproxy curl jq r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE)
 # Debian's node, unless another is there already.
 PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell command -v npm 2>/dev/null),,npm)
 
@@ -52,7 +52,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check load soak proxies unprivileged uninitialized contract deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check load soak proxies unprivileged uninitialized contract journey deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -117,10 +117,15 @@ run:
 	@{ pkg-config --exists libmicrohttpd jansson sqlite3 libzip zlib libcurl gnutls libseccomp && \
 	    echo '#include <csv.h>' | $(CC) -E -; } >/dev/null 2>&1 || $(MAKE) deps-run
 	@$(MAKE) --no-print-directory all
-	@printf '\n%s\n\n' "Try:  curl '$(URL)?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
-	@build/kldivd --listen 127.0.0.1:8080
+	@printf '\n%s\n' "Try:  curl '$(URL)/kl_div?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
+	@printf '\n%s\n' "Or watch numbers drift (with tables of your own: curl -T reference.csv $(URL)/monitors/NAME):" \
+	    "      seq 1000 | sed '1i x' | curl -T - $(URL)/monitors/try" \
+	    "      seq 400 900 | sed '1i x' | curl --data-binary @- $(URL)/monitors/try/observations"
+	@printf '\n%s\n\n' "Monitors are kept in $(STORE): make run STORE=memory forgets them."
+	@build/kldivd --listen 127.0.0.1:8080 --store $(STORE)
 
-URL = http://127.0.0.1:8080/kl_div
+URL = http://127.0.0.1:8080
+STORE = sqlite:build/kldiv.db
 EXAMPLE = {"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]}
 APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get -qq
 INSTALL_PACKAGES = $(APT) update && $(APT) install -y --no-install-recommends
@@ -139,7 +144,7 @@ $(CONTRACT_TOOLS): tests/contract/package-lock.json
 	cd tests/contract && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	    touch node_modules/.package-lock.json
 
-# The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract, then the tests under sanitizers,
+# The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract and the READMEs, then the tests under sanitizers,
 # those of the kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
 test: deps-test
 	$(MAKE) check
@@ -147,6 +152,7 @@ test: deps-test
 	$(MAKE) proxies
 	$(MAKE) unprivileged
 	$(MAKE) contract
+	$(MAKE) journey
 	$(MAKE) sanitize
 	$(MAKE) uninitialized
 	$(MAKE) neon
@@ -173,6 +179,10 @@ unprivileged: $(B)/tests/all
 # The document under its linters; clients that are generated from it call the server.
 contract: build/kldivd $(CONTRACT_TOOLS)
 	tests/contract/run.sh build/kldivd
+
+# The READMEs' commands about monitors, and the same with other tables.
+journey: build/kldivd
+	$(PYTHON) tests/journey/run.py build/kldivd
 
 sanitize:
 	$(MAKE) check VARIANT=asan

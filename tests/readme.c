@@ -42,6 +42,7 @@ static void check(char *command, const char *answer)
     answer_free(&ours);
 }
 
+/* Commands about monitors are run by tests/journey. */
 static size_t check_file(const char *file)
 {
     size_t size, n = 0;
@@ -52,7 +53,7 @@ static size_t check_file(const char *file)
             check(command, line);
             n++;
         }
-        command = strncmp(line, "$ curl ", 7) == 0 ? line : NULL;
+        command = strncmp(line, "$ curl ", 7) == 0 && !strstr(line, "/monitors") ? line : NULL;
     }
     free(text);
     return n;

@@ -251,6 +251,10 @@ bool api_bins_describe(struct api_bins *bins)
 
 void api_bins_write_description(const struct api_bins *bins, size_t place, struct api_buffer *out)
 {
+    if (!bins->described) {
+        describe(bins, place, out);
+        return;
+    }
     const uint32_t *at = bins->described_at + place;
     api_append(out, bins->described + at[0], at[1] - at[0]);
 }

@@ -97,6 +97,14 @@ static bool write_definition(struct api_config *config)
     return config->definition != NULL;
 }
 
+/* MOST_DESCRIBED: bins whose descriptions are kept; of more, they are written anew for each answer. */
+enum { MOST_DESCRIBED = 100 };
+
+static bool describe_bins(struct api_config *config)
+{
+    return config->bins.places > MOST_DESCRIBED || api_bins_describe(&config->bins);
+}
+
 static int append_dumped(const char *bytes, size_t size, void *out)
 {
     api_append(out, bytes, size);
@@ -151,8 +159,7 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
         check_reference(config, json_object_get(members, "reference"), problem) &&
         read_bins(config, members, problem) && read_reference(config, members, problem) &&
         check_sum(config, problem) &&
-        ((write_definition(config) && api_bins_describe(&config->bins)) ||
-         api_fail_for_memory(problem)) &&
+        ((write_definition(config) && describe_bins(config)) || api_fail_for_memory(problem)) &&
         read_annotations(config, members, problem))
         return config;
     api_config_release(config);

@@ -27,7 +27,7 @@ struct history {
     int64_t start, id; /* of the last window of the page before; id of its last event */
     struct api_view **views;
     struct event *events;
-    size_t n;
+    size_t n, reserved; /* views, and bytes of the budget for them */
     bool more;
 };
 
@@ -36,8 +36,9 @@ static void drop_views(struct history *h)
     for (size_t i = 0; h->views && i < h->n; i++)
         api_view_release(h->views[i]);
     free(h->views);
+    api_budget_release(h->x->service->budget, h->reserved);
     h->views = NULL;
-    h->n = 0;
+    h->n = h->reserved = 0;
 }
 
 void api_history_end(struct api_exchange *x)
@@ -96,6 +97,10 @@ static bool view_all(struct history *h, struct api_monitors *monitors, struct ap
     h->views = calloc(list->n + 1, sizeof(struct api_view *));
     if (!h->views)
         return api_work_out_of_memory(monitors);
+    size_t each = sizeof(struct api_view) + monitor->config->bins.places * 2 * sizeof(double);
+    if (!api_budget_reserve(monitors->budget, list->n * each))
+        return api_fail_for_memory(&h->work.problem);
+    h->reserved = list->n * each;
     h->more = list->n > h->page.limit;
     for (h->n = 0; h->n < list->n && h->n < h->page.limit; h->n++) {
         h->views[h->n] = api_view_of(monitors, monitor, &list->windows[h->n]);

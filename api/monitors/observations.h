@@ -23,6 +23,7 @@ struct api_observations {
     struct api_buffer inflated, warnings;
     struct api_observed *observed;
     size_t n;
+    size_t reserved; /* bytes of the budget for counts and windows of the columns */
     int64_t time;
     bool is_read, evaluates, stale, replayed, has_key;
     unsigned tries;

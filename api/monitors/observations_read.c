@@ -16,9 +16,21 @@ void api_observations_drop(struct api_observations *o)
         free(o->observed[i].name);
     }
     free(o->observed);
+    api_budget_release(o->x->service->budget, o->reserved);
     o->observed = NULL;
-    o->n = 0;
+    o->n = o->reserved = 0;
     api_buffer_free(&o->warnings);
+}
+
+/* Counts, for the budget, what a column holds until the answer: its counts, and its window with a
+ * reference and scores. */
+static bool count_memory(struct api_observations *o, const struct api_bins *bins)
+{
+    size_t size = sizeof *o->observed + sizeof(struct api_view) + bins->places * 8 * sizeof(double);
+    if (!api_budget_reserve(o->x->service->budget, size))
+        return api_fail_for_memory(&o->x->problem);
+    o->reserved += size;
+    return true;
 }
 
 /* Adds a column for a monitor; false if there is none, or with a problem. */
@@ -33,7 +45,8 @@ static bool add_observed(struct api_observations *o, const char *name, size_t co
         return false;
     o->n++;
     observed->name = strdup(name);
-    return (observed->name || api_fail_for_memory(&x->problem)) &&
+    return count_memory(o, &observed->config->bins) &&
+           (observed->name || api_fail_for_memory(&x->problem)) &&
            api_counting_init(&observed->counting, &observed->config->bins, &x->problem);
 }
 

@@ -14,6 +14,7 @@ struct connection {
     struct api_database base;
     sqlite3 *sqlite;
     sqlite3_stmt *statements[API_STATEMENTS];
+    sqlite3_stmt *rollback; /* prepared before it is needed: it may be for want of memory */
     char *folder;
     bool has_log; /* it had one before it was opened */
 };
@@ -37,7 +38,8 @@ static void close_connection(struct api_database *database)
     struct connection *c = connection_of(database);
     for (size_t i = 0; i < API_STATEMENTS; i++)
         sqlite3_finalize(c->statements[i]);
-    if (!database->is_accepted && c->has_log)
+    sqlite3_finalize(c->rollback);
+    if (c->sqlite && !database->is_accepted && c->has_log)
         sqlite3_db_config(c->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(c->sqlite);
     free(c->folder);
@@ -62,11 +64,20 @@ static bool prepare_folder(struct connection *c, const char *path, char *reason,
     return c->folder != NULL;
 }
 
+static bool prepare_rollback(struct connection *c, char *reason, size_t size)
+{
+    if (sqlite3_prepare_v3(c->sqlite, "ROLLBACK", -1, SQLITE_PREPARE_PERSISTENT, &c->rollback,
+                           NULL) == SQLITE_OK)
+        return true;
+    snprintf(reason, size, "%s", sqlite3_errmsg(c->sqlite));
+    return false;
+}
+
 static struct api_database *open_connection(const char *path, char *reason, size_t size)
 {
     bool is_file = *path != '\0', has_log = false;
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* a lock and a sum for each allocation */
-    if (is_file && !api_sqlite_check(path, &has_log, reason, size))
+    if (is_file && !api_sqlite_prepare(path, &has_log, reason, size))
         return NULL;
     struct connection *c = calloc(1, sizeof *c);
     if (!c) {
@@ -76,7 +87,7 @@ static struct api_database *open_connection(const char *path, char *reason, size
     c->base.engine = &api_sqlite;
     c->has_log = has_log;
     if (api_sqlite_open(path, &c->sqlite, &c->base.is_empty, reason, size) &&
-        (!is_file || prepare_folder(c, path, reason, size)))
+        prepare_rollback(c, reason, size) && (!is_file || prepare_folder(c, path, reason, size)))
         return &c->base;
     close_connection(&c->base);
     return NULL;
@@ -177,8 +188,10 @@ static bool run(struct api_database *database, enum api_statement number,
 static void rollback(struct api_database *database)
 {
     struct connection *c = connection_of(database);
-    if (!sqlite3_get_autocommit(c->sqlite))
-        sqlite3_exec(c->sqlite, "ROLLBACK", NULL, NULL, NULL);
+    if (sqlite3_get_autocommit(c->sqlite))
+        return;
+    sqlite3_step(c->rollback);
+    sqlite3_reset(c->rollback);
 }
 
 const struct api_engine api_sqlite = {.prefix = "sqlite:",

@@ -11,6 +11,11 @@
 /* APPLICATION_ID: "kldv", which marks a file as a store. */
 enum { APPLICATION_ID = 0x6b6c6476 };
 
+static bool script(sqlite3 *sqlite, const char *text)
+{
+    return sqlite3_exec(sqlite, text, NULL, NULL, NULL) == SQLITE_OK;
+}
+
 /* ---- Before it is opened */
 
 /* True if these bytes begin a store: a string, and at byte 68 the application's number, big-endian
@@ -34,22 +39,82 @@ static bool find_log(const char *path)
     return there;
 }
 
+/* Gives the first page of a database that is marked, and keeps a log; NULL if memory is exhausted. The
+ * caller frees it by sqlite3_free. */
+static unsigned char *make_page(size_t *size)
+{
+    enum { LOG = 2, WRITE_VERSION = 18, READ_VERSION = 19 }; /* of the file's format */
+    char pragma[60];
+    sqlite3 *sqlite = NULL;
+    sqlite3_int64 n = 0;
+    unsigned char *page = NULL;
+    snprintf(pragma, sizeof pragma, "PRAGMA application_id = %d", APPLICATION_ID);
+    if (sqlite3_open(":memory:", &sqlite) == SQLITE_OK && script(sqlite, pragma))
+        page = sqlite3_serialize(sqlite, "main", &n, 0);
+    sqlite3_close(sqlite);
+    if (page)
+        page[WRITE_VERSION] = page[READ_VERSION] = LOG;
+    *size = (size_t)n;
+    return page;
+}
+
+/* Writes the first page, at once: a process that is killed leaves an empty file or a store. The lock
+ * keeps a process out that does the same, or that was faster. */
+static int write_page(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat status;
+    size_t size;
+    if (fcntl(fd, F_SETLK, &whole) != 0 || fstat(fd, &status) != 0)
+        return errno;
+    if (status.st_size > 0)
+        return 0;
+    unsigned char *page = make_page(&size);
+    ssize_t n = page ? pwrite(fd, page, size, 0) : -1;
+    int problem = !page ? ENOMEM : n < 0 ? errno : n < (ssize_t)size ? ENOSPC : 0;
+    sqlite3_free(page);
+    if (!problem && fsync(fd) != 0)
+        problem = errno;
+    if (problem && ftruncate(fd, 0) != 0) /* a part of a page is no store */
+        return problem;
+    return problem;
+}
+
+/* Makes a file that is absent or empty. */
+static bool make_file(const char *path, char *reason, size_t size)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        snprintf(reason, size, "the folder of %s cannot be written: %s", path, strerror(errno));
+        return false;
+    }
+    int problem = write_page(fd);
+    close(fd);
+    if (problem)
+        snprintf(reason, size, "%s cannot be written: %s", path,
+                 problem == EAGAIN || problem == EACCES ? "another process has it open"
+                                                        : strerror(problem));
+    return !problem;
+}
+
 /* O_NONBLOCK: a pipe does not wait for another end. */
-bool api_sqlite_check(const char *path, bool *has_log, char *reason, size_t size)
+bool api_sqlite_prepare(const char *path, bool *has_log, char *reason, size_t size)
 {
     unsigned char header[72];
     struct stat status = {.st_mode = S_IFREG};
     *has_log = find_log(path);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
-        return true;
+        return make_file(path, reason, size);
     ssize_t n = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)
                     ? read(fd, header, sizeof header)
                     : -1;
     int problem = errno;
     if (fd >= 0)
         close(fd);
-    if (n == 0 || (n == sizeof header && is_store(header)))
+    if (n == 0)
+        return make_file(path, reason, size);
+    if (n == sizeof header && is_store(header))
         return true;
     if (n < 0 && S_ISREG(status.st_mode))
         snprintf(reason, size, "%s cannot be opened: %s", path, strerror(problem));
@@ -60,25 +125,11 @@ bool api_sqlite_check(const char *path, bool *has_log, char *reason, size_t size
 
 /* ---- Opening */
 
-static bool script(sqlite3 *sqlite, const char *text)
-{
-    return sqlite3_exec(sqlite, text, NULL, NULL, NULL) == SQLITE_OK;
-}
-
 static int note_number(void *context, int n, char **values, char **names)
 {
     (void)names;
     *(long long *)context = n > 0 && values[0] ? atoll(values[0]) : 0;
     return 0;
-}
-
-/* Marks the file before it gets a log: a mark that is in the log alone would be missed by the next
- * start, after this process was killed. */
-static bool mark(sqlite3 *sqlite)
-{
-    char pragma[60];
-    snprintf(pragma, sizeof pragma, "PRAGMA application_id = %d", APPLICATION_ID);
-    return script(sqlite, pragma);
 }
 
 static int note_answer(void *context, int n, char **values, char **names)
@@ -138,7 +189,6 @@ bool api_sqlite_open(const char *path, sqlite3 **sqlite, bool *is_empty, char *r
     bool good = sqlite3_open_v2(*path ? path : ":memory:", sqlite, flags, NULL) == SQLITE_OK;
     if (*sqlite) /* NULL if memory is exhausted */
         sqlite3_extended_result_codes(*sqlite, 1);
-    return (good && lock(*sqlite, is_empty) && (*is_empty ? mark(*sqlite) : is_sound(*sqlite)) &&
-            begin_log(*sqlite)) ||
+    return (good && lock(*sqlite, is_empty) && is_sound(*sqlite) && begin_log(*sqlite)) ||
            explain(*sqlite, *path ? path : "memory", reason, size);
 }

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True if the file can be written and is a store, or is absent or empty and will be made. Otherwise
+/* True if the file is a store and can be written, or was absent or empty and is a store now. Otherwise
  * `reason` is a sentence; nothing is changed, and no file is made beside it. *has_log tells whether
  * SQLite's log with changes is beside it. */
-bool api_sqlite_check(const char *path, bool *has_log, char *reason, size_t size);
+bool api_sqlite_prepare(const char *path, bool *has_log, char *reason, size_t size);
 
 /* Opens a file, or memory if the path is empty: locks it, looks for damage, and sets how it is written.
  * What is a store is as it was. *is_empty becomes true if it has no table. False with a sentence in

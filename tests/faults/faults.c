@@ -208,6 +208,12 @@ REPLACED ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at)
     return fails(FAULT_FILE_WRITE) ? -1 : next(fd, bytes, size, at);
 }
 
+REPLACED ssize_t pwrite(int fd, const void *bytes, size_t size, off_t at)
+{
+    NEXT(pwrite);
+    return fails(FAULT_FILE_WRITE) ? -1 : next(fd, bytes, size, at);
+}
+
 REPLACED int fdatasync(int fd)
 {
     NEXT(fdatasync);
@@ -223,6 +229,12 @@ REPLACED int fsync(int fd)
 REPLACED int ftruncate64(int fd, off64_t size)
 {
     NEXT(ftruncate64);
+    return fails(FAULT_FILE_TRUNCATE) ? -1 : next(fd, size);
+}
+
+REPLACED int ftruncate(int fd, off_t size)
+{
+    NEXT(ftruncate);
     return fails(FAULT_FILE_TRUNCATE) ? -1 : next(fd, size);
 }
 

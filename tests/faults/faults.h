@@ -25,9 +25,9 @@ enum fault {
     FAULT_POLL,
     FAULT_LOG,           /* write to standard error */
     FAULT_FILE_OPEN,     /* open64, by which SQLite opens files */
-    FAULT_FILE_WRITE,    /* pwrite64 */
+    FAULT_FILE_WRITE,    /* pwrite, pwrite64 */
     FAULT_FILE_SYNC,     /* fdatasync, fsync */
-    FAULT_FILE_TRUNCATE, /* ftruncate64 */
+    FAULT_FILE_TRUNCATE, /* ftruncate, ftruncate64 */
 };
 
 /* While `armed` names a fault, its calls are counted in `seen`; those from number `first` up to, not
