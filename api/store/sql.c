@@ -84,7 +84,7 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_WINDOW] = "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND id = $2",
     [API_SQL_WINDOW_AT] =
         "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2"
-        " AND start_at >= $3 AND start_at <= $3 ORDER BY start_at, id LIMIT 1",
+        " AND start_at >= $3 AND start_at <= $3 AND end_at = $4 ORDER BY start_at, id LIMIT 1",
     [API_SQL_WINDOW_OPEN] =
         "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND " OPEN
         " ORDER BY start_at DESC, id DESC LIMIT 1",
