@@ -218,10 +218,11 @@ build/fuzz/%: tests/fuzz/%.c $(wildcard tests/fuzz/*.h) $(FUZZED)
 	@echo "  LINK $@"
 	@$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $(filter %.c %.o,$^) \
 	    $(API_LIBS) -lmicrohttpd -lm -o $@
-# Seeds are the bodies of the table, where there is numpy to make them.
-build/fuzz/seeds: tests/golden/bodies.py
+# Seeds are the bodies of the table, and those of monitors, where there is numpy to make them.
+build/fuzz/seeds: tests/golden/bodies.py tests/fuzz/seeds.py
 	@mkdir -p $@
-	@if $(PYTHON) -c 'import numpy' 2>/dev/null; then $(PYTHON) -W ignore $< $@; \
+	@if $(PYTHON) -c 'import numpy' 2>/dev/null; then \
+	    $(PYTHON) -W ignore $< $@ && $(PYTHON) tests/fuzz/seeds.py $@; \
 	else echo "(no python3-numpy: fuzzing without seeds)"; fi
 fuzz: $(FUZZERS) build/fuzz/seeds
 	@for f in $(FUZZERS); do \

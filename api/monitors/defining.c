@@ -40,6 +40,15 @@ bool api_rebasing_begin(struct api_exchange *x)
 
 /* ---- Body */
 
+/* Checks the names of members beside a table, also where it has no column that needs them. */
+static bool check_members(const json_t *members, struct api_problem *problem)
+{
+    static const char *const known[] = {"columns", "rows", "annotations", NULL};
+    struct api_settings ignored;
+    api_settings_init(&ignored);
+    return api_settings_from_json(&ignored, members, known, problem);
+}
+
 static bool read_members(struct defining *d, struct api_table *table, json_t *members)
 {
     static const char *const known[] = {NULL};
@@ -49,6 +58,8 @@ static bool read_members(struct defining *d, struct api_table *table, json_t *me
         return false;
     if (name)
         return api_reference_read(&d->references, table, group, name, members, &x->problem);
+    if (!check_members(members, &x->problem))
+        return false;
     json_object_del(members, "columns");
     json_object_del(members, "rows");
     return api_references_read(&d->references, table, group, members, &x->problem);

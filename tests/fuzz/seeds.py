@@ -1,0 +1,59 @@
+"""Seeds for the fuzzers of monitors: seeds.py DIRECTORY. Needs numpy, for arrays."""
+import io
+import os
+import struct
+import sys
+
+import numpy as np
+
+
+def npz():
+    to = io.BytesIO()
+    np.savez(to, a=np.array([0.5, np.nan, 9]), b=np.array(["x", "", "y"]))
+    return to.getvalue()
+
+
+def safetensors():
+    header = b'{"values":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+    return struct.pack("<Q", len(header)) + header + np.array([1, 2], "<f4").tobytes()
+
+
+CONFIGS = [
+    (0, "window=60s,5s&warning=0.2", b'{"reference": {"values": [1, 2, 2.5, null, "x"]}}'),
+    (0, "compare=previous:2", b'{"bins": {"edges": [0, 1, 2]}, "fire_after": 2}'),
+    (0, "method=width&bins=3", b"values\n1\n2\nNaN\n8\n"),
+    (0, "", b'{"bins": {"labels": ["a", ""]}, "reference": {"counts": [1, 2], "other": 3},'
+            b' "thresholds": {"critical": 1}, "annotations": {"x": [1]}}'),
+    (0, "", b'{"bins": {"edges": [0, 1]}, "reference": {"probabilities": [0.75],'
+            b' "missing": 0.25, "n": 8}, "pseudocount": 0}'),
+    (1, "retention_days=3", b'a;b;"c"\n1,5;x;\n2;y;1\n'),
+    (1, "", b'{"columns": {"a": [1, 2], "b": ["x", null]}, "window": {"count": 10}}'),
+    (1, "", b'{"rows": [{"a": 1}, {"a": true}], "compare": {"previous": 3}}'),
+    (1, "", npz()),
+    (0, "", safetensors()),
+]
+OBSERVATIONS = [
+    (0, b"a,b,c,d,e\n1,x,0,1,2\n-9,1.0,1,x,\n,,2,NA,\n"),
+    (0, b'{"columns": {"a": [1, 2], "b": ["x", true]}, "timestamp": 1000000000}'),
+    (32, b'{"rows": [{"a": 1, "d": "x"}, {"c": 1}]}'),
+    (1, b'{"values": [0.5, 1e999, null], "timestamp": "2001-09-09T01:46:40Z"}'),
+    (64 + 2, b'{"counts": [1, 2, 3, 4], "other": 5, "missing": 6}'),
+    (3, b'{"probabilities": [0.5, 0.5], "n": 8}'),
+    (5, b'{"counts": [1, 2, 3], "underflow": 1}'),
+    (6, b"x\nx\n1\n"),
+    (0, npz()),
+    (1, safetensors()),
+]
+
+
+def write(folder, seeds):
+    os.makedirs(folder, exist_ok=True)
+    for i, seed in enumerate(seeds):
+        with open(os.path.join(folder, str(i)), "wb") as file:
+            file.write(seed)
+
+
+write(os.path.join(sys.argv[1], "settings"),
+      [bytes([select]) + query.encode() + b"\0" + body for select, query, body in CONFIGS])
+write(os.path.join(sys.argv[1], "observations"),
+      [bytes([select]) + body for select, body in OBSERVATIONS])

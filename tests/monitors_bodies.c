@@ -1,0 +1,101 @@
+/* Bodies of monitors that are no table, or a table with one bad column. */
+#include "tests/monitors_support.h"
+
+#include <criterion/criterion.h>
+
+Test(monitors_bodies, what_is_no_table_is_told)
+{
+    static const struct {
+        const char *line, *body, *problem;
+    } cases[] = {
+        {"PUT /monitors/g", "{}", "reference_empty"},
+        {"PUT /monitors/g", "{\"columns\":{}}", "reference_empty"},
+        {"PUT /monitors/g", "{\"rows\":[]}", "reference_empty"},
+        {"PUT /monitors/g", "", "csv_malformed"},
+        {"PUT /monitors/g", "{\"colums\":{\"a\":[1]}}", "option_unknown #/colums ~'columns'"},
+        {"PUT /monitors/g", "{\"values\":[1]}", "option_unknown #/values"},
+        {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"rows\":[]}", "value_invalid #"},
+        {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"bins\":{\"edges\":[0,1]}}",
+         "option_unknown #/bins"},
+        {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"reference\":{\"counts\":[1]}}",
+         "option_unknown #/reference"},
+        {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"fire_after\":0}",
+         "option_invalid #/fire_after"},
+        {"PUT /monitors/g/m", "{\"values\":[1]}", "option_unknown #/values"},
+        {"PUT /monitors/g/m", "", "csv_malformed"},
+        {"PUT /monitors/g/m", "a,b\n1,2\n", "column_missing"},
+        {"POST /monitors/g/m/observations", "{}", "counts_invalid #"},
+        {"POST /monitors/g/m/observations", "{\"values\":[]}", "observations_empty"},
+        {"POST /monitors/g/m/observations", "{\"values\":5}", "value_invalid #/values"},
+        {"POST /monitors/g/m/observations", "{\"values\":[1],\"counts\":[1]}",
+         "option_unknown #/counts"},
+        {"POST /monitors/g/m/observations", "{\"columns\":{\"m\":[1]}}",
+         "option_unknown #/columns"},
+        {"POST /monitors/g/m/observations", "a,b\n1,2\n", "column_missing"},
+        {"POST /monitors/g/m/observations", "m\n", "observations_empty"},
+        {"POST /monitors/g/m/observations", "{\"counts\":[1],\"missing\":null}",
+         "counts_invalid #/missing"},
+        {"POST /monitors/g/m/observations", "{\"probabilities\":[1]}", "counts_invalid #/n"},
+    };
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g/m",
+                    "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[1]}}", 201);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        monitors_refused(&service, cases[i].line, cases[i].body, cases[i].problem);
+    cr_expect_eq(api_monitors_count(service.monitors), 1);
+    monitors_end(&service);
+}
+
+/* ---- All or nothing */
+
+static void expect_n(const struct api_service *service, const char *name, double n)
+{
+    char line[100];
+    snprintf(line, sizeof line, "GET /monitors/g/%s/windows/current", name);
+    struct answer answer = monitors_ask(service, line, NULL);
+    double got = answer.status == 200 ? number_at(answer.json, "n") : 0;
+    cr_expect_eq(got, n, "%s: %g and not %g", name, got, n);
+    answer_free(&answer);
+}
+
+Test(monitors_bodies, tables_with_one_bad_column_store_nothing)
+{
+    static const struct {
+        const char *body, *problem; /* NULL: 200, and adds 2 to a and b */
+    } cases[] = {
+        {"a,b\n1,2\n3,4\n", NULL},
+        {"{\"columns\":{\"a\":[1,2],\"b\":[3,\"x\"]}}", "value_not_number #/columns/b/1"},
+        {"{\"rows\":[{\"a\":1,\"b\":2},{\"a\":1,\"b\":\"x\"}]}", "value_not_number #/rows/1/b"},
+        {"{\"columns\":{\"a\":[1,2],\"b\":[3]}}", "columns_unequal #/columns/b"},
+        {"{\"columns\":{\"a\":[1,2],\"b\":[3,4]},\"timestamp\":\"x\"}",
+         "timestamp_invalid #/timestamp"},
+        {"{\"columns\":{\"a\":[1,2]},\"timestamp\":1}", "timestamp_invalid"},
+        {"a,b\n1,2\n3\n", "csv_malformed"},
+        {"a,a\n1,2\n", "column_repeated"},
+        {"{\"columns\":{\"a\":[1,2]},\"counts\":[1]}", "option_unknown #/counts"},
+        {"{\"columns\":{\"a\":[1,2]},\"colums\":{}}", "option_unknown #/colums ~'columns'"},
+        {"b,c,a\n1,2,3\n3,x,\n", NULL},
+        {"{\"rows\":[{\"a\":1,\"b\":2},{}]}", NULL},
+    };
+    struct api_service service = monitors_new(10);
+    double n = 0;
+    monitors_expect(&service, "PUT /monitors/g?window=100000&method=width&bins=2",
+                    "a,b\n1,1\n9,9\n", 201);
+    monitors_expect(&service, "POST /monitors/g/a/observations", "{\"values\":[1,2]}", 200);
+    monitors_expect(&service, "POST /monitors/g/b/observations", "{\"values\":[1,2]}", 200);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (cases[i].problem)
+            monitors_refused(&service, "POST /monitors/g/observations", cases[i].body,
+                             cases[i].problem);
+        else
+            monitors_expect(&service, "POST /monitors/g/observations", cases[i].body, 200);
+        n += cases[i].problem ? 0 : 2;
+        expect_n(&service, "a", 2 + n);
+        expect_n(&service, "b", 2 + n);
+    }
+    json_t *json = monitors_get(&service, "POST /monitors/g/observations", "a,b\n", 200);
+    expect_at(json, "monitors", "[]");
+    json_decref(json);
+    expect_n(&service, "a", 2 + n);
+    monitors_end(&service);
+}
