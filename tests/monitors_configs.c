@@ -71,8 +71,8 @@ static void append_settings(struct api_buffer *to)
                                        ",\"retention_days\":1.1",
                                        ",\"annotations\":{\"z\":[1,{}],\"a\":\"\\u00e9\\n\"}"};
     for (size_t i = 0; i < COUNT(some); i++)
-        if (pick(3) == 0 && !(i == 1 && strstr(to->data, "\"window\"")) &&
-            !(i == 6 && strstr(to->data, "\"thresholds\"")))
+        if (pick(3) == 0 && !(i == 1 && memmem(to->data, to->size, "\"window\"", 8)) &&
+            !(i == 6 && memmem(to->data, to->size, "\"thresholds\"", 12)))
             api_append_text(to, some[i]);
 }
 
