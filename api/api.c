@@ -80,8 +80,8 @@ static void add_cors(struct api_exchange *x)
         return;
     api_reply_header(&x->reply, "Access-Control-Allow-Origin", x->service->cors_origin);
     api_reply_header(&x->reply, "Access-Control-Expose-Headers",
-                     "ETag, Inference-Header-Content-Length, KL-Div-Warnings, Link, Location, "
-                     "Retry-After, Server-Timing, X-Request-Id");
+                     "ETag, Idempotent-Replayed, Inference-Header-Content-Length, KL-Div-Warnings, "
+                     "Link, Location, Next-Cursor, Retry-After, Server-Timing, X-Request-Id");
 }
 
 /* Answers OPTIONS of a served path with its methods. Browsers ask for them before a page of

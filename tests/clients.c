@@ -9,16 +9,22 @@
 /* Output of each program: the loss of float64, then that of float32. */
 static const char *const losses[] = {"0.247258", "0.247258"};
 
+/* Verdicts that the programs print on what has drifted. */
+static const char *const verdicts[] = {"critical"};
+
 static const struct client {
     const char *name;
     const char *run; /* format of a command, with the URL */
+    bool is_of_loss; /* calls /kl_div, else /monitors */
 } clients[] = {
-    {"curl.sh", "sh tests/clients/curl.sh %s"},
-    {"stdlib.py", "python3 tests/clients/stdlib.py %s"},
-    {"with_numpy.py", "/usr/bin/python3 tests/clients/with_numpy.py %s"},
-    {"fetch.mjs", "node tests/clients/fetch.mjs %s"},
-    {"libcurl.c", "cc tests/clients/libcurl.c -o build/client -lcurl && build/client %s"},
-    {"with_httr.R", "Rscript tests/clients/with_httr.R %s"},
+    {"curl.sh", "sh tests/clients/curl.sh %s", true},
+    {"stdlib.py", "python3 tests/clients/stdlib.py %s", true},
+    {"with_numpy.py", "/usr/bin/python3 tests/clients/with_numpy.py %s", true},
+    {"fetch.mjs", "node tests/clients/fetch.mjs %s", true},
+    {"libcurl.c", "cc tests/clients/libcurl.c -o build/client -lcurl && build/client %s", true},
+    {"with_httr.R", "Rscript tests/clients/with_httr.R %s", true},
+    {"monitors.py", "/usr/bin/python3 tests/clients/monitors.py %s", false},
+    {"monitors.R", "Rscript tests/clients/monitors.R %s", false},
 };
 
 static void check(const struct client *client, const char *url)
@@ -30,21 +36,24 @@ static void check(const struct client *client, const char *url)
     size_t size = fread(output, 1, sizeof output - 1, pipe);
     output[size] = '\0';
     cr_expect_eq(pclose(pipe), 0, "%s failed (make deps installs its language)", client->name);
-    const char *p = output;
-    for (size_t i = 0; i < COUNT(losses) && p; i++) {
-        p = strstr(p, losses[i]);
+    const char *p = output, *const *expected = client->is_of_loss ? losses : verdicts;
+    size_t n = client->is_of_loss ? COUNT(losses) : COUNT(verdicts);
+    for (size_t i = 0; i < n && p; i++) {
+        p = strstr(p, expected[i]);
         cr_expect(p, "%s printed %s", client->name, output);
         p = p ? p + 1 : NULL;
     }
 }
 
-Test(clients, get_the_loss_by_json_and_by_a_binary_format)
+Test(clients, get_losses_and_verdicts)
 {
     struct server server = server_start(NULL);
-    char url[100];
-    snprintf(url, sizeof url, "http://127.0.0.1:%d/kl_div", server.port);
-    for (size_t i = 0; i < COUNT(clients); i++)
+    for (size_t i = 0; i < COUNT(clients); i++) {
+        char url[100];
+        snprintf(url, sizeof url, "http://127.0.0.1:%d/%s", server.port,
+                 clients[i].is_of_loss ? "kl_div" : "monitors");
         check(&clients[i], url);
+    }
     cr_expect_eq(server_stop(&server, false), 0);
 }
 

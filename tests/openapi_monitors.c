@@ -1,7 +1,7 @@
 /* The OpenAPI document's paths of monitors: every example succeeds, and answers are as it says. */
 #include "api/endpoints.h"
 #include "api/formats/table.h"
-#include "api/monitors/monitors.h"
+#include "tests/monitors_support.h"
 #include "tests/openapi_document.h"
 
 #include <criterion/criterion.h>
@@ -12,27 +12,6 @@
 TestSuite(openapi_monitors, .init = load_document);
 
 static struct api_service service;
-
-static void log_nothing(bool is_failure, const char *sentence)
-{
-    (void)is_failure;
-    (void)sentence;
-}
-
-static void open_monitors(void)
-{
-    char reason[200];
-    service = service_of(1 << 20);
-    service.monitors = api_monitors_open("memory", 100, service.budget, reason, sizeof reason);
-    cr_assert(service.monitors, "%s", reason);
-    cr_assert(api_monitors_start(service.monitors, log_nothing));
-}
-
-static void close_monitors(void)
-{
-    api_monitors_stop(service.monitors);
-    api_monitors_free(service.monitors);
-}
 
 /* The example of a path parameter. */
 static const char *example_of(const json_t *of, const char *name, size_t length)
@@ -157,7 +136,7 @@ static size_t check_example(const struct api_endpoint *e, const char *type, cons
                             bool exact)
 {
     bool puts = strcmp(e->method, "PUT") == 0;
-    open_monitors();
+    service = monitors_new(100);
     if (!puts)
         prepare();
     for (int i = 0; i <= puts; i++) {
@@ -174,7 +153,7 @@ static size_t check_example(const struct api_endpoint *e, const char *type, cons
                       (int)answer.reply.body.size, answer.reply.body.data);
         answer_free(&answer);
     }
-    close_monitors();
+    monitors_end(&service);
     return 1;
 }
 
@@ -244,7 +223,7 @@ Test(openapi_monitors, problems_are_as_it_says)
     static const char *const queries[] = {NULL,        "nonsense=1",      "limit=0",    "cursor=x",
                                           "window=no", "timestamp=never", "from=never", "%zz"};
     char path[200];
-    open_monitors();
+    service = monitors_new(100);
     prepare();
     for (const struct api_endpoint *e = api_endpoints; e->path; e++) {
         bool has_body = json_object_get(operation(e->path, e->method), "requestBody");
@@ -261,14 +240,14 @@ Test(openapi_monitors, problems_are_as_it_says)
                 answer_free(&answer);
             }
     }
-    close_monitors();
+    monitors_end(&service);
 }
 
 /* Names that are absent, and conditions that do not hold. */
 Test(openapi_monitors, absent_monitors_and_conditions_are_as_it_says)
 {
     static const struct api_header none = {"If-Match", "\"0-0\""};
-    open_monitors();
+    service = monitors_new(100);
     for (const struct api_endpoint *e = api_endpoints; e->path; e++) {
         char path[200];
         bool puts = strcmp(e->method, "PUT") == 0;
@@ -284,5 +263,32 @@ Test(openapi_monitors, absent_monitors_and_conditions_are_as_it_says)
         check_answer(&answer, e->path, e->method);
         answer_free(&answer);
     }
-    close_monitors();
+    monitors_end(&service);
+}
+
+Test(openapi_monitors, formats_of_windows_are_as_it_says)
+{
+    static const struct {
+        const char *accept, *query;
+        int status;
+        const char *type;
+    } cases[] = {{NULL, NULL, 200, "application/json"},
+                 {"text/csv", NULL, 200, "text/csv"},
+                 {"text/html", NULL, 406, "application/problem+json"},
+                 {NULL, "format=csv", 200, "text/csv"}};
+    static const char template[] = MONITOR "/windows";
+    char path[200];
+    service = monitors_new(100);
+    prepare();
+    fill_path(operation(template, "GET"), template, path, sizeof path);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct question question = {
+            .method = "GET", .path = path, .query = cases[i].query, .accept = cases[i].accept};
+        struct answer answer = ask_question(&question, &service, "", 0);
+        cr_expect_eq(answer.status, cases[i].status, "case %zu: %d", i, answer.status);
+        cr_expect_eq(strncmp(answer.reply.content_type, cases[i].type, strlen(cases[i].type)), 0);
+        check_answer(&answer, template, "GET");
+        answer_free(&answer);
+    }
+    monitors_end(&service);
 }

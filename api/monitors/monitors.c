@@ -12,7 +12,6 @@
 
 /* ---- Reading the store */
 
-/* loading: `newest` are the greatest ends of windows, for each monitor. */
 struct loading {
     struct api_monitors *monitors;
     struct api_problem problem;
@@ -54,7 +53,7 @@ static void load_monitor(void *context, const struct api_datum *values)
             ? make_monitor(loading, values, group, name, settings, definition)
             : NULL;
     if (monitor)
-        api_registry_add(registry, monitor);
+        registry->monitors[registry->n++] = monitor;
     else
         loading->failed = true;
     free(group);
@@ -63,12 +62,22 @@ static void load_monitor(void *context, const struct api_datum *values)
     free(definition);
 }
 
+static int compare_id(const void *id, const void *element)
+{
+    const struct api_monitor *const *monitor = element;
+    return *(const int64_t *)id < (*monitor)->id ? -1 : *(const int64_t *)id > (*monitor)->id;
+}
+
+/* Monitors are in the order of their numbers until all is loaded. */
 static void load_newest(void *context, const struct api_datum *values)
 {
     struct api_registry *registry = &((struct loading *)context)->monitors->registry;
-    for (size_t i = 0; i < registry->n; i++)
-        if (registry->monitors[i]->id == values[0].integer)
-            registry->monitors[i]->live.newest_end = values[1].integer;
+    struct api_monitor **monitor =
+        registry->n > 0 ? bsearch(&values[0].integer, registry->monitors, registry->n,
+                                  sizeof(struct api_monitor *), compare_id)
+                        : NULL;
+    if (monitor)
+        (*monitor)->live.newest_end = values[1].integer;
 }
 
 static void load_orphan(void *context, const struct api_datum *values)
@@ -92,6 +101,7 @@ static bool load_all(struct loading *loading)
         struct api_monitor *monitor = monitors->registry.monitors[i];
         good = api_live_read(monitors, monitor, &monitor->live);
     }
+    api_registry_sort(&monitors->registry);
     return good && api_store_commit(store);
 }
 

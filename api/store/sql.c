@@ -40,7 +40,11 @@ const char *const api_migrations[] = {first, NULL};
     "INSERT INTO counts VALUES " rows " ON CONFLICT (monitor, window_id, bin)"                     \
     " DO UPDATE SET count = counts.count + excluded.count"
 
-/* A row constructor compares pairs in order, which both engines do by the index. */
+/* OPEN: of few windows, which an index has. The bound of their end leads SQLite to it. */
+#define OPEN "closed = 0 AND end_at > -9223372036854775807"
+
+/* A row constructor compares pairs in order, which both engines do by the index. So is one start given
+ * as bounds, because for equality SQLite goes through all windows of the monitor. */
 const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_SCHEMA] = "SELECT value FROM meta WHERE name = 'schema'",
     [API_SQL_SCHEMA_SET] = "UPDATE meta SET value = $1 WHERE name = 'schema'",
@@ -62,8 +66,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_REVISION] = "SELECT definition FROM revisions WHERE monitor = $1 AND revision = $2",
     [API_SQL_REVISIONS_DELETE] = "DELETE FROM revisions WHERE monitor = $1",
     [API_SQL_REVISIONS_PRUNE] =
-        "DELETE FROM revisions WHERE monitor = $1 AND revision < $2 AND revision NOT IN"
-        " (SELECT w.revision FROM windows w WHERE w.monitor = $1)",
+        "DELETE FROM revisions WHERE monitor = $1 AND revision < $2 AND NOT EXISTS"
+        " (SELECT 1 FROM windows w WHERE w.monitor = $1 AND w.revision = revisions.revision)",
 
     [API_SQL_WINDOW_PUT] =
         "INSERT INTO windows (monitor, " WINDOW_COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
@@ -78,17 +82,17 @@ const char *const api_sql[API_STATEMENTS] = {
                          " WHERE monitor = $4 AND id = $5",
     [API_SQL_WINDOW_STATE] = "UPDATE windows SET state = $1 WHERE monitor = $2 AND id = $3",
     [API_SQL_WINDOW] = "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND id = $2",
-    [API_SQL_WINDOW_AT] = "SELECT " WINDOW_COLUMNS
-                          " FROM windows WHERE monitor = $1 AND revision = $2 AND start_at = $3"
-                          " AND end_at = $4",
+    [API_SQL_WINDOW_AT] =
+        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2"
+        " AND start_at >= $3 AND start_at <= $3 AND end_at = $4 ORDER BY start_at, id LIMIT 1",
     [API_SQL_WINDOW_OPEN] =
-        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
+        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND " OPEN
         " ORDER BY start_at DESC, id DESC LIMIT 1",
     [API_SQL_WINDOW_LATEST] =
         "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
         " ORDER BY start_at DESC, id DESC LIMIT 1",
     [API_SQL_WINDOWS_OPEN] =
-        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
+        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND " OPEN
         " ORDER BY start_at, id",
     [API_SQL_WINDOWS_DUE] =
         "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"

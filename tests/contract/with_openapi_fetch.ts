@@ -42,3 +42,23 @@ const health = await client.GET("/readyz");
 assert.equal(health.data?.status, "ok");
 const stats = await client.GET("/v2/models/stats");
 assert.equal(stats.data?.model_stats[0]?.inference_stats.success.count, 1);
+
+const path = { group: "wine", name: "od280/od315" };
+const made = await client.PUT("/monitors/{group}/{name}", {
+    params: { path },
+    body: { bins: { edges: [0, 1, 2] }, reference: { counts: [500, 500] } },
+});
+assert.equal(made.response.status, 201);
+assert.equal(made.data?.name, "od280/od315");
+const observed = await client.POST("/monitors/{group}/{name}/observations", {
+    params: { path, header: { "Idempotency-Key": "one" } },
+    body: { counts: [10, 90], timestamp: "2025-01-31T12:00:00Z" },
+});
+assert.equal(observed.data?.verdict, "critical" satisfies components["schemas"]["State"]);
+assert.equal(observed.data.top[0], "[0, 1)");
+const listed = await client.GET("/monitors", { params: { query: { state: "critical" } } });
+assert.equal(listed.data?.monitors[0]?.last_observation, "2025-01-31T12:00:00Z");
+const absent = await client.GET("/monitors/{group}/{name}/windows/{window}", {
+    params: { path: { ...path, window: "current" } },
+});
+assert.equal(absent.error?.code, "window_not_found" satisfies components["schemas"]["Problem"]["code"]);

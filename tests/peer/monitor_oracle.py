@@ -241,6 +241,13 @@ class Monitor:
             return -math.inf
         return max(w["end"] for w in self.windows) - self.settings["retention_days"] * DAY
 
+    def too_old(self, time):
+        """True if what takes an observation at a time would be let go at once."""
+        kind = self.settings["window"]
+        if "seconds" in kind:
+            time = (time // (kind["seconds"] * 10**6) + 1) * kind["seconds"] * 10**6
+        return time < self.horizon()
+
     def forgets(self, time):
         """True if an observation at a time lets windows go: the server does it a little later."""
         return any(w["end"] < time - self.settings["retention_days"] * DAY for w in self.windows)
@@ -276,7 +283,7 @@ class Monitor:
 
     def observe(self, counts, time, now):
         """The window that counts are added to; None for a time older than what is retained."""
-        if time < self.horizon():
+        if self.too_old(time):
             return None
         window = self.window_for(time, now)
         window["counts"] = [a + b for a, b in zip(window["counts"], counts)]
