@@ -71,7 +71,6 @@ Test(monitors_bins, values_make_bins_and_counts)
         snprintf(body, sizeof body, "{\"reference\":%s}", made[i].body);
         struct answer answer = monitors_ask(&service, "PUT /monitors/g/m", body);
         cr_expect_leq(answer.status, 201, "%s: %s", body, text_of(answer.json, "detail"));
-        json_object_set(answer.json, "body", json_string(body));
         char *got = json_dumps(at(answer.json, "bins"), JSON_COMPACT | JSON_REAL_PRECISION(16));
         cr_expect_str_eq(got ? got : "", made[i].bins, "%s: %s", body, got);
         free(got);
