@@ -327,7 +327,8 @@ bool api_defining(struct api_exchange *x)
         write_group(d, &x->reply.body);
         return true;
     }
-    write_replaced(d, 0, &d->references.warnings, &x->reply.body);
+    const struct api_buffer *warnings = &d->references.warnings;
+    write_replaced(d, 0, warnings->size > 0 ? warnings : NULL, &x->reply.body);
     api_append_text(&x->reply.body, "\n");
     api_monitor_etag(r->id, r->version, x->reply.header_text);
     api_reply_header(&x->reply, "ETag", x->reply.header_text);

@@ -222,7 +222,7 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
     return good;
 }
 
-/* Hashes the key with the path, and the body with the parameters, of which one is the time. False if memory is exhausted. */
+/* Hashes the key with the path, and the body. False if memory is exhausted. */
 static bool hash_key(struct api_observations *o)
 {
     const struct api_exchange *x = o->x;
@@ -236,15 +236,10 @@ static bool hash_key(struct api_observations *o)
     api_append_text(&text, api_group_of(x));
     api_append(&text, "", 1);
     api_append_text(&text, api_name_of(x) ? api_name_of(x) : "");
-    size_t key_size = text.size;
-    api_hash(x->request.body, x->request.body_size, o->body);
-    api_append(&text, o->body, sizeof o->body);
-    api_append_text(&text, x->request.query ? x->request.query : "");
     bool good = !text.failed || api_fail_for_memory(&o->x->problem);
-    if (good) {
-        api_hash(text.data, key_size, o->key);
-        api_hash(text.data + key_size, text.size - key_size, o->body);
-    }
+    if (good)
+        api_hash(text.data, text.size, o->key);
+    api_hash(x->request.body, x->request.body_size, o->body);
     api_buffer_free(&text);
     return good;
 }
