@@ -39,7 +39,7 @@ static void expect_step(size_t statement, const char *step)
     cr_expect(!is_large || !whole, "%s\n%s", api_sql[statement], step);
 }
 
-/* Those that order a monitor's windows by their start take as many as they are limited to. A revision
+/* Statements that order a monitor's windows by their start take as many as they are limited to. A revision
  * that is gone is looked for in what is left of it. */
 static bool may_take_all(size_t statement)
 {
