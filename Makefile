@@ -118,7 +118,7 @@ run:
 	    echo '#include <csv.h>' | $(CC) -E -; } >/dev/null 2>&1 || $(MAKE) deps-run
 	@$(MAKE) --no-print-directory all
 	@printf '\n%s\n' "Try:  curl '$(URL)/kl_div?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
-	@printf '\n%s\n' "Or watch numbers drift (with tables of your own: curl -T reference.csv $(URL)/monitors/NAME):" \
+	@printf '\n%s\n%s\n%s\n' "Or watch numbers drift (with tables of your own: curl -T reference.csv $(URL)/monitors/NAME):" \
 	    "      seq 1000 | sed '1i x' | curl -T - $(URL)/monitors/try" \
 	    "      seq 400 900 | sed '1i x' | curl --data-binary @- $(URL)/monitors/try/observations"
 	@printf '\n%s\n\n' "Monitors are kept in $(STORE): make run STORE=memory forgets them."

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* WORTH_COMPRESSING: the least size, in bytes, of JSON that is compressed. */
 enum { WORTH_COMPRESSING = 1 << 10 };
@@ -103,16 +104,24 @@ static void answer_options(struct api_exchange *x)
     api_security_headers(x);
 }
 
-/* Refuses requests of pages of other origins. Browsers name the origin's relation in
- * Sec-Fetch-Site; other clients do not send it. */
+/* True if a page of this server's own origin sends the request, or no page. Browsers name the origin's
+ * relation in Sec-Fetch-Site, but not on plain HTTP: there the host of Origin tells. */
+static bool is_of_this_origin(const struct api_exchange *x, const char *origin)
+{
+    const char *site = api_request_header(&x->request, "Sec-Fetch-Site");
+    const char *host = api_request_header(&x->request, "Host");
+    const char *authority = origin ? strstr(origin, "://") : NULL;
+    if (site)
+        return strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
+    return !origin || (authority && host && strcasecmp(authority + 3, host) == 0);
+}
+
+/* Refuses writes of pages of other origins. */
 static bool check_origin(struct api_exchange *x)
 {
     const char *allowed = x->service->cors_origin;
-    if (!(x->reply.endpoint->flags & API_WRITES))
-        return true;
-    const char *site = api_request_header(&x->request, "Sec-Fetch-Site");
     const char *origin = api_request_header(&x->request, "Origin");
-    if (!site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0)
+    if (!(x->reply.endpoint->flags & API_WRITES) || is_of_this_origin(x, origin))
         return true;
     if (allowed && origin && (strcmp(allowed, "*") == 0 || strcmp(allowed, origin) == 0))
         return true;

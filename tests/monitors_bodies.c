@@ -3,45 +3,45 @@
 
 #include <criterion/criterion.h>
 
+static const struct {
+    const char *line, *body, *problem;
+} no_tables[] = {
+    {"PUT /monitors/g", "{}", "reference_empty"},
+    {"PUT /monitors/g", "{\"columns\":{}}", "reference_empty"},
+    {"PUT /monitors/g", "{\"rows\":[]}", "reference_empty"},
+    {"PUT /monitors/g", "", "csv_malformed"},
+    {"PUT /monitors/g", "{\"colums\":{\"a\":[1]}}", "option_unknown #/colums ~'columns'"},
+    {"PUT /monitors/g", "{\"values\":[1]}", "option_unknown #/values"},
+    {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"rows\":[]}", "value_invalid #"},
+    {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"bins\":{\"edges\":[0,1]}}",
+     "option_unknown #/bins"},
+    {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"reference\":{\"counts\":[1]}}",
+     "option_unknown #/reference"},
+    {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"fire_after\":0}",
+     "option_invalid #/fire_after"},
+    {"PUT /monitors/g/m", "{\"values\":[1]}", "option_unknown #/values"},
+    {"PUT /monitors/g/m", "", "csv_malformed"},
+    {"PUT /monitors/g/m", "a,b\n1,2\n", "column_missing"},
+    {"POST /monitors/g/m/observations", "{}", "counts_invalid #"},
+    {"POST /monitors/g/m/observations", "{\"values\":[]}", "observations_empty"},
+    {"POST /monitors/g/m/observations", "{\"values\":5}", "value_invalid #/values"},
+    {"POST /monitors/g/m/observations", "{\"values\":[1],\"counts\":[1]}",
+     "option_unknown #/counts"},
+    {"POST /monitors/g/m/observations", "{\"columns\":{\"m\":[1]}}", "option_unknown #/columns"},
+    {"POST /monitors/g/m/observations", "a,b\n1,2\n", "column_missing"},
+    {"POST /monitors/g/m/observations", "m\n", "observations_empty"},
+    {"POST /monitors/g/m/observations", "{\"counts\":[1],\"missing\":null}",
+     "counts_invalid #/missing"},
+    {"POST /monitors/g/m/observations", "{\"probabilities\":[1]}", "counts_invalid #/n"},
+};
+
 Test(monitors_bodies, what_is_no_table_is_told)
 {
-    static const struct {
-        const char *line, *body, *problem;
-    } cases[] = {
-        {"PUT /monitors/g", "{}", "reference_empty"},
-        {"PUT /monitors/g", "{\"columns\":{}}", "reference_empty"},
-        {"PUT /monitors/g", "{\"rows\":[]}", "reference_empty"},
-        {"PUT /monitors/g", "", "csv_malformed"},
-        {"PUT /monitors/g", "{\"colums\":{\"a\":[1]}}", "option_unknown #/colums ~'columns'"},
-        {"PUT /monitors/g", "{\"values\":[1]}", "option_unknown #/values"},
-        {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"rows\":[]}", "value_invalid #"},
-        {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"bins\":{\"edges\":[0,1]}}",
-         "option_unknown #/bins"},
-        {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"reference\":{\"counts\":[1]}}",
-         "option_unknown #/reference"},
-        {"PUT /monitors/g", "{\"columns\":{\"a\":[1]},\"fire_after\":0}",
-         "option_invalid #/fire_after"},
-        {"PUT /monitors/g/m", "{\"values\":[1]}", "option_unknown #/values"},
-        {"PUT /monitors/g/m", "", "csv_malformed"},
-        {"PUT /monitors/g/m", "a,b\n1,2\n", "column_missing"},
-        {"POST /monitors/g/m/observations", "{}", "counts_invalid #"},
-        {"POST /monitors/g/m/observations", "{\"values\":[]}", "observations_empty"},
-        {"POST /monitors/g/m/observations", "{\"values\":5}", "value_invalid #/values"},
-        {"POST /monitors/g/m/observations", "{\"values\":[1],\"counts\":[1]}",
-         "option_unknown #/counts"},
-        {"POST /monitors/g/m/observations", "{\"columns\":{\"m\":[1]}}",
-         "option_unknown #/columns"},
-        {"POST /monitors/g/m/observations", "a,b\n1,2\n", "column_missing"},
-        {"POST /monitors/g/m/observations", "m\n", "observations_empty"},
-        {"POST /monitors/g/m/observations", "{\"counts\":[1],\"missing\":null}",
-         "counts_invalid #/missing"},
-        {"POST /monitors/g/m/observations", "{\"probabilities\":[1]}", "counts_invalid #/n"},
-    };
     struct api_service service = monitors_new(10);
     monitors_expect(&service, "PUT /monitors/g/m",
                     "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[1]}}", 201);
-    for (size_t i = 0; i < COUNT(cases); i++)
-        monitors_refused(&service, cases[i].line, cases[i].body, cases[i].problem);
+    for (size_t i = 0; i < COUNT(no_tables); i++)
+        monitors_refused(&service, no_tables[i].line, no_tables[i].body, no_tables[i].problem);
     cr_expect_eq(api_monitors_count(service.monitors), 1);
     monitors_end(&service);
 }

@@ -285,6 +285,19 @@ static void write_counts(struct api_buffer *to, const char *result)
     json_decref(json);
 }
 
+/* Writes the values as JSON, CSV, npz, and CSV without a type. */
+static void write_values(const struct model *m, struct api_buffer bodies[4])
+{
+    struct tables_array arrays[MOST_COLUMNS];
+    api_append_text(&bodies[0], "{\"values\":");
+    json_array_of(m, &bodies[0], 0);
+    api_append_text(&bodies[0], "}");
+    write_csv(m, &bodies[1], 0, 1);
+    arrays_of(m, arrays);
+    tables_npz(&bodies[2], arrays, 1, false);
+    write_csv(m, &bodies[3], 0, 1);
+}
+
 Test(monitors_forms, one_monitor_takes_its_values_in_each)
 {
     static struct model m;
@@ -294,7 +307,6 @@ Test(monitors_forms, one_monitor_takes_its_values_in_each)
         struct api_buffer bodies[5] = {{0}};
         static const char *const types[] = {"application/json", "text/csv", "application/x-npz",
                                             NULL, "application/json"};
-        struct tables_array arrays[MOST_COLUMNS];
         m.state = i + 99;
         m.n_columns = 1;
         m.kinds[0] = (enum kind)(i % KINDS);
@@ -306,13 +318,7 @@ Test(monitors_forms, one_monitor_takes_its_values_in_each)
         monitors_expect(&service, "PUT /monitors/g/values?bins=5", bodies[0].data, 201);
         api_buffer_free(&bodies[0]);
         fill(&m, 30 + pick(&m, 100));
-        api_append_text(&bodies[0], "{\"values\":");
-        json_array_of(&m, &bodies[0], 0);
-        api_append_text(&bodies[0], "}");
-        write_csv(&m, &bodies[1], 0, 1);
-        arrays_of(&m, arrays);
-        tables_npz(&bodies[2], arrays, 1, false);
-        write_csv(&m, &bodies[3], 0, 1);
+        write_values(&m, bodies);
         for (size_t j = 0; j < 5; j++) {
             if (j == 4)
                 write_counts(&bodies[4], results[0]);

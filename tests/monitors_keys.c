@@ -44,43 +44,45 @@ static struct api_service with_monitors(void)
 #define TWO "{\"counts\":[1,1]}"
 #define ONE "{\"counts\":[1,0]}"
 
+static const struct {
+    const char *line, *key, *body, *expected;
+} repeats[] = {
+    {OBSERVE, "a", TWO, "200 2"},
+    {OBSERVE, "a", TWO, "replayed 200 2"},
+    {OBSERVE, "b", TWO, "200 4"},
+    {OBSERVE, "a", TWO, "replayed 200 4"},
+    {OBSERVE, "a", ONE, "422 idempotency_key_reused"},
+    {OBSERVE, "a", TWO " ", "422 idempotency_key_reused"},
+    {OBSERVE "?timestamp=0", "a", TWO, "replayed 200 4"},
+    {OBSERVE, "A", TWO, "200 6"},
+    /* a key belongs to its path */
+    {"POST /monitors/g/o/observations", "a", ONE, "200 1"},
+    {"POST /monitors/h/m/observations", "a", ONE, "200 1"},
+    {"POST /monitors/g/observations", "a", "m,z\n0,1\n", "200 7"},
+    {"POST /monitors/g/observations", "a", "m,z\n0,1\n", "replayed 200 7"},
+    {"POST /monitors/g/observations", "a", "m\n0\n", "422 idempotency_key_reused"},
+    {"POST /monitors/g/observations", "a", "o\n0\n", "422 idempotency_key_reused"},
+    /* a request that is refused leaves its key free */
+    {OBSERVE, "c", "{\"counts\":[1]}", "422 counts_invalid"},
+    {OBSERVE, "c", "{\"counts\":[0,0]}", "422 observations_empty"},
+    {OBSERVE, "c", ONE, "200 8"},
+    {"POST /monitors/g/observations", "d", "m,o\n0\n", "400 csv_malformed"},
+    {"POST /monitors/g/observations", "d", "m,o\n0,0\n", "200 9"},
+    {"POST /monitors/g/observations", "e", "m,o\n", "200 0"},
+    {"POST /monitors/g/observations", "e", "m,o\n0,0\n", "200 10"},
+    /* nothing is stored by an evaluation */
+    {"POST /monitors/g/m/evaluate", "a", ONE, "200 1"},
+    {"POST /monitors/g/m/evaluate", "f", ONE, "200 1"},
+    {OBSERVE, "f", TWO, "200 12"},
+    {OBSERVE, "", TWO, "400 idempotency_key_invalid"},
+};
+
 Test(monitors_keys, repeats_count_once_and_show_the_window_as_it_is)
 {
-    static const struct {
-        const char *line, *key, *body, *expected;
-    } steps[] = {
-        {OBSERVE, "a", TWO, "200 2"},
-        {OBSERVE, "a", TWO, "replayed 200 2"},
-        {OBSERVE, "b", TWO, "200 4"},
-        {OBSERVE, "a", TWO, "replayed 200 4"},
-        {OBSERVE, "a", ONE, "422 idempotency_key_reused"},
-        {OBSERVE, "a", TWO " ", "422 idempotency_key_reused"},
-        {OBSERVE "?timestamp=0", "a", TWO, "replayed 200 4"},
-        {OBSERVE, "A", TWO, "200 6"},
-        /* a key belongs to its path */
-        {"POST /monitors/g/o/observations", "a", ONE, "200 1"},
-        {"POST /monitors/h/m/observations", "a", ONE, "200 1"},
-        {"POST /monitors/g/observations", "a", "m,z\n0,1\n", "200 7"},
-        {"POST /monitors/g/observations", "a", "m,z\n0,1\n", "replayed 200 7"},
-        {"POST /monitors/g/observations", "a", "m\n0\n", "422 idempotency_key_reused"},
-        {"POST /monitors/g/observations", "a", "o\n0\n", "422 idempotency_key_reused"},
-        /* a request that is refused leaves its key free */
-        {OBSERVE, "c", "{\"counts\":[1]}", "422 counts_invalid"},
-        {OBSERVE, "c", "{\"counts\":[0,0]}", "422 observations_empty"},
-        {OBSERVE, "c", ONE, "200 8"},
-        {"POST /monitors/g/observations", "d", "m,o\n0\n", "400 csv_malformed"},
-        {"POST /monitors/g/observations", "d", "m,o\n0,0\n", "200 9"},
-        {"POST /monitors/g/observations", "e", "m,o\n", "200 0"},
-        {"POST /monitors/g/observations", "e", "m,o\n0,0\n", "200 10"},
-        /* nothing is stored by an evaluation */
-        {"POST /monitors/g/m/evaluate", "a", ONE, "200 1"},
-        {"POST /monitors/g/m/evaluate", "f", ONE, "200 1"},
-        {OBSERVE, "f", TWO, "200 12"},
-        {OBSERVE, "", TWO, "400 idempotency_key_invalid"},
-    };
     struct api_service service = with_monitors();
-    for (size_t i = 0; i < COUNT(steps); i++)
-        expect_keyed(&service, steps[i].line, steps[i].key, steps[i].body, steps[i].expected);
+    for (size_t i = 0; i < COUNT(repeats); i++)
+        expect_keyed(&service, repeats[i].line, repeats[i].key, repeats[i].body,
+                     repeats[i].expected);
     char key[258] = "";
     memset(key, 'k', 256);
     expect_keyed(&service, OBSERVE, key, TWO, "400 idempotency_key_invalid");

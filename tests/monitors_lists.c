@@ -139,57 +139,58 @@ Test(monitors_lists, filters_leave_the_order)
     monitors_end(&service);
 }
 
+static const struct {
+    const char *query, *problem;
+} wrong[] = {
+    {"monitors?limit=0", "option_invalid ?limit"},
+    {"monitors?limit=1001", "option_invalid ?limit"},
+    {"monitors?limit=-1", "option_invalid ?limit"},
+    {"monitors?limit=%2B1", "option_invalid ?limit"},
+    {"monitors?limit=1x", "option_invalid ?limit"},
+    {"monitors?limit=99999999999999999999", "option_invalid ?limit"},
+    {"monitors?cursor=x", "cursor_invalid ?cursor"},
+    {"monitors?cursor=3_9221120237041090560_1", "cursor_invalid ?cursor"},
+    {"monitors?cursor=3_0_1x", "cursor_invalid ?cursor"},
+    {"monitors?cursor=3_0", "cursor_invalid ?cursor"},
+    {"monitors?cursor=%203_0_1", "cursor_invalid ?cursor"},
+    {"monitors?state=bad", "option_invalid ?state"},
+    {"monitors?stat=ok", "option_unknown ?stat"},
+    {"monitors?q=a&q=b", "option_conflict ?q"},
+    {"monitors/g?limit=1", "option_unknown ?limit"},
+    {"monitors/g/m?limit=1", "option_unknown ?limit"},
+    {"monitors/g/m/windows?cursor=1", "cursor_invalid ?cursor"},
+    {"monitors/g/m/windows?cursor=1_2_3", "cursor_invalid ?cursor"},
+    {"monitors/g/m/windows?cursor=99999999999999999999_1", "cursor_invalid ?cursor"},
+    {"monitors/g/m/windows?from=x", "timestamp_invalid ?from"},
+    {"monitors/g/m/windows?to=2001-09-09", "timestamp_invalid ?to"},
+    {"monitors/g/m/windows?format=xml", "option_invalid ?format"},
+    {"monitors/g/m/windows?group=g", "option_unknown ?group"},
+    {"monitors/g/m/windows/latest?limit=1", "option_unknown ?limit"},
+    {"monitors/g/m/windows/5", "window_not_found"},
+    {"monitors/g/m/windows/-1", "window_not_found"},
+    {"monitors/g/m/windows/1x", "window_not_found"},
+    {"monitors/g/m/windows/%2B1", "window_not_found"},
+    {"monitors/g/m/windows/%201", "window_not_found"},
+    {"monitors/g/m/windows/first", "window_not_found"},
+    {"monitors/g/m/windows/99999999999999999999", "window_not_found"},
+    {"monitors/g/m/events?cursor=x", "cursor_invalid ?cursor"},
+    {"monitors/g/m/events?cursor=%201", "cursor_invalid ?cursor"},
+    {"monitors/g/m/events?from=1", "option_unknown ?from"},
+    {"monitors/g/none", "monitor_not_found"},
+    {"monitors/none", "group_not_found"},
+    {"monitors/none/m", "group_not_found"},
+    {"monitors/g/none/windows", "monitor_not_found"},
+};
+
 Test(monitors_lists, wrong_parameters_are_told)
 {
-    static const struct {
-        const char *query, *problem;
-    } cases[] = {
-        {"monitors?limit=0", "option_invalid ?limit"},
-        {"monitors?limit=1001", "option_invalid ?limit"},
-        {"monitors?limit=-1", "option_invalid ?limit"},
-        {"monitors?limit=%2B1", "option_invalid ?limit"},
-        {"monitors?limit=1x", "option_invalid ?limit"},
-        {"monitors?limit=99999999999999999999", "option_invalid ?limit"},
-        {"monitors?cursor=x", "cursor_invalid ?cursor"},
-        {"monitors?cursor=3_9221120237041090560_1", "cursor_invalid ?cursor"},
-        {"monitors?cursor=3_0_1x", "cursor_invalid ?cursor"},
-        {"monitors?cursor=3_0", "cursor_invalid ?cursor"},
-        {"monitors?cursor=%203_0_1", "cursor_invalid ?cursor"},
-        {"monitors?state=bad", "option_invalid ?state"},
-        {"monitors?stat=ok", "option_unknown ?stat"},
-        {"monitors?q=a&q=b", "option_conflict ?q"},
-        {"monitors/g?limit=1", "option_unknown ?limit"},
-        {"monitors/g/m?limit=1", "option_unknown ?limit"},
-        {"monitors/g/m/windows?cursor=1", "cursor_invalid ?cursor"},
-        {"monitors/g/m/windows?cursor=1_2_3", "cursor_invalid ?cursor"},
-        {"monitors/g/m/windows?cursor=99999999999999999999_1", "cursor_invalid ?cursor"},
-        {"monitors/g/m/windows?from=x", "timestamp_invalid ?from"},
-        {"monitors/g/m/windows?to=2001-09-09", "timestamp_invalid ?to"},
-        {"monitors/g/m/windows?format=xml", "option_invalid ?format"},
-        {"monitors/g/m/windows?group=g", "option_unknown ?group"},
-        {"monitors/g/m/windows/latest?limit=1", "option_unknown ?limit"},
-        {"monitors/g/m/windows/5", "window_not_found"},
-        {"monitors/g/m/windows/-1", "window_not_found"},
-        {"monitors/g/m/windows/1x", "window_not_found"},
-        {"monitors/g/m/windows/%2B1", "window_not_found"},
-        {"monitors/g/m/windows/%201", "window_not_found"},
-        {"monitors/g/m/windows/first", "window_not_found"},
-        {"monitors/g/m/windows/99999999999999999999", "window_not_found"},
-        {"monitors/g/m/events?cursor=x", "cursor_invalid ?cursor"},
-        {"monitors/g/m/events?cursor=%201", "cursor_invalid ?cursor"},
-        {"monitors/g/m/events?from=1", "option_unknown ?from"},
-        {"monitors/g/none", "monitor_not_found"},
-        {"monitors/none", "group_not_found"},
-        {"monitors/none/m", "group_not_found"},
-        {"monitors/g/none/windows", "monitor_not_found"},
-    };
     struct api_service service = monitors_new(10);
     monitors_expect(&service, "PUT /monitors/g/m", CONFIG, 201);
     monitors_expect(&service, "POST /monitors/g/m/observations", "{\"counts\":[60,60]}", 200);
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         char line[200];
-        snprintf(line, sizeof line, "GET /%s", cases[i].query);
-        monitors_refused(&service, line, NULL, cases[i].problem);
+        snprintf(line, sizeof line, "GET /%s", wrong[i].query);
+        monitors_refused(&service, line, NULL, wrong[i].problem);
     }
     monitors_end(&service);
 }

@@ -265,3 +265,30 @@ Test(openapi_monitors, absent_monitors_and_conditions_are_as_it_says)
     }
     monitors_end(&service);
 }
+
+Test(openapi_monitors, formats_of_windows_are_as_it_says)
+{
+    static const struct {
+        const char *accept, *query;
+        int status;
+        const char *type;
+    } cases[] = {{NULL, NULL, 200, "application/json"},
+                 {"text/csv", NULL, 200, "text/csv"},
+                 {"text/html", NULL, 406, "application/problem+json"},
+                 {NULL, "format=csv", 200, "text/csv"}};
+    static const char template[] = MONITOR "/windows";
+    char path[200];
+    service = monitors_new(100);
+    prepare();
+    fill_path(operation(template, "GET"), template, path, sizeof path);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct question question = {
+            .method = "GET", .path = path, .query = cases[i].query, .accept = cases[i].accept};
+        struct answer answer = ask_question(&question, &service, "", 0);
+        cr_expect_eq(answer.status, cases[i].status, "case %zu: %d", i, answer.status);
+        cr_expect_eq(strncmp(answer.reply.content_type, cases[i].type, strlen(cases[i].type)), 0);
+        check_answer(&answer, template, "GET");
+        answer_free(&answer);
+    }
+    monitors_end(&service);
+}

@@ -187,7 +187,7 @@ bool api_list_monitors(struct api_exchange *x)
 static void write_config(const struct api_monitor *monitor, struct api_buffer *out)
 {
     api_config_write(monitor->config, monitor->group, monitor->name, monitor->live.state,
-                     monitor->revision, out);
+                     monitor->revision, NULL, out);
 }
 
 static bool check_no_parameters(struct api_exchange *x)

@@ -182,6 +182,8 @@ bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, 
                                      due_alone ? API_SQL_WINDOWS_DUE : API_SQL_WINDOWS_OPEN, of);
     if (!draft)
         return false;
+    if (good && list.n == 0) /* another window than was thought is due */
+        good = api_live_read_next_close(monitors, monitor, &draft->live);
     for (size_t i = 0; good && i < list.n; i++) {
         struct api_touched *touched = calloc(1, sizeof *touched);
         struct api_view *view = touched ? api_view_of(monitors, monitor, &list.windows[i]) : NULL;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const api_config_members[] = {"reference", "annotations", "group", "name",
-                                          "state",     "revision",    "bins",  NULL};
+const char *const api_config_members[] = {"warnings", "reference", "annotations", "group", "name",
+                                          "state",    "revision",  "bins",        NULL};
 
 /* MOST_ANNOTATIONS: bytes of annotations as JSON. */
 enum { MOST_ANNOTATIONS = 16 << 10 };
@@ -179,7 +179,9 @@ struct api_config *api_config_load(const char *definition, const char *others,
     api_append(&text, others + 1, strlen(others) - 1);
     if (text.failed)
         api_fail_for_memory(problem);
-    else if (!api_json_load(&json, text.data, text.size))
+    else if (!api_json_load(&json, text.data, text.size) && json.out_of_memory)
+        api_fail_for_memory(problem);
+    else if (!json.root)
         api_fail(problem, "store_unavailable", "the store holds a monitor that cannot be read: %s",
                  json.error.text);
     else
@@ -187,6 +189,23 @@ struct api_config *api_config_load(const char *definition, const char *others,
     api_json_free(&json);
     api_buffer_free(&text);
     return config;
+}
+
+size_t api_config_result_size(const struct api_config *config)
+{
+    enum { BESIDE_BINS = 1500, NUMBERS_OF_BIN = 140, WORDS_OF_BIN = 110 };
+    const struct api_bins *bins = &config->bins;
+    size_t size = BESIDE_BINS + bins->places * NUMBERS_OF_BIN;
+    if (bins->described)
+        return size + bins->described_at[bins->places];
+    for (size_t i = 0; bins->labelled && i < bins->n; i++)
+        size += 2 * strlen(bins->labels[i]);
+    return size + bins->places * WORDS_OF_BIN;
+}
+
+double api_config_result_ns(const struct api_config *config)
+{
+    return 5000 + 300 * (double)config->bins.places;
 }
 
 struct api_config *api_config_hold(struct api_config *config)

@@ -30,6 +30,10 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
 struct api_config *api_config_load(const char *definition, const char *others,
                                    struct api_budget *budget, struct api_problem *problem);
 
+/* Bytes that a result by this config takes as JSON, about; and time, in ns, to make it. */
+size_t api_config_result_size(const struct api_config *config);
+double api_config_result_ns(const struct api_config *config);
+
 struct api_config *api_config_hold(struct api_config *config);
 void api_config_release(struct api_config *config); /* NULL is fine */
 

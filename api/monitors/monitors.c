@@ -152,6 +152,7 @@ void api_monitors_free(struct api_monitors *monitors)
     if (!monitors)
         return;
     api_registry_free(&monitors->registry);
+    api_config_release(monitors->former);
     api_store_close(monitors->store);
     api_statistics_free(monitors->statistics);
     pthread_cond_destroy(&monitors->wake);

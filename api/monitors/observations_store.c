@@ -85,6 +85,21 @@ static bool check_age(struct api_observations *o, const struct api_monitor *moni
                     monitor->name);
 }
 
+/* most_observations: values that a monitor counts, of which every sum is exact. */
+static const double most_observations = 0x1p53;
+
+static bool check_total(struct api_observations *o, const struct api_monitor *monitor,
+                        const struct api_observed *observed)
+{
+    double total =
+        (double)(monitor->draft ? monitor->draft->live.observations : monitor->live.observations);
+    for (size_t i = 0; i < observed->config->bins.places; i++)
+        total += (double)observed->counting.counts[i];
+    return total <= most_observations ||
+           api_fail(&o->work.problem, "counts_invalid",
+                    "the monitor '%.128s' would have counted more than 2^53 values", monitor->name);
+}
+
 bool api_observations_run(struct api_work *work, struct api_monitors *monitors)
 {
     struct api_observations *o = (struct api_observations *)work;
@@ -99,7 +114,8 @@ bool api_observations_run(struct api_work *work, struct api_monitors *monitors)
     if (o->stale || o->replayed)
         return true;
     for (size_t i = 0; i < o->n; i++)
-        if (!check_age(o, same_monitor(o, monitors, &o->observed[i])))
+        if (!check_age(o, same_monitor(o, monitors, &o->observed[i])) ||
+            !check_total(o, same_monitor(o, monitors, &o->observed[i]), &o->observed[i]))
             return false;
     for (size_t i = 0; i < o->n; i++)
         if (!api_observe(monitors, same_monitor(o, monitors, &o->observed[i]),

@@ -94,6 +94,18 @@ static struct api_observations *begin(struct api_exchange *x, bool evaluates)
     return o;
 }
 
+/* Makes room for the answer before anything is stored: a request that is refused for want of memory must
+ * not be counted. */
+static bool reserve_reply(struct api_observations *o)
+{
+    enum { BESIDE = 200, ESCAPED = 6 };
+    size_t size = BESIDE + o->warnings.size + ESCAPED * strlen(api_group_of(o->x));
+    for (size_t i = 0; i < o->n; i++)
+        size +=
+            api_config_result_size(o->observed[i].config) + ESCAPED * strlen(o->observed[i].name);
+    return api_buffer_reserve(&o->x->reply.body, size) || api_fail_for_memory(&o->x->problem);
+}
+
 /* Reads the body, and hands what it holds to the store. */
 static bool read_body(struct api_observations *o, double most_ns)
 {
@@ -115,7 +127,7 @@ static bool read_body(struct api_observations *o, double most_ns)
                                 .collect = o->evaluates ? NULL : api_observations_collect};
     if (o->n > 0 && (!o->evaluates || o->observed->view->settings.previous > 0))
         x->work = &o->work;
-    return true;
+    return reserve_reply(o);
 }
 
 /* Goes on after the store has done its work. */
@@ -136,14 +148,25 @@ static bool after_work(struct api_observations *o, double most_ns)
     return api_intake_exists(x) && read_body(o, most_ns);
 }
 
+/* Estimates what is left to do: the answer. */
+static double answer_cost(const struct api_observations *o)
+{
+    double ns = 0;
+    for (size_t i = 0; i < o->n; i++)
+        ns += api_config_result_ns(o->observed[i].config);
+    return ns;
+}
+
 static bool prepare(struct api_exchange *x, bool evaluates, double most_ns)
 {
     struct api_observations *o = x->state = x->state ? x->state : begin(x, evaluates);
     if (!o)
         return false;
-    if (x->work)
-        return !o->work.done || after_work(o, most_ns);
-    return o->is_read || read_body(o, most_ns);
+    if (x->work ? o->work.done && !after_work(o, most_ns) : !o->is_read && !read_body(o, most_ns))
+        return false;
+    if (o->is_read && !x->work)
+        x->cost_ns = answer_cost(o);
+    return true;
 }
 
 bool api_observing_prepare(struct api_exchange *x, double most_ns)

@@ -8,8 +8,15 @@
 
 bool api_registry_init(struct api_registry *registry)
 {
+    pthread_rwlockattr_t attributes;
     *registry = (struct api_registry){.n = 0};
-    return pthread_rwlock_init(&registry->lock, NULL) == 0;
+    if (pthread_rwlockattr_init(&attributes) != 0)
+        return false;
+    /* readers that overlap must not keep the store's thread out */
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    bool good = pthread_rwlock_init(&registry->lock, &attributes) == 0;
+    pthread_rwlockattr_destroy(&attributes);
+    return good;
 }
 
 void api_registry_free(struct api_registry *registry)

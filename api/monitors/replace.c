@@ -34,7 +34,10 @@ static bool check_room(struct api_monitors *monitors, const struct api_replaceme
         return api_fail(problem, "too_many_monitors",
                         "there would be %zu monitors, and --max-monitors is %zu",
                         monitors->registry.n + new, monitors->most);
-    return api_registry_reserve(&monitors->registry, new) || api_fail_for_memory(problem);
+    pthread_rwlock_wrlock(&monitors->registry.lock);
+    bool good = api_registry_reserve(&monitors->registry, new);
+    pthread_rwlock_unlock(&monitors->registry.lock);
+    return good || api_fail_for_memory(problem);
 }
 
 static void read_number(void *context, const struct api_datum *values)
@@ -159,7 +162,8 @@ static void append_members(struct api_buffer *out, const char *object)
 }
 
 void api_config_write(const struct api_config *config, const char *group, const char *name,
-                      enum api_verdict state, int64_t revision, struct api_buffer *out)
+                      enum api_verdict state, int64_t revision, const struct api_buffer *warnings,
+                      struct api_buffer *out)
 {
     api_append_text(out, "{\"group\":");
     api_append_json_string(out, group);
@@ -169,5 +173,10 @@ void api_config_write(const struct api_config *config, const char *group, const 
                       (long long)revision);
     append_members(out, config->definition);
     append_members(out, config->others);
+    if (warnings) {
+        api_append_text(out, ",\"warnings\":[");
+        api_append(out, warnings->data, warnings->size);
+        api_append(out, "]", 1);
+    }
     api_append(out, "}", 1);
 }

@@ -29,8 +29,9 @@ bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *
 void api_replace_publish(struct api_monitors *monitors, struct api_replacement *replacements,
                          size_t n);
 
-/* Appends the members of a config, in the form that PUT takes. */
+/* Appends a config, in the form that PUT takes; with warnings unless they are NULL. */
 void api_config_write(const struct api_config *config, const char *group, const char *name,
-                      enum api_verdict state, int64_t revision, struct api_buffer *out);
+                      enum api_verdict state, int64_t revision, const struct api_buffer *warnings,
+                      struct api_buffer *out);
 
 #endif

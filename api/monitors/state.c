@@ -66,7 +66,7 @@ static bool change_state(struct api_monitors *monitors, struct api_draft *draft,
 /* Goes again through the windows from one on, after it came late or was restated. The event names the
  * window that brought the state, or if that was before, the one that took away the other. */
 static bool replay(struct api_monitors *monitors, struct api_draft *draft, struct history *history,
-                   const struct api_window *from)
+                   struct api_window *from)
 {
     const struct api_datum onwards[] = {API_INTEGER(draft->monitor->id),
                                         API_INTEGER(from->revision), API_INTEGER(from->start),
@@ -79,6 +79,8 @@ static bool replay(struct api_monitors *monitors, struct api_draft *draft, struc
         advance(history, list.windows[i].verdict);
         if (history->state != before)
             cause = &list.windows[i];
+        if (list.windows[i].id == from->id)
+            from->state = history->state;
         const struct api_datum state[] = {API_INTEGER(history->state),
                                           API_INTEGER(draft->monitor->id),
                                           API_INTEGER(list.windows[i].id)};
@@ -96,15 +98,15 @@ bool api_state_settle(struct api_monitors *monitors, struct api_draft *draft, st
     struct history history = {.fire_after = 1, .clear_after = 1, .most = 1};
     const struct api_settings *settings = &draft->monitor->config->settings;
     bool newest = api_live_is_newest(&draft->live, window);
-    bool alone = newest && settings->fire_after == 1 && settings->clear_after == 1;
-    if (!alone && !read_history(monitors, draft->monitor, window, &history))
+    bool needs_none = newest && settings->fire_after == 1 && settings->clear_after == 1;
+    if (!needs_none && !read_history(monitors, draft->monitor, window, &history))
         return false;
     if (!newest) {
         if (!api_window_store(monitors->store, draft->monitor->id, window) ||
             !replay(monitors, draft, &history, window) ||
             !api_live_read_recent(monitors, draft->monitor, &draft->live))
             return false;
-        view->state = window->state = draft->live.state;
+        view->state = window->state;
         return true;
     }
     history.state = draft->live.state;

@@ -15,8 +15,11 @@ static void copy_text(void *context, const struct api_datum *values)
 static struct api_config *former_config(struct api_monitors *monitors,
                                         const struct api_monitor *monitor, int64_t revision)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(revision)};
     static const char any_settings[] = "{\"compare\":{\"previous\":1}}"; /* needs no reference */
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(revision)};
+    if (monitors->former && monitors->former_monitor == monitor->id &&
+        monitors->former_revision == revision)
+        return api_config_hold(monitors->former);
     struct api_problem problem = {0};
     struct api_config *config = NULL;
     char *definition = NULL;
@@ -27,6 +30,12 @@ static struct api_config *former_config(struct api_monitors *monitors,
     if (good && !config)
         api_work_out_of_memory(monitors);
     free(definition);
+    if (config) {
+        api_config_release(monitors->former);
+        monitors->former = api_config_hold(config);
+        monitors->former_monitor = monitor->id;
+        monitors->former_revision = revision;
+    }
     return config;
 }
 

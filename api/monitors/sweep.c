@@ -21,11 +21,13 @@ static void add_id(void *context, const struct api_datum *values)
         ids->ids[ids->n++] = values[0].integer;
 }
 
-/* Deletes up to STEP windows that ended before a time; *n becomes their number. */
+/* Deletes up to STEP windows that ended before a time, open ones too if `open` is true; *n becomes
+ * their number. */
 static bool delete_windows(struct api_monitors *monitors, int64_t monitor, int64_t before,
-                           size_t *n)
+                           bool open, size_t *n)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(before), API_INTEGER(STEP)};
+    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(before), API_INTEGER(!open),
+                                   API_INTEGER(STEP)};
     struct ids ids = {.n = 0};
     bool good = api_store_run(monitors->store, API_SQL_WINDOWS_EXPIRED, of,
                               &(struct api_rows){add_id, &ids});
@@ -44,17 +46,17 @@ bool api_expire(struct api_monitors *monitors, const struct api_monitor *monitor
     double kept = monitor->config->settings.retention_days * day_us;
     *n = 0;
     return newest_end == API_NO_TIME ||
-           delete_windows(monitors, monitor->id, newest_end - (int64_t)kept, n);
+           delete_windows(monitors, monitor->id, newest_end - (int64_t)kept, false, n);
 }
 
-static bool sweep_dead(struct api_monitors *monitors)
+/* Takes a step with the last deleted monitor; *n becomes the number of windows that went. */
+static bool sweep_dead(struct api_monitors *monitors, size_t *n)
 {
     int64_t id = monitors->dead[monitors->n_dead - 1];
     const struct api_datum of[] = {API_INTEGER(id)};
-    size_t n;
-    if (!delete_windows(monitors, id, INT64_MAX, &n))
+    if (!delete_windows(monitors, id, INT64_MAX, true, n))
         return false;
-    if (n == STEP)
+    if (*n == STEP)
         return true;
     if (!api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of, NULL) ||
         !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of, NULL))
@@ -72,29 +74,31 @@ static bool forget(struct api_monitors *monitors, struct api_monitor *monitor)
            api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE, current, NULL);
 }
 
-static bool sweep_monitor(struct api_monitors *monitors, struct api_monitor *monitor)
+static bool sweep_monitor(struct api_monitors *monitors, struct api_monitor *monitor, size_t *n)
 {
-    size_t n;
-    if (!api_expire(monitors, monitor, monitor->live.newest_end, &n))
+    if (!api_expire(monitors, monitor, monitor->live.newest_end, n))
         return false;
-    monitor->sweep = n == STEP;
-    return n == 0 || forget(monitors, monitor);
+    monitor->sweep = *n == STEP;
+    return *n == 0 || forget(monitors, monitor);
 }
 
-bool api_sweep(struct api_monitors *monitors, bool *more)
+/* ROUND: windows that a round deletes, or a few more, and monitors that it looks at. */
+enum { ROUND = 200 };
+
+bool api_sweep(struct api_monitors *monitors)
 {
     const struct api_registry *registry = &monitors->registry;
-    size_t n = 0, most = 50;
-    *more = false;
-    if (monitors->n_dead > 0 && !sweep_dead(monitors))
-        return false;
-    for (size_t i = 0; i < registry->n && n < most; i++)
+    size_t done = 0, n;
+    for (; monitors->n_dead > 0 && done < ROUND; done += n + 1)
+        if (!sweep_dead(monitors, &n))
+            return false;
+    for (size_t i = 0; i < registry->n && done < ROUND; i++)
         if (registry->monitors[i]->sweep) {
-            if (!sweep_monitor(monitors, registry->monitors[i]))
+            if (!sweep_monitor(monitors, registry->monitors[i], &n))
                 return false;
-            n++;
+            done += n + 1;
         }
-    *more = n == most || monitors->n_dead > 0;
+    monitors->sweeps = done >= ROUND;
     return true;
 }
 

@@ -4,8 +4,8 @@
 
 #include "api/monitors/work.h"
 
-/* Takes one step; *more becomes true if there are others. */
-bool api_sweep(struct api_monitors *monitors, bool *more);
+/* Takes one round of steps; monitors->sweeps becomes true if there may be others. */
+bool api_sweep(struct api_monitors *monitors);
 
 /* Deletes windows of a monitor that ended too long before the newest, at most a hundred; *n becomes
  * their number. */

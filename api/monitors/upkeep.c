@@ -42,7 +42,6 @@ static bool prune_keys(struct api_monitors *monitors)
 bool api_upkeep(struct api_monitors *monitors)
 {
     const struct api_registry *registry = &monitors->registry;
-    bool more;
     size_t due = 0;
     if (!atomic_load(&monitors->stored) &&
         !api_store_run(monitors->store, API_SQL_PROBE, NULL, NULL))
@@ -53,7 +52,7 @@ bool api_upkeep(struct api_monitors *monitors)
                 return false;
             due++;
         }
-    return prune_keys(monitors) && api_sweep(monitors, &more);
+    return prune_keys(monitors) && api_sweep(monitors);
 }
 
 bool api_upkeep_is_due(struct api_monitors *monitors)

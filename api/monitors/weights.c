@@ -112,7 +112,7 @@ static bool read_n(const struct reader *r, const json_t *n)
     if (!(fabs(sum - 1) <= tolerance))
         return fail(r, "probabilities", "must sum to 1 within 1e-6, those of outer bins included");
     weights->n = n ? json_number_value(n) : (double)INFINITY;
-    if (!n || json_is_null(n))
+    if (!n)
         return true;
     weights->form = API_SAMPLE;
     return (json_is_number(n) && weights->n > 0 && weights->n <= most_count) ||
@@ -124,7 +124,9 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
 {
     const json_t *counts = json_object_get(object, "counts"),
                  *probabilities = json_object_get(object, "probabilities");
+    const json_t *n = json_object_get(object, "n");
     struct reader r = {.weights = weights, .bins = bins, .where = where, .problem = problem};
+    n = json_is_null(n) ? NULL : n;
     *weights = (struct api_weights){.form = counts ? API_COUNTS : API_PROBABILITIES};
     if (!counts == !probabilities)
         return api_fail_at(problem, API_BODY, where, "counts_invalid",
@@ -134,7 +136,7 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
         return api_fail_for_memory(problem);
     return (counts ? read_array(&r, "counts", counts)
                    : read_array(&r, "probabilities", probabilities)) &&
-           read_outer(&r, object) && read_n(&r, json_object_get(object, "n"));
+           read_outer(&r, object) && read_n(&r, n);
 }
 
 bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t places)

@@ -120,10 +120,27 @@ static void note(struct api_monitors *monitors, bool good)
     monitors->log(!good, sentence);
 }
 
+/* kept: what the thread's steps change beside drafts, as it was before a transaction. */
+struct kept {
+    size_t n_dead;
+    int64_t keys, keys_pruned;
+};
+
+/* Restores it after a failure. Monitors may have been taken for swept that are not. */
+static void restore(struct api_monitors *monitors, const struct kept *kept)
+{
+    monitors->n_dead = kept->n_dead;
+    monitors->keys = kept->keys;
+    monitors->keys_pruned = kept->keys_pruned;
+    for (size_t i = 0; i < monitors->registry.n; i++)
+        monitors->registry.monitors[i]->sweep = true;
+}
+
 /* Runs works, or upkeep, in a transaction. False if it failed: then nothing has changed. */
 static bool transact(struct api_monitors *monitors, struct api_work *works,
                      bool (*upkeep)(struct api_monitors *monitors))
 {
+    const struct kept kept = {monitors->n_dead, monitors->keys, monitors->keys_pruned};
     double start = api_statistics_now();
     monitors->out_of_memory = false;
     monitors->now = api_now();
@@ -137,10 +154,12 @@ static bool transact(struct api_monitors *monitors, struct api_work *works,
         api_statistics_add(monitors->statistics, API_OPERATION_COMMIT, start, good);
     if (good ? api_store_has_written(monitors->store) : !is_for_memory(monitors))
         note(monitors, good);
-    if (good)
+    if (good) {
         publish(monitors, works);
-    else
+    } else {
         api_store_rollback(monitors->store);
+        restore(monitors, &kept);
+    }
     drop_drafts(monitors);
     return good;
 }
@@ -213,6 +232,8 @@ static int64_t idle_time(const struct api_monitors *monitors, double since)
     int64_t second = 1000000, now = api_now(), next = now + second;
     if (monitors->must_pause)
         return since < pause_s ? (int64_t)((pause_s - since) * 1e6) : 0;
+    if (monitors->sweeps)
+        return 0;
     if (monitors->next_close < next)
         next = monitors->next_close;
     return next > now ? next - now : 0;

@@ -50,9 +50,12 @@ struct api_monitors {
     bool out_of_memory; /* the reason of a failure that is not the store's */
     int64_t keys;       /* idempotency keys in the store */
     int64_t keys_pruned;
-    int64_t next_close; /* no later than the first of all monitors */
-    bool must_pause;    /* the last upkeep failed */
-    int64_t *dead;      /* monitors that are deleted, and have rows left */
+    int64_t next_close;        /* no later than the first of all monitors */
+    bool must_pause;           /* the last upkeep failed */
+    struct api_config *former; /* the one of a former revision that was read last, or NULL */
+    int64_t former_monitor, former_revision;
+    bool sweeps;   /* there is more to sweep than one round does */
+    int64_t *dead; /* monitors that are deleted, and have rows left */
     size_t n_dead;
 
     /* Shared, under the lock: */

@@ -112,7 +112,7 @@ static bool read_zone(const char *p, int *offset)
     if (skip(&p, "Zz"))
         return *p == '\0';
     int sign = *p == '-' ? -1 : 1;
-    if (!skip(&p, "+-"))
+    if (!skip(&p, "+- ")) /* a query turns + into a blank */
         return false;
     int hours = digits(&p, 2);
     bool colon = skip(&p, ":");

@@ -32,6 +32,11 @@ static const char first[] =
 
 const char *const api_migrations[] = {first, NULL};
 
+/* Columns of the same rows without what is long. */
+#define WINDOW_NUMBERS                                                                             \
+    "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
+    " unseen_ratio, missing_ratio, verdict, state, NULL, NULL"
+
 #define WINDOW_COLUMNS                                                                             \
     "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
     " unseen_ratio, missing_ratio, verdict, state, settings, reference"
@@ -101,18 +106,18 @@ const char *const api_sql[API_STATEMENTS] = {
                         " FROM windows WHERE monitor = $1 AND start_at >= $2 AND start_at < $3"
                         " AND (start_at, id) < ($4, $5) ORDER BY start_at DESC, id DESC LIMIT $6",
     [API_SQL_WINDOWS_BEFORE] =
-        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+        "SELECT " WINDOW_NUMBERS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
         " AND (start_at, id) < ($3, $4) AND verdict <> 0"
         " ORDER BY start_at DESC, id DESC LIMIT $5",
     [API_SQL_WINDOWS_FROM] =
-        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+        "SELECT " WINDOW_NUMBERS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
         " AND (start_at, id) >= ($3, $4) ORDER BY start_at, id",
     [API_SQL_WINDOWS_RECENT] =
-        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+        "SELECT " WINDOW_NUMBERS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
         " ORDER BY start_at DESC, id DESC LIMIT $3",
     [API_SQL_WINDOWS_EXPIRED] =
         "SELECT id FROM windows WHERE monitor = $1 AND start_at < $2 AND end_at < $2"
-        " ORDER BY start_at LIMIT $3",
+        " AND closed >= $3 ORDER BY start_at LIMIT $4",
     [API_SQL_WINDOWS_NEWEST] = "SELECT monitor, max(end_at) FROM windows GROUP BY monitor",
     [API_SQL_ORPHANS] =
         "SELECT DISTINCT monitor FROM revisions WHERE monitor NOT IN (SELECT id FROM monitors)",

@@ -33,7 +33,7 @@ enum api_statement {
     API_SQL_WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
     API_SQL_WINDOWS_FROM,   /* monitor, revision, start, id → closed ones, in order */
     API_SQL_WINDOWS_RECENT, /* monitor, revision, limit → closed ones, newest first */
-    API_SQL_WINDOWS_EXPIRED, /* monitor, end, limit → id */
+    API_SQL_WINDOWS_EXPIRED, /* monitor, end, 1 for closed ones alone, limit → id */
     API_SQL_WINDOWS_NEWEST,  /* → monitor, newest end, for all monitors */
     API_SQL_ORPHANS,         /* → monitors that are deleted, and have rows left */
     API_SQL_WINDOW_DELETE,   /* monitor, id */
