@@ -157,7 +157,47 @@ Test(server, tells_which_rights_to_its_store_it_lacks)
     place_free(&place);
 }
 
+Test(server, tells_of_a_file_system_that_is_read_only)
+{
+    struct place place = place_new();
+    if (!place_mount(&place)) {
+        place_free(&place);
+        cr_skip("(not tried: no file system can be mounted here)");
+    }
+    place_remount(&place, true);
+    expect_line(&place, "the folder of %s cannot be written: Read-only file system");
+    place_remount(&place, false);
+    make_store(&place);
+    place_remount(&place, true);
+    expect_line(&place, "%s cannot be opened: Read-only file system");
+    place_remount(&place, false);
+    place_free(&place);
+}
+
 /* ---- Damage */
+
+/* Values that no version writes are damage that SQLite does not see. */
+Test(server, serves_a_store_with_values_that_mean_nothing)
+{
+    static const char *const views[] = {"/monitors",
+                                        "/monitors/g/a",
+                                        "/monitors/g/a/windows",
+                                        "/monitors/g/a/windows/latest",
+                                        "/monitors/g/a/events",
+                                        "/metrics"};
+    struct place place = place_new();
+    make_store(&place);
+    change_file(&place, "UPDATE windows SET verdict = 99, state = -1, settings = '{', n = -5;"
+                        "UPDATE monitors SET state = 4; UPDATE counts SET bin = 1000000;"
+                        "INSERT INTO events VALUES (1, 1, 0, 77, -1, NULL, 5);"
+                        "UPDATE windows SET reference = x'00' WHERE id < 10");
+    struct server server = store_start(&place, NULL);
+    for (size_t i = 0; i < COUNT(views); i++)
+        free(expect_status(&server, "GET", views[i], NULL, 200));
+    free(expect_status(&server, "POST", "/monitors/g/observations", "a,b\n1,2\n", 200));
+    cr_expect_eq(server_stop(&server, false), 0);
+    place_free(&place);
+}
 
 Test(server, leaves_a_damaged_store_as_it_is)
 {

@@ -8,11 +8,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #define DOWN " warning --store: the store cannot be written: "
@@ -163,13 +161,6 @@ Test(faults, readiness_follows_the_store_if_told)
 
 /* ---- A real disk */
 
-/* Mounts a small file system that this test alone sees. */
-static bool mount_small(const struct place *place)
-{
-    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("none", place->folder, "tmpfs", 0, "size=32m") == 0;
-}
-
 /* Fills the file system, and gives the path of what fills it. */
 static void fill(const struct place *place, char *path, size_t size)
 {
@@ -187,7 +178,7 @@ Test(server, works_again_once_its_disk_has_room)
     struct place place = place_new();
     struct load load;
     char filler[80];
-    if (!mount_small(&place)) {
+    if (!place_mount(&place)) {
         place_free(&place);
         cr_skip("(not tried: no file system can be mounted here)");
     }
@@ -212,6 +203,5 @@ Test(server, works_again_once_its_disk_has_room)
     cr_expect_eq(server_stop(&server, false), 0);
     load_expect_file(&load, &place);
     load_free(&load);
-    cr_assert_eq(umount2(place.folder, MNT_DETACH), 0);
     place_free(&place);
 }

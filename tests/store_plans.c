@@ -39,8 +39,8 @@ static void expect_step(size_t statement, const char *step)
     cr_expect(!is_large || !whole, "%s\n%s", api_sql[statement], step);
 }
 
-/* True for statements that take as many windows in order of their start as they are limited to, and for
- * the one that looks for a revision in what is left of it. */
+/* Statements that order a monitor's windows by their start take as many as they are limited to. A revision
+ * that is gone is looked for in what is left of it. */
 static bool may_take_all(size_t statement)
 {
     static const enum api_statement may[] = {API_SQL_WINDOWS_NEWEST, API_SQL_WINDOW_LATEST,

@@ -5,10 +5,12 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <limits.h>
+#include <sched.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,6 +33,8 @@ void place_free(const struct place *place)
 {
     struct dirent **entries;
     char path[PATH_MAX];
+    if (place->is_mounted)
+        cr_assert_eq(umount2(place->folder, MNT_DETACH), 0);
     int n = scandir(place->folder, &entries, is_file, alphasort);
     for (int i = 0; i < n; i++) {
         snprintf(path, sizeof path, "%s/%s", place->folder, entries[i]->d_name);
@@ -41,6 +45,20 @@ void place_free(const struct place *place)
     if (n >= 0)
         free(entries);
     rmdir(place->folder);
+}
+
+bool place_mount(struct place *place)
+{
+    place->is_mounted = unshare(CLONE_NEWNS) == 0 &&
+                        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                        mount("none", place->folder, "tmpfs", 0, "size=32m,mode=777") == 0;
+    return place->is_mounted;
+}
+
+void place_remount(const struct place *place, bool read_only)
+{
+    unsigned long flags = MS_REMOUNT | (read_only ? MS_RDONLY : 0);
+    cr_assert_eq(mount("none", place->folder, "tmpfs", flags, "size=32m,mode=777"), 0);
 }
 
 /* Goes on with FNV-1a. */

@@ -7,11 +7,16 @@
 /* place: a folder for a store. */
 struct place {
     char folder[40], path[60], location[80]; /* location: sqlite:PATH */
+    bool is_mounted;
 };
 
 /* Makes a folder, and names a file in it; removes it with all files. Anyone may write the folder. */
 struct place place_new(void);
 void place_free(const struct place *place);
+
+/* Mounts a file system of 32 MiB at the folder, which this test alone sees; false if it may not. */
+bool place_mount(struct place *place);
+void place_remount(const struct place *place, bool read_only);
 
 /* Starts a server on the store, with further flags or NULL. */
 struct server store_start(const struct place *place, const char *const *flags);

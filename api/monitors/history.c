@@ -320,8 +320,8 @@ static void add_event(void *context, const struct api_datum *values)
     struct history *h = context;
     h->events[h->n++] = (struct event){.id = values[0].integer,
                                        .at = values[1].integer,
-                                       .from = (enum api_verdict)values[2].integer,
-                                       .to = (enum api_verdict)values[3].integer,
+                                       .from = api_verdict_of(values[2].integer),
+                                       .to = api_verdict_of(values[3].integer),
                                        .kl = api_datum_number(&values[4]),
                                        .window = values[5].integer};
 }

@@ -33,7 +33,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
         return NULL;
     monitor->revision = values[3].integer;
     monitor->version = values[4].integer;
-    monitor->live.state = (enum api_verdict)values[6].integer;
+    monitor->live.state = api_verdict_of(values[6].integer);
     monitor->live.observations = values[7].integer;
     monitor->live.last_observation =
         values[8].kind == API_SQL_INTEGER ? values[8].integer : API_NO_TIME;

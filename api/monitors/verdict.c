@@ -3,6 +3,11 @@
 const char *const api_verdict_names[API_VERDICTS] = {"insufficient_data", "ok", "warning",
                                                      "critical"};
 
+enum api_verdict api_verdict_of(int64_t number)
+{
+    return number >= 0 && number < API_VERDICTS ? (enum api_verdict)number : API_INSUFFICIENT;
+}
+
 enum api_verdict api_state_after(enum api_verdict before, const enum api_verdict *verdicts,
                                  size_t n, size_t fire_after, size_t clear_after)
 {

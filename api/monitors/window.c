@@ -46,8 +46,8 @@ bool api_window_read(struct api_window *window, const struct api_datum *values)
                                   .p_value = api_datum_number(&values[11]),
                                   .unseen_ratio = api_datum_number(&values[12]),
                                   .missing_ratio = api_datum_number(&values[13]),
-                                  .verdict = (enum api_verdict)values[14].integer,
-                                  .state = (enum api_verdict)values[15].integer};
+                                  .verdict = api_verdict_of(values[14].integer),
+                                  .state = api_verdict_of(values[15].integer)};
     if (read_settings(window, &values[16]) && read_reference(window, &values[17]))
         return true;
     api_window_free(window);
