@@ -1,5 +1,5 @@
 /* READMEs: the quoted answers of curl are real, and each source is named in its room's README. */
-#include "tests/support.h"
+#include "tests/monitors_support.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>
@@ -20,7 +20,7 @@ static char *between(char *text, const char *before, const char *after)
 }
 
 /* Runs `$ curl [-s] URL[?QUERY] [-d 'BODY']` and compares the answer with the next line. */
-static void check(char *command, const char *answer)
+static void check(const struct api_service *service, char *command, const char *answer)
 {
     char *data = strstr(command, " -d "), *body = NULL, *query = NULL;
     if (data) {
@@ -32,8 +32,9 @@ static void check(char *command, const char *answer)
     query = strchr(path, '?');
     if (query)
         *query++ = '\0';
-    struct answer ours =
-        ask(body ? "POST" : "GET", path, query, NULL, body, body ? strlen(body) : 0);
+    const struct question question = {
+        .method = body ? "POST" : "GET", .path = path, .query = query};
+    struct answer ours = ask_question(&question, service, body, body ? strlen(body) : 0);
     size_t size = ours.reply.body.size;
     const char *text = ours.reply.body.data;
     size -= size > 0 && text[size - 1] == '\n';
@@ -43,14 +44,14 @@ static void check(char *command, const char *answer)
 }
 
 /* Commands about monitors are run by tests/journey. */
-static size_t check_file(const char *file)
+static size_t check_file(const struct api_service *service, const char *file)
 {
     size_t size, n = 0;
     char *text = read_file(file, &size), *rest = text, *command = NULL;
     for (char *line; (line = strtok_r(rest, "\n", &rest));) {
         line += strspn(line, " ");
         if (command) {
-            check(command, line);
+            check(service, command, line);
             n++;
         }
         command = strncmp(line, "$ curl ", 7) == 0 && !strstr(line, "/monitors") ? line : NULL;
@@ -61,8 +62,10 @@ static size_t check_file(const char *file)
 
 Test(readme, answers_are_those_that_come)
 {
-    cr_expect_geq(check_file("README.md"), 4);
-    cr_expect_geq(check_file("api/README.md"), 7);
+    struct api_service service = monitors_new(10);
+    cr_expect_geq(check_file(&service, "README.md"), 4);
+    cr_expect_geq(check_file(&service, "api/README.md"), 7);
+    monitors_end(&service);
 }
 
 /* room: a pattern of files, and the README that links each as "](NAME)", relative to its own
