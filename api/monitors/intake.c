@@ -88,12 +88,12 @@ bool api_intake_exists(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;
     const char *group = api_group_of(x), *name = api_name_of(x);
-    size_t n;
     pthread_rwlock_rdlock(&registry->lock);
     bool has_name = name && api_registry_find(registry, group, name);
-    api_registry_group(registry, group, &n);
+    size_t first = api_registry_place(registry, group, "");
+    bool has_group = first < registry->n && strcmp(registry->monitors[first]->group, group) == 0;
     pthread_rwlock_unlock(&registry->lock);
-    if (n == 0)
+    if (!has_group)
         return api_fail(&x->problem, "group_not_found", "there is no monitor in the group '%.128s'",
                         group);
     return !name || has_name ||
