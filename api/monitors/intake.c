@@ -228,8 +228,11 @@ bool api_intake_conditions(struct api_exchange *x, const struct api_monitors *mo
     const char *match = api_request_header(&x->request, "If-Match"),
                *none = api_request_header(&x->request, "If-None-Match");
     char etag[API_ETAG] = "";
-    if (!name || (!match && !none))
+    if (!match && !none)
         return true;
+    if (!name)
+        return api_fail(problem, "precondition_failed",
+                        "a group has no ETag: If-Match and If-None-Match are for one monitor");
     const struct api_monitor *monitor =
         api_registry_find(&monitors->registry, api_group_of(x), name);
     if (monitor)
