@@ -82,8 +82,8 @@ struct kl_drift {
  * scipy.stats.chi2_contingency(lambda_="log-likelihood", correction=False) has it, or against an exact
  * reference 2 n KL(c / n || q).
  *
- * Where a bin has p > 0 and q = 0, kl and that contribution are infinite; where it has p = 0 and q > 0,
- * kl_reverse is; psi if either is. G is infinite where an exact reference holds 0 for what was
+ * A bin with p > 0 and q = 0 makes kl and that contribution infinite; one with p = 0 and q > 0
+ * makes kl_reverse infinite; psi is if either is. G is infinite where an exact reference holds 0 for what was
  * counted. All of this is 0 where p and q are equal as doubles; js is at most ln 2. An exact reference
  * may sum to 1 + e: then kl is at least -e, and a size of e up to 2^-53 B counts as rounding of 0.
  * Scores are within a relative 1e-12 or an absolute 1e-18; p_value is within a relative 1e-10 down to

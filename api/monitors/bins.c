@@ -1,5 +1,6 @@
 #include "api/monitors/bins.h"
 
+#include "api/monitors/hash.h"
 #include "api/monitors/write.h"
 #include "api/text/decimal.h"
 
@@ -47,19 +48,10 @@ const char *api_bins_outer_name(const struct api_bins *bins, size_t place)
 
 /* ---- Labels by name */
 
-/* FNV-1a. */
-static uint32_t hash(const char *text, size_t size)
-{
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < size; i++)
-        h = (h ^ (unsigned char)text[i]) * 16777619u;
-    return h;
-}
-
 /* Slot of a text, or the free one where it would be. */
 static size_t slot_of(const struct api_bins *bins, const char *text, size_t size)
 {
-    size_t slot = hash(text, size) & (bins->n_slots - 1);
+    size_t slot = api_hash_text(text, size) & (bins->n_slots - 1);
     for (;; slot = (slot + 1) & (bins->n_slots - 1)) {
         if (bins->slots[slot] == 0)
             return slot;

@@ -1,5 +1,7 @@
 #include "api/monitors/labels.h"
 
+#include "api/monitors/hash.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,15 +47,6 @@ static struct entry *entry(const struct api_label_table *labels, size_t i)
     return (struct entry *)labels->entries.data + i;
 }
 
-/* FNV-1a. */
-static uint32_t hash_of(const char *text, size_t size)
-{
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < size; i++)
-        h = (h ^ (unsigned char)text[i]) * 16777619u;
-    return h;
-}
-
 static uint32_t *slot_of(const struct api_label_table *labels, const char *text, size_t size,
                          uint32_t hash)
 {
@@ -90,7 +83,7 @@ static bool grow(struct api_label_table *labels)
 
 bool api_labels_add(struct api_label_table *labels, const char *text, size_t size)
 {
-    uint32_t hash = hash_of(text, size);
+    uint32_t hash = api_hash_text(text, size);
     if (2 * (labels->n + 1) > labels->n_slots && !grow(labels))
         return false;
     uint32_t *slot = slot_of(labels, text, size, hash);

@@ -27,7 +27,6 @@ bool api_live_read_recent(struct api_monitors *monitors, const struct api_monito
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_RECENT, of);
     live->n_recent = list.n;
-    live->has_last = list.n > 0;
     for (size_t i = 0; i < list.n; i++)
         live->recent[list.n - 1 - i] = list.windows[i].kl;
     live->has_last = false;

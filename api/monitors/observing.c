@@ -41,7 +41,7 @@ bool api_observing_begin(struct api_exchange *x)
 /* Makes the view of counts that are not stored, compared with the config's reference. */
 static bool view_counts(struct api_observations *o, struct api_observed *observed)
 {
-    struct api_view *view = api_view_new(api_group_of(o->x), observed->name, observed->config);
+    struct api_view *view = api_view_new(observed->config);
     observed->view = view;
     if (!view || (view->settings.previous == 0 && !api_view_refer(view)))
         return api_fail_for_memory(&o->x->problem);

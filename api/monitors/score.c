@@ -9,7 +9,7 @@
 
 /* ---- Views */
 
-struct api_view *api_view_new(const char *group, const char *name, struct api_config *config)
+struct api_view *api_view_new(struct api_config *config)
 {
     struct api_view *view = calloc(1, sizeof *view);
     if (!view)
@@ -17,10 +17,8 @@ struct api_view *api_view_new(const char *group, const char *name, struct api_co
     view->references = 1;
     view->config = api_config_hold(config);
     view->settings = config->settings;
-    view->group = strdup(group);
-    view->name = strdup(name);
     view->counts = calloc(config->bins.places, sizeof *view->counts);
-    if (view->group && view->name && view->counts)
+    if (view->counts)
         return view;
     api_view_release(view);
     return NULL;
@@ -28,7 +26,7 @@ struct api_view *api_view_new(const char *group, const char *name, struct api_co
 
 struct api_view *api_view_copy(const struct api_view *view)
 {
-    struct api_view *copy = api_view_new(view->group, view->name, view->config);
+    struct api_view *copy = api_view_new(view->config);
     size_t size = view->config->bins.places * sizeof *view->counts;
     if (!copy)
         return NULL;
@@ -67,8 +65,6 @@ void api_view_release(struct api_view *view)
         return;
     api_config_release(view->config);
     api_window_free(&view->window);
-    free(view->group);
-    free(view->name);
     free(view->counts);
     free(view->reference);
     free(view);

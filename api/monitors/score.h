@@ -9,7 +9,6 @@
 /* Many requests may share a view, which none of them changes. */
 struct api_view {
     atomic_uint references;
-    char *group, *name;
     struct api_config *config;    /* of the window's revision */
     struct api_settings settings; /* by which the window is scored */
     struct api_window window;     /* id 0 if nothing is stored */
@@ -21,7 +20,7 @@ struct api_view {
 
 /* Makes a view with one reference, with counts of 0 and without a reference; holds the config. NULL
  * if memory is exhausted. */
-struct api_view *api_view_new(const char *group, const char *name, struct api_config *config);
+struct api_view *api_view_new(struct api_config *config);
 
 /* Makes a view of an open window with copies of its counts and its reference; NULL likewise. */
 struct api_view *api_view_copy(const struct api_view *view);

@@ -1,13 +1,10 @@
 /* Settings as query parameters. */
 #include "api/monitors/settings_rows.h"
-#include "api/text/percent.h"
+#include "api/query.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* MAX_PARAMETER: bytes of a name or a value. */
-enum { MAX_PARAMETER = 400 };
 
 static bool is_utf8(const char *text)
 {
@@ -16,24 +13,6 @@ static bool is_utf8(const char *text)
     for (; *s && length > 0; s += length)
         length = api_utf8_length(s);
     return length > 0;
-}
-
-static bool decode(const char *from, size_t size, char *to, struct api_problem *problem)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < size; i++, n++) {
-        int byte = from[i] == '%' && i + 2 < size ? api_percent_decode(from + i)
-                   : from[i] == '%'               ? -1
-                   : from[i] == '+'               ? ' '
-                                                  : (unsigned char)from[i];
-        if (n == MAX_PARAMETER || byte <= 0)
-            return api_fail(problem, "query_malformed",
-                            "a query parameter is too long, or has a %% without two digits");
-        to[n] = (char)byte;
-        i += from[i] == '%' ? 2 : 0;
-    }
-    to[n] = '\0';
-    return is_utf8(to) || api_fail(problem, "query_malformed", "a query parameter is not UTF-8");
 }
 
 /* The member that a parameter stands for: its number, null, or its text. */
@@ -92,37 +71,33 @@ static const struct api_setting_row *find_parameter(const char *name)
     return NULL;
 }
 
-static bool read_parameter(json_t *object, const char *p, size_t size, const char *const *known,
-                           json_t *others, struct api_problem *problem)
+static bool take_parameter(json_t *object, const struct api_parameter *parameter,
+                           const char *const *known, json_t *others, struct api_problem *problem)
 {
-    char name[MAX_PARAMETER + 1] = "", value[MAX_PARAMETER + 1] = "";
-    const char *equals = memchr(p, '=', size);
-    size_t name_size = equals ? (size_t)(equals - p) : size;
-    size_t skip = equals ? name_size + 1 : size;
-    if (!decode(p, name_size, name, problem) || !decode(p + skip, size - skip, value, problem))
-        return false;
+    const char *name = parameter->name;
+    if (!is_utf8(name) || !is_utf8(parameter->value))
+        return api_fail(problem, "query_malformed", "a query parameter is not UTF-8");
     if (api_setting_is_among(name, known)) {
         if (json_object_get(others, name))
             return api_fail_at(problem, API_QUERY, name, "option_conflict", "%s is given twice",
                                name);
-        return json_object_set_new(others, name, json_string(value)) == 0 ||
+        return json_object_set_new(others, name, json_string(parameter->value)) == 0 ||
                api_fail_for_memory(problem);
     }
     const struct api_setting_row *row = object ? find_parameter(name) : NULL;
     if (!row)
         return api_setting_fail_unknown(
             &(struct api_setting_scope){API_QUERY, NULL, known, object != NULL}, name, problem);
-    return add(object, row, value_of(row, value), problem);
+    return add(object, row, value_of(row, parameter->value), problem);
 }
 
 bool api_settings_from_query(json_t *object, const char *query, const char *const *known,
                              json_t *others, struct api_problem *problem)
 {
-    for (const char *p = query ? query : ""; *p; p += *p == '&') {
-        size_t size = strcspn(p, "&");
-        if (size > 0 && !read_parameter(object, p, size, known, others, problem))
+    struct api_parameter parameter;
+    const char *rest = query ? query : "";
+    while (api_query_next(&rest, &parameter, problem))
+        if (!take_parameter(object, &parameter, known, others, problem))
             return false;
-        p += size;
-    }
-    return true;
+    return !problem->code;
 }

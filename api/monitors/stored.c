@@ -82,7 +82,7 @@ struct api_view *api_view_of(struct api_monitors *monitors, const struct api_mon
     struct api_config *config = window->revision == monitor->revision
                                     ? api_config_hold(monitor->config)
                                     : former_config(monitors, monitor, window->revision);
-    struct api_view *view = config ? api_view_new(monitor->group, monitor->name, config) : NULL;
+    struct api_view *view = config ? api_view_new(config) : NULL;
     if (config && !view)
         api_work_out_of_memory(monitors);
     api_config_release(config);

@@ -223,7 +223,7 @@ static void process(struct api_monitors *monitors, struct api_work *works)
 
 /* ---- The thread */
 
-/* PAUSE: seconds between two rounds of upkeep, unless a window is due. */
+/* pause_s: seconds between two rounds of upkeep, unless a window is due. */
 static const double pause_s = 1;
 
 /* Time, in microseconds, until there is something to do; at most a second, for clocks jump. */

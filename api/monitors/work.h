@@ -8,9 +8,9 @@
 
 /* api_work: begins the structure of each kind of work. The thread calls `run` within a transaction,
  * `collect` when all works have run and their observations are written, `publish` after the commit;
- * each may be NULL. False from run or collect is a problem of the request, by which run must
- * have written nothing, or, with api_store_failed, one of the store. A work may run again, after its
- * transaction failed. */
+ * each may be NULL. False from run or collect with a problem is the request's, by which run must have
+ * written nothing; without one the store or memory failed. A work may run again, after its transaction
+ * failed. */
 struct api_work {
     struct api_work *next;
     bool alone; /* has a transaction of its own: it changes what others see */

@@ -12,7 +12,7 @@
 bool api_sqlite_prepare(const char *path, bool *has_log, char *reason, size_t size);
 
 /* Opens a file, or memory if the path is empty: locks it, looks for damage, and sets how it is written.
- * What is a store is as it was. *is_empty becomes true if it has no table. False with a sentence in
+ * Leaves a store as it was. *is_empty becomes true if it has no table. False with a sentence in
  * `reason`; close *sqlite also then. */
 bool api_sqlite_open(const char *path, sqlite3 **sqlite, bool *is_empty, char *reason, size_t size);
 

@@ -1,5 +1,5 @@
 /* PUT of a monitor or of a group: the first byte selects, then a query up to a NUL, then the body.
- * What GET gives of a monitor, PUT takes without a change. */
+ * PUT takes the answer of GET without a change. */
 #include "tests/fuzz/monitors.h"
 
 static void check_round_trip(void)

@@ -1,0 +1,18 @@
+/* Query strings: their parameters, percent-decoded. */
+#ifndef KLDIV_API_QUERY_H
+#define KLDIV_API_QUERY_H
+
+#include "api/problem.h"
+
+/* API_PARAMETER: the most bytes of a name, or of a value, without its NUL. */
+enum { API_PARAMETER = 1024 };
+struct api_parameter {
+    char name[API_PARAMETER + 1], value[API_PARAMETER + 1];
+};
+
+/* Reads the next parameter and moves *query past it. False at the end, and, with query_malformed, for
+ * one that is too long or not encoded properly. */
+bool api_query_next(const char **query, struct api_parameter *parameter,
+                    struct api_problem *problem);
+
+#endif
