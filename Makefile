@@ -52,6 +52,13 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
+# ---- The pages: files of api/web and of npm's packages, compressed; PAGE=no builds without them.
+PAGE = yes
+ASSETS_yes = $(patsubst api/web/%,%,$(wildcard api/web/dashboard/* api/web/docs/*)) dashboard/uplot.js \
+             dashboard/uplot.css dashboard/licenses docs/swagger-ui-bundle.js docs/swagger-ui.css
+ASSETS = $(sort $(ASSETS_$(PAGE)))
+PACKED = $(ASSETS:%=build/assets/%.gz)
+
 .PHONY: all run test check load soak proxies unprivileged uninitialized contract journey deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
@@ -60,6 +67,7 @@ $(B)/%.o: %.c
 	@echo "  CC   $@"
 	@$(CC) $(CFLAGS) -c $< -o $@
 $(B)/api/openapi.o: api/openapi.json
+$(B)/api/web/files.o: build/assets/list.h $(PACKED)
 
 $(B)/libkldiv.a: $(LIB)
 	@rm -f $@; $(AR) rcs $@ $^
@@ -115,7 +123,7 @@ $(B)/bench/tables: tests/bench/tables.c tests/bench/measure.h $(B)/libapi.a $(B)
 # Installs what is missing, builds, serves, and says how to call it.
 run:
 	@{ pkg-config --exists libmicrohttpd jansson sqlite3 libzip zlib libcurl gnutls libseccomp && \
-	    echo '#include <csv.h>' | $(CC) -E -; } >/dev/null 2>&1 || $(MAKE) deps-run
+	    echo '#include <csv.h>' | $(CC) -E - && { [ $(PAGE) = no ] || command -v npm; }; } >/dev/null 2>&1 || $(MAKE) deps-run
 	@$(MAKE) --no-print-directory all
 	@printf '\n%s\n' "Try:  curl '$(URL)/kl_div?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
 	@printf '\n%s\n%s\n%s\n' "Or watch numbers drift (with tables of your own: curl -T reference.csv $(URL)/monitors/NAME):" \
@@ -131,18 +139,48 @@ APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive 
 INSTALL_PACKAGES = $(APT) update && $(APT) install -y --no-install-recommends
 
 CONTRACT_TOOLS = tests/contract/node_modules/.package-lock.json
+WEB_PACKAGES = api/web/node_modules/.package-lock.json
 .PHONY: deps-run deps-test
-deps: deps-test $(CONTRACT_TOOLS)
+deps: deps-test $(CONTRACT_TOOLS) $(WEB_PACKAGES)
 deps-run:
-	$(INSTALL_PACKAGES) $(PACKAGES_BUILD)
+	$(INSTALL_PACKAGES) $(PACKAGES_BUILD) $(if $(filter yes,$(PAGE)),$(PACKAGES_NODE))
 deps-test:
 	@dpkg -s $(PACKAGES_TEST) >/dev/null 2>&1 || { $(INSTALL_PACKAGES) $(PACKAGES_TEST); }
 
-# The linters and generators of openapi.json. npm's record of what it installed tells whether that is
-# what the lockfile wants.
-$(CONTRACT_TOOLS): tests/contract/package-lock.json
-	cd tests/contract && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
+# npm's record of what it installed tells whether that is what the lockfile wants.
+%/node_modules/.package-lock.json: %/package-lock.json
+	@command -v npm >/dev/null || { echo "The pages and their tests need node and npm (apt-get install nodejs npm)."; \
+	    echo "Without them:  make PAGE=no"; exit 1; } >&2
+	cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	    touch node_modules/.package-lock.json
+
+# Packs the pages: gzip without a time, so that the same files give the same bytes.
+assets: build/assets/list.h
+build/assets/%.gz: api/web/%
+	@mkdir -p $(@D)
+	@gzip -9nc $< > $@
+MODULES = api/web/node_modules
+build/assets/dashboard/uplot.js.gz: $(WEB_PACKAGES)
+	@mkdir -p $(@D)
+	@{ cat $(MODULES)/uplot/dist/uPlot.iife.min.js && echo 'export default uPlot;'; } | gzip -9nc > $@
+build/assets/dashboard/uplot.css.gz: $(WEB_PACKAGES)
+	@mkdir -p $(@D)
+	@gzip -9nc $(MODULES)/uplot/dist/uPlot.min.css > $@
+build/assets/docs/swagger-ui-bundle.js.gz build/assets/docs/swagger-ui.css.gz: build/assets/docs/%.gz: $(WEB_PACKAGES)
+	@mkdir -p $(@D)
+	@gzip -9nc $(MODULES)/swagger-ui-dist/$* > $@
+LICENSES = uplot/LICENSE swagger-ui-dist/LICENSE swagger-ui-dist/NOTICE \
+           swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt
+build/assets/dashboard/licenses.gz: $(WEB_PACKAGES)
+	@mkdir -p $(@D)
+	@for f in $(LICENSES); do printf '\n==== %s\n\n' $$f; cat $(MODULES)/$$f; done | gzip -9nc > $@
+# The list of them in C, replaced only when it changes.
+.PHONY: assets FORCE
+build/assets/list.h: $(PACKED) FORCE
+	@mkdir -p $(@D)
+	@{ printf '#define ASSETS(X)'; n=0; for f in $(ASSETS); do \
+	    printf ' \\\n    X(%d, "%s")' $$n $$f; n=$$((n + 1)); done; echo; } > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract and the READMEs, then the tests under sanitizers,
 # those of the kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
@@ -213,6 +251,7 @@ build/fuzz/%.o: %.c
 	@echo "  CC   $@"
 	@$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c $< -o $@
 build/fuzz/api/openapi.o: api/openapi.json
+build/fuzz/api/web/files.o: build/assets/list.h $(PACKED)
 .SECONDARY: $(FUZZED)
 build/fuzz/%: tests/fuzz/%.c $(wildcard tests/fuzz/*.h) $(FUZZED)
 	@echo "  LINK $@"

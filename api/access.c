@@ -9,6 +9,11 @@ static bool is_open(const struct api_exchange *x)
     return x->reply.endpoint && x->reply.endpoint->flags & API_OPEN;
 }
 
+static bool wants_no_token(const struct api_exchange *x)
+{
+    return x->reply.endpoint && x->reply.endpoint->flags & (API_OPEN | API_PUBLIC);
+}
+
 bool api_check_host(struct api_exchange *x)
 {
     const char *list = x->service->allowed_hosts;
@@ -23,7 +28,7 @@ bool api_check_host(struct api_exchange *x)
 
 #define CHALLENGE "Bearer realm=\"kldiv\""
 
-bool api_check_token(struct api_exchange *x)
+bool api_require_token(struct api_exchange *x)
 {
     static const struct {
         const char *challenge, *detail;
@@ -32,7 +37,7 @@ bool api_check_token(struct api_exchange *x)
         [API_BEARER_WRONG] = {CHALLENGE ", error=\"invalid_token\"",
                               "the token is not one that this server takes"},
     };
-    if (!x->service->tokens || is_open(x))
+    if (!x->service->tokens)
         return true;
     enum api_bearer bearer = api_tokens_check(
         x->service->tokens, api_request_header(&x->request, "Authorization"), &x->token);
@@ -42,10 +47,12 @@ bool api_check_token(struct api_exchange *x)
     return api_fail(&x->problem, "unauthorized", "%s", refusals[bearer].detail);
 }
 
+bool api_check_token(struct api_exchange *x) { return wants_no_token(x) || api_require_token(x); }
+
 bool api_check_scope(struct api_exchange *x)
 {
     bool writes = x->reply.endpoint->flags & API_WRITES;
-    if (!x->service->tokens || is_open(x) ||
+    if (!x->service->tokens || wants_no_token(x) ||
         x->token.scopes & (writes ? API_SCOPE_WRITE : API_SCOPE_READ))
         return true;
     api_reply_header(&x->reply, "WWW-Authenticate",

@@ -1,5 +1,6 @@
 /* Checks of who asks, from the header alone, in this order: the host, the token, its scope. Each
- * fails with a problem of x->problem; endpoints with API_OPEN pass all of them. */
+ * fails with a problem of x->problem; endpoints with API_OPEN pass all of
+ * them, those with API_PUBLIC the last two. */
 #ifndef KLDIV_API_ACCESS_H
 #define KLDIV_API_ACCESS_H
 
@@ -11,6 +12,9 @@ bool api_check_host(struct api_exchange *x);
 /* 401 with WWW-Authenticate, unless service->tokens is NULL or has the request's token. Sets
  * x->token. */
 bool api_check_token(struct api_exchange *x);
+
+/* The same at any endpoint. */
+bool api_require_token(struct api_exchange *x);
 
 /* 403 with WWW-Authenticate, unless the token's scopes include that of the endpoint, which is
  * write for those with API_WRITES and read for others. */

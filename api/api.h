@@ -65,7 +65,7 @@ struct api_header {
 /* Most tensors of an answer that are sent without a copy. */
 #define API_REPLY_TENSORS 3
 
-/* api_reply: the reply to a request. Its content is `body`, then `tensors`. */
+/* api_reply: the reply to a request. Its content is `file`; or `body`, then `tensors`. */
 struct api_reply {
     int status;               /* 0 until the reply is made */
     const char *content_type; /* NULL if there is no content */
@@ -76,6 +76,10 @@ struct api_reply {
     struct api_buffer body;
     struct api_buffer tensors[API_REPLY_TENSORS];
     size_t n_tensors;
+    const void *file;          /* static bytes; NULL if there are none */
+    size_t file_size;          /* bytes */
+    const char *cache_control; /* NULL: no-store */
+    const char *policy;        /* Content-Security-Policy; NULL: nothing may be loaded */
 
     /* For logs and metrics: */
     const struct api_endpoint *endpoint; /* NULL if the path was unknown */

@@ -5,6 +5,7 @@
 #include "api/monitors/monitors.h"
 #include "api/oip_model.h"
 #include "api/warnings.h"
+#include "api/web/web.h"
 
 #include <string.h>
 
@@ -49,21 +50,6 @@ static bool openapi(struct api_exchange *x)
     return text_reply(x, "application/json", api_openapi);
 }
 
-static bool root(struct api_exchange *x)
-{
-    struct api_buffer *out = &x->reply.body;
-    x->reply.content_type = "text/plain; charset=utf-8";
-    api_append_text(out, "kldiv " KLDIV_VERSION ": the Kullback-Leibler divergence loss, "
-                         "KL(target || input)\n\n");
-    for (const struct api_endpoint *e = api_endpoints_of(x); e->path; e++)
-        api_append_format(out, "%-5s %-45s %s\n", e->method, e->path, e->summary);
-    api_append_text(out, "\nTry it:\n\n"
-                         "curl 'http://HOST/kl_div?reduction=batchmean' -d "
-                         "'{\"input\": [[-1, -0.5], [-2, -0.2]], "
-                         "\"target\": [[0.4, 0.6], [0.1, 0.9]]}'\n");
-    return true;
-}
-
 #define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"
 
 #define GROUP "/monitors/{group}"
@@ -101,7 +87,14 @@ const struct api_endpoint api_endpoints[] = {
      api_history_begin, api_window_prepare, api_window_show, api_history_end},
     {"GET", MONITOR "/events", "Changes of its state, newest first", 0, api_history_begin,
      api_events_prepare, api_events, api_history_end},
-    {"GET", "/", "This page", 0, NULL, NULL, root, NULL},
+    {"GET", "/", "This list; for browsers a calculator", API_PUBLIC, api_web_root_begin, NULL,
+     api_web_root, NULL},
+    {"GET", "/dashboard[/]", "Drift monitors, as a page", API_PUBLIC, api_web_begin, NULL, api_web,
+     NULL},
+    {"GET", "/dashboard/{file}", "Its files", API_PUBLIC, api_web_begin, NULL, api_web, NULL},
+    {"GET", "/docs[/]", "The contract, to read and to try", API_PUBLIC, api_web_begin, NULL,
+     api_web, NULL},
+    {"GET", "/docs/{file}", "Its files", API_PUBLIC, api_web_begin, NULL, api_web, NULL},
     {"GET", "/openapi.json", "Contract", 0, NULL, NULL, openapi, NULL},
     {"GET", "/metrics", "Counters, for Prometheus", API_PROBE, NULL, NULL, metrics, NULL},
     {"GET", "/v2[/]", "Server metadata", 0, NULL, NULL, api_oip_server, NULL},

@@ -10,6 +10,8 @@ enum {
     API_HEAVY = 2,  /* never handled on a network thread */
     API_WRITES = 4, /* changes state: wants the scope write; pages of other origins are refused */
     API_OPEN = 8,   /* answered at any host name, and without a token */
+    API_PUBLIC =
+        16, /* answered without a token: files that a browser asks for before it knows one */
     API_HEALTH = API_PROBE | API_OPEN,
 };
 

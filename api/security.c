@@ -14,7 +14,7 @@ void api_security_headers(struct api_exchange *x)
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return;
     api_reply_header(reply, "Content-Security-Policy",
-                     "default-src 'none'; frame-ancestors 'none'");
+                     reply->policy ? reply->policy : "default-src 'none'; frame-ancestors 'none'");
     api_reply_header(reply, "Referrer-Policy", "no-referrer");
     if (!x->service->cors_origin)
         api_reply_header(reply, "Cross-Origin-Resource-Policy", "same-origin");

@@ -59,6 +59,11 @@ static bool add_persistence(const struct srv_request *request, struct MHD_Respon
     return add(response, "Keep-Alive", timeout);
 }
 
+static const char *cache_control(const struct api_reply *reply)
+{
+    return reply->cache_control ? reply->cache_control : "no-store";
+}
+
 /* Adds the reply's header; false if memory is exhausted. */
 static bool add_headers(const struct srv_request *request, struct MHD_Response *response)
 {
@@ -68,7 +73,7 @@ static bool add_headers(const struct srv_request *request, struct MHD_Response *
     bool good =
         !reply->content_type || add(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
     good = good && add(response, "X-Request-Id", request->id) &&
-           add(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") &&
+           add(response, MHD_HTTP_HEADER_CACHE_CONTROL, cache_control(reply)) &&
            add(response, "Server-Timing", timing);
     for (size_t i = 0; good && i < reply->n_headers; i++)
         good = add(response, reply->headers[i].name, reply->headers[i].value);
@@ -80,9 +85,12 @@ static struct MHD_Response *make_body(struct srv_request *request)
 {
     const struct api_reply *reply = &request->exchange.reply;
     const struct api_buffer *body = &reply->body;
-    if (reply->n_tensors == 0)
+    if (reply->n_tensors == 0) {
+        void *content = reply->file ? (void *)(uintptr_t)reply->file : body->data;
         return MHD_create_response_from_buffer_with_free_callback_cls(
-            body->size, body->data ? body->data : request->target, srv_request_release, request);
+            api_reply_size(reply), content ? content : request->target, srv_request_release,
+            request);
+    }
     struct MHD_IoVec pieces[1 + API_REPLY_TENSORS] = {{body->data, body->size}};
     for (size_t i = 0; i < reply->n_tensors; i++)
         pieces[1 + i] = (struct MHD_IoVec){reply->tensors[i].data, reply->tensors[i].size};
@@ -111,7 +119,8 @@ static void write_header(const struct srv_request *request, struct api_buffer *o
     api_append_format(out, "HTTP/1.1 %d %s\r\nContent-Length: %zu\r\nConnection: close\r\n",
                       reply->status, MHD_get_reason_phrase_for((unsigned)reply->status),
                       reply->body.size);
-    api_append_format(out, "X-Request-Id: %s\r\nCache-Control: no-store\r\n", request->id);
+    api_append_format(out, "X-Request-Id: %s\r\nCache-Control: %s\r\n", request->id,
+                      cache_control(reply));
     if (reply->content_type)
         api_append_format(out, "Content-Type: %s\r\n", reply->content_type);
     for (size_t i = 0; i < reply->n_headers; i++)

@@ -1,5 +1,6 @@
 #include "api/monitors/intake.h"
 
+#include "api/etag.h"
 #include "api/accept.h"
 #include "api/body.h"
 #include "api/monitors/write.h"
@@ -201,26 +202,6 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
     api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
 }
 
-/* True if a list of ETags, or "*", names this one. Weak ones are like strong ones if `weakly`. */
-static bool names_etag(const char *list, const char *etag, bool weakly)
-{
-    static const char between[] = " \t,";
-    const char *p = list + strspn(list, " \t"), *end;
-    if (*p == '*')
-        return p[1 + strspn(p + 1, " \t")] == '\0';
-    for (;; p = end) {
-        p += strspn(p, between);
-        bool weak = strncmp(p, "W/", 2) == 0;
-        p += weak ? 2 : 0;
-        end = *p == '"' ? strchr(p + 1, '"') : NULL;
-        if (!end || !strchr(between, *++end))
-            return false;
-        size_t size = (size_t)(end - p);
-        if ((!weak || weakly) && size == strlen(etag) && memcmp(p, etag, size) == 0)
-            return true;
-    }
-}
-
 bool api_intake_conditions(struct api_exchange *x, const struct api_monitors *monitors,
                            struct api_problem *problem)
 {
@@ -237,8 +218,8 @@ bool api_intake_conditions(struct api_exchange *x, const struct api_monitors *mo
         api_registry_find(&monitors->registry, api_group_of(x), name);
     if (monitor)
         api_monitor_etag(monitor->id, monitor->version, etag);
-    bool good = (!match || (monitor && names_etag(match, etag, false))) &&
-                (!none || !(monitor && names_etag(none, etag, true)));
+    bool good = (!match || (monitor && api_etag_is_listed(match, etag, false))) &&
+                (!none || !(monitor && api_etag_is_listed(none, etag, true)));
     return good || api_fail(problem, "precondition_failed", "the monitor %s%s",
                             monitor ? "has the ETag " : "does not exist", etag);
 }

@@ -1,0 +1,147 @@
+#include "api/web/web.h"
+
+#include "api/accept.h"
+#include "api/access.h"
+#include "api/endpoints.h"
+#include "api/etag.h"
+#include "api/formats/coding.h"
+#include "api/reply.h"
+#include "api/web/files.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Content-Security-Policy of all files: scripts, styles and calls of this origin, nothing inline. Images
+ * may be data: Swagger UI's style sheet holds its icons. */
+static const char policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/* page: the file at a path that names none. `address` is where its relative links are right. */
+struct page {
+    const char *endpoint, *address, *file, *redirection;
+};
+
+static const struct page pages[] = {
+    {"/", "/", "dashboard/calculator.html", NULL},
+    {"/dashboard[/]", "/dashboard/", "dashboard/index.html", "dashboard/"},
+    {"/docs[/]", "/docs", "docs/index.html", "../docs"},
+};
+
+static const struct page *page_of(const struct api_exchange *x)
+{
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        if (strcmp(pages[i].endpoint, x->reply.endpoint->path) == 0)
+            return &pages[i];
+    return NULL;
+}
+
+/* Finds the file of a request; NULL if there is none. */
+static const struct api_file *file_of(const struct api_exchange *x)
+{
+    const struct page *page = page_of(x);
+    char path[API_CAPTURED + 16];
+    if (page)
+        return api_file_find(page->file);
+    const char *pattern = x->reply.endpoint->path + 1;
+    snprintf(path, sizeof path, "%.*s%s", (int)strcspn(pattern, "{"), pattern,
+             x->captures.value[0]);
+    return api_file_find(path);
+}
+
+bool api_web_begin(struct api_exchange *x)
+{
+    return file_of(x) ||
+           api_fail(&x->problem, "not_found",
+                    api_file_find(pages[0].file) ? "there is no such file"
+                                                 : "this server was built without pages (PAGE=no)");
+}
+
+/* Sends the client to the page's address; relative, so that it is right behind a prefix. */
+static bool redirect(struct api_exchange *x, const struct page *page)
+{
+    struct api_reply *reply = &x->reply;
+    const char *query = x->request.query ? x->request.query : "";
+    bool fits = strlen(query) < sizeof reply->header_text - 32;
+    snprintf(reply->header_text, sizeof reply->header_text, "%s%s%s", page->redirection,
+             *query && fits ? "?" : "", fits ? query : "");
+    reply->status = 308;
+    api_reply_header(reply, "Location", reply->header_text);
+    return true;
+}
+
+/* Appends the plain form of a file, for the few clients that take no gzip. */
+static bool inflate(struct api_exchange *x, const struct api_file *file)
+{
+    struct api_inflation inflation = {.coding = "gzip",
+                                      .bytes = (const char *)file->gzip,
+                                      .size = (size_t)(file->end - file->gzip),
+                                      .most = SIZE_MAX / 2,
+                                      .affordable = SIZE_MAX / 2};
+    return api_inflate(&inflation, &x->reply.body, &x->problem);
+}
+
+static bool send_file(struct api_exchange *x, const struct api_file *file, const char *vary)
+{
+    struct api_reply *reply = &x->reply;
+    const char *known = api_request_header(&x->request, "If-None-Match");
+    const char *coding = api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding"));
+    char etag[API_FILE_ETAG];
+    api_file_etag(file, etag);
+    snprintf(reply->header_text, sizeof reply->header_text, "W/%s", etag);
+    reply->cache_control = "no-cache";
+    reply->policy = policy;
+    api_reply_header(reply, "ETag", reply->header_text);
+    api_reply_header(reply, "Vary", vary);
+    if (known && api_etag_is_listed(known, etag, true)) {
+        reply->status = 304;
+        return true;
+    }
+    reply->content_type = api_file_type(file);
+    if (!coding || strcmp(coding, "gzip") != 0)
+        return inflate(x, file);
+    api_reply_header(reply, "Content-Encoding", "gzip");
+    reply->file = file->gzip;
+    reply->file_size = (size_t)(file->end - file->gzip);
+    return true;
+}
+
+bool api_web(struct api_exchange *x)
+{
+    const struct page *page = page_of(x);
+    if (page && strcmp(x->request.path, page->address) != 0)
+        return redirect(x, page);
+    return send_file(x, file_of(x), "Accept-Encoding");
+}
+
+/* ---- The root */
+
+static bool wants_html(const struct api_exchange *x)
+{
+    const char *accept = api_request_header(&x->request, "Accept");
+    return accept && file_of(x) &&
+           api_accept_quality(accept, "text/html") > api_accept_quality(accept, "text/plain");
+}
+
+bool api_web_root_begin(struct api_exchange *x) { return wants_html(x) || api_require_token(x); }
+
+static bool list_endpoints(struct api_exchange *x)
+{
+    struct api_buffer *out = &x->reply.body;
+    x->reply.content_type = "text/plain; charset=utf-8";
+    api_reply_header(&x->reply, "Vary", "Accept");
+    api_append_text(out, "kldiv " KLDIV_VERSION ": the Kullback-Leibler divergence loss, "
+                         "KL(target || input)\n\n");
+    for (const struct api_endpoint *e = api_endpoints_of(x); e->path; e++)
+        api_append_format(out, "%-6s %-45s %s\n", e->method, e->path, e->summary);
+    api_append_text(out, "\nTry it:\n\n"
+                         "curl 'http://HOST/kl_div?reduction=batchmean' -d "
+                         "'{\"input\": [[-1, -0.5], [-2, -0.2]], "
+                         "\"target\": [[0.4, 0.6], [0.1, 0.9]]}'\n");
+    return true;
+}
+
+bool api_web_root(struct api_exchange *x)
+{
+    return wants_html(x) ? send_file(x, file_of(x), "Accept, Accept-Encoding") : list_endpoints(x);
+}

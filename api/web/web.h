@@ -1,0 +1,17 @@
+/* Endpoints of the pages: the calculator at /, the dashboard, the documentation. */
+#ifndef KLDIV_API_WEB_WEB_H
+#define KLDIV_API_WEB_WEB_H
+
+#include "api/api.h"
+
+/* A page or another file, by the endpoint's path and what it captured: 200, 304, or 308 to the one
+ * form of the page's address that its relative links are for. */
+bool api_web_begin(struct api_exchange *x);
+bool api_web(struct api_exchange *x);
+
+/* The calculator for those who like HTML better than text; for others the list of endpoints, which
+ * wants a token where there are tokens. */
+bool api_web_root_begin(struct api_exchange *x);
+bool api_web_root(struct api_exchange *x);
+
+#endif
