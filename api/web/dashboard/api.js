@@ -1,0 +1,125 @@
+/* Calls of the server that the page comes from, with the token if it wants one. */
+import { askToken, token } from "./token.js";
+
+/** Address of the API: the page may lie behind a path prefix. */
+export const root = new URL("../", import.meta.url);
+
+/** A refusal of the server, or its silence, which has status 0 and the code "offline". */
+export class ApiError extends Error {
+    /**
+     * @param {number} status
+     * @param {string} code
+     * @param {string} detail
+     */
+    constructor(status, code, detail) {
+        super(detail);
+        this.status = status;
+        this.code = code;
+    }
+}
+
+/**
+ * @typedef {{ body?: BodyInit, type?: string, signal?: AbortSignal }} Options
+ * @typedef {{ [name: string]: string | number | null | undefined }} Query
+ */
+
+/**
+ * Address of a resource, with segments encoded.
+ *
+ * @param {string[]} segments
+ * @param {Query} [query]
+ */
+export function address(segments, query = {}) {
+    const url = new URL(segments.map(encodeSegment).join("/"), root);
+    for (const [name, value] of Object.entries(query))
+        if (value !== null && value !== undefined && value !== "")
+            url.searchParams.set(name, String(value));
+    return url;
+}
+
+/** Encodes what encodeURIComponent leaves and shells or lists of paths would not.
+ *
+ * @param {string} segment
+ */
+function encodeSegment(segment) {
+    return encodeURIComponent(segment).replace(
+        /[!'()*]/g,
+        (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
+    );
+}
+
+/**
+ * @param {string} method
+ * @param {URL} url
+ * @param {Options} options
+ */
+async function send(method, url, options) {
+    /** @type {Record<string, string>} */
+    const headers = { Accept: "application/json" };
+    const bearer = token();
+    if (options.type)
+        headers["Content-Type"] = options.type;
+    if (bearer)
+        headers["Authorization"] = `Bearer ${bearer}`;
+    try {
+        return await fetch(url, { method, headers, body: options.body, signal: options.signal });
+    } catch (error) {
+        if (options.signal?.aborted)
+            throw error;
+        throw new ApiError(0, "offline", "the server does not answer");
+    }
+}
+
+/** @param {Response} response */
+async function problemOf(response) {
+    const problem = await response.json().catch(() => ({}));
+    const { code = `http_${response.status}`, detail = response.statusText } = problem;
+    return new ApiError(response.status, code, detail);
+}
+
+/**
+ * Calls the server. A refusal for want of a token asks for one, then calls again.
+ *
+ * @param {string} method
+ * @param {URL} url
+ * @param {Options} [options]
+ * @returns {Promise<Response>}
+ */
+export async function request(method, url, options = {}) {
+    for (;;) {
+        const bearer = token();
+        const response = await send(method, url, options);
+        if (response.ok)
+            return response;
+        const problem = await problemOf(response);
+        if (response.status !== 401 || !(await askToken(bearer, problem.message)))
+            throw problem;
+    }
+}
+
+/**
+ * The same, for answers in JSON.
+ *
+ * @param {string} method
+ * @param {URL} url
+ * @param {Options} [options]
+ * @returns {Promise<any>}
+ */
+export async function call(method, url, options) {
+    return (await request(method, url, options)).json();
+}
+
+/**
+ * Saves an answer as a file; a link alone could not send the token.
+ *
+ * @param {URL} url
+ * @param {string} name
+ */
+export async function download(url, name) {
+    const blob = await (await request("GET", url)).blob();
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    URL.revokeObjectURL(link.href);
+}

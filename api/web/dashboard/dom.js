@@ -1,0 +1,97 @@
+/* Elements made without HTML text, so that no name or label is ever read as markup. */
+
+/**
+ * @typedef {string | number | Node | null | undefined | false} Child
+ * @typedef {{ [name: string]: unknown }} Properties
+ */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * @param {Element} node
+ * @param {Properties} properties
+ */
+function set(node, properties) {
+    for (const [name, value] of Object.entries(properties)) {
+        if (value === null || value === undefined || value === false)
+            continue;
+        if (typeof value === "function")
+            node.addEventListener(name, /** @type {EventListener} */ (value));
+        else
+            node.setAttribute(name, value === true ? "" : String(value));
+    }
+}
+
+/**
+ * Makes an element. Functions among the properties listen to the event of that name, the rest are
+ * attributes; null and false are left out.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Properties} [properties]
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function element(tag, properties = {}, ...children) {
+    const node = document.createElement(tag);
+    set(node, properties);
+    node.append(...nodes(children));
+    return node;
+}
+
+/**
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Properties} [properties]
+ * @param {...Child} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+export function svg(tag, properties = {}, ...children) {
+    const node = document.createElementNS(SVG, tag);
+    set(node, properties);
+    node.append(...nodes(children));
+    return node;
+}
+
+/**
+ * @param {Child[]} children
+ * @returns {(string | Node)[]}
+ */
+function nodes(children) {
+    /** @type {(string | Node)[]} */
+    const kept = [];
+    for (const child of children)
+        if (child !== null && child !== undefined && child !== false)
+            kept.push(typeof child === "number" ? String(child) : child);
+    return kept;
+}
+
+/**
+ * Replaces all that a node holds.
+ *
+ * @param {Element} parent
+ * @param {...Child} children
+ */
+export function fill(parent, ...children) {
+    parent.replaceChildren(...nodes(children));
+}
+
+/**
+ * Finds an element that is there by construction.
+ *
+ * @param {string} id
+ * @returns {HTMLElement}
+ */
+export function byId(id) {
+    const node = document.getElementById(id);
+    if (!node)
+        throw new Error(`no element #${id}`);
+    return node;
+}
+
+let ids = 0;
+
+/** An id that no other element of the page has. */
+export function freshId() {
+    return `e${++ids}`;
+}

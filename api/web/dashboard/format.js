@@ -1,0 +1,119 @@
+/* Numbers, times and sentences as people read them. */
+import { zone } from "./settings.js";
+
+/**
+ * A number with three digits that count: 0.653, 12.3, 1.2e-5. Null is infinite, as in answers of the
+ * API.
+ *
+ * @param {number | null | undefined} value
+ */
+export function number(value) {
+    if (value === undefined)
+        return "–";
+    if (value === null || value === Infinity)
+        return "∞";
+    const size = Math.abs(value);
+    if (size >= 100)
+        return Math.round(value).toLocaleString("en");
+    return String(Number(value.toPrecision(3)));
+}
+
+/** @param {number} value */
+export function count(value) {
+    return value.toLocaleString("en");
+}
+
+/** @param {number | null} value */
+export function nats(value) {
+    return `${number(value)} nats`;
+}
+
+/**
+ * A part of one, as per cent; a part that is there is never shown as 0 %.
+ *
+ * @param {number} value
+ */
+export function percent(value) {
+    const of = value * 100;
+    if (of === 0)
+        return "0 %";
+    if (of < 0.1)
+        return "< 0.1 %";
+    return `${of < 10 ? of.toFixed(1) : of.toFixed(0)} %`;
+}
+
+/** @param {number} p */
+export function probability(p) {
+    return p < 1e-300 ? "< 1e-300" : p < 1e-3 ? p.toExponential(1) : p.toPrecision(2);
+}
+
+/** @param {Date} date */
+function isUtc(date) {
+    return zone() === "utc" || date.getTimezoneOffset() === 0;
+}
+
+/**
+ * A moment, to the second: 2026-11-22 14:03:10. Seconds that are 0 are left out.
+ *
+ * @param {string | number} when RFC 3339, or milliseconds
+ */
+export function time(when) {
+    const date = new Date(when);
+    const shifted = zone() === "utc"
+        ? date : new Date(date.getTime() - date.getTimezoneOffset() * 60000);
+    const text = shifted.toISOString();
+    const clock = text.slice(11, 19);
+    return `${text.slice(0, 10)} ${clock.endsWith(":00") ? clock.slice(0, 5) : clock}` +
+        (isUtc(date) ? " UTC" : "");
+}
+
+const STEPS = /** @type {const} */ ([
+    [31557600, "y"], [86400, "d"], [3600, "h"], [60, "min"], [1, "s"],
+]);
+
+/**
+ * A duration in its greatest unit: 3 d, 12 min.
+ *
+ * @param {number} seconds
+ */
+export function duration(seconds) {
+    for (const [size, unit] of STEPS)
+        if (seconds >= size * (size > 1 ? 1.5 : 1))
+            return `${Math.round(seconds / size)} ${unit}`;
+    return "0 s";
+}
+
+/** @param {string} when */
+export function ago(when) {
+    const seconds = (Date.now() - new Date(when).getTime()) / 1000;
+    return seconds < 0 ? `in ${duration(-seconds)}` : `${duration(seconds)} ago`;
+}
+
+/**
+ * Words with commas, and an "and" before the last.
+ *
+ * @param {string[]} words
+ */
+export function list(words) {
+    return words.length < 2
+        ? words.join("")
+        : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
+}
+
+/**
+ * @param {number} n
+ * @param {string} noun
+ */
+export function plural(n, noun) {
+    return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+}
+
+/**
+ * Keeps the direction of a name to itself, so that one written from right to left does not turn the
+ * sentence around it.
+ *
+ * @param {string} name
+ */
+export function isolate(name) {
+    return `\u2068${name}\u2069`;
+}

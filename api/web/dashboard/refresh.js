@@ -1,0 +1,109 @@
+/* Keeps a view fresh: loads it each 10 s while the page is seen, and says how old it is. */
+import { ApiError } from "./api.js";
+import { element, fill } from "./dom.js";
+import { duration, time } from "./format.js";
+
+const EVERY_MS = 10000;
+const STALE_MS = 3 * EVERY_MS;
+
+/**
+ * @typedef {{ load: (signal: AbortSignal) => Promise<void>, failed: (error: ApiError) => void }} View
+ */
+
+/** Refresher of one view; `bar` shows its age and a button that pauses it. */
+export class Refresher {
+    /**
+     * @param {View} view
+     */
+    constructor(view) {
+        this.view = view;
+        this.loaded = 0;
+        this.tried = 0;
+        this.paused = false;
+        this.busy = false;
+        /** @type {ApiError | null} */
+        this.error = null;
+        this.stopped = new AbortController();
+        this.age = element("span", { class: "age" });
+        this.alert = element("p", { class: "alert", role: "status" });
+        this.button = element("button", { type: "button", click: () => this.pause(!this.paused) });
+        this.bar = element("div", { class: "freshness" }, this.age,
+            element("button", { type: "button", click: () => this.load() }, "Refresh"), this.button);
+        this.pause(false);
+    }
+
+    start() {
+        const { signal } = this.stopped;
+        const timer = setInterval(() => this.tick(), 1000);
+        signal.addEventListener("abort", () => clearInterval(timer));
+        document.addEventListener("visibilitychange", () => this.tick(), { signal });
+        window.addEventListener("online", () => this.load(), { signal });
+        return this.load();
+    }
+
+    stop() {
+        this.stopped.abort();
+    }
+
+    /** @param {boolean} paused */
+    pause(paused) {
+        this.paused = paused;
+        this.button.textContent = paused ? "Resume" : "Pause";
+        this.button.title = paused ? "Load again each 10 s" : "Stop loading each 10 s";
+        this.show();
+    }
+
+    tick() {
+        const due = Date.now() - Math.max(this.loaded, this.tried) >= EVERY_MS;
+        if (due && !this.paused && !document.hidden)
+            this.load();
+        this.show();
+    }
+
+    async load() {
+        if (this.busy)
+            return;
+        this.busy = true;
+        this.tried = Date.now();
+        try {
+            await this.view.load(this.stopped.signal);
+            this.loaded = Date.now();
+            this.error = null;
+        } catch (error) {
+            if (this.stopped.signal.aborted)
+                return;
+            if (!(error instanceof ApiError))
+                throw error;
+            this.error = error;
+            if (error.status === 401) /* asks again only when the reader wants it */
+                this.pause(true);
+            this.view.failed(error);
+        } finally {
+            this.busy = false;
+            this.show();
+        }
+    }
+
+    show() {
+        const age = Date.now() - this.loaded;
+        const stale = this.loaded > 0 && age > STALE_MS;
+        const since = this.loaded > 0 ? duration(Math.floor(age / 1000)) : "";
+        this.age.textContent = since && `Updated ${since} ago${this.paused ? ", paused" : ""}`;
+        this.bar.classList.toggle("stale", stale);
+        const text = this.trouble(stale);
+        if (this.alert.textContent !== text)
+            fill(this.alert, text);
+    }
+
+    /** @param {boolean} stale */
+    trouble(stale) {
+        const shown = this.loaded > 0 ? ` These are the numbers of ${time(this.loaded)}.` : "";
+        if (this.error?.status === 0)
+            return `Offline: the server does not answer; trying again every 10 s.${shown}`;
+        if (this.error?.status === 401)
+            return `Unauthorised: the server wants a token. “Refresh” asks for it.${shown}`;
+        if (this.error)
+            return `The server refuses: ${this.error.message}.${shown}`;
+        return stale && !document.hidden ? `Stale: nothing was loaded for a while.${shown}` : "";
+    }
+}

@@ -1,0 +1,120 @@
+/* Sentences that answer: is anything wrong, since when, because of what. */
+import { ago, count, duration, isolate, list, nats, number, percent, plural, probability } from "./format.js";
+import { STATES, word } from "./states.js";
+
+/**
+ * @typedef {import("./types.js").Listed} Listed
+ * @typedef {import("./types.js").Result} Result
+ * @typedef {import("./types.js").Config} Config
+ * @typedef {import("./types.js").Bin} Bin
+ * @typedef {import("./types.js").Change} Change
+ */
+
+/** @param {Listed[]} monitors in the server's order, worst first */
+export function glance(monitors) {
+    const worst = monitors[0];
+    if (!worst)
+        return "No monitor is like that.";
+    const states = STATES
+        .map((state) => ({ state, n: monitors.filter((each) => each.state === state).length }))
+        .filter(({ n }) => n > 0);
+    if (worst.state === "ok" || worst.state === "insufficient_data")
+        return `Nothing drifts: ${list(states.map(({ state, n }) => `${count(n)} ${word(state)}`))}.`;
+    const bad = states.filter(({ state }) => state === "critical" || state === "warning");
+    const since = worst.since ? `, since ${ago(worst.since)}` : "";
+    return `${list(bad.map(({ state, n }) => `${count(n)} ${word(state)}`))} of ` +
+        `${plural(monitors.length, "monitor")}. Worst: ${isolate(worst.group)} / ${isolate(worst.name)}, ` +
+        `${word(worst.state)}${since}${because(worst)}.`;
+}
+
+/** @param {Listed} monitor */
+function because(monitor) {
+    if (monitor.infinite)
+        return "; KL is infinite";
+    if (!monitor.top?.length || !monitor.top_share)
+        return "";
+    return `; ${plural(monitor.top.length, "bin")} ${monitor.top.length === 1 ? "is" : "are"} ` +
+        `${percent(monitor.top_share)} of the shift`;
+}
+
+/**
+ * The fewest bins that make four fifths of the shift, at most five; three where five are not enough.
+ *
+ * @param {Bin[]} bins
+ */
+export function culprits(bins) {
+    const sorted = bins.filter((bin) => bin.share).sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
+    let sum = 0;
+    const needed = sorted.findIndex((bin) => (sum += bin.share ?? 0) >= 0.8) + 1;
+    const chosen = sorted.slice(0, needed > 0 && needed <= 5 ? needed : 3);
+    return { chosen, share: chosen.reduce((total, bin) => total + (bin.share ?? 0), 0) };
+}
+
+/**
+ * "3 bins are 82 % of the shift: a 10 % → 25 %, ...".
+ *
+ * @param {Result} result
+ */
+export function blame(result) {
+    const bins = result.bins ?? [];
+    if (result.infinite) {
+        const unseen = bins.filter((bin) => bin.contribution === null);
+        return `${percent(result.unseen_ratio ?? 0)} of the values lie where the reference has ` +
+            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(bin.name)))}` +
+            `${unseen.length > 5 ? ` and ${unseen.length - 5} more` : ""}.`;
+    }
+    const { chosen, share } = culprits(bins);
+    if (chosen.length === 0)
+        return "No bin differs from the reference.";
+    const each = chosen.map((bin) =>
+        `${isolate(bin.name)} ${percent(bin.reference)} → ${percent(bin.current)}`);
+    return `${plural(chosen.length, "bin")} ${chosen.length === 1 ? "is" : "are"} ` +
+        `${percent(share)} of the shift: ${each.join(", ")}.`;
+}
+
+/**
+ * The number of values that a verdict needs.
+ *
+ * @param {Config} config
+ */
+function needed(config) {
+    const bins = config.bins.labels?.length ?? (config.bins.edges?.length ?? 1) - 1;
+    return config.min_observations ?? Math.max(50, 5 * bins);
+}
+
+/**
+ * Why a window has its verdict.
+ *
+ * @param {Result} result
+ * @param {Config} config
+ */
+export function reason(result, config) {
+    const { warning, critical, significance } = result.thresholds;
+    if (result.verdict === "insufficient_data")
+        return result.n < needed(config)
+            ? `${plural(result.n, "value")}; a verdict needs ${count(needed(config))}.`
+            : "There is nothing to compare with yet.";
+    if (result.infinite)
+        return "KL is infinite.";
+    const kl = result.kl ?? 0;
+    const p = result.g_test?.p_value ?? 1;
+    const limit = kl >= critical ? critical : warning;
+    const name = kl >= critical ? "critical" : "warning";
+    if (kl < warning)
+        return `KL ${nats(kl)} is below the warning threshold, ${number(warning)}` +
+            `${kl <= (result.noise_floor ?? 0) ? ", and within the noise of so few values" : ""}.`;
+    const times = limit > 0 ? `${number(kl / limit)} times ` : "above ";
+    return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}; chance alone does ` +
+        `that with p = ${probability(p)}${p < significance ? "" : ", which is not significant"}.`;
+}
+
+/**
+ * @param {Config} config
+ * @param {Change[]} changes newest first
+ */
+export function since(config, changes) {
+    const last = changes[0];
+    if (!last || last.to !== config.state)
+        return word(config.state);
+    return `${word(config.state)} for ${duration((Date.now() - Date.parse(last.at)) / 1000)}`;
+}
