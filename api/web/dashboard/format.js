@@ -117,3 +117,23 @@ export function plural(n, noun) {
 export function isolate(name) {
     return `\u2068${name}\u2069`;
 }
+
+/** Digits of an edge that tell it from its neighbours, mostly. */
+const EDGE_DIGITS = 6;
+
+/** @param {number} edge */
+export function edge(edge) {
+    return String(Number(edge.toPrecision(EDGE_DIGITS)));
+}
+
+/**
+ * Name of a bin for people: edges that are long decimals are cut, unless both would look the same.
+ *
+ * @param {import("./types.js").Bin} bin
+ */
+export function binName(bin) {
+    if (bin.kind !== "interval" || bin.lower === null || bin.upper === null)
+        return bin.name;
+    const [lower, upper] = [edge(bin.lower), edge(bin.upper)];
+    return lower === upper ? bin.name : `[${lower}, ${upper}${bin.name.slice(-1)}`;
+}

@@ -37,10 +37,6 @@ class Overview {
             load: (signal) => this.load(signal),
             failed: () => main.setAttribute("aria-busy", "false"),
         });
-        this.build();
-    }
-
-    build() {
         this.glance = element("p", { class: "glance", "aria-live": "polite" });
         this.chips = element("div", { class: "chips", role: "group", "aria-label": "States" });
         this.search = element("input", {
@@ -52,6 +48,10 @@ class Overview {
             head(), this.body);
         this.rest = element("p", { class: "rest" });
         this.content = element("div", {}, element("p", { class: "loading" }, "Loading …"));
+        this.build();
+    }
+
+    build() {
         fill(this.main,
             element("div", { class: "title" },
                 element("h1", {}, "Monitors"),

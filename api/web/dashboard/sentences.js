@@ -1,5 +1,5 @@
 /* Sentences that answer: is anything wrong, since when, because of what. */
-import { ago, count, duration, isolate, list, nats, number, percent, plural, probability } from "./format.js";
+import { ago, binName, count, duration, isolate, list, nats, number, percent, plural, probability } from "./format.js";
 import { STATES, word } from "./states.js";
 
 /**
@@ -60,14 +60,14 @@ export function blame(result) {
     if (result.infinite) {
         const unseen = bins.filter((bin) => bin.contribution === null);
         return `${percent(result.unseen_ratio ?? 0)} of the values lie where the reference has ` +
-            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(bin.name)))}` +
+            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(binName(bin))))}` +
             `${unseen.length > 5 ? ` and ${unseen.length - 5} more` : ""}.`;
     }
     const { chosen, share } = culprits(bins);
     if (chosen.length === 0)
         return "No bin differs from the reference.";
     const each = chosen.map((bin) =>
-        `${isolate(bin.name)} ${percent(bin.reference)} → ${percent(bin.current)}`);
+        `${isolate(binName(bin))} ${percent(bin.reference)} → ${percent(bin.current)}`);
     return `${plural(chosen.length, "bin")} ${chosen.length === 1 ? "is" : "are"} ` +
         `${percent(share)} of the shift: ${each.join(", ")}.`;
 }
