@@ -8,6 +8,9 @@ import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
 import {fillAll} from "./fixtures.mjs";
 import {checkFreshness} from "./freshness.mjs";
+import {checkKeyboard} from "./keyboard.mjs";
+import {checkLooks} from "./looks.mjs";
+import {checkMonitor} from "./monitor.mjs";
 import {checkOverview} from "./overview.mjs";
 import {Report} from "./report.mjs";
 
@@ -25,6 +28,9 @@ const suites = {
     addresses: checkAddresses,
     overview: checkOverview,
     freshness: checkFreshness,
+    monitor: checkMonitor,
+    keyboard: checkKeyboard,
+    looks: checkLooks,
 };
 
 const [binary, ...chosen] = process.argv.slice(2);
