@@ -37,17 +37,20 @@ function because(monitor) {
         `${percent(monitor.top_share)} of the shift`;
 }
 
+/** The part of a shift that is most of it, and the most bins that a sentence names. */
+const MOST = 0.8;
+const NAMED = 5;
+
 /**
- * The fewest bins that make four fifths of the shift, at most five; three where five are not enough.
+ * The fewest bins that make four fifths of the shift; of many only the first three are named.
  *
  * @param {Bin[]} bins
  */
-export function culprits(bins) {
+function culprits(bins) {
     const sorted = bins.filter((bin) => bin.share).sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
-    let sum = 0;
-    const needed = sorted.findIndex((bin) => (sum += bin.share ?? 0) >= 0.8) + 1;
-    const chosen = sorted.slice(0, needed > 0 && needed <= 5 ? needed : 3);
-    return { chosen, share: chosen.reduce((total, bin) => total + (bin.share ?? 0), 0) };
+    let share = 0;
+    const n = sorted.findIndex((bin) => (share += bin.share ?? 0) >= MOST) + 1 || sorted.length;
+    return { n, share, named: sorted.slice(0, n <= NAMED ? n : 3) };
 }
 
 /**
@@ -63,13 +66,13 @@ export function blame(result) {
             `none: ${list(unseen.slice(0, 5).map((bin) => isolate(binName(bin))))}` +
             `${unseen.length > 5 ? ` and ${unseen.length - 5} more` : ""}.`;
     }
-    const { chosen, share } = culprits(bins);
-    if (chosen.length === 0)
+    const { n, share, named } = culprits(bins);
+    if (n === 0)
         return "No bin differs from the reference.";
-    const each = chosen.map((bin) =>
+    const each = named.map((bin) =>
         `${isolate(binName(bin))} ${percent(bin.reference)} → ${percent(bin.current)}`);
-    return `${plural(chosen.length, "bin")} ${chosen.length === 1 ? "is" : "are"} ` +
-        `${percent(share)} of the shift: ${each.join(", ")}.`;
+    return `${plural(n, "bin")} ${n === 1 ? "is" : "are"} ${percent(share)} of the shift: ` +
+        `${n > named.length ? "first " : ""}${each.join(", ")}.`;
 }
 
 /**
@@ -105,7 +108,7 @@ export function reason(result, config) {
             `${kl <= (result.noise_floor ?? 0) ? ", and within the noise of so few values" : ""}.`;
     const times = limit > 0 ? `${number(kl / limit)} times ` : "above ";
     return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}; chance alone does ` +
-        `that with p = ${probability(p)}${p < significance ? "" : ", which is not significant"}.`;
+        `that with ${p < 1e-300 ? "p" : "p ="} ${probability(p)}${p < significance ? "" : ", which is not significant"}.`;
 }
 
 /**
