@@ -1,5 +1,5 @@
 /* Sentences that answer: is anything wrong, since when, because of what. */
-import { ago, binName, count, duration, isolate, list, nats, number, percent, plural, probability } from "./format.js";
+import { binName, count, isolate, lasting, list, nats, number, percent, plural, probability } from "./format.js";
 import { STATES, word } from "./states.js";
 
 /**
@@ -7,10 +7,13 @@ import { STATES, word } from "./states.js";
  * @typedef {import("./types.js").Result} Result
  * @typedef {import("./types.js").Config} Config
  * @typedef {import("./types.js").Bin} Bin
- * @typedef {import("./types.js").Change} Change
  */
 
-/** @param {Listed[]} monitors in the server's order, worst first */
+/**
+ * Says how many monitors drift; the worst of them is to be named after it.
+ *
+ * @param {Listed[]} monitors in the server's order, worst first
+ */
 export function glance(monitors) {
     const worst = monitors[0];
     if (!worst)
@@ -21,10 +24,18 @@ export function glance(monitors) {
     if (worst.state === "ok" || worst.state === "insufficient_data")
         return `Nothing drifts: ${list(states.map(({ state, n }) => `${count(n)} ${word(state)}`))}.`;
     const bad = states.filter(({ state }) => state === "critical" || state === "warning");
-    const since = worst.since ? `, since ${ago(worst.since)}` : "";
     return `${list(bad.map(({ state, n }) => `${count(n)} ${word(state)}`))} of ` +
-        `${plural(monitors.length, "monitor")}. Worst: ${isolate(worst.group)} / ${isolate(worst.name)}, ` +
-        `${word(worst.state)}${since}${because(worst)}.`;
+        `${plural(monitors.length, "monitor")}. Worst: `;
+}
+
+/**
+ * Since when a monitor is as it is, and because of what.
+ *
+ * @param {Listed} monitor
+ */
+export function since(monitor) {
+    const when = monitor.since ? ` for ${lasting(monitor.since)}` : "";
+    return `, ${word(monitor.state)}${when}${because(monitor)}.`;
 }
 
 /** @param {Listed} monitor */
@@ -109,15 +120,4 @@ export function reason(result, config) {
     const times = limit > 0 ? `${number(kl / limit)} times ` : "above ";
     return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}; chance alone does ` +
         `that with ${p < 1e-300 ? "p" : "p ="} ${probability(p)}${p < significance ? "" : ", which is not significant"}.`;
-}
-
-/**
- * @param {Config} config
- * @param {Change[]} changes newest first
- */
-export function since(config, changes) {
-    const last = changes[0];
-    if (!last || last.to !== config.state)
-        return word(config.state);
-    return `${word(config.state)} for ${duration((Date.now() - Date.parse(last.at)) / 1000)}`;
 }
