@@ -36,7 +36,8 @@ export class KlChart {
     /** @param {(id: number) => void} select called with the window that the reader chooses */
     constructor(select) {
         this.select = select;
-        /** @type {Result[]} */
+        /** Window of each point; null beside the first and the last, and in gaps.
+         * @type {(Result | null)[]} */
         this.windows = [];
         /** @type {Change[]} */
         this.changes = [];
@@ -254,6 +255,17 @@ function describe(result) {
         `${number(warning)} and ${number(critical)}`;
 }
 
+/** @param {Result} result */
+function endOf(result) {
+    return Date.parse(result.window.end) / 1000;
+}
+
+/** Seconds beside the first and the last window, into which the thresholds go on. @param {Result[]} windows */
+function marginOf(windows) {
+    const span = windows.length > 1 ? endOf(windows[windows.length - 1]) - endOf(windows[0]) : 0;
+    return Math.max(span / 50, span > 0 ? 0 : 43200);
+}
+
 /**
  * Columns for uPlot. A gap between windows of time is a point without a window.
  *
@@ -262,16 +274,24 @@ function describe(result) {
  */
 function pointsOf(windows, config) {
     const seconds = typeof config.window === "object" ? config.window.seconds ?? 0 : 0;
-    /** @type {Result[]} */
+    /** @type {(Result | null)[]} */
     const results = [];
     /** @type {(number | null)[][]} */
     const columns = [[], [], [], [], []];
     const add = (/** @type {(number | null)[]} */ row) => row.forEach((each, i) => columns[i].push(each));
     let before = Infinity;
+    const margin = marginOf(windows);
+    const beside = (/** @type {Result} */ result, /** @type {number} */ seconds) => {
+        const { warning, critical } = result.thresholds;
+        results.push(null);
+        add([endOf(result) + seconds, null, warning, critical, result.noise_floor]);
+    };
+    if (windows.length > 0)
+        beside(windows[0], -margin);
     for (const result of windows) {
-        const end = Date.parse(result.window.end) / 1000;
+        const end = endOf(result);
         if (seconds > 0 && end - before > 1.5 * seconds) {
-            results.length += 1;
+            results.push(null);
             add([before + seconds / 2, null, null, null, null]);
         }
         results.push(result);
@@ -279,5 +299,7 @@ function pointsOf(windows, config) {
              result.noise_floor]);
         before = end;
     }
+    if (windows.length > 0)
+        beside(windows[windows.length - 1], margin);
     return { points: /** @type {uPlot.AlignedData} */ (columns), results };
 }

@@ -4,7 +4,7 @@ import { BinChart } from "./bars.js";
 import { KlChart } from "./chart.js";
 import { contributions } from "./contributions.js";
 import { element, fill } from "./dom.js";
-import { ago, isolate, time } from "./format.js";
+import { isolate, lasting, time } from "./format.js";
 import { History, RANGES } from "./history.js";
 import { scores } from "./scores.js";
 import { blame, reason } from "./sentences.js";
@@ -178,7 +178,7 @@ class Monitor {
  */
 function showAnswer(parent, config, result, changes) {
     const last = changes[0]?.to === config.state ? changes[0] : null;
-    const since = last ? ` since ${time(last.at)}, ${ago(last.at)}` : "";
+    const since = last ? ` since ${time(last.at)}, for ${lasting(last.at)}` : "";
     const lines = [element("h2", {}, shape(config.state), ` ${word(config.state)}${since}`)];
     if (result) {
         lines.push(element("p", {}, reason(result, config)));
