@@ -25,7 +25,7 @@ export function glance(monitors) {
         return `Nothing drifts: ${list(states.map(({ state, n }) => `${count(n)} ${word(state)}`))}.`;
     const bad = states.filter(({ state }) => state === "critical" || state === "warning");
     return `${list(bad.map(({ state, n }) => `${count(n)} ${word(state)}`))} of ` +
-        `${plural(monitors.length, "monitor")}. Worst: `;
+        `${plural(monitors.length, "monitor")}.`;
 }
 
 /**
@@ -42,10 +42,10 @@ export function since(monitor) {
 function because(monitor) {
     if (monitor.infinite)
         return "; KL is infinite";
-    if (!monitor.top?.length || !monitor.top_share)
-        return "";
-    return `; ${plural(monitor.top.length, "bin")} ${monitor.top.length === 1 ? "is" : "are"} ` +
-        `${percent(monitor.top_share)} of the shift`;
+    const n = monitor.top.length;
+    return monitor.top_share
+        ? `; ${plural(n, "bin")} ${n === 1 ? "is" : "are"} ${percent(monitor.top_share)} of the shift`
+        : "";
 }
 
 /** The part of a shift that is most of it, and the most bins that a sentence names. */
