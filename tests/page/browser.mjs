@@ -134,22 +134,31 @@ function hurry(haste) {
 }
 
 /**
+ * Changes the window and what the system prefers.
+ * @param {Page} page
+ * @param {Conditions} conditions
+ */
+export async function emulate(page, conditions) {
+    const {theme = "light", width = 1280, height = 900, still = false} = conditions;
+    await page.setViewport({width, height});
+    await page.emulateMediaFeatures([
+        {name: "prefers-color-scheme", value: theme},
+        {name: "prefers-reduced-motion", value: still ? "reduce" : "no-preference"},
+    ]);
+}
+
+/**
  * Opens an empty page in a new profile.
  * @param {Browser} browser
  * @param {string} origin  where its requests may go
  * @param {Conditions} conditions
  */
 export async function openVisit(browser, origin, conditions = {}) {
-    const {theme = "light", width = 1280, height = 900, still = false, script = true, haste, zone,
-           expected = []} = conditions;
+    const {script = true, haste, zone, expected = []} = conditions;
     const context = await browser.createBrowserContext();
     const page = await context.newPage();
     page.setDefaultTimeout(WAIT_MS);
-    await page.setViewport({width, height});
-    await page.emulateMediaFeatures([
-        {name: "prefers-color-scheme", value: theme},
-        {name: "prefers-reduced-motion", value: still ? "reduce" : "no-preference"},
-    ]);
+    await emulate(page, conditions);
     if (haste) await page.evaluateOnNewDocument(hurry, haste);
     if (zone) await page.emulateTimezone(zone);
     const visit = new Visit(page, new URL(origin).origin, expected);

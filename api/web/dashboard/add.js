@@ -11,7 +11,7 @@ import { badge } from "./states.js";
  * @typedef {import("./types.js").Config} Config
  * @typedef {import("./types.js").Result} Result
  * @typedef {import("./types.js").Bin} Bin
- * @typedef {{ code: string, message: string }} Warning
+ * @typedef {{ code: string, message: string, column: string | null }} Warning
  */
 
 /** Ways to make bins, as settings of the API have them. */
@@ -110,7 +110,7 @@ class Adding {
         this.charts.push(chart);
         const inner = bins.filter((bin) => bin.kind === "interval" || bin.kind === "label");
         const names = inner.slice(0, 3).map(binName).join(", ");
-        return element("section", { class: "panel" },
+        return element("section", { class: "panel small" },
             element("h3", {}, element("bdi", {}, config.name)),
             element("p", { class: "quiet" },
                 `${plural(inner.length, config.bins.labels ? "label" : "interval")}: ${names}` +
@@ -147,7 +147,7 @@ class Adding {
             element("h2", {}, "3. What the batch says"), ...warnings(answer.warnings),
             element("div", { class: "scroll" }, element("table", {},
                 element("thead", {}, element("tr", {}, ...["Monitor", "Verdict", "KL, nats", "Because of"]
-                    .map((name) => element("th", { scope: "col" }, name)))),
+                    .map((name) => element("th", { scope: "col", class: "wrap" }, name)))),
                 element("tbody", {}, ...sorted.map((result) => row(group, result)))))));
     }
 
@@ -179,7 +179,8 @@ function row(group, result) {
 
 /** @param {Warning[]} all */
 function warnings(all) {
-    return all.map((warning) => element("p", { class: "alert" }, warning.message));
+    return all.map(({ column, message }) => element("p", { class: "alert" },
+        column && element("bdi", {}, element("b", {}, column)), column && ": ", message));
 }
 
 /**
@@ -211,7 +212,7 @@ function binsOf(config) {
     const reference = config.reference ?? {};
     const { counts = [], underflow = 0, overflow = 0, other = 0, missing = 0 } = reference;
     const n = [...counts, underflow, overflow, other, missing].reduce((sum, each) => sum + each, 0);
-    const bin = (/** @type {string} */ name, /** @type {string} */ kind, /** @type {number} */ of,
+    const bin = (/** @type {string} */ name, /** @type {Bin["kind"]} */ kind, /** @type {number} */ of,
                  /** @type {number | null} */ lower = null, /** @type {number | null} */ upper = null) =>
         ({ name, kind, lower, upper, reference: n > 0 ? of / n : 0, current: 0, contribution: 0,
            share: 0 });

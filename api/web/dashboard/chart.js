@@ -1,6 +1,6 @@
 /* KL over time: thresholds, noise floor, gaps, infinity, changes of state. */
 import uPlot from "./uplot.js";
-import { element, fill, freshId } from "./dom.js";
+import { element, fill, freshId, renew } from "./dom.js";
 import { number, time } from "./format.js";
 import { onArrows } from "./keys.js";
 import { zone } from "./settings.js";
@@ -23,6 +23,9 @@ const DATES = [
     [0.001, "{HH}:{mm}:{ss}.{fff}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
 ];
 
+/** Pixels beyond which a press is a drag, which zooms. */
+const DRAG_PX = 5;
+
 /** Pixels that the word of a change of state needs. */
 const WORD_PX = 90;
 
@@ -36,12 +39,14 @@ export class KlChart {
     /** @param {(id: number) => void} select called with the window that the reader chooses */
     constructor(select) {
         this.select = select;
-        /** @type {Result[]} */
+        /** Window of each point; null beside the first and the last, and in gaps.
+         * @type {(Result | null)[]} */
         this.windows = [];
         /** @type {Change[]} */
         this.changes = [];
         this.close = false;
         this.at = -1;
+        this.pressed = 0;
         /** @type {uPlot | null} */
         this.plot = null;
         const readout = freshId();
@@ -50,7 +55,11 @@ export class KlChart {
             class: "chart", tabindex: 0, role: "group", "aria-describedby": readout,
             "aria-label": "KL over time. Left and right go from window to window, Enter opens one. " +
                 "The table below has the same numbers.",
-            click: () => this.choose(),
+            pointerdown: (/** @type {PointerEvent} */ event) => (this.pressed = event.clientX),
+            click: (/** @type {MouseEvent} */ event) => {
+                if (Math.abs(event.clientX - this.pressed) < DRAG_PX)
+                    this.choose();
+            },
         });
         onArrows(this.frame, (move) => this.move(move), () => this.choose());
         this.zoom = element("button", {
@@ -85,11 +94,27 @@ export class KlChart {
             fill(this.readout, "No windows in this range.");
             return;
         }
-        if (!this.plot)
-            this.plot = this.make(points);
+        if (this.plot)
+            this.update(this.plot, points);
         else
-            this.plot.setData(points);
+            this.plot = this.make(points);
         this.say();
+    }
+
+    /**
+     * Shows other points; a part that the reader has zoomed into stays.
+     *
+     * @param {uPlot} plot
+     * @param {uPlot.AlignedData} points
+     */
+    update(plot, points) {
+        const { min, max } = plot.scales.x;
+        const [before] = plot.data;
+        const zoomed = min !== before[0] || max !== before[before.length - 1];
+        const same = points[0][0] === before[0];
+        plot.setData(points, !(zoomed && same));
+        if (zoomed && same && min !== undefined && max !== undefined)
+            plot.setScale("x", { min, max });
     }
 
     /** @param {uPlot.AlignedData} points */
@@ -174,8 +199,7 @@ export class KlChart {
     say() {
         const result = this.windows[this.at] ?? this.windows.findLast((each) => each);
         const text = result ? describe(result) : "";
-        if (this.readout.textContent !== text)
-            fill(this.readout, text);
+        renew(this.readout, text);
     }
 
     /** Draws what uPlot has no series for. @param {uPlot} plot */
@@ -185,10 +209,13 @@ export class KlChart {
         ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
         this.markChanges(plot);
         this.windows.forEach((result, i) => {
+            const selected = result?.window.id === this.selected;
+            if (!result || !(result.infinite || selected) || !isInside(plot, plot.data[0][i]))
+                return;
             const x = plot.valToPos(plot.data[0][i], "x", true);
-            if (result?.infinite)
+            if (result.infinite)
                 this.text(plot, "∞", x, "critical");
-            if (result && result.window.id === this.selected)
+            if (selected)
                 this.line(plot, x, "focus", []);
         });
         ctx.restore();
@@ -199,8 +226,7 @@ export class KlChart {
         let free = Infinity; /* to the left of the words so far, which go from right to left */
         for (const change of this.changes) {
             const seconds = Date.parse(change.at) / 1000;
-            const { min, max } = plot.scales.x;
-            if (seconds < (min ?? 0) || seconds > (max ?? 0))
+            if (!isInside(plot, seconds))
                 continue;
             const x = plot.valToPos(seconds, "x", true);
             this.line(plot, x, change.to, [3 * devicePixelRatio, 3 * devicePixelRatio]);
@@ -243,6 +269,15 @@ export class KlChart {
     }
 }
 
+/**
+ * @param {uPlot} plot
+ * @param {number} seconds
+ */
+function isInside(plot, seconds) {
+    const { min, max } = plot.scales.x;
+    return seconds >= (min ?? Infinity) && seconds <= (max ?? -Infinity);
+}
+
 /** @param {Result} result */
 function describe(result) {
     const { warning, critical } = result.thresholds;
@@ -254,6 +289,17 @@ function describe(result) {
         `${number(warning)} and ${number(critical)}`;
 }
 
+/** @param {Result} result */
+function endOf(result) {
+    return Date.parse(result.window.end) / 1000;
+}
+
+/** Seconds beside the first and the last window, into which the thresholds go on. @param {Result[]} windows */
+function marginOf(windows) {
+    const span = windows.length > 1 ? endOf(windows[windows.length - 1]) - endOf(windows[0]) : 0;
+    return Math.max(span / 50, span > 0 ? 0 : 43200);
+}
+
 /**
  * Columns for uPlot. A gap between windows of time is a point without a window.
  *
@@ -262,16 +308,24 @@ function describe(result) {
  */
 function pointsOf(windows, config) {
     const seconds = typeof config.window === "object" ? config.window.seconds ?? 0 : 0;
-    /** @type {Result[]} */
+    /** @type {(Result | null)[]} */
     const results = [];
     /** @type {(number | null)[][]} */
     const columns = [[], [], [], [], []];
     const add = (/** @type {(number | null)[]} */ row) => row.forEach((each, i) => columns[i].push(each));
     let before = Infinity;
+    const margin = marginOf(windows);
+    const beside = (/** @type {Result} */ result, /** @type {number} */ seconds) => {
+        const { warning, critical } = result.thresholds;
+        results.push(null);
+        add([endOf(result) + seconds, null, warning, critical, result.noise_floor]);
+    };
+    if (windows.length > 0)
+        beside(windows[0], -margin);
     for (const result of windows) {
-        const end = Date.parse(result.window.end) / 1000;
+        const end = endOf(result);
         if (seconds > 0 && end - before > 1.5 * seconds) {
-            results.length += 1;
+            results.push(null);
             add([before + seconds / 2, null, null, null, null]);
         }
         results.push(result);
@@ -279,5 +333,7 @@ function pointsOf(windows, config) {
              result.noise_floor]);
         before = end;
     }
+    if (windows.length > 0)
+        beside(windows[windows.length - 1], margin);
     return { points: /** @type {uPlot.AlignedData} */ (columns), results };
 }

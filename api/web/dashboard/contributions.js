@@ -29,15 +29,16 @@ function size(bin) {
  * @param {number} cumulative
  */
 function row(bin, cumulative) {
+    const infinite = bin.contribution === null;
     const bar = element("span", { class: "bar", "aria-hidden": "true" });
-    bar.style.setProperty("--value", percent(bin.share ?? 1).replace(/[< ]/g, ""));
+    bar.style.setProperty("--value", `${100 * (infinite ? 1 : bin.share ?? 0)}%`);
     return element("tr", {},
         element("th", { scope: "row", title: bin.name }, element("bdi", {}, binName(bin))),
         element("td", {}, percent(bin.reference)),
         element("td", {}, percent(bin.current)),
         element("td", {}, number(bin.contribution)),
-        element("td", {}, bar, " ", bin.share === null ? "∞" : percent(bin.share)),
-        element("td", {}, bin.share === null ? "∞" : percent(Math.min(cumulative, 1))));
+        element("td", {}, bar, " ", bin.share === null ? "–" : percent(bin.share)),
+        element("td", {}, bin.share === null ? "–" : percent(Math.min(cumulative, 1))));
 }
 
 /** @param {Result} result */

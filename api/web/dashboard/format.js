@@ -84,8 +84,18 @@ export function duration(seconds) {
 }
 
 /** @param {string} when */
+function secondsSince(when) {
+    return (Date.now() - new Date(when).getTime()) / 1000;
+}
+
+/** For how long something lasts already. @param {string} when it began */
+export function lasting(when) {
+    return duration(Math.max(secondsSince(when), 0));
+}
+
+/** @param {string} when */
 export function ago(when) {
-    const seconds = (Date.now() - new Date(when).getTime()) / 1000;
+    const seconds = secondsSince(when);
     return seconds < 0 ? `in ${duration(-seconds)}` : `${duration(seconds)} ago`;
 }
 

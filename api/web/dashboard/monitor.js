@@ -3,8 +3,8 @@ import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { KlChart } from "./chart.js";
 import { contributions } from "./contributions.js";
-import { element, fill } from "./dom.js";
-import { ago, isolate, time } from "./format.js";
+import { element, fill, renew } from "./dom.js";
+import { isolate, lasting, time } from "./format.js";
 import { History, RANGES } from "./history.js";
 import { scores } from "./scores.js";
 import { blame, reason } from "./sentences.js";
@@ -39,8 +39,8 @@ class Monitor {
         this.chart = new KlChart((id) => this.select(id));
         this.bins = new BinChart();
         this.table = new WindowTable((id) => this.select(id));
-        this.badge = element("span");
-        this.answer = element("section", { "aria-label": "Verdict", "aria-live": "polite" });
+        this.badge = element("span", { "aria-live": "polite" });
+        this.answer = element("section", { "aria-label": "Verdict" });
         this.ranges = element("div", { class: "buttons", role: "group", "aria-label": "Time range" });
         this.bars = element("section", { class: "panel" });
         this.shares = element("section", { class: "panel" });
@@ -119,7 +119,7 @@ class Monitor {
         this.main.setAttribute("aria-busy", "false");
         if (!this.answer.isConnected)
             fill(this.content, ...this.panels());
-        fill(this.badge, badge(config.state));
+        renew(this.badge, badge(config.state));
         this.answer.className = `answer ${config.state}`;
         showAnswer(this.answer, config, result, changes);
         this.showRanges();
@@ -178,7 +178,7 @@ class Monitor {
  */
 function showAnswer(parent, config, result, changes) {
     const last = changes[0]?.to === config.state ? changes[0] : null;
-    const since = last ? ` since ${time(last.at)}, ${ago(last.at)}` : "";
+    const since = last ? ` since ${time(last.at)}, for ${lasting(last.at)}` : "";
     const lines = [element("h2", {}, shape(config.state), ` ${word(config.state)}${since}`)];
     if (result) {
         lines.push(element("p", {}, reason(result, config)));
@@ -187,9 +187,7 @@ function showAnswer(parent, config, result, changes) {
     } else {
         lines.push(element("p", {}, `No values of ${isolate(config.name)} came yet.`));
     }
-    const texts = lines.map((line) => line.textContent).join("\n");
-    if ([...parent.children].map((line) => line.textContent).join("\n") !== texts)
-        fill(parent, ...lines);
+    fill(parent, ...lines);
 }
 
 /** @type {import("./start.js").Show} */

@@ -29,9 +29,13 @@ function numbers(result) {
             "Number of values in the reference; exact if probabilities were given"],
         ["Unseen", ratio(result.unseen_ratio), "Part of the values in bins where the reference has none"],
         ["Missing", ratio(result.missing_ratio), "Part of the values that are missing"],
-        ["Window", `${time(result.window.start)} to ${time(result.window.end)}`,
-            result.window.closed ? "From its start to its end; closed" : "From its start to its end; open yet"],
+        ["Window", span(result.window), result.window.closed ? "Closed" : "Open: values may come yet"],
     ];
+}
+
+/** @param {import("./types.js").Window} window */
+function span({ start, end }) {
+    return start === end ? time(end) : `${time(start)} to ${time(end)}`;
 }
 
 /** @param {number | null} value */
