@@ -39,7 +39,7 @@ PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcs
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-                nginx-light haproxy curl jq r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE)
+                nginx-light haproxy curl jq chromium openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE)
 # Debian's node, unless another is there already.
 PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell command -v npm 2>/dev/null),,npm)
 
@@ -59,7 +59,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check load soak proxies unprivileged uninitialized contract journey deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check load soak proxies unprivileged uninitialized contract journey page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -140,10 +140,11 @@ APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive 
 INSTALL_PACKAGES = $(APT) update && $(APT) install -y --no-install-recommends
 
 CONTRACT_TOOLS = tests/contract/node_modules/.package-lock.json
+PAGE_TOOLS = tests/page/node_modules/.package-lock.json
 MODULES = api/web/node_modules
 WEB_PACKAGES = api/web/node_modules/.package-lock.json
 .PHONY: deps-run deps-test
-deps: deps-test $(CONTRACT_TOOLS) $(WEB_PACKAGES)
+deps: deps-test $(CONTRACT_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
 deps-run:
 	$(INSTALL_PACKAGES) $(PACKAGES_BUILD) $(if $(filter yes,$(PAGE)),$(PACKAGES_NODE))
 deps-test:
@@ -190,7 +191,7 @@ build/assets/list.h: $(PACKED) FORCE
 	    printf ' \\\n    X(%d, "%s")' $$n $$f; n=$$((n + 1)); done; echo; } > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract and the READMEs, then the tests under sanitizers,
+# The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract, the READMEs and the pages, then the tests under sanitizers,
 # those of the kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
 test: deps-test
 	$(MAKE) check
@@ -199,6 +200,7 @@ test: deps-test
 	$(MAKE) unprivileged
 	$(MAKE) contract
 	$(MAKE) journey
+	$(MAKE) page
 	$(MAKE) sanitize
 	$(MAKE) uninitialized
 	$(MAKE) neon
@@ -229,6 +231,10 @@ contract: build/kldivd $(CONTRACT_TOOLS)
 # The READMEs' commands about monitors, and the same with other tables.
 journey: build/kldivd
 	$(PYTHON) tests/journey/run.py build/kldivd
+
+# The pages in Chromium, in every state that they show; pictures go to build/page.
+page: build/kldivd $(PAGE_TOOLS)
+	node tests/page/run.mjs build/kldivd
 
 sanitize:
 	$(MAKE) check VARIANT=asan
@@ -281,10 +287,12 @@ fuzz: $(FUZZERS) build/fuzz/seeds
 	done
 
 SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* server tests tests/* tests/cross/criterion))
-lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so
+SCRIPTS = $(wildcard api/web/*/*.js tests/page/*.mjs tests/clients/*.mjs)
+lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so $(PAGE_TOOLS) $(WEB_PACKAGES)
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/layers.sh $(B)
-	tests/comments.sh $(SOURCES) $(wildcard tests/clients/*.mjs)
+	tests/comments.sh $(SOURCES) $(SCRIPTS)
+	tests/page/node_modules/.bin/tsc -p tests/page
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem -D__x86_64__ -I. lib api server
 	clang-tidy --quiet $(wildcard lib/*.c lib/diagnose/*.c api/*.c api/*/*.c server/*.c) lib/simd/reference.c lib/simd/generic.c -- \

@@ -78,6 +78,7 @@ static const struct room {
     {"server/*.c", "server/README.md"},
     {"tests/*.c", "tests/README.md"},
     {"tests/bench/*.[cp]*", "tests/bench/README.md"},
+    {"tests/page/*.mjs", "tests/page/README.md"},
 };
 
 Test(readme, maps_name_every_source)

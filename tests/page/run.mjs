@@ -1,0 +1,63 @@
+// Tests of the pages, in Chromium against a server that runs.
+// usage: node run.mjs KLDIVD [SUITE...]
+import {resolve} from "node:path";
+import {checkAccess} from "./access.mjs";
+import {checkAddresses} from "./addresses.mjs";
+import {Api} from "./api.mjs";
+import {startBrowser} from "./browser.mjs";
+import {startServer} from "./server.mjs";
+import {checkFixtures} from "./states.mjs";
+import {checkCrowd} from "./crowd.mjs";
+import {fillAll} from "./fixtures.mjs";
+import {checkFreshness} from "./freshness.mjs";
+import {checkJourney} from "./journey.mjs";
+import {checkKeyboard} from "./keyboard.mjs";
+import {checkLooks} from "./looks.mjs";
+import {checkMonitor} from "./monitor.mjs";
+import {checkOverview} from "./overview.mjs";
+import {Report} from "./report.mjs";
+
+/**
+ * @typedef {object} Room  what suites work with
+ * @property {string} binary  path of kldivd
+ * @property {import("puppeteer-core").Browser} browser
+ * @property {Report} report
+ * @property {Api} filled  a server with all fixtures, for those who only look at it
+ */
+
+/** @type {Record<string, (room: Room) => Promise<void>>} */
+const suites = {
+    fixtures: checkFixtures,
+    addresses: checkAddresses,
+    overview: checkOverview,
+    freshness: checkFreshness,
+    monitor: checkMonitor,
+    keyboard: checkKeyboard,
+    looks: checkLooks,
+    access: checkAccess,
+    journey: checkJourney,
+    crowd: checkCrowd,
+};
+
+const [binary, ...chosen] = process.argv.slice(2);
+if (!binary || chosen.some(name => !(name in suites))) {
+    console.error(`usage: node run.mjs KLDIVD [${Object.keys(suites).join(" | ")}]...`);
+    process.exit(2);
+}
+
+const report = new Report();
+const server = await startServer(resolve(binary));
+const filled = new Api(server.url);
+const [browser] = await Promise.all([startBrowser(), fillAll(filled)]);
+for (const [name, suite] of Object.entries(suites)) {
+    if (chosen.length > 0 && !chosen.includes(name)) continue;
+    console.log(`\n${name}`);
+    try {
+        await suite({binary: resolve(binary), browser, report, filled});
+    } catch (error) {
+        await report.check(`${name} to its end`, () => { throw error; });
+    }
+}
+await browser.close();
+await report.check("the server ends with status 0", () => server.stop());
+process.exitCode = report.end();
