@@ -2,117 +2,85 @@
 import { address, call } from "./api.js";
 
 /**
- * Answer: numbers are infinite or NaN as the server says. `bins` holds the losses of each row's bins.
+ * Answer: numbers are infinite or NaN as the server says; `bins` holds the losses of each row's bins,
+ * `reference` and `current` their probabilities.
  *
  * @typedef {import("./question.js").Question} Question
- * @typedef {{ code: string, message: string, count?: number, index?: number[] }} Finding
+ * @typedef {{ code: string, message: string, index?: number[] }} Finding
  * @typedef {{
  *     kl: number, findings: Finding[], bins: number[][], rows: number[], reverse: number, js: number,
- *     fractions: { reference: number[][], current: number[][] }
+ *     reference: number[][], current: number[][]
  * }} Answer
- * @typedef {{ url: URL, body: string }} Call
  */
-
-/** @param {number} value */
-function plain(value) {
-    return Number.isFinite(value) ? value : String(value);
-}
 
 /** One row goes as a flat array, so that command lines stay short. @param {number[][]} rows */
 function tensor(rows) {
-    const plainRows = rows.map((row) => row.map(plain));
-    return plainRows.length === 1 ? plainRows[0] : plainRows;
+    const plain = rows.map((row) =>
+        row.map((value) => (Number.isFinite(value) ? value : String(value))));
+    return plain.length === 1 ? plain[0] : plain;
 }
 
 /**
- * The call that gives the KL divergence of the question, or with `options` something near it. In its
- * `compat=math` a bin of p = 0 adds 0.
+ * The call that gives KL, or with `options` something near it. By `compat=math` a bin of p = 0 adds 0.
  *
  * @param {Question} question
  * @param {import("./api.js").Query} [options]
- * @returns {Call}
  */
 export function klCall(question, options = { dim: -1 }) {
     const url = address(["kl_div"], {
-        compat: "math", input_space: question.referenceSpace,
-        target_space: question.currentSpace === "prob" ? null : question.currentSpace,
-        base: question.base === "e" ? null : question.base, ...options,
+        compat: "math", input_space: question.referenceSpace, target_space: question.currentSpace,
+        base: question.base, ...options,
     });
     const body = JSON.stringify({ input: tensor(question.reference), target: tensor(question.current) });
     return { url, body };
 }
 
 /**
- * @param {Call} what
- * @param {AbortSignal} signal
- */
-function post({ url, body }, signal) {
-    return call("POST", url, { body, type: "application/json", signal });
-}
-
-/** @param {unknown} loss numbers, some of them as strings @returns {number[]} */
-function numbers(loss) {
-    return Array.isArray(loss) ? loss.flat().map(Number) : [Number(loss)];
-}
-
-/**
- * Probabilities that stand in a row, for the eye: the server makes its own of what it is given.
+ * Probabilities that a row stands for; the server makes its own of what it is given.
  *
  * @param {number[]} row
  * @param {string} space
  */
-function fractionsOf(row, space) {
+function fractions(row, space) {
     if (space === "prob")
         return row;
-    const most = space === "logit" ? row.reduce((a, b) => Math.max(a, b), -Infinity) : 0;
+    const most = space === "logit" ? row.reduce((a, b) => Math.max(a, b)) : 0;
     const powers = row.map((value) => Math.exp(value - most));
-    const sum = space === "logit" ? powers.reduce((a, b) => a + b, 0) : 1;
+    const sum = space === "logit" ? powers.reduce((a, b) => a + b) : 1;
     return powers.map((power) => power / sum);
 }
 
 /**
- * The question whose answer is the Jensen-Shannon divergence: the mean KL of both from their middle.
- *
- * @param {Question} question
- * @param {Answer["fractions"]} fractions
- * @returns {Question}
- */
-function middle(question, { reference, current }) {
-    const mean = current.map((row, i) => row.map((p, bin) => (p + reference[i][bin]) / 2));
-    return { ...question, referenceSpace: "prob", currentSpace: "prob",
-             reference: [...mean, ...mean], current: [...reference, ...current] };
-}
-
-/** @param {Question} question @returns {Question} */
-function swapped(question) {
-    return { ...question, reference: question.current, current: question.reference,
-             referenceSpace: question.currentSpace, currentSpace: question.referenceSpace };
-}
-
-/**
- * Asks. The first call says what is wrong, if anything is; the rest follow together.
+ * Asks. The first call says what is wrong, if anything is; the rest follow together. Jensen-Shannon is
+ * the mean KL of both from their middle.
  *
  * @param {Question} question
  * @param {AbortSignal} signal
  * @returns {Promise<Answer>}
  */
 export async function ask(question, signal) {
-    const whole = await post(klCall(question, { dim: -1, diagnose: "true" }), signal);
-    const fractions = {
-        reference: question.reference.map((row) => fractionsOf(row, question.referenceSpace)),
-        current: question.current.map((row) => fractionsOf(row, question.currentSpace)),
+    /** @param {Question} about @param {import("./api.js").Query} options */
+    const post = async (about, options) => {
+        const { url, body } = klCall(about, options);
+        const { loss, warnings } = await call("POST", url, { body, type: "application/json", signal });
+        return { findings: warnings, numbers: [loss].flat(2).map(Number) };
     };
-    const several = question.current.length > 1;
-    const rest = await Promise.all([
-        post(klCall(question, { reduction: "none" }), signal),
-        several ? post(klCall(question, { dim: -1, reduction: "none" }), signal) : whole,
-        post(klCall(swapped(question)), signal),
-        post(klCall(middle(question, fractions)), signal),
-    ]);
-    const [bins, rows, [reverse], [js]] = rest.map(({ loss }) => numbers(loss));
+    const { referenceSpace, currentSpace } = question;
+    const whole = await post(question, { dim: -1, diagnose: "true" });
+    const reference = question.reference.map((row) => fractions(row, referenceSpace));
+    const current = question.current.map((row) => fractions(row, currentSpace));
+    const middle = current.map((row, i) => row.map((p, bin) => (p + reference[i][bin]) / 2));
+    const [bins, rows, reverse, js] = (await Promise.all([
+        post(question, { reduction: "none" }),
+        current.length > 1 ? post(question, { dim: -1, reduction: "none" }) : whole,
+        post({ ...question, reference: question.current, current: question.reference,
+               referenceSpace: currentSpace, currentSpace: referenceSpace }, { dim: -1 }),
+        post({ ...question, reference: [...middle, ...middle], current: [...reference, ...current],
+               referenceSpace: "prob", currentSpace: "prob" }, { dim: -1 }),
+    ])).map(({ numbers }) => numbers);
     const size = question.labels.length;
     return {
-        kl: Number(whole.loss), findings: whole.warnings, rows, reverse, js, fractions,
-        bins: question.current.map((_, i) => bins.slice(i * size, (i + 1) * size)),
+        kl: whole.numbers[0], findings: whole.findings, rows, reverse: reverse[0], js: js[0],
+        reference, current, bins: current.map((_, i) => bins.slice(i * size, (i + 1) * size)),
     };
 }

@@ -2,36 +2,26 @@
 import { ask } from "./answers.js";
 import { ApiError } from "./api.js";
 import { byId, element } from "./dom.js";
-import { inFields } from "./explain.js";
-import { isolate } from "./format.js";
-import { EMPTY, EXAMPLE, load, save } from "./memory.js";
+import { isolate, plural } from "./format.js";
+import { EXAMPLE, load, save } from "./memory.js";
 import { parse } from "./parse.js";
-import { hasCounts, Problem, question, SIDES, summary, tableOf } from "./question.js";
-import { ResultView } from "./result.js";
+import { hasCounts, question } from "./question.js";
+import { inFields, ResultView } from "./result.js";
 import { showSettings } from "./settings.js";
 import { tableText, Unreadable } from "./tables.js";
 
 /**
  * @typedef {import("./question.js").Input} Input
  * @typedef {import("./question.js").Side} Side
- * @typedef {import("./question.js").Field} Field
  * @typedef {import("./question.js").Question} Question
+ * @typedef {import("./tables.js").Table} Table
  * @typedef {import("./tables.js").Pair} Pair
  */
 
 /** Milliseconds without a key before the server is asked. */
 const TYPED_MS = 250;
 
-/** Names of the fields' elements, by the members that they hold. */
-const IDS = /** @type {Record<keyof Input, string>} */ ({
-    reference: "reference", current: "current", referenceSpace: "reference-space",
-    currentSpace: "current-space", base: "base", pseudocount: "pseudocount",
-});
-const MEMBERS = /** @type {(keyof Input)[]} */ (Object.keys(IDS));
-
-/** A pseudocount that is usual. */
-const USUAL = "0.5";
-
+const MEMBERS = /** @type {(keyof Input)[]} */ (Object.keys(EXAMPLE));
 const view = new ResultView();
 let asking = new AbortController();
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -40,7 +30,7 @@ let refused = false;
 
 /** @param {keyof Input} member */
 function field(member) {
-    return /** @type {HTMLInputElement} */ (byId(IDS[member]));
+    return /** @type {HTMLInputElement} */ (byId(member));
 }
 
 /** @returns {Input} */
@@ -51,59 +41,68 @@ function input() {
 
 /** @param {Partial<Input>} values */
 function put(values) {
-    for (const [member, value] of Object.entries(values))
+    for (const [member, value] of Object.entries(values)) {
+        const place = byId(member);
         field(/** @type {keyof Input} */ (member)).value = value;
+        if (place instanceof HTMLSelectElement && place.selectedIndex < 0)
+            place.selectedIndex = 0; /* of a link that names no such choice */
+    }
     answer();
 }
 
-/** @param {Field} name @param {string} text */
-function tell(name, text) {
+/** @param {Side | "pseudocount"} name @param {string} [text] */
+function tell(name, text = "") {
     byId(`${name}-problem`).textContent = text;
     field(name).setAttribute("aria-invalid", String(text !== ""));
 }
 
-/** @param {string} text */
-function note(text) {
-    byId("note").textContent = text;
-}
-
 /**
- * Runs a step; a fault of a field is told there.
+ * Runs a step of reading; what it cannot use is told at the field.
  *
  * @template T
  * @param {() => T} step
+ * @param {Side} side
  */
-function attempt(step) {
+function attempt(step, side) {
     try {
         return step();
     } catch (error) {
-        if (!(error instanceof Problem))
+        if (!(error instanceof Unreadable))
             throw error;
-        tell(error.field, error.message);
+        tell(error.field ?? side, `Not usable: ${error.message}.`);
         return null;
     }
+}
+
+/**
+ * The table of a field, with a line that says how it was read. Null if there is none. Of a text with
+ * both tables it is the field's own.
+ *
+ * @param {Side} side
+ * @returns {Table | null}
+ */
+function tableOf(side) {
+    tell(side);
+    const found = attempt(() => parse(field(side).value), side);
+    const table = found && "rows" in found ? found : found && found[side];
+    const [row] = table?.rows ?? [];
+    byId(`${side}-summary`).textContent = table && row
+        ? `${table.rows.length > 1 ? `${plural(table.rows.length, "row")} of ` : ""}` +
+          `${plural(row.length, "bin")}, sum ${Number(row.reduce((a, b) => a + b).toPrecision(9))}` : "";
+    return table;
 }
 
 /** The question that the fields ask; null if they ask none. */
 function read() {
     const now = input();
+    const [reference, current] = [tableOf("reference"), tableOf("current")];
     field("pseudocount").disabled = !hasCounts(now);
-    tell("pseudocount", "");
-    const [reference, current] = SIDES.map((side) => {
-        tell(side, "");
-        const table = attempt(() => tableOf(side, now[side]));
-        byId(`${side}-summary`).textContent = table ? summary(table, now[`${side}Space`]) : "";
-        return table;
-    });
+    tell("pseudocount");
     byId("shared").hidden = !save(now);
-    if (!reference || !current) {
-        view.clear(now.reference.trim() && now.current.trim() ? "No result: see the fields."
-            : "Paste numbers into both fields: counts of bins, or probabilities; one row, or several.");
-        return null;
-    }
-    const asked = attempt(() => question(now, { reference, current }));
+    const asked = reference && current &&
+        attempt(() => question(now, { reference, current }), "current");
     if (!asked)
-        view.clear("No result: see the fields.");
+        view.clear("No result yet: two tables are needed, with the same bins.");
     return asked;
 }
 
@@ -120,7 +119,7 @@ async function answer() {
     try {
         const said = await ask(asked, signal);
         if (!signal.aborted)
-            view.show(asked, said, input().referenceSpace === "count" ? cure : null);
+            view.show(asked, said, field("referenceSpace").value === "count" ? cure : null);
     } catch (error) {
         if (!signal.aborted)
             failed(error, asked);
@@ -138,14 +137,17 @@ function failed(error, asked) {
     if (!(error instanceof ApiError))
         throw error;
     refused = error.status === 401;
-    const place = error.errors.map((each) => placeOf(each.pointer ?? "", asked)).find(Boolean);
-    if (place)
-        tell(place.side, `${place.where}${inFields(error.message)}.`);
-    const text = error.status === 0 ? "Offline: the server does not answer."
-        : refused ? "Unauthorised: the server wants a token."
-        : `The server refuses: ${error.message} (${error.code}).`;
-    view.clear(place ? "No result: see the fields." : text, " ",
-        !place && element("button", { type: "button", click: again }, "Try again"));
+    const [, tensor, ...at] = (error.errors[0]?.pointer ?? "").split("/");
+    const text = error.status === 0 ? "Offline: the server does not answer. "
+        : refused ? "Unauthorised: the server wants a token. "
+        : `The server refuses: ${inFields(error.message)}. `;
+    if (tensor === "input" || tensor === "target") {
+        const bin = asked.labels[Number(at[at.length - 1])];
+        tell(tensor === "input" ? "reference" : "current",
+            `${at.length > 1 ? `Row ${Number(at[0]) + 1}. ` : ""}${bin ? `Bin ${isolate(bin)}: ` : ""}` +
+            `${inFields(error.message)}.`);
+    }
+    view.clear(text, element("button", { type: "button", click: again }, "Try again"));
 }
 
 function again() {
@@ -153,82 +155,58 @@ function again() {
     answer();
 }
 
-/**
- * The field and the bin that a JSON Pointer of a problem names.
- *
- * @param {string} pointer
- * @param {Question} asked
- */
-function placeOf(pointer, asked) {
-    const [, tensor, ...at] = pointer.split("/");
-    const side = tensor === "input" ? "reference" : tensor === "target" ? "current" : null;
-    const several = asked.current.length > 1;
-    const bin = asked.labels[Number(at[several ? 1 : 0] ?? NaN)];
-    const row = several && at.length > 0 ? `Row ${Number(at[0]) + 1}: ` : "";
-    return side && { side: /** @type {Side} */ (side),
-                     where: row + (bin === undefined ? "" : `Bin ${isolate(bin)}: `) };
+function cure() {
+    put({ pseudocount: "0.5" });
+    field("pseudocount").focus();
+}
+
+/** @param {string} text */
+function note(text) {
+    byId("note").textContent = text;
 }
 
 /** @param {Pair} pair */
-function putPair({ reference, current, referenceSpace, currentSpace, base, leftOut = [] }) {
-    put({
-        reference: tableText(reference), current: tableText(current),
-        ...(referenceSpace && currentSpace ? { referenceSpace, currentSpace } : {}),
-        ...(base ? { base } : {}),
-    });
+function putPair({ reference, current, said, leftOut = [] }) {
+    put({ reference: tableText(reference), current: tableText(current), ...said });
     note(`Both fields were filled.${leftOut.length > 0 ? ` Left out: ${leftOut.join(", ")}.` : ""}`);
 }
 
 /** Puts a pasted text with both tables into both fields. @param {ClipboardEvent} event */
 function pasted(event) {
     try {
-        const found = parse(event.clipboardData?.getData("text/plain") ?? "");
-        if (!found || "rows" in found)
-            return;
-        event.preventDefault();
-        putPair(found);
-    } catch (error) {
-        if (!(error instanceof Unreadable)) /* of those the field tells, once the text is there */
-            throw error;
-    }
+        const found = parse(event.clipboardData?.getData("text") ?? "");
+        if (found && !("rows" in found)) {
+            event.preventDefault();
+            putPair(found);
+        }
+    } catch { /* The field says why, once the text is there. */ }
 }
 
 /** Reads the clipboard, where the browser lets a page do so. */
 async function paste() {
     try {
         const found = parse(await navigator.clipboard.readText());
-        if (!found)
-            note("The clipboard is empty.");
-        else if ("rows" in found) {
-            const side = input().reference.trim() ? "current" : "reference";
+        const side = field("reference").value.trim() ? "current" : "reference";
+        if (found && "rows" in found)
             put({ [side]: tableText(found) });
-            note(`Pasted into “${side === "current" ? "Current" : "Reference"}”.`);
-        } else
+        note(found ? `It went to ${side}.` : "The clipboard is empty.");
+        if (found && !("rows" in found))
             putPair(found);
     } catch (error) {
-        note(error instanceof Unreadable ? `The clipboard has no numbers: ${error.message}.`
-            : "The browser keeps the clipboard to itself: paste into a field (Ctrl+V), JSON too.");
+        note(error instanceof Unreadable ? `The clipboard was not read: ${error.message}.`
+            : "The browser keeps the clipboard to itself: press Ctrl+V in a field.");
     }
 }
 
-function cure() {
-    put({ pseudocount: USUAL });
-    field("pseudocount").focus();
-}
-
 function swap() {
-    const now = input();
-    put({ reference: now.current, current: now.reference,
-          referenceSpace: now.currentSpace, currentSpace: now.referenceSpace });
-    note("Reference and current were exchanged.");
+    const { reference, current, referenceSpace, currentSpace } = input();
+    put({ reference: current, current: reference,
+          referenceSpace: currentSpace, currentSpace: referenceSpace });
 }
 
-/** @param {string} id @param {() => void} action */
-function onClick(id, action) {
-    byId(id).addEventListener("click", () => {
-        note("");
-        action();
-    });
+function clear() {
+    put({ reference: "", current: "" });
+    field("reference").focus();
 }
 
 function start() {
@@ -239,15 +217,13 @@ function start() {
             clearTimeout(timer);
             timer = setTimeout(answer, TYPED_MS);
         });
-    for (const side of SIDES)
-        field(side).addEventListener("paste", pasted);
-    onClick("paste", paste);
-    onClick("swap", swap);
-    onClick("example", () => put(EXAMPLE));
-    onClick("clear", () => {
-        put(EMPTY);
-        field("reference").focus();
-    });
+    field("reference").addEventListener("paste", pasted);
+    field("current").addEventListener("paste", pasted);
+    for (const [id, action] of Object.entries({ paste, swap, clear, example: () => put(EXAMPLE) }))
+        byId(id).addEventListener("click", () => {
+            note("");
+            action();
+        });
     addEventListener("hashchange", () => put(load()));
     addEventListener("online", again);
     put(load());

@@ -13,8 +13,8 @@ const FEW = 10;
 const COLUMNS = [
     ["Bin", ""],
     ["Reference", "Part of the reference's values in this bin"],
-    ["Current", "Part of the window's values in this bin"],
-    ["Contribution", "Nats: p ln(p/q) − p + q, which sums to KL; p is current, q reference, both smoothed"],
+    ["Current", "Part of the current values in this bin"],
+    ["Contribution", "p log(p/q) − p + q in the unit of KL, to which it sums; p is current, q reference, both smoothed"],
     ["Share", "Contribution, of KL"],
     ["Cumulative", "Share of this bin and those above"],
 ];
@@ -41,7 +41,7 @@ function row(bin, cumulative) {
         element("td", {}, bin.share === null ? "–" : percent(Math.min(cumulative, 1))));
 }
 
-/** @param {Result} result */
+/** @param {Pick<Result, "bins">} result */
 export function contributions(result) {
     const bins = [...(result.bins ?? [])].sort((a, b) => size(b) - size(a));
     const body = element("tbody");

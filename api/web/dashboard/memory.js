@@ -14,41 +14,24 @@ export const EXAMPLE = {
     referenceSpace: "count", currentSpace: "count", base: "e", pseudocount: "0",
 };
 
-/** @type {Input} */
-export const EMPTY = { ...EXAMPLE, reference: "", current: "" };
-
-/** Values of the members that are choices. */
-const CHOICES = /** @type {Record<string, string[]>} */ ({
-    referenceSpace: ["count", "prob", "log_prob", "logit"],
-    currentSpace: ["count", "prob", "log_prob", "logit"],
-    base: ["e", "2"],
-});
-
-/** @param {string} text */
+/** @param {string | null} text @returns {Partial<Input> | null} */
 function read(text) {
-    const query = new URLSearchParams(text);
-    const known = Object.keys(EMPTY).filter((name) => {
-        const value = query.get(name);
-        return value !== null && (CHOICES[name]?.includes(value) ?? true);
-    });
-    return known.length === 0 ? null : /** @type {Input} */ (
-        { ...EMPTY, ...Object.fromEntries(known.map((name) => [name, query.get(name)])) });
+    const known = [...new URLSearchParams(text ?? "")].filter(([name]) => name in EXAMPLE);
+    return known.length > 0 ? Object.fromEntries(known) : null;
 }
 
-/** @param {Input} input */
-function write(input) {
-    return String(new URLSearchParams(input));
-}
-
-/** What the link says, else what stood here before, else an example. */
+/**
+ * What the link says, else what stood here before, else an example.
+ *
+ * @returns {Partial<Input>}
+ */
 export function load() {
     let kept = null;
     try {
         kept = sessionStorage.getItem(KEY);
-    } catch {
-        /* Storage may be refused to the page. */
-    }
-    return read(location.hash.slice(1)) ?? read(kept ?? "") ?? EXAMPLE;
+    } catch { /* Storage may be refused to the page. */ }
+    const known = read(location.hash.slice(1)) ?? read(kept);
+    return { ...EXAMPLE, ...(known && { reference: "", current: "" }), ...known };
 }
 
 /**
@@ -57,14 +40,11 @@ export function load() {
  * @param {Input} input
  */
 export function save(input) {
-    const text = write(input);
+    const text = String(new URLSearchParams(input));
     try {
         sessionStorage.setItem(KEY, text);
-    } catch {
-        /* It is full, or refused to the page: the link is what there is. */
-    }
-    const example = text === write(EXAMPLE);
-    const short = !example && text.length <= SHORT;
-    history.replaceState(null, "", short ? `#${text}` : location.pathname + location.search);
+    } catch { /* It is full, or refused: the link is what there is. */ }
+    const short = text.length <= SHORT && text !== String(new URLSearchParams(EXAMPLE));
+    history.replaceState(null, "", short ? `#${text}` : location.pathname);
     return short;
 }

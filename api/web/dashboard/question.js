@@ -1,6 +1,5 @@
-/* Two fields made into one question for POST /kl_div: bins side by side, counts divided by their sums. */
-import { count, isolate, plural } from "./format.js";
-import { parse } from "./parse.js";
+/* Two tables made into one question for POST /kl_div: bins side by side, counts divided by their sums. */
+import { isolate, plural } from "./format.js";
 import { Unreadable } from "./tables.js";
 
 /**
@@ -9,69 +8,19 @@ import { Unreadable } from "./tables.js";
  * @typedef {import("./tables.js").Space} Space
  * @typedef {import("./tables.js").Table} Table
  * @typedef {"reference" | "current"} Side
- * @typedef {Side | "pseudocount"} Field
  * @typedef {{
  *     reference: string, current: string, referenceSpace: Space, currentSpace: Space,
  *     base: "e" | "2", pseudocount: string
  * }} Input
  * @typedef {{
  *     labels: string[], reference: number[][], current: number[][],
- *     referenceSpace: string, currentSpace: string, base: "e" | "2"
+ *     referenceSpace: Space, currentSpace: Space, base: "e" | "2"
  * }} Question
  */
 
-/** A fault of one field. */
-export class Problem extends Error {
-    /**
-     * @param {Field} field
-     * @param {string} message
-     */
-    constructor(field, message) {
-        super(message);
-        this.field = field;
-    }
-}
-
-/** @type {Side[]} */
-export const SIDES = ["reference", "current"];
-
 /**
- * Reads a field; null if it is empty. Of a text with both tables it takes its own.
- *
- * @param {Side} side
- * @param {string} text
- */
-export function tableOf(side, text) {
-    try {
-        const found = parse(text);
-        return found && "rows" in found ? found : found && found[side];
-    } catch (error) {
-        throw error instanceof Unreadable ? new Problem(side, sentence(error.message)) : error;
-    }
-}
-
-/** @param {string} text */
-function sentence(text) {
-    return `${text[0].toUpperCase()}${text.slice(1)}.`;
-}
-
-/**
- * Says how a field was read.
- *
- * @param {Table} table
- * @param {Space} space
- */
-export function summary({ rows, labels }, space) {
-    const size = plural(rows[0].length, "bin");
-    const sum = rows[0].reduce((total, value) => total + value, 0);
-    const of = rows.length > 1 ? `${count(rows.length)} rows of ${size}` : size;
-    const total = rows.length === 1 && (space === "count" || space === "prob")
-        ? `, sum ${Number(sum.toPrecision(9))}` : "";
-    return `${of}${labels ? " with labels" : ""}${total}.`;
-}
-
-/**
- * Makes the question of two tables. Throws Problem.
+ * Makes the question of two tables; a side with one row stands against each row of the other. Throws
+ * Unreadable.
  *
  * @param {Input} input
  * @param {Record<Side, Table>} tables
@@ -80,22 +29,16 @@ export function summary({ rows, labels }, space) {
 export function question(input, tables) {
     const spaces = { reference: input.referenceSpace, current: input.currentSpace };
     const { labels, reference, current } = align(tables, spaces);
-    const n = Math.max(reference.length, current.length);
     const pseudocount = pseudocountOf(input);
-    const pairs = Array.from({ length: n }, (_, i) => divide(
+    const longer = reference.length > 1 ? reference : current;
+    const pairs = longer.map((_, i) => divide(
         { reference: reference[i] ?? reference[0], current: current[i] ?? current[0] },
         spaces, pseudocount, labels));
+    const space = (/** @type {Side} */ side) => (spaces[side] === "count" ? "prob" : spaces[side]);
     return {
-        labels, base: input.base,
-        reference: pairs.map((pair) => pair.reference),
-        current: pairs.map((pair) => pair.current),
-        referenceSpace: apiSpace(spaces.reference), currentSpace: apiSpace(spaces.current),
+        labels, base: input.base, referenceSpace: space("reference"), currentSpace: space("current"),
+        reference: pairs.map((pair) => pair.reference), current: pairs.map((pair) => pair.current),
     };
-}
-
-/** @param {Space} space */
-function apiSpace(space) {
-    return space === "count" ? "prob" : space;
 }
 
 /** @param {Input} input */
@@ -105,12 +48,9 @@ export function hasCounts({ referenceSpace, currentSpace }) {
 
 /** @param {Input} input */
 function pseudocountOf(input) {
-    const text = input.pseudocount.trim().replace(",", ".");
-    const value = text === "" ? 0 : Number(text);
-    if (!hasCounts(input))
-        return 0;
+    const value = hasCounts(input) ? Number(input.pseudocount.replace(",", ".")) : 0;
     if (!(value >= 0 && value < Infinity))
-        throw new Problem("pseudocount", "A pseudocount is a number, 0 or more.");
+        throw new Unreadable("a pseudocount is a number, 0 or more", "pseudocount");
     return value;
 }
 
@@ -120,29 +60,36 @@ function pseudocountOf(input) {
  * @param {Record<Side, Table>} tables
  * @param {Record<Side, Space>} spaces
  */
-function align(tables, spaces) {
-    const { reference, current } = tables;
-    checkSizes(tables);
-    if (!reference.labels || !current.labels)
-        return {
-            labels: reference.labels ?? current.labels ?? current.rows[0].map((_, i) => `#${i + 1}`),
-            reference: reference.rows, current: current.rows,
-        };
-    const labels = [...new Set([...reference.labels, ...current.labels])];
-    return { labels, reference: place(reference, labels, spaces.reference),
-             current: place(current, labels, spaces.current) };
+function align({ reference, current }, spaces) {
+    const rows = [current.rows.length, reference.rows.length];
+    if (rows[0] !== rows[1] && Math.min(...rows) > 1)
+        differ(rows, "row", "as many, or one of them a single row");
+    if (reference.labels && current.labels) {
+        const labels = [...new Set([...reference.labels, ...current.labels])];
+        return { labels, reference: place(reference, labels, spaces.reference),
+                 current: place(current, labels, spaces.current) };
+    }
+    const bins = [current.rows[0].length, reference.rows[0].length];
+    if (bins[0] !== bins[1])
+        differ(bins, "bin", "the same; bins with labels on both sides are matched by label");
+    return { labels: reference.labels ?? current.labels ?? current.rows[0].map((_, i) => `#${i + 1}`),
+             reference: reference.rows, current: current.rows };
 }
 
-/** @param {Record<Side, Table>} tables */
-function checkSizes({ reference, current }) {
-    const [sizes, rows] = [[reference, current].map((table) => table.rows[0].length),
-                           [reference, current].map((table) => table.rows.length)];
-    if (sizes[0] !== sizes[1] && !(reference.labels && current.labels))
-        throw new Problem("current", `${plural(sizes[1], "bin")} here, and ${count(sizes[0])} in the ` +
-            "reference: both need the same bins. With a label before each number, bins are matched by label.");
-    if (rows[0] !== rows[1] && Math.min(...rows) > 1)
-        throw new Problem("current", `${plural(rows[1], "row")} here, and ${count(rows[0])} in the ` +
-            "reference: both need as many, or one of them a single row.");
+/**
+ * @param {number[]} sizes
+ * @param {string} noun
+ * @param {string} need
+ */
+function differ([here, there], noun, need) {
+    throw new Unreadable(
+        `${plural(here, noun)} here, and ${plural(there, noun)} in the reference: both need ${need}`,
+        "current");
+}
+
+/** What a bin holds that has no probability. @param {Space} space */
+function nothing(space) {
+    return space === "count" || space === "prob" ? 0 : -Infinity;
 }
 
 /**
@@ -153,9 +100,8 @@ function checkSizes({ reference, current }) {
  * @param {Space} space
  */
 function place({ rows, labels: own }, labels, space) {
-    const nothing = space === "count" || space === "prob" ? 0 : -Infinity;
     const places = new Map(own?.map((label, i) => [label, i]));
-    return rows.map((row) => labels.map((label) => row[places.get(label) ?? -1] ?? nothing));
+    return rows.map((row) => labels.map((label) => row[places.get(label) ?? -1] ?? nothing(space)));
 }
 
 /**
@@ -168,18 +114,17 @@ function place({ rows, labels: own }, labels, space) {
  * @param {string[]} labels
  */
 function divide(pair, spaces, pseudocount, labels) {
-    const none = (/** @type {Side} */ side, /** @type {number} */ i) =>
-        spaces[side] === "count" || spaces[side] === "prob"
-            ? pair[side][i] === 0 : pair[side][i] === -Infinity;
-    const used = labels.map((_, i) => !(none("reference", i) && none("current", i)));
+    const has = (/** @type {Side} */ side, /** @type {number} */ i) =>
+        pair[side][i] !== nothing(spaces[side]);
+    const used = labels.map((_, i) => has("reference", i) || has("current", i));
     const size = used.filter(Boolean).length;
     const fractions = (/** @type {Side} */ side) => {
         if (spaces[side] !== "count")
             return pair[side];
         const total = sumOf(side, pair[side], labels) + pseudocount * size;
         if (!(total > 0 && total < Infinity))
-            throw new Problem(side, total > 0 ? "The counts are too large to be summed."
-                : "All counts are 0: there is nothing to divide by.");
+            throw new Unreadable(total > 0 ? "the sum of the counts is too large"
+                : "all counts are 0: there is nothing to divide by", side);
         return pair[side].map((value, i) => (used[i] ? (value + pseudocount) / total : 0));
     };
     return { reference: fractions("reference"), current: fractions("current") };
@@ -193,7 +138,6 @@ function divide(pair, spaces, pseudocount, labels) {
 function sumOf(side, counts, labels) {
     const wrong = counts.findIndex((value) => !(value >= 0 && value < Infinity));
     if (wrong >= 0)
-        throw new Problem(side, `Bin ${isolate(labels[wrong])} holds ${counts[wrong]}, and a count is a ` +
-            `number, 0 or more.${counts[wrong] < 0 ? " Are they log-probabilities or logits?" : ""}`);
+        throw new Unreadable(`bin ${isolate(labels[wrong])} holds ${counts[wrong]}, which is no count`, side);
     return counts.reduce((total, value) => total + value, 0);
 }

@@ -1,4 +1,4 @@
-/* Tables of numbers, and numbers as text. */
+/* Tables of numbers: what stands in a field. */
 
 /**
  * Table: rows of numbers, one for each bin. Pair: both tables of a comparison that came as one text,
@@ -7,30 +7,33 @@
  * @typedef {"count" | "prob" | "log_prob" | "logit"} Space
  * @typedef {{ rows: number[][], labels: string[] | null }} Table
  * @typedef {{
- *     reference: Table, current: Table, referenceSpace?: Space, currentSpace?: Space,
- *     base?: "e" | "2", leftOut?: string[]
+ *     reference: Table, current: Table, leftOut?: string[],
+ *     said?: { referenceSpace?: Space, currentSpace?: Space, base?: "e" | "2" }
  * }} Pair
  */
 
-/** A text that is no table; the message says why. */
-export class Unreadable extends Error {}
-
-const REFERENCE = /^(reference|ref|input|q|expected|baseline)$/i;
-const CURRENT = /^(current|cur|target|p|actual|observed)$/i;
+/** A field that cannot be used; the message says why, for people. */
+export class Unreadable extends Error {
+    /**
+     * @param {string} message
+     * @param {"reference" | "current" | "pseudocount"} [field] left out where the caller knows it
+     */
+    constructor(message, field) {
+        super(message);
+        this.field = field;
+    }
+}
 
 /**
- * Places of the two columns that names tell; null where they do not.
+ * Places of the reference and the current data among names; null where names do not tell.
  *
  * @param {string[]} names
  */
 export function pairOf(names) {
-    const reference = names.findIndex((name) => REFERENCE.test(name.trim()));
-    const current = names.findIndex((name) => CURRENT.test(name.trim()));
+    const reference = names.findIndex((name) => /^(reference|input|q|expected)$/i.test(name));
+    const current = names.findIndex((name) => /^(current|target|p|actual)$/i.test(name));
     return reference < 0 || current < 0 ? null : { reference, current };
 }
-
-const DECIMAL = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?(%?)$/i;
-const WORD = /^([-+]?)(inf(inity)?|nan)$/i;
 
 /**
  * Reads a number; null if the text is none. Infinity and NaN are numbers here: the server says what
@@ -39,44 +42,40 @@ const WORD = /^([-+]?)(inf(inity)?|nan)$/i;
  * @param {string} text
  */
 export function readNumber(text) {
-    const word = WORD.exec(text);
+    const word = /^([-+]?)(?:inf(?:inity)?|(nan))$/i.exec(text);
     if (word)
-        return /nan/i.test(text) ? NaN : word[1] === "-" ? -Infinity : Infinity;
-    const decimal = DECIMAL.exec(text);
-    if (!decimal)
+        return word[2] ? NaN : word[1] === "-" ? -Infinity : Infinity;
+    if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?%?$/i.test(text))
         return null;
     const value = parseFloat(text);
     if (!Number.isFinite(value))
         throw new Unreadable(`${text} is too large`);
-    return decimal[3] ? value / 100 : value;
+    return text.endsWith("%") ? value / 100 : value;
 }
 
 /** @param {Table} table */
-export function checkRows({ rows, labels }) {
-    const size = rows[0].length;
-    rows.forEach((row, i) => {
-        if (row.length !== size)
-            throw new Unreadable(`row ${i + 1} has ${row.length} numbers, and row 1 has ${size}`);
-    });
-    if (labels && new Set(labels).size < labels.length) {
-        const twice = labels.find((label, i) => labels.indexOf(label) < i);
-        throw new Unreadable(`the label “${twice}” is there twice`);
+export function checkTable({ rows, labels }) {
+    if (!rows[0]?.length)
+        throw new Unreadable("there is no number here");
+    const other = rows.find((row) => row.length !== rows[0].length);
+    if (other)
+        throw new Unreadable(`one row has ${rows[0].length} numbers, and another ${other.length}`);
+    const seen = new Set();
+    for (const label of labels ?? []) {
+        if (seen.has(label))
+            throw new Unreadable(`the label “${label}” is there twice`);
+        seen.add(label);
     }
 }
 
 /**
- * A table as the text that a field shows.
+ * A table as a text that is read as the same table.
  *
  * @param {Table} table
  */
 export function tableText({ rows, labels }) {
-    if (labels && rows.length === 1)
-        return labels.map((label, i) => `${quoted(label)}\t${rows[0][i]}`).join("\n");
-    const head = labels ? [labels.map(quoted).join("\t")] : [];
-    return [...head, ...rows.map((row) => row.join(labels ? "\t" : " "))].join("\n");
-}
-
-/** @param {string} label */
-function quoted(label) {
-    return /["\t\n]|^\s|\s$/.test(label) || label === "" ? `"${label.replaceAll('"', '""')}"` : label;
+    const names = labels?.map((label) => label.replace(/\s+/g, " ").trim() || "–");
+    if (names && rows.length === 1)
+        return names.map((name, i) => `${name}\t${rows[0][i]}`).join("\n");
+    return [...(names ? [names] : []), ...rows].map((row) => row.join("\t")).join("\n");
 }
