@@ -4,6 +4,7 @@ import {resolve} from "node:path";
 import {checkAccess} from "./access.mjs";
 import {checkAddresses} from "./addresses.mjs";
 import {Api} from "./api.mjs";
+import {checkCalculator} from "./calculator.mjs";
 import {startBrowser} from "./browser.mjs";
 import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
@@ -15,6 +16,7 @@ import {checkKeyboard} from "./keyboard.mjs";
 import {checkLooks} from "./looks.mjs";
 import {checkMonitor} from "./monitor.mjs";
 import {checkOverview} from "./overview.mjs";
+import {checkParsing} from "./parsing.mjs";
 import {Report} from "./report.mjs";
 
 /**
@@ -36,6 +38,8 @@ const suites = {
     looks: checkLooks,
     access: checkAccess,
     journey: checkJourney,
+    parsing: checkParsing,
+    calculator: checkCalculator,
     crowd: checkCrowd,
 };
 

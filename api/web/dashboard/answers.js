@@ -1,15 +1,15 @@
-/* What the server says to a question: KL as a whole, of each row, of each bin, and other divergences. */
+/* Answers of the server: KL as a whole, of each row, of each bin, and other divergences. */
 import { address, call } from "./api.js";
 
 /**
- * Answer: numbers are infinite or NaN as the server says; `bins` holds the losses of each row's bins,
- * `reference` and `current` their probabilities.
+ * Answer: numbers are infinite or NaN as the server says; `bins` holds the losses of each row's
+ * bins, `reference` and `current` their probabilities.
  *
  * @typedef {import("./question.js").Question} Question
  * @typedef {{ code: string, message: string, index?: number[] }} Finding
  * @typedef {{
- *     kl: number, findings: Finding[], bins: number[][], rows: number[], reverse: number, js: number,
- *     reference: number[][], current: number[][]
+ *     kl: number, findings: Finding[], bins: number[][], rows: number[], reverse: number,
+ *     js: number, reference: number[][], current: number[][]
  * }} Answer
  */
 
@@ -21,7 +21,8 @@ function tensor(rows) {
 }
 
 /**
- * The call that gives KL, or with `options` something near it. By `compat=math` a bin of p = 0 adds 0.
+ * The call that gives KL, or with `options` something near it. By `compat=math` a bin of p = 0
+ * adds 0.
  *
  * @param {Question} question
  * @param {import("./api.js").Query} [options]
@@ -31,8 +32,8 @@ export function klCall(question, options = { dim: -1 }) {
         compat: "math", input_space: question.referenceSpace, target_space: question.currentSpace,
         base: question.base, ...options,
     });
-    const body = JSON.stringify({ input: tensor(question.reference), target: tensor(question.current) });
-    return { url, body };
+    const { reference, current } = question;
+    return { url, body: JSON.stringify({ input: tensor(reference), target: tensor(current) }) };
 }
 
 /**
@@ -51,8 +52,8 @@ function fractions(row, space) {
 }
 
 /**
- * Asks. The first call says what is wrong, if anything is; the rest follow together. Jensen-Shannon is
- * the mean KL of both from their middle.
+ * Asks. The first call says what is wrong, if anything is; the rest follow together. Jensen-Shannon
+ * is the mean KL of both from their middle.
  *
  * @param {Question} question
  * @param {AbortSignal} signal
@@ -62,8 +63,8 @@ export async function ask(question, signal) {
     /** @param {Question} about @param {import("./api.js").Query} options */
     const post = async (about, options) => {
         const { url, body } = klCall(about, options);
-        const { loss, warnings } = await call("POST", url, { body, type: "application/json", signal });
-        return { findings: warnings, numbers: [loss].flat(2).map(Number) };
+        const said = await call("POST", url, { body, type: "application/json", signal });
+        return { findings: said.warnings, numbers: [said.loss].flat(2).map(Number) };
     };
     const { referenceSpace, currentSpace } = question;
     const whole = await post(question, { dim: -1, diagnose: "true" });

@@ -9,8 +9,8 @@
 const MOST = 1000;
 
 /**
- * Bins of one row. The loss p ln(p/q) of a bin may be negative; with q - p more it never is, and the
- * sum stays the same where both rows sum to 1. Null is infinite, in a share also unknown.
+ * Bins of one row. The loss p ln(p/q) of a bin may be negative; with q - p more it never is, and
+ * the sum stays the same where both rows sum to 1. Null is infinite, in a share also unknown.
  *
  * @param {Answer} answer
  * @param {number} row

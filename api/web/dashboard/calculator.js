@@ -75,8 +75,8 @@ function attempt(step, side) {
 }
 
 /**
- * The table of a field, with a line that says how it was read. Null if there is none. Of a text with
- * both tables it is the field's own.
+ * The table of a field, with a line that says how it was read. Null if there is none. Of a text
+ * with both tables it is the field's own.
  *
  * @param {Side} side
  * @returns {Table | null}
@@ -86,9 +86,11 @@ function tableOf(side) {
     const found = attempt(() => parse(field(side).value), side);
     const table = found && "rows" in found ? found : found && found[side];
     const [row] = table?.rows ?? [];
-    byId(`${side}-summary`).textContent = table && row
-        ? `${table.rows.length > 1 ? `${plural(table.rows.length, "row")} of ` : ""}` +
-          `${plural(row.length, "bin")}, sum ${Number(row.reduce((a, b) => a + b).toPrecision(9))}` : "";
+    const sum = row?.reduce((a, b) => a + b) ?? 0;
+    const sums = /^(count|prob)$/.test(field(`${side}Space`).value);
+    byId(`${side}-summary`).textContent = !table ? "" : table.rows.length > 1
+        ? `${plural(table.rows.length, "row")} of ${plural(row.length, "bin")}`
+        : plural(row.length, "bin") + (sums ? `, sum ${Number(sum.toPrecision(9))}` : "");
     return table;
 }
 
@@ -143,9 +145,9 @@ function failed(error, asked) {
         : `The server refuses: ${inFields(error.message)}. `;
     if (tensor === "input" || tensor === "target") {
         const bin = asked.labels[Number(at[at.length - 1])];
+        const row = at.length > 1 ? `Row ${Number(at[0]) + 1}. ` : "";
         tell(tensor === "input" ? "reference" : "current",
-            `${at.length > 1 ? `Row ${Number(at[0]) + 1}. ` : ""}${bin ? `Bin ${isolate(bin)}: ` : ""}` +
-            `${inFields(error.message)}.`);
+            `${row}${bin ? `Bin ${isolate(bin)}: ` : ""}${inFields(error.message)}.`);
     }
     view.clear(text, element("button", { type: "button", click: again }, "Try again"));
 }
@@ -168,7 +170,8 @@ function note(text) {
 /** @param {Pair} pair */
 function putPair({ reference, current, said, leftOut = [] }) {
     put({ reference: tableText(reference), current: tableText(current), ...said });
-    note(`Both fields were filled.${leftOut.length > 0 ? ` Left out: ${leftOut.join(", ")}.` : ""}`);
+    const rest = leftOut.length > 0 ? ` Left out: ${leftOut.join(", ")}.` : "";
+    note(`Both fields were filled.${rest}`);
 }
 
 /** Puts a pasted text with both tables into both fields. @param {ClipboardEvent} event */

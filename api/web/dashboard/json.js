@@ -11,6 +11,9 @@ import { pairOf, readNumber, Unreadable } from "./tables.js";
 /** Members of a body of /kl_div that the calculator has fields for, or sets itself. */
 const KNOWN = /^(input|target)(_space)?$|^(log_target|base|dim|reduction|compat|diagnose|dtype)$/;
 
+/** @type {Space[]} */
+const SPACES = ["prob", "log_prob", "logit"];
+
 /**
  * Reads objects and arrays of objects; null if the text is neither.
  *
@@ -94,7 +97,7 @@ function ofRecords(records) {
 /** Options that stand in a body of /kl_div, with the defaults of it. @param {Members} body */
 function bodyOf(body) {
     const known = (/** @type {unknown} */ space, /** @type {Space} */ other) =>
-        /** @type {Space[]} */ (["prob", "log_prob", "logit"]).find((each) => each === space) ?? other;
+        SPACES.find((each) => each === space) ?? other;
     return {
         said: {
             referenceSpace: known(body["input_space"], "log_prob"),

@@ -1,4 +1,4 @@
-/* What stands in the calculator survives a reload, and a short one goes with the link. */
+/* Memory of the calculator: its fields survive a reload, and go with the link if they are short. */
 
 /** @typedef {import("./question.js").Input} Input */
 
@@ -21,7 +21,7 @@ function read(text) {
 }
 
 /**
- * What the link says, else what stood here before, else an example.
+ * Loads what the link says, else what stood here before, else an example.
  *
  * @returns {Partial<Input>}
  */

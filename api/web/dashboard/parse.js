@@ -8,7 +8,7 @@ import { checkTable, pairOf, readNumber, Unreadable } from "./tables.js";
  * @typedef {(text: string) => number | null} Read
  */
 
-/** What stands around the numbers of an array, in Python. */
+/** Text around the numbers of an array, in Python. */
 const WRAPPER = /^[\w.]*\(|(,\s*\w+=[\w.'":]+)*\)$/g;
 
 /**
@@ -50,15 +50,16 @@ function hasDecimalCommas(text) {
 }
 
 /**
- * Lines of numbers, or of labels with numbers; "a: 12, b: 30" is one line for each. What pandas prints
- * below a series is left out.
+ * Lines of numbers, or of labels with numbers; "a: 12, b: 30" is one line for each. The last line
+ * that pandas prints of a series is left out.
  *
  * @param {string} text
  */
 function fromLines(text) {
     const decimal = hasDecimalCommas(text);
     /** @type {Read} */
-    const read = (word) => readNumber((decimal ? word.replace(",", ".") : word).replace(/^"(.*)"$/, "$1"));
+    const read = (word) =>
+        readNumber((decimal ? word.replace(",", ".") : word).replace(/^"(.*)"$/, "$1"));
     const lines = (/^(\s*[^\d\s,;]+[\s:=]+[\d.]+\s*([,;]|$)){2,}$/.test(text) ? text.split(/[,;]/)
         : text.split(/[\r\n]+/)).filter((line) => line.trim() && !/\bdtype: \w+$/.test(line));
     const found = fromNumbers(lines, read, decimal ? /[\s;]+/ : undefined) ?? fromGrid(lines, read);
@@ -98,12 +99,13 @@ const isNumbers = (row) => row.every((value) => value !== null);
  */
 function split(line, separator) {
     const field = new RegExp(`(?:^|${separator}) *(?:"((?:[^"]|"")*)" *|([^${separator}]*))`, "g");
-    return [...line.matchAll(field)].map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare.trim());
+    return [...line.matchAll(field)]
+        .map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare.trim());
 }
 
 /**
- * Fields between blanks, which labels may hold, too: but for a header that tells otherwise, the last
- * word is the number, and the label what is before it. A line with more numbers is neither.
+ * Fields between blanks, which labels may hold, too: but for a header that tells otherwise, the
+ * last word is the number, and the label what is before it. A line with more numbers is neither.
  *
  * @param {string[]} lines
  * @param {Read} read
@@ -113,8 +115,10 @@ function splitWords(lines, read) {
     if (pairOf(words[0]))
         return words;
     const most = lines.length > 1 ? 2 : 1;
-    return words.some((row) => row.filter((word) => read(word) !== null).length > most) ? []
-        : lines.map((line) => (/^\s*"?(.*?)"?[\s:=]+(\S+)\s*$/.exec(line) ?? [line, line]).slice(1));
+    if (words.some((row) => row.filter((word) => read(word) !== null).length > most))
+        return [];
+    const labelled = /^\s*"?(.*?)"?[\s:=]+(\S+)\s*$/;
+    return lines.map((line) => (labelled.exec(line) ?? [line, line]).slice(1));
 }
 
 /**
@@ -134,26 +138,33 @@ function fromGrid(lines, read) {
 }
 
 /**
+ * A header names the columns of bins, or says which column is what. Without one the first is the
+ * label, the second the number, and of three the third that of the current data.
+ *
  * @param {string[][]} grid
  * @param {Read} read
  * @returns {Table | Pair | null}
  */
 function fromFields(grid, read) {
-    const head = grid.length > 1 && grid[0].every((field) => read(field) === null) ? grid[0] : null;
-    const body = head ? grid.slice(1) : grid;
+    const headed = grid.length > 1 && grid[0].every((field) => read(field) === null);
+    const head = headed ? grid[0] : [];
+    const body = headed ? grid.slice(1) : grid;
     const width = body[0]?.length ?? 0;
     if (grid.some((fields) => fields.length !== width))
         return null;
     const numbers = body.map((fields) => fields.map(read));
-    const column = (/** @type {number} */ i) => numbers.map((row) => row[i]);
-    const pair = pairOf(head ?? []) ?? (width === 3 ? { reference: 1, current: 2 } : null);
-    const wide = head && numbers.every(isNumbers) && (width !== 2 || body.length === 1);
-    if (wide && !(head && pairOf(head)))
-        return width === 1 ? { rows: [numbers.flat()], labels: null } : { rows: numbers, labels: head };
-    const at = pair ? [0, 1, 2].find((i) => i < width && i !== pair.reference && i !== pair.current) : 0;
-    const labels = at === undefined ? null : body.map((fields) => fields[at]);
-    const [first, second] = [column(pair?.reference ?? 1), column(pair?.current ?? 1)];
-    if (width < 2 || (!pair && width > 2) || !isNumbers(first) || !isNumbers(second))
+    const named = pairOf(head);
+    if (headed && !named && numbers.every(isNumbers) && (width !== 2 || body.length === 1))
+        return width > 1 ? { rows: numbers, labels: head }
+            : { rows: [numbers.flat()], labels: null };
+    const pair = named ?? (width === 3 ? { reference: 1, current: 2 } : null);
+    if (!pair && width !== 2)
+        return null;
+    const at = body[0].findIndex((_, i) => i !== pair?.reference && i !== pair?.current);
+    const labels = at < 0 ? null : body.map((fields) => fields[at]);
+    const [first, second] = [pair?.reference ?? 1, pair?.current ?? 1]
+        .map((column) => numbers.map((row) => row[column]));
+    if (!isNumbers(first) || !isNumbers(second))
         return null;
     return pair ? { reference: { rows: [first], labels }, current: { rows: [second], labels } }
         : { rows: [first], labels };

@@ -1,4 +1,4 @@
-/* Two tables made into one question for POST /kl_div: bins side by side, counts divided by their sums. */
+/* Two tables made into a question for POST /kl_div: the same bins, counts divided by their sums. */
 import { isolate, plural } from "./format.js";
 import { Unreadable } from "./tables.js";
 
@@ -19,8 +19,8 @@ import { Unreadable } from "./tables.js";
  */
 
 /**
- * Makes the question of two tables; a side with one row stands against each row of the other. Throws
- * Unreadable.
+ * Makes the question of two tables; a side with one row stands against each row of the other.
+ * Throws Unreadable.
  *
  * @param {Input} input
  * @param {Record<Side, Table>} tables
@@ -36,8 +36,9 @@ export function question(input, tables) {
         spaces, pseudocount, labels));
     const space = (/** @type {Side} */ side) => (spaces[side] === "count" ? "prob" : spaces[side]);
     return {
-        labels, base: input.base, referenceSpace: space("reference"), currentSpace: space("current"),
-        reference: pairs.map((pair) => pair.reference), current: pairs.map((pair) => pair.current),
+        labels, base: input.base,
+        reference: pairs.map((pair) => pair.reference), referenceSpace: space("reference"),
+        current: pairs.map((pair) => pair.current), currentSpace: space("current"),
     };
 }
 
@@ -72,8 +73,8 @@ function align({ reference, current }, spaces) {
     const bins = [current.rows[0].length, reference.rows[0].length];
     if (bins[0] !== bins[1])
         differ(bins, "bin", "the same; bins with labels on both sides are matched by label");
-    return { labels: reference.labels ?? current.labels ?? current.rows[0].map((_, i) => `#${i + 1}`),
-             reference: reference.rows, current: current.rows };
+    const labels = reference.labels ?? current.labels ?? current.rows[0].map((_, i) => `#${i + 1}`);
+    return { labels, reference: reference.rows, current: current.rows };
 }
 
 /**
@@ -82,12 +83,11 @@ function align({ reference, current }, spaces) {
  * @param {string} need
  */
 function differ([here, there], noun, need) {
-    throw new Unreadable(
-        `${plural(here, noun)} here, and ${plural(there, noun)} in the reference: both need ${need}`,
-        "current");
+    throw new Unreadable(`${plural(here, noun)} here, and ${plural(there, noun)} in the ` +
+        `reference: both need ${need}`, "current");
 }
 
-/** What a bin holds that has no probability. @param {Space} space */
+/** The number that stands for no probability. @param {Space} space */
 function nothing(space) {
     return space === "count" || space === "prob" ? 0 : -Infinity;
 }
@@ -105,8 +105,8 @@ function place({ rows, labels: own }, labels, space) {
 }
 
 /**
- * Divides counts by their sum: (c + a) / (n + aB). B bins have anything on either side; only they are
- * smoothed, as in monitors.
+ * Divides counts by their sum: (c + a) / (n + aB). B bins have anything on either side; only they
+ * are smoothed, as in monitors.
  *
  * @param {Record<Side, number[]>} pair
  * @param {Record<Side, Space>} spaces
@@ -138,6 +138,7 @@ function divide(pair, spaces, pseudocount, labels) {
 function sumOf(side, counts, labels) {
     const wrong = counts.findIndex((value) => !(value >= 0 && value < Infinity));
     if (wrong >= 0)
-        throw new Unreadable(`bin ${isolate(labels[wrong])} holds ${counts[wrong]}, which is no count`, side);
+        throw new Unreadable(
+            `bin ${isolate(labels[wrong])} holds ${counts[wrong]}, which is no count`, side);
     return counts.reduce((total, value) => total + value, 0);
 }

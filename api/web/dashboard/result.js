@@ -1,4 +1,4 @@
-/* The result of a question: the figure, what it means, rows, bins, and the command that gives it. */
+/* The result of a question: the figure and its meaning, rows, bins, the command that gives it. */
 import { klCall } from "./answers.js";
 import { BinChart } from "./bars.js";
 import { binsOf, shown } from "./bins.js";
@@ -36,7 +36,7 @@ function commandOf(question) {
         : `${curl(url.href, "-d", "@-")} <<'END'\n${body}\nEND`;
 }
 
-/** What the server says of its tensors, with the names of the fields. @param {string} text */
+/** A text of the server about its tensors, with the names of the fields. @param {string} text */
 export function inFields(text) {
     return text.replace(/\binput\b/g, "reference").replace(/\btarget\b/g, "current")
         .replace(/( Use|, use) \w+=\w+.*/, "")
@@ -96,11 +96,14 @@ export class ResultView {
             element("p", { class: "kl-figure" }, `${mean}KL(current ‖ reference)`,
                 element("data", { value: kl, title: kl }, digits(kl)), unit),
             this.reason,
-            infinite >= 0 && element("p", {}, "There p > 0 and q = 0, and p log(p/q) is infinite. " +
-                "A pseudocount gives each bin of counts a little. ",
-                cure && element("button", { type: "button", click: cure }, "Use a pseudocount of 0.5")),
+            infinite >= 0 && element("p", {},
+                "There p > 0 and q = 0, and p log(p/q) is infinite. A pseudocount gives each bin " +
+                "of counts a little. ",
+                cure && element("button", { type: "button", click: cure },
+                    "Use a pseudocount of 0.5")),
             ...findings(question, answer),
-            element("p", { class: "hint" }, `${mean}KL(reference ‖ current) ${digits(reverse)} ${unit}, ` +
+            element("p", { class: "hint" },
+                `${mean}KL(reference ‖ current) ${digits(reverse)} ${unit}, ` +
                 `${mean}Jensen-Shannon divergence ${digits(js)} ${unit}.`));
         fill(this.details, mean && this.rows(question, answer), this.bins,
             panel("The same by curl", command(commandOf(question), "The same by curl")));

@@ -1,8 +1,8 @@
-/* Tables of numbers: what stands in a field. */
+/* Tables of numbers, as fields hold them. */
 
 /**
- * Table: rows of numbers, one for each bin. Pair: both tables of a comparison that came as one text,
- * with what else the text said.
+ * Table: rows of numbers, one for each bin. Pair: both tables of a comparison that came as one
+ * text, with what else the text said.
  *
  * @typedef {"count" | "prob" | "log_prob" | "logit"} Space
  * @typedef {{ rows: number[][], labels: string[] | null }} Table
