@@ -45,19 +45,19 @@ PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell 
 
 $(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV_FAULTS='"$(B)/tests/faults.so"'
 
-objects = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
-LIB = $(call objects,lib/*.c lib/*/*.c)
-API = $(call objects,api/*.c api/*/*.c)
-SERVER = $(call objects,server/*.c)
-SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
-TESTS = $(call objects,tests/*.c)
-
 # ---- The pages: files of api/web and of npm's packages, compressed; PAGE=no builds without them.
 PAGE = yes
 ASSETS_yes = $(patsubst api/web/%,%,$(wildcard api/web/dashboard/* api/web/docs/*)) dashboard/uplot.js \
              dashboard/uplot.css dashboard/licenses docs/swagger-ui-bundle.js docs/swagger-ui.css
 ASSETS = $(sort $(ASSETS_$(PAGE)))
 PACKED = $(ASSETS:%=build/assets/%.gz)
+
+objects = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
+LIB = $(call objects,lib/*.c lib/*/*.c)
+API = $(call objects,api/*.c api/*/*.c)
+SERVER = $(call objects,server/*.c)
+SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
+TESTS = $(call objects,tests/*.c)
 
 .PHONY: all run test check load soak proxies unprivileged uninitialized contract journey page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
@@ -80,7 +80,7 @@ $(B)/kldivd: $(SERVER) $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) $^ $(SERVER_LIBS) $(API_LIBS) -lm -o $@
 build/kldivd: $(B)/kldivd
-	@cp $< $@
+	@cp --remove-destination $< $@
 # Preloaded into a server by tests. Not instrumented: it is called before a sanitizer is ready.
 $(B)/tests/faults.so: tests/faults/faults.c tests/faults/faults.h
 	@mkdir -p $(@D)

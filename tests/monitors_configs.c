@@ -243,6 +243,34 @@ static const struct {
     {"g/%ED%A0%80", "name_invalid"},
 };
 
+Test(monitors_configs, a_dry_run_shows_what_a_put_would_make_and_stores_nothing)
+{
+    struct api_service service = monitors_new(2);
+    const char *table = "a,b\n1,x\n2,y\n3,y\n", *line = "PUT /monitors/g?bins=2";
+    struct answer dry = monitors_ask(&service, "PUT /monitors/g?bins=2&dry_run=true", table);
+    cr_assert_eq(dry.status, 200);
+    monitors_expect(&service, "GET /monitors/g", NULL, 404);
+    struct answer real = monitors_ask(&service, line, table);
+    cr_expect_eq(real.status, 201);
+    char *foreseen = body_of(&dry), *made = body_of(&real);
+    cr_expect_str_eq(foreseen, made);
+    json_t *again = monitors_get(&service, "PUT /monitors/g?bins=2&dry_run=true", "a\n4\n5\n", 200);
+    cr_expect_eq(number_at(again, "monitors.0.revision"), 2);
+    json_t *kept = monitors_get(&service, "GET /monitors/g/a", NULL, 200);
+    cr_expect_eq(number_at(kept, "revision"), 1);
+    monitors_refused(&service, "PUT /monitors/h?dry_run=true", table, "too_many_monitors");
+    monitors_refused(&service, "PUT /monitors/g?dry_run=2", table, "option_invalid ?dry_run");
+    monitors_refused(&service, "PUT /monitors/g/a?dry_run=true", "{\"dry_run\": true}",
+                     "option_unknown #/dry_run");
+    json_decref(again);
+    json_decref(kept);
+    free(foreseen);
+    free(made);
+    answer_free(&dry);
+    answer_free(&real);
+    monitors_end(&service);
+}
+
 Test(monitors_configs, names_are_any_utf8_without_control_characters)
 {
     struct api_service service = monitors_new(100);

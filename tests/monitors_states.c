@@ -124,11 +124,12 @@ static enum api_verdict verdict_at(const json_t *window, const char *member)
 }
 
 /* Events chain, newest first, to the state. */
-static void check_events(struct order *o, const char *state)
+static void check_events(struct order *o, const char *state, const char *since)
 {
     json_t *json = monitors_get(&o->service, "GET /monitors/g/m/events?limit=1000", NULL, 200);
     const json_t *events = at(json, "events"), *event;
     size_t i;
+    cr_expect_str_eq(text_at(events, "0.at"), since);
     json_array_foreach(events, i, event)
     {
         cr_expect_str_eq(text_at(event, "to"), state, "event %zu", i);
@@ -166,7 +167,8 @@ static void check_windows(struct order *o)
                      text_at(list, "monitors.0.state"), state);
     cr_expect_eq(number_at(list, "monitors.0.kl"), number_at(windows, "0.kl"));
     cr_expect_eq(number_at(list, "monitors.0.window.id"), number_at(windows, "0.window.id"));
-    check_events(o, state);
+    cr_expect(json_equal(at(list, "monitors.0.top"), at(windows, "0.top")));
+    check_events(o, state, text_at(list, "monitors.0.since"));
     json_decref(json);
     json_decref(list);
 }

@@ -129,7 +129,7 @@ Test(server, leaves_stores_of_newer_versions_as_they_are)
     make_store(&place);
     change_file(&place, "UPDATE meta SET value = 99 WHERE name = 'schema'");
     expect_refused(&place, place.location,
-                   "it was written by a newer version of kldiv (schema 99, this one knows 1)");
+                   "it was written by a newer version of kldiv (schema 99, this one knows 2)");
     place_free(&place);
 }
 
@@ -187,10 +187,11 @@ Test(server, serves_a_store_with_values_that_mean_nothing)
                                         "/metrics"};
     struct place place = place_new();
     make_store(&place);
-    change_file(&place, "UPDATE windows SET verdict = 99, state = -1, settings = '{', n = -5;"
-                        "UPDATE monitors SET state = 4; UPDATE counts SET bin = 1000000;"
-                        "INSERT INTO events VALUES (1, 1, 0, 77, -1, NULL, 5);"
-                        "UPDATE windows SET reference = x'00' WHERE id < 10");
+    change_file(&place,
+                "UPDATE windows SET verdict = 99, state = -1, settings = '{', n = -5, top = -7;"
+                "UPDATE monitors SET state = 4, since = 'x'; UPDATE counts SET bin = 1000000;"
+                "INSERT INTO events VALUES (1, 1, 0, 77, -1, NULL, 5);"
+                "UPDATE windows SET reference = x'00' WHERE id < 10");
     struct server server = store_start(&place, NULL);
     for (size_t i = 0; i < COUNT(views); i++)
         free(expect_status(&server, "GET", views[i], NULL, 200));

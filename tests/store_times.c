@@ -148,6 +148,15 @@ static const struct {
     {"PUT", "/monitors/g/twice?critical=0.6", "{\"reference\": {\"values\": [1, 2, 3, 4, 5]}}",
      200},
     {"POST", "/monitors/g/twice/observations", "{\"values\": [1, 2, 3]}", 200},
+    {"PUT", "/monitors/g/anew?min_observations=1", "{\"reference\": {\"values\": [1, 2, 3]}}", 201},
+    {"POST", "/monitors/g/anew/observations", "{\"values\": [9, 9]}", 200},
+    {"PUT", "/monitors/g/anew", "{\"reference\": {\"values\": [8, 9]}}", 200},
+    {"PUT", "/monitors/g/back?window=3600s&min_observations=1",
+     "{\"reference\": {\"values\": [1, 2, 3]}}", 201},
+    {"POST", "/monitors/g/back/observations?timestamp=1700000000", "{\"values\": [1, 2]}", 200},
+    {"PUT", "/monitors/g/back?window=3600s&min_observations=9",
+     "{\"reference\": {\"values\": [1, 2, 3]}}", 200},
+    {"POST", "/monitors/g/back/observations?timestamp=1700000000", "{\"values\": [9]}", 200},
 };
 
 static const char *const views[] = {"/monitors",
@@ -177,6 +186,8 @@ static const char *const views[] = {"/monitors",
                                     "/monitors/g/twice",
                                     "/monitors/g/twice/windows",
                                     "/monitors/g/twice/windows/1",
+                                    "/monitors/g/anew/events",
+                                    "/monitors/g/back/events",
                                     "/metrics"};
 
 /* Lines of monitors alone, of the metrics. */
@@ -218,6 +229,29 @@ static void expect_same(const struct api_buffer *a, const struct api_buffer *b)
               a->data + from, b->data + from);
 }
 
+/* Starts a server, which tells the same as one before, and stops or kills it. */
+static void expect_same_after_start(const struct place *place, const struct api_buffer *before,
+                                    bool kills)
+{
+    struct server server = store_start(place, NULL);
+    struct api_buffer after = look(&server);
+    expect_same(before, &after);
+    api_buffer_free(&after);
+    if (kills)
+        server_kill(&server, false);
+    else
+        cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Makes the file one of the first version of the schema. */
+static void make_first(const struct place *place)
+{
+    change_file(place,
+                "ALTER TABLE monitors DROP COLUMN since; ALTER TABLE windows DROP COLUMN top;"
+                "ALTER TABLE windows DROP COLUMN top_share;"
+                "UPDATE meta SET value = 1 WHERE name = 'schema'");
+}
+
 Test(server, tells_the_same_of_its_monitors_after_a_start)
 {
     struct place place = place_new();
@@ -234,17 +268,11 @@ Test(server, tells_the_same_of_its_monitors_after_a_start)
     struct api_buffer before = look(&server);
     cr_expect_eq(server_stop(&server, false), 0);
 
-    server = store_start(&place, NULL);
-    struct api_buffer after = look(&server);
-    expect_same(&before, &after);
-    api_buffer_free(&after);
-    server_kill(&server, false);
-
-    server = store_start(&place, NULL);
-    after = look(&server);
-    expect_same(&before, &after);
-    cr_expect_eq(server_stop(&server, false), 0);
+    expect_same_after_start(&place, &before, true);
+    expect_same_after_start(&place, &before, false);
+    make_first(&place);
+    expect_same_after_start(&place, &before, false);
+    expect_same_after_start(&place, &before, true);
     api_buffer_free(&before);
-    api_buffer_free(&after);
     place_free(&place);
 }

@@ -4,6 +4,7 @@
 #include "api/monitors/intake.h"
 #include "api/monitors/page.h"
 #include "api/monitors/replace.h"
+#include "api/monitors/top.h"
 #include "api/reply.h"
 
 #include <inttypes.h>
@@ -112,6 +113,11 @@ static void write_item(const struct api_monitor *monitor, struct api_buffer *out
     api_append_text(out, ",\"last_observation\":");
     api_write_time(out, live->last_observation);
     write_recent(live, out);
+    api_append_text(out, ",\"since\":");
+    api_write_time(out, live->since);
+    api_append_text(out, ",\"top\":");
+    api_top_write(live->has_last ? live->last.top : 0, &monitor->config->bins, out);
+    api_write_member(out, "top_share", live->has_last ? live->last.top_share : nothing);
     api_append(out, "}", 1);
 }
 

@@ -63,6 +63,8 @@ static bool score(struct api_monitors *monitors, struct api_draft *draft, struct
     window->unseen_ratio = scores.drift.unseen_ratio;
     window->missing_ratio = scores.missing_ratio;
     window->verdict = scores.verdict;
+    window->top = scores.top;
+    window->top_share = scores.top_share;
     return (keep_settings(view) && keep_reference(view)) || api_work_out_of_memory(monitors);
 }
 

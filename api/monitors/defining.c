@@ -17,6 +17,7 @@ struct defining {
     struct api_buffer inflated;
     struct api_references references;
     bool is_read, rebases;
+    bool is_dry;      /* true if nothing is to be stored: the client wants to see what would be */
     int64_t from, to; /* of windows that become the reference */
 };
 
@@ -49,12 +50,28 @@ static bool check_members(const json_t *members, struct api_problem *problem)
     return api_settings_from_json(&ignored, members, known, problem);
 }
 
+/* Adds the settings of the query to the members, and reads dry_run. */
+static bool read_query(struct defining *d, json_t *members)
+{
+    static const char *const known[] = {"dry_run", NULL};
+    struct api_exchange *x = d->x;
+    json_t *others = json_object();
+    bool good = others || api_fail_for_memory(&x->problem);
+    good = good && api_settings_from_query(members, x->request.query, known, others, &x->problem);
+    const char *dry = json_string_value(json_object_get(others, "dry_run"));
+    d->is_dry = dry && strcmp(dry, "true") == 0;
+    if (good && dry && !d->is_dry && strcmp(dry, "false") != 0)
+        good = api_fail_at(&x->problem, API_QUERY, "dry_run", "option_invalid",
+                           "dry_run must be true or false");
+    json_decref(others);
+    return good;
+}
+
 static bool read_members(struct defining *d, struct api_table *table, json_t *members)
 {
-    static const char *const known[] = {NULL};
     struct api_exchange *x = d->x;
     const char *name = api_name_of(x), *group = api_group_of(x);
-    if (!api_settings_from_query(members, x->request.query, known, members, &x->problem))
+    if (!read_query(d, members))
         return false;
     if (name)
         return api_reference_read(&d->references, table, group, name, members, &x->problem);
@@ -184,6 +201,14 @@ static bool run(struct api_work *work, struct api_monitors *monitors)
            api_replace(monitors, d->references.replacements, d->references.n, &work->problem);
 }
 
+static bool foresee(struct api_work *work, struct api_monitors *monitors)
+{
+    struct defining *d = defining_of(work);
+    return api_intake_conditions(d->x, monitors, &work->problem) &&
+           api_replace_foresee(monitors, d->references.replacements, d->references.n,
+                               &work->problem);
+}
+
 static bool collect(struct api_work *work, struct api_monitors *monitors)
 {
     struct defining *d = defining_of(work);
@@ -261,7 +286,10 @@ static bool read_body(struct defining *d, double most_ns)
     if (!(d->rebases ? read_range(d) && add_rebased(d) : read_table(d)))
         return false;
     d->is_read = true;
-    d->work = (struct api_work){.alone = true, .run = run, .collect = collect, .publish = publish};
+    d->work =
+        d->is_dry
+            ? (struct api_work){.run = foresee}
+            : (struct api_work){.alone = true, .run = run, .collect = collect, .publish = publish};
     x->work = &d->work;
     return reserve_reply(d);
 }
@@ -321,7 +349,7 @@ bool api_defining(struct api_exchange *x)
     bool is_new = false;
     for (size_t i = 0; i < d->references.n; i++)
         is_new |= r[i].is_new;
-    x->reply.status = is_new ? 201 : 200;
+    x->reply.status = is_new && !d->is_dry ? 201 : 200;
     api_intake_reply(x);
     if (!api_name_of(x)) {
         write_group(d, &x->reply.body);
@@ -330,6 +358,8 @@ bool api_defining(struct api_exchange *x)
     const struct api_buffer *warnings = &d->references.warnings;
     write_replaced(d, 0, warnings->size > 0 ? warnings : NULL, &x->reply.body);
     api_append_text(&x->reply.body, "\n");
+    if (d->is_dry)
+        return true;
     api_monitor_etag(r->id, r->version, x->reply.header_text);
     api_reply_header(&x->reply, "ETag", x->reply.header_text);
     return true;

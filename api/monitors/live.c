@@ -1,5 +1,8 @@
 #include "api/monitors/live.h"
 
+#include "api/monitors/stored.h"
+#include "api/monitors/top.h"
+
 #include <string.h>
 
 static const int64_t second = 1000000;
@@ -16,7 +19,34 @@ static void summarize(const struct api_window *window, struct api_live *live)
                                       .js = window->js,
                                       .psi = window->psi,
                                       .unseen_ratio = window->unseen_ratio,
-                                      .missing_ratio = window->missing_ratio};
+                                      .missing_ratio = window->missing_ratio,
+                                      .top = window->top,
+                                      .top_share = window->top_share};
+}
+
+/* Makes the top of a closed window if the store has none that fits, and writes it. */
+static bool complete(struct api_monitors *monitors, const struct api_monitor *monitor,
+                     struct api_window *window)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
+    struct api_window_list whole;
+    struct api_scores scores;
+    if (api_top_fits(window->top, &monitor->config->bins))
+        return true;
+    struct api_view *view =
+        api_window_list_run(&whole, monitors->store, API_SQL_WINDOW, of) && whole.n > 0
+            ? api_view_of(monitors, monitor, &whole.windows[0])
+            : NULL;
+    api_window_list_free(&whole);
+    if (!view)
+        return false;
+    api_view_score(view, &scores, NULL);
+    api_view_release(view);
+    window->top = scores.top;
+    window->top_share = scores.top_share;
+    const struct api_datum top[] = {API_INTEGER(window->top), API_REAL(window->top_share), of[0],
+                                    of[1]};
+    return api_store_run(monitors->store, API_SQL_WINDOW_TOP, top, NULL);
 }
 
 bool api_live_read_recent(struct api_monitors *monitors, const struct api_monitor *monitor,
@@ -30,7 +60,8 @@ bool api_live_read_recent(struct api_monitors *monitors, const struct api_monito
     for (size_t i = 0; i < list.n; i++)
         live->recent[list.n - 1 - i] = list.windows[i].kl;
     live->has_last = false;
-    if (list.n > 0)
+    good = good && (list.n == 0 || complete(monitors, monitor, &list.windows[0]));
+    if (good && list.n > 0)
         summarize(&list.windows[0], live);
     api_window_list_free(&list);
     return good;
@@ -77,14 +108,22 @@ void api_live_add(struct api_live *live, const struct api_window *window)
     live->recent[live->n_recent - 1] = window->kl;
 }
 
+static struct api_datum time_datum(int64_t time)
+{
+    struct api_datum datum = API_INTEGER(time);
+    if (time == API_NO_TIME)
+        datum.kind = API_SQL_NULL;
+    return datum;
+}
+
 bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft)
 {
     const struct api_live *live = &draft->live;
-    struct api_datum last = API_INTEGER(live->last_observation);
-    if (live->last_observation == API_NO_TIME)
-        last.kind = API_SQL_NULL;
-    const struct api_datum row[] = {API_INTEGER(live->state), API_INTEGER(live->observations), last,
+    const struct api_datum row[] = {API_INTEGER(live->state),
+                                    API_INTEGER(live->observations),
+                                    time_datum(live->last_observation),
                                     API_INTEGER(live->last_window),
+                                    time_datum(live->since),
                                     API_INTEGER(draft->monitor->id)};
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
 }

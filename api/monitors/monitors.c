@@ -21,6 +21,11 @@ struct loading {
 /* Copies a text of a row and ends it with a NUL. */
 static char *text_of(const struct api_datum *datum) { return strndup(datum->text, datum->size); }
 
+static int64_t time_of(const struct api_datum *datum)
+{
+    return datum->kind == API_SQL_INTEGER ? datum->integer : API_NO_TIME;
+}
+
 static struct api_monitor *make_monitor(struct loading *loading, const struct api_datum *values,
                                         const char *group, const char *name, const char *settings,
                                         const char *definition)
@@ -35,9 +40,9 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->version = values[4].integer;
     monitor->live.state = api_verdict_of(values[6].integer);
     monitor->live.observations = values[7].integer;
-    monitor->live.last_observation =
-        values[8].kind == API_SQL_INTEGER ? values[8].integer : API_NO_TIME;
+    monitor->live.last_observation = time_of(&values[8]);
     monitor->live.last_window = values[9].integer;
+    monitor->live.since = time_of(&values[10]);
     monitor->sweep = true;
     return monitor;
 }
@@ -47,7 +52,7 @@ static void load_monitor(void *context, const struct api_datum *values)
     struct loading *loading = context;
     struct api_registry *registry = &loading->monitors->registry;
     char *group = text_of(&values[1]), *name = text_of(&values[2]), *settings = text_of(&values[5]),
-         *definition = text_of(&values[10]);
+         *definition = text_of(&values[11]);
     struct api_monitor *monitor =
         group && name && settings && definition && api_registry_reserve(registry, 1)
             ? make_monitor(loading, values, group, name, settings, definition)

@@ -76,7 +76,9 @@ static struct api_touched *add_window(struct api_monitors *monitors, struct api_
                                 .psi = nothing,
                                 .p_value = nothing,
                                 .unseen_ratio = nothing,
-                                .missing_ratio = nothing};
+                                .missing_ratio = nothing,
+                                .top = API_TOP_UNKNOWN,
+                                .top_share = nothing};
     struct api_touched *touched = touch(monitors, draft, &window);
     if (touched)
         touched->is_new = true;

@@ -143,6 +143,7 @@ void api_monitor_free(struct api_monitor *monitor)
 void api_live_restart(struct api_live *live)
 {
     live->state = API_INSUFFICIENT;
+    live->since = API_NO_TIME;
     live->next_close = INT64_MAX;
     live->has_last = false;
     live->n_recent = 0;

@@ -14,6 +14,8 @@ struct api_summary {
     int64_t id, start, end;
     bool restated;
     double n, kl, js, psi, unseen_ratio, missing_ratio; /* kl is NaN where there was no reference */
+    int64_t top;                                        /* fits the monitor's bins: see top.h */
+    double top_share;
 };
 
 /* API_RECENT: closed windows whose divergence is kept. */
@@ -22,6 +24,7 @@ enum { API_RECENT = 30 };
 /* api_live: what observations change. */
 struct api_live {
     enum api_verdict state;
+    int64_t since;            /* time of the event that made the state; API_NO_TIME if none did */
     int64_t observations;     /* values counted since the monitor was made */
     int64_t last_observation; /* greatest timestamp, or API_NO_TIME */
     int64_t last_window;      /* greatest number of a window */

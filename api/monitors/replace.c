@@ -67,9 +67,8 @@ static bool window_changes(const struct api_settings *a, const struct api_settin
     return a->window != b->window || a->window_size != b->window_size;
 }
 
-/* Compares with the monitor as it is, and closes windows that cannot stay open. */
-static bool compare(struct api_monitors *monitors, struct api_replacement *r,
-                    struct api_monitor *monitor)
+/* Compares with the monitor as it is. */
+static void compare(struct api_replacement *r, const struct api_monitor *monitor)
 {
     const struct api_config *old = monitor->config;
     r->is_new = false;
@@ -78,7 +77,13 @@ static bool compare(struct api_monitors *monitors, struct api_replacement *r,
     r->changes = r->revises || strcmp(old->others, r->config->others) != 0;
     r->revision = monitor->revision + r->revises;
     r->version = monitor->version + r->changes;
-    bool closes = r->revises || window_changes(&old->settings, &r->config->settings);
+}
+
+/* Closes windows that cannot stay open. */
+static bool close_windows(struct api_monitors *monitors, const struct api_replacement *r,
+                          struct api_monitor *monitor)
+{
+    bool closes = r->revises || window_changes(&monitor->config->settings, &r->config->settings);
     return !closes || api_close_open(monitors, monitor, false);
 }
 
@@ -99,13 +104,30 @@ bool api_replace(struct api_monitors *monitors, struct api_replacement *replacem
     if (!check_room(monitors, replacements, n, problem))
         return false;
     for (size_t i = 0; i < n; i++) {
-        struct api_monitor *monitor = find(monitors, &replacements[i]);
-        if (!(monitor ? compare(monitors, &replacements[i], monitor)
-                      : make(monitors, &replacements[i])) ||
-            !write(monitors, &replacements[i]))
+        struct api_replacement *r = &replacements[i];
+        struct api_monitor *monitor = find(monitors, r);
+        if (monitor)
+            compare(r, monitor);
+        if (!(monitor ? close_windows(monitors, r, monitor) : make(monitors, r)) ||
+            !write(monitors, r))
             return false;
     }
     return true;
+}
+
+bool api_replace_foresee(struct api_monitors *monitors, struct api_replacement *replacements,
+                         size_t n, struct api_problem *problem)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct api_replacement *r = &replacements[i];
+        const struct api_monitor *monitor = find(monitors, r);
+        r->is_new = !monitor;
+        r->revision = 1;
+        if (monitor)
+            compare(r, monitor);
+        r->state = monitor && !r->revises ? monitor->live.state : API_INSUFFICIENT;
+    }
+    return check_room(monitors, replacements, n, problem);
 }
 
 bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *replacements,

@@ -29,6 +29,10 @@ bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *
 void api_replace_publish(struct api_monitors *monitors, struct api_replacement *replacements,
                          size_t n);
 
+/* Sets what the first step would, and fails as it would, but writes nothing. */
+bool api_replace_foresee(struct api_monitors *monitors, struct api_replacement *replacements,
+                         size_t n, struct api_problem *problem);
+
 /* Appends a config, in the form that PUT takes; with warnings unless they are NULL. */
 void api_config_write(const struct api_config *config, const char *group, const char *name,
                       enum api_verdict state, int64_t revision, const struct api_buffer *warnings,

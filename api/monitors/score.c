@@ -1,5 +1,6 @@
 #include "api/monitors/score.h"
 
+#include "api/monitors/top.h"
 #include "api/monitors/write.h"
 #include "api/text/decimal.h"
 
@@ -101,7 +102,10 @@ void api_view_score(const struct api_view *view, struct api_scores *scores,
     const struct kl_drift_options options = {.pseudocount = view->settings.pseudocount,
                                              .significance = view->settings.significance,
                                              .exact_reference = view->exact};
+    struct kl_drift_bin unasked[API_MAX_BINS + KL_OUTER_BINS];
     double n = sum(view->counts, bins->places), nothing = (double)NAN;
+    if (!of_bins)
+        of_bins = unasked;
     *scores = (struct api_scores){.known = n > 0 && sum(view->reference, bins->places) > 0};
     if (scores->known)
         kl_drift(view->counts, view->reference, bins->places, &options, &scores->drift, of_bins);
@@ -117,7 +121,7 @@ void api_view_score(const struct api_view *view, struct api_scores *scores,
                                           .critical_kl = nothing,
                                           .noise_floor = nothing,
                                           .unseen_ratio = nothing};
-    for (size_t i = 0; !scores->known && of_bins && i < bins->places; i++)
+    for (size_t i = 0; !scores->known && i < bins->places; i++)
         of_bins[i] = (struct kl_drift_bin){.reference = nothing,
                                            .current = n > 0 ? view->counts[i] / n : nothing,
                                            .contribution = nothing,
@@ -125,6 +129,8 @@ void api_view_score(const struct api_view *view, struct api_scores *scores,
     scores->infinite = isinf(scores->drift.kl);
     scores->missing_ratio = n > 0 ? view->counts[api_bins_missing(bins)] / n : nothing;
     scores->verdict = judge(view, scores);
+    scores->top = api_top_of(of_bins, bins->places);
+    scores->top_share = api_top_share(scores->top, of_bins);
 }
 
 /* ---- Results */
@@ -165,34 +171,6 @@ static void write_test(const struct api_scores *scores, struct api_buffer *out)
     api_write_member(out, "p_value", scores->drift.p_value);
     api_write_member(out, "critical_kl", scores->drift.critical_kl);
     api_append(out, "}", 1);
-}
-
-/* TOP: names of bins that contribute most. */
-enum { TOP = 3 };
-
-static void write_top(const struct api_view *view, const struct kl_drift_bin *of_bins,
-                      struct api_buffer *out)
-{
-    size_t places = view->config->bins.places, top[TOP], n = 0;
-    for (size_t i = 0; i < places; i++) {
-        size_t at = n;
-        if (!(of_bins[i].contribution > 0))
-            continue;
-        while (at > 0 && of_bins[top[at - 1]].contribution < of_bins[i].contribution)
-            at--;
-        if (at == TOP)
-            continue;
-        n += n < TOP;
-        memmove(top + at + 1, top + at, (n - at - 1) * sizeof *top);
-        top[at] = i;
-    }
-    api_append_text(out, ",\"top\":[");
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            api_append(out, ",", 1);
-        api_bins_write_name(&view->config->bins, top[i], out);
-    }
-    api_append(out, "]", 1);
 }
 
 /* Writes `,"name":` and a number where there is room for it; returns the end. */
@@ -259,7 +237,8 @@ bool api_view_write(const struct api_view *view, bool with_bins, struct api_buff
     api_append_format(out, ",\"verdict\":\"%s\",\"state\":\"%s\"",
                       api_verdict_names[scores.verdict], api_verdict_names[view->state]);
     write_scores(&scores, out);
-    write_top(view, of_bins, out);
+    api_append_text(out, ",\"top\":");
+    api_top_write(scores.top, &view->config->bins, out);
     api_append_text(out, ",\"compare\":");
     api_write_compare(&view->settings, out);
     api_write_member(out, "pseudocount", view->settings.pseudocount);

@@ -35,6 +35,8 @@ struct api_scores {
     struct kl_drift drift;
     double missing_ratio;
     enum api_verdict verdict;
+    int64_t top; /* see top.h */
+    double top_share;
 };
 
 /* Scores a view. `of_bins` has room for its places, or is NULL. */

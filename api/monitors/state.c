@@ -60,6 +60,7 @@ static bool change_state(struct api_monitors *monitors, struct api_draft *draft,
     if (state == draft->live.state)
         return true;
     draft->live.state = state;
+    draft->live.since = window->end;
     return api_store_run(monitors->store, API_SQL_EVENT_PUT, event, NULL);
 }
 

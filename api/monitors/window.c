@@ -47,8 +47,11 @@ bool api_window_read(struct api_window *window, const struct api_datum *values)
                                   .unseen_ratio = api_datum_number(&values[12]),
                                   .missing_ratio = api_datum_number(&values[13]),
                                   .verdict = api_verdict_of(values[14].integer),
-                                  .state = api_verdict_of(values[15].integer)};
-    if (read_settings(window, &values[16]) && read_reference(window, &values[17]))
+                                  .state = api_verdict_of(values[15].integer),
+                                  .top = values[16].kind == API_SQL_INTEGER ? values[16].integer
+                                                                            : API_TOP_UNKNOWN,
+                                  .top_share = api_datum_number(&values[17])};
+    if (read_settings(window, &values[18]) && read_reference(window, &values[19]))
         return true;
     api_window_free(window);
     return false;
@@ -75,6 +78,8 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
         API_REAL(window->missing_ratio),
         API_INTEGER(window->verdict),
         API_INTEGER(window->state),
+        window->top == API_TOP_UNKNOWN ? null : API_INTEGER(window->top),
+        API_REAL(window->top_share),
         window->settings ? API_TEXT_DATUM(window->settings) : null,
         window->reference ? API_BYTES((const char *)window->reference,
                                       window->n_reference * sizeof *window->reference)

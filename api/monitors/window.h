@@ -3,6 +3,7 @@
 #define KLDIV_API_MONITORS_WINDOW_H
 
 #include "api/monitors/settings.h"
+#include "api/monitors/top.h"
 #include "api/monitors/verdict.h"
 #include "api/store/store.h"
 
@@ -14,9 +15,11 @@ struct api_window {
     double n, kl, kl_reverse, js, psi, p_value, unseen_ratio, missing_ratio;
     enum api_verdict verdict;
     enum api_verdict state; /* of the monitor after the window, once closed */
-    char *settings;         /* by which it was scored, as JSON; NULL if it was not */
-    double *reference;      /* counts that it was compared with, unless the config's; or NULL */
-    size_t n_reference;     /* places of those */
+    int64_t top;            /* see top.h; API_TOP_UNKNOWN where there was no scoring */
+    double top_share;
+    char *settings;     /* by which it was scored, as JSON; NULL if it was not */
+    double *reference;  /* counts that it was compared with, unless the config's; or NULL */
+    size_t n_reference; /* places of those */
 };
 
 /* Reads a row; false if memory is exhausted. */

@@ -30,16 +30,27 @@ static const char first[] =
     " answer BYTEA NOT NULL){clustered};"
     "CREATE INDEX keys_by_time ON keys (at);";
 
-const char *const api_migrations[] = {first, NULL};
+/* Adds since when a monitor has its state, and the top of windows, NULL of those from before: see
+ * api/monitors/top.h. A revision begins in state 0, so that any other is by an event of its own; one of
+ * state 0 is told from those of former revisions by its window, while that is kept. */
+static const char second[] =
+    "ALTER TABLE monitors ADD COLUMN since BIGINT;"
+    "ALTER TABLE windows ADD COLUMN top BIGINT;"
+    "ALTER TABLE windows ADD COLUMN top_share DOUBLE PRECISION;"
+    "UPDATE monitors SET since = (SELECT at FROM events e WHERE e.monitor = monitors.id"
+    " AND (monitors.state <> 0 OR EXISTS (SELECT 1 FROM windows w WHERE w.monitor = e.monitor"
+    " AND w.id = e.window_id AND w.revision = monitors.revision)) ORDER BY e.id DESC LIMIT 1);";
+
+const char *const api_migrations[] = {first, second, NULL};
 
 /* Columns of the same rows without what is long. */
 #define WINDOW_NUMBERS                                                                             \
     "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
-    " unseen_ratio, missing_ratio, verdict, state, NULL, NULL"
+    " unseen_ratio, missing_ratio, verdict, state, top, top_share, NULL, NULL"
 
 #define WINDOW_COLUMNS                                                                             \
     "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
-    " unseen_ratio, missing_ratio, verdict, state, settings, reference"
+    " unseen_ratio, missing_ratio, verdict, state, top, top_share, settings, reference"
 
 #define ADD_COUNTS(rows)                                                                           \
     "INSERT INTO counts VALUES " rows " ON CONFLICT (monitor, window_id, bin)"                     \
@@ -59,13 +70,14 @@ const char *const api_sql[API_STATEMENTS] = {
 
     [API_SQL_MONITORS] =
         "SELECT id, group_name, name, m.revision, version, settings, state, observations,"
-        " last_observation, last_window, definition FROM monitors m JOIN revisions r"
+        " last_observation, last_window, since, definition FROM monitors m JOIN revisions r"
         " ON r.monitor = m.id AND r.revision = m.revision ORDER BY id",
-    [API_SQL_MONITOR_PUT] = "INSERT INTO monitors VALUES ($1, $2, $3, $4, $5, $6, 0, 0, NULL, 0)"
-                            " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision,"
-                            " version = excluded.version, settings = excluded.settings",
+    [API_SQL_MONITOR_PUT] =
+        "INSERT INTO monitors VALUES ($1, $2, $3, $4, $5, $6, 0, 0, NULL, 0, NULL)"
+        " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision,"
+        " version = excluded.version, settings = excluded.settings",
     [API_SQL_MONITOR_LIVE] = "UPDATE monitors SET state = $1, observations = $2,"
-                             " last_observation = $3, last_window = $4 WHERE id = $5",
+                             " last_observation = $3, last_window = $4, since = $5 WHERE id = $6",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM monitors WHERE id = $1",
     [API_SQL_REVISION_PUT] = "INSERT INTO revisions VALUES ($1, $2, $3)",
     [API_SQL_REVISION] = "SELECT definition FROM revisions WHERE monitor = $1 AND revision = $2",
@@ -76,16 +88,20 @@ const char *const api_sql[API_STATEMENTS] = {
 
     [API_SQL_WINDOW_PUT] =
         "INSERT INTO windows (monitor, " WINDOW_COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
-        " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT (monitor, id) DO UPDATE"
-        " SET start_at = excluded.start_at, end_at = excluded.end_at, closed = excluded.closed,"
+        " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+        " ON CONFLICT (monitor, id) DO UPDATE SET"
+        " start_at = excluded.start_at, end_at = excluded.end_at, closed = excluded.closed,"
         " restated = excluded.restated, n = excluded.n, kl = excluded.kl,"
         " kl_reverse = excluded.kl_reverse, js = excluded.js, psi = excluded.psi,"
         " p_value = excluded.p_value, unseen_ratio = excluded.unseen_ratio,"
         " missing_ratio = excluded.missing_ratio, verdict = excluded.verdict,"
-        " state = excluded.state, settings = excluded.settings, reference = excluded.reference",
+        " state = excluded.state, top = excluded.top, top_share = excluded.top_share,"
+        " settings = excluded.settings, reference = excluded.reference",
     [API_SQL_WINDOW_N] = "UPDATE windows SET start_at = $1, end_at = $2, n = $3"
                          " WHERE monitor = $4 AND id = $5",
     [API_SQL_WINDOW_STATE] = "UPDATE windows SET state = $1 WHERE monitor = $2 AND id = $3",
+    [API_SQL_WINDOW_TOP] =
+        "UPDATE windows SET top = $1, top_share = $2 WHERE monitor = $3 AND id = $4",
     [API_SQL_WINDOW] = "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND id = $2",
     [API_SQL_WINDOW_AT] =
         "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2"

@@ -13,7 +13,7 @@ enum api_statement {
 
     API_SQL_MONITORS,         /* → all monitors with their current definition */
     API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings */
-    API_SQL_MONITOR_LIVE,     /* state, observations, last observation, last window; id */
+    API_SQL_MONITOR_LIVE,     /* state, observations, last observation, last window, since; id */
     API_SQL_MONITOR_DELETE,   /* id */
     API_SQL_REVISION_PUT,     /* monitor, revision, definition */
     API_SQL_REVISION,         /* monitor, revision → definition */
@@ -23,6 +23,7 @@ enum api_statement {
     API_SQL_WINDOW_PUT,     /* all columns: see api_window_row */
     API_SQL_WINDOW_N,       /* start, end, n; monitor, id */
     API_SQL_WINDOW_STATE,   /* state; monitor, id */
+    API_SQL_WINDOW_TOP,     /* top, its share; monitor, id */
     API_SQL_WINDOW,         /* monitor, id */
     API_SQL_WINDOW_AT,      /* monitor, revision, start → the one that starts then */
     API_SQL_WINDOW_OPEN,    /* monitor, revision → the open one that starts last */

@@ -123,7 +123,10 @@ static bool wants_html(const struct api_exchange *x)
            api_accept_quality(accept, "text/html") > api_accept_quality(accept, "text/plain");
 }
 
-bool api_web_root_begin(struct api_exchange *x) { return wants_html(x) || api_require_token(x); }
+bool api_web_root_begin(struct api_exchange *x)
+{
+    return wants_html(x) || (api_require_token(x) && api_require_scope(x));
+}
 
 static bool list_endpoints(struct api_exchange *x)
 {

@@ -1,5 +1,5 @@
 // Addresses of the pages: at the root with their headers, behind a path prefix, over TLS.
-import {openVisit} from "./browser.mjs";
+import {visiting} from "./browser.mjs";
 import {startProxy} from "./proxy.mjs";
 import {expect, expectSame} from "./report.mjs";
 import {makeCertificate, makeFolder, startServer} from "./server.mjs";
@@ -8,19 +8,14 @@ import {makeCertificate, makeFolder, startServer} from "./server.mjs";
 export const PAGES = ["", "dashboard/", "docs"];
 
 /**
- * Opens a page and fails at any fault that it shows.
  * @param {import("puppeteer-core").Browser} browser
  * @param {string} url
  */
-async function openWithoutFaults(browser, url) {
-    const visit = await openVisit(browser, url);
-    try {
-        await visit.page.goto(url, {waitUntil: "networkidle0"});
-        expect(visit.problems.length === 0, visit.problems.join("; "));
-        return `${visit.requests.length} requests`;
-    } finally {
-        await visit.close();
-    }
+function openWithoutFaults(browser, url) {
+    return visiting(browser, url, {}, async ({page, requests}) => {
+        await page.waitForNetworkIdle({idleTime: 200});
+        return `${requests.length} requests`;
+    });
 }
 
 /** @param {import("./run.mjs").Room} room */

@@ -2,6 +2,7 @@
 import {mkdirSync} from "node:fs";
 import {fileURLToPath} from "node:url";
 import {launch} from "puppeteer-core";
+import {expect} from "./report.mjs";
 
 /**
  * @typedef {import("puppeteer-core").Browser} Browser
@@ -13,6 +14,7 @@ import {launch} from "puppeteer-core";
  * @property {number} [height]
  * @property {boolean} [still]  the system prefers reduced motion
  * @property {boolean} [script]  false: JavaScript is off
+ * @property {number} [haste]  how many times faster the clock of the page goes
  * @property {string} [zone]  time zone of the system, as Asia/Kolkata
  * @property {RegExp[]} [expected]  faults that this visit provokes, as console text
  */
@@ -118,26 +120,76 @@ async function watchPolicy(visit) {
 }
 
 /**
+ * Makes the page's clock and timers go faster, so that nobody waits for what comes in 10 s.
+ * @param {number} haste
+ */
+function hurry(haste) {
+    const {setTimeout: later, setInterval: often} = window;
+    const now = Date.now, start = now();
+    Date.now = () => start + (now() - start) * haste;
+    window.setTimeout = /** @type {typeof setTimeout} */ (
+        (/** @type {TimerHandler} */ call, ms = 0, /** @type {any[]} */ ...rest) => later(call, ms / haste, ...rest));
+    window.setInterval = /** @type {typeof setInterval} */ (
+        (/** @type {TimerHandler} */ call, ms = 0, /** @type {any[]} */ ...rest) => often(call, ms / haste, ...rest));
+}
+
+/**
+ * Changes the window and what the system prefers.
+ * @param {Page} page
+ * @param {Conditions} conditions
+ */
+export async function emulate(page, conditions) {
+    const {theme = "light", width = 1280, height = 900, still = false} = conditions;
+    await page.setViewport({width, height});
+    await page.emulateMediaFeatures([
+        {name: "prefers-color-scheme", value: theme},
+        {name: "prefers-reduced-motion", value: still ? "reduce" : "no-preference"},
+    ]);
+}
+
+/**
  * Opens an empty page in a new profile.
  * @param {Browser} browser
  * @param {string} origin  where its requests may go
  * @param {Conditions} conditions
  */
 export async function openVisit(browser, origin, conditions = {}) {
-    const {theme = "light", width = 1280, height = 900, still = false, script = true, zone,
-           expected = []} = conditions;
+    const {script = true, haste, zone, expected = []} = conditions;
     const context = await browser.createBrowserContext();
     const page = await context.newPage();
     page.setDefaultTimeout(WAIT_MS);
-    await page.setViewport({width, height});
-    await page.emulateMediaFeatures([
-        {name: "prefers-color-scheme", value: theme},
-        {name: "prefers-reduced-motion", value: still ? "reduce" : "no-preference"},
-    ]);
+    await emulate(page, conditions);
+    if (haste) await page.evaluateOnNewDocument(hurry, haste);
     if (zone) await page.emulateTimezone(zone);
     const visit = new Visit(page, new URL(origin).origin, expected);
     watch(visit);
     if (script) await watchPolicy(visit);
     else await page.setJavaScriptEnabled(false);
     return visit;
+}
+
+/**
+ * Opens a page, and closes it after `body`. Fails if anything went wrong in it that `conditions` do
+ * not expect, whatever `body` has looked at.
+ * @template T
+ * @param {Browser} browser
+ * @param {string} url
+ * @param {Conditions} conditions
+ * @param {(visit: Visit) => Promise<T>} body
+ * @returns {Promise<T>}
+ */
+export async function visiting(browser, url, conditions, body) {
+    const visit = await openVisit(browser, url, conditions);
+    try {
+        await visit.page.goto(url);
+        const seen = await body(visit);
+        expect(visit.problems.length === 0, "faults of the page");
+        return seen;
+    } catch (error) {
+        if (error instanceof Error && visit.problems.length > 0)
+            error.message += ` [${visit.problems.slice(0, 5).join("; ")}]`;
+        throw error;
+    } finally {
+        await visit.close();
+    }
 }

@@ -1,5 +1,4 @@
-// Fixtures: each fills a server with monitors in one state, through the API, and returns the
-// group that they are in. Random values are the same in every run; times count back from now.
+// Fixtures: each fills a server with monitors in one state, through the API. Random values are the same in every run; times count back from now.
 import {monitorPath} from "./api.mjs";
 import {column, normal, randomNumbers, toCsv} from "./tables.mjs";
 
@@ -38,7 +37,6 @@ export function loans(seed, {income = 0, score = 0, n = ROWS} = {}) {
 async function watchLoans(api, group, current) {
     await api.put(monitorPath(group), toCsv(loans(1)));
     await api.post(monitorPath(group, "observations"), toCsv(current));
-    return group;
 }
 
 /** @param {Api} api */
@@ -77,7 +75,6 @@ export async function infinite(api) {
                          reference: {counts: [1000, 0]}});
     for (const counts of [[200, 0], [150, 50], [200, 0], [180, 20]])
         await api.post(`${path}/observations`, {counts});
-    return "infinite";
 }
 
 /** @param {Api} api */
@@ -85,7 +82,6 @@ export async function singleBin(api) {
     const path = monitorPath("single", "constant");
     await api.put(path, {bins: {edges: [0, 1]}, reference: {counts: [500]}});
     await api.post(`${path}/observations`, {counts: [200]});
-    return "single";
 }
 
 /** @param {Api} api */
@@ -99,7 +95,6 @@ export async function thousandBins(api) {
     await api.put(path, {bins: {edges: Array.from({length: 1001}, (_, i) => i)},
                          reference: {counts: before}});
     await api.post(`${path}/observations`, {counts: after});
-    return "fine";
 }
 
 /**
@@ -121,9 +116,9 @@ export async function tenYears(api) {
         const counts = [400 - noise, 300 - fault, 200 + noise, 100 + fault];
         await api.post(`${path}/observations`, {counts, timestamp: today - (n - i) * DAY});
     });
-    return "history";
 }
 
+export const NAMED = "имена / שמות 😀";
 export const SCRIPT = "<script>alert(1)</script>";
 export const NAMES = ["drift 📈 naïve", "تجربة الانحراف", "with several  spaces", "od280/od315",
                       SCRIPT, "50%? a&b=c#d+e", "\"quotes\" 'both'", "x".repeat(128)];
@@ -133,14 +128,12 @@ export const NAMES = ["drift 📈 naïve", "تجربة الانحراف", "with 
  * @param {Api} api
  */
 export async function names(api) {
-    const group = "имена / שמות 😀";
     for (const name of NAMES) {
-        await api.put(monitorPath(group, name), {bins: {labels: [...NAMES]},
+        await api.put(monitorPath(NAMED, name), {bins: {labels: [...NAMES]},
                                                  reference: {counts: NAMES.map(() => 100)}});
-        await api.post(monitorPath(group, name, "observations"),
+        await api.post(monitorPath(NAMED, name, "observations"),
                        {counts: NAMES.map((_, i) => i === 4 ? 400 : 50)});
     }
-    return group;
 }
 
 /**
@@ -161,7 +154,6 @@ export async function thousandMonitors(api) {
             await api.post(monitorPath(group, "observations"),
                            toCsv(make(1000 + 10 * table + batch, 0.3 * batch)));
     }
-    return "fleet 0";
 }
 
 /**
@@ -179,7 +171,6 @@ export async function textAndMissing(api) {
     };
     await api.put(monitorPath("texts"), toCsv(table(8, 0.05)));
     await api.post(monitorPath("texts", "observations"), toCsv(table(9, 0.4)));
-    return "texts";
 }
 
 /**
@@ -194,20 +185,26 @@ export async function stale(api) {
     for (let hour = 0; hour < 6; hour++)
         await api.post(`${path}/observations`,
                        {counts: [100, 100 + 5 * hour], timestamp: start + 3600 * hour});
-    return "stale";
 }
 
-/** fixtures: all that fit on one server beside each other; `states` are what must come of them. */
+/**
+ * fixtures: those that stand beside each other on one server, with the states that must come of them.
+ */
 export const fixtures = [
-    {fill: healthy, states: {ok: 5}},
-    {fill: shifted, states: {critical: 1, ok: 4}},
-    {fill: warning, states: {warning: 1, ok: 4}},
-    {fill: insufficient, states: {insufficient_data: 5}},
-    {fill: infinite, states: {critical: 1}},
-    {fill: singleBin, states: {ok: 1}},
-    {fill: thousandBins, states: {critical: 1}},
-    {fill: tenYears, states: {ok: 1}},
-    {fill: names, states: {critical: NAMES.length}},
-    {fill: textAndMissing, states: {critical: 2, ok: 1}},
-    {fill: stale, states: {ok: 1}},
+    {fill: healthy, group: "healthy", states: {ok: 5}},
+    {fill: shifted, group: "shifted", states: {critical: 1, ok: 4}},
+    {fill: warning, group: "warned", states: {ok: 4, warning: 1}},
+    {fill: insufficient, group: "few rows", states: {insufficient_data: 5}},
+    {fill: infinite, group: "infinite", states: {critical: 1}},
+    {fill: singleBin, group: "single", states: {ok: 1}},
+    {fill: thousandBins, group: "fine", states: {critical: 1}},
+    {fill: tenYears, group: "history", states: {ok: 1}},
+    {fill: names, group: NAMED, states: {critical: NAMES.length}},
+    {fill: textAndMissing, group: "texts", states: {critical: 2, ok: 1}},
+    {fill: stale, group: "stale", states: {ok: 1}},
 ];
+
+/** @param {Api} api */
+export async function fillAll(api) {
+    await Promise.all(fixtures.map(({fill}) => fill(api)));
+}

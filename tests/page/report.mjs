@@ -70,7 +70,8 @@ export class Report {
         this.n++;
         try {
             const seen = await within(Promise.resolve().then(body));
-            console.log(`ok      ${name}${seen ? `: ${seen}` : ""} (${Date.now() - began} ms)`);
+            const told = seen ? `: ${seen.replace(/\s+/g, " ")}` : "";
+            console.log(`ok      ${name}${told} (${Date.now() - began} ms)`);
         } catch (error) {
             this.failed.push(name);
             console.log(`FAILED  ${name}: ${describe(error)} (${Date.now() - began} ms)`);

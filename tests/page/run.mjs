@@ -2,8 +2,16 @@
 // usage: node run.mjs KLDIVD [SUITE...]
 import {resolve} from "node:path";
 import {checkAddresses} from "./addresses.mjs";
+import {Api} from "./api.mjs";
 import {startBrowser} from "./browser.mjs";
+import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
+import {fillAll} from "./fixtures.mjs";
+import {checkFreshness} from "./freshness.mjs";
+import {checkKeyboard} from "./keyboard.mjs";
+import {checkLooks} from "./looks.mjs";
+import {checkMonitor} from "./monitor.mjs";
+import {checkOverview} from "./overview.mjs";
 import {Report} from "./report.mjs";
 
 /**
@@ -11,10 +19,19 @@ import {Report} from "./report.mjs";
  * @property {string} binary  path of kldivd
  * @property {import("puppeteer-core").Browser} browser
  * @property {Report} report
+ * @property {Api} filled  a server with all fixtures, for those who only look at it
  */
 
 /** @type {Record<string, (room: Room) => Promise<void>>} */
-const suites = {fixtures: checkFixtures, addresses: checkAddresses};
+const suites = {
+    fixtures: checkFixtures,
+    addresses: checkAddresses,
+    overview: checkOverview,
+    freshness: checkFreshness,
+    monitor: checkMonitor,
+    keyboard: checkKeyboard,
+    looks: checkLooks,
+};
 
 const [binary, ...chosen] = process.argv.slice(2);
 if (!binary || chosen.some(name => !(name in suites))) {
@@ -23,15 +40,18 @@ if (!binary || chosen.some(name => !(name in suites))) {
 }
 
 const report = new Report();
-const browser = await startBrowser();
+const server = await startServer(resolve(binary));
+const filled = new Api(server.url);
+const [browser] = await Promise.all([startBrowser(), fillAll(filled)]);
 for (const [name, suite] of Object.entries(suites)) {
     if (chosen.length > 0 && !chosen.includes(name)) continue;
     console.log(`\n${name}`);
     try {
-        await suite({binary: resolve(binary), browser, report});
+        await suite({binary: resolve(binary), browser, report, filled});
     } catch (error) {
         await report.check(`${name} to its end`, () => { throw error; });
     }
 }
 await browser.close();
+await report.check("the server ends with status 0", () => server.stop());
 process.exitCode = report.end();

@@ -84,8 +84,18 @@ export function duration(seconds) {
 }
 
 /** @param {string} when */
+function secondsSince(when) {
+    return (Date.now() - new Date(when).getTime()) / 1000;
+}
+
+/** For how long something lasts already. @param {string} when it began */
+export function lasting(when) {
+    return duration(Math.max(secondsSince(when), 0));
+}
+
+/** @param {string} when */
 export function ago(when) {
-    const seconds = (Date.now() - new Date(when).getTime()) / 1000;
+    const seconds = secondsSince(when);
     return seconds < 0 ? `in ${duration(-seconds)}` : `${duration(seconds)} ago`;
 }
 
@@ -116,4 +126,24 @@ export function plural(n, noun) {
  */
 export function isolate(name) {
     return `\u2068${name}\u2069`;
+}
+
+/** Digits of an edge that tell it from its neighbours, mostly. */
+const EDGE_DIGITS = 6;
+
+/** @param {number} edge */
+export function edge(edge) {
+    return String(Number(edge.toPrecision(EDGE_DIGITS)));
+}
+
+/**
+ * Name of a bin for people: edges that are long decimals are cut, unless both would look the same.
+ *
+ * @param {import("./types.js").Bin} bin
+ */
+export function binName(bin) {
+    if (bin.kind !== "interval" || bin.lower === null || bin.upper === null)
+        return bin.name;
+    const [lower, upper] = [edge(bin.lower), edge(bin.upper)];
+    return lower === upper ? bin.name : `[${lower}, ${upper}${bin.name.slice(-1)}`;
 }

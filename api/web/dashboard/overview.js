@@ -4,8 +4,8 @@ import { curlLines } from "./commands.js";
 import { element, fill } from "./dom.js";
 import { plural } from "./format.js";
 import { Refresher } from "./refresh.js";
-import { row, head } from "./row.js";
-import { glance } from "./sentences.js";
+import { head, row } from "./row.js";
+import { glance, since } from "./sentences.js";
 import { shape, STATES, word } from "./states.js";
 
 /**
@@ -37,10 +37,6 @@ class Overview {
             load: (signal) => this.load(signal),
             failed: () => main.setAttribute("aria-busy", "false"),
         });
-        this.build();
-    }
-
-    build() {
         this.glance = element("p", { class: "glance", "aria-live": "polite" });
         this.chips = element("div", { class: "chips", role: "group", "aria-label": "States" });
         this.search = element("input", {
@@ -52,6 +48,10 @@ class Overview {
             head(), this.body);
         this.rest = element("p", { class: "rest" });
         this.content = element("div", {}, element("p", { class: "loading" }, "Loading …"));
+        this.build();
+    }
+
+    build() {
         fill(this.main,
             element("div", { class: "title" },
                 element("h1", {}, "Monitors"),
@@ -88,11 +88,18 @@ class Overview {
         }
         if (!this.table.isConnected)
             fill(this.content, this.glance, this.filters(), this.table, this.rest);
-        const text = glance(this.monitors);
-        if (this.glance.textContent !== text)
-            fill(this.glance, text);
+        this.showGlance();
         this.showChips();
         this.showRows();
+    }
+
+    showGlance() {
+        const [worst] = this.monitors;
+        const drifts = worst?.state === "critical" || worst?.state === "warning";
+        const line = element("p", {}, glance(this.monitors),
+            drifts && link(worst), drifts && since(worst));
+        if (this.glance.textContent !== line.textContent)
+            fill(this.glance, ...line.childNodes);
     }
 
     filters() {
@@ -176,6 +183,12 @@ class Overview {
             this.refresher.load();
         }, TYPED_MS);
     }
+}
+
+/** @param {Listed} monitor */
+function link({ group, name }) {
+    return element("a", { href: `?${new URLSearchParams({ group, monitor: name })}` },
+        element("bdi", {}, group), " / ", element("bdi", {}, name));
 }
 
 /**

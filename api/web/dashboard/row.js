@@ -57,8 +57,8 @@ function divergence(monitor) {
     const meter = element("span", { class: `meter ${monitor.state}`, "aria-hidden": "true",
                                     title: `warning ${number(warning)}, critical ${number(critical)}` });
     meter.style.setProperty("--value", `${(100 * value) / full}%`);
-    meter.style.setProperty("--warning", `${(100 * warning) / full}%`);
-    meter.style.setProperty("--critical", `${(100 * critical) / full}%`);
+    meter.style.setProperty("--at-warning", `${(100 * warning) / full}%`);
+    meter.style.setProperty("--at-critical", `${(100 * critical) / full}%`);
     return cell("kl", element("span", { class: "figure" }, number(monitor.kl)), meter);
 }
 

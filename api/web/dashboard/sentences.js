@@ -1,5 +1,5 @@
 /* Sentences that answer: is anything wrong, since when, because of what. */
-import { ago, count, duration, isolate, list, nats, number, percent, plural, probability } from "./format.js";
+import { binName, count, isolate, lasting, list, nats, number, percent, plural, probability } from "./format.js";
 import { STATES, word } from "./states.js";
 
 /**
@@ -7,10 +7,13 @@ import { STATES, word } from "./states.js";
  * @typedef {import("./types.js").Result} Result
  * @typedef {import("./types.js").Config} Config
  * @typedef {import("./types.js").Bin} Bin
- * @typedef {import("./types.js").Change} Change
  */
 
-/** @param {Listed[]} monitors in the server's order, worst first */
+/**
+ * Says how many monitors drift; the worst of them is to be named after it.
+ *
+ * @param {Listed[]} monitors in the server's order, worst first
+ */
 export function glance(monitors) {
     const worst = monitors[0];
     if (!worst)
@@ -21,10 +24,18 @@ export function glance(monitors) {
     if (worst.state === "ok" || worst.state === "insufficient_data")
         return `Nothing drifts: ${list(states.map(({ state, n }) => `${count(n)} ${word(state)}`))}.`;
     const bad = states.filter(({ state }) => state === "critical" || state === "warning");
-    const since = worst.since ? `, since ${ago(worst.since)}` : "";
     return `${list(bad.map(({ state, n }) => `${count(n)} ${word(state)}`))} of ` +
-        `${plural(monitors.length, "monitor")}. Worst: ${isolate(worst.group)} / ${isolate(worst.name)}, ` +
-        `${word(worst.state)}${since}${because(worst)}.`;
+        `${plural(monitors.length, "monitor")}. Worst: `;
+}
+
+/**
+ * Since when a monitor is as it is, and because of what.
+ *
+ * @param {Listed} monitor
+ */
+export function since(monitor) {
+    const when = monitor.since ? ` for ${lasting(monitor.since)}` : "";
+    return `, ${word(monitor.state)}${when}${because(monitor)}.`;
 }
 
 /** @param {Listed} monitor */
@@ -37,17 +48,20 @@ function because(monitor) {
         `${percent(monitor.top_share)} of the shift`;
 }
 
+/** The part of a shift that is most of it, and the most bins that a sentence names. */
+const MOST = 0.8;
+const NAMED = 5;
+
 /**
- * The fewest bins that make four fifths of the shift, at most five; three where five are not enough.
+ * The fewest bins that make four fifths of the shift; of many only the first three are named.
  *
  * @param {Bin[]} bins
  */
-export function culprits(bins) {
+function culprits(bins) {
     const sorted = bins.filter((bin) => bin.share).sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
-    let sum = 0;
-    const needed = sorted.findIndex((bin) => (sum += bin.share ?? 0) >= 0.8) + 1;
-    const chosen = sorted.slice(0, needed > 0 && needed <= 5 ? needed : 3);
-    return { chosen, share: chosen.reduce((total, bin) => total + (bin.share ?? 0), 0) };
+    let share = 0;
+    const n = sorted.findIndex((bin) => (share += bin.share ?? 0) >= MOST) + 1 || sorted.length;
+    return { n, share, named: sorted.slice(0, n <= NAMED ? n : 3) };
 }
 
 /**
@@ -60,16 +74,16 @@ export function blame(result) {
     if (result.infinite) {
         const unseen = bins.filter((bin) => bin.contribution === null);
         return `${percent(result.unseen_ratio ?? 0)} of the values lie where the reference has ` +
-            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(bin.name)))}` +
+            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(binName(bin))))}` +
             `${unseen.length > 5 ? ` and ${unseen.length - 5} more` : ""}.`;
     }
-    const { chosen, share } = culprits(bins);
-    if (chosen.length === 0)
+    const { n, share, named } = culprits(bins);
+    if (n === 0)
         return "No bin differs from the reference.";
-    const each = chosen.map((bin) =>
-        `${isolate(bin.name)} ${percent(bin.reference)} → ${percent(bin.current)}`);
-    return `${plural(chosen.length, "bin")} ${chosen.length === 1 ? "is" : "are"} ` +
-        `${percent(share)} of the shift: ${each.join(", ")}.`;
+    const each = named.map((bin) =>
+        `${isolate(binName(bin))} ${percent(bin.reference)} → ${percent(bin.current)}`);
+    return `${plural(n, "bin")} ${n === 1 ? "is" : "are"} ${percent(share)} of the shift: ` +
+        `${n > named.length ? "first " : ""}${each.join(", ")}.`;
 }
 
 /**
@@ -105,16 +119,5 @@ export function reason(result, config) {
             `${kl <= (result.noise_floor ?? 0) ? ", and within the noise of so few values" : ""}.`;
     const times = limit > 0 ? `${number(kl / limit)} times ` : "above ";
     return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}; chance alone does ` +
-        `that with p = ${probability(p)}${p < significance ? "" : ", which is not significant"}.`;
-}
-
-/**
- * @param {Config} config
- * @param {Change[]} changes newest first
- */
-export function since(config, changes) {
-    const last = changes[0];
-    if (!last || last.to !== config.state)
-        return word(config.state);
-    return `${word(config.state)} for ${duration((Date.now() - Date.parse(last.at)) / 1000)}`;
+        `that with ${p < 1e-300 ? "p" : "p ="} ${probability(p)}${p < significance ? "" : ", which is not significant"}.`;
 }

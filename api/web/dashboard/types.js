@@ -35,7 +35,9 @@
  *
  * @typedef {{
  *     group: string, name: string, state: State, revision: number,
- *     bins: { edges?: number[], labels?: string[] }, reference?: object,
+ *     bins: { edges?: number[], labels?: string[] },
+ *     reference?: { counts?: number[], underflow?: number, overflow?: number, other?: number,
+ *                   missing?: number },
  *     window: string | { seconds?: number, grace?: number, count?: number },
  *     compare: string | { previous: number }, pseudocount: number,
  *     min_observations: number | null, thresholds: Thresholds, fire_after: number,

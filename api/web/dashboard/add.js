@@ -1,0 +1,234 @@
+/* Making monitors by dropping a table: the reference first, then a batch. */
+import { address, ApiError, call } from "./api.js";
+import { BinChart } from "./bars.js";
+import { element, fill } from "./dom.js";
+import { fileChooser } from "./files.js";
+import { binName, list, number, plural } from "./format.js";
+import { blame } from "./sentences.js";
+import { badge } from "./states.js";
+
+/**
+ * @typedef {import("./types.js").Config} Config
+ * @typedef {import("./types.js").Result} Result
+ * @typedef {import("./types.js").Bin} Bin
+ * @typedef {{ code: string, message: string, column: string | null }} Warning
+ */
+
+/** Ways to make bins, as settings of the API have them. */
+const METHODS = [["auto", "Auto"], ["quantile", "Quantiles"], ["width", "Equal widths"],
+                 ["labels", "Labels"]];
+
+/** Monitors whose bins are drawn at once. */
+const DRAWN = 12;
+
+class Adding {
+    /** @param {HTMLElement} main */
+    constructor(main) {
+        /** @type {File | null} */
+        this.reference = null;
+        /** @type {BinChart[]} */
+        this.charts = [];
+        this.calls = 0;
+        this.group = element("input", { id: "group", required: true, maxlength: 128, size: 24,
+                                        autocomplete: "off" });
+        this.method = element("select", { id: "method", change: () => this.preview() },
+            ...METHODS.map(([value, text]) => element("option", { value }, text)));
+        this.bins = element("input", { id: "bins", type: "number", min: 1, max: 1000, value: 10,
+                                       change: () => this.preview() });
+        this.settings = this.makeSettings();
+        this.proposal = element("section", { "aria-live": "polite" });
+        this.made = element("section", { "aria-live": "polite" });
+        this.results = element("section", { "aria-live": "polite" });
+        fill(main,
+            element("p", { class: "crumbs" }, element("a", { href: "?" }, "Monitors")),
+            element("h1", {}, "Add monitors"),
+            element("section", { class: "panel" },
+                element("h2", {}, "1. A reference table"),
+                element("p", {}, "A CSV file with a header line: values as they should be. Each " +
+                    "column becomes a monitor."),
+                fileChooser("Reference table", (file) => this.propose(file)),
+                this.settings, this.proposal),
+            this.made, this.results);
+        document.title = "Add monitors · kldiv";
+        main.setAttribute("aria-busy", "false");
+    }
+
+    makeSettings() {
+        const field = (/** @type {string} */ text, /** @type {HTMLElement} */ input) =>
+            element("div", {}, element("label", { for: input.id }, text), input);
+        const form = element("form", { class: "fields", submit: (/** @type {Event} */ event) => {
+            event.preventDefault();
+            this.create();
+        } }, field("Name of the group", this.group), field("Bins by", this.method),
+        field("Number of bins", this.bins),
+        element("button", { type: "submit", class: "primary" }, "Create the monitors"));
+        form.hidden = true;
+        return form;
+    }
+
+    /** @param {File} file */
+    propose(file) {
+        this.reference = file;
+        this.group.value ||= file.name.replace(/\.[^.]*$/, "").slice(0, 40) || "table";
+        this.settings.hidden = false;
+        fill(this.made);
+        fill(this.results);
+        return this.preview();
+    }
+
+    /** @param {boolean} dry */
+    put(dry) {
+        const url = address(["monitors", this.group.value], {
+            method: this.method.value, bins: this.bins.value, dry_run: dry ? "true" : null,
+        });
+        return call("PUT", url, { body: this.reference ?? "", type: "text/csv" });
+    }
+
+    /** Shows the monitors that the table would make. */
+    async preview() {
+        const mine = ++this.calls;
+        const answer = await attempt(this.proposal, () => this.put(true));
+        if (!answer || mine !== this.calls)
+            return;
+        this.stop();
+        const configs = /** @type {Config[]} */ (answer.monitors);
+        fill(this.proposal,
+            element("h2", {}, `${plural(configs.length, "monitor")}, with these bins`),
+            ...warnings(answer.warnings),
+            element("div", { class: "panels" },
+                ...configs.slice(0, DRAWN).map((config) => this.card(config))),
+            configs.length > DRAWN && element("p", { class: "quiet" },
+                `and ${list(configs.slice(DRAWN).map((config) => config.name))}.`));
+        this.charts.forEach((chart) => chart.draw());
+    }
+
+    /** @param {Config} config */
+    card(config) {
+        const chart = new BinChart(["reference"]);
+        const bins = binsOf(config);
+        chart.show(bins);
+        this.charts.push(chart);
+        const inner = bins.filter((bin) => bin.kind === "interval" || bin.kind === "label");
+        const names = inner.slice(0, 3).map(binName).join(", ");
+        return element("section", { class: "panel small" },
+            element("h3", {}, element("bdi", {}, config.name)),
+            element("p", { class: "quiet" },
+                `${plural(inner.length, config.bins.labels ? "label" : "interval")}: ${names}` +
+                `${inner.length > 3 ? ", …" : ""}`), chart.node);
+    }
+
+    async create() {
+        const group = this.group.value;
+        const answer = await attempt(this.made, () => this.put(false));
+        if (!answer)
+            return;
+        const heading = element("h2", { tabindex: -1 }, "2. A batch to compare");
+        fill(this.made, element("div", { class: "panel" },
+            element("p", { class: "ok" }, `${plural(answer.monitors.length, "monitor")} of `,
+                element("bdi", {}, group), " watch now."),
+            heading,
+            element("p", {}, "A CSV file with the same columns: values as they are."),
+            fileChooser("Batch", (file) => this.observe(group, file))));
+        heading.focus();
+    }
+
+    /**
+     * @param {string} group
+     * @param {File} file
+     */
+    async observe(group, file) {
+        const answer = await attempt(this.results, () =>
+            call("POST", address(["monitors", group, "observations"]), { body: file, type: "text/csv" }));
+        if (!answer)
+            return;
+        const results = /** @type {(Result & { name: string })[]} */ (answer.monitors);
+        const sorted = [...results].sort((a, b) => rank(b) - rank(a));
+        fill(this.results, element("div", { class: "panel" },
+            element("h2", {}, "3. What the batch says"), ...warnings(answer.warnings),
+            element("div", { class: "scroll" }, element("table", {},
+                element("thead", {}, element("tr", {}, ...["Monitor", "Verdict", "KL, nats", "Because of"]
+                    .map((name) => element("th", { scope: "col", class: "wrap" }, name)))),
+                element("tbody", {}, ...sorted.map((result) => row(group, result)))))));
+    }
+
+    stop() {
+        this.charts.forEach((chart) => chart.stop());
+        this.charts = [];
+    }
+}
+
+/** @param {Result} result */
+function rank(result) {
+    return result.kl ?? (result.infinite ? Infinity : -1);
+}
+
+/**
+ * @param {string} group
+ * @param {Result & { name: string }} result
+ */
+function row(group, result) {
+    const drifts = result.verdict === "critical" || result.verdict === "warning";
+    const query = new URLSearchParams({ group, monitor: result.name });
+    return element("tr", {},
+        element("th", { scope: "row" },
+            element("a", { href: `?${query}` }, element("bdi", {}, result.name))),
+        element("td", {}, badge(result.verdict)),
+        element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
+        element("td", { class: "wrap" }, drifts && blame(result)));
+}
+
+/** @param {Warning[]} all */
+function warnings(all) {
+    return all.map(({ column, message }) => element("p", { class: "alert" },
+        column && element("bdi", {}, element("b", {}, column)), column && ": ", message));
+}
+
+/**
+ * Calls, and shows what the server says against it.
+ *
+ * @template T
+ * @param {HTMLElement} place
+ * @param {() => Promise<T>} what
+ */
+async function attempt(place, what) {
+    fill(place, element("p", { class: "loading" }, "…"));
+    try {
+        return await what();
+    } catch (error) {
+        if (!(error instanceof ApiError))
+            throw error;
+        fill(place, element("p", { class: "failure", role: "alert" }, `${error.message}.`));
+        return null;
+    }
+}
+
+/**
+ * Bins of a config with its reference, as a result would have them.
+ *
+ * @param {Config} config
+ * @returns {Bin[]}
+ */
+function binsOf(config) {
+    const reference = config.reference ?? {};
+    const { counts = [], underflow = 0, overflow = 0, other = 0, missing = 0 } = reference;
+    const n = [...counts, underflow, overflow, other, missing].reduce((sum, each) => sum + each, 0);
+    const bin = (/** @type {string} */ name, /** @type {string} */ kind, /** @type {number} */ of,
+                 /** @type {number | null} */ lower = null, /** @type {number | null} */ upper = null) =>
+        ({ name, kind, lower, upper, reference: n > 0 ? of / n : 0, current: 0, contribution: 0,
+           share: 0 });
+    const { edges, labels = [] } = config.bins;
+    const inner = edges
+        ? counts.map((of, i) => bin(`[${edges[i]}, ${edges[i + 1]}${i + 2 < edges.length ? ")" : "]"}`,
+            "interval", of, edges[i], edges[i + 1]))
+        : counts.map((of, i) => bin(labels[i], "label", of));
+    return edges
+        ? [bin("underflow", "underflow", underflow), ...inner, bin("overflow", "overflow", overflow),
+           bin("missing", "missing", missing)]
+        : [...inner, bin("other", "other", other), bin("missing", "missing", missing)];
+}
+
+/** @type {import("./start.js").Show} */
+export function add(main) {
+    const view = new Adding(main);
+    return () => view.stop();
+}

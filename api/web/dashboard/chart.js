@@ -1,0 +1,305 @@
+/* KL over time: thresholds, noise floor, gaps, infinity, changes of state. */
+import uPlot from "./uplot.js";
+import { element, fill, freshId } from "./dom.js";
+import { number, time } from "./format.js";
+import { onArrows } from "./keys.js";
+import { zone } from "./settings.js";
+import { word } from "./states.js";
+
+/**
+ * @typedef {import("./types.js").Result} Result
+ * @typedef {import("./types.js").Change} Change
+ * @typedef {import("./types.js").Config} Config
+ */
+
+/** Labels of the time axis by distance of its marks, seconds: what each mark says, and what is added
+ * where the year, the month or the day begins. */
+const DATES = [
+    [31536000, "{YYYY}", null, null, null, null, null, null, 1],
+    [2419200, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
+    [86400, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
+    [60, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+    [1, "{HH}:{mm}:{ss}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+    [0.001, "{HH}:{mm}:{ss}.{fff}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+];
+
+/** Pixels that the word of a change of state needs. */
+const WORD_PX = 90;
+
+const LEGEND = [
+    ["line-kl", "KL of a window"], ["line-warning", "warning threshold"],
+    ["line-critical", "critical threshold"],
+    ["line-noise", "noise floor: KL to expect from so few values without any drift"],
+];
+
+export class KlChart {
+    /** @param {(id: number) => void} select called with the window that the reader chooses */
+    constructor(select) {
+        this.select = select;
+        /** Window of each point; null beside the first and the last, and in gaps.
+         * @type {(Result | null)[]} */
+        this.windows = [];
+        /** @type {Change[]} */
+        this.changes = [];
+        this.close = false;
+        this.at = -1;
+        /** @type {uPlot | null} */
+        this.plot = null;
+        const readout = freshId();
+        this.readout = element("p", { class: "readout", id: readout, "aria-live": "polite" });
+        this.frame = element("div", {
+            class: "chart", tabindex: 0, role: "group", "aria-describedby": readout,
+            "aria-label": "KL over time. Left and right go from window to window, Enter opens one. " +
+                "The table below has the same numbers.",
+            click: () => this.choose(),
+        });
+        onArrows(this.frame, (move) => this.move(move), () => this.choose());
+        this.zoom = element("button", {
+            type: "button", "aria-pressed": "false", click: () => this.toggle(),
+            title: "Let the axis end above the greatest KL instead of the critical threshold",
+        }, "Fit to KL");
+        this.node = element("div", {}, this.frame, this.readout, element("div", { class: "buttons" },
+            element("ul", { class: "legend" }, ...LEGEND.map(([name, text]) =>
+                element("li", {}, element("i", { class: name }), text))), this.zoom));
+        this.resized = new ResizeObserver(() => this.resize());
+        this.resized.observe(this.frame);
+    }
+
+    stop() {
+        this.resized.disconnect();
+        this.plot?.destroy();
+    }
+
+    /**
+     * @param {Result[]} windows oldest first
+     * @param {Change[]} changes
+     * @param {Config} config
+     * @param {number | null} selected
+     */
+    show(windows, changes, config, selected) {
+        const { points, results } = pointsOf(windows, config);
+        this.windows = results;
+        this.changes = changes;
+        this.selected = selected;
+        this.frame.hidden = windows.length === 0;
+        if (windows.length === 0) {
+            fill(this.readout, "No windows in this range.");
+            return;
+        }
+        if (!this.plot)
+            this.plot = this.make(points);
+        else
+            this.plot.setData(points);
+        this.say();
+    }
+
+    /** @param {uPlot.AlignedData} points */
+    make(points) {
+        const style = getComputedStyle(document.documentElement);
+        const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
+        this.colour = colour;
+        const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 },
+                       ticks: { stroke: colour("line") } };
+        const level = (/** @type {string} */ name, /** @type {number[]} */ dash) =>
+            ({ stroke: colour(name), dash, width: 1.5, points: { show: false } });
+        return new uPlot({
+            ...this.size(), legend: { show: false },
+            tzDate: (seconds) => zone() === "utc"
+                ? uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000),
+            cursor: { y: false, drag: { setScale: true, x: true, y: false } },
+            scales: { y: { range: (_, __, max) => [0, this.top(max)] } },
+            axes: [{ ...axis, values: /** @type {any} */ (DATES), space: 70 },
+                   { ...axis, size: 62, label: "nats", labelSize: 18,
+                     values: (_, marks) => marks.map(number) }],
+            series: [{}, { stroke: colour("kl"), width: 2, points: { show: true, size: 5 } },
+                     level("warning", [6, 4]), level("critical", [6, 4]), level("noise", [2, 3])],
+            hooks: {
+                setCursor: [(plot) => this.point(plot.cursor.idx ?? -1)],
+                draw: [(plot) => this.mark(plot)],
+            },
+        }, points, this.frame);
+    }
+
+    size() {
+        return { width: Math.max(this.frame.clientWidth, 200),
+                 height: Math.max(this.frame.clientHeight, 200) };
+    }
+
+    resize() {
+        const size = this.size();
+        if (this.plot && (this.plot.width !== size.width || this.plot.height !== size.height))
+            this.plot.setSize(size);
+    }
+
+    /** Upper end of the axis. @param {number | null} max of all series */
+    top(max) {
+        const finite = this.windows.map((result) => result?.kl ?? 0);
+        const greatest = this.close ? Math.max(...finite) : Math.max(max ?? 0, ...finite);
+        return greatest * 1.15 || 1;
+    }
+
+    toggle() {
+        this.close = !this.close;
+        this.zoom.setAttribute("aria-pressed", String(this.close));
+        this.plot?.redraw(true, true);
+        this.plot?.setData(this.plot.data);
+    }
+
+    /** @param {number} at */
+    point(at) {
+        if (this.windows[at] && at !== this.at) {
+            this.at = at;
+            this.say();
+        }
+    }
+
+    /** @param {number} step */
+    move(step) {
+        let at = this.at < 0 ? this.windows.length : this.at;
+        do
+            at += step;
+        while (at > 0 && at < this.windows.length - 1 && !this.windows[at]);
+        at = Math.min(Math.max(at, 0), this.windows.length - 1);
+        const x = this.plot?.data[0][at];
+        if (x !== undefined)
+            this.plot?.setCursor({ left: this.plot.valToPos(x, "x"), top: 0 });
+        this.point(at);
+    }
+
+    choose() {
+        const result = this.windows[this.at];
+        if (result)
+            this.select(result.window.id);
+    }
+
+    say() {
+        const result = this.windows[this.at] ?? this.windows.findLast((each) => each);
+        const text = result ? describe(result) : "";
+        if (this.readout.textContent !== text)
+            fill(this.readout, text);
+    }
+
+    /** Draws what uPlot has no series for. @param {uPlot} plot */
+    mark(plot) {
+        const { ctx } = plot;
+        ctx.save();
+        ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+        this.markChanges(plot);
+        this.windows.forEach((result, i) => {
+            const x = plot.valToPos(plot.data[0][i], "x", true);
+            if (result?.infinite)
+                this.text(plot, "∞", x, "critical");
+            if (result && result.window.id === this.selected)
+                this.line(plot, x, "focus", []);
+        });
+        ctx.restore();
+    }
+
+    /** @param {uPlot} plot */
+    markChanges(plot) {
+        let free = Infinity; /* to the left of the words so far, which go from right to left */
+        for (const change of this.changes) {
+            const seconds = Date.parse(change.at) / 1000;
+            const { min, max } = plot.scales.x;
+            if (seconds < (min ?? 0) || seconds > (max ?? 0))
+                continue;
+            const x = plot.valToPos(seconds, "x", true);
+            this.line(plot, x, change.to, [3 * devicePixelRatio, 3 * devicePixelRatio]);
+            if (free - x < WORD_PX * devicePixelRatio)
+                continue;
+            free = x;
+            const right = x + WORD_PX * devicePixelRatio > plot.bbox.left + plot.bbox.width;
+            this.text(plot, ` ${word(change.to)} `, x, change.to, right ? "right" : "left");
+        }
+    }
+
+    /**
+     * @param {uPlot} plot
+     * @param {number} x
+     * @param {string} colour
+     * @param {number[]} dash
+     */
+    line({ ctx, bbox }, x, colour, dash) {
+        ctx.strokeStyle = this.colour?.(colour) ?? "";
+        ctx.lineWidth = devicePixelRatio;
+        ctx.setLineDash(dash);
+        ctx.beginPath();
+        ctx.moveTo(x, bbox.top);
+        ctx.lineTo(x, bbox.top + bbox.height);
+        ctx.stroke();
+    }
+
+    /**
+     * @param {uPlot} plot
+     * @param {string} text
+     * @param {number} x
+     * @param {string} colour
+     * @param {CanvasTextAlign} [align]
+     */
+    text({ ctx, bbox }, text, x, colour, align = "center") {
+        ctx.fillStyle = this.colour?.(colour) ?? "";
+        ctx.textAlign = align;
+        ctx.textBaseline = "top";
+        ctx.fillText(text, x, bbox.top + 2);
+    }
+}
+
+/** @param {Result} result */
+function describe(result) {
+    const { warning, critical } = result.thresholds;
+    const kl = result.kl === null && !result.infinite
+        ? "no KL: nothing to compare with" : `KL ${number(result.kl)} nats`;
+    return `${time(result.window.end)}${result.window.closed ? "" : " (open)"}: ${kl}, ` +
+        `${word(result.verdict)}; ${result.n} values, noise floor ` +
+        `${result.noise_floor === null ? "–" : number(result.noise_floor)}; thresholds ` +
+        `${number(warning)} and ${number(critical)}`;
+}
+
+/** @param {Result} result */
+function endOf(result) {
+    return Date.parse(result.window.end) / 1000;
+}
+
+/** Seconds beside the first and the last window, into which the thresholds go on. @param {Result[]} windows */
+function marginOf(windows) {
+    const span = windows.length > 1 ? endOf(windows[windows.length - 1]) - endOf(windows[0]) : 0;
+    return Math.max(span / 50, span > 0 ? 0 : 43200);
+}
+
+/**
+ * Columns for uPlot. A gap between windows of time is a point without a window.
+ *
+ * @param {Result[]} windows
+ * @param {Config} config
+ */
+function pointsOf(windows, config) {
+    const seconds = typeof config.window === "object" ? config.window.seconds ?? 0 : 0;
+    /** @type {(Result | null)[]} */
+    const results = [];
+    /** @type {(number | null)[][]} */
+    const columns = [[], [], [], [], []];
+    const add = (/** @type {(number | null)[]} */ row) => row.forEach((each, i) => columns[i].push(each));
+    let before = Infinity;
+    const margin = marginOf(windows);
+    const beside = (/** @type {Result} */ result, /** @type {number} */ seconds) => {
+        const { warning, critical } = result.thresholds;
+        results.push(null);
+        add([endOf(result) + seconds, null, warning, critical, result.noise_floor]);
+    };
+    if (windows.length > 0)
+        beside(windows[0], -margin);
+    for (const result of windows) {
+        const end = endOf(result);
+        if (seconds > 0 && end - before > 1.5 * seconds) {
+            results.push(null);
+            add([before + seconds / 2, null, null, null, null]);
+        }
+        results.push(result);
+        add([end, result.kl, result.thresholds.warning, result.thresholds.critical,
+             result.noise_floor]);
+        before = end;
+    }
+    if (windows.length > 0)
+        beside(windows[windows.length - 1], margin);
+    return { points: /** @type {uPlot.AlignedData} */ (columns), results };
+}

@@ -1,0 +1,31 @@
+/* A place to choose a file, or to drop one. */
+import { element, fill, freshId } from "./dom.js";
+
+/**
+ * @param {string} label
+ * @param {(file: File) => void} chosen
+ */
+export function fileChooser(label, chosen) {
+    const id = freshId();
+    const name = element("p", { class: "quiet" }, "or drop it here");
+    const input = element("input", { id, type: "file", accept: ".csv,.tsv,.txt,text/csv",
+                                     change: () => use(input.files) });
+    const place = element("div", { class: "drop" }, element("label", { for: id }, label), input, name);
+    const use = (/** @type {FileList | null | undefined} */ files) => {
+        const file = files?.[0];
+        if (!file)
+            return;
+        fill(name, `${file.name}, ${Math.ceil(file.size / 1024).toLocaleString("en")} KiB`);
+        chosen(file);
+        input.value = ""; /* the same file, changed, may be chosen again */
+    };
+    const over = (/** @type {DragEvent} */ event) => {
+        event.preventDefault();
+        place.classList.toggle("over", event.type === "dragover");
+        if (event.type === "drop")
+            use(event.dataTransfer?.files);
+    };
+    for (const type of /** @type {const} */ (["dragover", "dragleave", "drop"]))
+        place.addEventListener(type, over);
+    return place;
+}

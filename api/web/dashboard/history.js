@@ -1,0 +1,81 @@
+/* Windows of a monitor within a range of time, loaded once and then kept up to date. */
+import { address, call } from "./api.js";
+
+/** @typedef {import("./types.js").Result} Result */
+
+const DAY_MS = 86400000;
+
+/** Ranges to choose from; the first is the default. Those without days are a number of windows. */
+export const RANGES = [
+    { name: "latest", label: "Latest 100", most: 100 },
+    { name: "7d", label: "7 days", days: 7 },
+    { name: "30d", label: "30 days", days: 30 },
+    { name: "1y", label: "1 year", days: 365 },
+    { name: "all", label: "All" },
+];
+
+/** The most windows that one answer lists, and that are drawn. */
+const PAGE = 1000;
+const MOST = 20000;
+
+/** Windows that a refresh reads again: more than can come between two of them. */
+const RECENT = 100;
+
+export class History {
+    /** @param {string[]} path of the monitor */
+    constructor(path) {
+        this.path = [...path, "windows"];
+        this.range = "";
+        /** @type {Map<number, Result>} */
+        this.known = new Map();
+        /** @type {Result[]} oldest first */
+        this.windows = [];
+        this.partial = false;
+    }
+
+    /**
+     * Loads the range, or only its newest windows if the rest is known.
+     *
+     * @param {string} name
+     * @param {AbortSignal} signal
+     */
+    async load(name, signal) {
+        const range = RANGES.find((each) => each.name === name) ?? RANGES[0];
+        if (range.name !== this.range)
+            this.known = new Map();
+        const fresh = this.known.size === 0;
+        const most = range.most ?? MOST;
+        const from = range.days
+            ? new Date(Date.now() - range.days * DAY_MS).toISOString() : null;
+        const found = await this.read(from, fresh ? most : Math.min(most, RECENT), signal);
+        for (const result of found.windows)
+            this.known.set(result.window.id, result);
+        if (fresh)
+            this.partial = found.more && !range.most;
+        this.range = range.name;
+        this.windows = [...this.known.values()]
+            .filter((result) => !from || result.window.start >= from)
+            .sort((a, b) => Date.parse(a.window.start) - Date.parse(b.window.start) ||
+                a.window.id - b.window.id)
+            .slice(-most);
+    }
+
+    /**
+     * @param {string | null} from
+     * @param {number} most
+     * @param {AbortSignal} signal
+     */
+    async read(from, most, signal) {
+        /** @type {Result[]} */
+        const windows = [];
+        /** @type {string | null} */
+        let cursor = null;
+        do {
+            const limit = Math.min(PAGE, most - windows.length);
+            const answer = await call("GET", address(this.path, { from, limit, cursor }), { signal });
+            windows.push(...answer.windows);
+            cursor = answer.next;
+        } while (cursor && windows.length < most);
+        return { windows, more: cursor !== null };
+    }
+}

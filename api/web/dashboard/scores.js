@@ -1,0 +1,66 @@
+/* The numbers of a window, each with what it says. */
+import { element, freshId } from "./dom.js";
+import { count, nats, percent, probability, time } from "./format.js";
+
+/** @typedef {import("./types.js").Result} Result */
+
+/**
+ * @param {Result} result
+ * @returns {[name: string, value: string, means: string][]}
+ */
+function numbers(result) {
+    const test = result.g_test;
+    const score = (/** @type {number | null} */ value) =>
+        result.kl === null && !result.infinite ? "–" : nats(value);
+    return [
+        ["KL", score(result.kl), "Σ p ln(p/q): divergence of the current distribution p from the " +
+            "reference q"],
+        ["Reverse KL", score(result.kl_reverse), "Σ q ln(q/p): the same, the other way round"],
+        ["Jensen-Shannon", score(result.js), "Mean KL of both from their middle; ln 2 at most"],
+        ["PSI", score(result.psi), "Population stability index: KL and reverse KL together"],
+        ["p", test ? probability(test.p_value) : "–", "Probability of a G statistic as large " +
+            "without any drift"],
+        ["Significant from", test ? nats(test.critical_kl) : "–", "KL that chance exceeds with " +
+            `probability ${result.thresholds.significance}`],
+        ["Noise floor", result.noise_floor === null ? "–" : nats(result.noise_floor),
+            "KL to expect from so few values without any drift"],
+        ["Values", count(result.n), "Number of values in the window"],
+        ["Reference values", result.n_reference === null ? "exact" : count(result.n_reference),
+            "Number of values in the reference; exact if probabilities were given"],
+        ["Unseen", ratio(result.unseen_ratio), "Part of the values in bins where the reference has none"],
+        ["Missing", ratio(result.missing_ratio), "Part of the values that are missing"],
+        ["Window", span(result.window), result.window.closed ? "Closed" : "Open: values may come yet"],
+    ];
+}
+
+/** @param {import("./types.js").Window} window */
+function span({ start, end }) {
+    return start === end ? time(end) : `${time(start)} to ${time(end)}`;
+}
+
+/** @param {number | null} value */
+function ratio(value) {
+    return value === null ? "–" : percent(value);
+}
+
+/** A word that says what it means on hover and on focus.
+ *
+ * @param {string} name
+ * @param {string} means
+ */
+export function term(name, means) {
+    const id = freshId();
+    return element("span", { class: "term", tabindex: 0, role: "note", "aria-describedby": id },
+        name, element("span", { role: "tooltip", id }, means));
+}
+
+/** @param {Result} result */
+export function scores(result) {
+    return [
+        element("h2", {}, "Numbers"),
+        element("dl", { class: "numbers" }, ...numbers(result).map(([name, value, means]) =>
+            element("div", {}, element("dt", {}, term(name, means)), element("dd", {}, value)))),
+        result.window.restated && element("p", { class: "quiet" },
+            "Values came after the window had closed: its numbers were made anew."),
+    ];
+}

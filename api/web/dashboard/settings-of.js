@@ -1,0 +1,62 @@
+/* What a monitor was told, and the commands that feed and read it. */
+import { address } from "./api.js";
+import { command, curl } from "./commands.js";
+import { element, fill } from "./dom.js";
+import { count, number, plural } from "./format.js";
+
+/** @typedef {import("./types.js").Config} Config */
+
+/** @param {Config["window"]} window */
+function windowText(window) {
+    if (typeof window === "string")
+        return "each request is one";
+    if (window.count)
+        return plural(window.count, "value");
+    return `${plural(window.seconds ?? 0, "second")}, ${window.grace ?? 0} s of grace`;
+}
+
+/** @param {Config} config */
+function rows(config) {
+    const { bins, thresholds, compare } = config;
+    const owner = Object.entries(config.annotations).map(([key, value]) => `${key}: ${value}`);
+    return [
+        ["Bins", bins.labels ? plural(bins.labels.length, "label")
+            : `${plural((bins.edges?.length ?? 1) - 1, "interval")} from ` +
+              `${number(bins.edges?.[0])} to ${number(bins.edges?.at(-1))}`],
+        ["Window", windowText(config.window)],
+        ["Compared with", typeof compare === "string" ? "its reference"
+            : `the ${plural(compare.previous, "window")} before`],
+        ["Thresholds", `warning ${number(thresholds.warning)}, critical ` +
+            `${number(thresholds.critical)} nats; significance ${thresholds.significance}`],
+        ["Changes of state", `up after ${plural(config.fire_after, "window")}, down after ` +
+            plural(config.clear_after, "window")],
+        ["Pseudocount", number(config.pseudocount)],
+        ["Kept for", plural(config.retention_days, "day")],
+        ["Revision", count(config.revision)],
+        ...(owner.length > 0 ? [["Annotations", owner.join(", ")]] : []),
+    ];
+}
+
+/**
+ * @param {HTMLElement} parent
+ * @param {Config} config
+ * @param {string[]} path
+ */
+export function settingsOf(parent, config, path) {
+    const text = JSON.stringify(config, null, 2);
+    if (parent.dataset.shown === text) /* what the reader has opened stays open */
+        return;
+    parent.dataset.shown = text;
+    const here = address(path).href;
+    fill(parent,
+        element("h2", {}, "Settings"),
+        element("dl", { class: "numbers" }, ...rows(config).map(([name, value]) =>
+            element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
+        element("h2", {}, "Commands"),
+        command(curl("--data-binary", "@batch.csv", address([...path.slice(0, 2), "observations"]).href),
+            "Score a batch"),
+        command(curl(`${here}/windows/latest`), "Read the last window"),
+        element("details", {}, element("summary", {}, "Settings as JSON"),
+            element("pre", { tabindex: 0, role: "region", "aria-label": "Settings as JSON", class: "scroll" },
+                text)));
+}

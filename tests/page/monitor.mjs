@@ -1,0 +1,283 @@
+// The page of a monitor: what it says agrees with what the API says.
+import {execFileSync} from "node:child_process";
+import {monitorPath} from "./api.mjs";
+import {visiting} from "./browser.mjs";
+import {NAMED, NAMES, SCRIPT} from "./fixtures.mjs";
+import {expect, expectSame} from "./report.mjs";
+import {click, find, findAll, textOf, waitForText} from "./roles.mjs";
+
+/**
+ * @typedef {import("./run.mjs").Room} Room
+ * @typedef {import("puppeteer-core").Page} Page
+ * @typedef {{name: string, reference: number, current: number, share: number}} Bin
+ */
+
+/**
+ * Address of the page of a monitor.
+ * @param {string} root
+ * @param {string} group
+ * @param {string} monitor
+ */
+export function pageOf(root, group, monitor) {
+    return `${root}/dashboard/?${new URLSearchParams({group, monitor})}`;
+}
+
+/** Waits until a monitor is shown. @param {Page} page */
+export async function shown(page) {
+    await find(page, "heading", /Contributions/);
+}
+
+/** Fractions as the page rounds them: within half of the last digit shown. @param {string} text */
+function percentOf(text) {
+    const [, low, digits] = /^(< )?([\d.]+) ?%$/.exec(text) ?? [];
+    const decimals = digits?.split(".")[1]?.length ?? 0;
+    return {value: Number(digits) / 100, slack: low ? Infinity : 0.005 * 10 ** -decimals + 1e-12};
+}
+
+/**
+ * @param {string} text
+ * @param {number} fraction
+ * @param {string} what
+ */
+function expectPercent(text, fraction, what) {
+    const {value, slack} = percentOf(text);
+    expect(Math.abs(value - fraction) <= slack, `${what}: ${text}, and the API says ${fraction}`);
+}
+
+const SENTENCE = /(\d+) bins? (?:are|is) ([^:]*%) of the shift: (.*)\./;
+
+/**
+ * Compares the sentence about the shift with the bins of a window.
+ * @param {string} text  holds the sentence
+ * @param {Bin[]} bins  as the API has them
+ */
+export function checkSentence(text, bins) {
+    const found = SENTENCE.exec(text.replace(/[\u2066-\u2069]/g, ""));
+    expect(found, `no sentence about the shift in ${JSON.stringify(text.slice(0, 300))}`);
+    const [sentence, n, share, list] = /** @type {RegExpExecArray} */ (found);
+    const worst = [...bins].sort((a, b) => b.share - a.share).slice(0, Number(n));
+    expectPercent(share, worst.reduce((sum, bin) => sum + bin.share, 0), "share of the shift");
+    const told = [...list.matchAll(/(?:^|, )(.*?) ((?:< )?[\d.]+ %) → ((?:< )?[\d.]+ %)/g)];
+    expectSame(told.length, Number(n), "bins in the sentence");
+    worst.forEach((bin, i) => {
+        expectPercent(told[i][2], bin.reference, `reference of ${bin.name}`);
+        expectPercent(told[i][3], bin.current, `current of ${bin.name}`);
+    });
+    return sentence;
+}
+
+/** @param {Room} room */
+async function checkAnswer({browser, filled, report}) {
+    await report.check("is anything wrong, since when, because of what", () =>
+        visiting(browser, pageOf(filled.url, "shifted", "income"), {}, async ({page}) => {
+            await shown(page);
+            const {bins, kl} = await filled.get(monitorPath("shifted", "income", "windows", "latest"));
+            const text = await textOf(page);
+            expect(/critical since \d{4}-\d\d-\d\d \d\d:\d\d/.test(text), "no state with its time");
+            expect(text.includes(`KL ${Number(kl.toPrecision(3))} nats`), `no KL of ${kl}`);
+            return checkSentence(text, bins);
+        }));
+    await report.check("a monitor that is as it should be says so", () =>
+        visiting(browser, pageOf(filled.url, "healthy", "age"), {}, async ({page}) => {
+            await shown(page);
+            return (await waitForText(page, /ok since .*\n+.*below the warning threshold.*/))[0];
+        }));
+    await report.check("insufficient data: how many values there are, and how many it takes", () =>
+        visiting(browser, pageOf(filled.url, "few rows", "income"), {}, async ({page}) =>
+            (await waitForText(page, /12 values; .* 50/))[0]));
+    await report.check("infinite KL: where the values are that the reference lacks", () =>
+        visiting(browser, pageOf(filled.url, "infinite", "unseen"), {}, async ({page}) => {
+            const [told] = await waitForText(page, /KL is infinite[^]*10 %[^]*: .*new.*/);
+            const shares = await page.$$eval("[aria-label=Contributions] tbody tr", rows =>
+                rows.map(row => row.textContent ?? ""));
+            const infinite = shares.filter(row => /∞/.test(row));
+            expectSame(infinite.length, 1, "bins whose contribution or share is infinite");
+            return told.replace(/\s+/g, " ");
+        }));
+    await report.check("a monitor that does not exist is told", () =>
+        visiting(browser, pageOf(filled.url, "healthy", "nobody"), {expected: [/404/]},
+                 async ({page}) => (await waitForText(page, /no such monitor/i))[0]));
+}
+
+/** @param {Room} room */
+async function checkBins({browser, filled, report}) {
+    for (const [group, name] of [["single", "constant"], ["fine", "latency"], ["texts", "note"]])
+        await report.check(`all bins of ${name} are in the table, with its numbers`, () =>
+            visiting(browser, pageOf(filled.url, group, name), {}, async ({page}) => {
+                await shown(page);
+                const {bins} = await filled.get(monitorPath(group, name, "windows", "latest"));
+                if ((await findAll(page, "button", /^All [\d,]+ bins/)).length > 0)
+                    await click(page, "button", /^All [\d,]+ bins/);
+                const rows = await page.$$eval("[aria-label=Contributions] tbody tr", all =>
+                    all.map(row => [...row.children].map(cell => cell.textContent?.trim() ?? "")));
+                expectSame(rows.length, bins.length, "rows");
+                rows.slice(0, 20).forEach(([label, , , contribution]) => {
+                    const bin = bins.find((/** @type {any} */ each) => each.name === label);
+                    if (bin) expectSame(Number(contribution), Number(bin.contribution.toPrecision(3)),
+                                        `contribution of ${label}`);
+                });
+                expect(/^100 %$|^0 %$/.test(rows.at(-1)?.at(-1) ?? ""), `the sum: ${rows.at(-1)}`);
+                return `${rows.length} rows`;
+            }));
+    await report.check("labels and names of any script, and of markup, are shown as they are", () =>
+        visiting(browser, pageOf(filled.url, NAMED, SCRIPT), {}, async visit => {
+            const {page} = visit;
+            page.on("dialog", dialog => visit.tell(`a script ran: ${dialog.message()}`));
+            await shown(page);
+            await find(page, "heading", SCRIPT);
+            const labels = await page.$$eval("[aria-label=Contributions] tbody th", all =>
+                all.map(each => each.textContent));
+            for (const name of NAMES) expect(labels.includes(name), `no bin is named ${name}`);
+            expect((await page.title()).includes(SCRIPT), "title");
+        }));
+}
+
+/** @param {Room} room */
+async function checkHistory({browser, filled, report}) {
+    await report.check("ten years: ranges are in the address, and survive a reload", () =>
+        visiting(browser, pageOf(filled.url, "history", "ten years"), {}, async ({page}) => {
+            await shown(page);
+            const pressed = () => find(page, "button", "All").then(node => node.pressed);
+            expectSame(await pressed(), false, "All at first");
+            const began = Date.now();
+            await click(page, "button", "All");
+            await page.waitForNetworkIdle({idleTime: 300});
+            const took = Date.now() - began - 300;
+            await page.reload();
+            await shown(page);
+            expectSame(await pressed(), true, "All after a reload");
+            return `all windows in ${took} ms`;
+        }));
+    await report.check("windows as a table, and as CSV and JSON of the API", () =>
+        visiting(browser, pageOf(filled.url, "infinite", "unseen"), {}, async ({page}) => {
+            await shown(page);
+            await page.evaluate(() => document.querySelectorAll("details").forEach(each => {
+                each.open = true;
+            }));
+            const rows = await page.$$eval("[aria-label=Windows] tbody tr", all => all.length);
+            expectSame(rows, 4, "windows");
+            const links = await page.$$eval("a[download]", all => all.map(({href}) => href));
+            expect(links.length >= 2, `links: ${links}`);
+            const texts = await Promise.all(links.map(link => fetch(link).then(each => each.text())));
+            expect(texts[0].startsWith("id,start,end,closed"), `CSV: ${texts[0].slice(0, 60)}`);
+            expect(texts[0].includes("+Inf") && texts[0].trim().split("\n").length === 5, texts[0]);
+            expectSame(JSON.parse(texts[1]).windows.length, 4, "windows in the JSON");
+        }));
+    await report.check("the curl line that reads the last window gives it", () =>
+        visiting(browser, pageOf(filled.url, NAMED, SCRIPT), {}, async ({page}) => {
+            const [line] = await waitForText(page, /^curl .*windows\/latest.*$/m);
+            const printed = execFileSync("sh", ["-c", `${line} --no-progress-meter --fail`]);
+            expectSame(JSON.parse(printed.toString()).name, SCRIPT, "name");
+            return line.slice(0, 80);
+        }));
+}
+
+/** @param {Room} room */
+async function checkChart({browser, filled, report}) {
+    await report.check("arrows walk through the chart, Enter opens a window", () =>
+        visiting(browser, pageOf(filled.url, "infinite", "unseen"), {}, async ({page}) => {
+            await shown(page);
+            await (await find(page, "group", /^KL over time/)).elementHandle()
+                .then(handle => handle?.focus());
+            const readout = () => page.evaluate(() => {
+                const id = document.activeElement?.getAttribute("aria-describedby") ?? "";
+                return document.getElementById(id)?.textContent ?? "";
+            });
+            await page.keyboard.press("End");
+            const last = await readout();
+            await page.keyboard.press("ArrowLeft");
+            const before = await readout();
+            expect(/KL ∞/.test(last) && /KL 0 nats/.test(before), `read: ${last} | ${before}`);
+            await page.keyboard.press("Enter");
+            await waitForText(page, /Nothing|No bin differs/i);
+            expect(/window=\d+/.test(page.url()), `address: ${page.url()}`);
+            return before;
+        }));
+    await report.check("numbers say what they are on focus", () =>
+        visiting(browser, pageOf(filled.url, "shifted", "income"), {}, async ({page}) => {
+            await shown(page);
+            const n = await page.evaluate(() => {
+                const terms = /** @type {HTMLElement[]} */ (
+                    [...document.querySelectorAll("dt [tabindex='0'][aria-describedby]")]);
+                const told = terms.filter(term => {
+                    term.focus();
+                    const id = term.getAttribute("aria-describedby") ?? "";
+                    const tip = document.getElementById(id);
+                    return tip && getComputedStyle(tip).visibility === "visible" &&
+                        tip.getBoundingClientRect().height > 0 && tip.textContent;
+                });
+                return [terms.length, told.length];
+            });
+            expect(n[0] >= 8 && n[0] === n[1], `${n[1]} of ${n[0]} numbers`);
+            return `${n[0]} numbers`;
+        }));
+}
+
+/**
+ * Loads the view again, as its clock would, without moving the focus.
+ * @param {Page} page
+ */
+async function refresh(page) {
+    const answered = page.waitForResponse(answer => /\/windows\?/.test(answer.url()));
+    await page.evaluate(() => [...document.querySelectorAll("button")]
+        .find(button => button.textContent === "Refresh")?.click());
+    await answered;
+    await page.waitForNetworkIdle({idleTime: 100});
+}
+
+/** Selectors of what a reader may be at when the page refreshes. */
+const HELD = {
+    "a range": "[aria-label='Time range'] button:nth-child(2)",
+    "a window of the table": "[aria-label=Windows] tbody button",
+    "the link to CSV": "a[download]",
+    "a number": "dt [tabindex='0']",
+    "the bins": "[aria-label=Contributions]",
+    "a button that copies": ".command button",
+};
+
+/** @param {Room} room */
+async function checkHeld({browser, filled, report}) {
+    await report.check("a refresh keeps the focus", () =>
+        visiting(browser, pageOf(filled.url, "shifted", "income"), {}, async ({page}) => {
+            await shown(page);
+            await page.evaluate(() => document.querySelectorAll("details").forEach(each => {
+                each.open = true;
+            }));
+            /** @type {string[]} */
+            const lost = [];
+            for (const [what, selector] of Object.entries(HELD)) {
+                await page.focus(selector);
+                await refresh(page);
+                const held = await page.evaluate(path =>
+                    document.activeElement?.matches(path), selector);
+                if (!held) lost.push(what);
+            }
+            expect(lost.length === 0, `lost on ${lost.join(", ")}`);
+        }));
+    await report.check("a refresh keeps what the reader has opened", () =>
+        visiting(browser, pageOf(filled.url, "shifted", "income"), {}, async ({page}) => {
+            await shown(page);
+            await click(page, "button", /^All \d+ bins/);
+            const rows = () => page.$$eval("[aria-label=Contributions] tbody tr", all => all.length);
+            const opened = await rows();
+            await refresh(page);
+            expectSame(await rows(), opened, "bins in the table");
+        }));
+    await report.check("a choice of range keeps the focus", () =>
+        visiting(browser, pageOf(filled.url, "shifted", "income"), {}, async ({page}) => {
+            await shown(page);
+            await click(page, "button", "7 days");
+            await page.waitForNetworkIdle({idleTime: 200});
+            const name = await page.evaluate(() => document.activeElement?.textContent?.slice(0, 20));
+            expectSame(name, "7 days", "focus");
+        }));
+}
+
+/** @param {Room} room */
+export async function checkMonitor(room) {
+    await checkAnswer(room);
+    await checkBins(room);
+    await checkHistory(room);
+    await checkChart(room);
+    await checkHeld(room);
+}

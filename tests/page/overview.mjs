@@ -1,0 +1,191 @@
+// The overview: is anything wrong, since when, because of what.
+import {execFileSync} from "node:child_process";
+import {writeFileSync} from "node:fs";
+import {join} from "node:path";
+import {Api} from "./api.mjs";
+import {visiting} from "./browser.mjs";
+import {loans, NAMED, NAMES} from "./fixtures.mjs";
+import {expect, expectSame} from "./report.mjs";
+import {click, fill, find, findAll, waitForText} from "./roles.mjs";
+import {startServer} from "./server.mjs";
+import {toCsv} from "./tables.mjs";
+
+/**
+ * @typedef {import("./run.mjs").Room} Room
+ * @typedef {import("puppeteer-core").Page} Page
+ */
+
+/** Waits until the overview has a row, and returns the texts of all. @param {Page} page */
+export async function rowsOf(page) {
+    await page.waitForSelector("[role=cell], td");
+    return page.$$eval("[role=row], tr", rows =>
+        rows.filter(row => row.querySelector("[role=cell], td"))
+            .map(row => /** @type {HTMLElement} */ (row).innerText));
+}
+
+/** @param {Room} room */
+async function checkEmpty({binary, browser, report}) {
+    const server = await startServer(binary);
+    await report.check("no monitors yet: the two curl lines of this server work", () =>
+        visiting(browser, `${server.url}/dashboard/`, {}, async ({page}) => {
+            const lines = await page.waitForFunction(() => {
+                const found = document.body.innerText.match(/^curl .*$/gm);
+                return found && found.length >= 2 ? found : null;
+            }).then(handle => handle.jsonValue());
+            const commands = /** @type {string[]} */ (lines).slice(0, 2);
+            writeFileSync(join(server.folder, "reference.csv"), toCsv(loans(1)));
+            writeFileSync(join(server.folder, "this-week.csv"), toCsv(loans(3, {income: 1})));
+            for (const command of commands)
+                execFileSync("sh", ["-c", `${command} --no-progress-meter --fail`],
+                             {cwd: server.folder});
+            const {monitors} = await new Api(server.url).get("/monitors");
+            expectSame(monitors[0]?.name, "income", "worst monitor");
+            return commands.join(" · ");
+        }));
+    await report.check("a button copies a curl line", () =>
+        visiting(browser, `${server.url}/dashboard/`, {}, async ({page}) => {
+            await new Api(server.url).send("DELETE", "/monitors/credit");
+            await page.reload();
+            const context = page.browserContext();
+            await context.overridePermissions(server.url, ["clipboard-read",
+                                                           "clipboard-sanitized-write"]);
+            await click(page, "button", /copy/i);
+            await find(page, "button", /copied/i);
+            const copied = await page.evaluate(() => navigator.clipboard.readText());
+            expect(copied.startsWith("curl ") && copied.includes(server.url), `copied: ${copied}`);
+            return copied;
+        }));
+    await server.stop();
+}
+
+/** @param {Room} room */
+async function checkRows({browser, filled, report}) {
+    const url = `${filled.url}/dashboard/`;
+    await report.check("monitors are listed as the API has them, worst first", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            const rows = await rowsOf(page);
+            const {monitors} = await filled.get("/monitors?limit=1000");
+            expectSame(rows.length, monitors.length, "rows");
+            const tidy = (/** @type {string} */ text) => text.replace(/\s+/g, " ");
+            monitors.forEach((/** @type {any} */ {group, name}, /** @type {number} */ i) =>
+                expect(rows[i].includes(group) && tidy(rows[i]).includes(tidy(name)),
+                       `row ${i} is ${JSON.stringify(rows[i])}, expected ${group} / ${name}`));
+            return `${rows.length} rows`;
+        }));
+    await report.check("each row says its state in a word and a shape", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            const rows = await rowsOf(page);
+            const words = rows.map(row => /critical|warning|too little data|ok/.exec(row)?.[0]);
+            expect(words.every(Boolean), `rows without: ${rows.filter((_, i) => !words[i])}`);
+            const shapes = await page.$$eval("[role=row] svg.shape path, tr svg.shape path", paths =>
+                paths.map(path => path.getAttribute("d")));
+            expectSame(new Set(shapes).size, new Set(words).size, "different shapes");
+            return [...new Set(words)].join(", ");
+        }));
+    await report.check("a sentence counts what is wrong and names the worst", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            const {monitors} = await filled.get("/monitors?limit=1000");
+            const n = (/** @type {string} */ state) =>
+                monitors.filter((/** @type {any} */ each) => each.state === state).length;
+            const [sentence] = await waitForText(page, /\d+ critical.*\d+ warning.*monitors.*/);
+            expect(sentence.includes(`${n("critical")} critical`) &&
+                   sentence.includes(`${n("warning")} warning`) &&
+                   sentence.includes(monitors[0].name), `sentence: ${sentence}`);
+            return sentence;
+        }));
+}
+
+/** @param {Room} room */
+async function checkNames({browser, filled, report}) {
+    await report.check("names of any script, and of markup, are shown as they are", () =>
+        visiting(browser, `${filled.url}/dashboard/?group=${encodeURIComponent(NAMED)}`, {},
+                 async visit => {
+            const {page} = visit;
+            page.on("dialog", dialog => visit.tell(`a script ran: ${dialog.message()}`));
+            await rowsOf(page);
+            const links = await page.$$eval("a", all => all.map(link => link.textContent));
+            for (const name of NAMES) expect(links.includes(name), `no link is named ${name}`);
+            const scripts = await page.$$eval("script", all => all.map(each => each.src));
+            expect(scripts.every(Boolean), "a name became a script");
+            return `${NAMES.length} names`;
+        }));
+    await report.check("the link of each name leads to it", () =>
+        visiting(browser, `${filled.url}/dashboard/?group=${encodeURIComponent(NAMED)}`, {},
+                 async ({page}) => {
+            await rowsOf(page);
+            const links = await page.$$eval("a", all =>
+                all.map(({textContent, href}) => ({name: textContent ?? "", href})));
+            for (const {name, href} of links.filter(link => NAMES.includes(link.name))) {
+                const values = [...new URL(href).searchParams.values()];
+                expect(values.includes(name) && values.includes(NAMED), `${name}: ${href}`);
+            }
+        }));
+}
+
+/** @param {Room} room */
+async function checkFilters({browser, filled, report}) {
+    const url = `${filled.url}/dashboard/`;
+    await report.check("a state is chosen by a click, is in the address, survives reload and back",
+                       () => visiting(browser, url, {}, async ({page}) => {
+        const all = (await rowsOf(page)).length;
+        await click(page, "link|button", /1 warning/);
+        const only = async () => {
+            await page.waitForFunction(() => document.querySelectorAll("[role=row]").length === 2);
+            return rowsOf(page);
+        };
+        expect((await only())[0].includes("score"), "the row is not of score");
+        expectSame(new URL(page.url()).searchParams.get("state"), "warning", "state in the address");
+        await page.reload();
+        await only();
+        await page.goBack();
+        await page.waitForFunction(n => document.querySelectorAll("[role=row]").length === n + 1,
+                                   {}, all);
+        expectSame(new URL(page.url()).search, "", "address after back");
+        return `1 of ${all} rows`;
+    }));
+    await report.check("a search is in the address, survives reload, and may find nothing", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            await rowsOf(page);
+            await fill(page, /search/i, "INCOME");
+            await page.waitForFunction(() => location.search.includes("q=INCOME"));
+            await page.waitForFunction(() => document.querySelectorAll("[role=row]").length === 5);
+            await page.reload();
+            const rows = await rowsOf(page);
+            expect(rows.length === 4 && rows.every(row => row.includes("income")), rows.join("|"));
+            await find(page, "searchbox", /search/i);
+            await fill(page, /search/i, "no such name");
+            await waitForText(page, /No monitor/);
+        }));
+    await report.check("a group is chosen by its name, and left again", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            await rowsOf(page);
+            await click(page, "link", "healthy");
+            await page.waitForFunction(() => document.querySelectorAll("[role=row]").length === 6);
+            expectSame(new URL(page.url()).searchParams.get("group"), "healthy", "group");
+            await click(page, "link|button", /group healthy/i);
+            await page.waitForFunction(() => document.querySelectorAll("[role=row]").length > 6);
+        }));
+}
+
+/** @param {Room} room */
+async function checkMeaning({browser, filled, report}) {
+    await report.check("columns and states say what they are on hover", () =>
+        visiting(browser, `${filled.url}/dashboard/`, {}, async ({page}) => {
+            await rowsOf(page);
+            const heads = await findAll(page, "columnheader");
+            expect(heads.length >= 6 && heads.every(head => head.name), "headers without names");
+            const titles = await page.$$eval("[role=columnheader], th", all =>
+                all.map(head => head.getAttribute("title") || head.querySelector("[title]")));
+            expect(titles.every(Boolean), `titles: ${titles.join("|")}`);
+            return `${heads.length} columns`;
+        }));
+}
+
+/** @param {Room} room */
+export async function checkOverview(room) {
+    await checkEmpty(room);
+    await checkRows(room);
+    await checkNames(room);
+    await checkFilters(room);
+    await checkMeaning(room);
+}
