@@ -4,6 +4,7 @@ import {resolve} from "node:path";
 import {checkAddresses} from "./addresses.mjs";
 import {Api} from "./api.mjs";
 import {startBrowser} from "./browser.mjs";
+import {checkDocs} from "./docs.mjs";
 import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
 import {fillAll} from "./fixtures.mjs";
@@ -26,6 +27,7 @@ import {Report} from "./report.mjs";
 const suites = {
     fixtures: checkFixtures,
     addresses: checkAddresses,
+    docs: checkDocs,
     overview: checkOverview,
     freshness: checkFreshness,
     monitor: checkMonitor,

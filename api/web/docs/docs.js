@@ -54,7 +54,7 @@ async function start() {
         fill(
             status,
             element("p", {}, `The contract could not be loaded: ${detail}.`),
-            element("button", { type: "button", click: start }, "Retry"),
+            element("button", { type: "button", click: () => location.reload() }, "Retry"),
         );
     }
 }

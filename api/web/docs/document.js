@@ -14,7 +14,7 @@
  * @property {{ parameters: Record<string, Parameter>, schemas: Schemas }} components
  */
 
-const DAY = 24 * 3600 * 1000;
+const DAY = 24 * 3600 * 1000; // ms
 
 /**
  * @param {Schema} schema
@@ -27,8 +27,8 @@ function resolve({ $ref, ...own }, schemas) {
 }
 
 /**
- * Moves the default of a field into its description. Swagger UI would send it, and what is sent as a
- * parameter contradicts the same option in a body.
+ * Moves the default of a field into its description. Swagger UI would send it, and what is sent as
+ * a parameter contradicts the same option in a body.
  *
  * @param {Schema} schema
  * @param {string} description
@@ -54,8 +54,8 @@ function prepareForm(media, schemas) {
 }
 
 /**
- * Brings an example to the present. Its fixed time would be refused by a monitor that has windows of
- * today, as older than what the monitor keeps.
+ * Brings an example to the present. Its fixed time would be refused by a monitor that has windows
+ * of today, as older than what the monitor keeps.
  *
  * @param {unknown} example
  */

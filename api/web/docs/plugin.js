@@ -31,7 +31,8 @@ function formField(Original, { React }) {
         const { schema, description, value, onChange, dispatchInitialValue } = props;
         if (dispatchInitialValue === undefined)
             return React.createElement(Original, props);
-        const begun = { ...props, dispatchInitialValue: dispatchInitialValue && schema.has("example") };
+        const begins = dispatchInitialValue && schema.has("example");
+        const begun = { ...props, dispatchInitialValue: begins };
         if (!mayBeFile(schema))
             return React.createElement(Original, begun);
         const isFile = value instanceof File;

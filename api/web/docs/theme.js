@@ -1,5 +1,5 @@
-/* The theme that was chosen in the dashboard, or that of the system. Swagger UI is dark in a page of
- * the class dark-mode. */
+/* The theme that was chosen in the dashboard, or that of the system. Swagger UI is dark in a page
+ * of the class dark-mode. */
 const system = matchMedia("(prefers-color-scheme: dark)");
 
 function chosen() {
