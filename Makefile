@@ -47,7 +47,7 @@ $(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV
 
 # ---- The pages: files of api/web and of npm's packages, compressed; PAGE=no builds without them.
 PAGE = yes
-ASSETS_yes = $(patsubst api/web/%,%,$(wildcard api/web/dashboard/* api/web/docs/*)) dashboard/uplot.js \
+ASSETS_yes = $(patsubst api/web/%,%,$(filter-out %.d.ts,$(wildcard api/web/dashboard/* api/web/docs/*))) dashboard/uplot.js \
              dashboard/uplot.css dashboard/licenses docs/swagger-ui-bundle.js docs/swagger-ui.css
 ASSETS = $(sort $(ASSETS_$(PAGE)))
 PACKED = $(ASSETS:%=build/assets/%.gz)
@@ -129,6 +129,7 @@ run:
 	@printf '\n%s\n%s\n%s\n' "Or watch numbers drift (with tables of your own: curl -T reference.csv $(URL)/monitors/NAME):" \
 	    "      seq 1000 | sed '1i x' | curl -T - $(URL)/monitors/try" \
 	    "      seq 400 900 | sed '1i x' | curl --data-binary @- $(URL)/monitors/try/observations"
+	@[ $(PAGE) = no ] || printf '\n%s\n' "Pages:  $(URL)/  $(URL)/dashboard/  $(URL)/docs"
 	@printf '\n%s\n\n' "Monitors are kept in $(STORE): make run STORE=memory forgets them."
 	@build/kldivd --listen 127.0.0.1:8080 --store $(STORE)
 
@@ -140,6 +141,7 @@ INSTALL_PACKAGES = $(APT) update && $(APT) install -y --no-install-recommends
 
 CONTRACT_TOOLS = tests/contract/node_modules/.package-lock.json
 PAGE_TOOLS = tests/page/node_modules/.package-lock.json
+MODULES = api/web/node_modules
 WEB_PACKAGES = api/web/node_modules/.package-lock.json
 .PHONY: deps-run deps-test
 deps: deps-test $(CONTRACT_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
@@ -155,12 +157,18 @@ deps-test:
 	cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	    touch node_modules/.package-lock.json
 
-# Packs the pages: gzip without a time, so that the same files give the same bytes.
+# Packs the pages: scripts and styles without blanks and comments; gzip without a time, so that the same
+# files give the same bytes.
 assets: build/assets/list.h
+build/assets/%.js.gz: api/web/%.js $(WEB_PACKAGES)
+	@mkdir -p $(@D)
+	@$(MODULES)/.bin/esbuild --minify --log-level=warning $< --outfile=build/assets/$*.js && gzip -9nc build/assets/$*.js > $@
+build/assets/%.css.gz: api/web/%.css $(WEB_PACKAGES)
+	@mkdir -p $(@D)
+	@$(MODULES)/.bin/esbuild --minify --log-level=warning $< --outfile=build/assets/$*.css && gzip -9nc build/assets/$*.css > $@
 build/assets/%.gz: api/web/%
 	@mkdir -p $(@D)
 	@gzip -9nc $< > $@
-MODULES = api/web/node_modules
 build/assets/dashboard/uplot.js.gz: $(WEB_PACKAGES)
 	@mkdir -p $(@D)
 	@{ cat $(MODULES)/uplot/dist/uPlot.iife.min.js && echo 'export default uPlot;'; } | gzip -9nc > $@

@@ -73,8 +73,23 @@ export async function infinite(api) {
     const path = monitorPath("infinite", "unseen");
     await api.put(path, {bins: {labels: ["seen", "new"]}, pseudocount: 0,
                          reference: {counts: [1000, 0]}});
-    for (const counts of [[200, 0], [150, 50], [200, 0], [180, 20]])
-        await api.post(`${path}/observations`, {counts});
+    const now = Math.floor(Date.now() / 1000);
+    const batches = [[200, 0], [150, 50], [200, 0], [180, 20]];
+    for (const [i, counts] of batches.entries())
+        await api.post(`${path}/observations`,
+                       {counts, timestamp: now - (batches.length - i) * 3600});
+}
+
+/**
+ * Batches of the same moment, as of tables that tell the day alone.
+ * @param {Api} api
+ */
+export async function sameTime(api) {
+    const path = monitorPath("same time", "daily");
+    const today = Math.floor(Date.now() / 1000 / DAY) * DAY;
+    await api.put(path, {bins: {labels: ["a", "b"]}, reference: {counts: [500, 500]}});
+    for (const timestamp of [today - DAY, today, today, today])
+        await api.post(`${path}/observations`, {counts: [100, 104], timestamp});
 }
 
 /** @param {Api} api */
@@ -196,6 +211,7 @@ export const fixtures = [
     {fill: warning, group: "warned", states: {ok: 4, warning: 1}},
     {fill: insufficient, group: "few rows", states: {insufficient_data: 5}},
     {fill: infinite, group: "infinite", states: {critical: 1}},
+    {fill: sameTime, group: "same time", states: {ok: 1}},
     {fill: singleBin, group: "single", states: {ok: 1}},
     {fill: thousandBins, group: "fine", states: {critical: 1}},
     {fill: tenYears, group: "history", states: {ok: 1}},

@@ -66,7 +66,7 @@ async function checkView({browser, report}, name, url, ready) {
             await emulate(visit.page, conditions);
             await visit.page.goto(url);
             await ready(visit.page);
-            await visit.picture(`${name}-${look}`, look !== "4k");
+            await visit.picture(`${name}-${look}`, look !== "4k" && name !== "overview");
             const width = await auditWidth(visit.page);
             const seen = rules ? `${width}, ${await auditAccess(visit.page)}` : width;
             expectSame(visit.problems.splice(0).join("; "), "", "faults of the page");

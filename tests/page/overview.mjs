@@ -169,15 +169,23 @@ async function checkFilters({browser, filled, report}) {
 
 /** @param {Room} room */
 async function checkMeaning({browser, filled, report}) {
-    await report.check("columns and states say what they are on hover", () =>
-        visiting(browser, `${filled.url}/dashboard/`, {}, async ({page}) => {
+    const url = `${filled.url}/dashboard/`;
+    await report.check("columns have names for a screen reader", () =>
+        visiting(browser, url, {}, async ({page}) => {
             await rowsOf(page);
-            const heads = await findAll(page, "columnheader");
-            expect(heads.length >= 6 && heads.every(head => head.name), "headers without names");
-            const titles = await page.$$eval("[role=columnheader], th", all =>
-                all.map(head => head.getAttribute("title") || head.querySelector("[title]")));
-            expect(titles.every(Boolean), `titles: ${titles.join("|")}`);
-            return `${heads.length} columns`;
+            const heads = (await findAll(page, "columnheader")).map(({name}) => name ?? "");
+            expect(heads.length >= 6 && heads.every(Boolean), `names: ${JSON.stringify(heads)}`);
+            return heads.join(", ");
+        }));
+    await report.check("columns say what they are on hover or focus", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            await rowsOf(page);
+            const told = await page.$$eval("[role=columnheader], th", all => all.map(head => {
+                const term = head.querySelector("[aria-describedby]");
+                const id = term?.getAttribute("aria-describedby") ?? "";
+                return document.getElementById(id)?.textContent || head.getAttribute("title") || "";
+            }));
+            expect(told.every(Boolean), `told: ${JSON.stringify(told)}`);
         }));
 }
 

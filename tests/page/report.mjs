@@ -74,7 +74,8 @@ export class Report {
             console.log(`ok      ${name}${told} (${Date.now() - began} ms)`);
         } catch (error) {
             this.failed.push(name);
-            console.log(`FAILED  ${name}: ${describe(error)} (${Date.now() - began} ms)`);
+            const told = describe(error).replace(/\s+/g, " ");
+            console.log(`FAILED  ${name}: ${told} (${Date.now() - began} ms)`);
         }
     }
 

@@ -1,14 +1,17 @@
 // Tests of the pages, in Chromium against a server that runs.
 // usage: node run.mjs KLDIVD [SUITE...]
 import {resolve} from "node:path";
+import {checkAccess} from "./access.mjs";
 import {checkAddresses} from "./addresses.mjs";
 import {Api} from "./api.mjs";
 import {startBrowser} from "./browser.mjs";
 import {checkDocs} from "./docs.mjs";
 import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
+import {checkCrowd} from "./crowd.mjs";
 import {fillAll} from "./fixtures.mjs";
 import {checkFreshness} from "./freshness.mjs";
+import {checkJourney} from "./journey.mjs";
 import {checkKeyboard} from "./keyboard.mjs";
 import {checkLooks} from "./looks.mjs";
 import {checkMonitor} from "./monitor.mjs";
@@ -33,6 +36,9 @@ const suites = {
     monitor: checkMonitor,
     keyboard: checkKeyboard,
     looks: checkLooks,
+    access: checkAccess,
+    journey: checkJourney,
+    crowd: checkCrowd,
 };
 
 const [binary, ...chosen] = process.argv.slice(2);

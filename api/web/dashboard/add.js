@@ -109,7 +109,7 @@ class Adding {
         chart.show(bins);
         this.charts.push(chart);
         const inner = bins.filter((bin) => bin.kind === "interval" || bin.kind === "label");
-        const names = inner.slice(0, 3).map(binName).join(", ");
+        const names = inner.slice(0, 3).map((bin) => binName(bin.name)).join(", ");
         return element("section", { class: "panel small" },
             element("h3", {}, element("bdi", {}, config.name)),
             element("p", { class: "quiet" },
@@ -212,7 +212,7 @@ function binsOf(config) {
     const reference = config.reference ?? {};
     const { counts = [], underflow = 0, overflow = 0, other = 0, missing = 0 } = reference;
     const n = [...counts, underflow, overflow, other, missing].reduce((sum, each) => sum + each, 0);
-    const bin = (/** @type {string} */ name, /** @type {string} */ kind, /** @type {number} */ of,
+    const bin = (/** @type {string} */ name, /** @type {Bin["kind"]} */ kind, /** @type {number} */ of,
                  /** @type {number | null} */ lower = null, /** @type {number | null} */ upper = null) =>
         ({ name, kind, lower, upper, reference: n > 0 ? of / n : 0, current: 0, contribution: 0,
            share: 0 });

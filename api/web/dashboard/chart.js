@@ -1,6 +1,6 @@
 /* KL over time: thresholds, noise floor, gaps, infinity, changes of state. */
 import uPlot from "./uplot.js";
-import { element, fill, freshId } from "./dom.js";
+import { element, fill, freshId, renew } from "./dom.js";
 import { number, time } from "./format.js";
 import { onArrows } from "./keys.js";
 import { zone } from "./settings.js";
@@ -23,6 +23,9 @@ const DATES = [
     [0.001, "{HH}:{mm}:{ss}.{fff}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
 ];
 
+/** Pixels beyond which a press is a drag, which zooms. */
+const DRAG_PX = 5;
+
 /** Pixels that the word of a change of state needs. */
 const WORD_PX = 90;
 
@@ -43,6 +46,8 @@ export class KlChart {
         this.changes = [];
         this.close = false;
         this.at = -1;
+        this.pressed = 0;
+        this.points = false; /* true if a pointer, not a key, moved last */
         /** @type {uPlot | null} */
         this.plot = null;
         const readout = freshId();
@@ -51,7 +56,12 @@ export class KlChart {
             class: "chart", tabindex: 0, role: "group", "aria-describedby": readout,
             "aria-label": "KL over time. Left and right go from window to window, Enter opens one. " +
                 "The table below has the same numbers.",
-            click: () => this.choose(),
+            pointermove: () => (this.points = true),
+            pointerdown: (/** @type {PointerEvent} */ event) => (this.pressed = event.clientX),
+            click: (/** @type {MouseEvent} */ event) => {
+                if (Math.abs(event.clientX - this.pressed) < DRAG_PX)
+                    this.choose();
+            },
         });
         onArrows(this.frame, (move) => this.move(move), () => this.choose());
         this.zoom = element("button", {
@@ -86,11 +96,27 @@ export class KlChart {
             fill(this.readout, "No windows in this range.");
             return;
         }
-        if (!this.plot)
-            this.plot = this.make(points);
+        if (this.plot)
+            this.update(this.plot, points);
         else
-            this.plot.setData(points);
+            this.plot = this.make(points);
         this.say();
+    }
+
+    /**
+     * Shows other points; a part that the reader has zoomed into stays.
+     *
+     * @param {uPlot} plot
+     * @param {uPlot.AlignedData} points
+     */
+    update(plot, points) {
+        const { min, max } = plot.scales.x;
+        const [before] = plot.data;
+        const zoomed = min !== before[0] || max !== before[before.length - 1];
+        const same = points[0][0] === before[0];
+        plot.setData(points, !(zoomed && same));
+        if (zoomed && same && min !== undefined && max !== undefined)
+            plot.setScale("x", { min, max });
     }
 
     /** @param {uPlot.AlignedData} points */
@@ -98,7 +124,9 @@ export class KlChart {
         const style = getComputedStyle(document.documentElement);
         const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
         this.colour = colour;
-        const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 },
+        const rem = parseFloat(style.fontSize);
+        const font = `${0.8 * rem}px system-ui, sans-serif`;
+        const axis = { font, labelFont: font, stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 },
                        ticks: { stroke: colour("line") } };
         const level = (/** @type {string} */ name, /** @type {number[]} */ dash) =>
             ({ stroke: colour(name), dash, width: 1.5, points: { show: false } });
@@ -108,13 +136,14 @@ export class KlChart {
                 ? uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000),
             cursor: { y: false, drag: { setScale: true, x: true, y: false } },
             scales: { y: { range: (_, __, max) => [0, this.top(max)] } },
-            axes: [{ ...axis, values: /** @type {any} */ (DATES), space: 70 },
-                   { ...axis, size: 62, label: "nats", labelSize: 18,
+            axes: [{ ...axis, values: /** @type {any} */ (DATES), space: 5 * rem,
+                     size: 3.4 * rem },
+                   { ...axis, size: 4.4 * rem, label: "nats", labelSize: 1.3 * rem,
                      values: (_, marks) => marks.map(number) }],
-            series: [{}, { stroke: colour("kl"), width: 2, points: { show: true, size: 5 } },
+            series: [{}, { stroke: colour("kl"), width: 2, points: { size: 5 } },
                      level("warning", [6, 4]), level("critical", [6, 4]), level("noise", [2, 3])],
             hooks: {
-                setCursor: [(plot) => this.point(plot.cursor.idx ?? -1)],
+                setCursor: [(plot) => this.points && this.point(plot.cursor.idx ?? -1)],
                 draw: [(plot) => this.mark(plot)],
             },
         }, points, this.frame);
@@ -155,12 +184,11 @@ export class KlChart {
 
     /** @param {number} step */
     move(step) {
-        let at = this.at < 0 ? this.windows.length : this.at;
-        do
-            at += step;
-        while (at > 0 && at < this.windows.length - 1 && !this.windows[at]);
-        at = Math.min(Math.max(at, 0), this.windows.length - 1);
+        const places = this.windows.flatMap((result, i) => (result ? [i] : []));
+        const from = this.at < 0 ? places.length : places.indexOf(this.at);
+        const at = places[Math.min(Math.max(from + step, 0), places.length - 1)];
         const x = this.plot?.data[0][at];
+        this.points = false;
         if (x !== undefined)
             this.plot?.setCursor({ left: this.plot.valToPos(x, "x"), top: 0 });
         this.point(at);
@@ -175,21 +203,24 @@ export class KlChart {
     say() {
         const result = this.windows[this.at] ?? this.windows.findLast((each) => each);
         const text = result ? describe(result) : "";
-        if (this.readout.textContent !== text)
-            fill(this.readout, text);
+        renew(this.readout, text);
     }
 
     /** Draws what uPlot has no series for. @param {uPlot} plot */
     mark(plot) {
         const { ctx } = plot;
         ctx.save();
-        ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+        const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+        ctx.font = `${0.8 * rem * devicePixelRatio}px system-ui, sans-serif`;
         this.markChanges(plot);
         this.windows.forEach((result, i) => {
+            const selected = result?.window.id === this.selected;
+            if (!result || !(result.infinite || selected) || !isInside(plot, plot.data[0][i]))
+                return;
             const x = plot.valToPos(plot.data[0][i], "x", true);
-            if (result?.infinite)
+            if (result.infinite)
                 this.text(plot, "∞", x, "critical");
-            if (result && result.window.id === this.selected)
+            if (selected)
                 this.line(plot, x, "focus", []);
         });
         ctx.restore();
@@ -200,8 +231,7 @@ export class KlChart {
         let free = Infinity; /* to the left of the words so far, which go from right to left */
         for (const change of this.changes) {
             const seconds = Date.parse(change.at) / 1000;
-            const { min, max } = plot.scales.x;
-            if (seconds < (min ?? 0) || seconds > (max ?? 0))
+            if (!isInside(plot, seconds))
                 continue;
             const x = plot.valToPos(seconds, "x", true);
             this.line(plot, x, change.to, [3 * devicePixelRatio, 3 * devicePixelRatio]);
@@ -242,6 +272,15 @@ export class KlChart {
         ctx.textBaseline = "top";
         ctx.fillText(text, x, bbox.top + 2);
     }
+}
+
+/**
+ * @param {uPlot} plot
+ * @param {number} seconds
+ */
+function isInside(plot, seconds) {
+    const { min, max } = plot.scales.x;
+    return seconds >= (min ?? Infinity) && seconds <= (max ?? -Infinity);
 }
 
 /** @param {Result} result */

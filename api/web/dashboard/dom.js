@@ -77,6 +77,19 @@ export function fill(parent, ...children) {
 }
 
 /**
+ * Replaces all that a node holds, unless its text is the same already: a reader who is told of changes
+ * hears nothing then.
+ *
+ * @param {Element} parent
+ * @param {...Child} children
+ */
+export function renew(parent, ...children) {
+    const next = element("div", {}, ...children);
+    if (parent.textContent !== next.textContent)
+        fill(parent, ...next.childNodes);
+}
+
+/**
  * Finds an element that is there by construction.
  *
  * @param {string} id

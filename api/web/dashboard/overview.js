@@ -1,10 +1,10 @@
 /* The overview: all monitors, worst first. */
 import { address, call } from "./api.js";
 import { curlLines } from "./commands.js";
-import { element, fill } from "./dom.js";
+import { element, fill, renew } from "./dom.js";
 import { plural } from "./format.js";
 import { Refresher } from "./refresh.js";
-import { head, row } from "./row.js";
+import { age, head, row } from "./row.js";
 import { glance, since } from "./sentences.js";
 import { shape, STATES, word } from "./states.js";
 
@@ -37,7 +37,8 @@ class Overview {
             load: (signal) => this.load(signal),
             failed: () => main.setAttribute("aria-busy", "false"),
         });
-        this.glance = element("p", { class: "glance", "aria-live": "polite" });
+        this.glance = element("p", { class: "glance" });
+        this.heard = element("p", { class: "heard", "aria-live": "polite" });
         this.chips = element("div", { class: "chips", role: "group", "aria-label": "States" });
         this.search = element("input", {
             type: "search", placeholder: "Search names", "aria-label": "Search names",
@@ -58,7 +59,6 @@ class Overview {
                 element("a", { class: "button", href: "?add" }, "Add monitors"),
                 this.refresher.bar),
             this.refresher.alert, this.content);
-        document.title = "Monitors · kldiv";
     }
 
     /** Loads as many pages as are shown. @param {AbortSignal} signal */
@@ -87,7 +87,7 @@ class Overview {
             return;
         }
         if (!this.table.isConnected)
-            fill(this.content, this.glance, this.filters(), this.table, this.rest);
+            fill(this.content, this.glance, this.heard, this.filters(), this.table, this.rest);
         this.showGlance();
         this.showChips();
         this.showRows();
@@ -95,11 +95,12 @@ class Overview {
 
     showGlance() {
         const [worst] = this.monitors;
+        const critical = this.monitors.filter(({ state }) => state === "critical").length;
+        document.title = `${critical > 0 ? `${critical} critical · ` : ""}Monitors · kldiv`;
         const drifts = worst?.state === "critical" || worst?.state === "warning";
-        const line = element("p", {}, glance(this.monitors),
-            drifts && link(worst), drifts && since(worst));
-        if (this.glance.textContent !== line.textContent)
-            fill(this.glance, ...line.childNodes);
+        renew(this.heard, glance(this.monitors));
+        renew(this.glance, glance(this.monitors), drifts && " Worst: ", drifts && link(worst),
+            drifts && since(worst));
     }
 
     filters() {
@@ -131,11 +132,10 @@ class Overview {
     showRows() {
         const state = this.query.get("state");
         const wanted = this.monitors.filter((monitor) => !state || monitor.state === state);
-        const minute = Math.floor(Date.now() / 60000);
         const kept = new Map();
         const nodes = wanted.map((monitor) => {
             const key = JSON.stringify([monitor.group, monitor.name]);
-            const text = JSON.stringify(monitor) + minute;
+            const text = JSON.stringify(monitor);
             const known = this.rows.get(key);
             const node = known?.text === text ? known.node : row(monitor);
             kept.set(key, { text, node });
@@ -143,6 +143,8 @@ class Overview {
         });
         this.rows = kept;
         place(this.body, nodes);
+        for (const moment of this.body.querySelectorAll("time"))
+            age(moment);
         fill(this.rest, ...this.remark(wanted.length));
     }
 

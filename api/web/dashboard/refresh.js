@@ -1,6 +1,6 @@
 /* Keeps a view fresh: loads it each 10 s while the page is seen, and says how old it is. */
 import { ApiError } from "./api.js";
-import { element, fill } from "./dom.js";
+import { element, renew } from "./dom.js";
 import { duration, time } from "./format.js";
 
 const EVERY_MS = 10000;
@@ -21,6 +21,7 @@ export class Refresher {
         this.tried = 0;
         this.paused = false;
         this.busy = false;
+        this.again = false;
         /** @type {ApiError | null} */
         this.error = null;
         this.stopped = new AbortController();
@@ -61,6 +62,7 @@ export class Refresher {
     }
 
     async load() {
+        this.again = this.busy; /* the address changed while numbers came */
         if (this.busy)
             return;
         this.busy = true;
@@ -81,6 +83,8 @@ export class Refresher {
         } finally {
             this.busy = false;
             this.show();
+            if (this.again)
+                this.load();
         }
     }
 
@@ -90,9 +94,7 @@ export class Refresher {
         const since = this.loaded > 0 ? duration(Math.floor(age / 1000)) : "";
         this.age.textContent = since && `Updated ${since} ago${this.paused ? ", paused" : ""}`;
         this.bar.classList.toggle("stale", stale);
-        const text = this.trouble(stale);
-        if (this.alert.textContent !== text)
-            fill(this.alert, text);
+        renew(this.alert, this.trouble(stale));
     }
 
     /** @param {boolean} stale */

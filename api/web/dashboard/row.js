@@ -1,8 +1,9 @@
 /* A row of the overview: state, names, KL against its thresholds, its course, how much, since when. */
 import { element } from "./dom.js";
-import { ago, count, number, percent, time } from "./format.js";
+import { ago, binName, count, number, percent, time } from "./format.js";
 import { sparkline } from "./spark.js";
 import { badge } from "./states.js";
+import { term } from "./term.js";
 
 /** @typedef {import("./types.js").Listed} Listed */
 
@@ -21,7 +22,8 @@ const COLUMNS = [
 
 export function head() {
     return element("div", { role: "rowgroup", class: "head" }, element("div", { role: "row" },
-        ...COLUMNS.map(([name, title]) => element("span", { role: "columnheader", title }, name))));
+        ...COLUMNS.map(([name, means]) =>
+            element("span", { role: "columnheader" }, term(name, means)))));
 }
 
 /**
@@ -34,7 +36,14 @@ function cell(name, ...children) {
 
 /** @param {string | null} when */
 function moment(when) {
-    return when && element("time", { datetime: when, title: time(when) }, ago(when));
+    return when && element("time", { datetime: when, title: time(when) });
+}
+
+/** Says how long ago a moment was. @param {HTMLTimeElement} moment */
+export function age(moment) {
+    const text = ago(moment.dateTime);
+    if (moment.textContent !== text)
+        moment.textContent = text;
 }
 
 /** @param {Listed} monitor */
@@ -43,7 +52,7 @@ function link(monitor) {
     const group = new URLSearchParams({ group: monitor.group });
     return cell("name",
         element("a", { class: "group", href: `?${group}` }, element("bdi", {}, monitor.group)),
-        element("a", { class: "monitor", href: `?${query}` },
+        element("a", { class: "monitor", href: `?${query}`, title: monitor.name },
             element("bdi", {}, monitor.name)));
 }
 
@@ -64,11 +73,9 @@ function divergence(monitor) {
 
 /** @param {Listed} monitor */
 function cause(monitor) {
-    const top = monitor.top ?? [];
     const drifts = monitor.state === "critical" || monitor.state === "warning";
-    const names = element("bdi", {}, top.slice(0, 3).join(" · "));
-    const share = monitor.top_share ? `${percent(monitor.top_share)} ` : "";
-    return cell("cause", drifts && top.length > 0 && share, drifts && names);
+    const share = monitor.top_share ? `${percent(monitor.top_share)}: ` : "";
+    return cell("cause", drifts && share, drifts && element("bdi", {}, monitor.top.map(binName).join(" · ")));
 }
 
 /** @param {Listed} monitor */

@@ -25,7 +25,7 @@ export function glance(monitors) {
         return `Nothing drifts: ${list(states.map(({ state, n }) => `${count(n)} ${word(state)}`))}.`;
     const bad = states.filter(({ state }) => state === "critical" || state === "warning");
     return `${list(bad.map(({ state, n }) => `${count(n)} ${word(state)}`))} of ` +
-        `${plural(monitors.length, "monitor")}. Worst: `;
+        `${plural(monitors.length, "monitor")}.`;
 }
 
 /**
@@ -42,10 +42,10 @@ export function since(monitor) {
 function because(monitor) {
     if (monitor.infinite)
         return "; KL is infinite";
-    if (!monitor.top?.length || !monitor.top_share)
-        return "";
-    return `; ${plural(monitor.top.length, "bin")} ${monitor.top.length === 1 ? "is" : "are"} ` +
-        `${percent(monitor.top_share)} of the shift`;
+    const n = monitor.top.length;
+    return monitor.top_share
+        ? `; ${plural(n, "bin")} ${n === 1 ? "is" : "are"} ${percent(monitor.top_share)} of the shift`
+        : "";
 }
 
 /** The part of a shift that is most of it, and the most bins that a sentence names. */
@@ -74,14 +74,14 @@ export function blame(result) {
     if (result.infinite) {
         const unseen = bins.filter((bin) => bin.contribution === null);
         return `${percent(result.unseen_ratio ?? 0)} of the values lie where the reference has ` +
-            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(binName(bin))))}` +
+            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(binName(bin.name))))}` +
             `${unseen.length > 5 ? ` and ${unseen.length - 5} more` : ""}.`;
     }
     const { n, share, named } = culprits(bins);
     if (n === 0)
         return "No bin differs from the reference.";
     const each = named.map((bin) =>
-        `${isolate(binName(bin))} ${percent(bin.reference)} → ${percent(bin.current)}`);
+        `${isolate(binName(bin.name))} ${percent(bin.reference)} → ${percent(bin.current)}`);
     return `${plural(n, "bin")} ${n === 1 ? "is" : "are"} ${percent(share)} of the shift: ` +
         `${n > named.length ? "first " : ""}${each.join(", ")}.`;
 }

@@ -60,6 +60,7 @@ function selection(label, words, values, value, choose) {
 export function showSettings() {
     const changed = () => document.dispatchEvent(new Event("settings"));
     applyTheme();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
     byId("settings").append(
         selection("Time zone", ["Local time", "UTC"], ZONES, chosen.zone, (value) => {
             chosen.zone = value;

@@ -4,7 +4,7 @@ import { element, svg } from "./dom.js";
 /**
  * Worst first, as the server lists them.
  *
- * @typedef {"critical" | "warning" | "insufficient_data" | "ok"} State
+ * @typedef {import("./types.js").State} State
  * @type {State[]}
  */
 export const STATES = ["critical", "warning", "insufficient_data", "ok"];

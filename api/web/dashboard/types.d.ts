@@ -1,0 +1,108 @@
+/* Answers of the API, as far as the pages read them; openapi.json has the whole. Null stands for
+ * infinity where `infinite` is true, and in `recent`. */
+
+export type State = "critical" | "warning" | "insufficient_data" | "ok";
+
+export interface Thresholds {
+    warning: number;
+    critical: number;
+    significance: number;
+}
+
+export interface Window {
+    id: number;
+    start: string;
+    end: string;
+    closed: boolean;
+    restated: boolean;
+}
+
+/** A monitor of GET /monitors. */
+export interface Listed {
+    group: string;
+    name: string;
+    state: State;
+    kl: number | null;
+    infinite: boolean;
+    thresholds: Thresholds;
+    n: number | null;
+    window: Window | null;
+    last_observation: string | null;
+    recent: (number | null)[];
+    since: string | null;
+    top: string[];
+    top_share: number | null;
+}
+
+export interface Bin {
+    name: string;
+    kind: "underflow" | "interval" | "overflow" | "label" | "other" | "missing";
+    lower: number | null;
+    upper: number | null;
+    reference: number;
+    current: number;
+    contribution: number | null;
+    share: number | null;
+}
+
+/** A window with its scores; `bins` are there only if one window was asked for. */
+export interface Result {
+    window: Window;
+    revision: number;
+    n: number;
+    n_reference: number | null;
+    verdict: State;
+    state: State;
+    kl: number | null;
+    infinite: boolean;
+    kl_reverse: number | null;
+    js: number | null;
+    psi: number | null;
+    g_test: {
+        statistic: number | null;
+        df: number;
+        p_value: number;
+        critical_kl: number;
+    } | null;
+    noise_floor: number | null;
+    unseen_ratio: number | null;
+    missing_ratio: number | null;
+    top: string[];
+    thresholds: Thresholds;
+    pseudocount: number;
+    bins?: Bin[];
+}
+
+/** A change of state, an event of the API. */
+export interface Change {
+    at: string;
+    from: State;
+    to: State;
+    kl: number | null;
+    infinite: boolean;
+    window: number;
+}
+
+export interface Config {
+    group: string;
+    name: string;
+    state: State;
+    revision: number;
+    bins: { edges?: number[]; labels?: string[] };
+    reference?: {
+        counts?: number[];
+        underflow?: number;
+        overflow?: number;
+        other?: number;
+        missing?: number;
+    };
+    window: string | { seconds?: number; grace?: number; count?: number };
+    compare: string | { previous: number };
+    pseudocount: number;
+    min_observations: number | null;
+    thresholds: Thresholds;
+    fire_after: number;
+    clear_after: number;
+    retention_days: number;
+    annotations: object;
+}

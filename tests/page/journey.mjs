@@ -1,0 +1,124 @@
+// The journey by clicks alone: a reference, its bins, a batch, the column that is shifted, and why.
+import {writeFileSync} from "node:fs";
+import {join} from "node:path";
+import {Api, monitorPath} from "./api.mjs";
+import {auditAccess} from "./audit.mjs";
+import {visiting} from "./browser.mjs";
+import {loans} from "./fixtures.mjs";
+import {expect, expectSame} from "./report.mjs";
+import {click, fill, find, textOf, waitForText} from "./roles.mjs";
+import {startServer} from "./server.mjs";
+import {checkSentence, shown} from "./monitor.mjs";
+import {toCsv} from "./tables.mjs";
+
+/**
+ * @typedef {import("./run.mjs").Room} Room
+ * @typedef {import("puppeteer-core").Page} Page
+ * @typedef {(page: Page, label: RegExp, path: string) => Promise<void>} Give  gives a file to a page
+ */
+
+/**
+ * Chooses a file in the dialog that a click on the label opens.
+ * @type {Give}
+ */
+async function choose(page, label, path) {
+    const opened = page.waitForFileChooser();
+    await click(page, "button|LabelText|generic", label).catch(() =>
+        page.click("::-p-xpath(//label[contains(., 'able') or contains(., 'atch')])"));
+    await (await opened).accept([path]);
+}
+
+/**
+ * Drops a file, as from a desktop: the chooser gets it first, and it is then dropped around it.
+ * @type {Give}
+ */
+async function drop(page, label, path) {
+    const inputs = await page.$$("input[type=file]");
+    for (const input of inputs) {
+        const named = await input.evaluate((element, pattern) =>
+            [...(element.labels ?? [])].some(each => new RegExp(pattern, "i").test(
+                each.textContent ?? "")), label.source);
+        if (!named) continue;
+        await input.evaluate(element => element.addEventListener("change", event => {
+            event.stopImmediatePropagation();
+            const carried = new DataTransfer();
+            carried.items.add(/** @type {FileList} */ (element.files)[0]);
+            const place = /** @type {Element} */ (element.parentElement);
+            for (const type of ["dragenter", "dragover", "drop"])
+                place.dispatchEvent(new DragEvent(type, {bubbles: true, cancelable: true,
+                                                         dataTransfer: carried}));
+        }, {capture: true, once: true}));
+        await input.uploadFile(path);
+        return;
+    }
+    throw new Error(`no place for ${label}`);
+}
+
+/**
+ * @param {Room} room
+ * @param {Give} give
+ * @param {string} group
+ */
+async function travel({binary, browser}, give, group) {
+    const server = await startServer(binary);
+    const api = new Api(server.url);
+    const reference = join(server.folder, "reference.csv"), batch = join(server.folder, "batch.csv");
+    writeFileSync(reference, toCsv(loans(1)));
+    writeFileSync(batch, toCsv(loans(3, {income: 1})));
+    try {
+        return await visiting(browser, `${server.url}/dashboard/`, {}, async visit => {
+            const {page} = visit;
+            await click(page, "link", /drop a csv/i);
+            await find(page, "heading", /add monitors/i);
+            await give(page, /reference/i, reference);
+            await waitForText(page, /5 monitors/);
+            for (const name of Object.keys(loans(1, {n: 1}))) await find(page, "heading", name);
+            await waitForText(page, /5 labels: .*/);
+            expectSame((await api.get("/monitors")).monitors.length, 0, "monitors made by the preview");
+            await visit.picture(`proposal-${give.name}`, true);
+            await auditAccess(page);
+            await fill(page, /group/i, group);
+            await click(page, "button", /create/i);
+            await find(page, "heading", /batch/i);
+            await give(page, /batch/i, batch);
+            await find(page, "heading", /what the batch says/i);
+            await visit.picture(`results-${give.name}`, true);
+            await auditAccess(page);
+            const first = await page.$eval("main table tbody tr", row => row.textContent ?? "");
+            expect(/^income.*critical/.test(first), `first row: ${first}`);
+            await click(page, "link", "income");
+            await shown(page);
+            const path = monitorPath(group, "income", "windows", "latest");
+            const sentence = checkSentence(await textOf(page), (await api.get(path)).bins);
+            await page.goBack();
+            await find(page, "heading", /add monitors/i);
+            return sentence;
+        });
+    } finally {
+        await server.stop();
+    }
+}
+
+/** @param {Room} room */
+async function checkRefusals({binary, browser, report}) {
+    const server = await startServer(binary);
+    const broken = join(server.folder, "broken.csv");
+    writeFileSync(broken, "a,b\n1,2\n1\n");
+    await report.check("a table that is broken is refused with its line", () =>
+        visiting(browser, `${server.url}/dashboard/?add`, {expected: [/400/]}, async ({page}) => {
+            await choose(page, /reference/i, broken);
+            const alert = await find(page, "alert");
+            const [told] = await waitForText(page, /.*line 3.*/);
+            return `${alert.role}: ${told}`;
+        }));
+    await server.stop();
+}
+
+/** @param {Room} room */
+export async function checkJourney(room) {
+    await room.report.check("by choosing files: from no monitors to why income is critical", () =>
+        travel(room, choose, "credit"));
+    await room.report.check("by dropping files, into a group of an unusual name", () =>
+        travel(room, drop, "prêts / 😀 <b>"));
+    await checkRefusals(room);
+}
