@@ -4,15 +4,16 @@ import {writeFileSync} from "node:fs";
 import {join} from "node:path";
 import {auditAccess, auditWidth} from "./audit.mjs";
 import {visiting} from "./browser.mjs";
+import {counts, divergence, randomRow, SPACES} from "./divergence.mjs";
 import {expect, expectSame} from "./report.mjs";
 import {click, fill, find, findAll, waitForText} from "./roles.mjs";
 import {makeFolder, startServer} from "./server.mjs";
-import {normal, randomNumbers} from "./tables.mjs";
+import {randomNumbers} from "./tables.mjs";
 
 /**
  * @typedef {import("./run.mjs").Room} Room
  * @typedef {import("puppeteer-core").Page} Page
- * @typedef {"count" | "prob" | "log_prob" | "logit"} Space
+ * @typedef {import("./divergence.mjs").Space} Space
  *
  * @typedef {object} Input  of the page's fields
  * @property {string} reference
@@ -23,11 +24,8 @@ import {normal, randomNumbers} from "./tables.mjs";
  * @property {string} [pseudocount]
  */
 
-/** What the page may differ by from the oracle, relative. */
+/** The most that the page may differ by from the oracle, relative. */
 const NEAR = 1e-9;
-
-/** @type {Space[]} */
-const SPACES = ["count", "prob", "log_prob", "logit"];
 
 /**
  * Address of the page with these fields.
@@ -52,60 +50,9 @@ async function commandOf(page) {
 
 /** Runs a command line in a shell, and returns the answer's loss. @param {string} command */
 function lossBy(command) {
-    const answer = execFileSync("sh", [], {input: command.replace(/^curl/, "curl -sS"),
+    const answer = execFileSync("sh", [], {input: command.replace(/^curl/m, "curl -sS"),
                                            encoding: "utf8", maxBuffer: 1 << 24});
     return Number(JSON.parse(answer).loss);
-}
-
-/**
- * Probabilities and their logarithms as a softmax, or a quotient, gives them.
- * @param {number[]} row
- * @param {Space} space
- * @param {number} pseudocount
- * @param {boolean[]} used
- */
-function logsOf(row, space, pseudocount, used) {
-    if (space === "log_prob") return row;
-    if (space === "prob") return row.map(Math.log);
-    const sum = (/** @type {number[]} */ all) => all.reduce((a, b) => a + b, 0);
-    const most = Math.max(...row);
-    if (space === "logit")
-        return row.map(each => each - most - Math.log(sum(row.map(x => Math.exp(x - most)))));
-    const total = sum(row) + pseudocount * used.filter(Boolean).length;
-    return row.map((each, i) => Math.log(used[i] ? (each + pseudocount) / total : 0));
-}
-
-/**
- * KL of two rows in nats.
- * @param {number[]} reference
- * @param {number[]} current
- * @param {{referenceSpace: Space, currentSpace: Space, pseudocount: number}} how
- */
-function divergence(reference, current, {referenceSpace, currentSpace, pseudocount}) {
-    const has = (/** @type {Space} */ space, /** @type {number} */ value) =>
-        space === "count" || space === "prob" ? value !== 0 : value !== -Infinity;
-    const used = current.map((value, i) =>
-        has(currentSpace, value) || has(referenceSpace, reference[i]));
-    const q = logsOf(reference, referenceSpace, pseudocount, used);
-    const p = logsOf(current, currentSpace, pseudocount, used);
-    return p.reduce((sum, each, i) =>
-        sum + (each === -Infinity ? 0 : Math.exp(each) * (each - q[i])), 0);
-}
-
-/**
- * A row of random numbers of a space, with zeros here and there.
- * @param {() => number} random
- * @param {number} n
- * @param {Space} space
- */
-function randomRow(random, n, space) {
-    const logits = Array.from({length: n}, () => 2 * normal(random));
-    if (space === "logit") return logits;
-    const counts = logits.map(each => random() < 0.1 ? 0 : Math.ceil(100 * Math.exp(each)));
-    counts[0] ||= 1;
-    if (space === "count") return counts;
-    const sum = counts.reduce((a, b) => a + b, 0);
-    return counts.map(each => space === "prob" ? each / sum : Math.log(each / sum));
 }
 
 /**
@@ -164,8 +111,8 @@ async function checkFigures({browser, filled, report}) {
             const table = () => Array.from({length: 5}, () => randomRow(random, 1000, "count"));
             const [reference, current] = [table(), table()];
             await set(page, {reference: lines(reference), current: lines(current), pseudocount: "1"});
-            const how = /** @type {const} */ ({referenceSpace: "count", currentSpace: "count", pseudocount: 1});
-            const mean = current.reduce((sum, row, i) => sum + divergence(reference[i], row, how), 0) / 5;
+            const mean = current.reduce((sum, row, i) =>
+                sum + divergence(reference[i], row, counts(1)), 0) / current.length;
             const seen = await figureOf(page);
             expectNear(seen, mean, "figure");
             expectSame(lossBy(await commandOf(page)), seen, "by curl");
@@ -208,10 +155,8 @@ async function checkFirst({browser, filled, report}) {
             await report.check(`the first visit, ${theme}, ${width} px: an example and its result`, () =>
                 visiting(browser, `${filled.url}/`, {theme, width}, async visit => {
                     const {page} = visit;
-                    const how = /** @type {const} */ (
-                        {referenceSpace: "count", currentSpace: "count", pseudocount: 0});
                     expectNear(await figureOf(page), divergence([120, 310, 270, 190, 110],
-                                                                [14, 25, 30, 29, 42], how), "figure");
+                                                                [14, 25, 30, 29, 42], counts(0)), "figure");
                     expect(!page.url().includes("#"), `address: ${page.url()}`);
                     await auditWidth(page);
                     await visit.picture(`calculator-${theme}-${width}`, true);
@@ -238,7 +183,8 @@ async function checkFirst({browser, filled, report}) {
 
 /** @param {Room} room */
 async function checkWords({browser, filled, report}) {
-    const open = (/** @type {Input} */ input, /** @type {(page: Page) => Promise<string | void>} */ body,
+    const open = (/** @type {Input} */ input,
+                  /** @type {(page: Page) => Promise<string | void>} */ body,
                   expected = /** @type {RegExp[]} */ ([])) =>
         visiting(browser, addressOf(filled.url, input), {expected}, async visit => {
             const seen = await body(visit.page);
@@ -252,9 +198,7 @@ async function checkWords({browser, filled, report}) {
             await click(page, "button", /pseudocount of 0\.5/);
             await page.waitForFunction(() =>
                 Number.isFinite(Number(document.querySelector("data")?.getAttribute("value"))));
-            const how = /** @type {const} */ (
-                {referenceSpace: "count", currentSpace: "count", pseudocount: 0.5});
-            expectNear(await figureOf(page), divergence([10, 0, 5], [3, 4, 1], how), "cured");
+            expectNear(await figureOf(page), divergence([10, 0, 5], [3, 4, 1], counts(0.5)), "cured");
             return told;
         }));
     await report.check("not a number: said, and where", () =>
@@ -275,22 +219,31 @@ async function checkWords({browser, filled, report}) {
             return told;
         }, [/422/]));
     for (const [name, input, pattern] of /** @type {[string, Input, RegExp][]} */ ([
-        ["bins that differ", {reference: "1 2 3", current: "1 2"}, /2 bins here, and 3 bins in the reference.*/],
-        ["rows that differ", {reference: "1 2\n3 4\n5 6", current: "1 2\n3 4"}, /2 rows here, and 3 rows.*/],
+        ["bins that differ", {reference: "1 2 3", current: "1 2"}, /2 bins here, and 3 bins .*/],
+        ["rows that differ", {reference: "1 2\n3 4\n5 6", current: "1 2\n3 4"},
+         /2 rows here, and 3 rows.*/],
         ["no number", {reference: "1 2 x", current: "1 2 3"}, /“x” is not a number.*/],
         ["zeros alone", {reference: "0 0", current: "1 2"}, /all counts are 0.*/],
         ["a negative count", {reference: "1 2", current: "1 -2"}, /bin .*#2.* holds -2.*/],
-        ["a pseudocount of letters", {reference: "1 2", current: "1 2", pseudocount: "x"}, /a pseudocount is.*/],
+        ["a pseudocount of letters", {reference: "1 2", current: "1 2", pseudocount: "x"},
+         /a pseudocount is.*/],
     ]))
         await report.check(`${name}: told at the field, and nothing is asked`, () =>
-            open(input, async page => (await waitForText(page, pattern))[0]));
+            visiting(browser, addressOf(filled.url, input), {}, async visit => {
+                const [told] = await waitForText(visit.page, pattern);
+                expectSame((await visit.page.$$("[aria-invalid=true]")).length, 1, "invalid fields");
+                await visit.page.waitForNetworkIdle({idleTime: 300});
+                expectSame(visit.calls().length, 0, "calls");
+                await auditAccess(visit.page);
+                return told;
+            }));
     await report.check("labels are matched, and a label of one side has nothing on the other", () =>
         open({reference: "b 3\na 1", current: "a 2\nb 2\nc 0"}, async page => {
-            const how = /** @type {const} */ ({referenceSpace: "count", currentSpace: "count", pseudocount: 0});
-            expectNear(await figureOf(page), divergence([1, 3], [2, 2], how), "figure");
+            expectNear(await figureOf(page), divergence([1, 3], [2, 2], counts(0)), "figure");
         }));
     await report.check("labels of any script, and of markup, are shown as they are", () =>
-        open({reference: "😀 3\nשלום 4\n<script>alert(1)</script> 5", current: "1 2 3"}, async page => {
+        open({reference: "😀 3\nשלום 4\n<script>alert(1)</script> 5", current: "1 2 3"},
+             async page => {
             await figureOf(page);
             await waitForText(page, /<script>alert\(1\)<\/script>\s/);
             expectSame((await page.$$("main script")).length, 0, "scripts");
@@ -305,7 +258,8 @@ async function checkClipboard({browser, filled, report}) {
     const filledIn = async page => {
         await waitForText(page, /Both fields were filled\. Left out: weight/);
         expectSame(await figureOf(page), Infinity, "figure");
-        const fields = await page.$$eval("main textarea, main select", all => all.map(each => each.value));
+        const fields = await page.$$eval("main textarea, main select", all =>
+            all.map(each => each.value));
         expectSame(fields.join("|"), "-1\t-Infinity\t-0.5|log_prob|1\t2\t3|logit|2", "fields");
     };
     await report.check("“Paste JSON” fills both fields from a body of /kl_div", () =>
@@ -323,7 +277,8 @@ async function checkClipboard({browser, filled, report}) {
             await page.$eval("#current", (field, text) => {
                 const data = new DataTransfer();
                 data.setData("text/plain", text);
-                field.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, cancelable: true}));
+                field.dispatchEvent(
+                    new ClipboardEvent("paste", {clipboardData: data, cancelable: true}));
             }, JSON.stringify(body));
             await filledIn(page);
             await page.evaluate(() => Object.defineProperty(navigator, "clipboard", {value: undefined}));
@@ -373,8 +328,10 @@ async function checkAbsence({binary, browser, filled, report}) {
                                        String(seen));
             return told;
         }));
-    await report.check("a token is asked for once, is in no address, and may be refused to the page", async () => {
-        const token = "calculator-token-0123456789", folder = makeFolder(), file = join(folder, "tokens");
+    await report.check("a token may be refused to the page, is asked for when wanted, is in no address",
+                       async () => {
+        const token = "calculator-token-0123456789";
+        const folder = makeFolder(), file = join(folder, "tokens");
         writeFileSync(file, `owner ${token}\n`, {mode: 0o600});
         const server = await startServer(binary, ["--auth-token-file", file], folder);
         const told = await visiting(browser, `${server.url}/`, {expected: [/401/]}, async visit => {
@@ -391,9 +348,9 @@ async function checkAbsence({binary, browser, filled, report}) {
             const seen = await figureOf(page);
             const command = await commandOf(page);
             expect(!command.includes(token), "the token is in the command");
-            expectSame(lossBy(`KLDIV_TOKEN=${token}\n${command.replace(/^curl/, "curl -sS")}`), seen, "by curl");
-            expect(![page.url(), ...visit.requests.map(({url}) => url.href)].some(url => url.includes(token)),
-                   "the token is in an address");
+            expectSame(lossBy(`KLDIV_TOKEN=${token}\n${command}`), seen, "by curl");
+            const addresses = [page.url(), ...visit.requests.map(({url}) => url.href)];
+            expect(!addresses.some(url => url.includes(token)), "the token is in an address");
             return text;
         });
         await server.stop();

@@ -216,7 +216,7 @@ async function checkChart({browser, filled, report}) {
             await shown(page);
             const n = await page.evaluate(() => {
                 const terms = /** @type {HTMLElement[]} */ (
-                    [...document.querySelectorAll("dt [tabindex='0'][aria-describedby]")]);
+                    [...document.querySelectorAll("dt [aria-describedby]")]);
                 const told = terms.filter(term => {
                     term.focus();
                     const id = term.getAttribute("aria-describedby") ?? "";
@@ -248,7 +248,7 @@ const HELD = {
     "a range": "[aria-label='Time range'] button:nth-child(2)",
     "a window of the table": "[aria-label=Windows] tbody button",
     "the link to CSV": "a[download]",
-    "a number": "dt [tabindex='0']",
+    "a number": "dt [aria-describedby]",
     "the bins": "[aria-label=Contributions]",
     "a button that copies": ".command button",
 };

@@ -6,6 +6,7 @@ import {checkAddresses} from "./addresses.mjs";
 import {Api} from "./api.mjs";
 import {checkCalculator} from "./calculator.mjs";
 import {startBrowser} from "./browser.mjs";
+import {checkDocs} from "./docs.mjs";
 import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
 import {checkCrowd} from "./crowd.mjs";
@@ -31,6 +32,7 @@ import {Report} from "./report.mjs";
 const suites = {
     fixtures: checkFixtures,
     addresses: checkAddresses,
+    docs: checkDocs,
     overview: checkOverview,
     freshness: checkFreshness,
     monitor: checkMonitor,

@@ -4,18 +4,17 @@ import { ApiError } from "./api.js";
 import { byId, element } from "./dom.js";
 import { isolate, plural } from "./format.js";
 import { EXAMPLE, load, save } from "./memory.js";
-import { parse } from "./parse.js";
+import { parse, tableText, Unreadable } from "./parse.js";
 import { hasCounts, question } from "./question.js";
 import { inFields, ResultView } from "./result.js";
 import { showSettings } from "./settings.js";
-import { tableText, Unreadable } from "./tables.js";
 
 /**
  * @typedef {import("./question.js").Input} Input
  * @typedef {import("./question.js").Side} Side
  * @typedef {import("./question.js").Question} Question
- * @typedef {import("./tables.js").Table} Table
- * @typedef {import("./tables.js").Pair} Pair
+ * @typedef {import("./parse.js").Table} Table
+ * @typedef {import("./parse.js").Pair} Pair
  */
 
 /** Milliseconds without a key before the server is asked. */
@@ -167,8 +166,19 @@ function note(text) {
     byId("note").textContent = text;
 }
 
-/** @param {Pair} pair */
-function putPair({ reference, current, said, leftOut = [] }) {
+/**
+ * Takes what was pasted: one table for a side, or both.
+ *
+ * @param {Table | Pair} found
+ * @param {Side} side
+ */
+function take(found, side) {
+    if ("rows" in found) {
+        put({ [side]: tableText(found) });
+        note(`It went to ${side}.`);
+        return;
+    }
+    const { reference, current, said, leftOut = [] } = found;
     put({ reference: tableText(reference), current: tableText(current), ...said });
     const rest = leftOut.length > 0 ? ` Left out: ${leftOut.join(", ")}.` : "";
     note(`Both fields were filled.${rest}`);
@@ -180,7 +190,7 @@ function pasted(event) {
         const found = parse(event.clipboardData?.getData("text") ?? "");
         if (found && !("rows" in found)) {
             event.preventDefault();
-            putPair(found);
+            take(found, "current");
         }
     } catch { /* The field says why, once the text is there. */ }
 }
@@ -189,12 +199,8 @@ function pasted(event) {
 async function paste() {
     try {
         const found = parse(await navigator.clipboard.readText());
-        const side = field("reference").value.trim() ? "current" : "reference";
-        if (found && "rows" in found)
-            put({ [side]: tableText(found) });
-        note(found ? `It went to ${side}.` : "The clipboard is empty.");
-        if (found && !("rows" in found))
-            putPair(found);
+        if (found)
+            take(found, field("reference").value.trim() ? "current" : "reference");
     } catch (error) {
         note(error instanceof Unreadable ? `The clipboard was not read: ${error.message}.`
             : "The browser keeps the clipboard to itself: press Ctrl+V in a field.");

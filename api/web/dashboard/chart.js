@@ -47,6 +47,7 @@ export class KlChart {
         this.close = false;
         this.at = -1;
         this.pressed = 0;
+        this.points = false; /* true if a pointer, not a key, moved last */
         /** @type {uPlot | null} */
         this.plot = null;
         const readout = freshId();
@@ -55,6 +56,7 @@ export class KlChart {
             class: "chart", tabindex: 0, role: "group", "aria-describedby": readout,
             "aria-label": "KL over time. Left and right go from window to window, Enter opens one. " +
                 "The table below has the same numbers.",
+            pointermove: () => (this.points = true),
             pointerdown: (/** @type {PointerEvent} */ event) => (this.pressed = event.clientX),
             click: (/** @type {MouseEvent} */ event) => {
                 if (Math.abs(event.clientX - this.pressed) < DRAG_PX)
@@ -122,7 +124,9 @@ export class KlChart {
         const style = getComputedStyle(document.documentElement);
         const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
         this.colour = colour;
-        const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 },
+        const rem = parseFloat(style.fontSize);
+        const font = `${0.8 * rem}px system-ui, sans-serif`;
+        const axis = { font, labelFont: font, stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 },
                        ticks: { stroke: colour("line") } };
         const level = (/** @type {string} */ name, /** @type {number[]} */ dash) =>
             ({ stroke: colour(name), dash, width: 1.5, points: { show: false } });
@@ -132,13 +136,14 @@ export class KlChart {
                 ? uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000),
             cursor: { y: false, drag: { setScale: true, x: true, y: false } },
             scales: { y: { range: (_, __, max) => [0, this.top(max)] } },
-            axes: [{ ...axis, values: /** @type {any} */ (DATES), space: 70 },
-                   { ...axis, size: 62, label: "nats", labelSize: 18,
+            axes: [{ ...axis, values: /** @type {any} */ (DATES), space: 5 * rem,
+                     size: 3.4 * rem },
+                   { ...axis, size: 4.4 * rem, label: "nats", labelSize: 1.3 * rem,
                      values: (_, marks) => marks.map(number) }],
-            series: [{}, { stroke: colour("kl"), width: 2, points: { show: true, size: 5 } },
+            series: [{}, { stroke: colour("kl"), width: 2, points: { size: 5 } },
                      level("warning", [6, 4]), level("critical", [6, 4]), level("noise", [2, 3])],
             hooks: {
-                setCursor: [(plot) => this.point(plot.cursor.idx ?? -1)],
+                setCursor: [(plot) => this.points && this.point(plot.cursor.idx ?? -1)],
                 draw: [(plot) => this.mark(plot)],
             },
         }, points, this.frame);
@@ -179,12 +184,11 @@ export class KlChart {
 
     /** @param {number} step */
     move(step) {
-        let at = this.at < 0 ? this.windows.length : this.at;
-        do
-            at += step;
-        while (at > 0 && at < this.windows.length - 1 && !this.windows[at]);
-        at = Math.min(Math.max(at, 0), this.windows.length - 1);
+        const places = this.windows.flatMap((result, i) => (result ? [i] : []));
+        const from = this.at < 0 ? places.length : places.indexOf(this.at);
+        const at = places[Math.min(Math.max(from + step, 0), places.length - 1)];
         const x = this.plot?.data[0][at];
+        this.points = false;
         if (x !== undefined)
             this.plot?.setCursor({ left: this.plot.valToPos(x, "x"), top: 0 });
         this.point(at);
@@ -206,7 +210,8 @@ export class KlChart {
     mark(plot) {
         const { ctx } = plot;
         ctx.save();
-        ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+        const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+        ctx.font = `${0.8 * rem * devicePixelRatio}px system-ui, sans-serif`;
         this.markChanges(plot);
         this.windows.forEach((result, i) => {
             const selected = result?.window.id === this.selected;
