@@ -1,5 +1,4 @@
 /* KL over time: thresholds, noise floor, gaps, infinity, changes of state. */
-import uPlot from "./uplot.js";
 import { element, fill, freshId, renew } from "./dom.js";
 import { number, time } from "./format.js";
 import { onArrows } from "./keys.js";
@@ -7,10 +6,14 @@ import { zone } from "./settings.js";
 import { word } from "./states.js";
 
 /**
+ * @import uPlot from "./uplot.js"
  * @typedef {import("./types.js").Result} Result
  * @typedef {import("./types.js").Change} Change
  * @typedef {import("./types.js").Config} Config
  */
+
+/** uPlot, which only this chart needs. */
+const { default: Plot } = await import("./uplot.js");
 
 /** Labels of the time axis by distance of its marks, seconds: what each mark says, and what is added
  * where the year, the month or the day begins. */
@@ -130,10 +133,10 @@ export class KlChart {
                        ticks: { stroke: colour("line") } };
         const level = (/** @type {string} */ name, /** @type {number[]} */ dash) =>
             ({ stroke: colour(name), dash, width: 1.5, points: { show: false } });
-        return new uPlot({
+        return new Plot({
             ...this.size(), legend: { show: false },
             tzDate: (seconds) => zone() === "utc"
-                ? uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000),
+                ? Plot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000),
             cursor: { y: false, drag: { setScale: true, x: true, y: false } },
             scales: { y: { range: (_, __, max) => [0, this.top(max)] } },
             axes: [{ ...axis, values: /** @type {any} */ (DATES), space: 5 * rem,
