@@ -15,8 +15,8 @@ import { word } from "./states.js";
 /** uPlot, which only this chart needs. */
 const { default: Plot } = await import("./uplot.js");
 
-/** Labels of the time axis by distance of its marks, seconds: what each mark says, and what is added
- * where the year, the month or the day begins. */
+/** Labels of the time axis by distance of its marks, seconds: what each mark says, and what is
+ * added where the year, the month or the day begins. */
 const DATES = [
     [31536000, "{YYYY}", null, null, null, null, null, null, 1],
     [2419200, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
@@ -57,8 +57,8 @@ export class KlChart {
         this.readout = element("p", { class: "readout", id: readout, "aria-live": "polite" });
         this.frame = element("div", {
             class: "chart", tabindex: 0, role: "group", "aria-describedby": readout,
-            "aria-label": "KL over time. Left and right go from window to window, Enter opens one. " +
-                "The table below has the same numbers.",
+            "aria-label": "KL over time. Left and right go from window to window, Enter opens " +
+                "one. The table below has the same numbers.",
             pointermove: () => (this.points = true),
             pointerdown: (/** @type {PointerEvent} */ event) => (this.pressed = event.clientX),
             click: (/** @type {MouseEvent} */ event) => {
@@ -71,9 +71,10 @@ export class KlChart {
             type: "button", "aria-pressed": "false", click: () => this.toggle(),
             title: "Let the axis end above the greatest KL instead of the critical threshold",
         }, "Fit to KL");
-        this.node = element("div", {}, this.frame, this.readout, element("div", { class: "buttons" },
-            element("ul", { class: "legend" }, ...LEGEND.map(([name, text]) =>
-                element("li", {}, element("i", { class: name }), text))), this.zoom));
+        const legend = element("ul", { class: "legend" }, ...LEGEND.map(([name, text]) =>
+            element("li", {}, element("i", { class: name }), text)));
+        this.node = element("div", {}, this.frame, this.readout,
+            element("div", { class: "buttons" }, legend, this.zoom));
         this.resized = new ResizeObserver(() => this.resize());
         this.resized.observe(this.frame);
     }
@@ -302,7 +303,11 @@ function endOf(result) {
     return Date.parse(result.window.end) / 1000;
 }
 
-/** Seconds beside the first and the last window, into which the thresholds go on. @param {Result[]} windows */
+/**
+ * Seconds beside the first and the last window, into which the thresholds go on.
+ *
+ * @param {Result[]} windows
+ */
 function marginOf(windows) {
     const span = windows.length > 1 ? endOf(windows[windows.length - 1]) - endOf(windows[0]) : 0;
     return Math.max(span / 50, span > 0 ? 0 : 43200);
@@ -320,7 +325,8 @@ function pointsOf(windows, config) {
     const results = [];
     /** @type {(number | null)[][]} */
     const columns = [[], [], [], [], []];
-    const add = (/** @type {(number | null)[]} */ row) => row.forEach((each, i) => columns[i].push(each));
+    const add = (/** @type {(number | null)[]} */ row) =>
+        row.forEach((each, i) => columns[i].push(each));
     let before = Infinity;
     const margin = marginOf(windows);
     const beside = (/** @type {Result} */ result, /** @type {number} */ seconds) => {
