@@ -1,5 +1,6 @@
 // Texts that the calculator reads, as people paste them, and texts that it must not take for numbers.
-import {parse, Unreadable} from "../../api/web/dashboard/parse.js";
+import {parse} from "../../api/web/dashboard/parse.js";
+import {Unreadable} from "../../api/web/dashboard/tables.js";
 import {expectSame} from "./report.mjs";
 
 /** read: texts of one table with its rows, and its labels if it has any. */
@@ -61,6 +62,8 @@ const pairs = [
     ["a,1,2\nb,3,4", [1, 3], [2, 4], ["a", "b"]],
     ['{"input": [0.1, 0.9], "target": [0.2, 0.8]}', [0.1, 0.9], [0.2, 0.8], null],
     ['{"reference": {"a": 1}, "current": {"a": 2}}', [1], [2], ["a"]],
+    ['{"kl": 1, "bins": [{"name": "a", "reference": 0.5, "current": 0.4, "contribution": null}]}',
+     [0.5], [0.4], ["a"]],
 ];
 
 /** refused: texts that are no table, with a part of what is said of them. */

@@ -1,5 +1,4 @@
-/* Answers of the server: KL as a whole, of each row, of each bin, and other divergences; and the
- * bins of an answer as the dashboard has them. */
+/* Answers of the server: KL as a whole, of each row, of each bin, and other divergences. */
 import { address, call } from "./api.js";
 
 /**
@@ -7,7 +6,6 @@ import { address, call } from "./api.js";
  * bins, `reference` and `current` their probabilities.
  *
  * @typedef {import("./question.js").Question} Question
- * @typedef {import("./types.js").Bin} Bin
  * @typedef {{ code: string, message: string, index?: number[] }} Finding
  * @typedef {{
  *     kl: number, findings: Finding[], bins: number[][], rows: number[], reverse: number,
@@ -86,26 +84,4 @@ export async function ask(question, signal) {
         kl: whole.numbers[0], findings: whole.findings, rows, reverse: reverse[0], js: js[0],
         reference, current, bins: current.map((_, i) => bins.slice(i * size, (i + 1) * size)),
     };
-}
-
-/**
- * Bins of one row. The loss p ln(p/q) of a bin may be negative; with q - p more it never is, and
- * the sum stays the same where both rows sum to 1. Null is infinite, in a share also unknown.
- *
- * @param {Answer} answer
- * @param {number} row
- * @param {string[]} labels
- * @param {number} nat the unit's size: 1, or bits in a nat
- * @returns {Bin[]}
- */
-export function binsOf(answer, row, labels, nat) {
-    const [reference, current] = [answer.reference[row], answer.current[row]];
-    const sizes = answer.bins[row].map((loss, i) =>
-        (reference[i] === current[i] ? 0 : Math.max(loss + (reference[i] - current[i]) * nat, 0)));
-    const sum = sizes.reduce((total, size) => total + size, 0);
-    return labels.map((name, i) => ({
-        name, kind: "label", lower: null, upper: null, reference: reference[i], current: current[i],
-        contribution: sizes[i] === Infinity ? null : sizes[i],
-        share: Number.isFinite(sum) ? sizes[i] / (sum || 1) : null,
-    }));
 }

@@ -4,17 +4,18 @@ import { ApiError } from "./api.js";
 import { byId, element } from "./dom.js";
 import { isolate, plural } from "./format.js";
 import { EXAMPLE, load, save } from "./memory.js";
-import { parse, tableText, Unreadable } from "./parse.js";
+import { parse } from "./parse.js";
 import { hasCounts, question } from "./question.js";
 import { inFields, ResultView } from "./result.js";
 import { showSettings } from "./settings.js";
+import { tableText, Unreadable } from "./tables.js";
 
 /**
  * @typedef {import("./question.js").Input} Input
  * @typedef {import("./question.js").Side} Side
  * @typedef {import("./question.js").Question} Question
- * @typedef {import("./parse.js").Table} Table
- * @typedef {import("./parse.js").Pair} Pair
+ * @typedef {import("./tables.js").Table} Table
+ * @typedef {import("./tables.js").Pair} Pair
  */
 
 /** Milliseconds without a key before the server is asked. */

@@ -1,86 +1,12 @@
 /* Tables from text as people paste it: numbers with any separators, labels, CSV, arrays, JSON. */
+import { fromJson } from "./json.js";
+import { checkTable, pairOf, readNumber, Unreadable } from "./tables.js";
 
 /**
- * Table: rows of numbers, one for each bin. Pair: both tables of a comparison that came as one
- * text, with what else the text said.
- *
- * @typedef {{ [name: string]: unknown }} Members
+ * @typedef {import("./tables.js").Table} Table
+ * @typedef {import("./tables.js").Pair} Pair
  * @typedef {(text: string) => number | null} Read
- * @typedef {"count" | "prob" | "log_prob" | "logit"} Space
- * @typedef {{ rows: number[][], labels: string[] | null }} Table
- * @typedef {{
- *     reference: Table, current: Table, leftOut?: string[],
- *     said?: { referenceSpace?: Space, currentSpace?: Space, base?: "e" | "2" }
- * }} Pair
  */
-
-/** A field that cannot be used; the message says why, for people. */
-export class Unreadable extends Error {
-    /**
-     * @param {string} message
-     * @param {"reference" | "current" | "pseudocount"} [field] left out where the caller knows it
-     */
-    constructor(message, field) {
-        super(message);
-        this.field = field;
-    }
-}
-
-/**
- * Places of the reference and the current data among names; null where names do not tell.
- *
- * @param {string[]} names
- */
-function pairOf(names) {
-    const reference = names.findIndex((name) => /^(reference|input|q|expected)$/i.test(name));
-    const current = names.findIndex((name) => /^(current|target|p|actual)$/i.test(name));
-    return reference < 0 || current < 0 ? null : { reference, current };
-}
-
-/**
- * Reads a number; null if the text is none. Infinity and NaN are numbers here: the server says what
- * becomes of them.
- *
- * @param {string} text
- */
-function readNumber(text) {
-    const word = /^([-+]?)(?:inf(?:inity)?|(nan))$/i.exec(text);
-    if (word)
-        return word[2] ? NaN : word[1] === "-" ? -Infinity : Infinity;
-    if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?%?$/i.test(text))
-        return null;
-    const value = parseFloat(text);
-    if (!Number.isFinite(value))
-        throw new Unreadable(`${text} is too large`);
-    return text.endsWith("%") ? value / 100 : value;
-}
-
-/** @param {Table} table */
-function checkTable({ rows, labels }) {
-    if (!rows[0]?.length)
-        throw new Unreadable("there is no number here");
-    const other = rows.find((row) => row.length !== rows[0].length);
-    if (other)
-        throw new Unreadable(`one row has ${rows[0].length} numbers, and another ${other.length}`);
-    const seen = new Set();
-    for (const label of labels ?? []) {
-        if (seen.has(label))
-            throw new Unreadable(`the label “${label}” is there twice`);
-        seen.add(label);
-    }
-}
-
-/**
- * A table as a text that is read as the same table.
- *
- * @param {Table} table
- */
-export function tableText({ rows, labels }) {
-    const names = labels?.map((label) => label.replace(/\s+/g, " ").trim() || "–");
-    if (names && rows.length === 1)
-        return names.map((name, i) => `${name}\t${rows[0][i]}`).join("\n");
-    return [...(names ? [names] : []), ...rows].map((row) => row.join("\t")).join("\n");
-}
 
 /** Text around the numbers of an array, in Python. */
 const WRAPPER = /^[\w.]*\(|(,\s*\w+=[\w.'":]+)*\)$/g;
@@ -242,85 +168,4 @@ function fromFields(grid, read) {
         return null;
     return pair ? { reference: { rows: [first], labels }, current: { rows: [second], labels } }
         : { rows: [first], labels };
-}
-
-/* ---- JSON: counts by label, bodies of /kl_div, and the arrays in them */
-
-/** Members of a body of /kl_div that the calculator has fields for, or sets itself. */
-const KNOWN = /^(input|target)(_space)?$|^(log_target|base|dim|reduction|compat|diagnose|dtype)$/;
-
-/** @type {Space[]} */
-const SPACES = ["prob", "log_prob", "logit"];
-
-/**
- * Reads objects; null if the text is none.
- *
- * @param {string} text
- * @returns {Table | Pair | null}
- */
-function fromJson(text) {
-    if (!text.startsWith("{"))
-        return null;
-    try {
-        /* Python writes NaN and infinities as bare words. */
-        return tableOf(JSON.parse(text.replace(/([[:,]\s*)(-?(?:NaN|Infinity))\b/g, '$1"$2"')));
-    } catch (error) {
-        throw error instanceof SyntaxError
-            ? new Unreadable("this begins like JSON, and is not well-formed") : error;
-    }
-}
-
-/**
- * @param {unknown} value
- * @returns {Table | Pair}
- */
-function tableOf(value) {
-    if (Array.isArray(value))
-        return { rows: rowsOf(value), labels: null };
-    if (typeof value !== "object" || value === null)
-        throw new Unreadable("there is no table in this JSON");
-    const members = /** @type {Members} */ (value);
-    const names = Object.keys(members);
-    const pair = pairOf(names);
-    if (pair)
-        return {
-            reference: /** @type {Table} */ (tableOf(members[names[pair.reference]])),
-            current: /** @type {Table} */ (tableOf(members[names[pair.current]])),
-            ...("input" in members ? bodyOf(members) : {}),
-        };
-    return { rows: [names.map((name) => numberOf(members[name]))], labels: names };
-}
-
-/** @param {unknown} value */
-function numberOf(value) {
-    const number = readNumber(String(value));
-    if (number === null || (typeof value === "number" && !Number.isFinite(value)))
-        throw new Unreadable(`${JSON.stringify(value)} is not a number`);
-    return number;
-}
-
-/**
- * Rows of an array of any depth: its innermost arrays.
- *
- * @param {unknown[]} value
- * @returns {number[][]}
- */
-function rowsOf(value) {
-    return value.some(Array.isArray)
-        ? value.flatMap((each) => rowsOf(/** @type {unknown[]} */ ([each].flat())))
-        : [value.map(numberOf)];
-}
-
-/** Options that stand in a body of /kl_div, with the defaults of it. @param {Members} body */
-function bodyOf(body) {
-    const known = (/** @type {unknown} */ space, /** @type {Space} */ other) =>
-        SPACES.find((each) => each === space) ?? other;
-    return {
-        said: {
-            referenceSpace: known(body["input_space"], "log_prob"),
-            currentSpace: known(body["target_space"], body["log_target"] ? "log_prob" : "prob"),
-            base: /** @type {"e" | "2"} */ (String(body["base"]) === "2" ? "2" : "e"),
-        },
-        leftOut: Object.keys(body).filter((name) => !KNOWN.test(name)),
-    };
 }

@@ -1,12 +1,12 @@
 /* Two tables made into a question for POST /kl_div: the same bins, counts divided by their sums. */
 import { isolate, plural } from "./format.js";
-import { Unreadable } from "./parse.js";
+import { Unreadable } from "./tables.js";
 
 /**
  * Side: the reference is `input` of the API, the current data are its `target`.
  *
- * @typedef {import("./parse.js").Space} Space
- * @typedef {import("./parse.js").Table} Table
+ * @typedef {import("./tables.js").Space} Space
+ * @typedef {import("./tables.js").Table} Table
  * @typedef {"reference" | "current"} Side
  * @typedef {{
  *     reference: string, current: string, referenceSpace: Space, currentSpace: Space,

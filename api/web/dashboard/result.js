@@ -1,10 +1,11 @@
 /* The result of a question: the figure and its meaning, rows, bins, the command that gives it. */
-import { binsOf, klCall } from "./answers.js";
+import { klCall } from "./answers.js";
 import { BinChart } from "./bars.js";
+import { binsOf, shown } from "./bins.js";
 import { command, curl } from "./commands.js";
 import { Contributions } from "./contributions.js";
 import { byId, element, fill } from "./dom.js";
-import { isolate } from "./format.js";
+import { isolate, plural } from "./format.js";
 import { blame } from "./sentences.js";
 
 /**
@@ -14,9 +15,6 @@ import { blame } from "./sentences.js";
 
 /** Characters that a word of a command line may have on Linux, and some room. */
 const WORD = 120000;
-
-/** Bins that are drawn at most. */
-const DRAWN = 1000;
 
 /** Units by base: the name, and how many are a nat. */
 const UNITS = { e: { unit: "nats", nat: 1 }, 2: { unit: "bits", nat: Math.LOG2E } };
@@ -67,9 +65,9 @@ export class ResultView {
         this.row = 0;
         this.figure = byId("figure");
         this.details = byId("details");
-        this.table = new Contributions();
         this.reason = element("p");
         this.bins = element("section", { class: "panel" });
+        this.shares = new Contributions();
     }
 
     /**
@@ -108,7 +106,7 @@ export class ResultView {
             element("p", { class: "hint" },
                 `${mean}KL(reference ‖ current) ${digits(reverse)} ${unit}, ` +
                 `${mean}Jensen-Shannon divergence ${digits(js)} ${unit}.`));
-        fill(this.details, mean && this.rows(question, answer), this.bins, this.table.node,
+        fill(this.details, mean && this.rows(question, answer), this.bins, this.shares.node,
             panel("The same by curl", command(commandOf(question), "The same by curl")));
         document.title = `${digits(kl)} ${unit} · KL calculator · kldiv`;
     }
@@ -145,18 +143,20 @@ export class ResultView {
      */
     showBins({ labels, base }, answer) {
         const { unit, nat } = UNITS[base];
-        const bins = binsOf(answer, this.row, labels, nat);
-        const infinite = bins.filter((bin) => bin.contribution === null);
+        const all = binsOf(answer, this.row, labels, nat);
+        const bins = shown(all);
+        const infinite = all.filter((bin) => bin.contribution === null);
         const name = answer.rows.length > 1 ? `Row ${this.row + 1}: ` : "";
-        fill(this.reason, name, !bins.some((bin) => Number.isNaN(bin.contribution)) && blame({
-            bins, infinite: infinite.length > 0,
+        fill(this.reason, name, !all.some((bin) => Number.isNaN(bin.contribution)) && blame({
+            bins: all, infinite: infinite.length > 0,
             unseen_ratio: infinite.reduce((sum, bin) => sum + bin.current, 0),
         }));
         fill(this.bins, element("h2", {}, `${name}Bins`),
-            bins.length > DRAWN && element("p", {}, `The first ${DRAWN} are drawn.`),
+            bins.length < all.length && element("p", {},
+                `The ${bins.length} of ${plural(all.length, "bin")} that contribute most.`),
             this.chart.node);
-        this.chart.show(bins.slice(0, DRAWN), unit);
-        this.table.show({ bins });
+        this.chart.show(bins, unit);
+        this.shares.show({ bins });
     }
 }
 
