@@ -128,9 +128,9 @@ function hurry(haste) {
     const now = Date.now, start = now();
     Date.now = () => start + (now() - start) * haste;
     window.setTimeout = /** @type {typeof setTimeout} */ (
-        (/** @type {TimerHandler} */ call, ms = 0, /** @type {any[]} */ ...rest) => later(call, ms / haste, ...rest));
+        (/** @type {() => void} */ call, ms = 0) => later(call, ms / haste));
     window.setInterval = /** @type {typeof setInterval} */ (
-        (/** @type {TimerHandler} */ call, ms = 0, /** @type {any[]} */ ...rest) => often(call, ms / haste, ...rest));
+        (/** @type {() => void} */ call, ms = 0) => often(call, ms / haste));
 }
 
 /**

@@ -7,9 +7,11 @@ import {Api} from "./api.mjs";
 import {startBrowser} from "./browser.mjs";
 import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
+import {checkCalculator} from "./calculator.mjs";
 import {checkCrowd} from "./crowd.mjs";
 import {fillAll} from "./fixtures.mjs";
 import {checkFreshness} from "./freshness.mjs";
+import {checkHeld} from "./held.mjs";
 import {checkJourney} from "./journey.mjs";
 import {checkKeyboard} from "./keyboard.mjs";
 import {checkLooks} from "./looks.mjs";
@@ -32,10 +34,12 @@ const suites = {
     overview: checkOverview,
     freshness: checkFreshness,
     monitor: checkMonitor,
+    held: checkHeld,
     keyboard: checkKeyboard,
     looks: checkLooks,
     access: checkAccess,
     journey: checkJourney,
+    calculator: checkCalculator,
     crowd: checkCrowd,
 };
 
