@@ -129,6 +129,7 @@ run:
 	@printf '\n%s\n%s\n%s\n' "Or watch numbers drift (with tables of your own: curl -T reference.csv $(URL)/monitors/NAME):" \
 	    "      seq 1000 | sed '1i x' | curl -T - $(URL)/monitors/try" \
 	    "      seq 400 900 | sed '1i x' | curl --data-binary @- $(URL)/monitors/try/observations"
+	@[ $(PAGE) = no ] || printf '\n%s\n' "Pages:  $(URL)/  $(URL)/dashboard/  $(URL)/docs"
 	@printf '\n%s\n\n' "Monitors are kept in $(STORE): make run STORE=memory forgets them."
 	@build/kldivd --listen 127.0.0.1:8080 --store $(STORE)
 

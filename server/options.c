@@ -70,8 +70,8 @@ static const struct row {
      "hosts that requests may name: NAME, *.DOMAIN or ADDRESS, with or without :PORT, with commas "
      "between; others are answered 421"},
     {"auth-token-file", "FILE", TEXT, FIELD(auth_token_file), NULL, 0, 0, NULL,
-     "want a bearer token of this file, but for health checks; a line is TOKEN, NAME TOKEN, or "
-     "NAME SCOPES TOKEN; SIGHUP reads it again"},
+     "want a bearer token of this file, but for health checks and the files of pages; a line is "
+     "TOKEN, NAME TOKEN, or NAME SCOPES TOKEN; SIGHUP reads it again"},
     {"tls-cert", "FILE", TEXT, FIELD(tls_cert), NULL, 0, 0, NULL,
      "serve HTTPS alone, with this certificate chain in PEM; SIGHUP reads it again"},
     {"tls-key", "FILE", TEXT, FIELD(tls_key), NULL, 0, 0, NULL,
