@@ -26,7 +26,7 @@ const HELD = {
     "a range": "[aria-label='Time range'] button:nth-child(2)",
     "a window of the table": "[aria-label=Windows] tbody button",
     "the link to CSV": "a[download]",
-    "a number": "dt [tabindex='0']",
+    "a number": "dt [aria-describedby]",
     "the bins": "[aria-label=Contributions]",
     "a button that copies": ".command button",
 };

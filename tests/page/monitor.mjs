@@ -222,7 +222,7 @@ async function checkNumbers({browser, filled, report}) {
             await shown(page);
             const n = await page.evaluate(() => {
                 const terms = /** @type {HTMLElement[]} */ (
-                    [...document.querySelectorAll("dt [tabindex='0'][aria-describedby]")]);
+                    [...document.querySelectorAll("dt [aria-describedby]")]);
                 const told = terms.filter(term => {
                     term.focus();
                     const id = term.getAttribute("aria-describedby") ?? "";

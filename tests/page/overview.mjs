@@ -187,7 +187,7 @@ async function checkMeaning({browser, filled, report}) {
         visiting(browser, url, {}, async ({page}) => {
             await rowsOf(page);
             const told = await page.$$eval("[role=columnheader], th", all => all.map(head => {
-                const term = head.querySelector("[tabindex][aria-describedby]");
+                const term = head.querySelector("[aria-describedby]");
                 const id = term?.getAttribute("aria-describedby") ?? "";
                 return document.getElementById(id)?.textContent || head.getAttribute("title") || "";
             }));

@@ -47,6 +47,7 @@ export class KlChart {
         this.close = false;
         this.at = -1;
         this.pressed = 0;
+        this.points = false; /* true if a pointer, not a key, moved last */
         /** @type {uPlot | null} */
         this.plot = null;
         const readout = freshId();
@@ -55,6 +56,7 @@ export class KlChart {
             class: "chart", tabindex: 0, role: "group", "aria-describedby": readout,
             "aria-label": "KL over time. Left and right go from window to window, Enter opens one. " +
                 "The table below has the same numbers.",
+            pointermove: () => (this.points = true),
             pointerdown: (/** @type {PointerEvent} */ event) => (this.pressed = event.clientX),
             click: (/** @type {MouseEvent} */ event) => {
                 if (Math.abs(event.clientX - this.pressed) < DRAG_PX)
@@ -138,7 +140,7 @@ export class KlChart {
             series: [{}, { stroke: colour("kl"), width: 2, points: { show: true, size: 5 } },
                      level("warning", [6, 4]), level("critical", [6, 4]), level("noise", [2, 3])],
             hooks: {
-                setCursor: [(plot) => this.point(plot.cursor.idx ?? -1)],
+                setCursor: [(plot) => this.points && this.point(plot.cursor.idx ?? -1)],
                 draw: [(plot) => this.mark(plot)],
             },
         }, points, this.frame);
@@ -179,12 +181,11 @@ export class KlChart {
 
     /** @param {number} step */
     move(step) {
-        let at = this.at < 0 ? this.windows.length : this.at;
-        do
-            at += step;
-        while (at > 0 && at < this.windows.length - 1 && !this.windows[at]);
-        at = Math.min(Math.max(at, 0), this.windows.length - 1);
+        const places = this.windows.flatMap((result, i) => (result ? [i] : []));
+        const from = this.at < 0 ? places.length : places.indexOf(this.at);
+        const at = places[Math.min(Math.max(from + step, 0), places.length - 1)];
         const x = this.plot?.data[0][at];
+        this.points = false;
         if (x !== undefined)
             this.plot?.setCursor({ left: this.plot.valToPos(x, "x"), top: 0 });
         this.point(at);

@@ -41,28 +41,39 @@ function row(bin, cumulative) {
         element("td", {}, bin.share === null ? "–" : percent(Math.min(cumulative, 1))));
 }
 
-/** @param {Result} result */
-export function contributions(result) {
-    const bins = [...(result.bins ?? [])].sort((a, b) => size(b) - size(a));
-    const body = element("tbody");
-    const rows = (/** @type {number} */ n) => {
-        let sum = 0;
-        fill(body, ...bins.slice(0, n).map((bin) => row(bin, (sum += bin.share ?? 0))));
-    };
-    rows(FEW);
-    const more = bins.length > FEW && element("button", {
-        type: "button",
-        click: (/** @type {Event} */ event) => {
-            rows(bins.length);
-            /** @type {HTMLElement} */ (event.target).remove();
-        },
-    }, `All ${plural(bins.length, "bin")}`);
-    return [
-        element("h2", {}, "Contributions to KL"),
-        element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Contributions" },
-            element("table", {},
+export class Contributions {
+    constructor() {
+        this.most = FEW;
+        /** @type {Bin[]} */
+        this.bins = [];
+        this.body = element("tbody");
+        this.all = element("button", { type: "button", click: () => this.showAll() });
+        this.node = element("section", { class: "panel" },
+            element("h2", {}, "Contributions to KL"),
+            element("div", {
+                class: "scroll", tabindex: 0, role: "region", "aria-label": "Contributions",
+            }, element("table", {},
                 element("thead", {}, element("tr", {}, ...COLUMNS.map(([name, title]) =>
-                    element("th", { scope: "col", title: title || null }, name)))), body)),
-        element("div", { class: "buttons" }, more),
-    ];
+                    element("th", { scope: "col", title: title || null }, name)))), this.body)),
+            element("div", { class: "buttons" }, this.all));
+    }
+
+    /** @param {Result} result */
+    show(result) {
+        this.bins = [...(result.bins ?? [])].sort((a, b) => size(b) - size(a));
+        this.fill();
+    }
+
+    fill() {
+        let sum = 0;
+        fill(this.body,
+            ...this.bins.slice(0, this.most).map((bin) => row(bin, (sum += bin.share ?? 0))));
+        this.all.hidden = this.bins.length <= this.most;
+        this.all.textContent = `All ${plural(this.bins.length, "bin")}`;
+    }
+
+    showAll() {
+        this.most = Infinity;
+        this.fill();
+    }
 }

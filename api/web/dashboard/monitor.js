@@ -2,11 +2,11 @@
 import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { KlChart } from "./chart.js";
-import { contributions } from "./contributions.js";
+import { Contributions } from "./contributions.js";
 import { element, fill, renew } from "./dom.js";
 import { isolate, lasting, time } from "./format.js";
 import { History, RANGES } from "./history.js";
-import { scores } from "./scores.js";
+import { Scores } from "./scores.js";
 import { blame, reason } from "./sentences.js";
 import { settingsOf } from "./settings-of.js";
 import { Refresher } from "./refresh.js";
@@ -41,10 +41,14 @@ class Monitor {
         this.table = new WindowTable((id) => this.select(id));
         this.badge = element("span", { "aria-live": "polite" });
         this.answer = element("section", { "aria-label": "Verdict" });
-        this.ranges = element("div", { class: "buttons", role: "group", "aria-label": "Time range" });
-        this.bars = element("section", { class: "panel" });
-        this.shares = element("section", { class: "panel" });
-        this.scores = element("section", { class: "panel" });
+        this.partial = element("span", { class: "quiet" });
+        this.ranges = element("div", {
+            class: "buttons", role: "group", "aria-label": "Time range",
+        }, ...this.makeRanges(), this.partial);
+        this.window = element("p", { class: "quiet" });
+        this.scores = new Scores();
+        this.shares = new Contributions();
+        this.shown = "";
         this.config = element("section", { class: "panel" });
         this.content = element("div", {}, element("p", { class: "loading" }, "Loading …"));
         this.build();
@@ -67,8 +71,11 @@ class Monitor {
             this.answer,
             element("section", { class: "panel" }, element("h2", {}, "KL over time"), this.ranges,
                 this.chart.node, this.table.node),
-            element("div", { class: "panels" }, this.bars, this.shares),
-            element("div", { class: "panels" }, this.scores, this.config),
+            element("div", { class: "panels" },
+                element("section", { class: "panel" },
+                    element("h2", {}, "Reference and current"), this.window, this.bins.node),
+                this.shares.node),
+            element("div", { class: "panels" }, this.scores.node, this.config),
         ];
     }
 
@@ -78,7 +85,7 @@ class Monitor {
         const which = this.query.get("window") ?? "latest";
         const [config, result, changes] = await Promise.all([
             call("GET", address(this.path), { signal }),
-            this.window(which, signal),
+            this.read(which, signal),
             call("GET", address([...this.path, "events"], { limit: CHANGES }), { signal }),
             this.history.load(range, signal),
         ]);
@@ -92,13 +99,13 @@ class Monitor {
      * @param {AbortSignal} signal
      * @returns {Promise<Result | null>}
      */
-    async window(which, signal) {
+    async read(which, signal) {
         try {
             return await call("GET", address([...this.path, "windows", which]), { signal });
         } catch (error) {
             if (!(error instanceof ApiError && error.code === "window_not_found"))
                 throw error;
-            return which === "latest" ? this.window("current", signal) : null;
+            return which === "latest" ? this.read("current", signal) : null;
         }
     }
 
@@ -120,7 +127,6 @@ class Monitor {
         if (!this.answer.isConnected)
             fill(this.content, ...this.panels());
         renew(this.badge, badge(config.state));
-        this.answer.className = `answer ${config.state}`;
         showAnswer(this.answer, config, result, changes);
         this.showRanges();
         this.chart.show(this.history.windows, changes, config, result?.window.id ?? null);
@@ -129,27 +135,38 @@ class Monitor {
         settingsOf(this.config, config, this.path);
     }
 
-    /** @param {Result | null} result */
+    /**
+     * Shows a window; one that is shown already stays as the reader has it.
+     *
+     * @param {Result | null} result
+     */
     showBins(result) {
-        const none = "Nothing was counted yet: the first observations bring the first window.";
-        const title = result
-            ? `${result.window.closed ? "Window" : "Open window"} of ${time(result.window.end)}` : "";
-        fill(this.bars, element("h2", {}, "Reference and current"),
-            element("p", { class: "quiet" }, title || none), result?.bins && this.bins.node);
-        if (result?.bins)
-            this.bins.show(result.bins);
-        fill(this.shares, ...(result ? contributions(result) : []));
-        fill(this.scores, ...(result ? scores(result) : []));
-        this.shares.hidden = this.scores.hidden = !result;
+        const parts = [this.bins.node, this.shares.node, this.scores.node];
+        parts.forEach((node) => (node.hidden = !result));
+        renew(this.window, result
+            ? `${result.window.closed ? "Window" : "Open window"} of ${time(result.window.end)}`
+            : "Nothing was counted yet: the first observations bring the first window.");
+        const text = JSON.stringify(result);
+        if (!result || text === this.shown)
+            return;
+        this.shown = text;
+        this.bins.show(result.bins ?? []);
+        this.shares.show(result);
+        this.scores.show(result);
+    }
+
+    makeRanges() {
+        return RANGES.map(({ name, label }) => element("button", {
+            type: "button", value: name, click: () => this.go({ range: name }),
+        }, label));
     }
 
     showRanges() {
         const range = this.query.get("range") ?? RANGES[0].name;
-        fill(this.ranges, ...RANGES.map(({ name, label }) => element("button", {
-            type: "button", "aria-pressed": String(name === range),
-            click: () => this.go({ range: name }),
-        }, label)), this.history.partial && element("span", { class: "quiet" },
-            "Only the newest windows of this range are drawn."));
+        for (const button of this.ranges.querySelectorAll("button"))
+            button.setAttribute("aria-pressed", String(button.value === range));
+        renew(this.partial, this.history.partial &&
+            "Only the newest windows of this range are drawn.");
     }
 
     /** @param {number} id */
@@ -177,6 +194,7 @@ class Monitor {
  * @param {Change[]} changes
  */
 function showAnswer(parent, config, result, changes) {
+    parent.className = `answer ${config.state}`;
     const last = changes[0]?.to === config.state ? changes[0] : null;
     const since = last ? ` since ${time(last.at)}, for ${lasting(last.at)}` : "";
     const lines = [element("h2", {}, shape(config.state), ` ${word(config.state)}${since}`)];

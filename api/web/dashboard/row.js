@@ -1,9 +1,9 @@
 /* A row of the overview: state, names, KL against its thresholds, its course, how much, since when. */
 import { element } from "./dom.js";
 import { ago, count, number, percent, time } from "./format.js";
-import { term } from "./scores.js";
 import { sparkline } from "./spark.js";
 import { badge } from "./states.js";
+import { term } from "./term.js";
 
 /** @typedef {import("./types.js").Listed} Listed */
 

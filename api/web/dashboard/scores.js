@@ -1,6 +1,7 @@
 /* The numbers of a window, each with what it says. */
-import { element, freshId } from "./dom.js";
+import { element, renew } from "./dom.js";
 import { count, nats, percent, probability, time } from "./format.js";
+import { term } from "./term.js";
 
 /** @typedef {import("./types.js").Result} Result */
 
@@ -29,7 +30,7 @@ function numbers(result) {
             "Number of values in the reference; exact if probabilities were given"],
         ["Unseen", ratio(result.unseen_ratio), "Part of the values in bins where the reference has none"],
         ["Missing", ratio(result.missing_ratio), "Part of the values that are missing"],
-        ["Window", span(result.window), result.window.closed ? "Closed" : "Open: values may come yet"],
+        ["Window", span(result.window), "From its start to its end"],
     ];
 }
 
@@ -43,24 +44,37 @@ function ratio(value) {
     return value === null ? "–" : percent(value);
 }
 
-/** A word that says what it means on hover and on focus.
- *
- * @param {string} name
- * @param {string} means
- */
-export function term(name, means) {
-    const id = freshId();
-    return element("span", { class: "term", tabindex: 0, role: "note", "aria-describedby": id },
-        name, element("span", { role: "tooltip", id }, means));
-}
+export class Scores {
+    constructor() {
+        this.list = element("dl", { class: "numbers" });
+        this.restated = element("p", { class: "quiet" });
+        this.node = element("section", { class: "panel" },
+            element("h2", {}, "Numbers"), this.list, this.restated);
+        /** @type {Map<string, HTMLElement>} */
+        this.values = new Map();
+    }
 
-/** @param {Result} result */
-export function scores(result) {
-    return [
-        element("h2", {}, "Numbers"),
-        element("dl", { class: "numbers" }, ...numbers(result).map(([name, value, means]) =>
-            element("div", {}, element("dt", {}, term(name, means)), element("dd", {}, value)))),
-        result.window.restated && element("p", { class: "quiet" },
-            "Values came after the window had closed: its numbers were made anew."),
-    ];
+    /** @param {Result} result */
+    show(result) {
+        for (const [name, value, means] of numbers(result))
+            renew(this.valueOf(name, means), value);
+        renew(this.restated, result.window.restated &&
+            "Values came after the window had closed: its numbers were made anew.");
+    }
+
+    /**
+     * Place of a value, made when the first one is shown.
+     *
+     * @param {string} name
+     * @param {string} means
+     */
+    valueOf(name, means) {
+        let value = this.values.get(name);
+        if (!value) {
+            value = element("dd");
+            this.values.set(name, value);
+            this.list.append(element("div", {}, element("dt", {}, term(name, means)), value));
+        }
+        return value;
+    }
 }

@@ -15,6 +15,7 @@ export class WindowTable {
     constructor(select) {
         this.select = select;
         this.most = FEW;
+        this.shown = "";
         /** @type {Result[]} */
         this.windows = [];
         this.body = element("tbody");
@@ -34,6 +35,10 @@ export class WindowTable {
      * @param {string[]} path
      */
     show(windows, selected, path) {
+        const text = JSON.stringify([windows, selected]);
+        if (text === this.shown)
+            return;
+        this.shown = text;
         this.windows = windows;
         this.selected = selected;
         fill(this.links, saved("CSV", [...path, "windows"], { format: "csv", limit: 1000 },
@@ -46,7 +51,11 @@ export class WindowTable {
     fill() {
         if (!this.node.open)
             return;
+        const focused = [...this.body.querySelectorAll("button")].findIndex((button) =>
+            button === document.activeElement);
         fill(this.body, ...this.windows.slice(-this.most).reverse().map((result) => this.row(result)));
+        if (focused >= 0)
+            this.body.querySelectorAll("button")[focused]?.focus();
         this.more.hidden = this.windows.length <= this.most;
         this.more.textContent = `Show more of ${plural(this.windows.length, "window")}`;
     }
