@@ -132,8 +132,8 @@ Test(openapi, get_answers_are_as_it_says)
 {
     char path[100];
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
-        for (int i = 0; strcmp(e->method, "GET") == 0 && !strstr(e->path, "/monitors") && !strchr(e->path, '{') &&
-                        variant_of(e, i, path, sizeof path);
+        for (int i = 0; strcmp(e->method, "GET") == 0 && !strstr(e->path, "/monitors") &&
+                        !strchr(e->path, '{') && variant_of(e, i, path, sizeof path);
              i++) {
             struct answer answer = ask(e->method, path, NULL, NULL, NULL, 0);
             cr_expect_eq(answer.status, strcmp(path, "/dashboard") == 0 ? 308 : 200, "%s", path);
@@ -220,18 +220,67 @@ Test(openapi, losses_and_problems_are_as_it_says)
         }
 }
 
+/* The part of a path's body or answer that is of a media type. */
+static const json_t *media_of(const json_t *part, const char *type)
+{
+    return json_object_get(json_object_get(part, "content"), type);
+}
+
+/* Sends the example of a path's body in JSON, which must succeed. */
+static struct answer ask_example(const char *path)
+{
+    const json_t *body = json_object_get(operation(path, "POST"), "requestBody");
+    const json_t *media = media_of(body, "application/json");
+    const json_t *request = json_object_get(media, "example");
+    cr_expect(matches(request, json_object_get(media, "schema")), "%s", path);
+    char *text = json_dumps(request, 0);
+    struct answer answer = ask("POST", path, NULL, NULL, text, strlen(text));
+    cr_expect_eq(answer.status, 200, "%s: %d", path, answer.status);
+    check_answer(&answer, path, "POST");
+    free(text);
+    return answer;
+}
+
+static void expect_answer_of_example(const struct answer *answer)
+{
+    const json_t *responses = json_object_get(operation("/kl_div", "POST"), "responses");
+    const json_t *media = media_of(json_object_get(responses, "200"), "application/json");
+    cr_expect(json_equal(answer->json, json_object_get(media, "example")), "%.*s",
+              (int)answer->reply.body.size, answer->reply.body.data);
+}
+
 Test(openapi, its_examples_are_true)
 {
-    const json_t *post = operation("/kl_div", "POST");
-    const json_t *media = json_object_get(
-        json_object_get(json_object_get(post, "requestBody"), "content"), "application/json");
-    const json_t *request = json_object_get(media, "example");
-    cr_expect(matches(request, json_object_get(media, "schema")));
-    char *body = json_dumps(request, 0);
-    struct answer answer = ask_loss(NULL, body);
-    const json_t *ok = json_object_get(json_object_get(post, "responses"), "200");
-    media = json_object_get(json_object_get(ok, "content"), "application/json");
-    cr_expect(json_equal(answer.json, json_object_get(media, "example")));
+    static const char *const inferences[] = {"/v2/models/kl_div/infer",
+                                             "/v2/models/kl_div/versions/1/infer"};
+    struct answer answer = ask_example("/kl_div");
+    expect_answer_of_example(&answer);
     answer_free(&answer);
-    free(body);
+    for (size_t i = 0; i < COUNT(inferences); i++) {
+        answer = ask_example(inferences[i]);
+        answer_free(&answer);
+    }
+}
+
+Test(openapi, examples_of_the_form_make_a_form_with_the_answer_of_the_example)
+{
+    static const char type[] = "multipart/form-data; boundary=x";
+    const json_t *components = json_object_get(document, "components");
+    const json_t *form = json_object_get(json_object_get(components, "schemas"), "LossForm");
+    char body[1000];
+    int used = 0;
+    const char *name;
+    json_t *field;
+    json_object_foreach(json_object_get(form, "properties"), name, field)
+    {
+        const char *example = text_of(field, "example");
+        if (*example)
+            used += snprintf(body + used, sizeof body - (size_t)used,
+                             "--x\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n%s\r\n",
+                             name, example);
+    }
+    used += snprintf(body + used, sizeof body - (size_t)used, "--x--\r\n");
+    struct answer answer = ask("POST", "/kl_div", NULL, type, body, (size_t)used);
+    expect_answer_of_example(&answer);
+    answer_free(&answer);
 }

@@ -1,4 +1,4 @@
-/* Files of the pages: types, conditions, codings, policy. A build without pages has none to test. */
+/* Files of the pages: types, conditions, codings, policy. */
 #include "api/web/files.h"
 #include "tests/monitors_support.h"
 

@@ -5,6 +5,7 @@ import {checkAccess} from "./access.mjs";
 import {checkAddresses} from "./addresses.mjs";
 import {Api} from "./api.mjs";
 import {startBrowser} from "./browser.mjs";
+import {checkDocs} from "./docs.mjs";
 import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
 import {checkCalculator} from "./calculator.mjs";
@@ -31,6 +32,7 @@ import {Report} from "./report.mjs";
 const suites = {
     fixtures: checkFixtures,
     addresses: checkAddresses,
+    docs: checkDocs,
     overview: checkOverview,
     freshness: checkFreshness,
     monitor: checkMonitor,

@@ -109,7 +109,7 @@ class Adding {
         chart.show(bins);
         this.charts.push(chart);
         const inner = bins.filter((bin) => bin.kind === "interval" || bin.kind === "label");
-        const names = inner.slice(0, 3).map(binName).join(", ");
+        const names = inner.slice(0, 3).map((bin) => binName(bin.name)).join(", ");
         return element("section", { class: "panel small" },
             element("h3", {}, element("bdi", {}, config.name)),
             element("p", { class: "quiet" },

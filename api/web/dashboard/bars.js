@@ -96,7 +96,7 @@ export class BinChart {
         const every = Math.ceil(NAMED / step);
         const room = Math.max(Math.floor((step * every) / CHARACTER), 3);
         return this.bins.map((bin, i) => {
-            const name = binName(bin);
+            const name = binName(bin.name);
             const atEdge = bin.kind === "interval" && (every > 1 || [...name].length > room);
             return i % every === 0 && svg("text", {
                 x: LEFT + (i + (atEdge ? 0 : 0.5)) * step, y: height - BELOW + 15,
@@ -120,7 +120,7 @@ export class BinChart {
         const parts = this.parts.map((part) => `${part} ${percent(bin[part])}`).join(", ");
         const share = this.parts.includes("current")
             ? `; contributes ${nats(bin.contribution)}` : "";
-        fill(this.readout, `${isolate(binName(bin))}: ${parts} of the values${share}`);
+        fill(this.readout, `${isolate(binName(bin.name))}: ${parts} of the values${share}`);
     }
 }
 

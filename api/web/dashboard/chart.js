@@ -124,7 +124,9 @@ export class KlChart {
         const style = getComputedStyle(document.documentElement);
         const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
         this.colour = colour;
-        const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 },
+        const rem = parseFloat(style.fontSize);
+        const font = `${0.8 * rem}px system-ui, sans-serif`;
+        const axis = { font, labelFont: font, stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 },
                        ticks: { stroke: colour("line") } };
         const level = (/** @type {string} */ name, /** @type {number[]} */ dash) =>
             ({ stroke: colour(name), dash, width: 1.5, points: { show: false } });
@@ -134,10 +136,11 @@ export class KlChart {
                 ? uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000),
             cursor: { y: false, drag: { setScale: true, x: true, y: false } },
             scales: { y: { range: (_, __, max) => [0, this.top(max)] } },
-            axes: [{ ...axis, values: /** @type {any} */ (DATES), space: 70 },
-                   { ...axis, size: 62, label: "nats", labelSize: 18,
+            axes: [{ ...axis, values: /** @type {any} */ (DATES), space: 5 * rem,
+                     size: 3.4 * rem },
+                   { ...axis, size: 4.4 * rem, label: "nats", labelSize: 1.3 * rem,
                      values: (_, marks) => marks.map(number) }],
-            series: [{}, { stroke: colour("kl"), width: 2, points: { show: true, size: 5 } },
+            series: [{}, { stroke: colour("kl"), width: 2, points: { size: 5 } },
                      level("warning", [6, 4]), level("critical", [6, 4]), level("noise", [2, 3])],
             hooks: {
                 setCursor: [(plot) => this.points && this.point(plot.cursor.idx ?? -1)],
@@ -207,7 +210,8 @@ export class KlChart {
     mark(plot) {
         const { ctx } = plot;
         ctx.save();
-        ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+        const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+        ctx.font = `${0.8 * rem * devicePixelRatio}px system-ui, sans-serif`;
         this.markChanges(plot);
         this.windows.forEach((result, i) => {
             const selected = result?.window.id === this.selected;

@@ -33,7 +33,7 @@ function row(bin, cumulative) {
     const bar = element("span", { class: "bar", "aria-hidden": "true" });
     bar.style.setProperty("--value", `${100 * (infinite ? 1 : bin.share ?? 0)}%`);
     return element("tr", {},
-        element("th", { scope: "row", title: bin.name }, element("bdi", {}, binName(bin))),
+        element("th", { scope: "row", title: bin.name }, element("bdi", {}, binName(bin.name))),
         element("td", {}, percent(bin.reference)),
         element("td", {}, percent(bin.current)),
         element("td", {}, number(bin.contribution)),

@@ -15,6 +15,8 @@ export function number(value) {
     const size = Math.abs(value);
     if (size >= 100)
         return Math.round(value).toLocaleString("en");
+    if (size > 0 && size < 1e-4)
+        return value.toExponential(2);
     return String(Number(value.toPrecision(3)));
 }
 
@@ -39,7 +41,7 @@ export function percent(value) {
         return "0 %";
     if (of < 0.1)
         return "< 0.1 %";
-    return `${of < 10 ? of.toFixed(1) : of.toFixed(0)} %`;
+    return `${of < 9.95 ? of.toFixed(1) : of.toFixed(0)} %`;
 }
 
 /** @param {number} p */
@@ -139,11 +141,12 @@ export function edge(edge) {
 /**
  * Name of a bin for people: edges that are long decimals are cut, unless both would look the same.
  *
- * @param {import("./types.js").Bin} bin
+ * @param {string} name
  */
-export function binName(bin) {
-    if (bin.kind !== "interval" || bin.lower === null || bin.upper === null)
-        return bin.name;
-    const [lower, upper] = [edge(bin.lower), edge(bin.upper)];
-    return lower === upper ? bin.name : `[${lower}, ${upper}${bin.name.slice(-1)}`;
+export function binName(name) {
+    const interval = /^\[([-+.\de]+), ([-+.\de]+)([)\]])$/.exec(name);
+    if (!interval)
+        return name;
+    const [lower, upper] = [edge(Number(interval[1])), edge(Number(interval[2]))];
+    return lower === upper ? name : `[${lower}, ${upper}${interval[3]}`;
 }

@@ -200,7 +200,8 @@ function showAnswer(parent, config, result, changes) {
     const lines = [element("h2", {}, shape(config.state), ` ${word(config.state)}${since}`)];
     if (result) {
         lines.push(element("p", {}, reason(result, config)));
-        if (result.kl !== null || result.infinite)
+        const noise = (result.kl ?? Infinity) <= (result.noise_floor ?? 0);
+        if (result.infinite || (result.kl !== null && !noise))
             lines.push(element("p", { class: "blame" }, blame(result)));
     } else {
         lines.push(element("p", {}, `No values of ${isolate(config.name)} came yet.`));

@@ -1,6 +1,6 @@
 /* A row of the overview: state, names, KL against its thresholds, its course, how much, since when. */
 import { element } from "./dom.js";
-import { ago, count, number, percent, time } from "./format.js";
+import { ago, binName, count, number, percent, time } from "./format.js";
 import { sparkline } from "./spark.js";
 import { badge } from "./states.js";
 import { term } from "./term.js";
@@ -52,7 +52,7 @@ function link(monitor) {
     const group = new URLSearchParams({ group: monitor.group });
     return cell("name",
         element("a", { class: "group", href: `?${group}` }, element("bdi", {}, monitor.group)),
-        element("a", { class: "monitor", href: `?${query}` },
+        element("a", { class: "monitor", href: `?${query}`, title: monitor.name },
             element("bdi", {}, monitor.name)));
 }
 
@@ -75,7 +75,7 @@ function divergence(monitor) {
 function cause(monitor) {
     const drifts = monitor.state === "critical" || monitor.state === "warning";
     const share = monitor.top_share ? `${percent(monitor.top_share)}: ` : "";
-    return cell("cause", drifts && share, drifts && element("bdi", {}, monitor.top.join(" · ")));
+    return cell("cause", drifts && share, drifts && element("bdi", {}, monitor.top.map(binName).join(" · ")));
 }
 
 /** @param {Listed} monitor */

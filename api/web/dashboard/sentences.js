@@ -74,14 +74,14 @@ export function blame(result) {
     if (result.infinite) {
         const unseen = bins.filter((bin) => bin.contribution === null);
         return `${percent(result.unseen_ratio ?? 0)} of the values lie where the reference has ` +
-            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(binName(bin))))}` +
+            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(binName(bin.name))))}` +
             `${unseen.length > 5 ? ` and ${unseen.length - 5} more` : ""}.`;
     }
     const { n, share, named } = culprits(bins);
     if (n === 0)
         return "No bin differs from the reference.";
     const each = named.map((bin) =>
-        `${isolate(binName(bin))} ${percent(bin.reference)} → ${percent(bin.current)}`);
+        `${isolate(binName(bin.name))} ${percent(bin.reference)} → ${percent(bin.current)}`);
     return `${plural(n, "bin")} ${n === 1 ? "is" : "are"} ${percent(share)} of the shift: ` +
         `${n > named.length ? "first " : ""}${each.join(", ")}.`;
 }

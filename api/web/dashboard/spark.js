@@ -20,9 +20,11 @@ export function sparkline(values, warning, critical) {
     const y = (/** @type {number | null} */ value) =>
         value === null ? PAD : HEIGHT - PAD - (value / top) * (HEIGHT - 2 * PAD);
     const x = (/** @type {number} */ i) => WIDTH - PAD - (values.length - 1 - i) * step;
-    const line = values.map((value, i) =>
-        `${i ? "L" : "M"}${x(i).toFixed(1)} ${y(value).toFixed(1)}`).join("");
-    const last = values.length - 1;
+    const line = values.map((value, i) => value === null ? ""
+        : `${i > 0 && values[i - 1] !== null ? "L" : "M"}${x(i).toFixed(1)} ${y(value).toFixed(1)}`);
+    const dots = values.flatMap((value, i) => value === null || i === values.length - 1
+        ? [svg("circle", { class: value === null ? "infinite" : "last", cx: x(i), cy: y(value), r: 2.2 })]
+        : []);
     return svg("svg",
         {
             class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
@@ -30,8 +32,8 @@ export function sparkline(values, warning, critical) {
         },
         svg("line", { class: "at-warning", x1: 0, x2: WIDTH, y1: y(warning), y2: y(warning) }),
         svg("line", { class: "at-critical", x1: 0, x2: WIDTH, y1: y(critical), y2: y(critical) }),
-        svg("path", { class: "line", d: line }),
-        last >= 0 && svg("circle", { class: "last", cx: x(last), cy: y(values[last]), r: 2.2 }));
+        svg("path", { class: "line", d: line.join("") }),
+        ...dots);
 }
 
 /**

@@ -1,0 +1,62 @@
+/* Swagger UI on the contract of this server. */
+import { request, root } from "../dashboard/api.js";
+import { byId, element, fill } from "../dashboard/dom.js";
+import { token } from "../dashboard/token.js";
+import { withToken } from "./bearer.js";
+import { prepare } from "./document.js";
+import { plugin } from "./plugin.js";
+
+const address = new URL("openapi.json", root);
+
+/** Opens Swagger UI's dialog for a token, with the focus in it. */
+function authorize(/** @type {any} */ ui) {
+    ui.authActions.showDefinitions(ui.authSelectors.definitionsToAuthorize());
+    requestAnimationFrame(() => {
+        const input = document.querySelector(".dialog-ux input");
+        if (input instanceof HTMLElement)
+            input.focus();
+    });
+}
+
+/** @param {any} contract */
+function show(contract) {
+    const { SwaggerUIBundle } = /** @type {any} */ (window);
+    const ui = SwaggerUIBundle({
+        spec: prepare(contract, root),
+        domNode: byId("contract"),
+        plugins: [() => plugin],
+        validatorUrl: null,
+        deepLinking: true,
+        displayRequestDuration: true,
+        defaultModelsExpandDepth: 0,
+        requestInterceptor: withToken,
+        responseInterceptor: (/** @type {{ status: number }} */ response) => {
+            if (response.status === 401)
+                authorize(ui);
+            return response;
+        },
+        onComplete: () => {
+            ui.specActions.updateUrl(address.href);
+            if (token())
+                ui.preauthorizeApiKey("bearer", token());
+        },
+    });
+}
+
+async function start() {
+    const status = byId("status");
+    fill(status, element("p", {}, "Loading the contract …"));
+    try {
+        show(await (await request("GET", address)).json());
+        byId("before").remove(); // Swagger UI has a main of its own
+    } catch (error) {
+        const detail = error instanceof Error ? error.message : String(error);
+        fill(
+            status,
+            element("p", {}, `The contract could not be loaded: ${detail}.`),
+            element("button", { type: "button", click: () => location.reload() }, "Retry"),
+        );
+    }
+}
+
+start();

@@ -1,0 +1,97 @@
+/* The contract in the form that Swagger UI gets it. */
+
+/**
+ * @typedef {{ $ref?: string, default?: unknown, description?: string,
+ *     properties?: Record<string, Schema> }} Schema
+ * @typedef {Record<string, Schema>} Schemas
+ * @typedef {{ description: string, schema: Schema }} Parameter
+ * @typedef {{ schema: Schema, example?: unknown,
+ *     examples?: Record<string, { value: unknown }> }} Media
+ * @typedef {{ requestBody?: { content: Record<string, Media> } }} Operation
+ * @typedef {object} Contract
+ * @property {{ url: string }[]} servers
+ * @property {Record<string, Record<string, Operation>>} paths
+ * @property {{ parameters: Record<string, Parameter>, schemas: Schemas }} components
+ */
+
+const DAY = 24 * 3600 * 1000; // ms
+
+/**
+ * @param {Schema} schema
+ * @param {Schemas} schemas
+ * @returns {Schema}
+ */
+function resolve({ $ref, ...own }, schemas) {
+    const name = $ref?.split("/").at(-1);
+    return name ? { ...schemas[name], ...own } : own;
+}
+
+/**
+ * Moves the default of a field into its description. Swagger UI would send it, and what is sent as
+ * a parameter contradicts the same option in a body.
+ *
+ * @param {Schema} schema
+ * @param {string} description
+ */
+function putDefaultInWords({ default: value, ...schema }, description) {
+    const words = value === undefined || value === null ? "" : ` Default: ${value}.`;
+    return { ...schema, description: description + words };
+}
+
+/**
+ * @param {Media | undefined} media the multipart form of a body
+ * @param {Schemas} schemas
+ */
+function prepareForm(media, schemas) {
+    if (!media)
+        return;
+    const form = resolve(media.schema, schemas);
+    const fields = Object.entries(form.properties ?? {}).map(([name, reference]) => {
+        const schema = resolve(reference, schemas);
+        return [name, putDefaultInWords(schema, schema.description ?? "")];
+    });
+    media.schema = { ...form, properties: Object.fromEntries(fields) };
+}
+
+/**
+ * Brings an example to the present. Its fixed time would be refused by a monitor that has windows
+ * of today, as older than what the monitor keeps.
+ *
+ * @param {unknown} example
+ */
+function putTimeToNow(example) {
+    if (typeof example !== "object" || example === null)
+        return;
+    if ("timestamp" in example)
+        delete example.timestamp;
+    if ("from" in example && "to" in example) {
+        example.from = new Date(Date.now() - DAY).toISOString();
+        example.to = new Date(Date.now() + DAY).toISOString();
+    }
+}
+
+/**
+ * Makes of the contract what can be tried out, and names the server by its whole address.
+ *
+ * @param {Contract} contract changed
+ * @param {URL} root
+ */
+export function prepare(contract, root) {
+    const { servers, paths, components } = contract;
+    for (const server of servers)
+        server.url = new URL(server.url, root).href.replace(/\/$/, "");
+    for (const parameter of Object.values(components.parameters)) {
+        const schema = resolve(parameter.schema, components.schemas);
+        parameter.schema = putDefaultInWords(schema, parameter.description);
+        parameter.description = parameter.schema.description ?? "";
+    }
+    for (const operation of Object.values(paths).flatMap(Object.values)) {
+        const content = operation.requestBody?.content ?? {};
+        prepareForm(content["multipart/form-data"], components.schemas);
+        for (const { example, examples } of Object.values(content)) {
+            putTimeToNow(example);
+            Object.values(examples ?? {}).forEach(({ value }) => putTimeToNow(value));
+        }
+    }
+    return contract;
+}

@@ -1,0 +1,75 @@
+/* Changes to Swagger UI: forms that send what was filled in and no more, and a token that the
+ * dashboard shares. */
+import { forgetToken, keepToken } from "./bearer.js";
+
+/**
+ * @typedef {{ get(name: string): any, has(name: string): boolean }} Schema an Immutable Map
+ * @typedef {object} FieldProps
+ * @property {Schema} schema
+ * @property {string} description the field's name
+ * @property {unknown} value
+ * @property {boolean} [dispatchInitialValue] given for fields of a form alone
+ * @property {(value: unknown) => void} onChange
+ * @typedef {{ React: { createElement: Function } }} System
+ */
+
+/** @param {Schema} schema */
+function mayBeFile(schema) {
+    const forms = schema.get("anyOf")?.toJS() ?? [];
+    return forms.some((/** @type {{ format?: string }} */ form) => form.format === "binary");
+}
+
+/**
+ * A field that begins with its example, or empty. Swagger UI would fill each with a sample of its
+ * schema and send all of them. One that may be text or a file has an input for each.
+ *
+ * @param {unknown} Original
+ * @param {System} system
+ */
+function formField(Original, { React }) {
+    return (/** @type {FieldProps} */ props) => {
+        const { schema, description, value, onChange, dispatchInitialValue } = props;
+        if (dispatchInitialValue === undefined)
+            return React.createElement(Original, props);
+        const begins = dispatchInitialValue && schema.has("example");
+        const begun = { ...props, dispatchInitialValue: begins };
+        if (!mayBeFile(schema))
+            return React.createElement(Original, begun);
+        const isFile = value instanceof File;
+        return React.createElement(
+            "div",
+            {},
+            React.createElement(
+                Original,
+                { ...begun, value: isFile ? "" : value, disabled: isFile },
+            ),
+            React.createElement("input", {
+                type: "file",
+                "aria-label": `${description} as a file`,
+                onChange: (/** @type {{ target: HTMLInputElement }} */ event) =>
+                    onChange(event.target.files?.[0] ?? ""),
+            }),
+        );
+    };
+}
+
+/** @typedef {(argument: any) => unknown} Action */
+
+const actions = {
+    authorize: (/** @type {Action} */ original) => (/** @type {any} */ given) => {
+        if (given.bearer)
+            keepToken(given.bearer.value);
+        return original(given);
+    },
+    logout: (/** @type {Action} */ original) => (/** @type {string[]} */ names) => {
+        if (names.includes("bearer"))
+            forgetToken();
+        return original(names);
+    },
+};
+
+export const plugin = {
+    components: { ParameterIncludeEmpty: () => null },
+    wrapComponents: { JsonSchemaForm: formField },
+    statePlugins: { auth: { wrapActions: actions } },
+};
