@@ -200,7 +200,7 @@ async function checkChart({browser, filled, report}) {
             const before = await readout(page);
             expect(/KL ∞/.test(last) && /KL 0 nats/.test(before), `read: ${last} | ${before}`);
             await page.keyboard.press("Enter");
-            await waitForText(page, /Nothing|No bin differs/i);
+            await waitForText(page, /KL 0 nats is below/);
             expect(/window=\d+/.test(page.url()), `address: ${page.url()}`);
             return before;
         }));
