@@ -4,17 +4,21 @@ import { askToken, token } from "./token.js";
 /** Address of the API: the page may lie behind a path prefix. */
 export const root = new URL("../", import.meta.url);
 
+/** @typedef {{ detail: string, pointer?: string, parameter?: string }} Place */
+
 /** A refusal of the server, or its silence, which has status 0 and the code "offline". */
 export class ApiError extends Error {
     /**
      * @param {number} status
      * @param {string} code
      * @param {string} detail
+     * @param {Place[]} [errors] the places that it speaks of
      */
-    constructor(status, code, detail) {
+    constructor(status, code, detail, errors = []) {
         super(detail);
         this.status = status;
         this.code = code;
+        this.errors = errors;
     }
 }
 
@@ -73,8 +77,8 @@ async function send(method, url, options) {
 /** @param {Response} response */
 async function problemOf(response) {
     const problem = await response.json().catch(() => ({}));
-    const { code = `http_${response.status}`, detail = response.statusText } = problem;
-    return new ApiError(response.status, code, detail);
+    const { code = `http_${response.status}`, detail = response.statusText, errors } = problem;
+    return new ApiError(response.status, code, detail, errors);
 }
 
 /**

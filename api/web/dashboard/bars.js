@@ -1,6 +1,6 @@
 /* Reference and current as bars, for one bin or a thousand. */
 import { element, fill, freshId, svg } from "./dom.js";
-import { binName, edge, isolate, nats, percent } from "./format.js";
+import { binName, edge, isolate, number, percent } from "./format.js";
 import { onArrows } from "./keys.js";
 
 /** @typedef {import("./types.js").Bin} Bin */
@@ -25,6 +25,7 @@ export class BinChart {
         this.parts = parts;
         /** @type {Bin[]} */
         this.bins = [];
+        this.unit = "nats";
         this.at = -1;
         const readout = freshId();
         this.readout = element("p", { class: "readout", id: readout, "aria-live": "polite" });
@@ -47,8 +48,12 @@ export class BinChart {
         this.resized.disconnect();
     }
 
-    /** @param {Bin[]} bins */
-    show(bins) {
+    /**
+     * @param {Bin[]} bins
+     * @param {string} [unit] of contributions
+     */
+    show(bins, unit = "nats") {
+        this.unit = unit;
         const kept = bins.filter((bin) =>
             ["interval", "label"].includes(bin.kind) || bin.reference > 0 || bin.current > 0);
         if (JSON.stringify(kept) === JSON.stringify(this.bins))
@@ -119,7 +124,7 @@ export class BinChart {
         this.cursor?.setAttribute("visibility", "visible");
         const parts = this.parts.map((part) => `${part} ${percent(bin[part])}`).join(", ");
         const share = this.parts.includes("current")
-            ? `; contributes ${nats(bin.contribution)}` : "";
+            ? `; contributes ${number(bin.contribution)} ${this.unit}` : "";
         fill(this.readout, `${isolate(binName(bin.name))}: ${parts} of the values${share}`);
     }
 }

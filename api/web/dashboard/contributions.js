@@ -13,8 +13,8 @@ const FEW = 10;
 const COLUMNS = [
     ["Bin", ""],
     ["Reference", "Part of the reference's values in this bin"],
-    ["Current", "Part of the window's values in this bin"],
-    ["Contribution", "Nats: p ln(p/q) − p + q, which sums to KL; p is current, q reference, both smoothed"],
+    ["Current", "Part of the current values in this bin"],
+    ["Contribution", "p log(p/q) − p + q in the unit of KL, to which it sums; p is current, q reference, both smoothed"],
     ["Share", "Contribution, of KL"],
     ["Cumulative", "Share of this bin and those above"],
 ];
@@ -58,7 +58,7 @@ export class Contributions {
             element("div", { class: "buttons" }, this.all));
     }
 
-    /** @param {Result} result */
+    /** @param {Pick<Result, "bins">} result */
     show(result) {
         this.bins = [...(result.bins ?? [])].sort((a, b) => size(b) - size(a));
         this.fill();

@@ -67,7 +67,7 @@ function culprits(bins) {
 /**
  * "3 bins are 82 % of the shift: a 10 % → 25 %, ...".
  *
- * @param {Result} result
+ * @param {Pick<Result, "bins" | "infinite" | "unseen_ratio">} result
  */
 export function blame(result) {
     const bins = result.bins ?? [];

@@ -1,0 +1,232 @@
+/* The calculator: reads the fields, asks the server as one types, and shows what it says. */
+import { ask } from "./answers.js";
+import { ApiError } from "./api.js";
+import { byId, element } from "./dom.js";
+import { isolate, plural } from "./format.js";
+import { EXAMPLE, load, save } from "./memory.js";
+import { parse } from "./parse.js";
+import { hasCounts, question } from "./question.js";
+import { inFields, ResultView } from "./result.js";
+import { showSettings } from "./settings.js";
+import { tableText, Unreadable } from "./tables.js";
+
+/**
+ * @typedef {import("./question.js").Input} Input
+ * @typedef {import("./question.js").Side} Side
+ * @typedef {import("./question.js").Question} Question
+ * @typedef {import("./tables.js").Table} Table
+ * @typedef {import("./tables.js").Pair} Pair
+ */
+
+/** Milliseconds without a key before the server is asked. */
+const TYPED_MS = 250;
+
+const MEMBERS = /** @type {(keyof Input)[]} */ (Object.keys(EXAMPLE));
+const view = new ResultView();
+let asking = new AbortController();
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
+let refused = false;
+
+/** @param {keyof Input} member */
+function field(member) {
+    return /** @type {HTMLInputElement} */ (byId(member));
+}
+
+/** @returns {Input} */
+function input() {
+    return /** @type {Input} */ (
+        Object.fromEntries(MEMBERS.map((member) => [member, field(member).value])));
+}
+
+/** @param {Partial<Input>} values */
+function put(values) {
+    for (const [member, value] of Object.entries(values)) {
+        const place = byId(member);
+        field(/** @type {keyof Input} */ (member)).value = value;
+        if (place instanceof HTMLSelectElement && place.selectedIndex < 0)
+            place.selectedIndex = 0; /* of a link that names no such choice */
+    }
+    answer();
+}
+
+/** @param {Side | "pseudocount"} name @param {string} [text] */
+function tell(name, text = "") {
+    byId(`${name}-problem`).textContent = text;
+    field(name).setAttribute("aria-invalid", String(text !== ""));
+}
+
+/**
+ * Runs a step of reading; what it cannot use is told at the field.
+ *
+ * @template T
+ * @param {() => T} step
+ * @param {Side} side
+ */
+function attempt(step, side) {
+    try {
+        return step();
+    } catch (error) {
+        if (!(error instanceof Unreadable))
+            throw error;
+        tell(error.field ?? side, `Not usable: ${error.message}.`);
+        return null;
+    }
+}
+
+/**
+ * The table of a field, with a line that says how it was read. Null if there is none. Of a text with
+ * both tables it is the field's own.
+ *
+ * @param {Side} side
+ * @returns {Table | null}
+ */
+function tableOf(side) {
+    tell(side);
+    const found = attempt(() => parse(field(side).value), side);
+    const table = found && "rows" in found ? found : found && found[side];
+    const [row] = table?.rows ?? [];
+    byId(`${side}-summary`).textContent = table && row
+        ? `${table.rows.length > 1 ? `${plural(table.rows.length, "row")} of ` : ""}` +
+          `${plural(row.length, "bin")}, sum ${Number(row.reduce((a, b) => a + b).toPrecision(9))}` : "";
+    return table;
+}
+
+/** The question that the fields ask; null if they ask none. */
+function read() {
+    const now = input();
+    const [reference, current] = [tableOf("reference"), tableOf("current")];
+    field("pseudocount").disabled = !hasCounts(now);
+    tell("pseudocount");
+    byId("shared").hidden = !save(now);
+    const asked = reference && current &&
+        attempt(() => question(now, { reference, current }), "current");
+    if (!asked)
+        view.clear("No result yet: two tables are needed, with the same bins.");
+    return asked;
+}
+
+/** Asks at once; what was asked before is forgotten. */
+async function answer() {
+    clearTimeout(timer);
+    asking.abort();
+    asking = new AbortController();
+    const { signal } = asking;
+    const asked = read();
+    if (!asked || refused)
+        return;
+    byId("result").setAttribute("aria-busy", "true");
+    try {
+        const said = await ask(asked, signal);
+        if (!signal.aborted)
+            view.show(asked, said, field("referenceSpace").value === "count" ? cure : null);
+    } catch (error) {
+        if (!signal.aborted)
+            failed(error, asked);
+    } finally {
+        if (!signal.aborted)
+            byId("result").setAttribute("aria-busy", "false");
+    }
+}
+
+/**
+ * @param {unknown} error
+ * @param {Question} asked
+ */
+function failed(error, asked) {
+    if (!(error instanceof ApiError))
+        throw error;
+    refused = error.status === 401;
+    const [, tensor, ...at] = (error.errors[0]?.pointer ?? "").split("/");
+    const text = error.status === 0 ? "Offline: the server does not answer. "
+        : refused ? "Unauthorised: the server wants a token. "
+        : `The server refuses: ${inFields(error.message)}. `;
+    if (tensor === "input" || tensor === "target") {
+        const bin = asked.labels[Number(at[at.length - 1])];
+        tell(tensor === "input" ? "reference" : "current",
+            `${at.length > 1 ? `Row ${Number(at[0]) + 1}. ` : ""}${bin ? `Bin ${isolate(bin)}: ` : ""}` +
+            `${inFields(error.message)}.`);
+    }
+    view.clear(text, element("button", { type: "button", click: again }, "Try again"));
+}
+
+function again() {
+    refused = false;
+    answer();
+}
+
+function cure() {
+    put({ pseudocount: "0.5" });
+    field("pseudocount").focus();
+}
+
+/** @param {string} text */
+function note(text) {
+    byId("note").textContent = text;
+}
+
+/** @param {Pair} pair */
+function putPair({ reference, current, said, leftOut = [] }) {
+    put({ reference: tableText(reference), current: tableText(current), ...said });
+    note(`Both fields were filled.${leftOut.length > 0 ? ` Left out: ${leftOut.join(", ")}.` : ""}`);
+}
+
+/** Puts a pasted text with both tables into both fields. @param {ClipboardEvent} event */
+function pasted(event) {
+    try {
+        const found = parse(event.clipboardData?.getData("text") ?? "");
+        if (found && !("rows" in found)) {
+            event.preventDefault();
+            putPair(found);
+        }
+    } catch { /* The field says why, once the text is there. */ }
+}
+
+/** Reads the clipboard, where the browser lets a page do so. */
+async function paste() {
+    try {
+        const found = parse(await navigator.clipboard.readText());
+        const side = field("reference").value.trim() ? "current" : "reference";
+        if (found && "rows" in found)
+            put({ [side]: tableText(found) });
+        note(found ? `It went to ${side}.` : "The clipboard is empty.");
+        if (found && !("rows" in found))
+            putPair(found);
+    } catch (error) {
+        note(error instanceof Unreadable ? `The clipboard was not read: ${error.message}.`
+            : "The browser keeps the clipboard to itself: press Ctrl+V in a field.");
+    }
+}
+
+function swap() {
+    const { reference, current, referenceSpace, currentSpace } = input();
+    put({ reference: current, current: reference,
+          referenceSpace: currentSpace, currentSpace: referenceSpace });
+}
+
+function clear() {
+    put({ reference: "", current: "" });
+    field("reference").focus();
+}
+
+function start() {
+    showSettings();
+    byId("calculator").hidden = false;
+    for (const member of MEMBERS)
+        field(member).addEventListener("input", () => {
+            clearTimeout(timer);
+            timer = setTimeout(answer, TYPED_MS);
+        });
+    field("reference").addEventListener("paste", pasted);
+    field("current").addEventListener("paste", pasted);
+    for (const [id, action] of Object.entries({ paste, swap, clear, example: () => put(EXAMPLE) }))
+        byId(id).addEventListener("click", () => {
+            note("");
+            action();
+        });
+    addEventListener("hashchange", () => put(load()));
+    addEventListener("online", again);
+    put(load());
+}
+
+start();
