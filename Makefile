@@ -47,8 +47,9 @@ $(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV
 
 # ---- The pages: files of api/web and of npm's packages, compressed; PAGE=no builds without them.
 PAGE = yes
-ASSETS_yes = $(patsubst api/web/%,%,$(filter-out %.d.ts,$(wildcard api/web/dashboard/* api/web/docs/*))) dashboard/uplot.js \
-             dashboard/uplot.css dashboard/licenses docs/swagger-ui-bundle.js docs/swagger-ui.css
+PAGE_SCRIPTS = dashboard/start.js dashboard/calculator.js docs/docs.js docs/theme.js
+ASSETS_yes = $(PAGE_SCRIPTS) $(patsubst api/web/%,%,$(wildcard $(addprefix api/web/*/*.,html css svg))) \
+             dashboard/uplot.js dashboard/uplot.css dashboard/licenses docs/swagger-ui-bundle.js docs/swagger-ui.css
 ASSETS = $(sort $(ASSETS_$(PAGE)))
 PACKED = $(ASSETS:%=build/assets/%.gz)
 
@@ -157,12 +158,13 @@ deps-test:
 	cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	    touch node_modules/.package-lock.json
 
-# Packs the pages: scripts and styles without blanks and comments; gzip without a time, so that the same
-# files give the same bytes.
+# Packs the pages: the modules of a script as one file, scripts and styles without blanks and comments. gzip
+# has no time, so that the same files give the same bytes.
 assets: build/assets/list.h
-build/assets/%.js.gz: api/web/%.js $(WEB_PACKAGES)
+$(PAGE_SCRIPTS:%=build/assets/%.gz): build/assets/%.gz: api/web/% $(wildcard api/web/*/*.js) $(WEB_PACKAGES)
 	@mkdir -p $(@D)
-	@$(MODULES)/.bin/esbuild --minify --log-level=warning $< --outfile=build/assets/$*.js && gzip -9nc build/assets/$*.js > $@
+	@$(MODULES)/.bin/esbuild --bundle --minify --format=esm --target=es2022 --external:./uplot.js \
+	    --log-level=warning $< --outfile=build/assets/$* && gzip -9nc build/assets/$* > $@
 build/assets/%.css.gz: api/web/%.css $(WEB_PACKAGES)
 	@mkdir -p $(@D)
 	@$(MODULES)/.bin/esbuild --minify --log-level=warning $< --outfile=build/assets/$*.css && gzip -9nc build/assets/$*.css > $@

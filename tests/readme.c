@@ -75,6 +75,7 @@ static const struct room {
 } rooms[] = {
     {"api/*.c", "api/README.md"},
     {"api/*/*.c", "api/README.md"},
+    {"api/web/*/*.js", "api/web/README.md"},
     {"server/*.c", "server/README.md"},
     {"tests/*.c", "tests/README.md"},
     {"tests/bench/*.[cp]*", "tests/bench/README.md"},

@@ -23,8 +23,8 @@ const PICTURES = fileURLToPath(new URL("../../build/page/", import.meta.url));
 const WAIT_MS = 10_000;
 
 /**
- * Starts Chromium. Its sandbox needs rights that root does not have in a container. The shell has no
- * windows, which cost three quarters of the time to open a page even where nobody sees them.
+ * Starts Chromium. Its sandbox needs rights that root does not have in a container. The shell has
+ * no windows, which cost three quarters of the time to open a page even where nobody sees them.
  */
 export function startBrowser() {
     mkdirSync(PICTURES, {recursive: true});

@@ -18,6 +18,9 @@ import { badge } from "./states.js";
 const METHODS = [["auto", "Auto"], ["quantile", "Quantiles"], ["width", "Equal widths"],
                  ["labels", "Labels"]];
 
+/** Columns of the results. */
+const COLUMNS = ["Monitor", "Verdict", "KL, nats", "Because of"];
+
 /** Monitors whose bins are drawn at once. */
 const DRAWN = 12;
 
@@ -137,8 +140,9 @@ class Adding {
      * @param {File} file
      */
     async observe(group, file) {
+        const url = address(["monitors", group, "observations"]);
         const answer = await attempt(this.results, () =>
-            call("POST", address(["monitors", group, "observations"]), { body: file, type: "text/csv" }));
+            call("POST", url, { body: file, type: "text/csv" }));
         if (!answer)
             return;
         const results = /** @type {(Result & { name: string })[]} */ (answer.monitors);
@@ -146,8 +150,8 @@ class Adding {
         fill(this.results, element("div", { class: "panel" },
             element("h2", {}, "3. What the batch says"), ...warnings(answer.warnings),
             element("div", { class: "scroll" }, element("table", {},
-                element("thead", {}, element("tr", {}, ...["Monitor", "Verdict", "KL, nats", "Because of"]
-                    .map((name) => element("th", { scope: "col", class: "wrap" }, name)))),
+                element("thead", {}, element("tr", {}, ...COLUMNS.map((name) =>
+                    element("th", { scope: "col", class: "wrap" }, name)))),
                 element("tbody", {}, ...sorted.map((result) => row(group, result)))))));
     }
 
@@ -212,19 +216,37 @@ function binsOf(config) {
     const reference = config.reference ?? {};
     const { counts = [], underflow = 0, overflow = 0, other = 0, missing = 0 } = reference;
     const n = [...counts, underflow, overflow, other, missing].reduce((sum, each) => sum + each, 0);
-    const bin = (/** @type {string} */ name, /** @type {Bin["kind"]} */ kind, /** @type {number} */ of,
-                 /** @type {number | null} */ lower = null, /** @type {number | null} */ upper = null) =>
-        ({ name, kind, lower, upper, reference: n > 0 ? of / n : 0, current: 0, contribution: 0,
-           share: 0 });
-    const { edges, labels = [] } = config.bins;
-    const inner = edges
-        ? counts.map((of, i) => bin(`[${edges[i]}, ${edges[i + 1]}${i + 2 < edges.length ? ")" : "]"}`,
-            "interval", of, edges[i], edges[i + 1]))
-        : counts.map((of, i) => bin(labels[i], "label", of));
-    return edges
-        ? [bin("underflow", "underflow", underflow), ...inner, bin("overflow", "overflow", overflow),
-           bin("missing", "missing", missing)]
-        : [...inner, bin("other", "other", other), bin("missing", "missing", missing)];
+    const part = (/** @type {number} */ of) => (n > 0 ? of / n : 0);
+    const { edges = [], labels = [] } = config.bins;
+    const inner = counts.map((of, i) => labels.length > 0
+        ? bin(labels[i], "label", part(of))
+        : { ...bin(intervalName(edges, i), "interval", part(of)), lower: edges[i], upper: edges[i + 1] });
+    return labels.length > 0
+        ? [...inner, bin("other", "other", part(other)), bin("missing", "missing", part(missing))]
+        : [bin("underflow", "underflow", part(underflow)), ...inner,
+           bin("overflow", "overflow", part(overflow)), bin("missing", "missing", part(missing))];
+}
+
+/**
+ * Name of an interval, as the API gives it; the last one is closed.
+ *
+ * @param {number[]} edges
+ * @param {number} i
+ */
+function intervalName(edges, i) {
+    return `[${edges[i]}, ${edges[i + 1]}${i + 2 < edges.length ? ")" : "]"}`;
+}
+
+/**
+ * A bin of the reference alone.
+ *
+ * @param {string} name
+ * @param {Bin["kind"]} kind
+ * @param {number} reference
+ * @returns {Bin}
+ */
+function bin(name, kind, reference) {
+    return { name, kind, lower: null, upper: null, reference, current: 0, contribution: 0, share: 0 };
 }
 
 /** @type {import("./start.js").Show} */

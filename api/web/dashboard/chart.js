@@ -1,5 +1,4 @@
 /* KL over time: thresholds, noise floor, gaps, infinity, changes of state. */
-import uPlot from "./uplot.js";
 import { element, fill, freshId, renew } from "./dom.js";
 import { number, time } from "./format.js";
 import { onArrows } from "./keys.js";
@@ -7,13 +6,17 @@ import { zone } from "./settings.js";
 import { word } from "./states.js";
 
 /**
+ * @import uPlot from "./uplot.js"
  * @typedef {import("./types.js").Result} Result
  * @typedef {import("./types.js").Change} Change
  * @typedef {import("./types.js").Config} Config
  */
 
-/** Labels of the time axis by distance of its marks, seconds: what each mark says, and what is added
- * where the year, the month or the day begins. */
+/** uPlot, which only this chart needs. */
+const { default: Plot } = await import("./uplot.js");
+
+/** Labels of the time axis by distance of its marks, seconds: what each mark says, and what is
+ * added where the year, the month or the day begins. */
 const DATES = [
     [31536000, "{YYYY}", null, null, null, null, null, null, 1],
     [2419200, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
@@ -54,8 +57,8 @@ export class KlChart {
         this.readout = element("p", { class: "readout", id: readout, "aria-live": "polite" });
         this.frame = element("div", {
             class: "chart", tabindex: 0, role: "group", "aria-describedby": readout,
-            "aria-label": "KL over time. Left and right go from window to window, Enter opens one. " +
-                "The table below has the same numbers.",
+            "aria-label": "KL over time. Left and right go from window to window, Enter opens " +
+                "one. The table below has the same numbers.",
             pointermove: () => (this.points = true),
             pointerdown: (/** @type {PointerEvent} */ event) => (this.pressed = event.clientX),
             click: (/** @type {MouseEvent} */ event) => {
@@ -68,9 +71,10 @@ export class KlChart {
             type: "button", "aria-pressed": "false", click: () => this.toggle(),
             title: "Let the axis end above the greatest KL instead of the critical threshold",
         }, "Fit to KL");
-        this.node = element("div", {}, this.frame, this.readout, element("div", { class: "buttons" },
-            element("ul", { class: "legend" }, ...LEGEND.map(([name, text]) =>
-                element("li", {}, element("i", { class: name }), text))), this.zoom));
+        const legend = element("ul", { class: "legend" }, ...LEGEND.map(([name, text]) =>
+            element("li", {}, element("i", { class: name }), text)));
+        this.node = element("div", {}, this.frame, this.readout,
+            element("div", { class: "buttons" }, legend, this.zoom));
         this.resized = new ResizeObserver(() => this.resize());
         this.resized.observe(this.frame);
     }
@@ -130,10 +134,10 @@ export class KlChart {
                        ticks: { stroke: colour("line") } };
         const level = (/** @type {string} */ name, /** @type {number[]} */ dash) =>
             ({ stroke: colour(name), dash, width: 1.5, points: { show: false } });
-        return new uPlot({
+        return new Plot({
             ...this.size(), legend: { show: false },
             tzDate: (seconds) => zone() === "utc"
-                ? uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000),
+                ? Plot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000),
             cursor: { y: false, drag: { setScale: true, x: true, y: false } },
             scales: { y: { range: (_, __, max) => [0, this.top(max)] } },
             axes: [{ ...axis, values: /** @type {any} */ (DATES), space: 5 * rem,
@@ -299,7 +303,11 @@ function endOf(result) {
     return Date.parse(result.window.end) / 1000;
 }
 
-/** Seconds beside the first and the last window, into which the thresholds go on. @param {Result[]} windows */
+/**
+ * Seconds beside the first and the last window, into which the thresholds go on.
+ *
+ * @param {Result[]} windows
+ */
 function marginOf(windows) {
     const span = windows.length > 1 ? endOf(windows[windows.length - 1]) - endOf(windows[0]) : 0;
     return Math.max(span / 50, span > 0 ? 0 : 43200);
@@ -317,7 +325,8 @@ function pointsOf(windows, config) {
     const results = [];
     /** @type {(number | null)[][]} */
     const columns = [[], [], [], [], []];
-    const add = (/** @type {(number | null)[]} */ row) => row.forEach((each, i) => columns[i].push(each));
+    const add = (/** @type {(number | null)[]} */ row) =>
+        row.forEach((each, i) => columns[i].push(each));
     let before = Infinity;
     const margin = marginOf(windows);
     const beside = (/** @type {Result} */ result, /** @type {number} */ seconds) => {

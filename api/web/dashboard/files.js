@@ -10,7 +10,8 @@ export function fileChooser(label, chosen) {
     const name = element("p", { class: "quiet" }, "or drop it here");
     const input = element("input", { id, type: "file", accept: ".csv,.tsv,.txt,text/csv",
                                      change: () => use(input.files) });
-    const place = element("div", { class: "drop" }, element("label", { for: id }, label), input, name);
+    const place = element("div", { class: "drop" },
+        element("label", { for: id }, label), input, name);
     const use = (/** @type {FileList | null | undefined} */ files) => {
         const file = files?.[0];
         if (!file)

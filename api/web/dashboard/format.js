@@ -2,8 +2,8 @@
 import { zone } from "./settings.js";
 
 /**
- * A number with three digits that count: 0.653, 12.3, 1.2e-5. Null is infinite, as in answers of the
- * API.
+ * A number with three digits that count: 0.653, 12.3, 1.2e-5. Null is infinite, as in answers
+ * of the API.
  *
  * @param {number | null | undefined} value
  */

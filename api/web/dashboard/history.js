@@ -72,7 +72,8 @@ export class History {
         let cursor = null;
         do {
             const limit = Math.min(PAGE, most - windows.length);
-            const answer = await call("GET", address(this.path, { from, limit, cursor }), { signal });
+            const url = address(this.path, { from, limit, cursor });
+            const answer = await call("GET", url, { signal });
             windows.push(...answer.windows);
             cursor = answer.next;
         } while (cursor && windows.length < most);

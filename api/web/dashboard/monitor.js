@@ -143,8 +143,8 @@ class Monitor {
     showBins(result) {
         const parts = [this.bins.node, this.shares.node, this.scores.node];
         parts.forEach((node) => (node.hidden = !result));
-        renew(this.window, result
-            ? `${result.window.closed ? "Window" : "Open window"} of ${time(result.window.end)}`
+        const kind = result?.window.closed ? "Window" : "Open window";
+        renew(this.window, result ? `${kind} of ${time(result.window.end)}`
             : "Nothing was counted yet: the first observations bring the first window.");
         const text = JSON.stringify(result);
         if (!result || text === this.shown)

@@ -7,7 +7,9 @@ const EVERY_MS = 10000;
 const STALE_MS = 3 * EVERY_MS;
 
 /**
- * @typedef {{ load: (signal: AbortSignal) => Promise<void>, failed: (error: ApiError) => void }} View
+ * @typedef {object} View
+ * @property {(signal: AbortSignal) => Promise<void>} load
+ * @property {(error: ApiError) => void} failed
  */
 
 /** Refresher of one view; `bar` shows its age and a button that pauses it. */
@@ -29,7 +31,8 @@ export class Refresher {
         this.alert = element("p", { class: "alert", role: "status" });
         this.button = element("button", { type: "button", click: () => this.pause(!this.paused) });
         this.bar = element("div", { class: "freshness" }, this.age,
-            element("button", { type: "button", click: () => this.load() }, "Refresh"), this.button);
+            element("button", { type: "button", click: () => this.load() }, "Refresh"),
+            this.button);
         this.pause(false);
     }
 

@@ -1,4 +1,4 @@
-/* A row of the overview: state, names, KL against its thresholds, its course, how much, since when. */
+/* A row of the overview: state, names, KL against its thresholds, its course, why, since when. */
 import { element } from "./dom.js";
 import { ago, binName, count, number, percent, time } from "./format.js";
 import { sparkline } from "./spark.js";
@@ -63,8 +63,10 @@ function divergence(monitor) {
     const { warning, critical } = monitor.thresholds;
     const full = 2 * critical || 1;
     const value = monitor.infinite ? full : Math.min(monitor.kl ?? 0, full);
-    const meter = element("span", { class: `meter ${monitor.state}`, "aria-hidden": "true",
-                                    title: `warning ${number(warning)}, critical ${number(critical)}` });
+    const meter = element("span", {
+        class: `meter ${monitor.state}`, "aria-hidden": "true",
+        title: `warning ${number(warning)}, critical ${number(critical)}`,
+    });
     meter.style.setProperty("--value", `${(100 * value) / full}%`);
     meter.style.setProperty("--at-warning", `${(100 * warning) / full}%`);
     meter.style.setProperty("--at-critical", `${(100 * critical) / full}%`);

@@ -14,8 +14,8 @@ function numbers(result) {
     const score = (/** @type {number | null} */ value) =>
         result.kl === null && !result.infinite ? "–" : nats(value);
     return [
-        ["KL", score(result.kl), "Σ p ln(p/q): divergence of the current distribution p from the " +
-            "reference q"],
+        ["KL", score(result.kl), "Σ p ln(p/q): divergence of the current distribution p from " +
+            "the reference q"],
         ["Reverse KL", score(result.kl_reverse), "Σ q ln(q/p): the same, the other way round"],
         ["Jensen-Shannon", score(result.js), "Mean KL of both from their middle; ln 2 at most"],
         ["PSI", score(result.psi), "Population stability index: KL and reverse KL together"],
@@ -28,7 +28,8 @@ function numbers(result) {
         ["Values", count(result.n), "Number of values in the window"],
         ["Reference values", result.n_reference === null ? "exact" : count(result.n_reference),
             "Number of values in the reference; exact if probabilities were given"],
-        ["Unseen", ratio(result.unseen_ratio), "Part of the values in bins where the reference has none"],
+        ["Unseen", ratio(result.unseen_ratio), "Part of the values in bins where the reference " +
+            "has none"],
         ["Missing", ratio(result.missing_ratio), "Part of the values that are missing"],
         ["Window", span(result.window), "From its start to its end"],
     ];

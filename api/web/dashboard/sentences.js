@@ -1,5 +1,7 @@
 /* Sentences that answer: is anything wrong, since when, because of what. */
-import { binName, count, isolate, lasting, list, nats, number, percent, plural, probability } from "./format.js";
+import {
+    binName, count, isolate, lasting, list, nats, number, percent, plural, probability,
+} from "./format.js";
 import { STATES, word } from "./states.js";
 
 /**
@@ -21,11 +23,12 @@ export function glance(monitors) {
     const states = STATES
         .map((state) => ({ state, n: monitors.filter((each) => each.state === state).length }))
         .filter(({ n }) => n > 0);
+    const counts = (/** @type {typeof states} */ some) =>
+        list(some.map(({ state, n }) => `${count(n)} ${word(state)}`));
     if (worst.state === "ok" || worst.state === "insufficient_data")
-        return `Nothing drifts: ${list(states.map(({ state, n }) => `${count(n)} ${word(state)}`))}.`;
+        return `Nothing drifts: ${counts(states)}.`;
     const bad = states.filter(({ state }) => state === "critical" || state === "warning");
-    return `${list(bad.map(({ state, n }) => `${count(n)} ${word(state)}`))} of ` +
-        `${plural(monitors.length, "monitor")}.`;
+    return `${counts(bad)} of ${plural(monitors.length, "monitor")}.`;
 }
 
 /**
@@ -119,5 +122,6 @@ export function reason(result, config) {
             `${kl <= (result.noise_floor ?? 0) ? ", and within the noise of so few values" : ""}.`;
     const times = limit > 0 ? `${number(kl / limit)} times ` : "above ";
     return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}; chance alone does ` +
-        `that with ${p < 1e-300 ? "p" : "p ="} ${probability(p)}${p < significance ? "" : ", which is not significant"}.`;
+        `that with ${p < 1e-300 ? "p" : "p ="} ${probability(p)}` +
+        `${p < significance ? "" : ", which is not significant"}.`;
 }

@@ -48,15 +48,16 @@ export function settingsOf(parent, config, path) {
         return;
     parent.dataset.shown = text;
     const here = address(path).href;
+    const group = address([...path.slice(0, 2), "observations"]).href;
     fill(parent,
         element("h2", {}, "Settings"),
         element("dl", { class: "numbers" }, ...rows(config).map(([name, value]) =>
             element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
         element("h2", {}, "Commands"),
-        command(curl("--data-binary", "@batch.csv", address([...path.slice(0, 2), "observations"]).href),
-            "Score a batch"),
+        command(curl("--data-binary", "@batch.csv", group), "Score a batch"),
         command(curl(`${here}/windows/latest`), "Read the last window"),
         element("details", {}, element("summary", {}, "Settings as JSON"),
-            element("pre", { tabindex: 0, role: "region", "aria-label": "Settings as JSON", class: "scroll" },
-                text)));
+            element("pre", {
+                tabindex: 0, role: "region", "aria-label": "Settings as JSON", class: "scroll",
+            }, text)));
 }

@@ -7,6 +7,15 @@ export function token() {
     return sessionStorage.getItem(KEY);
 }
 
+/** @param {string} value */
+export function keepToken(value) {
+    sessionStorage.setItem(KEY, value.trim());
+}
+
+export function forgetToken() {
+    sessionStorage.removeItem(KEY);
+}
+
 /** @type {Promise<boolean> | null} */
 let asking = null;
 
@@ -50,7 +59,7 @@ function ask(refused, detail) {
     return new Promise((resolve) => {
         form.addEventListener("submit", (event) => {
             event.preventDefault();
-            sessionStorage.setItem(KEY, input.value.trim());
+            keepToken(input.value);
             dialog.close("given");
         });
         dialog.addEventListener("close", () => {

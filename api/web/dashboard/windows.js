@@ -19,13 +19,14 @@ export class WindowTable {
         /** @type {Result[]} */
         this.windows = [];
         this.body = element("tbody");
-        this.more = element("button", { type: "button", click: () => this.showMore() }, "Show more");
+        this.more = element("button", { type: "button", click: () => this.showMore() });
         this.links = element("p");
         this.node = element("details", { toggle: () => this.fill() },
             element("summary", {}, "Windows as a table, and as files"), this.links,
-            element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Windows" },
-                element("table", {}, element("thead", {}, element("tr", {},
-                    ...COLUMNS.map((name) => element("th", { scope: "col" }, name)))), this.body)),
+            element("div", {
+                class: "scroll", tabindex: 0, role: "region", "aria-label": "Windows",
+            }, element("table", {}, element("thead", {}, element("tr", {},
+                ...COLUMNS.map((name) => element("th", { scope: "col" }, name)))), this.body)),
             this.more);
     }
 
@@ -53,7 +54,8 @@ export class WindowTable {
             return;
         const focused = [...this.body.querySelectorAll("button")].findIndex((button) =>
             button === document.activeElement);
-        fill(this.body, ...this.windows.slice(-this.most).reverse().map((result) => this.row(result)));
+        const newest = this.windows.slice(-this.most).reverse();
+        fill(this.body, ...newest.map((result) => this.row(result)));
         if (focused >= 0)
             this.body.querySelectorAll("button")[focused]?.focus();
         this.more.hidden = this.windows.length <= this.most;

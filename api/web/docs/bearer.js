@@ -2,17 +2,6 @@
 import { root } from "../dashboard/api.js";
 import { token } from "../dashboard/token.js";
 
-const KEY = "kldiv.token";
-
-/** @param {string} value */
-export function keepToken(value) {
-    sessionStorage.setItem(KEY, value.trim());
-}
-
-export function forgetToken() {
-    sessionStorage.removeItem(KEY);
-}
-
 /**
  * @typedef {{ url: string, headers: Record<string, string> }} Call
  */

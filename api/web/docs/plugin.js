@@ -1,6 +1,6 @@
 /* Changes to Swagger UI: forms that send what was filled in and no more, and a token that the
  * dashboard shares. */
-import { forgetToken, keepToken } from "./bearer.js";
+import { forgetToken, keepToken } from "../dashboard/token.js";
 
 /**
  * @typedef {{ get(name: string): any, has(name: string): boolean }} Schema an Immutable Map
