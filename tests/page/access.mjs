@@ -73,6 +73,13 @@ async function checkAsking({browser, report}, url) {
             expectNotTold(visit);
             return rules;
         }));
+}
+
+/**
+ * @param {Room} room
+ * @param {string} url
+ */
+async function checkAskingAgain({browser, report}, url) {
     await report.check("a wrong token is told, and another is asked for", () =>
         visiting(browser, url, REFUSED, async visit => {
             await giveToken(visit.page, "wrong");
@@ -129,8 +136,9 @@ async function checkReader({browser, report}, root) {
             const n = visit.requests.length;
             await click(page, "link", "CSV");
             await page.waitForNetworkIdle({idleTime: 200});
-            const asked = visit.requests.slice(n).filter(({url}) => url.pathname.endsWith("/windows"));
-            expectSame(asked.map(({status}) => status).join(), "200", "answers");
+            const statuses = visit.requests.slice(n)
+                .filter(({url}) => url.pathname.endsWith("/windows")).map(({status}) => status);
+            expectSame(statuses.join(), "200", "answers");
             expectNotTold(visit);
         }));
 }
@@ -159,6 +167,7 @@ async function checkScriptOff({browser, filled, report}) {
 export async function checkAccess(room) {
     const server = await startGuarded(room);
     await checkAsking(room, `${server.url}/dashboard/`);
+    await checkAskingAgain(room, `${server.url}/dashboard/`);
     await checkReader(room, server.url);
     await server.stop();
     await checkScriptOff(room);

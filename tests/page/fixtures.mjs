@@ -1,4 +1,5 @@
-// Fixtures: each fills a server with monitors in one state, through the API. Random values are the same in every run; times count back from now.
+// Fixtures: each fills a server with monitors in one state, through the API. Random values are the
+// same in every run; times count back from now.
 import {monitorPath} from "./api.mjs";
 import {column, normal, randomNumbers, toCsv} from "./tables.mjs";
 
@@ -203,7 +204,8 @@ export async function stale(api) {
 }
 
 /**
- * fixtures: those that stand beside each other on one server, with the states that must come of them.
+ * fixtures: those that stand beside each other on one server, with the states that must come of
+ * them.
  */
 export const fixtures = [
     {fill: healthy, group: "healthy", states: {ok: 5}},

@@ -14,7 +14,7 @@ import {toCsv} from "./tables.mjs";
 /**
  * @typedef {import("./run.mjs").Room} Room
  * @typedef {import("puppeteer-core").Page} Page
- * @typedef {(page: Page, label: RegExp, path: string) => Promise<void>} Give  gives a file to a page
+ * @typedef {(page: Page, label: RegExp, path: string) => Promise<void>} Give  hands over a file
  */
 
 /**
@@ -62,19 +62,20 @@ async function drop(page, label, path) {
 async function travel({binary, browser}, give, group) {
     const server = await startServer(binary);
     const api = new Api(server.url);
-    const reference = join(server.folder, "reference.csv"), batch = join(server.folder, "batch.csv");
+    const reference = join(server.folder, "reference.csv");
+    const batch = join(server.folder, "batch.csv");
     writeFileSync(reference, toCsv(loans(1)));
     writeFileSync(batch, toCsv(loans(3, {income: 1})));
     try {
         return await visiting(browser, `${server.url}/dashboard/`, {}, async visit => {
             const {page} = visit;
             await click(page, "link", /drop a csv/i);
-            await find(page, "heading", /add monitors/i);
             await give(page, /reference/i, reference);
             await waitForText(page, /5 monitors/);
             for (const name of Object.keys(loans(1, {n: 1}))) await find(page, "heading", name);
             await waitForText(page, /5 labels: .*/);
-            expectSame((await api.get("/monitors")).monitors.length, 0, "monitors made by the preview");
+            const {monitors} = await api.get("/monitors");
+            expectSame(monitors.length, 0, "monitors made by the preview");
             await visit.picture(`proposal-${give.name}`, true);
             await auditAccess(page);
             await fill(page, /group/i, group);

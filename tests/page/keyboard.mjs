@@ -12,7 +12,7 @@ import {shown} from "./monitor.mjs";
 
 const MOST_STOPS = 60;
 
-/** Whether what has the focus is marked, and lies in the window. @param {Page} page */
+/** True if what has the focus is marked, and lies in the window. @param {Page} page */
 function isFocusSeen(page) {
     return page.evaluate(() => {
         const element = document.activeElement;
@@ -60,7 +60,7 @@ export async function checkKeyboard({browser, filled, report}) {
             expect(inside, "Tab from there does not enter the content");
             return link?.name;
         }));
-    await report.check("Tab reaches the worst monitor, Enter opens it, and its name has the focus", () =>
+    await report.check("Tab reaches the worst monitor, Enter opens it, and the focus follows", () =>
         visiting(browser, url, {}, async ({page}) => {
             await rowsOf(page);
             const stops = await tabTo(page, "unseen");

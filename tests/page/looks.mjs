@@ -2,7 +2,7 @@
 import {auditAccess, auditWidth} from "./audit.mjs";
 import {emulate, openVisit, visiting} from "./browser.mjs";
 import {expect, expectSame} from "./report.mjs";
-import {handleOf, textOf} from "./roles.mjs";
+import {click, find, handleOf, textOf} from "./roles.mjs";
 import {rowsOf} from "./overview.mjs";
 import {pageOf, shown} from "./monitor.mjs";
 import {startServer} from "./server.mjs";
@@ -14,8 +14,20 @@ import {startServer} from "./server.mjs";
  * @typedef {(page: Page) => Promise<unknown>} Ready
  */
 
-/** @param {Page} page */
-const settled = page => page.waitForNetworkIdle({idleTime: 200});
+/**
+ * Waits for a heading.
+ * @param {RegExp} name
+ * @returns {Ready}
+ */
+function headed(name) {
+    return page => find(page, "heading", name);
+}
+
+/** Fills the calculator by its example. @param {Page} page */
+async function calculated(page) {
+    await click(page, "button", /example/i);
+    await find(page, "table");
+}
 
 /**
  * looks: how views are looked at, by the ends of the pictures' names. `rules`: axe-core is run.
@@ -37,15 +49,15 @@ const LOOKS = [
 function views(root, empty) {
     return [
         ["overview", `${root}/dashboard/`, rowsOf],
-        ["empty", `${empty}/dashboard/`, settled],
+        ["empty", `${empty}/dashboard/`, headed(/no monitors yet/i)],
         ["monitor", pageOf(root, "shifted", "income"), shown],
         ["infinite", pageOf(root, "infinite", "unseen"), shown],
         ["insufficient", pageOf(root, "few rows", "income"), shown],
         ["single-bin", pageOf(root, "single", "constant"), shown],
         ["1000-bins", pageOf(root, "fine", "latency"), shown],
         ["ten-years", `${pageOf(root, "history", "ten years")}&range=all`, shown],
-        ["add", `${root}/dashboard/?add`, settled],
-        ["calculator", `${root}/`, settled],
+        ["add", `${root}/dashboard/?add`, headed(/reference table/i)],
+        ["calculator", `${root}/`, calculated],
     ];
 }
 

@@ -77,7 +77,7 @@ async function checkRows({browser, filled, report}) {
             const rows = await rowsOf(page);
             const words = rows.map(row => /critical|warning|too little data|ok/.exec(row)?.[0]);
             expect(words.every(Boolean), `rows without: ${rows.filter((_, i) => !words[i])}`);
-            const shapes = await page.$$eval("[role=row] svg.shape path, tr svg.shape path", paths =>
+            const shapes = await page.$$eval("[role=cell]:first-child svg path", paths =>
                 paths.map(path => path.getAttribute("d")));
             expectSame(new Set(shapes).size, new Set(words).size, "different shapes");
             return [...new Set(words)].join(", ");
@@ -134,7 +134,8 @@ async function checkFilters({browser, filled, report}) {
             return rowsOf(page);
         };
         expect((await only())[0].includes("score"), "the row is not of score");
-        expectSame(new URL(page.url()).searchParams.get("state"), "warning", "state in the address");
+        const {searchParams} = new URL(page.url());
+        expectSame(searchParams.get("state"), "warning", "state in the address");
         await page.reload();
         await only();
         await page.goBack();
@@ -156,6 +157,11 @@ async function checkFilters({browser, filled, report}) {
             await fill(page, /search/i, "no such name");
             await waitForText(page, /No monitor/);
         }));
+}
+
+/** @param {Room} room */
+async function checkGroup({browser, filled, report}) {
+    const url = `${filled.url}/dashboard/`;
     await report.check("a group is chosen by its name, and left again", () =>
         visiting(browser, url, {}, async ({page}) => {
             await rowsOf(page);
@@ -195,5 +201,6 @@ export async function checkOverview(room) {
     await checkRows(room);
     await checkNames(room);
     await checkFilters(room);
+    await checkGroup(room);
     await checkMeaning(room);
 }

@@ -74,7 +74,7 @@ export async function click(page, role, name) {
 }
 
 /**
- * Replaces the text of a field, key by key.
+ * Replaces the text of a field, as a paste would.
  * @param {Page} page
  * @param {string | RegExp} name
  * @param {string} text
@@ -86,7 +86,7 @@ export async function fill(page, name, text) {
             element.select();
     });
     await field.press("Backspace");
-    await field.type(text);
+    await page.keyboard.sendCharacter(text);
 }
 
 /** All text that the page shows. @param {Page} page */

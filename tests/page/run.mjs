@@ -9,9 +9,11 @@ import {startBrowser} from "./browser.mjs";
 import {checkDocs} from "./docs.mjs";
 import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
+import {checkCalculator} from "./calculator.mjs";
 import {checkCrowd} from "./crowd.mjs";
 import {fillAll} from "./fixtures.mjs";
 import {checkFreshness} from "./freshness.mjs";
+import {checkHeld} from "./held.mjs";
 import {checkJourney} from "./journey.mjs";
 import {checkKeyboard} from "./keyboard.mjs";
 import {checkLooks} from "./looks.mjs";
@@ -36,6 +38,7 @@ const suites = {
     overview: checkOverview,
     freshness: checkFreshness,
     monitor: checkMonitor,
+    held: checkHeld,
     keyboard: checkKeyboard,
     looks: checkLooks,
     access: checkAccess,
