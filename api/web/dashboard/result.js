@@ -87,8 +87,8 @@ export class ResultView {
      * @param {(() => void) | null} cure adds a pseudocount; null if that would not help
      */
     show(question, answer, cure) {
-        const { unit } = UNITS[question.base];
         const { kl, rows, reverse, js } = answer;
+        const unit = Number.isNaN(kl) ? "" : UNITS[question.base].unit;
         const infinite = rows.indexOf(Infinity);
         const mean = rows.length > 1 ? "Mean " : "";
         this.row = infinite >= 0 ? infinite : rows.length > this.row ? this.row : 0;
