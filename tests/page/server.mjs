@@ -5,10 +5,14 @@ import {tmpdir} from "node:os";
 import {join} from "node:path";
 import {setTimeout as sleep} from "node:timers/promises";
 
+/** @type {string[]} */
+const folders = [];
+process.once("exit", () => folders.forEach(folder => rmSync(folder, {recursive: true})));
+
 /**
  * @typedef {object} Server
  * @property {string} url  address without a path, as http://127.0.0.1:PORT
- * @property {string} folder  files of this server, removed when it stops
+ * @property {string} folder  files of this server
  * @property {() => Promise<void>} stop  ends the server; throws if it did not end with 0
  */
 
@@ -25,7 +29,7 @@ function readPort(file) {
  * Starts a server. It ends with this process, too.
  * @param {string} binary
  * @param {string[]} options
- * @param {string} folder  made by makeFolder; the server owns it from here on
+ * @param {string} folder  files of this server
  * @returns {Promise<Server>}
  */
 export async function startServer(binary, options = [], folder = makeFolder()) {
@@ -49,15 +53,16 @@ export async function startServer(binary, options = [], folder = makeFolder()) {
             child.kill("SIGTERM");
             const status = await ended;
             process.removeListener("exit", killed);
-            rmSync(folder, {recursive: true});
             if (status !== 0) throw new Error(`kldivd ended with ${status}`);
         },
     };
 }
 
-/** Makes a folder for files that a server is started with. */
+/** Makes a folder for files, which goes with this process. */
 export function makeFolder() {
-    return mkdtempSync(join(tmpdir(), "kldiv-page-"));
+    const folder = mkdtempSync(join(tmpdir(), "kldiv-page-"));
+    folders.push(folder);
+    return folder;
 }
 
 /**
