@@ -158,12 +158,16 @@ deps-test:
 	cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	    touch node_modules/.package-lock.json
 
+.DELETE_ON_ERROR:
+ifeq ($(filter yes no,$(PAGE)),)
+$(error PAGE is yes or no)
+endif
 # Packs the pages: the modules of a script as one file, scripts and styles without blanks and comments. gzip
 # has no time, so that the same files give the same bytes.
 assets: build/assets/list.h
 $(PAGE_SCRIPTS:%=build/assets/%.gz): build/assets/%.gz: api/web/% $(wildcard api/web/*/*.js) $(WEB_PACKAGES)
 	@mkdir -p $(@D)
-	@$(MODULES)/.bin/esbuild --bundle --minify --format=esm --target=es2022 --external:./uplot.js \
+	@$(MODULES)/.bin/esbuild --bundle --minify --format=esm --target=es2022 \
 	    --log-level=warning $< --outfile=build/assets/$* && gzip -9nc build/assets/$* > $@
 build/assets/%.css.gz: api/web/%.css $(WEB_PACKAGES)
 	@mkdir -p $(@D)
@@ -173,7 +177,8 @@ build/assets/%.gz: api/web/%
 	@gzip -9nc $< > $@
 build/assets/dashboard/uplot.js.gz: $(WEB_PACKAGES)
 	@mkdir -p $(@D)
-	@{ cat $(MODULES)/uplot/dist/uPlot.iife.min.js && echo 'export default uPlot;'; } | gzip -9nc > $@
+	@cp $(MODULES)/uplot/dist/uPlot.iife.min.js $(@:.gz=) && echo 'export default uPlot;' >> $(@:.gz=) && \
+	    gzip -9nc $(@:.gz=) > $@
 build/assets/dashboard/uplot.css.gz: $(WEB_PACKAGES)
 	@mkdir -p $(@D)
 	@gzip -9nc $(MODULES)/uplot/dist/uPlot.min.css > $@
@@ -184,9 +189,11 @@ LICENSES = uplot/LICENSE swagger-ui-dist/LICENSE swagger-ui-dist/NOTICE \
            swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt
 build/assets/dashboard/licenses.gz: $(WEB_PACKAGES)
 	@mkdir -p $(@D)
-	@for f in $(LICENSES); do printf '\n==== %s\n\n' $$f; cat $(MODULES)/$$f; done | gzip -9nc > $@
+	@for f in $(LICENSES); do printf '\n==== %s\n\n' $$f; cat $(MODULES)/$$f || exit 1; done > $(@:.gz=)
+	@gzip -9nc $(@:.gz=) > $@
 # The list of them in C, replaced only when it changes.
 .PHONY: assets FORCE
+$(PACKED): Makefile
 build/assets/list.h: $(PACKED) FORCE
 	@mkdir -p $(@D)
 	@{ printf '#define ASSETS(X)'; n=0; for f in $(ASSETS); do \

@@ -13,12 +13,11 @@ bool api_check_host(struct api_exchange *x);
  * x->token. */
 bool api_check_token(struct api_exchange *x);
 
-
 /* 403 with WWW-Authenticate, unless the token's scopes include that of the endpoint, which is
  * write for those with API_WRITES and read for others. */
 bool api_check_scope(struct api_exchange *x);
 
-/* The same two at any endpoint, with API_PUBLIC or without. */
+/* Require the token and the scope at any endpoint, with API_PUBLIC or without. */
 bool api_require_token(struct api_exchange *x);
 bool api_require_scope(struct api_exchange *x);
 

@@ -259,6 +259,7 @@ Test(monitors_configs, a_dry_run_shows_what_a_put_would_make_and_stores_nothing)
     json_t *kept = monitors_get(&service, "GET /monitors/g/a", NULL, 200);
     cr_expect_eq(number_at(kept, "revision"), 1);
     monitors_refused(&service, "PUT /monitors/h?dry_run=true", table, "too_many_monitors");
+    monitors_refused(&service, "DELETE /monitors/g?dry_run=true", NULL, "option_unknown ?dry_run");
     monitors_refused(&service, "PUT /monitors/g?dry_run=2", table, "option_invalid ?dry_run");
     monitors_refused(&service, "PUT /monitors/g/a?dry_run=true", "{\"dry_run\": true}",
                      "option_unknown #/dry_run");

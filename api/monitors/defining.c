@@ -286,10 +286,11 @@ static bool read_body(struct defining *d, double most_ns)
     if (!(d->rebases ? read_range(d) && add_rebased(d) : read_table(d)))
         return false;
     d->is_read = true;
-    d->work =
-        d->is_dry
-            ? (struct api_work){.run = foresee}
-            : (struct api_work){.alone = true, .run = run, .collect = collect, .publish = publish};
+    if (d->is_dry)
+        d->work = (struct api_work){.run = foresee};
+    else
+        d->work =
+            (struct api_work){.alone = true, .run = run, .collect = collect, .publish = publish};
     x->work = &d->work;
     return reserve_reply(d);
 }

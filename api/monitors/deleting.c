@@ -3,6 +3,7 @@
 
 #include "api/monitors/intake.h"
 #include "api/monitors/sweep.h"
+#include "api/query.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,20 @@ struct deleting {
     size_t first, n; /* in the registry */
 };
 
+/* Refuses parameters: one that hopes for a dry run must not delete. */
+static bool has_no_parameters(struct api_exchange *x)
+{
+    struct api_parameter parameter;
+    const char *rest = x->request.query ? x->request.query : "";
+    if (api_query_next(&rest, &parameter, &x->problem))
+        return api_fail_at(&x->problem, API_QUERY, parameter.name, "option_unknown",
+                           "DELETE takes no parameter '%.100s'", parameter.name);
+    return !x->problem.code;
+}
+
 bool api_deleting_begin(struct api_exchange *x)
 {
-    return api_intake_names(x) && api_intake_exists(x);
+    return has_no_parameters(x) && api_intake_names(x) && api_intake_exists(x);
 }
 
 static bool run(struct api_work *work, struct api_monitors *monitors)

@@ -1,8 +1,8 @@
 #include "api/monitors/intake.h"
 
-#include "api/etag.h"
 #include "api/accept.h"
 #include "api/body.h"
+#include "api/etag.h"
 #include "api/monitors/write.h"
 #include "api/reply.h"
 #include "api/text/percent.h"

@@ -11,21 +11,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Content-Security-Policy of all files: scripts, styles and calls of this origin, nothing inline. Images
- * may be data: Swagger UI's style sheet holds its icons. */
-static const char policy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/* Content-Security-Policy: scripts, styles, images and calls of this origin, nothing inline. Swagger
+ * UI's style sheet holds icons as data. */
+#define POLICY(images)                                                                             \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'" images               \
+    "; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /* page: the file at a path that names none. `address` is where its relative links are right. */
 struct page {
-    const char *endpoint, *address, *file, *redirection;
+    const char *endpoint, *address, *file, *redirection, *policy;
 };
 
 static const struct page pages[] = {
-    {"/", "/", "dashboard/calculator.html", NULL},
-    {"/dashboard[/]", "/dashboard/", "dashboard/index.html", "dashboard/"},
-    {"/docs[/]", "/docs", "docs/index.html", "../docs"},
+    {"/", "/", "dashboard/calculator.html", NULL, POLICY("")},
+    {"/dashboard[/]", "/dashboard/", "dashboard/index.html", "dashboard/", POLICY("")},
+    {"/docs[/]", "/docs", "docs/index.html", "../docs", POLICY(" data:")},
 };
 
 static const struct page *page_of(const struct api_exchange *x)
@@ -36,13 +36,22 @@ static const struct page *page_of(const struct api_exchange *x)
     return NULL;
 }
 
-/* Finds the file of a request; NULL if there is none. */
+static bool is_page(const char *name)
+{
+    const char *extension = strrchr(name, '.');
+    return extension && strcmp(extension, ".html") == 0;
+}
+
+/* Finds the file of a request; NULL if there is none. Pages have one address each, for which their
+ * relative links are. */
 static const struct api_file *file_of(const struct api_exchange *x)
 {
     const struct page *page = page_of(x);
     char path[API_CAPTURED + 16];
     if (page)
         return api_file_find(page->file);
+    if (is_page(x->captures.value[0]))
+        return NULL;
     const char *pattern = x->reply.endpoint->path + 1;
     snprintf(path, sizeof path, "%.*s%s", (int)strcspn(pattern, "{"), pattern,
              x->captures.value[0]);
@@ -90,7 +99,8 @@ static bool send_file(struct api_exchange *x, const struct api_file *file, const
     api_file_etag(file, etag);
     snprintf(reply->header_text, sizeof reply->header_text, "W/%s", etag);
     reply->cache_control = "no-cache";
-    reply->policy = policy;
+    const struct page *page = page_of(x);
+    reply->policy = page ? page->policy : POLICY("");
     api_reply_header(reply, "ETag", reply->header_text);
     api_reply_header(reply, "Vary", vary);
     if (known && api_etag_is_listed(known, etag, true)) {

@@ -9,7 +9,6 @@ import {startBrowser} from "./browser.mjs";
 import {checkDocs} from "./docs.mjs";
 import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
-import {checkCalculator} from "./calculator.mjs";
 import {checkCrowd} from "./crowd.mjs";
 import {fillAll} from "./fixtures.mjs";
 import {checkFreshness} from "./freshness.mjs";

@@ -3,7 +3,7 @@ import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { element, fill } from "./dom.js";
 import { fileChooser } from "./files.js";
-import { binName, list, number, plural } from "./format.js";
+import { binName, isolate, list, number, percent, plural } from "./format.js";
 import { blame } from "./sentences.js";
 import { badge } from "./states.js";
 
@@ -17,6 +17,9 @@ import { badge } from "./states.js";
 /** Ways to make bins, as settings of the API have them. */
 const METHODS = [["auto", "Auto"], ["quantile", "Quantiles"], ["width", "Equal widths"],
                  ["labels", "Labels"]];
+
+const CREATE = "Create the monitors";
+const REPLACE = "Replace them";
 
 /** Columns of the results. */
 const COLUMNS = ["Monitor", "Verdict", "KL, nats", "Because of"];
@@ -32,12 +35,18 @@ class Adding {
         /** @type {BinChart[]} */
         this.charts = [];
         this.calls = 0;
-        this.group = element("input", { id: "group", required: true, maxlength: 128, size: 24,
-                                        autocomplete: "off" });
+        /** @type {string[]} names of the monitors that were made */
+        this.names = [];
+        this.group = element("input", {
+            id: "group", required: true, maxlength: 128, size: 24, autocomplete: "off",
+            pattern: "(?!\\.{1,2}$).*", title: "Any name but . and ..",
+            change: () => this.preview(),
+        });
         this.method = element("select", { id: "method", change: () => this.preview() },
             ...METHODS.map(([value, text]) => element("option", { value }, text)));
         this.bins = element("input", { id: "bins", type: "number", min: 1, max: 1000, value: 10,
                                        change: () => this.preview() });
+        this.button = element("button", { type: "submit", class: "primary" }, CREATE);
         this.settings = this.makeSettings();
         this.proposal = element("section", { "aria-live": "polite" });
         this.made = element("section", { "aria-live": "polite" });
@@ -64,7 +73,7 @@ class Adding {
             this.create();
         } }, field("Name of the group", this.group), field("Bins by", this.method),
         field("Number of bins", this.bins),
-        element("button", { type: "submit", class: "primary" }, "Create the monitors"));
+        this.button);
         form.hidden = true;
         return form;
     }
@@ -72,11 +81,19 @@ class Adding {
     /** @param {File} file */
     propose(file) {
         this.reference = file;
-        this.group.value ||= file.name.replace(/\.[^.]*$/, "").slice(0, 40) || "table";
+        const name = [...file.name.replace(/\.[^.]*$/, "")].slice(0, 40).join("");
+        this.group.value ||= name || "table";
         this.settings.hidden = false;
         fill(this.made);
         fill(this.results);
         return this.preview();
+    }
+
+    /** Names of the monitors that the group has. @returns {Promise<Set<string>>} */
+    async present() {
+        const url = address(["monitors"], { group: this.group.value, limit: 1000 });
+        const answer = await attempt(this.proposal, () => call("GET", url));
+        return new Set(answer?.monitors.map((/** @type {Config} */ { name }) => name));
     }
 
     /** @param {boolean} dry */
@@ -90,18 +107,26 @@ class Adding {
     /** Shows the monitors that the table would make. */
     async preview() {
         const mine = ++this.calls;
-        const answer = await attempt(this.proposal, () => this.put(true));
-        if (!answer || mine !== this.calls)
+        if (!this.settings.reportValidity())
+            return;
+        const before = await this.present();
+        const answer = await attempt(this.proposal, () => this.put(true), () => mine === this.calls);
+        if (!answer)
             return;
         this.stop();
         const configs = /** @type {Config[]} */ (answer.monitors);
+        const replaced = configs.filter(({ name }) => before.has(name)).length;
+        this.button.textContent = replaced > 0 ? REPLACE : CREATE;
         fill(this.proposal,
             element("h2", {}, `${plural(configs.length, "monitor")}, with these bins`),
+            replaced > 0 && element("p", { class: "failure" }, "The group is there already: " +
+                `${plural(replaced, "monitor")} of it get this reference and these settings, and ` +
+                "begin anew. Another name leaves them as they are."),
             ...warnings(answer.warnings),
             element("div", { class: "panels" },
                 ...configs.slice(0, DRAWN).map((config) => this.card(config))),
             configs.length > DRAWN && element("p", { class: "quiet" },
-                `and ${list(configs.slice(DRAWN).map((config) => config.name))}.`));
+                `and ${list(configs.slice(DRAWN).map((config) => isolate(config.name)))}.`));
         this.charts.forEach((chart) => chart.draw());
     }
 
@@ -117,14 +142,16 @@ class Adding {
             element("h3", {}, element("bdi", {}, config.name)),
             element("p", { class: "quiet" },
                 `${plural(inner.length, config.bins.labels ? "label" : "interval")}: ${names}` +
-                `${inner.length > 3 ? ", …" : ""}`), chart.node);
+                `${inner.length > 3 ? ", …" : ""}`), chart.node, table(bins));
     }
 
     async create() {
         const group = this.group.value;
+        this.calls++; /* a preview that is under way is of no use any more */
         const answer = await attempt(this.made, () => this.put(false));
         if (!answer)
             return;
+        this.names = /** @type {Config[]} */ (answer.monitors).map(({ name }) => name);
         const heading = element("h2", { tabindex: -1 }, "2. A batch to compare");
         fill(this.made, element("div", { class: "panel" },
             element("p", { class: "ok" }, `${plural(answer.monitors.length, "monitor")} of `,
@@ -146,9 +173,12 @@ class Adding {
         if (!answer)
             return;
         const results = /** @type {(Result & { name: string })[]} */ (answer.monitors);
+        const left = this.names.filter((name) => !results.some((result) => result.name === name));
         const sorted = [...results].sort((a, b) => rank(b) - rank(a));
         fill(this.results, element("div", { class: "panel" },
             element("h2", {}, "3. What the batch says"), ...warnings(answer.warnings),
+            left.length > 0 && element("p", { class: "alert" },
+                `The batch has no values of ${list(left.map(isolate))}.`),
             element("div", { class: "scroll" }, element("table", {},
                 element("thead", {}, element("tr", {}, ...COLUMNS.map((name) =>
                     element("th", { scope: "col", class: "wrap" }, name)))),
@@ -159,6 +189,15 @@ class Adding {
         this.charts.forEach((chart) => chart.stop());
         this.charts = [];
     }
+}
+
+/** A table of the chart's bars. @param {Bin[]} bins */
+function table(bins) {
+    return element("details", {}, element("summary", {}, "As a table"),
+        element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Bins" },
+            element("table", {}, element("tbody", {}, ...bins.map((bin) => element("tr", {},
+                element("th", { scope: "row" }, element("bdi", {}, binName(bin.name))),
+                element("td", {}, percent(bin.reference))))))));
 }
 
 /** @param {Result} result */
@@ -193,15 +232,18 @@ function warnings(all) {
  * @template T
  * @param {HTMLElement} place
  * @param {() => Promise<T>} what
+ * @param {() => boolean} wanted false once something newer was asked
  */
-async function attempt(place, what) {
+async function attempt(place, what, wanted = () => true) {
     fill(place, element("p", { class: "loading" }, "…"));
     try {
-        return await what();
+        const answer = await what();
+        return wanted() ? answer : null;
     } catch (error) {
         if (!(error instanceof ApiError))
             throw error;
-        fill(place, element("p", { class: "failure", role: "alert" }, `${error.message}.`));
+        if (wanted())
+            fill(place, element("p", { class: "failure", role: "alert" }, `${error.message}.`));
         return null;
     }
 }
@@ -252,5 +294,5 @@ function bin(name, kind, reference) {
 /** @type {import("./start.js").Show} */
 export function add(main) {
     const view = new Adding(main);
-    return () => view.stop();
+    return { redraw: () => {}, update: () => {}, leave: () => view.stop() };
 }

@@ -41,7 +41,8 @@ export function address(segments, query = {}) {
     return url;
 }
 
-/** Encodes what encodeURIComponent leaves and shells or lists of paths would not.
+/**
+ * Encodes also the characters that encodeURIComponent leaves and a shell would read.
  *
  * @param {string} segment
  */
@@ -109,21 +110,13 @@ export async function request(method, url, options = {}) {
  * @param {Options} [options]
  * @returns {Promise<any>}
  */
-export async function call(method, url, options) {
-    return (await request(method, url, options)).json();
-}
-
-/**
- * Saves an answer as a file; a link alone could not send the token.
- *
- * @param {URL} url
- * @param {string} name
- */
-export async function download(url, name) {
-    const blob = await (await request("GET", url)).blob();
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = name;
-    link.click();
-    URL.revokeObjectURL(link.href);
+export async function call(method, url, options = {}) {
+    const response = await request(method, url, options);
+    try {
+        return await response.json();
+    } catch (error) {
+        if (options.signal?.aborted)
+            throw error;
+        throw new ApiError(response.status, "unreadable", "its answer cannot be read");
+    }
 }

@@ -32,8 +32,8 @@ export class BinChart {
         this.plot = svg("svg", { class: "bars", "aria-hidden": "true" });
         this.frame = element("div", {
             tabindex: 0, role: "group", "aria-describedby": readout,
-            "aria-label": "Reference and current, bin by bin. Left and right go from bin to bin. " +
-                "The table of contributions has the same numbers.",
+            "aria-label": `${parts.join(" and ")}, bin by bin. Left and right go from bin to bin. ` +
+                "The table below has the same numbers.",
         }, this.plot);
         this.plot.addEventListener("pointermove", (event) => this.hover(event));
         onArrows(this.frame, (step) => this.point(this.at + step));

@@ -1,6 +1,7 @@
 /* KL over time: thresholds, noise floor, gaps, infinity, changes of state. */
+import { ApiError } from "./api.js";
 import { element, fill, freshId, renew } from "./dom.js";
-import { number, time } from "./format.js";
+import { nats, number, plural, span } from "./format.js";
 import { onArrows } from "./keys.js";
 import { zone } from "./settings.js";
 import { word } from "./states.js";
@@ -12,8 +13,24 @@ import { word } from "./states.js";
  * @typedef {import("./types.js").Config} Config
  */
 
-/** uPlot, which only this chart needs. */
-const { default: Plot } = await import("./uplot.js");
+/** uPlot, which only this chart needs.
+ * @type {typeof uPlot | null} */
+let Plot = null;
+let attempts = 0;
+
+/** Loads uPlot, if it is not there yet. A browser keeps a module that failed, by its address. */
+export async function loadPlot() {
+    if (Plot)
+        return;
+    const url = new URL("uplot.js", import.meta.url);
+    if (attempts++ > 0)
+        url.search = String(attempts);
+    try {
+        Plot = (await import(url.href)).default;
+    } catch {
+        throw new ApiError(0, "offline", "the server does not answer");
+    }
+}
 
 /** Labels of the time axis by distance of its marks, seconds: what each mark says, and what is
  * added where the year, the month or the day begins. */
@@ -25,6 +42,9 @@ const DATES = [
     [1, "{HH}:{mm}:{ss}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
     [0.001, "{HH}:{mm}:{ss}.{fff}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
 ];
+
+/** Milliseconds within which a second click makes a double one, which ends the zoom. */
+const DOUBLE_MS = 250;
 
 /** Pixels beyond which a press is a drag, which zooms. */
 const DRAG_PX = 5;
@@ -62,8 +82,9 @@ export class KlChart {
             pointermove: () => (this.points = true),
             pointerdown: (/** @type {PointerEvent} */ event) => (this.pressed = event.clientX),
             click: (/** @type {MouseEvent} */ event) => {
-                if (Math.abs(event.clientX - this.pressed) < DRAG_PX)
-                    this.choose();
+                clearTimeout(this.clicked);
+                if (Math.abs(event.clientX - this.pressed) < DRAG_PX && event.detail === 1)
+                    this.clicked = setTimeout(() => this.choose(), DOUBLE_MS);
             },
         });
         onArrows(this.frame, (move) => this.move(move), () => this.choose());
@@ -102,8 +123,8 @@ export class KlChart {
         }
         if (this.plot)
             this.update(this.plot, points);
-        else
-            this.plot = this.make(points);
+        else if (Plot)
+            this.plot = this.make(Plot, points);
         this.say();
     }
 
@@ -123,12 +144,27 @@ export class KlChart {
             plot.setScale("x", { min, max });
     }
 
-    /** @param {uPlot.AlignedData} points */
-    make(points) {
-        const style = getComputedStyle(document.documentElement);
-        const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
-        this.colour = colour;
-        const rem = parseFloat(style.fontSize);
+    /** Forgets colours and times, which have changed. */
+    redraw() {
+        this.plot?.destroy();
+        this.plot = null;
+    }
+
+    /** A colour of the style sheet, as a canvas takes it. @param {string} name */
+    colour(name) {
+        this.frame.style.color = `var(--${name})`;
+        const { color } = getComputedStyle(this.frame);
+        this.frame.style.color = "";
+        return color;
+    }
+
+    /**
+     * @param {typeof uPlot} Plot
+     * @param {uPlot.AlignedData} points
+     */
+    make(Plot, points) {
+        const colour = (/** @type {string} */ name) => this.colour(name);
+        const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
         const font = `${0.8 * rem}px system-ui, sans-serif`;
         const axis = { font, labelFont: font, stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 },
                        ticks: { stroke: colour("line") } };
@@ -223,7 +259,7 @@ export class KlChart {
                 return;
             const x = plot.valToPos(plot.data[0][i], "x", true);
             if (result.infinite)
-                this.text(plot, "∞", x, "critical");
+                this.text(plot, "∞", x, "critical", "center", 1.2 * rem);
             if (selected)
                 this.line(plot, x, "focus", []);
         });
@@ -254,7 +290,7 @@ export class KlChart {
      * @param {number[]} dash
      */
     line({ ctx, bbox }, x, colour, dash) {
-        ctx.strokeStyle = this.colour?.(colour) ?? "";
+        ctx.strokeStyle = this.colour(colour);
         ctx.lineWidth = devicePixelRatio;
         ctx.setLineDash(dash);
         ctx.beginPath();
@@ -268,13 +304,14 @@ export class KlChart {
      * @param {string} text
      * @param {number} x
      * @param {string} colour
-     * @param {CanvasTextAlign} [align]
+     * @param {CanvasTextAlign} align
+     * @param {number} [below] pixels below the top
      */
-    text({ ctx, bbox }, text, x, colour, align = "center") {
-        ctx.fillStyle = this.colour?.(colour) ?? "";
+    text({ ctx, bbox }, text, x, colour, align, below = 0) {
+        ctx.fillStyle = this.colour(colour);
         ctx.textAlign = align;
         ctx.textBaseline = "top";
-        ctx.fillText(text, x, bbox.top + 2);
+        ctx.fillText(text, x, bbox.top + 2 + below * devicePixelRatio);
     }
 }
 
@@ -292,10 +329,10 @@ function describe(result) {
     const { warning, critical } = result.thresholds;
     const kl = result.kl === null && !result.infinite
         ? "no KL: nothing to compare with" : `KL ${number(result.kl)} nats`;
-    return `${time(result.window.end)}${result.window.closed ? "" : " (open)"}: ${kl}, ` +
-        `${word(result.verdict)}; ${result.n} values, noise floor ` +
-        `${result.noise_floor === null ? "–" : number(result.noise_floor)}; thresholds ` +
-        `${number(warning)} and ${number(critical)}`;
+    const noise = result.noise_floor === null ? "" : `noise floor ${nats(result.noise_floor)}; `;
+    return `${span(result.window)}${result.window.closed ? "" : " (open)"}: ${kl}, ` +
+        `${word(result.verdict)}; ${plural(result.n, "value")}; ${noise}thresholds ` +
+        `${number(warning)} and ${number(critical)} nats`;
 }
 
 /** @param {Result} result */

@@ -1,6 +1,7 @@
 /* Bins by what they contribute to KL, as a table. */
 import { element, fill } from "./dom.js";
 import { binName, number, percent, plural } from "./format.js";
+import { term } from "./term.js";
 
 /**
  * @typedef {import("./types.js").Result} Result
@@ -14,7 +15,8 @@ const COLUMNS = [
     ["Bin", ""],
     ["Reference", "Part of the reference's values in this bin"],
     ["Current", "Part of the current values in this bin"],
-    ["Contribution", "p log(p/q) − p + q in the unit of KL, to which it sums; p is current, q reference, both smoothed"],
+    ["Contribution", "In the unit of KL, to which it sums: p log(p/q) − p + q, p current, " +
+        "q reference, both smoothed"],
     ["Share", "Contribution, of KL"],
     ["Cumulative", "Share of this bin and those above"],
 ];
@@ -54,7 +56,7 @@ export class Contributions {
                 class: "scroll", tabindex: 0, role: "region", "aria-label": "Contributions",
             }, element("table", {},
                 element("thead", {}, element("tr", {}, ...COLUMNS.map(([name, title]) =>
-                    element("th", { scope: "col", title: title || null }, name)))), this.body)),
+                    element("th", { scope: "col" }, title ? term(name, title) : name)))), this.body)),
             element("div", { class: "buttons" }, this.all));
     }
 

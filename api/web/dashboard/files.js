@@ -26,6 +26,9 @@ export function fileChooser(label, chosen) {
         if (event.type === "drop")
             use(event.dataTransfer?.files);
     };
+    /* A file that misses the place would be opened instead of the page. */
+    for (const type of /** @type {const} */ (["dragover", "drop"]))
+        document.addEventListener(type, (event) => event.preventDefault());
     for (const type of /** @type {const} */ (["dragover", "dragleave", "drop"]))
         place.addEventListener(type, over);
     return place;

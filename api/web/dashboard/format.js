@@ -69,6 +69,15 @@ export function time(when) {
         (isUtc(date) ? " UTC" : "");
 }
 
+/**
+ * When a window was: its end alone if it is one request.
+ *
+ * @param {import("./types.js").Window} window
+ */
+export function span({ start, end }) {
+    return start === end ? time(end) : `${time(start)} to ${time(end)}`;
+}
+
 const STEPS = /** @type {const} */ ([
     [31557600, "y"], [86400, "d"], [3600, "h"], [60, "min"], [1, "s"],
 ]);
@@ -145,8 +154,9 @@ export function edge(edge) {
  */
 export function binName(name) {
     const interval = /^\[([-+.\de]+), ([-+.\de]+)([)\]])$/.exec(name);
-    if (!interval)
+    const edges = interval ? [Number(interval[1]), Number(interval[2])] : [];
+    if (!interval || !edges.every(Number.isFinite))
         return name;
-    const [lower, upper] = [edge(Number(interval[1])), edge(Number(interval[2]))];
+    const [lower, upper] = edges.map(edge);
     return lower === upper ? name : `[${lower}, ${upper}${interval[3]}`;
 }

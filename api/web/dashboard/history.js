@@ -18,7 +18,7 @@ export const RANGES = [
 const PAGE = 1000;
 const MOST = 20000;
 
-/** Windows that a refresh reads again: more than can come between two of them. */
+/** Windows that a refresh reads at a time, until it meets one that is known. */
 const RECENT = 100;
 
 export class History {
@@ -47,7 +47,7 @@ export class History {
         const most = range.most ?? MOST;
         const from = range.days
             ? new Date(Date.now() - range.days * DAY_MS).toISOString() : null;
-        const found = await this.read(from, fresh ? most : Math.min(most, RECENT), signal);
+        const found = await this.read(from, most, fresh, signal);
         for (const result of found.windows)
             this.known.set(result.window.id, result);
         if (fresh)
@@ -63,20 +63,22 @@ export class History {
     /**
      * @param {string | null} from
      * @param {number} most
+     * @param {boolean} fresh true if none is known yet
      * @param {AbortSignal} signal
      */
-    async read(from, most, signal) {
+    async read(from, most, fresh, signal) {
         /** @type {Result[]} */
         const windows = [];
         /** @type {string | null} */
         let cursor = null;
         do {
-            const limit = Math.min(PAGE, most - windows.length);
+            const limit = Math.min(fresh ? PAGE : RECENT, most - windows.length);
             const url = address(this.path, { from, limit, cursor });
             const answer = await call("GET", url, { signal });
             windows.push(...answer.windows);
             cursor = answer.next;
-        } while (cursor && windows.length < most);
+        } while (cursor && windows.length < most &&
+            (fresh || !this.known.has(windows[windows.length - 1].window.id)));
         return { windows, more: cursor !== null };
     }
 }

@@ -16,7 +16,7 @@ export const EXAMPLE = {
 
 /** @param {string | null} text @returns {Partial<Input> | null} */
 function read(text) {
-    const known = [...new URLSearchParams(text ?? "")].filter(([name]) => name in EXAMPLE);
+    const known = [...new URLSearchParams(text ?? "")].filter(([name]) => Object.hasOwn(EXAMPLE, name));
     return known.length > 0 ? Object.fromEntries(known) : null;
 }
 

@@ -1,10 +1,10 @@
 /* The page of one monitor. */
 import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
-import { KlChart } from "./chart.js";
+import { KlChart, loadPlot } from "./chart.js";
 import { Contributions } from "./contributions.js";
 import { element, fill, renew } from "./dom.js";
-import { isolate, lasting, time } from "./format.js";
+import { isolate, lasting, span, time } from "./format.js";
 import { History, RANGES } from "./history.js";
 import { Scores } from "./scores.js";
 import { blame, reason } from "./sentences.js";
@@ -17,6 +17,13 @@ import { WindowTable } from "./windows.js";
  * @typedef {import("./types.js").Config} Config
  * @typedef {import("./types.js").Result} Result
  * @typedef {import("./types.js").Change} Change
+ */
+
+/**
+ * What one load brought: `latest` and `chosen` are null if there is no such window.
+ *
+ * @typedef {{ config: Config, latest: Result | null, chosen: Result | null,
+ *             changes: Change[] }} Data
  */
 
 /** Changes of state that the chart marks at most. */
@@ -46,9 +53,15 @@ class Monitor {
             class: "buttons", role: "group", "aria-label": "Time range",
         }, ...this.makeRanges(), this.partial);
         this.window = element("p", { class: "quiet" });
+        this.verdict = element("p");
+        this.toLatest = element("button", {
+            type: "button", click: () => this.go({ window: null }),
+        }, "Show the latest window");
         this.scores = new Scores();
         this.shares = new Contributions();
         this.shown = "";
+        /** @type {Data | null} */
+        this.data = null;
         this.config = element("section", { class: "panel" });
         this.content = element("div", {}, element("p", { class: "loading" }, "Loading …"));
         this.build();
@@ -73,7 +86,8 @@ class Monitor {
                 this.chart.node, this.table.node),
             element("div", { class: "panels" },
                 element("section", { class: "panel" },
-                    element("h2", {}, "Reference and current"), this.window, this.bins.node),
+                    element("h2", {}, "Reference and current"), this.window, this.verdict,
+                    this.toLatest, this.bins.node),
                 this.shares.node),
             element("div", { class: "panels" }, this.scores.node, this.config),
         ];
@@ -82,18 +96,21 @@ class Monitor {
     /** @param {AbortSignal} signal */
     async load(signal) {
         const range = this.query.get("range") ?? RANGES[0].name;
-        const which = this.query.get("window") ?? "latest";
-        const [config, result, changes] = await Promise.all([
+        const which = this.query.get("window");
+        const [config, latest, chosen, changes] = await Promise.all([
             call("GET", address(this.path), { signal }),
-            this.read(which, signal),
+            this.read("latest", signal),
+            which ? this.read(which, signal) : null,
             call("GET", address([...this.path, "events"], { limit: CHANGES }), { signal }),
             this.history.load(range, signal),
+            loadPlot(),
         ]);
-        this.show(config, result, changes.events);
+        this.data = { config, latest, chosen, changes: changes.events };
+        this.show(this.data);
     }
 
     /**
-     * The window that is asked for; before one has closed, the open one; null if there is none.
+     * A window; the open one for the latest before one has closed; null if there is none.
      *
      * @param {string} which
      * @param {AbortSignal} signal
@@ -112,40 +129,61 @@ class Monitor {
     /** @param {ApiError} error */
     failed(error) {
         this.main.setAttribute("aria-busy", "false");
-        if (error.status === 404)
-            fill(this.content, element("p", { class: "failure" }, "There is no such monitor. "),
-                element("p", {}, element("a", { href: "?" }, "All monitors")));
+        this.content.querySelector(".loading")?.remove();
+        if (error.status !== 404)
+            return;
+        this.history = new History(this.path); /* another monitor may come by this name */
+        fill(this.content, element("p", { class: "failure" }, "There is no such monitor. "),
+            element("p", {}, element("a", { href: "?" }, "All monitors")));
     }
 
-    /**
-     * @param {Config} config
-     * @param {Result | null} result
-     * @param {Change[]} changes newest first
-     */
-    show(config, result, changes) {
+    /** @param {Data} data */
+    show({ config, latest, chosen, changes }) {
+        const which = this.query.get("window");
+        const result = which ? chosen : latest;
         this.main.setAttribute("aria-busy", "false");
         if (!this.answer.isConnected)
             fill(this.content, ...this.panels());
         renew(this.badge, badge(config.state));
-        showAnswer(this.answer, config, result, changes);
+        showAnswer(this.answer, config, latest, changes);
         this.showRanges();
         this.chart.show(this.history.windows, changes, config, result?.window.id ?? null);
         this.table.show(this.history.windows, result?.window.id ?? null, this.path);
-        this.showBins(result);
+        this.showWindow(result, which !== null, config);
         settingsOf(this.config, config, this.path);
+    }
+
+    /** Shows the same again, in other colours and another zone. */
+    redraw() {
+        this.shown = this.table.shown = "";
+        this.chart.redraw();
+        if (this.data)
+            this.show(this.data);
+    }
+
+    /** @param {URLSearchParams} query */
+    update(query) {
+        this.query = query;
+        this.refresher.load();
     }
 
     /**
      * Shows a window; one that is shown already stays as the reader has it.
      *
      * @param {Result | null} result
+     * @param {boolean} isChosen true if the reader chose it, false for the latest
+     * @param {Config} config
      */
-    showBins(result) {
+    showWindow(result, isChosen, config) {
         const parts = [this.bins.node, this.shares.node, this.scores.node];
         parts.forEach((node) => (node.hidden = !result));
-        const kind = result?.window.closed ? "Window" : "Open window";
-        renew(this.window, result ? `${kind} of ${time(result.window.end)}`
+        this.toLatest.hidden = !isChosen;
+        renew(this.window, result ? windowText(result.window, isChosen) : isChosen
+            ? "There is no such window; it may have been too old to be kept."
             : "Nothing was counted yet: the first observations bring the first window.");
+        renew(this.verdict, isChosen && result &&
+            [word(result.verdict), reason(result, config), blameOf(result)].join(": ")
+                .replace(/: $/, ""));
         const text = JSON.stringify(result);
         if (!result || text === this.shown)
             return;
@@ -177,45 +215,68 @@ class Monitor {
     /**
      * Changes the address, and loads what it now asks for.
      *
-     * @param {Record<string, string>} changes
+     * @param {Record<string, string | null>} changes null leaves one out
      */
     go(changes) {
         for (const [name, value] of Object.entries(changes))
-            this.query.set(name, value);
+            if (value === null)
+                this.query.delete(name);
+            else
+                this.query.set(name, value);
         history.replaceState(null, "", `?${this.query}`);
         this.refresher.load();
     }
 }
 
 /**
+ * @param {import("./types.js").Window} window
+ * @param {boolean} isChosen
+ */
+function windowText(window, isChosen) {
+    const name = isChosen ? "Window" : window.closed ? "The latest window" : "The first window";
+    return `${name}: ${span(window)}${window.closed ? "" : ", open yet"}.`;
+}
+
+/** Blames bins where there is more than noise. @param {Result} result */
+function blameOf(result) {
+    const drifts = result.verdict === "critical" || result.verdict === "warning";
+    const significant = (result.kl ?? 0) >= (result.g_test?.critical_kl ?? 0);
+    return result.infinite || (result.kl !== null && (drifts || significant)) ? blame(result) : "";
+}
+
+/**
+ * Says how the monitor is, by its latest window.
+ *
  * @param {Element} parent
  * @param {Config} config
- * @param {Result | null} result
+ * @param {Result | null} latest
  * @param {Change[]} changes
  */
-function showAnswer(parent, config, result, changes) {
+function showAnswer(parent, config, latest, changes) {
     parent.className = `answer ${config.state}`;
     const last = changes[0]?.to === config.state ? changes[0] : null;
     const since = last ? ` since ${time(last.at)}, for ${lasting(last.at)}` : "";
-    const lines = [element("h2", {}, shape(config.state), ` ${word(config.state)}${since}`)];
-    if (result) {
-        lines.push(element("p", {}, reason(result, config)));
-        const noise = (result.kl ?? Infinity) <= (result.noise_floor ?? 0);
-        if (result.infinite || (result.kl !== null && !noise))
-            lines.push(element("p", { class: "blame" }, blame(result)));
-    } else {
-        lines.push(element("p", {}, `No values of ${isolate(config.name)} came yet.`));
-    }
-    fill(parent, ...lines);
+    const open = latest && !latest.window.closed
+        ? "The first window is open yet, and nothing is judged. " : "";
+    const cause = latest ? blameOf(latest) : "";
+    fill(parent,
+        element("h2", {}, shape(config.state), ` ${word(config.state)}${since}`),
+        element("p", {}, open, latest ? reason(latest, config)
+            : `No values of ${isolate(config.name)} came yet.`),
+        cause && element("p", { class: "blame" }, cause));
 }
 
 /** @type {import("./start.js").Show} */
 export function monitor(main, query) {
     const view = new Monitor(main, query);
     view.refresher.start();
-    return () => {
-        view.refresher.stop();
-        view.chart.stop();
-        view.bins.stop();
+    return {
+        redraw: () => view.redraw(),
+        update: (changed) => view.update(changed),
+        leave: () => {
+            view.refresher.stop();
+            view.chart.stop();
+            view.bins.stop();
+        },
     };
 }

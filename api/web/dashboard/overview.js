@@ -31,19 +31,29 @@ class Overview {
         this.monitors = [];
         this.pages = 1;
         this.more = false;
+        /** @type {{ monitors: Listed[], more: boolean }} */
+        this.wanted = { monitors: [], more: false };
         /** @type {Map<string, { text: string, node: HTMLElement }>} */
         this.rows = new Map();
         this.refresher = new Refresher({
             load: (signal) => this.load(signal),
-            failed: () => main.setAttribute("aria-busy", "false"),
+            failed: () => {
+                main.setAttribute("aria-busy", "false");
+                this.content.querySelector(".loading")?.remove();
+            },
         });
-        this.glance = element("p", { class: "glance" });
+        this.counts = element("span");
+        this.worst = element("a", {});
+        this.cause = element("span");
+        this.glance = element("p", { class: "glance" }, this.counts, this.worst, this.cause);
+        this.empty = empty();
         this.heard = element("p", { class: "heard", "aria-live": "polite" });
         this.chips = element("div", { class: "chips", role: "group", "aria-label": "States" });
         this.search = element("input", {
             type: "search", placeholder: "Search names", "aria-label": "Search names",
             value: this.query.get("q") ?? "", input: () => this.typed(),
         });
+        this.group = element("span");
         this.body = element("div", { role: "rowgroup" });
         this.table = element("div", { class: "monitors", role: "table", "aria-label": "Monitors" },
             head(), this.body);
@@ -63,31 +73,45 @@ class Overview {
 
     /** Loads as many pages as are shown. @param {AbortSignal} signal */
     async load(signal) {
+        const all = await this.read(null, signal);
+        const state = this.query.get("state");
+        this.more = all.more;
+        this.monitors = all.monitors;
+        this.wanted = all.more && state ? await this.read(state, signal) : all;
+        this.show();
+    }
+
+    /**
+     * @param {string | null} state null for all
+     * @param {AbortSignal} signal
+     */
+    async read(state, signal) {
+        const { group, q } = Object.fromEntries(this.query);
         /** @type {Listed[]} */
         const monitors = [];
         /** @type {string | null} */
         let cursor = null;
         for (let page = 0; page === 0 || (cursor && page < this.pages); page++) {
-            const answer = await call("GET", address(["monitors"], {
-                limit: LIMIT, group: this.query.get("group"), q: this.query.get("q"), cursor,
-            }), { signal });
+            const url = address(["monitors"], { limit: LIMIT, group, q, state, cursor });
+            const answer = await call("GET", url, { signal });
             monitors.push(...answer.monitors);
             cursor = answer.next;
         }
-        this.more = cursor !== null;
-        this.monitors = monitors;
-        this.show();
+        return { monitors, more: cursor !== null };
     }
 
     show() {
         const filtered = this.query.get("group") || this.query.get("q");
         this.main.setAttribute("aria-busy", "false");
         if (this.monitors.length === 0 && !filtered) {
-            fill(this.content, empty());
+            if (!this.empty.isConnected)
+                fill(this.content, this.empty);
             return;
         }
         if (!this.table.isConnected)
-            fill(this.content, this.glance, this.heard, this.filters(), this.table, this.rest);
+            fill(this.content, this.glance, this.heard, element("div", { class: "filters" },
+                this.chips, this.search, this.group), this.table, this.rest);
+        this.showGroup();
         this.showGlance();
         this.showChips();
         this.showRows();
@@ -98,17 +122,23 @@ class Overview {
         const critical = this.monitors.filter(({ state }) => state === "critical").length;
         document.title = `${critical > 0 ? `${critical} critical · ` : ""}Monitors · kldiv`;
         const drifts = worst?.state === "critical" || worst?.state === "warning";
-        renew(this.heard, glance(this.monitors));
-        renew(this.glance, glance(this.monitors), drifts && " Worst: ", drifts && link(worst),
-            drifts && since(worst));
+        const counts = glance(this.monitors, this.more);
+        renew(this.heard, counts);
+        renew(this.counts, counts, drifts && " Worst: ");
+        this.worst.hidden = !drifts;
+        this.worst.href = drifts ? addressOf(worst) : "";
+        renew(this.worst, ...(drifts ? [element("bdi", {}, worst.group), " / ",
+            element("bdi", {}, worst.name)] : []));
+        renew(this.cause, drifts && since(worst));
     }
 
-    filters() {
+    /** Shows the group that the list is restricted to. */
+    showGroup() {
         const group = this.query.get("group");
-        return element("div", { class: "filters" }, this.chips, this.search,
-            group && element("a", { class: "chip", href: this.link({ group: null }),
-                                    "aria-label": `Group ${group}: show all groups` },
-                element("bdi", {}, `Group ${group}`), " ✕"));
+        renew(this.group, group && element("a", {
+            class: "chip", href: this.link({ group: null }),
+            "aria-label": `Group ${group}: show all groups`,
+        }, element("bdi", {}, `Group ${group}`), " ✕"));
     }
 
     showChips() {
@@ -119,7 +149,7 @@ class Overview {
             return element("a", {
                 class: `chip ${each}`, href: this.link({ state: on ? null : each }),
                 "aria-current": on ? "true" : null,
-            }, shape(each), `${n} ${word(each)}`);
+            }, shape(each), `${n}${this.more ? "+" : ""} ${word(each)}`);
         });
         const focused = [...this.chips.children].indexOf(
             /** @type {Element} */ (document.activeElement));
@@ -131,7 +161,8 @@ class Overview {
     /** Puts the rows in order; only those that changed are made anew. */
     showRows() {
         const state = this.query.get("state");
-        const wanted = this.monitors.filter((monitor) => !state || monitor.state === state);
+        const wanted = this.wanted.monitors.filter((each) => !state || each.state === state);
+        const focused = this.focusedRow();
         const kept = new Map();
         const nodes = wanted.map((monitor) => {
             const key = JSON.stringify([monitor.group, monitor.name]);
@@ -145,16 +176,45 @@ class Overview {
         place(this.body, nodes);
         for (const moment of this.body.querySelectorAll("time"))
             age(moment);
-        fill(this.rest, ...this.remark(wanted.length));
+        if (focused && !this.body.contains(document.activeElement))
+            kept.get(focused.key)?.node.querySelector(focused.link)?.focus({ preventScroll: true });
+        this.showRest(wanted.length);
+    }
+
+    /** The row, and the link in it, that has the focus. */
+    focusedRow() {
+        const link = document.activeElement;
+        for (const [key, { node }] of this.rows)
+            if (link && node.contains(link))
+                return { key, link: `.${link.className}` };
+        return null;
     }
 
     /** @param {number} shown */
-    remark(shown) {
-        if (this.more)
-            return [`The worst ${plural(this.monitors.length, "monitor")} are here. `,
-                element("button", { type: "button", click: () => this.loadMore() }, "Load more")];
-        return [shown === 0 ? "No monitor is like that. " : "",
-            shown === 0 && element("a", { href: "?" }, "Show all")];
+    showRest(shown) {
+        if (this.wanted.more)
+            renew(this.rest, `The worst ${plural(shown, "monitor")} are here. `,
+                element("button", { type: "button", click: () => this.loadMore() }, "Load more"));
+        else
+            renew(this.rest,
+                shown === 0 && element("a", { href: "?" }, "Show all monitors"));
+    }
+
+    /** Shows the same again, in another zone. */
+    redraw() {
+        this.rows.clear();
+        if (this.table.isConnected)
+            this.show();
+    }
+
+    /** @param {URLSearchParams} query */
+    update(query) {
+        this.query = query;
+        this.pages = 1;
+        this.search.value = query.get("q") ?? "";
+        if (this.table.isConnected)
+            this.show();
+        this.refresher.load();
     }
 
     loadMore() {
@@ -188,9 +248,8 @@ class Overview {
 }
 
 /** @param {Listed} monitor */
-function link({ group, name }) {
-    return element("a", { href: `?${new URLSearchParams({ group, monitor: name })}` },
-        element("bdi", {}, group), " / ", element("bdi", {}, name));
+function addressOf({ group, name }) {
+    return `?${new URLSearchParams({ group, monitor: name })}`;
 }
 
 /**
@@ -230,5 +289,12 @@ function empty() {
 export function overview(main, query) {
     const view = new Overview(main, query);
     view.refresher.start();
-    return () => view.refresher.stop();
+    return {
+        redraw: () => view.redraw(),
+        update: (changed) => view.update(changed),
+        leave: () => {
+            clearTimeout(view.timer);
+            view.refresher.stop();
+        },
+    };
 }

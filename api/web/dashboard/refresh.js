@@ -59,16 +59,18 @@ export class Refresher {
 
     tick() {
         const due = Date.now() - Math.max(this.loaded, this.tried) >= EVERY_MS;
-        if (due && !this.paused && !document.hidden)
+        if (due && !this.busy && !this.paused && !this.refused && !document.hidden)
             this.load();
         this.show();
     }
 
     async load() {
-        this.again = this.busy; /* the address changed while numbers came */
+        if (this.busy) /* the address changed while numbers came */
+            this.again = true;
         if (this.busy)
             return;
         this.busy = true;
+        this.again = false;
         this.tried = Date.now();
         try {
             await this.view.load(this.stopped.signal);
@@ -80,8 +82,6 @@ export class Refresher {
             if (!(error instanceof ApiError))
                 throw error;
             this.error = error;
-            if (error.status === 401) /* asks again only when the reader wants it */
-                this.pause(true);
             this.view.failed(error);
         } finally {
             this.busy = false;
@@ -100,15 +100,21 @@ export class Refresher {
         renew(this.alert, this.trouble(stale));
     }
 
+    /** True if the reader gave no token; the next one is asked for only when the reader wants it. */
+    get refused() {
+        return this.error?.status === 401;
+    }
+
     /** @param {boolean} stale */
     trouble(stale) {
         const shown = this.loaded > 0 ? ` These are the numbers of ${time(this.loaded)}.` : "";
         if (this.error?.status === 0)
-            return `Offline: the server does not answer; trying again every 10 s.${shown}`;
-        if (this.error?.status === 401)
+            return `Offline: the server does not answer` +
+                `${this.paused ? "" : "; trying again every 10 s"}.${shown}`;
+        if (this.refused)
             return `Unauthorised: the server wants a token. “Refresh” asks for it.${shown}`;
         if (this.error)
-            return `The server refuses: ${this.error.message}.${shown}`;
+            return `The server gives no numbers: ${this.error.message}.${shown}`;
         return stale && !document.hidden ? `Stale: nothing was loaded for a while.${shown}` : "";
     }
 }

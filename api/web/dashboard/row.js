@@ -77,7 +77,9 @@ function divergence(monitor) {
 function cause(monitor) {
     const drifts = monitor.state === "critical" || monitor.state === "warning";
     const share = monitor.top_share ? `${percent(monitor.top_share)}: ` : "";
-    return cell("cause", drifts && share, drifts && element("bdi", {}, monitor.top.map(binName).join(" · ")));
+    const names = monitor.top.flatMap((name, i) =>
+        [i > 0 && " · ", element("bdi", {}, binName(name))]);
+    return drifts ? cell("cause", share, ...names) : cell("cause");
 }
 
 /** @param {Listed} monitor */

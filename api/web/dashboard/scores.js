@@ -1,6 +1,6 @@
 /* The numbers of a window, each with what it says. */
 import { element, renew } from "./dom.js";
-import { count, nats, percent, probability, time } from "./format.js";
+import { count, nats, percent, probability, span } from "./format.js";
 import { term } from "./term.js";
 
 /** @typedef {import("./types.js").Result} Result */
@@ -33,11 +33,6 @@ function numbers(result) {
         ["Missing", ratio(result.missing_ratio), "Part of the values that are missing"],
         ["Window", span(result.window), "From its start to its end"],
     ];
-}
-
-/** @param {import("./types.js").Window} window */
-function span({ start, end }) {
-    return start === end ? time(end) : `${time(start)} to ${time(end)}`;
 }
 
 /** @param {number | null} value */

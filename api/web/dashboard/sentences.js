@@ -15,8 +15,9 @@ import { STATES, word } from "./states.js";
  * Says how many monitors drift; the worst of them is to be named after it.
  *
  * @param {Listed[]} monitors in the server's order, worst first
+ * @param {boolean} more true if there are others
  */
-export function glance(monitors) {
+export function glance(monitors, more) {
     const worst = monitors[0];
     if (!worst)
         return "No monitor is like that.";
@@ -26,9 +27,9 @@ export function glance(monitors) {
     const counts = (/** @type {typeof states} */ some) =>
         list(some.map(({ state, n }) => `${count(n)} ${word(state)}`));
     if (worst.state === "ok" || worst.state === "insufficient_data")
-        return `Nothing drifts: ${counts(states)}.`;
+        return `Nothing drifts: ${counts(states)}${more ? ", and more" : ""}.`;
     const bad = states.filter(({ state }) => state === "critical" || state === "warning");
-    return `${counts(bad)} of ${plural(monitors.length, "monitor")}.`;
+    return `${counts(bad)} of ${more ? "the worst " : ""}${plural(monitors.length, "monitor")}.`;
 }
 
 /**
@@ -119,7 +120,10 @@ export function reason(result, config) {
     const name = kl >= critical ? "critical" : "warning";
     if (kl < warning)
         return `KL ${nats(kl)} is below the warning threshold, ${number(warning)}` +
-            `${kl <= (result.noise_floor ?? 0) ? ", and within the noise of so few values" : ""}.`;
+            `${kl < (result.g_test?.critical_kl ?? 0)
+                ? `, and within the noise of so few values (p = ${probability(p)})` : ""}.`;
+    if (limit === 0 && kl === 0)
+        return "KL is 0: the window is as the reference.";
     const times = limit > 0 ? `${number(kl / limit)} times ` : "above ";
     return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}; chance alone does ` +
         `that with ${p < 1e-300 ? "p" : "p ="} ${probability(p)}` +

@@ -1,4 +1,4 @@
-/* What a monitor was told, and the commands that feed and read it. */
+/* Settings of a monitor, and the commands that feed and read it. */
 import { address } from "./api.js";
 import { command, curl } from "./commands.js";
 import { element, fill } from "./dom.js";
@@ -18,7 +18,8 @@ function windowText(window) {
 /** @param {Config} config */
 function rows(config) {
     const { bins, thresholds, compare } = config;
-    const owner = Object.entries(config.annotations).map(([key, value]) => `${key}: ${value}`);
+    const owner = Object.entries(config.annotations).map(([key, value]) =>
+        `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
     return [
         ["Bins", bins.labels ? plural(bins.labels.length, "label")
             : `${plural((bins.edges?.length ?? 1) - 1, "interval")} from ` +

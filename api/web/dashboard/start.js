@@ -1,45 +1,42 @@
 /* The dashboard: shows the view that the address names. */
+import { add } from "./add.js";
 import { byId, fill } from "./dom.js";
+import { monitor } from "./monitor.js";
 import { overview } from "./overview.js";
 import { showSettings } from "./settings.js";
 
 /**
- * A view fills `main` and returns a function that ends it. Its state is in the address, so that a
- * reload, a bookmark and the back button find it again.
+ * A view fills `main`. Its state is in the address, so that a reload, a bookmark and the back button
+ * find it again. `redraw` is called when theme or zone changed, `update` when the address did within
+ * the view, `leave` at its end.
  *
- * @typedef {(main: HTMLElement, query: URLSearchParams) => () => void} Show
+ * @typedef {{ redraw: () => void, update: (query: URLSearchParams) => void,
+ *             leave: () => void }} View
+ * @typedef {(main: HTMLElement, query: URLSearchParams) => View} Show
  */
 
-/**
- * Views other than the overview are loaded when they are first wanted.
- *
- * @param {URLSearchParams} query
- * @returns {Promise<Show>}
- */
-async function viewOf(query) {
-    if (query.has("monitor"))
-        return (await import("./monitor.js")).monitor;
-    if (query.has("add"))
-        return (await import("./add.js")).add;
-    return overview;
+/** @type {View | null} */
+let view = null;
+let shown = "";
+
+/** @param {URLSearchParams} query */
+function viewOf(query) {
+    return query.has("monitor") ? monitor : query.has("add") ? add : overview;
 }
 
-let leave = () => {};
-let shown = "";
-let calls = 0;
-
-async function show() {
-    const mine = ++calls;
+function show() {
     const query = new URLSearchParams(location.search);
     const main = byId("main");
-    const identity = `${query.get("group")} ${query.get("monitor")} ${query.has("add")}`;
-    const view = await viewOf(query);
-    if (mine !== calls) /* the address has changed since */
+    const identity = JSON.stringify(query.has("monitor")
+        ? [query.get("group"), query.get("monitor")] : query.has("add"));
+    if (view && shown === identity) {
+        view.update(query);
         return;
-    leave();
+    }
+    view?.leave();
     fill(main);
-    leave = view(main, query);
-    if (shown && shown !== identity) {
+    view = viewOf(query)(main, query);
+    if (shown) {
         main.focus({ preventScroll: true });
         scrollTo(0, 0);
     }
@@ -64,6 +61,6 @@ function follow(event) {
 
 showSettings();
 document.addEventListener("click", follow);
-document.addEventListener("settings", show);
+document.addEventListener("settings", () => view?.redraw());
 addEventListener("popstate", show);
 show();

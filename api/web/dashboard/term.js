@@ -1,13 +1,31 @@
 /* Words that say what they mean, on hover and on focus. */
 import { element, freshId } from "./dom.js";
 
+/** Pixels between a tip and the edge of the window. */
+const EDGE = 8;
+
 /**
  * @param {string} name
  * @param {string} means
  */
 export function term(name, means) {
     const id = freshId();
-    return element("span", { class: "term" },
-        element("button", { type: "button", "aria-describedby": id }, name),
-        element("span", { role: "tooltip", id }, means));
+    const tip = element("span", { role: "tooltip", id, hidden: true }, means);
+    const button = element("button", { type: "button", "aria-describedby": id }, name);
+    const hide = () => (tip.hidden = true);
+    const show = () => {
+        tip.hidden = false;
+        const { left, bottom } = button.getBoundingClientRect();
+        const room = document.documentElement.clientWidth - tip.offsetWidth - EDGE;
+        tip.style.left = `${Math.max(Math.min(left, room), EDGE)}px`;
+        tip.style.top = `${bottom + 4}px`;
+    };
+    const escape = (/** @type {KeyboardEvent} */ event) => {
+        if (event.key === "Escape")
+            hide();
+    };
+    return element("span", {
+        class: "term", mouseenter: show, mouseleave: hide, focusin: show, focusout: hide,
+        keydown: escape,
+    }, button, tip);
 }

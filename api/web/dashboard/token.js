@@ -3,17 +3,34 @@ import { element } from "./dom.js";
 
 const KEY = "kldiv.token";
 
+/** Characters of a token (RFC 6750); another could not be sent. */
+const FORM = "[\\-A-Za-z0-9._~+\\/]+=*";
+
+/** The token where storage is refused to the page.
+ * @type {string | null} */
+let held = null;
+
 export function token() {
-    return sessionStorage.getItem(KEY);
+    try {
+        return sessionStorage.getItem(KEY);
+    } catch {
+        return held;
+    }
 }
 
-/** @param {string} value */
+/** Keeps a token, or forgets one that cannot be sent. @param {string} value */
 export function keepToken(value) {
-    sessionStorage.setItem(KEY, value.trim());
+    held = new RegExp(`^${FORM}$`).test(value.trim()) ? value.trim() : null;
+    try {
+        if (held)
+            sessionStorage.setItem(KEY, held);
+        else
+            sessionStorage.removeItem(KEY);
+    } catch { /* It holds until the page is left. */ }
 }
 
 export function forgetToken() {
-    sessionStorage.removeItem(KEY);
+    keepToken("");
 }
 
 /** @type {Promise<boolean> | null} */
@@ -40,6 +57,7 @@ export async function askToken(refused, detail) {
 function ask(refused, detail) {
     const input = element("input", {
         id: "token", type: "password", autocomplete: "off", required: true, spellcheck: "false",
+        pattern: `\\s*${FORM}\\s*`, title: "Letters, digits and - . _ ~ + / =",
     });
     const form = element(
         "form",

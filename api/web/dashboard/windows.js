@@ -1,14 +1,25 @@
 /* Windows as a table, newest first. */
-import { address, download } from "./api.js";
 import { element, fill } from "./dom.js";
+import { savedLink } from "./saved.js";
 import { count, number, plural, probability, time } from "./format.js";
-import { token } from "./token.js";
 import { badge } from "./states.js";
+import { term } from "./term.js";
 
 /** @typedef {import("./types.js").Result} Result */
 
 const FEW = 100;
-const COLUMNS = ["End", "Values", "KL, nats", "Noise floor", "p", "Verdict"];
+
+/** The most windows that one answer of the API lists. */
+const MOST = 1000;
+
+const COLUMNS = [
+    ["End", "When the window ended; a button shows its bins"],
+    ["Values", "Number of values"],
+    ["KL, nats", "Divergence from the reference"],
+    ["Noise floor, nats", "KL to expect from so few values without any drift"],
+    ["p", "Probability of such a difference without any drift"],
+    ["Verdict", "Of this window alone"],
+];
 
 export class WindowTable {
     /** @param {(id: number) => void} select */
@@ -26,7 +37,8 @@ export class WindowTable {
             element("div", {
                 class: "scroll", tabindex: 0, role: "region", "aria-label": "Windows",
             }, element("table", {}, element("thead", {}, element("tr", {},
-                ...COLUMNS.map((name) => element("th", { scope: "col" }, name)))), this.body)),
+                ...COLUMNS.map(([name, means]) => element("th", { scope: "col" }, term(name, means))))),
+            this.body)),
             this.more);
     }
 
@@ -36,16 +48,19 @@ export class WindowTable {
      * @param {string[]} path
      */
     show(windows, selected, path) {
-        const text = JSON.stringify([windows, selected]);
+        const last = windows[windows.length - 1];
+        const text = JSON.stringify([windows[0]?.window, windows.length, last, selected]);
         if (text === this.shown)
             return;
         this.shown = text;
         this.windows = windows;
         this.selected = selected;
-        fill(this.links, saved("CSV", [...path, "windows"], { format: "csv", limit: 1000 },
-            `${path[2]}.csv`), " · ", saved("JSON", [...path, "windows"], { limit: 1000 },
-            `${path[2]}.json`), " · ", saved("this window", [...path, "windows",
-                String(selected ?? "latest")], {}, `${path[2]}-window.json`));
+        const all = [...path, "windows"];
+        fill(this.links, `Newest ${count(MOST)} as `,
+            savedLink("CSV", all, { format: "csv", limit: MOST }, `${path[2]}.csv`), " or ",
+            savedLink("JSON", all, { limit: MOST }, `${path[2]}.json`), "; ",
+            savedLink("this window", [...all, String(selected ?? "latest")], {},
+                `${path[2]}-window.json`), " as JSON.");
         this.fill();
     }
 
@@ -80,25 +95,4 @@ export class WindowTable {
             element("td", {}, result.g_test ? probability(result.g_test.p_value) : "–"),
             element("td", {}, badge(result.verdict)));
     }
-}
-
-/**
- * A link to a file of the API; with a token, a call that can send it.
- *
- * @param {string} text
- * @param {string[]} path
- * @param {import("./api.js").Query} query
- * @param {string} name
- */
-function saved(text, path, query, name) {
-    const url = address(path, query);
-    return element("a", {
-        href: url, download: name,
-        click: (/** @type {Event} */ event) => {
-            if (!token())
-                return;
-            event.preventDefault();
-            download(url, name);
-        },
-    }, text);
 }
