@@ -132,9 +132,10 @@ run:
 	    "      seq 400 900 | sed '1i x' | curl --data-binary @- $(URL)/monitors/try/observations"
 	@[ $(PAGE) = no ] || printf '\n%s\n' "Pages:  $(URL)/  $(URL)/dashboard/  $(URL)/docs"
 	@printf '\n%s\n\n' "Monitors are kept in $(STORE): make run STORE=memory forgets them."
-	@build/kldivd --listen 127.0.0.1:8080 --store $(STORE)
+	@build/kldivd --listen $(LISTEN) --store $(STORE)
 
-URL = http://127.0.0.1:8080
+LISTEN = 127.0.0.1:8080
+URL = http://$(LISTEN)
 STORE = sqlite:build/kldiv.db
 EXAMPLE = {"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]}
 APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get -qq

@@ -82,7 +82,7 @@ async function travel({binary, browser}, give, group) {
             await click(page, "button", /create/i);
             await find(page, "heading", /batch/i);
             await give(page, /batch/i, batch);
-            await find(page, "heading", /what the batch says/i);
+            await find(page, "heading", /verdicts on the batch/i);
             await visit.picture(`results-${give.name}`, true);
             await auditAccess(page);
             const first = await page.$eval("main table tbody tr", row => row.textContent ?? "");

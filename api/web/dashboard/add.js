@@ -155,7 +155,7 @@ class Adding {
         const heading = element("h2", { tabindex: -1 }, "2. A batch to compare");
         fill(this.made, element("div", { class: "panel" },
             element("p", { class: "ok" }, `${plural(answer.monitors.length, "monitor")} of `,
-                element("bdi", {}, group), " watch now."),
+                element("bdi", {}, group), " ready."),
             heading,
             element("p", {}, "A CSV file with the same columns: values as they are."),
             fileChooser("Batch", (file) => this.observe(group, file))));
@@ -176,7 +176,7 @@ class Adding {
         const left = this.names.filter((name) => !results.some((result) => result.name === name));
         const sorted = [...results].sort((a, b) => rank(b) - rank(a));
         fill(this.results, element("div", { class: "panel" },
-            element("h2", {}, "3. What the batch says"), ...warnings(answer.warnings),
+            element("h2", {}, "3. Verdicts on the batch"), ...warnings(answer.warnings),
             left.length > 0 && element("p", { class: "alert" },
                 `The batch has no values of ${list(left.map(isolate))}.`),
             element("div", { class: "scroll" }, element("table", {},

@@ -39,7 +39,7 @@ function row(bin, cumulative) {
         element("td", {}, percent(bin.reference)),
         element("td", {}, percent(bin.current)),
         element("td", {}, number(bin.contribution)),
-        element("td", {}, bar, " ", bin.share === null ? "–" : percent(bin.share)),
+        element("td", {}, bar, element("span", {}, bin.share === null ? "–" : percent(bin.share))),
         element("td", {}, bin.share === null ? "–" : percent(Math.min(cumulative, 1))));
 }
 

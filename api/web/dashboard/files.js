@@ -12,13 +12,14 @@ export function fileChooser(label, chosen) {
                                      change: () => use(input.files) });
     const place = element("div", { class: "drop" },
         element("label", { for: id }, label), input, name);
+    /* A click forgets the file, so that the same one, changed, may be chosen again. */
+    input.addEventListener("click", () => (input.value = ""));
     const use = (/** @type {FileList | null | undefined} */ files) => {
         const file = files?.[0];
         if (!file)
             return;
         fill(name, `${file.name}, ${Math.ceil(file.size / 1024).toLocaleString("en")} KiB`);
         chosen(file);
-        input.value = ""; /* the same file, changed, may be chosen again */
     };
     const over = (/** @type {DragEvent} */ event) => {
         event.preventDefault();

@@ -113,7 +113,7 @@ export class Refresher {
                 `${this.paused ? "" : "; trying again every 10 s"}.${shown}`;
         if (this.refused)
             return `Unauthorised: the server wants a token. “Refresh” asks for it.${shown}`;
-        if (this.error)
+        if (this.error && this.error.status !== 404) /* the view tells that */
             return `The server gives no numbers: ${this.error.message}.${shown}`;
         return stale && !document.hidden ? `Stale: nothing was loaded for a while.${shown}` : "";
     }

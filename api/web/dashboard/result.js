@@ -40,7 +40,9 @@ function commandOf(question) {
 export function inFields(text) {
     return text.replace(/\binput\b/g, "reference").replace(/\btarget\b/g, "current")
         .replace(/( Use|, use) \w+=\w+.*/, "")
-        .replace("divide each row by its sum", "“Counts” divides by the sum");
+        .replace("divide each row by its sum", "“Counts” divides by the sum")
+        .replace(/(, and not 1)?: if \w+ holds logits\b/, "$1")
+        .replace(/[?.:;, ]+$/, "");
 }
 
 /**
@@ -93,7 +95,7 @@ export class ResultView {
         const mean = rows.length > 1 ? "Mean " : "";
         this.row = infinite >= 0 ? infinite : rows.length > this.row ? this.row : 0;
         this.showBins(question, answer);
-        fill(this.figure,
+        fill(this.figure, ...findings(question, answer),
             element("p", { class: "kl-figure" }, `${mean}KL(current ‖ reference)`,
                 element("data", { value: kl, title: kl }, digits(kl)), unit),
             this.reason,
@@ -102,7 +104,6 @@ export class ResultView {
                 "of counts a little. ",
                 cure && element("button", { type: "button", click: cure },
                     "Use a pseudocount of 0.5")),
-            ...findings(question, answer),
             element("p", { class: "hint" },
                 `${mean}KL(reference ‖ current) ${digits(reverse)} ${unit}, ` +
                 `${mean}Jensen-Shannon divergence ${digits(js)} ${unit}.`));

@@ -13,7 +13,7 @@ const COLUMNS = [
     ["Monitor", "Group and name"],
     ["KL, nats", "Divergence of the last closed window from the reference; the bar ends at twice " +
         "the critical threshold"],
-    ["Course", "KL of the last 30 windows, oldest first; lines are the thresholds"],
+    ["Trend", "KL of the last 30 windows, oldest first; lines are the thresholds"],
     ["Because of", "The bins that contribute most to the last window's KL"],
     ["Since", "When the state began"],
     ["Values", "Number of values of the last closed window"],

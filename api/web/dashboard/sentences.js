@@ -20,7 +20,7 @@ import { STATES, word } from "./states.js";
 export function glance(monitors, more) {
     const worst = monitors[0];
     if (!worst)
-        return "No monitor is like that.";
+        return "No monitor matches.";
     const states = STATES
         .map((state) => ({ state, n: monitors.filter((each) => each.state === state).length }))
         .filter(({ n }) => n > 0);

@@ -2,17 +2,17 @@
 import { address } from "./api.js";
 import { command, curl } from "./commands.js";
 import { element, fill } from "./dom.js";
-import { count, number, plural } from "./format.js";
+import { count, duration, number, plural } from "./format.js";
 
 /** @typedef {import("./types.js").Config} Config */
 
 /** @param {Config["window"]} window */
 function windowText(window) {
     if (typeof window === "string")
-        return "each request is one";
+        return "one for each request";
     if (window.count)
         return plural(window.count, "value");
-    return `${plural(window.seconds ?? 0, "second")}, ${window.grace ?? 0} s of grace`;
+    return `${duration(window.seconds ?? 0)}, closed ${duration(window.grace ?? 0)} after its end`;
 }
 
 /** @param {Config} config */
@@ -38,6 +38,12 @@ function rows(config) {
     ];
 }
 
+/** The seven days until now. */
+function lastWeek() {
+    const to = Date.now();
+    return { from: new Date(to - 7 * 86400000).toISOString(), to: new Date(to).toISOString() };
+}
+
 /**
  * @param {HTMLElement} parent
  * @param {Config} config
@@ -57,6 +63,15 @@ export function settingsOf(parent, config, path) {
         element("h2", {}, "Commands"),
         command(curl("--data-binary", "@batch.csv", group), "Score a batch"),
         command(curl(`${here}/windows/latest`), "Read the last window"),
+        element("p", { class: "hint" }, "If what comes now is how it should be, make closed windows " +
+            "the reference:"),
+        command(curl(`${here}/reference`, "-d", JSON.stringify(lastWeek())),
+            "Make the windows of a week the reference"),
+        element("p", { class: "hint" }, "Change a threshold; the history stays:"),
+        command(`${curl("-s", here)} | jq '.thresholds.critical = 0.5' | ` +
+            curl("-sX", "PUT", here, "-d", "@-"), "Change a threshold"),
+        element("p", { class: "hint" }, "Delete the monitor with its history:"),
+        command(curl("-X", "DELETE", here), "Delete the monitor"),
         element("details", {}, element("summary", {}, "Settings as JSON"),
             element("pre", {
                 tabindex: 0, role: "region", "aria-label": "Settings as JSON", class: "scroll",
