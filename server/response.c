@@ -85,12 +85,13 @@ static struct MHD_Response *make_body(struct srv_request *request)
 {
     const struct api_reply *reply = &request->exchange.reply;
     const struct api_buffer *body = &reply->body;
-    if (reply->n_tensors == 0) {
-        void *content = reply->file ? (void *)(uintptr_t)reply->file : body->data;
-        return MHD_create_response_from_buffer_with_free_callback_cls(
-            api_reply_size(reply), content ? content : request->target, srv_request_release,
-            request);
+    if (reply->file) {
+        const struct MHD_IoVec file = {reply->file, reply->file_size};
+        return MHD_create_response_from_iovec(&file, 1, srv_request_release, request);
     }
+    if (reply->n_tensors == 0)
+        return MHD_create_response_from_buffer_with_free_callback_cls(
+            body->size, body->data ? body->data : request->target, srv_request_release, request);
     struct MHD_IoVec pieces[1 + API_REPLY_TENSORS] = {{body->data, body->size}};
     for (size_t i = 0; i < reply->n_tensors; i++)
         pieces[1 + i] = (struct MHD_IoVec){reply->tensors[i].data, reply->tensors[i].size};
