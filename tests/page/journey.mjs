@@ -153,6 +153,14 @@ async function checkReplacing({binary, browser, report}) {
         expect(!/there already/.test(await textOf(page)), "still told for another name");
         return told;
     }));
+    await report.check("monitors that would be replaced are named", () =>
+        visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
+            await choose(page, /reference/i, reference);
+            const [told] = await waitForText(page, /The group is there already: .*/);
+            for (const name of ["age", "income"])
+                expect(new RegExp(`\\b${name}\\b`).test(told), `${name} is not named: ${told}`);
+            return told;
+        }));
     await report.check("columns that a batch lacks are named", () =>
         visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
             await choose(page, /reference/i, reference);

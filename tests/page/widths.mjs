@@ -75,6 +75,14 @@ export async function checkWidths({binary, browser, filled, report}) {
             await auditEscape(page);
             return `${n} tips`;
         }));
+    await report.check("Escape closes a tip under the pointer, with the focus elsewhere", () =>
+        visiting(browser, pageOf(filled.url, "shifted", "income"), {}, async ({page}) => {
+            await shown(page);
+            await page.hover(`dt ${TERMS}`);
+            expectSame(await tipsOf(page), 1, "tips under the pointer");
+            await page.keyboard.press("Escape");
+            expectSame(await tipsOf(page), 0, "tips under the pointer after Escape");
+        }));
     const server = await startServer(binary);
     await twoLabels(new Api(server.url), LONG, LONG, [190, 10]);
     for (const width of [320, 1280])
