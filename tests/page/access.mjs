@@ -2,7 +2,7 @@
 import {writeFileSync} from "node:fs";
 import {join} from "node:path";
 import {Api} from "./api.mjs";
-import {visiting} from "./browser.mjs";
+import {refuseStorage, visiting} from "./browser.mjs";
 import {auditAccess} from "./audit.mjs";
 import {healthy} from "./fixtures.mjs";
 import {expect, expectSame} from "./report.mjs";
@@ -19,6 +19,8 @@ import {pageOf, shown} from "./monitor.mjs";
 
 const FULL = "full-token-0123456789", READER = "reader-token-0123456789";
 const REFUSED = {expected: [/401/]};
+/** Haste of clocks where a refresh is waited for: 10 s are half a second. */
+const HASTE = 20;
 /** Chromium counts files that are loaded ahead for scripts that it does not run as failed. */
 const NO_SCRIPT = {script: false, expected: [/^request: .*\.js $/]};
 
@@ -105,6 +107,53 @@ async function checkAskingAgain({browser, report}, url) {
 
 /**
  * @param {Room} room
+ * @param {string} url
+ */
+async function checkUnusual({browser, report}, url) {
+    await report.check("a token that cannot be sent is refused by the form", () =>
+        visiting(browser, url, REFUSED, async visit => {
+            const {page} = visit;
+            await find(page, "dialog");
+            const n = visit.calls().length;
+            for (const wrong of ["tökén-😀", "two words", "a\u0007b", "=="]) {
+                await giveToken(page, wrong);
+                expectSame((await page.$$("dialog input:invalid")).length, 1, `refused: ${wrong}`);
+            }
+            expectSame(visit.calls().length, n, "calls with such a token");
+            await giveToken(page, ` ${FULL} `);
+            await rowsOf(page);
+        }));
+    await report.check("after a dialog that was cancelled a good token goes on refreshing", () =>
+        visiting(browser, url, {...REFUSED, haste: HASTE}, async visit => {
+            const {page} = visit;
+            await find(page, "dialog");
+            await click(page, "button", "Cancel");
+            await waitForText(page, /Unauthorised/);
+            await click(page, "button", "Refresh");
+            await giveToken(page, FULL);
+            await rowsOf(page);
+            await find(page, "button", "Pause");
+            const n = visit.calls().length;
+            await page.waitForResponse(answer => answer.url().includes("/monitors?"));
+            expect(!/paused/.test(await textOf(page)), "it says to be paused");
+            return `${visit.calls().length - n} more calls`;
+        }));
+    await report.check("where storage is refused, a token holds until the page is left", () =>
+        visiting(browser, "about:blank", REFUSED, async visit => {
+            const {page} = visit;
+            visit.origin = new URL(url).origin;
+            await refuseStorage(page);
+            await page.goto(url);
+            await giveToken(page, FULL);
+            await rowsOf(page);
+            await click(page, "link", "age");
+            await shown(page);
+            expectSame((await findAll(page, "dialog")).length, 0, "dialogs");
+        }));
+}
+
+/**
+ * @param {Room} room
  * @param {string} root
  */
 async function checkReader({browser, report}, root) {
@@ -168,6 +217,7 @@ export async function checkAccess(room) {
     const server = await startGuarded(room);
     await checkAsking(room, `${server.url}/dashboard/`);
     await checkAskingAgain(room, `${server.url}/dashboard/`);
+    await checkUnusual(room, `${server.url}/dashboard/`);
     await checkReader(room, server.url);
     await server.stop();
     await checkScriptOff(room);

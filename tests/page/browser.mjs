@@ -137,6 +137,16 @@ function hurry(haste) {
         (/** @type {() => void} */ call, ms = 0) => often(call, ms / haste));
 }
 
+/** Makes storage throw, as where a browser refuses it to a page. @param {Page} page */
+export function refuseStorage(page) {
+    return page.evaluateOnNewDocument(() => {
+        for (const name of ["sessionStorage", "localStorage"])
+            Object.defineProperty(window, name, {get() {
+                throw new DOMException("refused", "SecurityError");
+            }});
+    });
+}
+
 /**
  * Changes the window and what the system prefers.
  * @param {Page} page

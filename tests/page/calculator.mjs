@@ -314,6 +314,17 @@ async function checkMemory({browser, filled, report}) {
 }
 
 /** @param {Room} room */
+async function checkLinks({browser, filled, report}) {
+    for (const [hash, sides] of /** @type {[string, [number[], number[]]][]} */ ([
+        ["#toString=1", [[120, 310, 270, 190, 110], [14, 25, 30, 29, 42]]],
+        ["#__proto__=1&reference=1+2&current=3+4", [[1, 2], [3, 4]]],
+    ]))
+        await report.check(`a link that names no field of its own, ${hash}`, () =>
+            visiting(browser, `${filled.url}/${hash}`, {}, async ({page}) =>
+                expectNear(await figureOf(page), divergence(...sides, counts(0)), "figure")));
+}
+
+/** @param {Room} room */
 async function checkAbsence({binary, browser, filled, report}) {
     await report.check("offline is told, and it recovers", () =>
         visiting(browser, `${filled.url}/`, {expected: [/./]}, async ({page}) => {
@@ -365,5 +376,6 @@ export async function checkCalculator(room) {
     await checkWords(room);
     await checkClipboard(room);
     await checkMemory(room);
+    await checkLinks(room);
     await checkAbsence(room);
 }

@@ -2,9 +2,9 @@
 import {Api} from "./api.mjs";
 import {auditAccess} from "./audit.mjs";
 import {visiting} from "./browser.mjs";
-import {thousandMonitors} from "./fixtures.mjs";
+import {elevenHundred, thousandMonitors} from "./fixtures.mjs";
 import {expect, expectSame} from "./report.mjs";
-import {fill} from "./roles.mjs";
+import {fill, waitForText} from "./roles.mjs";
 import {startServer} from "./server.mjs";
 import {rowsOf} from "./overview.mjs";
 import {pageOf, shown} from "./monitor.mjs";
@@ -95,6 +95,20 @@ async function checkThousand({binary, browser, report}) {
     await server.stop();
 }
 
+/** @param {Room} room */
+async function checkMany({binary, browser, report}) {
+    const server = await startServer(binary);
+    await elevenHundred(new Api(server.url));
+    await report.check("more than a thousand monitors: the sentence says so, a state finds the rest", () =>
+        visiting(browser, `${server.url}/dashboard/?state=ok`, {}, async ({page}) => {
+            const rows = await rowsOf(page);
+            expectSame(rows.length, 50, "rows that are ok");
+            expect(rows.every(row => /ok/.test(row) && !/critical/.test(row)), rows[0]);
+            return (await waitForText(page, /.*of the worst 1,000 monitors.*/))[0];
+        }));
+    await server.stop();
+}
+
 /**
  * Bytes that a page has loaded, without headers, by the names of the files.
  * @param {Page} page
@@ -136,5 +150,6 @@ async function checkWeight({browser, filled, report}) {
 /** @param {Room} room */
 export async function checkCrowd(room) {
     await checkThousand(room);
+    await checkMany(room);
     await checkWeight(room);
 }

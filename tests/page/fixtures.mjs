@@ -93,6 +93,31 @@ export async function sameTime(api) {
         await api.post(`${path}/observations`, {counts: [100, 104], timestamp});
 }
 
+/**
+ * A monitor of two labels that are as frequent in the reference, and batches of it, a minute apart.
+ * @param {Api} api
+ * @param {string} group
+ * @param {string} name
+ * @param {number[][]} batches  counts of either label
+ */
+export async function twoLabels(api, group, name, ...batches) {
+    const path = monitorPath(group, name);
+    await api.put(path, {bins: {labels: ["a", "b"]}, reference: {counts: [500, 500]}});
+    await postMinutes(api, path, 0, batches);
+}
+
+/**
+ * @param {Api} api
+ * @param {string} path  of a monitor
+ * @param {number} from  number of the first minute
+ * @param {number[][]} batches
+ */
+export async function postMinutes(api, path, from, batches) {
+    const start = (Math.floor(Date.now() / 1000 / DAY) - 2) * DAY;
+    await api.each([...batches.keys()], 16, i => api.post(
+        `${path}/observations`, {counts: batches[i], timestamp: start + (from + i) * 60}));
+}
+
 /** @param {Api} api */
 export async function singleBin(api) {
     const path = monitorPath("single", "constant");
@@ -170,6 +195,18 @@ export async function thousandMonitors(api) {
             await api.post(monitorPath(group, "observations"),
                            toCsv(make(1000 + 10 * table + batch, 0.3 * batch)));
     }
+}
+
+/**
+ * More monitors than one answer lists, of one table: 1,050 are critical, 50 are ok.
+ * @param {Api} api
+ */
+export async function elevenHundred(api) {
+    const make = (/** @type {number} */ shift) => toCsv(Object.fromEntries(
+        Array.from({length: 1100}, (_, i) => [`small ${i}`, column(60, row =>
+            row % 4 + (i < 1050 ? shift : 0))])));
+    await api.put(`${monitorPath("many")}?bins=4`, make(0));
+    await api.post(monitorPath("many", "observations"), make(3));
 }
 
 /**

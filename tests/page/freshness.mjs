@@ -1,8 +1,12 @@
 // Freshness of what is shown: loading, refreshed, paused, hidden, stale, offline, not changed.
 import {setTimeout as sleep} from "node:timers/promises";
+import {Api, monitorPath} from "./api.mjs";
 import {visiting} from "./browser.mjs";
+import {postMinutes, twoLabels} from "./fixtures.mjs";
+import {pageOf, shown} from "./monitor.mjs";
 import {expect, expectSame} from "./report.mjs";
 import {click, find, waitForText} from "./roles.mjs";
+import {startServer} from "./server.mjs";
 import {rowsOf} from "./overview.mjs";
 
 /**
@@ -114,6 +118,56 @@ async function checkRefresh({browser, filled, report}) {
         }));
 }
 
+/** Clicks "Refresh" without moving the focus. @param {Page} page */
+function refresh(page) {
+    return page.evaluate(() => [...document.querySelectorAll("button")]
+        .find(button => button.textContent === "Refresh")?.click());
+}
+
+/** @param {Room} room */
+async function checkChanged({binary, browser, report}) {
+    const server = await startServer(binary);
+    const api = new Api(server.url);
+    await twoLabels(api, "pair", "steady", [100, 104]);
+    await twoLabels(api, "pair", "moved", [102, 100]);
+    await report.check("a row whose numbers and place change keeps the focus", () =>
+        visiting(browser, `${server.url}/dashboard/`, {}, async ({page}) => {
+            await rowsOf(page);
+            const link = await (await find(page, "link", "moved")).elementHandle();
+            await link?.focus();
+            await postMinutes(api, monitorPath("pair", "moved"), 1, [[190, 10]]);
+            await refresh(page);
+            await page.waitForFunction(() => /critical/.test(
+                document.querySelectorAll("[role=row]")[1]?.textContent ?? ""));
+            const name = await page.evaluate(() => document.activeElement?.textContent);
+            expectSame(name, "moved", "focus");
+        }));
+    await report.check("300 windows that came during a pause are all there after it", () =>
+        visiting(browser, `${pageOf(server.url, "pair", "steady")}&range=all`, {zone: "UTC"},
+                 async ({page}) => {
+            await shown(page);
+            await click(page, "button", "Pause");
+            await postMinutes(api, monitorPath("pair", "steady"), 1,
+                              Array.from({length: 300}, (_, i) => [100 + i % 7, 100]));
+            await refresh(page);
+            await page.evaluate(() => document.querySelectorAll("details").forEach(each => {
+                each.open = true;
+            }));
+            await click(page, "button", "Show more of 301 windows");
+            const shownEnds = await page.$$eval("[aria-label=Windows] tbody button", all =>
+                all.map(each => each.textContent));
+            const {windows} = await api.get(
+                `${monitorPath("pair", "steady", "windows")}?limit=1000`);
+            const ends = windows.map((/** @type {any} */ {window}) =>
+                `${window.end.slice(0, 16).replace("T", " ")} UTC`);
+            const missing = ends.filter((/** @type {string} */ end) => !shownEnds.includes(end));
+            expect(missing.length === 0, `not there: ${missing.length}, as ${missing[0]}`);
+            expectSame(shownEnds.length, ends.length, "windows");
+            return `${ends.length} windows`;
+        }));
+    await server.stop();
+}
+
 /** @param {Room} room */
 async function checkOffline({browser, filled, report}) {
     await report.check("offline is told, the numbers stay, and it recovers", () =>
@@ -149,6 +203,7 @@ async function checkUnchanged({browser, filled, report}) {
 export async function checkFreshness(room) {
     await checkLoading(room);
     await checkRefresh(room);
+    await checkChanged(room);
     await checkOffline(room);
     await checkUnchanged(room);
 }

@@ -3,7 +3,7 @@ import {writeFileSync} from "node:fs";
 import {join} from "node:path";
 import {Api, monitorPath} from "./api.mjs";
 import {auditAccess} from "./audit.mjs";
-import {visiting} from "./browser.mjs";
+import {emulate, visiting} from "./browser.mjs";
 import {loans} from "./fixtures.mjs";
 import {expect, expectSame} from "./report.mjs";
 import {click, fill, find, textOf, waitForText} from "./roles.mjs";
@@ -115,6 +115,67 @@ async function checkRefusals({binary, browser, report}) {
     await server.stop();
 }
 
+/**
+ * Values of the form, as JSON.
+ * @param {Page} page
+ */
+function formOf(page) {
+    return page.$eval("main form.fields", form => JSON.stringify(
+        [...form.querySelectorAll("input, select")].map(each =>
+            /** @type {HTMLInputElement} */ (each).value)));
+}
+
+/** @param {Room} room */
+async function checkReplacing({binary, browser, report}) {
+    const server = await startServer(binary);
+    const api = new Api(server.url);
+    const table = loans(1), {age, income} = table;
+    const reference = join(server.folder, "credit.csv");
+    const batch = join(server.folder, "batch.csv");
+    writeFileSync(reference, toCsv(table));
+    writeFileSync(batch, toCsv({age, income}));
+    await api.put(monitorPath("credit"), toCsv({age, income}));
+    await report.check("monitors that would be replaced are told; the form outlives a change of theme",
+                       () => visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
+        await choose(page, /reference/i, reference);
+        const [told] = await waitForText(page, /The group is there already: 2 monitors .*/);
+        await find(page, "button", "Replace them");
+        await fill(page, /number of bins/i, "7");
+        await page.keyboard.press("Tab");
+        await page.waitForNetworkIdle({idleTime: 200});
+        const before = await formOf(page);
+        await emulate(page, {theme: "dark"});
+        expectSame(await formOf(page), before, "form in the dark");
+        await waitForText(page, /5 monitors, with these bins/);
+        await fill(page, /group/i, "another");
+        await page.keyboard.press("Tab");
+        await find(page, "button", "Create the monitors");
+        expect(!/there already/.test(await textOf(page)), "still told for another name");
+        return told;
+    }));
+    await report.check("monitors that would be replaced are named", () =>
+        visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
+            await choose(page, /reference/i, reference);
+            const [told] = await waitForText(page, /The group is there already: .*/);
+            for (const name of ["age", "income"])
+                expect(new RegExp(`\\b${name}\\b`).test(told), `${name} is not named: ${told}`);
+            return told;
+        }));
+    await report.check("columns that a batch lacks are named", () =>
+        visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
+            await choose(page, /reference/i, reference);
+            await click(page, "button", /create|replace/i);
+            await find(page, "heading", /batch/i);
+            await choose(page, /batch/i, batch);
+            const [told] = await waitForText(page, /The batch has no values of .*/);
+            for (const name of ["score", "balance", "region"])
+                expect(told.includes(name), `${name} is not named: ${told}`);
+            expect(!/\bage|income/.test(told), `told: ${told}`);
+            return told;
+        }));
+    await server.stop();
+}
+
 /** @param {Room} room */
 export async function checkJourney(room) {
     await room.report.check("by choosing files: from no monitors to why income is critical", () =>
@@ -122,4 +183,5 @@ export async function checkJourney(room) {
     await room.report.check("by dropping files, into a group of an unusual name", () =>
         travel(room, drop, "prêts / 😀 <b>"));
     await checkRefusals(room);
+    await checkReplacing(room);
 }

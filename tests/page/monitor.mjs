@@ -100,6 +100,44 @@ async function checkAnswer({browser, filled, report}) {
                  async ({page}) => (await waitForText(page, /no such monitor/i))[0]));
 }
 
+/** The box that says how the monitor is. @param {Page} page */
+function verdictOf(page) {
+    return page.$eval("[aria-label=Verdict]", box => /** @type {HTMLElement} */ (box).innerText
+        .replace(/, for [^\n]*/, "").trim());
+}
+
+/** @param {Room} room */
+async function checkChosen({browser, filled, report}) {
+    const url = pageOf(filled.url, "infinite", "unseen");
+    await report.check("the verdict is that of the latest window, whatever window is looked at", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            await shown(page);
+            const verdict = await verdictOf(page);
+            const path = monitorPath("infinite", "unseen", "windows");
+            const {windows} = await filled.get(path);
+            const oldest = windows.at(-1).window.id;
+            await page.goto(`${url}&window=${oldest}`);
+            await shown(page);
+            expectSame(await verdictOf(page), verdict, "verdict beside the oldest window");
+            await waitForText(page, /No bin differs|below the warning threshold/);
+            await click(page, "button", "Show the latest window");
+            await waitForText(page, /The latest window: /);
+            expect(!page.url().includes("window="), `address: ${page.url()}`);
+            expectSame((await findAll(page, "button", "Show the latest window")).length, 0,
+                       "buttons that lead to the latest window");
+            expectSame(await verdictOf(page), verdict, "verdict beside the latest window");
+            return verdict.split("\n")[0];
+        }));
+    await report.check("a window that is not kept is told, and the verdict stays", () =>
+        visiting(browser, `${url}&window=999999`, {expected: [/404/]}, async ({page}) => {
+            const [told] = await waitForText(page, /There is no such window.*/);
+            expect(/critical/.test(await verdictOf(page)), "no verdict");
+            await click(page, "button", "Show the latest window");
+            await waitForText(page, /The latest window: /);
+            return told;
+        }));
+}
+
 /** @param {Room} room */
 async function checkBins({browser, filled, report}) {
     for (const [group, name] of [["single", "constant"], ["fine", "latency"], ["texts", "note"]])
@@ -240,6 +278,7 @@ async function checkNumbers({browser, filled, report}) {
 /** @param {Room} room */
 export async function checkMonitor(room) {
     await checkAnswer(room);
+    await checkChosen(room);
     await checkBins(room);
     await checkHistory(room);
     await checkChart(room);

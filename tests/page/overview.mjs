@@ -2,11 +2,12 @@
 import {execFileSync} from "node:child_process";
 import {writeFileSync} from "node:fs";
 import {join} from "node:path";
+import {setTimeout as sleep} from "node:timers/promises";
 import {Api} from "./api.mjs";
 import {visiting} from "./browser.mjs";
 import {loans, NAMED, NAMES} from "./fixtures.mjs";
 import {expect, expectSame} from "./report.mjs";
-import {click, fill, find, findAll, waitForText} from "./roles.mjs";
+import {click, fill, find, findAll, focused, waitForText} from "./roles.mjs";
 import {startServer} from "./server.mjs";
 import {toCsv} from "./tables.mjs";
 
@@ -160,6 +161,41 @@ async function checkFilters({browser, filled, report}) {
 }
 
 /** @param {Room} room */
+async function checkLeaving({browser, filled, report}) {
+    await report.check("a search that is left at once does not follow to the next page", () =>
+        visiting(browser, `${filled.url}/dashboard/`, {}, async ({page}) => {
+            await rowsOf(page);
+            await page.evaluate(() => {
+                const search = /** @type {HTMLInputElement} */ (
+                    document.querySelector("input[type=search]"));
+                search.value = "inc";
+                search.dispatchEvent(new Event("input", {bubbles: true}));
+                /** @type {HTMLElement} */ (document.querySelector("a[href*='monitor=']")).click();
+            });
+            await find(page, "heading", /Contributions/);
+            await sleep(400);
+            const {searchParams} = new URL(page.url());
+            expectSame(searchParams.get("q"), null, "search in the address");
+            expect(searchParams.has("monitor"), `address: ${page.url()}`);
+        }));
+    await report.check("a state chosen by Enter keeps the focus, and asks for nothing else", () =>
+        visiting(browser, `${filled.url}/dashboard/`, {}, async visit => {
+            const {page} = visit;
+            await rowsOf(page);
+            const chip = await (await find(page, "link", /1 warning/)).elementHandle();
+            await chip?.focus();
+            await page.keyboard.press("Enter");
+            await page.waitForFunction(() => document.querySelectorAll("[role=row]").length === 2);
+            await page.waitForNetworkIdle({idleTime: 200});
+            const name = (await focused(page))?.name ?? "";
+            expect(/1 warning/.test(name), `focus: ${name}`);
+            const asked = visit.calls().map(({url}) => url.pathname + url.search);
+            expect(asked.length <= 2 && new Set(asked).size === 1, `asked: ${asked.join(" ")}`);
+            return asked.join(" ");
+        }));
+}
+
+/** @param {Room} room */
 async function checkGroup({browser, filled, report}) {
     const url = `${filled.url}/dashboard/`;
     await report.check("a group is chosen by its name, and left again", () =>
@@ -201,6 +237,7 @@ export async function checkOverview(room) {
     await checkRows(room);
     await checkNames(room);
     await checkFilters(room);
+    await checkLeaving(room);
     await checkGroup(room);
     await checkMeaning(room);
 }

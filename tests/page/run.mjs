@@ -11,6 +11,7 @@ import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
 import {checkCrowd} from "./crowd.mjs";
 import {fillAll} from "./fixtures.mjs";
+import {checkFailures} from "./failures.mjs";
 import {checkFreshness} from "./freshness.mjs";
 import {checkHeld} from "./held.mjs";
 import {checkJourney} from "./journey.mjs";
@@ -20,6 +21,7 @@ import {checkMonitor} from "./monitor.mjs";
 import {checkOverview} from "./overview.mjs";
 import {checkParsing} from "./parsing.mjs";
 import {Report} from "./report.mjs";
+import {checkWidths} from "./widths.mjs";
 
 /**
  * @typedef {object} Room  what suites work with
@@ -36,10 +38,12 @@ const suites = {
     docs: checkDocs,
     overview: checkOverview,
     freshness: checkFreshness,
+    failures: checkFailures,
     monitor: checkMonitor,
     held: checkHeld,
     keyboard: checkKeyboard,
     looks: checkLooks,
+    widths: checkWidths,
     access: checkAccess,
     journey: checkJourney,
     parsing: checkParsing,
