@@ -115,13 +115,14 @@ class Adding {
             return;
         this.stop();
         const configs = /** @type {Config[]} */ (answer.monitors);
-        const replaced = configs.filter(({ name }) => before.has(name)).length;
-        this.button.textContent = replaced > 0 ? REPLACE : CREATE;
+        const replaced = configs.map(({ name }) => name).filter((name) => before.has(name));
+        this.button.textContent = replaced.length > 0 ? REPLACE : CREATE;
         fill(this.proposal,
             element("h2", {}, `${plural(configs.length, "monitor")}, with these bins`),
-            replaced > 0 && element("p", { class: "failure" }, "The group is there already: " +
-                `${plural(replaced, "monitor")} of it get this reference and these settings, and ` +
-                "begin anew. Another name leaves them as they are."),
+            replaced.length > 0 && element("p", { class: "failure" }, "The group is there already: " +
+                `${plural(replaced.length, "monitor")} of it would get this reference and these ` +
+                `settings, and begin anew: ${list(replaced.map(isolate))}. Another name leaves ` +
+                "them as they are."),
             ...warnings(answer.warnings),
             element("div", { class: "panels" },
                 ...configs.slice(0, DRAWN).map((config) => this.card(config))),

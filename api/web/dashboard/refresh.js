@@ -12,6 +12,16 @@ const STALE_MS = 3 * EVERY_MS;
  * @property {(error: ApiError) => void} failed
  */
 
+/**
+ * An answer of another form than the contract's, of a proxy perhaps.
+ *
+ * @param {unknown} error
+ */
+function unexpected(error) {
+    console.error(error);
+    return new ApiError(200, "unexpected", "its answer is not as it should be");
+}
+
 /** Refresher of one view; `bar` shows its age and a button that pauses it. */
 export class Refresher {
     /**
@@ -79,10 +89,8 @@ export class Refresher {
         } catch (error) {
             if (this.stopped.signal.aborted)
                 return;
-            if (!(error instanceof ApiError))
-                throw error;
-            this.error = error;
-            this.view.failed(error);
+            this.error = error instanceof ApiError ? error : unexpected(error);
+            this.view.failed(this.error);
         } finally {
             this.busy = false;
             this.show();

@@ -12,9 +12,13 @@ export function term(name, means) {
     const id = freshId();
     const tip = element("span", { role: "tooltip", id, hidden: true }, means);
     const button = element("button", { type: "button", "aria-describedby": id }, name);
-    const hide = () => (tip.hidden = true);
+    const hide = () => {
+        tip.hidden = true;
+        document.removeEventListener("keydown", escape);
+    };
     const show = () => {
         tip.hidden = false;
+        document.addEventListener("keydown", escape);
         const { left, bottom } = button.getBoundingClientRect();
         const room = document.documentElement.clientWidth - tip.offsetWidth - EDGE;
         tip.style.left = `${Math.max(Math.min(left, room), EDGE)}px`;
@@ -26,6 +30,5 @@ export function term(name, means) {
     };
     return element("span", {
         class: "term", mouseenter: show, mouseleave: hide, focusin: show, focusout: hide,
-        keydown: escape,
     }, button, tip);
 }
