@@ -85,7 +85,8 @@ async function travel({binary, browser}, give, group) {
             await find(page, "heading", /verdicts on the batch/i);
             await visit.picture(`results-${give.name}`, true);
             await auditAccess(page);
-            const first = await page.$eval("main table tbody tr", row => row.textContent ?? "");
+            const first = await page.$$eval("main table", tables =>
+                tables[tables.length - 1].querySelector("tbody tr")?.textContent ?? "");
             expect(/^income.*critical/.test(first), `first row: ${first}`);
             await click(page, "link", "income");
             await shown(page);
@@ -153,6 +154,20 @@ async function checkReplacing({binary, browser, report}) {
         expect(!/there already/.test(await textOf(page)), "still told for another name");
         return told;
     }));
+    await report.check("Enter in the name of a group that is there does not replace it yet", () =>
+        visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page, requests}) => {
+            await choose(page, /reference/i, reference);
+            await fill(page, /name of the group/i, "another");
+            await page.keyboard.press("Tab");
+            await find(page, "button", "Create the monitors");
+            await fill(page, /name of the group/i, "credit");
+            await page.keyboard.press("Enter");
+            await waitForText(page, /The group is there already: 2 monitors .*/);
+            await page.waitForNetworkIdle({idleTime: 200});
+            const written = requests.filter(({method, url}) =>
+                method === "PUT" && url.searchParams.get("dry_run") !== "true");
+            expectSame(written.length, 0, "PUTs that are no dry runs");
+        }));
     await report.check("monitors that would be replaced are named", () =>
         visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
             await choose(page, /reference/i, reference);

@@ -35,6 +35,8 @@ class Adding {
         /** @type {BinChart[]} */
         this.charts = [];
         this.calls = 0;
+        this.seen = ""; /* the choices whose bins are shown */
+        this.replaces = false;
         /** @type {string[]} names of the monitors that were made */
         this.names = [];
         this.group = element("input", {
@@ -104,9 +106,17 @@ class Adding {
         return call("PUT", url, { body: this.reference ?? "", type: "text/csv" });
     }
 
+    /** What the reader has chosen, as a text. */
+    choices() {
+        const { name = "", lastModified = 0 } = this.reference ?? {};
+        return JSON.stringify([this.group.value, this.method.value, this.bins.value, name,
+                               lastModified]);
+    }
+
     /** Shows the monitors that the table would make. */
     async preview() {
         const mine = ++this.calls;
+        const choices = this.choices();
         if (!this.settings.reportValidity())
             return;
         const before = await this.present();
@@ -116,10 +126,12 @@ class Adding {
         this.stop();
         const configs = /** @type {Config[]} */ (answer.monitors);
         const replaced = configs.map(({ name }) => name).filter((name) => before.has(name));
-        this.button.textContent = replaced.length > 0 ? REPLACE : CREATE;
+        this.seen = choices;
+        this.replaces = replaced.length > 0;
+        this.button.textContent = this.replaces ? REPLACE : CREATE;
         fill(this.proposal,
             element("h2", {}, `${plural(configs.length, "monitor")}, with these bins`),
-            replaced.length > 0 && element("p", { class: "failure" }, "The group is there already: " +
+            this.replaces && element("p", { class: "failure" }, "The group is there already: " +
                 `${plural(replaced.length, "monitor")} of it would get this reference and these ` +
                 `settings, and begin anew: ${list(replaced.map(isolate))}. Another name leaves ` +
                 "them as they are."),
@@ -146,9 +158,14 @@ class Adding {
                 `${inner.length > 3 ? ", …" : ""}`), chart.node, table(bins));
     }
 
+    /** Makes the monitors, unless that would replace some and the reader does not know yet. */
     async create() {
+        if (this.seen !== this.choices()) {
+            await this.preview();
+            if (this.replaces || this.seen !== this.choices())
+                return;
+        }
         const group = this.group.value;
-        this.calls++; /* a preview that is under way is of no use any more */
         const answer = await attempt(this.made, () => this.put(false));
         if (!answer)
             return;
