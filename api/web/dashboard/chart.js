@@ -101,6 +101,7 @@ export class KlChart {
     }
 
     stop() {
+        clearTimeout(this.clicked);
         this.resized.disconnect();
         this.plot?.destroy();
     }
