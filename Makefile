@@ -32,12 +32,12 @@ MACHINE := $(shell uname -m)
 STRICT_release = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
 $(B)/api/%.o $(B)/server/%.o: CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(VARIANT))
 
-API_LIBS = -lsqlite3 -ljansson -lcsv -lzip -lz
+API_LIBS = -lsqlite3 -lpq -ljansson -lcsv -lzip -lz
 SERVER_LIBS = -lmicrohttpd -lcurl -lgnutls -lseccomp
-TEST_LIBS = -lcriterion -lquadmath
-PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libsqlite3-dev libzip-dev \
+TEST_LIBS = -lcriterion -lquadmath -lpq
+PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libsqlite3-dev libpq-dev libzip-dev \
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
-PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
+PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
                 nginx-light haproxy curl jq chromium-headless-shell openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE)
 # Debian's node, unless another is there already.
@@ -210,6 +210,7 @@ test: deps-test
 	$(MAKE) unprivileged
 	$(MAKE) contract
 	$(MAKE) journey
+	$(MAKE) postgresql
 	$(MAKE) page
 	$(MAKE) sanitize
 	$(MAKE) uninitialized
@@ -241,6 +242,10 @@ contract: build/kldivd $(CONTRACT_TOOLS)
 # The READMEs' commands about monitors, and the same with other tables.
 journey: build/kldivd
 	$(PYTHON) tests/journey/run.py build/kldivd
+
+# Monitors on PostgreSQL, in a cluster of its own: the tests of a store; then two servers that share one.
+postgresql: build/kldivd $(B)/tests/all
+	tests/postgresql/run.sh build/kldivd $(B)/tests/all
 
 # The pages in Chromium, in every state that they show; pictures go to build/page.
 page: build/kldivd $(PAGE_TOOLS)

@@ -23,8 +23,8 @@ struct attributes {
 /* Rights of files that each ABI knows, as the number of lowest bits. */
 static const unsigned file_bits[NEWEST_ABI + 1] = {0, 13, 14, 15, 15, 16, 16};
 
-/* net: binding and connecting TCP sockets. scope: abstract sockets and signals. */
-enum { NET_ABI = 4, SCOPE_ABI = 6, NET = 1 << 0 | 1 << 1, SCOPE = 1 << 0 | 1 << 1 };
+/* Binding and connecting TCP sockets; scope: abstract sockets and signals. */
+enum { NET_ABI = 4, SCOPE_ABI = 6, BIND = 1 << 0, CONNECT = 1 << 1, SCOPE = 1 << 0 | 1 << 1 };
 
 /* Rights of ABI 3, which the header lacks. */
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -95,13 +95,14 @@ static int newest_abi(void)
     return abi < NEWEST_ABI ? (int)abi : NEWEST_ABI;
 }
 
-int srv_landlock_enter(const char *const *readable, const char *const *writable)
+int srv_landlock_enter(const char *const *readable, const char *const *writable, bool connects)
 {
+    unsigned net = connects ? BIND : BIND | CONNECT;
     int abi = newest_abi(), reason = 0;
     if (abi < 1)
         return -ENOSYS;
     struct rules rules = {.handled = {.files = (UINT64_C(1) << file_bits[abi]) - 1,
-                                      .net = abi >= NET_ABI ? NET : 0,
+                                      .net = abi >= NET_ABI ? net : 0,
                                       .scope = abi >= SCOPE_ABI ? SCOPE : 0}};
     rules.fd = (int)syscall(SYS_landlock_create_ruleset, &rules.handled, sizeof rules.handled, 0);
     if (rules.fd < 0)

@@ -2,6 +2,8 @@
 #ifndef KLDIV_SERVER_LANDLOCK_H
 #define KLDIV_SERVER_LANDLOCK_H
 
+#include <stdbool.h>
+
 /* Restricts this thread, and threads that it starts later, for ever. Left are reading in the process's
  * own folder of /proc; reading in the folders of the `readable` files; and in the `writable` folders
  * reading, writing, making and removing files. Both lists end with NULL, and may be NULL.
@@ -11,11 +13,11 @@
  * their own. A folder that is missing now, or put in the place of one later, is refused. Descriptors
  * that are open keep their rights. Looking at a file's size and times is not restricted.
  *
- * TCP connections and bound TCP sockets are refused from ABI 4 (Linux 6.7), abstract sockets and signals
+ * TCP connections, unless `connects`, and bound TCP sockets are refused from ABI 4 (Linux 6.7), abstract sockets and signals
  * to other processes from ABI 6 (Linux 6.12).
  *
  * Needs no_new_privs or CAP_SYS_ADMIN. Returns the ABI in force, at most 6; -ENOSYS if the kernel, or a
  * filter around this process, lacks Landlock; or another negative errno, with nothing restricted. */
-int srv_landlock_enter(const char *const *readable, const char *const *writable);
+int srv_landlock_enter(const char *const *readable, const char *const *writable, bool connects);
 
 #endif

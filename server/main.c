@@ -1,6 +1,7 @@
 /* kldivd: the Kullback-Leibler divergence loss over HTTP. */
 #include "api/monitors/monitors.h"
 #include "api/statistics.h"
+#include "api/store/store.h"
 #include "server/clock.h"
 #include "server/connections.h"
 #include "server/deadlines.h"
@@ -71,25 +72,30 @@ static bool write_port_file(struct opened *opened, const char *path)
 /* Gives up all rights but those to files that SIGHUP has read again. */
 static struct srv_sandbox lock_in(const struct srv_options *options)
 {
+    enum { MOST_READABLE = 40 };
     const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
-    const char *readable[sizeof files / sizeof *files + 1] = {NULL};
+    const char *const *of_store = api_monitors_files(monitors);
+    const char *readable[MOST_READABLE + 1] = {NULL};
     const char *const writable[] = {api_monitors_folder(monitors), NULL};
     size_t n = 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i])
             readable[n++] = files[i];
-    return srv_sandbox_enter(options, readable, writable);
+    for (const char *const *file = of_store; file && *file && n < MOST_READABLE; file++)
+        readable[n++] = *file;
+    return srv_sandbox_enter(options, readable, writable, of_store != NULL);
 }
 
 /* Opens the store, within the memory of the service. */
 static bool open_store(const struct srv_options *options)
 {
-    char reason[500];
+    char reason[500], name[500];
     budget.limit = options->max_memory;
     monitors =
         api_monitors_open(options->store, options->max_monitors, &budget, reason, sizeof reason);
+    api_store_name(options->store, name, sizeof name);
     if (!monitors)
-        fprintf(stderr, "kldivd: --store %s: %s\n", options->store, reason);
+        fprintf(stderr, "kldivd: --store %s: %s\n", name, reason);
     return monitors != NULL;
 }
 
@@ -147,6 +153,17 @@ static void warn_of_variable(const char *name, const char *nearest)
             nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
+static void log_opened_store(const struct srv_options *options)
+{
+    char name[400];
+    api_store_name(options->store, name, sizeof name);
+    if (api_monitors_are_stored(monitors))
+        srv_log(SRV_LOG_INFO, "store %s, %zu monitors", name, api_monitors_count(monitors));
+    else
+        srv_log(SRV_LOG_WARNING, "--store %s: %s; until it is there, monitors answer 503", name,
+                api_monitors_reason(monitors));
+}
+
 static void log_store(bool is_failure, const char *sentence)
 {
     srv_log(is_failure ? SRV_LOG_WARNING : SRV_LOG_INFO, "%s", sentence);
@@ -194,7 +211,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
         log_address(opened->admin_fd, "health and metrics on", "http");
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     srv_limits_log(options);
-    srv_log(SRV_LOG_INFO, "store %s, %zu monitors", options->store, api_monitors_count(monitors));
+    log_opened_store(options);
     srv_sandbox_log(&opened->sandbox);
     srv_files_log(options, service->tokens);
     srv_options_unknown(warn_of_variable);

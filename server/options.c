@@ -59,7 +59,7 @@ static const struct row {
     {"drain-timeout", "SECONDS", NUMBER, FIELD(drain_timeout), "30", 0, 86400, NULL,
      "then wait at most this long for requests to finish"},
     {"store", "STORE", STORE, FIELD(store), "memory", 0, 0, NULL,
-     "where drift monitors are kept: memory, or sqlite:PATH"},
+     "where drift monitors are kept: memory, sqlite:PATH, or postgresql://HOST/DATABASE"},
     {"max-monitors", "N", NUMBER, FIELD(max_monitors), "10000", 1, 1000000, NULL,
      "most drift monitors"},
     {"ready-needs-store", NULL, SWITCH, FIELD(ready_needs_store), NULL, 0, 0, switches,

@@ -23,9 +23,10 @@ struct srv_sandbox {
  *
  * `readable` are files that are read again later, and `writable` folders of files that are made or
  * written; both end with NULL, and may be NULL. Without `writable` no file can be opened for writing.
+ * `connects` leaves connections to other hosts, and to sockets of this one.
  * Core dumps stay possible. */
 struct srv_sandbox srv_sandbox_enter(const struct srv_options *options, const char *const *readable,
-                                     const char *const *writable);
+                                     const char *const *writable, bool connects);
 
 /* Logs what is in force, and what is not and why: a warning if it should be, else info. */
 void srv_sandbox_log(const struct srv_sandbox *sandbox);

@@ -49,6 +49,10 @@ static const int allowed_with_files[] = {
     SCMP_SYS(getcwd),     SCMP_SYS(openat),    SCMP_SYS(pwrite64),  SCMP_SYS(readlink),
     SCMP_SYS(readlinkat), SCMP_SYS(unlink),    SCMP_SYS(unlinkat)};
 
+/* Calls of a store that connects to its database, and asks the name server for it. */
+static const int allowed_to_connect[] = {SCMP_SYS(access), SCMP_SYS(connect), SCMP_SYS(faccessat),
+                                         SCMP_SYS(sendmmsg), SCMP_SYS(socket)};
+
 /* Flags of openat by which a file is written or made; O_TMPFILE takes one of them as well. */
 #define WRITES (O_ACCMODE | O_CREAT | O_TRUNC)
 
@@ -133,7 +137,7 @@ static int add_unknown(scmp_filter_ctx filter)
     return problem;
 }
 
-static int add_all(scmp_filter_ctx filter, bool with_files)
+static int add_all(scmp_filter_ctx filter, bool with_files, bool connects)
 {
     int problem = add_calls(filter, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
     if (!problem)
@@ -144,6 +148,8 @@ static int add_all(scmp_filter_ctx filter, bool with_files)
         problem = add_own_signals(filter);
     if (!problem && with_files)
         problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_with_files, COUNT(allowed_with_files));
+    if (!problem && connects)
+        problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_to_connect, COUNT(allowed_to_connect));
     if (!problem)
         problem = with_files ? add_rows(filter, locks, COUNT(locks))
                              : add_rows(filter, read_only, COUNT(read_only));
@@ -160,7 +166,7 @@ static int set_attributes(scmp_filter_ctx filter)
     return problem ? problem : seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
 }
 
-int srv_seccomp_enter(bool with_files)
+int srv_seccomp_enter(bool with_files, bool connects)
 {
     if (prctl(PR_GET_SECCOMP) < 0)
         return -ENOSYS;
@@ -169,7 +175,7 @@ int srv_seccomp_enter(bool with_files)
         return -ENOMEM;
     int problem = set_attributes(filter);
     if (!problem)
-        problem = add_all(filter, with_files);
+        problem = add_all(filter, with_files, connects);
     if (!problem)
         problem = seccomp_load(filter);
     seccomp_release(filter);

@@ -2,14 +2,46 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <postgresql/libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* ---- The store: in memory, or in a schema of its own of the PostgreSQL that KLDIV_TEST_STORE names */
+
+static char schema[40];
+
+static void run_sql(const char *format)
+{
+    char text[200];
+    PGconn *connection = PQconnectdb(getenv("KLDIV_TEST_STORE"));
+    PQclear(PQexec(connection, "SET client_min_messages = error"));
+    snprintf(text, sizeof text, format, schema);
+    PGresult *result = PQexec(connection, text);
+    cr_assert_eq(PQresultStatus(result), PGRES_COMMAND_OK, "%s: %s", text,
+                 PQerrorMessage(connection));
+    PQclear(result);
+    PQfinish(connection);
+}
+
+static void make_location(char *to, size_t size)
+{
+    static int n;
+    const char *location = getenv("KLDIV_TEST_STORE");
+    snprintf(to, size, "memory");
+    if (!location)
+        return;
+    snprintf(schema, sizeof schema, "test_%d_%d", (int)getpid(), n++);
+    run_sql("CREATE SCHEMA %s");
+    snprintf(to, size, "%s&options=-csearch_path%%3D%s", location, schema);
+}
 
 struct api_service monitors_new(size_t most)
 {
-    char reason[200] = "";
+    char reason[200] = "", location[300];
     struct api_service service = service_of(1 << 26);
-    service.monitors = api_monitors_open("memory", most, service.budget, reason, sizeof reason);
+    make_location(location, sizeof location);
+    service.monitors = api_monitors_open(location, most, service.budget, reason, sizeof reason);
     cr_assert(service.monitors, "%s", reason);
     cr_assert(api_monitors_start(service.monitors, NULL));
     return service;
@@ -20,6 +52,8 @@ void monitors_end(struct api_service *service)
     api_monitors_stop(service->monitors);
     api_monitors_free(service->monitors);
     service->monitors = NULL;
+    if (*schema)
+        run_sql("DROP SCHEMA %s CASCADE");
     api_budget_trim(service->budget, 0);
     cr_expect_eq(bytes_held(), 0, "%zu bytes are kept", bytes_held());
 }

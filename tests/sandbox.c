@@ -153,7 +153,8 @@ static int attempt(struct srv_options options, struct lists lists, int (*try)(vo
     pid_t pid = fork();
     cr_assert(pid >= 0);
     if (pid == 0) {
-        struct srv_sandbox sandbox = srv_sandbox_enter(&options, lists.readable, lists.writable);
+        struct srv_sandbox sandbox =
+            srv_sandbox_enter(&options, lists.readable, lists.writable, false);
         demand(sandbox.no_new_privs);
         demand(sandbox.capabilities);
         demand(sandbox.seccomp);

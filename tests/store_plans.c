@@ -43,8 +43,8 @@ static void expect_step(size_t statement, const char *step)
  * that is gone is looked for in what is left of it. */
 static bool may_take_all(size_t statement)
 {
-    static const enum api_statement may[] = {API_SQL_WINDOWS_NEWEST, API_SQL_WINDOW_LATEST,
-                                             API_SQL_WINDOWS_RECENT, API_SQL_REVISIONS_PRUNE};
+    static const enum api_statement may[] = {API_SQL_WINDOW_LATEST, API_SQL_WINDOWS_RECENT,
+                                             API_SQL_REVISIONS_PRUNE};
     for (size_t i = 0; i < COUNT(may); i++)
         if (may[i] == statement)
             return true;

@@ -15,8 +15,27 @@
 
 bool api_browsing_begin(struct api_exchange *x)
 {
-    return x->captures.n == 0 ? api_intake_ready(x) : api_intake_names(x) && api_intake_exists(x);
+    return x->captures.n == 0 ? api_intake_ready(x)
+                              : api_intake_names(x) && api_intake_may_exist(x);
 }
+
+/* Waits until what other servers changed is known. */
+bool api_browsing_prepare(struct api_exchange *x, double most_ns)
+{
+    struct api_work *work = x->state;
+    (void)most_ns;
+    if (!work && api_intake_may_be_behind(x)) {
+        x->state = x->work = calloc(1, sizeof *work);
+        return x->work || api_fail_for_memory(&x->problem);
+    }
+    if (x->work && work->done) {
+        x->work = NULL;
+        x->problem = work->problem;
+    }
+    return !x->problem.code && (x->work || x->captures.n == 0 || api_intake_exists(x));
+}
+
+void api_browsing_end(struct api_exchange *x) { free(x->state); }
 
 /* ---- All monitors */
 

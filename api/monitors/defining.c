@@ -36,7 +36,7 @@ bool api_defining_begin(struct api_exchange *x)
 
 bool api_rebasing_begin(struct api_exchange *x)
 {
-    return api_intake_names(x) && api_intake_exists(x) && api_intake_body(x);
+    return api_intake_names(x) && api_intake_may_exist(x) && api_intake_body(x);
 }
 
 /* ---- Body */

@@ -2,6 +2,7 @@
 #include "api/monitors/endpoints.h"
 
 #include "api/monitors/intake.h"
+#include "api/monitors/load.h"
 #include "api/monitors/sweep.h"
 #include "api/query.h"
 
@@ -27,7 +28,7 @@ static bool has_no_parameters(struct api_exchange *x)
 
 bool api_deleting_begin(struct api_exchange *x)
 {
-    return has_no_parameters(x) && api_intake_names(x) && api_intake_exists(x);
+    return has_no_parameters(x) && api_intake_names(x) && api_intake_may_exist(x);
 }
 
 static bool run(struct api_work *work, struct api_monitors *monitors)
@@ -48,7 +49,8 @@ static bool run(struct api_work *work, struct api_monitors *monitors)
         if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE, id, NULL))
             return false;
     }
-    return true;
+    const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
+    return api_store_run(monitors->store, API_SQL_DELETION_SET, change, NULL);
 }
 
 /* Forgets monitors, whose rows are swept later; without memory to remember them, at the next start. */

@@ -27,6 +27,8 @@ bool api_rebasing_prepare(struct api_exchange *x, double most_ns);
 
 /* browsing.c: what is known without the store */
 bool api_browsing_begin(struct api_exchange *x);
+bool api_browsing_prepare(struct api_exchange *x, double most_ns);
+void api_browsing_end(struct api_exchange *x);
 bool api_list_monitors(struct api_exchange *x);
 bool api_list_group(struct api_exchange *x);
 bool api_show_monitor(struct api_exchange *x);

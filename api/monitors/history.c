@@ -52,7 +52,7 @@ void api_history_end(struct api_exchange *x)
 
 bool api_history_begin(struct api_exchange *x)
 {
-    return api_intake_names(x) && api_intake_exists(x);
+    return api_intake_names(x) && api_intake_may_exist(x);
 }
 
 /* Begins the state, or goes on after the store has done its work. True with *fresh set if there is

@@ -39,6 +39,9 @@ bool api_intake_ready(struct api_exchange *x)
 {
     if (!x->service->monitors)
         return api_fail(&x->problem, "not_found", "there are no monitors here");
+    if (!atomic_load(&x->service->monitors->loaded))
+        return api_fail(&x->problem, "store_unavailable",
+                        "the store could not be read yet, so that no monitor is known; try again");
     return check_accept(x);
 }
 
@@ -100,6 +103,16 @@ bool api_intake_exists(struct api_exchange *x)
     return !name || has_name ||
            api_fail(&x->problem, "monitor_not_found",
                     "there is no monitor '%.128s' in the group '%.128s'", name, group);
+}
+
+bool api_intake_may_be_behind(const struct api_exchange *x)
+{
+    return api_store_is_shared(x->service->monitors->store);
+}
+
+bool api_intake_may_exist(struct api_exchange *x)
+{
+    return api_intake_may_be_behind(x) || api_intake_exists(x);
 }
 
 struct api_config *api_intake_config(struct api_monitors *monitors, const char *group,

@@ -7,7 +7,8 @@
 #include "api/monitors/column.h"
 #include "api/monitors/work.h"
 
-/* Fails if the host keeps no monitors, or if Accept allows no answer. */
+/* Fails if the host keeps no monitors, if none were read from the store yet, or if Accept allows no
+ * answer. */
 bool api_intake_ready(struct api_exchange *x);
 
 /* Checks the names in the path, and Content-Type, Content-Encoding and declared size where there is
@@ -19,6 +20,13 @@ const char *api_name_of(const struct api_exchange *x); /* NULL for a group's pat
 
 /* Fails with monitor_not_found, or group_not_found if the group has no monitor. */
 bool api_intake_exists(struct api_exchange *x);
+
+/* Does so before the body comes, unless another server may have made the monitor. */
+bool api_intake_may_exist(struct api_exchange *x);
+
+/* True if other servers may have changed monitors since this one looked. A work, even one that does
+ * nothing, makes it look. */
+bool api_intake_may_be_behind(const struct api_exchange *x);
 
 /* Holds the config of a monitor; NULL if there is none. Fills the numbers that name it. */
 struct api_config *api_intake_config(struct api_monitors *monitors, const char *group,

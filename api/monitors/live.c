@@ -1,5 +1,6 @@
 #include "api/monitors/live.h"
 
+#include "api/monitors/load.h"
 #include "api/monitors/stored.h"
 #include "api/monitors/top.h"
 
@@ -124,6 +125,8 @@ bool api_live_store(struct api_monitors *monitors, const struct api_draft *draft
                                     time_datum(live->last_observation),
                                     API_INTEGER(live->last_window),
                                     time_datum(live->since),
+                                    time_datum(live->newest_end),
+                                    API_INTEGER(api_change_of(monitors)),
                                     API_INTEGER(draft->monitor->id)};
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
 }

@@ -10,8 +10,13 @@
 struct api_monitors *api_monitors_open(const char *location, size_t most, struct api_budget *budget,
                                        char *reason, size_t size);
 
-/* The folder that the store writes; NULL if it is in memory. */
+/* The folder that the store writes; NULL if it writes none. Files that it reads when it connects to a
+ * database, NULL at the end; NULL if it makes no connections. */
 const char *api_monitors_folder(const struct api_monitors *monitors);
+const char *const *api_monitors_files(const struct api_monitors *monitors);
+
+/* The reason why the store does not work, if it does not. */
+const char *api_monitors_reason(const struct api_monitors *monitors);
 
 /* Starts the thread; false if it cannot be started. Without it, requests wait for ever. `log` is told
  * of failures of the store and of their end, by the thread. */

@@ -18,7 +18,7 @@ void api_observations_drop(struct api_observations *o)
     free(o->observed);
     api_budget_release(o->x->service->budget, o->reserved);
     o->observed = NULL;
-    o->n = o->reserved = 0;
+    o->n = o->reserved = o->unknown = 0;
     api_buffer_free(&o->warnings);
 }
 
@@ -113,6 +113,7 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
             continue;
         if (o->x->problem.code)
             return false;
+        o->unknown += *name != '\0';
         if (*name)
             api_warn(&o->warnings, "column_unknown", name, 0, 0,
                      "the group has no monitor of this name, so the column is left out");

@@ -33,7 +33,7 @@ static bool check_key(struct api_exchange *x)
 
 bool api_observing_begin(struct api_exchange *x)
 {
-    return api_intake_names(x) && api_intake_exists(x) && check_key(x) && api_intake_body(x);
+    return api_intake_names(x) && api_intake_may_exist(x) && check_key(x) && api_intake_body(x);
 }
 
 /* ---- Evaluation */
@@ -106,6 +106,23 @@ static bool reserve_reply(struct api_observations *o)
     return api_buffer_reserve(&o->x->reply.body, size) || api_fail_for_memory(&o->x->problem);
 }
 
+/* True if this server knows the monitor, or a monitor of the group. */
+static bool knows(struct api_exchange *x)
+{
+    bool exists = api_intake_exists(x);
+    x->problem.code = NULL;
+    return exists;
+}
+
+/* Has the store's thread look at what other servers changed, after which the body is read again. */
+static bool catch_up(struct api_observations *o)
+{
+    o->is_read = o->stale = o->caught_up = true;
+    o->work = (struct api_work){.run = NULL};
+    o->x->work = &o->work;
+    return true;
+}
+
 /* Reads the body, and hands what it holds to the store. */
 static bool read_body(struct api_observations *o, double most_ns)
 {
@@ -116,8 +133,13 @@ static bool read_body(struct api_observations *o, double most_ns)
         x->cost_ns = api_intake_cost(x);
     if (x->cost_ns > most_ns)
         return true;
+    bool behind = api_intake_may_be_behind(x) && !o->caught_up;
+    if (behind && (o->evaluates || !knows(x)))
+        return catch_up(o);
     if (!api_observations_read(o))
         return false;
+    if (behind && o->unknown > 0)
+        return catch_up(o);
     o->is_read = true;
     if (o->evaluates && !view_counts(o, o->observed))
         return false;
@@ -144,7 +166,7 @@ static bool after_work(struct api_observations *o, double most_ns)
     if (++o->tries == TRIES)
         return api_fail(&x->problem, "overloaded", "the monitor is replaced all the time");
     api_observations_drop(o);
-    o->is_read = false;
+    o->is_read = o->stale = false;
     return api_intake_exists(x) && read_body(o, most_ns);
 }
 

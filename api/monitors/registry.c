@@ -88,18 +88,6 @@ void api_registry_add(struct api_registry *registry, struct api_monitor *monitor
     registry->n++;
 }
 
-static int compare_both(const void *a, const void *b)
-{
-    const struct api_monitor *const *first = a, *const *second = b;
-    return compare(*first, (*second)->group, (*second)->name);
-}
-
-void api_registry_sort(struct api_registry *registry)
-{
-    if (registry->n > 0)
-        qsort(registry->monitors, registry->n, sizeof(struct api_monitor *), compare_both);
-}
-
 void api_registry_remove(struct api_registry *registry, struct api_monitor *monitor)
 {
     size_t place = api_registry_place(registry, monitor->group, monitor->name);

@@ -2,6 +2,7 @@
 
 #include "api/monitors/close.h"
 #include "api/monitors/live.h"
+#include "api/monitors/load.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,9 +90,13 @@ static bool close_windows(struct api_monitors *monitors, const struct api_replac
 
 static bool write(struct api_monitors *monitors, const struct api_replacement *r)
 {
-    const struct api_datum monitor[] = {API_INTEGER(r->id),      API_TEXT_DATUM(r->group),
-                                        API_TEXT_DATUM(r->name), API_INTEGER(r->revision),
-                                        API_INTEGER(r->version), API_TEXT_DATUM(r->config->others)};
+    const struct api_datum monitor[] = {API_INTEGER(r->id),
+                                        API_TEXT_DATUM(r->group),
+                                        API_TEXT_DATUM(r->name),
+                                        API_INTEGER(r->revision),
+                                        API_INTEGER(r->version),
+                                        API_TEXT_DATUM(r->config->others),
+                                        API_INTEGER(r->changes ? api_change_of(monitors) : 0)};
     const struct api_datum revision[] = {API_INTEGER(r->id), API_INTEGER(r->revision),
                                          API_TEXT_DATUM(r->config->definition)};
     return (!r->changes || api_store_run(monitors->store, API_SQL_MONITOR_PUT, monitor, NULL)) &&

@@ -67,5 +67,6 @@ bool api_upkeep_is_due(struct api_monitors *monitors)
         if (monitor->live.next_close < monitors->next_close)
             monitors->next_close = monitor->live.next_close;
     }
-    return sweeps || monitors->next_close <= now || keys_are_due(monitors, now);
+    return sweeps || monitors->next_close <= now || keys_are_due(monitors, now) ||
+           api_store_is_shared(monitors->store);
 }

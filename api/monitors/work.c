@@ -2,6 +2,7 @@
 #include "api/monitors/work.h"
 
 #include "api/monitors/close.h"
+#include "api/monitors/load.h"
 #include "api/monitors/statistics.h"
 #include "api/monitors/submit.h"
 #include "api/monitors/upkeep.h"
@@ -49,7 +50,8 @@ static void drop_drafts(struct api_monitors *monitors)
     monitors->drafts = NULL;
 }
 
-/* Keeps the open window that was added to last, which the next observations will be for. */
+/* Keeps the open window that was added to last, which the next observations will be for. If another server
+ * adds to it, api_load lets it go. */
 static void keep_open(struct api_draft *draft)
 {
     struct api_monitor *monitor = draft->monitor;
@@ -144,14 +146,16 @@ static bool transact(struct api_monitors *monitors, struct api_work *works,
     double start = api_statistics_now();
     monitors->out_of_memory = false;
     monitors->now = api_now();
-    bool began = api_store_begin(monitors->store);
-    bool ran =
-        began && (upkeep ? upkeep(monitors) && api_flush(monitors) : run_works(monitors, works));
+    bool began = api_store_begin(monitors->store) && api_load(monitors);
+    bool ran = began &&
+               (upkeep ? upkeep(monitors) && api_flush(monitors) : run_works(monitors, works)) &&
+               api_change_store(monitors);
     api_statistics_add(monitors->statistics, API_OPERATION_WRITE, start, ran);
     start = api_statistics_now();
     bool good = ran && api_store_commit(monitors->store);
     if (ran)
         api_statistics_add(monitors->statistics, API_OPERATION_COMMIT, start, good);
+    api_change_end(monitors, good);
     if (good ? api_store_has_written(monitors->store) : !is_for_memory(monitors))
         note(monitors, good);
     if (good) {

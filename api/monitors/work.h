@@ -57,6 +57,9 @@ struct api_monitors {
     bool sweeps;   /* there is more to sweep than one round does */
     int64_t *dead; /* monitors that are deleted, and have rows left */
     size_t n_dead;
+    int64_t
+        change;   /* number of the last change of monitors that is known; -1 before any was read */
+    bool changes; /* the transaction changes some, with the next number */
 
     /* Shared, under the lock: */
     pthread_mutex_t lock;
@@ -67,7 +70,7 @@ struct api_monitors {
     pthread_t thread;
     void (*log)(bool is_failure, const char *sentence);
 
-    atomic_bool stored;
+    atomic_bool stored, loaded;
     struct api_store_statistics *statistics;
 };
 

@@ -9,7 +9,7 @@ struct api_database {
     const struct api_engine *engine;
     char reason[256];   /* of the last failure, as a part of a sentence */
     bool out_of_memory; /* so that the failure says nothing of the database */
-    bool is_empty;      /* it has no table; set by open */
+    bool is_away;       /* it could not be reached, which may pass */
     bool is_accepted;   /* its schema is known; until then, nothing that was there may change */
 };
 
@@ -17,25 +17,38 @@ struct api_engine {
     const char *prefix;      /* of locations; a location equal to `alias` has this engine, too */
     const char *alias;       /* or NULL */
     const char *clustered;   /* words at the end of a table that is stored by its primary key */
-    const char *transaction; /* statement that begins one */
+    const char *transaction; /* statements that begin one, of which one at a time goes on */
+    bool is_shared;          /* other servers may use the database */
 
-    /* Opens what follows the prefix, "" for the alias. NULL with the reason if it cannot be. */
+    /* Opens what follows the prefix, "" for the alias. NULL with the reason if it cannot be. Those that
+     * are reached by `reach` check the form of the path alone. */
     struct api_database *(*open)(const char *path, char *reason, size_t size);
     void (*close)(struct api_database *database);
-    const char *(*folder)(const struct api_database *database);
+    const char *(*folder)(const struct api_database *database); /* NULL: none has */
 
-    /* Runs a text of statements without parameters or rows. */
+    /* Files that connecting reads, NULL at the end; NULL: none connects. */
+    const char *const *(*files)(const struct api_database *database);
+
+    /* Makes sure that there is a connection; called before each transaction. NULL: there always is. */
+    bool (*reach)(struct api_database *database);
+
+    /* Finds out, in a transaction, whether a store was made. */
+    bool (*has_schema)(struct api_database *database, bool *has);
+
+    /* Runs a text of statements without parameters or rows. A failure may be told by what runs next. */
     bool (*script)(struct api_database *database, const char *text);
 
     /* Runs statement number `statement`, which is prepared at its first use. */
     bool (*run)(struct api_database *database, enum api_statement statement,
                 const struct api_datum *parameters, const struct api_rows *rows);
 
+    bool (*commit)(struct api_database *database);
+
     /* Rolls back, if a transaction is open. */
     void (*rollback)(struct api_database *database);
 };
 
-extern const struct api_engine api_sqlite;
+extern const struct api_engine api_sqlite, api_postgresql;
 
 /* Sets the reason, and returns false. */
 bool api_database_fail(struct api_database *database, const char *format, ...)

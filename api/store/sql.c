@@ -41,7 +41,17 @@ static const char second[] =
     " AND (monitors.state <> 0 OR EXISTS (SELECT 1 FROM windows w WHERE w.monitor = e.monitor"
     " AND w.id = e.window_id AND w.revision = monitors.revision)) ORDER BY e.id DESC LIMIT 1);";
 
-const char *const api_migrations[] = {first, second, NULL};
+/* Adds what servers that share a store tell each other: each transaction that changes monitors takes the
+ * next number of `change` and leaves it with them; `deletion` counts those that delete some. The index
+ * has no row in a store of one server, whose changes stay at 0. */
+static const char third[] = "ALTER TABLE monitors ADD COLUMN newest_end BIGINT;"
+                            "ALTER TABLE monitors ADD COLUMN changed BIGINT NOT NULL DEFAULT 0;"
+                            "CREATE INDEX monitors_changed ON monitors (changed) WHERE changed > 0;"
+                            "UPDATE monitors SET newest_end ="
+                            " (SELECT max(end_at) FROM windows w WHERE w.monitor = monitors.id);"
+                            "INSERT INTO meta VALUES ('change', 0), ('deletion', 0);";
+
+const char *const api_migrations[] = {first, second, third, NULL};
 
 /* Columns of the same rows without what is long. */
 #define WINDOW_NUMBERS                                                                             \
@@ -51,6 +61,11 @@ const char *const api_migrations[] = {first, second, NULL};
 #define WINDOW_COLUMNS                                                                             \
     "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
     " unseen_ratio, missing_ratio, verdict, state, top, top_share, settings, reference"
+
+#define MONITORS                                                                                   \
+    "SELECT id, group_name, name, m.revision, version, settings, state, observations,"             \
+    " last_observation, last_window, since, newest_end, definition FROM monitors m"                \
+    " JOIN revisions r ON r.monitor = m.id AND r.revision = m.revision"
 
 #define ADD_COUNTS(rows)                                                                           \
     "INSERT INTO counts VALUES " rows " ON CONFLICT (monitor, window_id, bin)"                     \
@@ -63,21 +78,25 @@ const char *const api_migrations[] = {first, second, NULL};
  * as bounds, because for equality SQLite goes through all windows of the monitor. */
 const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_SCHEMA] = "SELECT value FROM meta WHERE name = 'schema'",
+    [API_SQL_META] = "SELECT name, value FROM meta",
     [API_SQL_SCHEMA_SET] = "UPDATE meta SET value = $1 WHERE name = 'schema'",
     [API_SQL_NEXT_MONITOR] =
         "UPDATE meta SET value = value + 1 WHERE name = 'monitor' RETURNING value",
+    [API_SQL_CHANGE_SET] = "UPDATE meta SET value = $1 WHERE name = 'change'",
+    [API_SQL_DELETION_SET] = "UPDATE meta SET value = $1 WHERE name = 'deletion'",
     [API_SQL_PROBE] = "UPDATE meta SET value = value WHERE name = 'schema'",
 
-    [API_SQL_MONITORS] =
-        "SELECT id, group_name, name, m.revision, version, settings, state, observations,"
-        " last_observation, last_window, since, definition FROM monitors m JOIN revisions r"
-        " ON r.monitor = m.id AND r.revision = m.revision ORDER BY id",
+    [API_SQL_MONITORS] = MONITORS " ORDER BY id",
+    [API_SQL_MONITORS_CHANGED] = MONITORS " WHERE changed > $1 AND changed > 0 ORDER BY id",
+    [API_SQL_MONITOR_IDS] = "SELECT id FROM monitors",
     [API_SQL_MONITOR_PUT] =
-        "INSERT INTO monitors VALUES ($1, $2, $3, $4, $5, $6, 0, 0, NULL, 0, NULL)"
+        "INSERT INTO monitors (id, group_name, name, revision, version, settings, changed, state,"
+        " observations, last_window) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, 0)"
         " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision,"
-        " version = excluded.version, settings = excluded.settings",
-    [API_SQL_MONITOR_LIVE] = "UPDATE monitors SET state = $1, observations = $2,"
-                             " last_observation = $3, last_window = $4, since = $5 WHERE id = $6",
+        " version = excluded.version, settings = excluded.settings, changed = excluded.changed",
+    [API_SQL_MONITOR_LIVE] =
+        "UPDATE monitors SET state = $1, observations = $2, last_observation = $3,"
+        " last_window = $4, since = $5, newest_end = $6, changed = $7 WHERE id = $8",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM monitors WHERE id = $1",
     [API_SQL_REVISION_PUT] = "INSERT INTO revisions VALUES ($1, $2, $3)",
     [API_SQL_REVISION] = "SELECT definition FROM revisions WHERE monitor = $1 AND revision = $2",
@@ -134,7 +153,6 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_WINDOWS_EXPIRED] =
         "SELECT id FROM windows WHERE monitor = $1 AND start_at < $2 AND end_at < $2"
         " AND closed >= $3 ORDER BY start_at LIMIT $4",
-    [API_SQL_WINDOWS_NEWEST] = "SELECT monitor, max(end_at) FROM windows GROUP BY monitor",
     [API_SQL_ORPHANS] =
         "SELECT DISTINCT monitor FROM revisions WHERE monitor NOT IN (SELECT id FROM monitors)",
     [API_SQL_WINDOW_DELETE] = "DELETE FROM windows WHERE monitor = $1 AND id = $2",
@@ -149,11 +167,11 @@ const char *const api_sql[API_STATEMENTS] = {
         " ($1, $2, $27, $28), ($1, $2, $29, $30), ($1, $2, $31, $32), ($1, $2, $33, $34)"),
     [API_SQL_COUNTS] = "SELECT bin, count FROM counts WHERE monitor = $1 AND window_id = $2",
     [API_SQL_COUNTS_BEFORE] =
-        "SELECT bin, sum(count) FROM counts WHERE monitor = $1 AND window_id IN"
+        "SELECT bin, CAST(sum(count) AS BIGINT) FROM counts WHERE monitor = $1 AND window_id IN"
         " (SELECT id FROM windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
         " AND (start_at, id) < ($3, $4) ORDER BY start_at DESC, id DESC LIMIT $5) GROUP BY bin",
     [API_SQL_COUNTS_BETWEEN] =
-        "SELECT bin, sum(count) FROM counts WHERE monitor = $1 AND window_id IN"
+        "SELECT bin, CAST(sum(count) AS BIGINT) FROM counts WHERE monitor = $1 AND window_id IN"
         " (SELECT id FROM windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
         " AND start_at >= $3 AND start_at < $4) GROUP BY bin",
     [API_SQL_COUNTS_DELETE] = "DELETE FROM counts WHERE monitor = $1 AND window_id = $2",

@@ -8,12 +8,18 @@
 enum api_statement {
     API_SQL_SCHEMA,       /* → version of the schema */
     API_SQL_SCHEMA_SET,   /* version */
+    API_SQL_META,         /* → name and value of each number about the whole */
     API_SQL_NEXT_MONITOR, /* → a number that no monitor ever had */
+    API_SQL_CHANGE_SET,   /* number of the last change of monitors */
+    API_SQL_DELETION_SET, /* number of the last change that deleted some */
     API_SQL_PROBE,        /* writes without a change */
 
     API_SQL_MONITORS,         /* → all monitors with their current definition */
-    API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings */
-    API_SQL_MONITOR_LIVE,     /* state, observations, last observation, last window, since; id */
+    API_SQL_MONITORS_CHANGED, /* change → those that were changed after it */
+    API_SQL_MONITOR_IDS,      /* → id of each */
+    API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings, change */
+    API_SQL_MONITOR_LIVE,     /* state, observations, last observation, last window, since, newest
+                                 end of a window, change; id */
     API_SQL_MONITOR_DELETE,   /* id */
     API_SQL_REVISION_PUT,     /* monitor, revision, definition */
     API_SQL_REVISION,         /* monitor, revision → definition */
@@ -35,7 +41,6 @@ enum api_statement {
     API_SQL_WINDOWS_FROM,   /* monitor, revision, start, id → closed ones, in order */
     API_SQL_WINDOWS_RECENT, /* monitor, revision, limit → closed ones, newest first */
     API_SQL_WINDOWS_EXPIRED, /* monitor, end, 1 for closed ones alone, limit → id */
-    API_SQL_WINDOWS_NEWEST,  /* → monitor, newest end, for all monitors */
     API_SQL_ORPHANS,         /* → monitors that are deleted, and have rows left */
     API_SQL_WINDOW_DELETE,   /* monitor, id */
 

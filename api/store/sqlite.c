@@ -16,7 +16,8 @@ struct connection {
     sqlite3_stmt *statements[API_STATEMENTS];
     sqlite3_stmt *rollback; /* prepared before it is needed: it may be for want of memory */
     char *folder;
-    bool has_log; /* it had one before it was opened */
+    bool has_log;  /* it had one before it was opened */
+    bool is_empty; /* it has no table */
 };
 
 static struct connection *connection_of(struct api_database *database)
@@ -86,7 +87,7 @@ static struct api_database *open_connection(const char *path, char *reason, size
     }
     c->base.engine = &api_sqlite;
     c->has_log = has_log;
-    if (api_sqlite_open(path, &c->sqlite, &c->base.is_empty, reason, size) &&
+    if (api_sqlite_open(path, &c->sqlite, &c->is_empty, reason, size) &&
         prepare_rollback(c, reason, size) && (!is_file || prepare_folder(c, path, reason, size)))
         return &c->base;
     close_connection(&c->base);
@@ -185,6 +186,14 @@ static bool run(struct api_database *database, enum api_statement number,
     return good;
 }
 
+static bool has_schema(struct api_database *database, bool *has)
+{
+    *has = !connection_of(database)->is_empty;
+    return true;
+}
+
+static bool commit(struct api_database *database) { return script(database, "COMMIT"); }
+
 static void rollback(struct api_database *database)
 {
     struct connection *c = connection_of(database);
@@ -201,6 +210,8 @@ const struct api_engine api_sqlite = {.prefix = "sqlite:",
                                       .open = open_connection,
                                       .close = close_connection,
                                       .folder = folder_of,
+                                      .has_schema = has_schema,
                                       .script = script,
                                       .run = run,
+                                      .commit = commit,
                                       .rollback = rollback};

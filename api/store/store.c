@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct api_engine *const engines[] = {&api_sqlite};
+static const struct api_engine *const engines[] = {&api_sqlite, &api_postgresql};
 #define N_ENGINES (sizeof engines / sizeof *engines)
 
 struct api_store {
     struct api_database *database;
+    bool is_open; /* its schema is up to date */
     bool has_written;
 };
 
@@ -59,6 +60,21 @@ bool api_store_is_location(const char *location)
     return find_engine(location, &path) != NULL;
 }
 
+void api_store_name(const char *location, char *to, size_t size)
+{
+    const char *scheme = strstr(location, "://"), *user = scheme ? scheme + 3 : location;
+    size_t host = strcspn(user, "/?");
+    const char *at = scheme ? memrchr(user, '@', host) : NULL;
+    const char *colon = at ? memchr(user, ':', (size_t)(at - user)) : NULL;
+    bool tells = scheme && strstr(user + host, "password");
+    int rest = (int)(tells ? host + strcspn(user + host, "?") : strlen(user));
+    if (colon)
+        snprintf(to, size, "%.*s:***%.*s%s", (int)(colon - location), location,
+                 rest - (int)(at - user), at, tells ? "?***" : "");
+    else
+        snprintf(to, size, "%.*s%s", (int)(user - location) + rest, location, tells ? "?***" : "");
+}
+
 /* ---- Schema */
 
 static void read_integer(void *context, const struct api_datum *values)
@@ -96,25 +112,47 @@ static int64_t newest_version(void)
     return newest;
 }
 
+bool api_store_knows(struct api_store *store, int64_t version)
+{
+    return version <= newest_version() ||
+           api_database_fail(store->database,
+                             "it was written by a newer version of kldiv (schema %lld, this one "
+                             "knows %lld)",
+                             (long long)version, (long long)newest_version());
+}
+
 /* Brings the schema up to date, in one transaction. A database without one has version 0. */
 static bool update_schema(struct api_store *store)
 {
     struct api_database *database = store->database;
     int64_t version = 0, newest = newest_version();
-    if (!api_store_begin(store) ||
-        (!database->is_empty &&
+    bool has = false;
+    if (!database->engine->script(database, database->engine->transaction) ||
+        !database->engine->has_schema(database, &has) ||
+        (has &&
          !api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_integer, &version})))
         return false;
-    if (version > newest)
-        return api_database_fail(database,
-                                 "it was written by a newer version of kldiv (schema %lld, this "
-                                 "one knows %lld)",
-                                 (long long)version, (long long)newest);
+    if (!api_store_knows(store, version))
+        return false;
     database->is_accepted = true;
     for (int64_t next = version; next < newest; next++)
         if (!migrate(database, api_migrations[next]))
             return false;
     return (version == newest || set_version(store, newest)) && api_store_commit(store);
+}
+
+/* Makes sure of a connection and of a schema that is up to date. */
+static bool prepare(struct api_store *store)
+{
+    struct api_database *database = store->database;
+    database->is_away = false;
+    if (database->engine->reach && !database->engine->reach(database))
+        return false;
+    if (!store->is_open)
+        store->is_open = update_schema(store);
+    if (!store->is_open)
+        api_store_rollback(store);
+    return store->is_open;
 }
 
 /* ---- The store */
@@ -126,17 +164,16 @@ struct api_store *api_store_open(const char *location, char *reason, size_t size
     struct api_store *store = calloc(1, sizeof *store);
     if (!engine || !store) {
         snprintf(reason, size, "%s",
-                 engine ? "no memory is left" : "it must be memory or sqlite:PATH");
+                 engine ? "no memory is left"
+                        : "it must be memory, sqlite:PATH or postgresql://HOST/DATABASE");
         free(store);
         return NULL;
     }
     store->database = engine->open(path, reason, size);
-    if (store->database && update_schema(store))
+    if (store->database && (prepare(store) || store->database->is_away))
         return store;
-    if (store->database) {
+    if (store->database)
         snprintf(reason, size, "%s", store->database->reason);
-        api_store_rollback(store);
-    }
     api_store_close(store);
     return NULL;
 }
@@ -150,7 +187,14 @@ void api_store_close(struct api_store *store)
 
 const char *api_store_folder(const struct api_store *store)
 {
-    return store->database->engine->folder(store->database);
+    const struct api_database *database = store->database;
+    return database->engine->folder ? database->engine->folder(database) : NULL;
+}
+
+const char *const *api_store_files(const struct api_store *store)
+{
+    const struct api_database *database = store->database;
+    return database->engine->files ? database->engine->files(database) : NULL;
 }
 
 bool api_store_run(struct api_store *store, enum api_statement statement,
@@ -164,13 +208,16 @@ bool api_store_run(struct api_store *store, enum api_statement statement,
 
 bool api_store_begin(struct api_store *store)
 {
-    store->has_written = store->database->out_of_memory = false;
-    return store->database->engine->script(store->database, store->database->engine->transaction);
+    struct api_database *database = store->database;
+    database->out_of_memory = false;
+    bool good = prepare(store) && database->engine->script(database, database->engine->transaction);
+    store->has_written = false;
+    return good;
 }
 
 bool api_store_commit(struct api_store *store)
 {
-    return store->database->engine->script(store->database, "COMMIT");
+    return store->database->engine->commit(store->database);
 }
 
 void api_store_rollback(struct api_store *store)
@@ -179,6 +226,18 @@ void api_store_rollback(struct api_store *store)
 }
 
 const char *api_store_reason(const struct api_store *store) { return store->database->reason; }
+
+bool api_store_is_shared(const struct api_store *store)
+{
+    return store->database->engine->is_shared;
+}
+
+bool api_store_is_open(const struct api_store *store) { return store->is_open; }
+
+bool api_store_fail(struct api_store *store, const char *reason)
+{
+    return api_database_fail(store->database, "%s", reason);
+}
 
 bool api_store_has_written(const struct api_store *store) { return store->has_written; }
 

@@ -40,9 +40,10 @@ struct api_rows {
 
 struct api_store;
 
-/* Opens the store that --store names: memory, or sqlite:PATH. NULL with a sentence in `reason` if it
- * cannot be opened, is in use, or holds what is not a store: it is then as it was. Brings the schema
- * of an older version up to date. */
+/* Opens the store that --store names: memory, sqlite:PATH, or a URI of libpq, postgresql://HOST/DATABASE.
+ * NULL with a sentence in `reason` if it cannot be opened, is in use, or holds what is not a store: it is
+ * then as it was. Brings the schema of an older version up to date. A PostgreSQL that is away is opened by
+ * the first transaction that finds it. */
 struct api_store *api_store_open(const char *location, char *reason, size_t size);
 
 /* Ends what is under way and closes; NULL is fine. */
@@ -50,6 +51,26 @@ void api_store_close(struct api_store *store);
 
 /* The folder that the store writes, or NULL if it writes none. Lives as long as the store. */
 const char *api_store_folder(const struct api_store *store);
+
+/* True if other servers may use the store at the same time. Of all their transactions one goes on at a
+ * time, and sees what those before it have stored. */
+bool api_store_is_shared(const struct api_store *store);
+
+/* True once the store was found and its schema is up to date. */
+bool api_store_is_open(const struct api_store *store);
+
+/* Fails, with the reason, if the version of a schema is newer than those known. */
+bool api_store_knows(struct api_store *store, int64_t version);
+
+/* Sets the reason of a failure that the store's user found; returns false. */
+bool api_store_fail(struct api_store *store, const char *reason);
+
+/* Writes the location without its password; cut to `size` bytes. */
+void api_store_name(const char *location, char *to, size_t size);
+
+/* Files that the store reads whenever it connects to its database, NULL at the end; NULL if it makes no
+ * connections. Lives as long as the store. */
+const char *const *api_store_files(const struct api_store *store);
 
 /* True if the name is of a store, whether or not it can be opened. */
 bool api_store_is_location(const char *location);

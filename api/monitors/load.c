@@ -1,0 +1,268 @@
+#include "api/monitors/load.h"
+
+#include "api/monitors/live.h"
+#include "api/monitors/sweep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* loading: monitors that were read, and are in no registry yet. */
+struct loading {
+    struct api_monitors *monitors;
+    struct api_registry read; /* its lock is not used */
+    int64_t schema, change, deletion;
+    int64_t *ids; /* of all monitors of the store, in order, if some were deleted */
+    size_t n_ids, capacity;
+    struct api_problem problem;
+    bool failed;
+};
+
+/* ---- Rows */
+
+/* Copies a text of a row and ends it with a NUL. */
+static char *text_of(const struct api_datum *datum) { return strndup(datum->text, datum->size); }
+
+static int64_t time_of(const struct api_datum *datum)
+{
+    return datum->kind == API_SQL_INTEGER ? datum->integer : API_NO_TIME;
+}
+
+/* Config of a row: that of the registry, if it is the same version of the same monitor. */
+static struct api_config *config_of(struct loading *loading, const struct api_datum *values,
+                                    const char *group, const char *name)
+{
+    struct api_monitors *monitors = loading->monitors;
+    const struct api_monitor *known = api_registry_find(&monitors->registry, group, name);
+    if (known && known->id == values[0].integer && known->version == values[4].integer)
+        return api_config_hold(known->config);
+    char *settings = text_of(&values[5]), *definition = text_of(&values[12]);
+    struct api_config *config =
+        settings && definition
+            ? api_config_load(definition, settings, monitors->budget, &loading->problem)
+            : NULL;
+    free(settings);
+    free(definition);
+    return config;
+}
+
+static struct api_monitor *make_monitor(struct loading *loading, const struct api_datum *values,
+                                        const char *group, const char *name)
+{
+    struct api_config *config = config_of(loading, values, group, name);
+    struct api_monitor *monitor =
+        config ? api_monitor_new(values[0].integer, group, name, config) : NULL;
+    if (!monitor)
+        return NULL;
+    monitor->revision = values[3].integer;
+    monitor->version = values[4].integer;
+    monitor->live.state = api_verdict_of(values[6].integer);
+    monitor->live.observations = values[7].integer;
+    monitor->live.last_observation = time_of(&values[8]);
+    monitor->live.last_window = values[9].integer;
+    monitor->live.since = time_of(&values[10]);
+    monitor->live.newest_end = time_of(&values[11]);
+    monitor->sweep = true;
+    return monitor;
+}
+
+static void read_monitor(void *context, const struct api_datum *values)
+{
+    struct loading *loading = context;
+    char *group = text_of(&values[1]), *name = text_of(&values[2]);
+    struct api_monitor *monitor = group && name && api_registry_reserve(&loading->read, 1)
+                                      ? make_monitor(loading, values, group, name)
+                                      : NULL;
+    if (monitor)
+        loading->read.monitors[loading->read.n++] = monitor;
+    else
+        loading->failed = true;
+    free(group);
+    free(name);
+}
+
+static void read_number(void *context, const struct api_datum *values)
+{
+    struct loading *loading = context;
+    const struct {
+        const char *name;
+        int64_t *number;
+    } numbers[] = {{"schema", &loading->schema},
+                   {"change", &loading->change},
+                   {"deletion", &loading->deletion}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strlen(numbers[i].name) == values[0].size &&
+            memcmp(numbers[i].name, values[0].text, values[0].size) == 0)
+            *numbers[i].number = values[1].integer;
+}
+
+static void read_id(void *context, const struct api_datum *values)
+{
+    struct loading *loading = context;
+    if (loading->n_ids == loading->capacity) {
+        size_t capacity = 2 * loading->capacity + 64;
+        int64_t *ids = realloc(loading->ids, capacity * sizeof *ids);
+        loading->failed |= !ids;
+        if (!ids)
+            return;
+        loading->ids = ids;
+        loading->capacity = capacity;
+    }
+    loading->ids[loading->n_ids++] = values[0].integer;
+}
+
+static void read_orphan(void *context, const struct api_datum *values)
+{
+    struct loading *loading = context;
+    loading->failed |= !api_add_dead(loading->monitors, values[0].integer);
+}
+
+/* ---- Reading */
+
+static bool run(struct loading *loading, enum api_statement statement,
+                const struct api_datum *parameters,
+                void (*row)(void *context, const struct api_datum *values))
+{
+    return api_store_run(loading->monitors->store, statement, parameters,
+                         &(struct api_rows){row, loading}) &&
+           !loading->failed;
+}
+
+/* Reads all monitors if none was read yet, else those that were changed since. */
+static bool read_monitors(struct loading *loading)
+{
+    struct api_monitors *monitors = loading->monitors;
+    bool first = monitors->change < 0;
+    const struct api_datum since[] = {API_INTEGER(monitors->change)};
+    if (!(first ? run(loading, API_SQL_MONITORS, NULL, read_monitor) &&
+                      run(loading, API_SQL_ORPHANS, NULL, read_orphan)
+                : run(loading, API_SQL_MONITORS_CHANGED, since, read_monitor)))
+        return false;
+    for (size_t i = 0; i < loading->read.n; i++) {
+        struct api_monitor *monitor = loading->read.monitors[i];
+        if (!api_live_read(monitors, monitor, &monitor->live))
+            return false;
+    }
+    return first || loading->deletion <= monitors->change ||
+           run(loading, API_SQL_MONITOR_IDS, NULL, read_id);
+}
+
+/* ---- Into the registry */
+
+/* Moves what was read into the monitor of its name. */
+static void renew(struct api_monitor *monitor, struct api_monitor *read)
+{
+    struct api_config *config = monitor->config;
+    monitor->config = read->config;
+    read->config = config;
+    monitor->id = read->id;
+    monitor->revision = read->revision;
+    monitor->version = read->version;
+    monitor->live = read->live;
+    monitor->sweep = true;
+    monitor->exposed = false;
+    api_view_release(monitor->open);
+    monitor->open = NULL;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const int64_t *first = a, *second = b;
+    return *first < *second ? -1 : *first > *second;
+}
+
+/* Frees monitors of which the store has no row any more. */
+static void remove_deleted(struct loading *loading)
+{
+    struct api_registry *registry = &loading->monitors->registry;
+    size_t kept = 0;
+    if (loading->n_ids > 0)
+        qsort(loading->ids, loading->n_ids, sizeof *loading->ids, compare_ids);
+    for (size_t i = 0; i < registry->n; i++) {
+        struct api_monitor *monitor = registry->monitors[i];
+        if (loading->n_ids > 0 &&
+            bsearch(&monitor->id, loading->ids, loading->n_ids, sizeof *loading->ids, compare_ids))
+            registry->monitors[kept++] = monitor;
+        else
+            api_monitor_free(monitor);
+    }
+    registry->n = kept;
+}
+
+static bool apply(struct loading *loading)
+{
+    struct api_monitors *monitors = loading->monitors;
+    struct api_registry *registry = &monitors->registry, *read = &loading->read;
+    bool deletes = monitors->change >= 0 && loading->deletion > monitors->change;
+    pthread_rwlock_wrlock(&registry->lock);
+    bool good = api_registry_reserve(registry, read->n);
+    for (size_t i = 0; good && i < read->n; i++) {
+        struct api_monitor *monitor = read->monitors[i];
+        struct api_monitor *known = api_registry_find(registry, monitor->group, monitor->name);
+        if (known) {
+            renew(known, monitor);
+            api_monitor_free(monitor);
+        } else {
+            api_registry_add(registry, monitor);
+        }
+    }
+    if (good && deletes)
+        remove_deleted(loading);
+    pthread_rwlock_unlock(&registry->lock);
+    read->n = good ? 0 : read->n;
+    return good || api_work_out_of_memory(monitors);
+}
+
+/* Tells why a row could not be read, unless the store does. */
+static bool fail(struct loading *loading)
+{
+    struct api_monitors *monitors = loading->monitors;
+    if (loading->problem.code)
+        return api_store_fail(monitors->store, loading->problem.detail);
+    return !loading->failed || api_work_out_of_memory(monitors);
+}
+
+bool api_load(struct api_monitors *monitors)
+{
+    struct loading loading = {.monitors = monitors, .change = -1};
+    size_t n_dead = monitors->n_dead;
+    if (monitors->change >= 0 && !api_store_is_shared(monitors->store))
+        return true;
+    bool good =
+        run(&loading, API_SQL_META, NULL, read_number) &&
+        api_store_knows(monitors->store, loading.schema) &&
+        (loading.change <= monitors->change || (read_monitors(&loading) && apply(&loading)));
+    if (good) {
+        monitors->change = loading.change;
+        atomic_store(&monitors->loaded, true);
+    } else {
+        fail(&loading);
+        monitors->n_dead = n_dead;
+    }
+    for (size_t i = 0; i < loading.read.n; i++)
+        api_monitor_free(loading.read.monitors[i]);
+    free(loading.read.monitors);
+    free(loading.ids);
+    return good;
+}
+
+/* ---- Changes of this server */
+
+int64_t api_change_of(struct api_monitors *monitors)
+{
+    if (!api_store_is_shared(monitors->store))
+        return 0;
+    monitors->changes = true;
+    return monitors->change + 1;
+}
+
+bool api_change_store(struct api_monitors *monitors)
+{
+    const struct api_datum number[] = {API_INTEGER(monitors->change + 1)};
+    return !monitors->changes || api_store_run(monitors->store, API_SQL_CHANGE_SET, number, NULL);
+}
+
+void api_change_end(struct api_monitors *monitors, bool is_committed)
+{
+    monitors->change += monitors->changes && is_committed;
+    monitors->changes = false;
+}

@@ -1,0 +1,261 @@
+/* PostgreSQL, by libpq: one connection, that a transaction takes anew if it is lost. Statements go in a
+ * pipeline: those without rows are sent without a wait for the one before, and their results are read
+ * with those of the next that has rows, or of the commit. After any failure the connection is dropped,
+ * which rolls back; the next transaction makes another. */
+#include "api/store/postgresql_connection.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* MOST_UNREAD: statements in a pipeline whose results wait to be read, so that neither side has to wait
+ * for the other to read. */
+enum { MOST_COLUMNS = 20, MOST_PARAMETERS = 34, MOST_UNREAD = 64 };
+
+/* Numbers of types in the catalog, which never change. */
+enum { BYTEA = 17, INT8 = 20, FLOAT8 = 701 };
+
+static struct api_postgresql_connection *connection_of(struct api_database *database)
+{
+    return (struct api_postgresql_connection *)database;
+}
+
+/* ---- Results */
+
+static struct api_datum column(const PGresult *result, int row, int i)
+{
+    const char *value = PQgetvalue(result, row, i);
+    struct api_datum datum = {.kind = API_SQL_NULL, .text = "", .size = 0};
+    uint64_t bits;
+    if (PQgetisnull(result, row, i))
+        return datum;
+    switch (PQftype(result, i)) {
+    case INT8:
+    case FLOAT8:
+        memcpy(&bits, value, sizeof bits);
+        bits = be64toh(bits);
+        datum.kind = PQftype(result, i) == INT8 ? API_SQL_INTEGER : API_SQL_REAL;
+        datum.integer = (int64_t)bits;
+        memcpy(&datum.real, &bits, sizeof datum.real);
+        break;
+    default:
+        datum.kind = PQftype(result, i) == BYTEA ? API_SQL_BYTES : API_SQL_TEXT;
+        datum.text = value;
+        datum.size = (size_t)PQgetlength(result, row, i);
+    }
+    return datum;
+}
+
+static void give_rows(const PGresult *result, const struct api_rows *rows)
+{
+    struct api_datum values[MOST_COLUMNS];
+    int n = PQnfields(result);
+    for (int row = 0; row < PQntuples(result); row++) {
+        for (int i = 0; i < n && i < MOST_COLUMNS; i++)
+            values[i] = column(result, row, i);
+        rows->row(rows->context, values);
+    }
+}
+
+/* Reads the result of one statement, or of a synchronization. */
+static bool read_result(struct api_postgresql_connection *c, const struct api_rows *rows)
+{
+    if (!api_postgresql_wait(c))
+        return false;
+    PGresult *result = PQgetResult(c->pg);
+    ExecStatusType status = PQresultStatus(result);
+    bool good =
+        status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_PIPELINE_SYNC;
+    if (!good)
+        api_postgresql_fail(c, result ? PQresultErrorMessage(result) : PQerrorMessage(c->pg));
+    if (good && rows)
+        give_rows(result, rows);
+    PQclear(result);
+    if (good && status != PGRES_PIPELINE_SYNC) /* NULL ends the results of a statement */
+        good = api_postgresql_wait(c) && !PQgetResult(c->pg);
+    return good;
+}
+
+/* Reads what is unread; the rows of the last statement go to `rows`, unless it is NULL. */
+static bool read_results(struct api_postgresql_connection *c, const struct api_rows *rows)
+{
+    if (PQsendFlushRequest(c->pg) != 1)
+        return api_postgresql_fail(c, PQerrorMessage(c->pg));
+    for (; c->unread > 0; c->unread--)
+        if (!read_result(c, c->unread == 1 ? rows : NULL))
+            return false;
+    return true;
+}
+
+/* Counts a statement that was sent. */
+static bool sent(struct api_postgresql_connection *c, int good)
+{
+    c->unread++;
+    if (good != 1)
+        return api_postgresql_fail(c, PQerrorMessage(c->pg));
+    return c->unread < MOST_UNREAD || read_results(c, NULL);
+}
+
+/* ---- Statements */
+
+/* Sends a statement of a script, up to its semicolon. */
+static bool send_part(struct api_postgresql_connection *c, const char *text, size_t size)
+{
+    char *part = strndup(text, size);
+    bool good = part && sent(c, PQsendQueryParams(c->pg, part, 0, NULL, NULL, NULL, NULL, 1));
+    c->base.out_of_memory |= !part;
+    free(part);
+    return good;
+}
+
+/* Statements of scripts have no semicolon in their texts. */
+static bool script(struct api_database *database, const char *text)
+{
+    struct api_postgresql_connection *c = connection_of(database);
+    c->is_busy = true;
+    while (*text) {
+        size_t size = strcspn(text, ";");
+        if (!send_part(c, text, size))
+            return false;
+        text += size + (text[size] == ';');
+    }
+    return true;
+}
+
+/* parameters: values as libpq takes them. Numbers are decimal text, which is read as the type that the
+ * statement gives the parameter; texts and bytes are as they are. */
+struct parameters {
+    const char *values[MOST_PARAMETERS];
+    int lengths[MOST_PARAMETERS], formats[MOST_PARAMETERS], n;
+    char numbers[MOST_PARAMETERS][32];
+};
+
+static void set_parameter(struct parameters *to, int i, const struct api_datum *datum)
+{
+    to->values[i] = to->numbers[i];
+    to->formats[i] = 0;
+    switch (datum->kind) {
+    case API_SQL_INTEGER:
+        snprintf(to->numbers[i], sizeof to->numbers[i], "%lld", (long long)datum->integer);
+        break;
+    case API_SQL_REAL:
+        snprintf(to->numbers[i], sizeof to->numbers[i], "%.17g", datum->real);
+        break;
+    case API_SQL_TEXT:
+    case API_SQL_BYTES:
+        to->values[i] = datum->text ? datum->text : "";
+        to->lengths[i] = (int)datum->size;
+        to->formats[i] = 1;
+        break;
+    default:
+        to->values[i] = NULL;
+    }
+}
+
+/* Greatest number of a $parameter in a statement. */
+static int count_parameters(const char *text)
+{
+    int most = 0;
+    for (const char *p = text; (p = strchr(p, '$')); p++)
+        most = atoi(p + 1) > most ? atoi(p + 1) : most;
+    return most;
+}
+
+static bool send_prepared(struct api_postgresql_connection *c, enum api_statement number,
+                          const char *name, const struct api_datum *data)
+{
+    struct parameters parameters = {.n = count_parameters(api_sql[number])};
+    for (int i = 0; i < parameters.n; i++)
+        set_parameter(&parameters, i, &data[i]);
+    return sent(c, PQsendQueryPrepared(c->pg, name, parameters.n, parameters.values,
+                                       parameters.lengths, parameters.formats, 1));
+}
+
+static bool run(struct api_database *database, enum api_statement number,
+                const struct api_datum *data, const struct api_rows *rows)
+{
+    struct api_postgresql_connection *c = connection_of(database);
+    char name[16];
+    if (!c->pg)
+        return api_database_fail(database, "the connection is lost");
+    snprintf(name, sizeof name, "s%d", (int)number);
+    if (!c->prepared[number] && !sent(c, PQsendPrepare(c->pg, name, api_sql[number], 0, NULL)))
+        return false;
+    c->prepared[number] = true;
+    if (rows && c->unread == MOST_UNREAD - 1 && !read_results(c, NULL))
+        return false;
+    return send_prepared(c, number, name, data) && (!rows || read_results(c, rows));
+}
+
+static bool commit(struct api_database *database)
+{
+    struct api_postgresql_connection *c = connection_of(database);
+    if (!script(database, "COMMIT") || !read_results(c, NULL) || PQpipelineSync(c->pg) != 1 ||
+        !read_result(c, NULL))
+        return false;
+    c->is_busy = false;
+    return true;
+}
+
+static void rollback(struct api_database *database)
+{
+    struct api_postgresql_connection *c = connection_of(database);
+    if (c->is_busy)
+        api_postgresql_disconnect(c);
+}
+
+/* ---- The engine */
+
+/* Limits bound how long a server that hangs keeps others from the store. A commit that does not wait for
+ * the disk would lose what was acknowledged. */
+static bool set_session(struct api_database *database)
+{
+    return script(database, "SET lock_timeout = '15s';"
+                            "SET statement_timeout = '15s';"
+                            "SET idle_in_transaction_session_timeout = '10s';"
+                            "SELECT set_config('synchronous_commit', 'on', false)"
+                            " WHERE current_setting('synchronous_commit') = 'off'");
+}
+
+static bool reach(struct api_database *database)
+{
+    struct api_postgresql_connection *c = connection_of(database);
+    if (c->pg && PQstatus(c->pg) == CONNECTION_OK)
+        return true;
+    return api_postgresql_connect(c) && set_session(database);
+}
+
+static const char *const *files_of(const struct api_database *database)
+{
+    const struct api_postgresql_connection *c = (const struct api_postgresql_connection *)database;
+    return (const char *const *)c->files.paths;
+}
+
+static void read_truth(void *context, const struct api_datum *values)
+{
+    *(bool *)context = values[0].integer != 0;
+}
+
+static bool has_schema(struct api_database *database, bool *has)
+{
+    struct api_postgresql_connection *c = connection_of(database);
+    return script(database, "SELECT count(to_regclass('meta'))") &&
+           read_results(c, &(struct api_rows){read_truth, has});
+}
+
+const struct api_engine api_postgresql = {
+    .prefix = "postgresql://",
+    .clustered = "",
+    .transaction = "BEGIN ISOLATION LEVEL READ COMMITTED;"
+                   "SELECT pg_advisory_xact_lock(hashtext('kldiv'), hashtext(current_schema()))",
+    .is_shared = true,
+    .open = api_postgresql_open,
+    .close = api_postgresql_close,
+    .files = files_of,
+    .reach = reach,
+    .has_schema = has_schema,
+    .script = script,
+    .run = run,
+    .commit = commit,
+    .rollback = rollback};

@@ -1,0 +1,153 @@
+#include "api/store/postgresql_connection.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* patience_s: how long one answer of the database may take. */
+static const double patience_s = 20;
+
+/* Bounds of the pause, in seconds, between attempts to connect. */
+static const double shortest_pause = 0.1, longest_pause = 5;
+
+/* The least version with all that the statements take, and its number in libpq. */
+#define LEAST_VERSION "12"
+enum { LEAST_VERSION_NUMBER = 120000 };
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message)
+{
+    char *reason = c->base.reason;
+    api_database_fail(&c->base, "%s", *message ? message : "the connection is lost");
+    for (char *end = reason + strlen(reason); end > reason && end[-1] == '\n';)
+        *--end = '\0';
+    for (char *p = reason; *p; p++)
+        *p = *p == '\n' || *p == '\t' ? ' ' : *p;
+    return false;
+}
+
+void api_postgresql_disconnect(struct api_postgresql_connection *c)
+{
+    PQfinish(c->pg);
+    c->pg = NULL;
+    c->is_busy = false;
+    c->unread = 0;
+    memset(c->prepared, 0, sizeof c->prepared);
+}
+
+static void ignore_notice(void *context, const char *message)
+{
+    (void)context;
+    (void)message;
+}
+
+/* KEYWORDS: options before the location may be set by it, those after it may not. GSSAPI would load modules, which a
+ * process that has given up its rights cannot. */
+#define KEYWORDS                                                                                   \
+    "connect_timeout", "tcp_user_timeout", "keepalives_idle", "gssencmode", "application_name",    \
+        "dbname", "client_encoding", NULL
+#define VALUES(location) "3", "10000", "10", "disable", "kldivd", location, "UTF8", NULL
+
+/* True if nothing answers there, or what does is about to start or to stop. */
+static bool is_away(const struct api_postgresql_connection *c)
+{
+    const char *const keywords[] = {KEYWORDS}, *const values[] = {VALUES(c->location)};
+    PGPing ping = PQpingParams(keywords, values, 1);
+    return ping == PQPING_NO_RESPONSE || ping == PQPING_REJECT;
+}
+
+static bool refuse(struct api_postgresql_connection *c)
+{
+    if (c->pg && PQstatus(c->pg) == CONNECTION_OK)
+        api_database_fail(&c->base, "it is no PostgreSQL from version " LEAST_VERSION " on");
+    else
+        api_postgresql_fail(c, c->pg ? PQerrorMessage(c->pg) : "no memory is left");
+    c->base.is_away = is_away(c);
+    c->pause = c->pause < shortest_pause  ? shortest_pause
+               : c->pause > longest_pause ? longest_pause
+                                          : 2 * c->pause;
+    c->again = now() + c->pause;
+    api_postgresql_disconnect(c);
+    return false;
+}
+
+bool api_postgresql_connect(struct api_postgresql_connection *c)
+{
+    const char *const keywords[] = {KEYWORDS}, *const values[] = {VALUES(c->location)};
+    if (c->pg && PQstatus(c->pg) == CONNECTION_OK)
+        return true;
+    if (now() < c->again)
+        return false;
+    api_postgresql_disconnect(c);
+    c->pg = PQconnectdbParams(keywords, values, 1);
+    if (!c->pg || PQstatus(c->pg) != CONNECTION_OK || PQserverVersion(c->pg) < LEAST_VERSION_NUMBER)
+        return refuse(c);
+    PQsetNoticeProcessor(c->pg, ignore_notice, NULL);
+    if (PQsetnonblocking(c->pg, 1) != 0 || PQenterPipelineMode(c->pg) != 1)
+        return refuse(c);
+    c->pause = 0;
+    return true;
+}
+
+void api_postgresql_close(struct api_database *database)
+{
+    struct api_postgresql_connection *c = (struct api_postgresql_connection *)database;
+    api_postgresql_disconnect(c);
+    api_postgresql_files_free(&c->files);
+    free(c->location);
+    free(c);
+}
+
+struct api_database *api_postgresql_open(const char *path, char *reason, size_t size)
+{
+    static const char prefix[] = "postgresql://";
+    struct api_postgresql_connection *c = calloc(1, sizeof *c);
+    char *message = NULL;
+    size_t n = sizeof prefix + strlen(path);
+    snprintf(reason, size, "no memory is left");
+    if (!c)
+        return NULL;
+    c->base.engine = &api_postgresql;
+    c->location = malloc(n);
+    if (c->location)
+        snprintf(c->location, n, "%s%s", prefix, path);
+    PQconninfoOption *options = c->location ? PQconninfoParse(c->location, &message) : NULL;
+    if (message) {
+        api_postgresql_fail(c, message);
+        snprintf(reason, size, "%s", c->base.reason);
+    }
+    PQfreemem(message);
+    PQconninfoFree(options);
+    if (options) {
+        api_postgresql_files_list(&c->files, c->location);
+        return &c->base;
+    }
+    api_postgresql_close(&c->base);
+    return NULL;
+}
+
+bool api_postgresql_wait(struct api_postgresql_connection *c)
+{
+    double end = now() + patience_s;
+    for (;;) {
+        int left = PQflush(c->pg);
+        if (left < 0)
+            return api_postgresql_fail(c, PQerrorMessage(c->pg));
+        if (left == 0 && !PQisBusy(c->pg))
+            return true;
+        struct pollfd poller = {PQsocket(c->pg), (short)(left ? POLLIN | POLLOUT : POLLIN), 0};
+        double rest = end - now();
+        if (rest <= 0 || poll(&poller, 1, (int)(rest * 1e3) + 1) == 0)
+            return api_postgresql_fail(c, "it does not answer");
+        if ((poller.revents & ~POLLOUT) && PQconsumeInput(c->pg) != 1)
+            return api_postgresql_fail(c, PQerrorMessage(c->pg));
+    }
+}

@@ -1,0 +1,37 @@
+/* A connection to PostgreSQL: how it is made, lost, and made again. */
+#ifndef KLDIV_API_STORE_POSTGRESQL_CONNECTION_H
+#define KLDIV_API_STORE_POSTGRESQL_CONNECTION_H
+
+#include "api/store/engine.h"
+#include "api/store/postgresql_files.h"
+
+#include <postgresql/libpq-fe.h>
+
+/* api_postgresql_connection: in pipeline mode, and not blocking. */
+struct api_postgresql_connection {
+    struct api_database base;
+    PGconn *pg; /* NULL while there is none */
+    char *location;
+    struct api_postgresql_files files;
+    bool prepared[API_STATEMENTS];
+    bool is_busy;        /* in a transaction */
+    size_t unread;       /* statements that were sent, and whose results were not read */
+    double again, pause; /* monotonic time of the next attempt to connect, in seconds */
+};
+
+/* Checks the form of a URI without its scheme; connects to nothing. NULL with the reason if it is wrong.
+ * Closing it frees it. */
+struct api_database *api_postgresql_open(const char *path, char *reason, size_t size);
+void api_postgresql_close(struct api_database *database);
+
+/* Connects, unless the last attempt was a short while ago. */
+bool api_postgresql_connect(struct api_postgresql_connection *c);
+void api_postgresql_disconnect(struct api_postgresql_connection *c);
+
+/* Waits until the whole next result is here, and sends what is left to send meanwhile. */
+bool api_postgresql_wait(struct api_postgresql_connection *c);
+
+/* Takes libpq's message, which may have several lines, as the reason; returns false. */
+bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message);
+
+#endif

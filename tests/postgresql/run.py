@@ -1,0 +1,368 @@
+"""Two servers on one PostgreSQL, behind HAProxy: what one stores the other knows, counts add up exactly,
+and windows close once, also while the database stops and starts and servers are killed.
+
+usage: run.py KLDIVD CLUSTER     CLUSTER: folder of cluster.sh, started"""
+import http.client
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BINARY, CLUSTER = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+WRITERS = 32
+HAPROXY = """global
+    log stderr local0 emerg
+defaults
+    mode http
+    timeout connect 1s
+    timeout client 60s
+    timeout server 60s
+    retries 3
+    retry-on conn-failure empty-response
+    option redispatch 1
+frontend all
+    bind 127.0.0.1:{port}
+    default_backend servers
+backend servers
+    balance roundrobin
+    server a 127.0.0.1:{a} check inter 200ms fall 1 rise 1
+    server b 127.0.0.1:{b} check inter 200ms fall 1 rise 1
+"""
+
+
+def cluster(verb):
+    subprocess.run([os.path.join(HERE, "cluster.sh"), verb, CLUSTER], check=True)
+
+
+def sql(text, database="postgres"):
+    return subprocess.run(["psql", "-qtAX", "-h", CLUSTER, "-U", "kldiv", "-d", database, "-c", text],
+                          check=True, capture_output=True, text=True).stdout.strip()
+
+
+class Server:
+    """A server on the database `kldiv` of the cluster, on a port that it keeps when it starts again."""
+
+    def __init__(self, folder, name, *flags):
+        self.log = os.path.join(folder, name + ".log")
+        self.port_file = os.path.join(folder, name + ".port")
+        self.flags = flags
+        self.port = 0
+        self.start()
+
+    def start(self):
+        if os.path.exists(self.port_file):
+            os.unlink(self.port_file)
+        self.process = subprocess.Popen(
+            [BINARY, "--listen", "127.0.0.1:%d" % self.port, "--port-file", self.port_file,
+             "--log-level", "warning", "--drain-delay", "0",
+             "--store", "postgresql://kldiv@/kldiv?host=" + CLUSTER, *self.flags],
+            stderr=open(self.log, "a"))
+        wait_until(lambda: os.path.exists(self.port_file) and open(self.port_file).read().strip(),
+                   "the server starts")
+        self.port = int(open(self.port_file).read())
+
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        return self.process.wait()
+
+    def ask(self, method, path, body=None, headers={}):
+        return ask(self.port, method, path, body, headers)
+
+
+def ask(port, method, path, body=None, headers={}):
+    """The status and the body, of JSON if it is that; 0 if the connection ended."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        reply = connection.getresponse()
+        text = reply.read()
+        is_json = "json" in (reply.getheader("Content-Type") or "")
+        return reply.status, json.loads(text) if is_json else text
+    except (OSError, http.client.HTTPException):
+        return 0, None
+    finally:
+        connection.close()
+
+
+def wait_until(condition, what, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.02)
+    raise AssertionError("in %d s it is not so that " % seconds + what)
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+BASKET = {"bins": {"edges": [0, 1, 2, 3]}, "reference": {"counts": [300, 300, 300]}}
+
+
+class Writers:
+    """Threads that post to monitors until they are stopped. A post that is not answered by 200 comes again
+    with its key, so that it counts once."""
+
+    def __init__(self, port, monitors):
+        self.port, self.monitors = port, monitors
+        self.stopping = threading.Event()
+        self.sent = {name: [0, 0, 0] for name in monitors}
+        self.refused = self.replayed = self.posts = 0
+        self.lock = threading.Lock()
+        self.wrong = []
+        self.threads = [threading.Thread(target=self.write, args=(i,)) for i in range(WRITERS)]
+        for thread in self.threads:
+            thread.start()
+
+    def write(self, number):
+        chance = random.Random(number)
+        for i in range(10 ** 9):
+            if self.stopping.is_set():
+                return
+            name = chance.choice(self.monitors)
+            counts = [chance.randrange(5), chance.randrange(5), 1 + chance.randrange(5)]
+            self.post(name, counts, "%d-%d-%d" % (id(self), number, i))
+
+    def post(self, name, counts, key):
+        while True:
+            status, body = ask(self.port, "POST", "/monitors/load/%s/observations" % name,
+                               {"counts": counts}, {"Idempotency-Key": key})
+            if status == 200:
+                break
+            with self.lock:
+                self.refused += 1
+                if status not in (0, 502, 503, 504):
+                    self.wrong.append((status, body))
+            time.sleep(0.05)
+        with self.lock:
+            self.posts += 1
+            for i in range(3):
+                self.sent[name][i] += counts[i]
+
+    def stop(self):
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join()
+        expect(not self.wrong, "unexpected answers: %r" % self.wrong[:3])
+
+
+def all_pages(server, path, member):
+    rows, cursor = [], ""
+    while cursor is not None:
+        status, page = server.ask("GET", path + "?limit=500" + (cursor and "&cursor=" + cursor))
+        expect(status == 200, "%s: %d %r" % (path, status, page))
+        rows += page[member]
+        cursor = page["next"]
+    return rows
+
+
+def check_counts(server, writers):
+    """Each value that was acknowledged is in one window, and nothing else is."""
+    for name, sent in writers.sent.items():
+        windows = all_pages(server, "/monitors/load/%s/windows" % name, "windows")
+        starts = [window["window"]["start"] for window in windows]
+        stored = sql("SELECT coalesce(string_agg(s::text, ',' ORDER BY bin), '') FROM (SELECT bin,"
+                     " sum(count) AS s FROM counts c JOIN monitors m ON m.id = c.monitor"
+                     " WHERE m.name = '%s' GROUP BY bin) t" % name, "kldiv")
+        expect([int(n) for n in stored.split(",")] == sent,
+               "%s: %s is stored, %s was sent" % (name, stored, sent))
+        expect(sum(window["n"] for window in windows) == sum(sent), "n of %s" % name)
+        if not name.startswith("batch"):
+            expect(len(set(starts)) == len(starts), "%s has two windows of one start" % name)
+    return sum(map(sum, writers.sent.values()))
+
+
+def check_events(server, writers):
+    """The states of windows, in order, are what events tell: none is missing, none is told twice."""
+    for name in writers.sent:
+        events = all_pages(server, "/monitors/load/%s/events" % name, "events")[::-1]
+        for before, after in zip(events, events[1:]):
+            expect(before["to"] == after["from"], "events of %s: %r then %r" % (name, before, after))
+        numbers = [event["window"] for event in events]
+        expect(len(set(numbers)) == len(numbers), "%s: two events of a window" % name)
+
+
+def set_up(port, seconds):
+    names = {"batch-1": "batch", "batch-2": "batch", "time-1": {"seconds": 1, "grace": 0},
+             "time-2": {"seconds": 1, "grace": 0}, "count-1": {"count": 200}, "hour": {"seconds": 3600}}
+    for name, window in names.items():
+        status, body = ask(port, "PUT", "/monitors/load/" + name, dict(BASKET, window=window))
+        expect(status in (200, 201), "PUT %s: %d %r" % (name, status, body))
+    return list(names)
+
+
+def try_sharing(a, b):
+    """What one server has answered 2xx to, the other knows at once."""
+    for i in range(50):
+        one, other = (a, b) if i % 2 else (b, a)
+        path = "/monitors/shared/m%d" % i
+        expect(one.ask("PUT", path, BASKET)[0] == 201, "PUT")
+        status, body = other.ask("GET", path)
+        expect(status == 200, "GET by the other: %d %r" % (status, body))
+        status, body = other.ask("POST", path + "/observations", {"counts": [1, 50, 200]})
+        expect(status == 200 and body["window"]["id"] == 1, "POST by the other: %d %r" % (status, body))
+        status, body = one.ask("POST", path + "/observations", {"counts": [1, 50, 200]})
+        expect(body["window"]["id"] == 2, "the second window: %r" % body)
+        status, body = other.ask("GET", "/monitors?group=shared&q=m%d" % i)
+        row = [m for m in body["monitors"] if m["name"] == "m%d" % i][0]
+        expect(row["window"]["id"] == 2 and len(row["recent"]) == 2, "the list: %r" % row)
+        expect(one.ask("PUT", path, dict(BASKET, pseudocount=1))[0] == 200, "PUT again")
+        expect(other.ask("GET", path)[1]["pseudocount"] == 1, "the new setting")
+        expect(other.ask("POST", path + "/evaluate", {"counts": [1, 2, 3]})[1]["pseudocount"] == 1, "evaluate")
+        if i % 3 == 0:
+            expect(one.ask("DELETE", path)[0] == 204, "DELETE")
+            expect(other.ask("GET", path)[0] == 404, "GET of what is gone")
+            expect(other.ask("POST", path + "/observations", {"counts": [1, 2, 3]})[0] == 404, "POST to it")
+            expect(other.ask("PUT", path, BASKET)[0] == 201, "PUT of a new one")
+            expect(one.ask("POST", path + "/observations", {"counts": [1, 2, 3]})[1]["window"]["id"] == 1,
+                   "its first window")
+    print("50 monitors: what one server stores, the other knows")
+
+
+def try_load(a, b, port, seconds, what, trouble=None):
+    sql("DROP DATABASE IF EXISTS scratch")
+    for server in (a, b):
+        wait_until(lambda: server.ask("GET", "/monitors")[0] == 200, "a server answers")
+    a.ask("DELETE", "/monitors/load")
+    writers = Writers(port, set_up(port, seconds))
+    start = time.monotonic()
+    if trouble:
+        trouble()
+    time.sleep(max(0, seconds - (time.monotonic() - start)))
+    writers.stop()
+    took = time.monotonic() - start
+    time.sleep(2.5)  # the last windows of a second close
+    n = check_counts(a, writers)
+    check_counts(b, writers)
+    check_events(b, writers)
+    still_open = sql("SELECT count(*) FROM windows w JOIN monitors m ON m.id = w.monitor"
+                     " WHERE closed = 0 AND m.name LIKE 'time%'", "kldiv")
+    expect(still_open == "0", "%s windows of a second are open" % still_open)
+    print("%s: %d posts of %d writers, %.0f a second, %d not answered at first; %d values, all there once"
+          % (what, writers.posts, WRITERS, writers.posts / took, writers.refused, n))
+
+
+def stop_database(a, b):
+    time.sleep(1)
+    cluster("stop")
+    wait_until(lambda: b"\"down\"" in json.dumps(a.ask("GET", "/readyz")[1]).encode(), "the store is down")
+    expect(a.ask("GET", "/readyz")[0] == 200, "/readyz is 200")
+    wait_until(lambda: b.ask("GET", "/readyz")[0] == 503, "/readyz is 503 with --ready-needs-store")
+    status, body = a.ask("GET", "/monitors")
+    expect(status == 503 and body["code"] == "store_unavailable", "%d %r" % (status, body))
+    status, body = a.ask("POST", "/kl_div", {"input": [-0.5, -1], "target": [0.5, 0.5], "reduction": "sum"})
+    expect(status == 200, "/kl_div without the database: %d %r" % (status, body))
+    expect(b"kldiv_store_up 0" in a.ask("GET", "/metrics")[1], "kldiv_store_up")
+    time.sleep(1)
+    cluster("start")
+    wait_until(lambda: b.ask("GET", "/readyz")[0] == 200, "it recovers")
+
+
+def crash_database(a, b):
+    for _ in range(2):
+        time.sleep(1)
+        cluster("kill")
+        cluster("start")
+
+
+def kill_servers(a, b):
+    for i in range(6):
+        time.sleep(0.7)
+        server = (a, b)[i % 2]
+        server.end(signal.SIGKILL)
+        server.start()
+
+
+def hold_lock(a, b):
+    """A session that hangs in a transaction makes others wait, not fail."""
+    time.sleep(1)
+    sql("BEGIN; SELECT pg_advisory_xact_lock(hashtext('kldiv'), hashtext('public')); SELECT pg_sleep(2);"
+        " COMMIT", "kldiv")
+
+
+def try_start_without(folder):
+    cluster("stop")
+    server = Server(folder, "early")
+    status, body = server.ask("GET", "/monitors")
+    expect(status == 503 and body["code"] == "store_unavailable", "%d %r" % (status, body))
+    status, body = server.ask("PUT", "/monitors/early/one", BASKET)
+    expect(status == 503, "%d %r" % (status, body))
+    expect(server.ask("GET", "/readyz")[1]["store"] == "down", "/readyz")
+    cluster("start")
+    wait_until(lambda: server.ask("GET", "/monitors")[0] == 200, "it finds the database")
+    expect(server.ask("PUT", "/monitors/early/one", BASKET)[0] == 201, "PUT then")
+    expect(server.end() == 0, "it ends well")
+    print("a server that starts before its database answers 503, then finds it")
+
+
+def refused(location, *words):
+    process = subprocess.run([BINARY, "--listen", "127.0.0.1:0", "--store", location], capture_output=True,
+                             text=True, timeout=30)
+    lines = process.stderr.strip().split("\n")
+    expect(process.returncode == 1 and len(lines) == 1 and lines[0].startswith("kldivd: --store postgresql://")
+           and all(word in lines[0] for word in words) and "secret" not in lines[0], process.stderr)
+
+
+def try_refusals():
+    refused("postgresql://kldiv@/nowhere?host=" + CLUSTER, "nowhere", "does not exist")
+    refused("postgresql://nobody:secret@/kldiv?host=" + CLUSTER, "nobody:***@", "does not exist")
+    refused("postgresql://kldiv@/kldiv?hst=" + CLUSTER, "hst")
+    sql("CREATE DATABASE newer")
+    server = Server.__new__(Server)
+    sql("CREATE TABLE meta (name TEXT PRIMARY KEY, value BIGINT); INSERT INTO meta VALUES ('schema', 999)", "newer")
+    refused("postgresql://kldiv@/newer?host=" + CLUSTER, "newer version")
+    sql("CREATE DATABASE foreign_one")
+    sql("CREATE TABLE events (a INTEGER)", "foreign_one")
+    refused("postgresql://kldiv@/foreign_one?host=" + CLUSTER, "events", "already exists")
+    expect(sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", "foreign_one") == "1", "tables made")
+    print("databases that are not there, not ours or newer are refused in a line")
+
+
+def main():
+    sql("CREATE DATABASE kldiv")
+    try_refusals()
+    with tempfile.TemporaryDirectory() as folder:
+        a, b = Server(folder, "a"), Server(folder, "b", "--ready-needs-store")
+        port = free_port()
+        config = os.path.join(folder, "haproxy.cfg")
+        with open(config, "w") as file:
+            file.write(HAPROXY.format(port=port, a=a.port, b=b.port))
+        haproxy = subprocess.Popen(["haproxy", "-f", config], stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: ask(port, "GET", "/livez")[0] == 200, "HAProxy answers")
+            try_sharing(a, b)
+            try_load(a, b, port, 5, "two servers")
+            try_load(a, b, port, 5, "a session that hangs", lambda: hold_lock(a, b))
+            try_load(a, b, port, 6, "database stopped and started", lambda: stop_database(a, b))
+            try_load(a, b, port, 6, "database crashed twice", lambda: crash_database(a, b))
+            try_load(a, b, port, 6, "servers killed six times", lambda: kill_servers(a, b))
+            try_start_without(folder)
+            wait_until(lambda: b.ask("GET", "/readyz")[0] == 200, "the others recover")
+            expect(a.end() == 0 and b.end() == 0, "servers end with status 0")
+        except BaseException:
+            for server in (a, b):
+                print(open(server.log).read()[-3000:])
+            raise
+        finally:
+            haproxy.kill()
+            for server in (a, b):
+                server.process.kill()
+
+
+def free_port():
+    import socket
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+main()
