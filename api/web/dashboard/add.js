@@ -106,7 +106,7 @@ class Adding {
         return call("PUT", url, { body: this.reference ?? "", type: "text/csv" });
     }
 
-    /** What the reader has chosen, as a text. */
+    /** The choices of the reader, as a text. */
     choices() {
         const { name = "", lastModified = 0 } = this.reference ?? {};
         return JSON.stringify([this.group.value, this.method.value, this.bins.value, name,
