@@ -90,3 +90,12 @@ void posters_stop(struct posters *p)
     for (size_t i = 0; i < p->n; i++)
         pthread_join(p->threads[i], NULL);
 }
+
+void posters_expect_all_served(const struct posters *posters, const char *which)
+{
+    cr_log_info("%s: %lu served, %lu of another status (%d), %lu lost", which, posters->served,
+                posters->other, posters->status, posters->lost);
+    cr_expect_gt(posters->served, 100, "%s", which);
+    cr_expect_eq(posters->other, 0, "%s: %lu of status %d", which, posters->other, posters->status);
+    cr_expect_eq(posters->lost, 0, "%s: %lu", which, posters->lost);
+}

@@ -33,4 +33,7 @@ void posters_start_large(struct posters *posters, int port, size_t n, double lea
 /* Lets all finish their requests. */
 void posters_stop(struct posters *posters);
 
+/* Logs the numbers; fails the test if one answer is missing, or is not as it should be. */
+void posters_expect_all_served(const struct posters *posters, const char *which);
+
 #endif

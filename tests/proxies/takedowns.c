@@ -46,22 +46,13 @@ static void start(struct group *group, bool with_large)
         posters_start_large(&group->large, port, LARGE_CLIENTS, 0, 0.02, LARGE);
 }
 
-static void expect_none_failed(const struct posters *posters, const char *which)
-{
-    cr_log_info("%s: %lu served, %lu of another status (%d), %lu lost", which, posters->served,
-                posters->other, posters->status, posters->lost);
-    cr_expect_gt(posters->served, 100, "%s", which);
-    cr_expect_eq(posters->other, 0, "%s: %lu of status %d", which, posters->other, posters->status);
-    cr_expect_eq(posters->lost, 0, "%s: %lu", which, posters->lost);
-}
-
 static void stop(struct group *group, bool with_large)
 {
     posters_stop(&group->small);
-    expect_none_failed(&group->small, "small bodies");
+    posters_expect_all_served(&group->small, "small bodies");
     if (with_large) {
         posters_stop(&group->large);
-        expect_none_failed(&group->large, "bodies of 800 KB");
+        posters_expect_all_served(&group->large, "bodies of 800 KB");
     }
     proxy_stop(&group->proxy);
     for (int i = 0; i < SERVERS; i++)
