@@ -232,10 +232,11 @@ soak: $(B)/load $(B)/kldivd
 proxies: $(B)/proxies $(B)/kldivd
 	$(B)/proxies -j1 --verbose
 
-# What systemd-analyze says of the units.
+# What systemd-analyze says of the units; then the units under a systemd in namespaces of its own.
 .PHONY: units
 units: build/kldivd
 	tests/units.sh build/kldivd
+	$(PYTHON) tests/boot/run.py build/kldivd
 
 unprivileged: $(B)/tests/all
 	tests/unprivileged.sh $(B)
