@@ -39,7 +39,7 @@ PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcs
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-                nginx-light haproxy curl jq chromium-headless-shell openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE)
+                nginx-light haproxy systemd curl jq chromium-headless-shell openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE)
 # Debian's node, unless another is there already.
 PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell command -v npm 2>/dev/null),,npm)
 
@@ -207,6 +207,7 @@ test: deps-test
 	$(MAKE) check
 	$(MAKE) load
 	$(MAKE) proxies
+	$(MAKE) units
 	$(MAKE) unprivileged
 	$(MAKE) contract
 	$(MAKE) journey
@@ -231,6 +232,12 @@ soak: $(B)/load $(B)/kldivd
 # nginx and HAProxy before the server. Tests that hold the time do so one after another.
 proxies: $(B)/proxies $(B)/kldivd
 	$(B)/proxies -j1 --verbose
+
+# What systemd-analyze says of the units; then the units under a systemd in namespaces of its own.
+.PHONY: units
+units: build/kldivd
+	tests/units.sh build/kldivd
+	$(PYTHON) tests/boot/run.py build/kldivd
 
 unprivileged: $(B)/tests/all
 	tests/unprivileged.sh $(B)
@@ -352,6 +359,9 @@ readme: all
 install: all
 	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd
 	install -D -m 644 server/kldivd.1 $(DESTDIR)$(PREFIX)/share/man/man1/kldivd.1
+	for unit in docker/systemd/*; do \
+	    sed 's|/usr/bin/kldivd|$(PREFIX)/bin/kldivd|' $$unit > build/$${unit##*/} && \
+	    install -D -m 644 build/$${unit##*/} $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; done
 	install -D -m 644 lib/kldiv.h $(DESTDIR)$(PREFIX)/include/kldiv.h
 	sed 's|"lib/kldiv.h"|"kldiv.h"|' lib/drift.h > build/drift.h
 	install -D -m 644 build/drift.h $(DESTDIR)$(PREFIX)/include/drift.h

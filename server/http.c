@@ -8,6 +8,7 @@
 #include "server/tls.h"
 #include "server/transport.h"
 #include "server/watch.h"
+#include "server/watchdog.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -61,7 +62,7 @@ static void end_dropped(struct srv_connection *entry)
 }
 
 /* Adds or removes a connection. `context` is the daemon's. */
-static void notify_connection(void *context, struct MHD_Connection *connection,
+static void follow_connection(void *context, struct MHD_Connection *connection,
                               void **socket_context, enum MHD_ConnectionNotificationCode what)
 {
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
@@ -119,12 +120,9 @@ static void refuse(struct srv_connection *entry, const struct srv_refusal *why, 
         srv_request_cut(request, why);
 }
 
-static enum MHD_Result handle(void *unused, struct MHD_Connection *connection, const char *url,
-                              const char *method, const char *version, const char *upload,
-                              size_t *upload_size, void **context)
+static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection *connection,
+                             const char *method, const char *upload, size_t *upload_size)
 {
-    (void)unused, (void)url, (void)version;
-    struct srv_request *request = *context;
     if (!request)
         return MHD_NO;
     if (request->step == SRV_NEW)
@@ -134,10 +132,9 @@ static enum MHD_Result handle(void *unused, struct MHD_Connection *connection, c
     return srv_request_complete(request, connection);
 }
 
-static void completed(void *unused, struct MHD_Connection *connection, void **context,
-                      enum MHD_RequestTerminationCode how)
+static void complete(struct MHD_Connection *connection, void **context,
+                     enum MHD_RequestTerminationCode how)
 {
-    (void)unused;
     struct srv_request *request = *context;
     struct srv_connection *entry = entry_of(connection);
     if (request)
@@ -150,6 +147,38 @@ static void completed(void *unused, struct MHD_Connection *connection, void **co
     }
     *context = NULL;
 }
+
+/* ---- Steps of a network thread, which the watchdog follows */
+
+static void notify_connection(void *context, struct MHD_Connection *connection,
+                              void **socket_context, enum MHD_ConnectionNotificationCode what)
+{
+    srv_step_begin();
+    follow_connection(context, connection, socket_context, what);
+    srv_step_end();
+}
+
+static enum MHD_Result handle(void *unused, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **context)
+{
+    (void)unused, (void)url, (void)version;
+    srv_step_begin();
+    enum MHD_Result result = go_on(*context, connection, method, upload, upload_size);
+    srv_step_end();
+    return result;
+}
+
+static void completed(void *unused, struct MHD_Connection *connection, void **context,
+                      enum MHD_RequestTerminationCode how)
+{
+    (void)unused;
+    srv_step_begin();
+    complete(connection, context, how);
+    srv_step_end();
+}
+
+/* ---- Daemons */
 
 static void log_library(void *unused, const char *format, va_list arguments)
 {

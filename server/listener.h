@@ -24,6 +24,7 @@ struct srv_listener {
     int spare; /* a descriptor to give up when there is none for a client, who is told so */
     atomic_bool stopping;
     bool started, tls;
+    bool passed; /* by a service manager: its backlog is left to the next process */
     pthread_t thread;
     void (*take)(int client, const struct sockaddr *address, socklen_t size);
 };

@@ -13,10 +13,13 @@
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/notify.h"
+#include "server/passed.h"
 #include "server/reload.h"
 #include "server/sandbox.h"
 #include "server/tls.h"
 #include "server/watch.h"
+#include "server/watchdog.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +49,8 @@ static void write_metrics(void *unused, struct api_buffer *out)
 
 /* opened: what takes rights that the server then gives up. */
 struct opened {
-    int fd, admin_fd; /* admin_fd -1 without --admin-listen */
+    int fd, admin_fd; /* admin_fd -1 without an address of its own */
+    struct srv_passed passed;
     int port;
     FILE *port_file; /* or NULL */
     struct srv_sandbox sandbox;
@@ -99,19 +103,32 @@ static bool open_store(const struct srv_options *options)
     return monitors != NULL;
 }
 
+/* Listens, unless the service manager does. */
+static bool open_sockets(const struct srv_options *options, struct opened *opened)
+{
+    if (!srv_passed_read(&opened->passed, stderr))
+        return false;
+    opened->fd = opened->passed.http;
+    opened->admin_fd = opened->passed.admin;
+    if (opened->fd < 0)
+        opened->fd = srv_listen("--listen", options->listen, stderr);
+    bool wants_admin = opened->admin_fd < 0 && options->admin_listen;
+    if (opened->fd >= 0 && wants_admin)
+        opened->admin_fd = srv_listen("--admin-listen", options->admin_listen, stderr);
+    listener.passed = opened->passed.http >= 0;
+    admin_listener.passed = opened->passed.admin >= 0;
+    return opened->fd >= 0 && (!wants_admin || opened->admin_fd >= 0);
+}
+
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
  * before would keep its rights. */
 static bool open_all(struct srv_options *options, struct opened *opened)
 {
     char address[300];
-    opened->fd = srv_listen("--listen", options->listen, stderr);
-    if (opened->fd < 0)
+    if (!open_sockets(options, opened))
         return false;
-    opened->admin_fd = -1;
-    if (options->admin_listen)
-        opened->admin_fd = srv_listen("--admin-listen", options->admin_listen, stderr);
-    if (options->admin_listen && opened->admin_fd < 0)
-        return false;
+    srv_notify_open();
+    srv_watchdog_start();
     opened->port = srv_bound_address(opened->fd, address, sizeof address);
     opened->port_file = options->port_file ? fopen(options->port_file, "we") : NULL;
     if (options->port_file && !opened->port_file)
@@ -139,6 +156,7 @@ static bool finish_requests(double deadline)
 static bool drain(const struct srv_options *options)
 {
     atomic_store(&ready, false);
+    srv_notify("STOPPING=1\nSTATUS=Finishing the requests under way");
     srv_http_drain();
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
@@ -182,17 +200,33 @@ static bool start_threads(const struct srv_options *options, const struct api_se
             srv_accept_start(&admin_listener, opened->admin_fd, srv_http_take_admin));
 }
 
-static void log_address(int fd, const char *what, const char *scheme)
+static void log_address(int fd, const char *what, const char *scheme, bool passed)
 {
     char address[300];
     srv_bound_address(fd, address, sizeof address);
-    srv_log(SRV_LOG_INFO, "%s %s://%s", what, scheme, address);
+    srv_log(SRV_LOG_INFO, "%s %s://%s%s", what, scheme, address,
+            passed ? ", a socket of the service manager" : "");
+}
+
+static void log_start(const struct srv_options *options, const struct api_service *service,
+                      const struct opened *opened)
+{
+    log_address(opened->fd, "listening on", service->tls ? "https" : "http", listener.passed);
+    if (opened->admin_fd >= 0)
+        log_address(opened->admin_fd, "health and metrics on", "http", admin_listener.passed);
+    srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(),
+            kl_pool_threads(service->pool));
+    srv_limits_log(options);
+    log_opened_store(options);
+    srv_sandbox_log(&opened->sandbox);
+    srv_files_log(options, service->tokens);
+    srv_options_unknown(warn_of_variable);
+    srv_notify_log();
 }
 
 static bool start(const struct srv_options *options, const struct api_service *service,
                   struct opened *opened)
 {
-    size_t threads = kl_pool_threads(service->pool);
     if (!srv_log_start((enum srv_log_format)options->log_format,
                        (enum srv_log_level)options->log_level)) {
         fprintf(stderr, "kldivd: cannot start the log's thread\n");
@@ -206,16 +240,9 @@ static bool start(const struct srv_options *options, const struct api_service *s
     }
     if (!write_port_file(opened, options->port_file))
         return false;
-    log_address(opened->fd, "listening on", service->tls ? "https" : "http");
-    if (opened->admin_fd >= 0)
-        log_address(opened->admin_fd, "health and metrics on", "http");
-    srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
-    srv_limits_log(options);
-    log_opened_store(options);
-    srv_sandbox_log(&opened->sandbox);
-    srv_files_log(options, service->tokens);
-    srv_options_unknown(warn_of_variable);
+    log_start(options, service, opened);
     atomic_store(&ready, true);
+    srv_notify("READY=1\nSTATUS=Serving");
     return true;
 }
 
@@ -234,14 +261,23 @@ static void block_signals(sigset_t *signals)
     signal(SIGPIPE, SIG_IGN);
 }
 
+static void reload(const struct srv_options *options, const struct api_service *service)
+{
+    srv_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(srv_now() * 1e6));
+    srv_files_reload(options, service->tokens);
+    srv_notify("READY=1");
+}
+
 /* Waits for a signal to end; SIGHUP has files read again. */
 static void wait_for_end(const sigset_t *signals, const struct srv_options *options,
                          const struct api_service *service)
 {
     for (;;) {
-        int signal = sigtimedwait(signals, NULL, &(struct timespec){.tv_sec = 1});
+        long ms = (long)srv_watchdog_beat();
+        int signal = sigtimedwait(
+            signals, NULL, &(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000});
         if (signal == SIGHUP)
-            srv_files_reload(options, service->tokens);
+            reload(options, service);
         else if (signal > 0)
             return;
         else

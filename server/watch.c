@@ -4,6 +4,7 @@
 #include "server/deadlines.h"
 #include "server/log.h"
 #include "server/share.h"
+#include "server/watchdog.h"
 
 #include <limits.h>
 #include <linux/tcp.h>
@@ -261,7 +262,9 @@ static void *run(void *unused)
             wait = SOON_MS;
             continue;
         }
+        srv_step_begin();
         wait = look();
+        srv_step_end();
         looked = now;
         if (now > forgotten + FORGET_MS) {
             srv_connections_forget_dropped();

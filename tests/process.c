@@ -24,6 +24,37 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
+/* Sockets that servers are passed, or -1. */
+static int passed[2] = {-1, -1};
+
+void server_pass(int http, int admin)
+{
+    passed[0] = http;
+    passed[1] = admin;
+}
+
+/* Moves the sockets to descriptors 3 and 4 of this process, and tells it so. */
+static void pass_sockets(void)
+{
+    static const char *const names[] = {"http", "admin"};
+    char pid[20], number[20], list[20] = "";
+    int copies[2], n = 0;
+    for (int i = 0; i < 2; i++)
+        copies[i] = passed[i] < 0 ? -1 : fcntl(passed[i], F_DUPFD_CLOEXEC, 10);
+    for (int i = 0; i < 2; i++) {
+        if (copies[i] < 0)
+            continue;
+        dup2(copies[i], 3 + n);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", n ? ":" : "", names[i]);
+        n++;
+    }
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    snprintf(number, sizeof number, "%d", n);
+    setenv("LISTEN_PID", pid, 0);
+    setenv("LISTEN_FDS", number, 0);
+    setenv("LISTEN_FDNAMES", list, 0);
+}
+
 /* Starts the program with its output in a file; `files` bounds its descriptors unless it is 0. */
 static pid_t spawn(const char *const *flags, const char *output, size_t files)
 {
@@ -40,6 +71,8 @@ static pid_t spawn(const char *const *flags, const char *output, size_t files)
     int fd = open(output, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(fd, STDOUT_FILENO);
     dup2(fd, STDERR_FILENO);
+    if (passed[0] >= 0 || passed[1] >= 0)
+        pass_sockets();
     if (files > 0)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){files, files});
     execv(argv[0], argv);

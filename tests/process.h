@@ -24,6 +24,10 @@ struct server server_start_with_files(const char *const *flags, size_t files);
 /* Starts it likewise; the port is 0 if it ends before it listens, or does neither in 15 s. */
 struct server server_try(const char *const *flags);
 
+/* Plays the service manager for servers that are started from then on: passes them these sockets, with the names
+ * http and admin; -1 passes none. */
+void server_pass(int http, int admin);
+
 /* Sends SIGTERM and returns the exit status, or -1 if it did not exit normally. Fails the test if the
  * log has a warning or an error, unless `may_complain`. */
 int server_stop(struct server *server, bool may_complain);

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <stdint.h>
+#include <string.h>
 #include <unistd.h>
 
 /* PATIENCE: seconds that a client waits for an answer. */
@@ -16,11 +17,23 @@ static double pause_of(const struct posters *p, uint64_t *state)
     return p->least + (p->most - p->least) * (double)(*state >> 40) / (double)(1 << 24);
 }
 
-static void count(struct posters *p, int status)
+/* True if the answer has the loss of the body that was sent. */
+static bool is_right(const struct posters *p, const char *answer)
 {
-    atomic_fetch_add(status == 200 ? &p->served : status ? &p->other : &p->lost, 1);
-    if (status && status != 200)
+    return strstr(answer, p->elements ? "\"loss\":-0.5965736," : "\"loss\":0.0204763398998238");
+}
+
+static void count(struct posters *p, int status, const char *answer)
+{
+    bool served = status == 200 && is_right(p, answer);
+    atomic_fetch_add(served ? &p->served : status ? &p->other : &p->lost, 1);
+    if (status && !served)
         atomic_store(&p->status, status);
+}
+
+static bool make_call(const struct posters *p, struct call *call)
+{
+    return p->elements ? call_rows(call, p->elements, "") : call_small(call, "");
 }
 
 static void *post(void *argument)
@@ -31,12 +44,13 @@ static void *post(void *argument)
     uint64_t state = p->together ? 1 : (uint64_t)pthread_self();
     double next = p->start;
     int fd = -1;
-    bool good = call_small(&call, ""), is_kept;
+    bool good = make_call(p, &call), is_kept;
     while (good && !atomic_load(&p->stopping)) {
         if (fd < 0)
             fd = wire_dial(p->port, 0);
-        count(p,
-              wire_exchange(fd, call.bytes, call.size, answer, sizeof answer, PATIENCE, &is_kept));
+        int status =
+            wire_exchange(fd, call.bytes, call.size, answer, sizeof answer, PATIENCE, &is_kept);
+        count(p, status, answer);
         if (!is_kept) {
             close(fd);
             fd = -1;
@@ -50,12 +64,24 @@ static void *post(void *argument)
     return NULL;
 }
 
-void posters_start(struct posters *p, int port, size_t n, double least, double most, bool together)
+static void start(struct posters *p, size_t n)
 {
-    *p = (struct posters){.port = port, .least = least, .most = most, .together = together};
     p->start = seconds_now();
     for (; p->n < n; p->n++)
         cr_assert_eq(pthread_create(&p->threads[p->n], NULL, post, p), 0);
+}
+
+void posters_start(struct posters *p, int port, size_t n, double least, double most, bool together)
+{
+    *p = (struct posters){.port = port, .least = least, .most = most, .together = together};
+    start(p, n);
+}
+
+void posters_start_large(struct posters *p, int port, size_t n, double least, double most,
+                         size_t elements)
+{
+    *p = (struct posters){.port = port, .least = least, .most = most, .elements = elements};
+    start(p, n);
 }
 
 void posters_stop(struct posters *p)
@@ -63,4 +89,13 @@ void posters_stop(struct posters *p)
     atomic_store(&p->stopping, true);
     for (size_t i = 0; i < p->n; i++)
         pthread_join(p->threads[i], NULL);
+}
+
+void posters_expect_all_served(const struct posters *posters, const char *which)
+{
+    cr_log_info("%s: %lu served, %lu of another status (%d), %lu lost", which, posters->served,
+                posters->other, posters->status, posters->lost);
+    cr_expect_gt(posters->served, 100, "%s", which);
+    cr_expect_eq(posters->other, 0, "%s: %lu of status %d", which, posters->other, posters->status);
+    cr_expect_eq(posters->lost, 0, "%s: %lu", which, posters->lost);
 }

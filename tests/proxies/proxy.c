@@ -108,17 +108,16 @@ static void path_in(const struct proxy *proxy, const char *name, char *to, size_
     snprintf(to, size, "%s/%s", proxy->front.folder, name);
 }
 
-static void run_program(const struct proxy *proxy)
+static void run_program(const struct proxy *proxy, const char *settings)
 {
-    char settings[80], output[80];
+    char output[80];
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* a test that fails does not stop it */
-    path_in(proxy, "settings", settings, sizeof settings);
     path_in(proxy, proxy->kind == HAPROXY ? "log" : "errors", output, sizeof output);
     int fd = open(output, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(fd, STDOUT_FILENO);
     dup2(fd, STDERR_FILENO);
     if (proxy->kind == HAPROXY)
-        execl(programs[HAPROXY].path, "haproxy", "-db", "-f", settings, NULL);
+        execl(programs[HAPROXY].path, "haproxy", "-db", "-dW", "-f", settings, NULL);
     else
         execl(programs[NGINX].path, "nginx", "-p", proxy->front.folder, "-c", settings, "-e",
               output, NULL);
@@ -136,26 +135,57 @@ static bool is_listening(const struct proxy *proxy)
     return listening;
 }
 
-struct proxy proxy_start(enum proxy_kind kind, const int *ports, size_t n,
-                         const struct setting *setting)
+/* A proxy to be started, with a folder and a port. */
+static struct proxy prepare(enum proxy_kind kind)
 {
-    char settings[80];
     struct proxy proxy = {.kind = kind, .front.folder = "/tmp/kldiv-proxy-XXXXXX"};
     cr_assert(mkdtemp(proxy.front.folder));
     chmod(proxy.front.folder, 0755); /* nginx, started as root, serves as another user */
     proxy.front.port = free_port();
+    return proxy;
+}
+
+static void launch(struct proxy *proxy, const char *settings)
+{
+    proxy->pid = fork();
+    if (proxy->pid == 0)
+        run_program(proxy, settings);
+    bool listening = false;
+    for (int i = 0; i < 1000 && !(listening = is_listening(proxy)); i++)
+        sleep_ms(10);
+    cr_assert(listening, "%s did not start: see %s", programs[proxy->kind].name,
+              proxy->front.folder);
+}
+
+struct proxy proxy_start(enum proxy_kind kind, const int *ports, size_t n,
+                         const struct setting *setting)
+{
+    char settings[80];
+    struct proxy proxy = prepare(kind);
     path_in(&proxy, "settings", settings, sizeof settings);
     FILE *file = fopen(settings, "w");
     cr_assert(file);
     (kind == HAPROXY ? write_haproxy : write_nginx)(file, &proxy, ports, n, setting);
     fclose(file);
-    proxy.pid = fork();
-    if (proxy.pid == 0)
-        run_program(&proxy);
-    bool listening = false;
-    for (int i = 0; i < 1000 && !(listening = is_listening(&proxy)); i++)
-        sleep_ms(10);
-    cr_assert(listening, "%s did not start: see %s", programs[kind].name, proxy.front.folder);
+    launch(&proxy, settings);
+    return proxy;
+}
+
+static void set_address(const char *variable, int port)
+{
+    char address[30];
+    snprintf(address, sizeof address, "127.0.0.1:%d", port);
+    setenv(variable, address, 1);
+}
+
+struct proxy proxy_start_shipped(const int ports[2])
+{
+    struct proxy proxy = prepare(HAPROXY);
+    set_address("FRONT", proxy.front.port);
+    set_address("STATS", free_port());
+    set_address("REPLICA_1", ports[0]);
+    set_address("REPLICA_2", ports[1]);
+    launch(&proxy, "docker/haproxy.cfg");
     return proxy;
 }
 

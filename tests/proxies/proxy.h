@@ -28,6 +28,9 @@ void proxy_needed(enum proxy_kind kind);
 struct proxy proxy_start(enum proxy_kind kind, const int *ports, size_t n,
                          const struct setting *setting);
 
+/* Starts HAProxy with the file that the project gives, docker/haproxy.cfg, before two servers. */
+struct proxy proxy_start_shipped(const int ports[2]);
+
 /* Ends it and removes its files. */
 void proxy_stop(struct proxy *proxy);
 
