@@ -37,10 +37,14 @@ static bool is_ready(void *unused)
     return atomic_load(&ready);
 }
 
-static void write_metrics(void *unused, struct api_buffer *out)
+static void write_metrics(void *options, struct api_buffer *out)
 {
-    (void)unused;
-    srv_metrics_write(&budget, out);
+    const struct srv_moment moment = {
+        .budget = &budget,
+        .max_connections = ((const struct srv_options *)options)->max_connections,
+        .is_draining = srv_http_is_draining(),
+    };
+    srv_metrics_write(&moment, out);
 }
 
 /* opened: what takes rights that the server then gives up. */
@@ -233,7 +237,7 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
 }
 
 /* Makes the service; its pool is NULL if the threads cannot be started. */
-static struct api_service make_service(const struct srv_options *options)
+static struct api_service make_service(struct srv_options *options)
 {
     return (struct api_service){.pool = kl_pool_new(options->threads),
                                 .budget = &budget,
@@ -245,6 +249,7 @@ static struct api_service make_service(const struct srv_options *options)
                                 .ready_needs_store = options->ready_needs_store,
                                 .allowed_hosts = options->allowed_hosts,
                                 .tls = options->tls_cert != NULL,
+                                .host = options,
                                 .ready = is_ready,
                                 .metrics = write_metrics};
 }
