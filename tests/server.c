@@ -171,6 +171,7 @@ Test(server, metrics_count_what_happened)
         "kldiv_http_requests_in_flight 1\n",
         "kldiv_connections_limit 40\n",
         "kldiv_draining 0\n",
+        "kldiv_ready 1\n",
         "process_open_fds ",
         "process_start_time_seconds 1",
     };
@@ -370,6 +371,7 @@ Test(server, draining_says_not_ready_and_still_serves)
     fetched_free(&f);
     f = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
     cr_expect(strstr(f.body.data, "\nkldiv_draining 1\n"));
+    cr_expect(strstr(f.body.data, "\nkldiv_ready 0\n"));
     fetched_free(&f);
     f = post_json(&server, "/kl_div", TWO_BY_TWO);
     cr_expect_eq(f.status, 200);
