@@ -6,7 +6,8 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
-import { createDefaultMonokleValidator } from "@monokle/validation";
+import { isDeepStrictEqual } from "node:util";
+import { createDefaultMonokleValidator, processRefs, ResourceParser } from "@monokle/validation";
 import { parseAllDocuments, stringify } from "yaml";
 
 const folder = resolve(process.argv[2]);
@@ -104,14 +105,27 @@ function checkPod(name, deployment) {
 
 function checkVersion(name, image) {
     const version = /KLDIV_VERSION "(.*)"/.exec(readFileSync("../../lib/kldiv.h", "utf8"))[1];
-    must(image.endsWith(`:${version}`) || !image.includes(":"), `${name}: the image is ${image}, the version ${version}`);
+    must(image.endsWith(`:${version}`), `${name}: the image is ${image}, the version ${version}`);
 }
 
 // An empty selector is every pod of the namespace.
 const isEmpty = (selector) => selector && !Object.keys(selector.matchLabels ?? {}).length;
 
+// Links that Monokle does not look for.
+function checkLinks(name, of) {
+    const scaled = of("HorizontalPodAutoscaler")?.spec.scaleTargetRef, watched = of("ServiceMonitor")?.spec;
+    const { metadata, spec } = of("Service");
+    must(!scaled || scaled.name === of(scaled.kind)?.metadata.name, `${name}: the autoscaler's target is not there`);
+    must(!watched || isDeepStrictEqual(watched.selector.matchLabels, metadata.labels),
+        `${name}: the ServiceMonitor does not select the service`);
+    for (const { port } of watched?.endpoints ?? [])
+        must(spec.ports.some((other) => other.name === port), `${name}: the service has no port ${port}`);
+    must(!watched || metadata.labels[watched.jobLabel] === "kldiv", `${name}: the rules want the job kldiv`);
+}
+
 function checkVariant(name, resources) {
     const of = (kind) => resources.find((resource) => resource.kind === kind);
+    checkLinks(name, of);
     const deployment = of("Deployment"), one = name === "sqlite";
     checkPod(name, deployment);
     checkVersion(name, deployment.spec.template.spec.containers[0].image);
@@ -132,8 +146,10 @@ function checkVariant(name, resources) {
 // Made by whoever installs: postgres/kustomization.yaml tells how.
 const SECRET = { apiVersion: "v1", kind: "Secret", metadata: { name: "kldiv-store" }, stringData: { url: "" } };
 
-const resource = (content, i) => ({ id: String(i), fileId: String(i), filePath: `${content.kind}.yaml`, fileOffset: 0,
-    name: content.metadata.name, apiVersion: content.apiVersion, kind: content.kind, content, text: stringify(content) });
+// Ids are unlike in all variants: Monokle remembers links by them.
+const resource = (variant) => (content, i) => ({ id: `${variant} ${i}`, fileId: `${variant} ${i}`,
+    filePath: `${content.kind}.yaml`, fileOffset: 0, name: content.metadata.name, apiVersion: content.apiVersion,
+    kind: content.kind, content, text: stringify(content) });
 
 const PLUGINS = { "pod-security-standards": true, practices: true, "resource-links": true, "yaml-syntax": true };
 
@@ -151,10 +167,12 @@ async function allRules() {
 async function runMonokle(name, resources, rules) {
     const validator = createDefaultMonokleValidator();
     await validator.preload({ plugins: PLUGINS, rules });
-    const { runs } = await validator.validate({ resources: [...resources, SECRET].map(resource) });
+    // The rule of links finds those that were looked for before.
+    const linked = processRefs([...resources, SECRET].map(resource(name)), new ResourceParser());
+    const { runs } = await validator.validate({ resources: linked });
     for (const { ruleId, message, locations } of runs.flatMap((run) => run.results))
         problems.push(`${name}: Monokle's ${ruleId}: ${message.text} ` +
-            (locations?.[1]?.physicalLocation?.artifactLocation?.uri ?? ""));
+            (locations?.[0]?.physicalLocation?.artifactLocation?.uri ?? ""));
 }
 
 const variants = renderAll();
