@@ -191,6 +191,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
                         "memory or descriptors are left\n");
         return false;
     }
+    atomic_store(&ready, true);
     if (!write_port_file(opened, options->port_file))
         return false;
     log_address(opened->fd, "listening on", service->tls ? "https" : "http");
@@ -202,7 +203,6 @@ static bool start(const struct srv_options *options, const struct api_service *s
     srv_sandbox_log(&opened->sandbox);
     srv_files_log(options, service->tokens);
     srv_options_unknown(warn_of_variable);
-    atomic_store(&ready, true);
     return true;
 }
 
