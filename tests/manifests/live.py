@@ -151,6 +151,8 @@ def expressions(folder):
     for panel in dashboard["panels"]:
         for target in panel.get("targets", []):
             yield panel["title"], re.sub(r"\$(\w+)", lambda name: variables[name[1]], target["expr"])
+    for annotation in dashboard["annotations"]["list"]:
+        yield annotation["name"], annotation["expr"]
     for variable in dashboard["templating"]["list"]:
         found = re.fullmatch(r"label_values\((.*), (\w+)\)", variable.get("definition", ""))
         if found:

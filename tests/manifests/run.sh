@@ -22,6 +22,10 @@ step RULES prometheus/rules.yml promtool check rules --lint=all --lint-fatal $do
 step CONFIG prometheus/prometheus.yml promtool check config $docker/prometheus/prometheus.yml
 step TEST prometheus/rules_test.yml promtool test rules $docker/prometheus/rules_test.yml
 step CONFIG alertmanager/alertmanager.yml amtool check-config $docker/alertmanager/alertmanager.yml
+for route in people:critical people:warning nobody:info; do
+    step ROUTE "severity ${route#*:} to ${route%:*}" amtool config routes test \
+        --config.file=$docker/alertmanager/alertmanager.yml --verify.receivers="${route%:*}" severity="${route#*:}"
+done
 for profile in plain monitoring; do
     step COMPOSE "compose.yaml, profile $profile" \
         docker-compose --file $docker/compose.yaml --profile $profile config --quiet

