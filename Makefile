@@ -39,7 +39,9 @@ PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcs
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
 PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-                nginx-light haproxy systemd curl jq chromium-headless-shell openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE)
+                nginx-light haproxy systemd curl jq chromium-headless-shell openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE) \
+                $(PACKAGES_MANIFESTS)
+PACKAGES_MANIFESTS = prometheus prometheus-alertmanager docker-compose python3-yaml
 # Debian's node, unless another is there already.
 PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell command -v npm 2>/dev/null),,npm)
 
@@ -60,7 +62,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check load soak proxies unprivileged uninitialized contract journey page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check load soak proxies unprivileged uninitialized contract manifests journey page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -142,11 +144,12 @@ APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive 
 INSTALL_PACKAGES = $(APT) update && $(APT) install -y --no-install-recommends
 
 CONTRACT_TOOLS = tests/contract/node_modules/.package-lock.json
+MANIFEST_TOOLS = tests/manifests/node_modules/.package-lock.json
 PAGE_TOOLS = tests/page/node_modules/.package-lock.json
 MODULES = api/web/node_modules
 WEB_PACKAGES = api/web/node_modules/.package-lock.json
 .PHONY: deps-run deps-test
-deps: deps-test $(CONTRACT_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
+deps: deps-test $(CONTRACT_TOOLS) $(MANIFEST_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
 deps-run:
 	$(INSTALL_PACKAGES) $(PACKAGES_BUILD) $(if $(filter yes,$(PAGE)),$(PACKAGES_NODE))
 deps-test:
@@ -210,6 +213,7 @@ test: deps-test
 	$(MAKE) units
 	$(MAKE) unprivileged
 	$(MAKE) contract
+	$(MAKE) manifests
 	$(MAKE) journey
 	$(MAKE) postgresql
 	$(MAKE) page
@@ -245,6 +249,10 @@ unprivileged: $(B)/tests/all
 # The document under its linters; clients that are generated from it call the server.
 contract: build/kldivd $(CONTRACT_TOOLS)
 	tests/contract/run.sh build/kldivd
+
+# What stands under docker/ by its linters and schemas, and its rules and dashboard by Prometheus beside two servers.
+manifests: build/kldivd $(MANIFEST_TOOLS)
+	PYTHON=$(PYTHON) tests/manifests/run.sh build/kldivd
 
 # The READMEs' commands about monitors, and the same with other tables.
 journey: build/kldivd
@@ -309,7 +317,7 @@ fuzz: $(FUZZERS) build/fuzz/seeds
 	done
 
 SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* server tests tests/* tests/cross/criterion))
-SCRIPTS = $(wildcard api/web/*/*.js tests/page/*.mjs tests/clients/*.mjs)
+SCRIPTS = $(wildcard api/web/*/*.js tests/page/*.mjs tests/clients/*.mjs tests/manifests/*.mjs)
 lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so $(PAGE_TOOLS) $(WEB_PACKAGES)
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/layers.sh $(B)
@@ -339,9 +347,17 @@ peer: all
 bench: all $(BENCHES)
 	sh tests/bench/run.sh
 
+# The rules as the operator of Prometheus wants them.
+OPERATOR_RULES = docker/kubernetes/components/monitoring/rules.yaml
+$(OPERATOR_RULES): docker/prometheus/rules.yml
+	@{ printf '%s\n' '# Made by `make readme` of ../../../prometheus/rules.yml.' \
+	    'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' \
+	    'metadata:' '  name: kldiv' '  labels: {app.kubernetes.io/name: kldiv}' 'spec:'; \
+	    sed -e '/^#/d' -e 's/^./  &/' $<; } > $@
+
 # Copies the options' help into README.md and the manual page, and the clients into their README.
 CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R monitors.py monitors.R
-readme: all
+readme: all $(OPERATOR_RULES)
 	build/kldivd --help | sed -e 1,6d -e 's/^  /    /' > build/help
 	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
 	    -e '/<!-- help begins -->/r build/help' README.md

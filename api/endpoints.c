@@ -21,18 +21,30 @@ static bool live(struct api_exchange *x)
     return text_reply(x, "application/json", "{\"status\":\"ok\"}\n");
 }
 
+static bool is_draining(const struct api_service *service)
+{
+    return service->ready && !service->ready(service->host);
+}
+
+static bool lacks_store(const struct api_service *service)
+{
+    return service->monitors && service->ready_needs_store &&
+           !api_monitors_are_stored(service->monitors);
+}
+
 static bool ready(struct api_exchange *x)
 {
     const struct api_service *service = x->service;
-    if (service->ready && !service->ready(service->host))
+    if (is_draining(service))
         return api_fail(&x->problem, "draining", "the server is shutting down");
+    if (lacks_store(service))
+        return api_fail(&x->problem, "store_unavailable", "the store cannot be written now");
     if (!service->monitors)
         return live(x);
-    if (api_monitors_are_stored(service->monitors))
-        return text_reply(x, "application/json", "{\"status\":\"ok\",\"store\":\"up\"}\n");
-    if (service->ready_needs_store)
-        return api_fail(&x->problem, "store_unavailable", "the store cannot be written now");
-    return text_reply(x, "application/json", "{\"status\":\"ok\",\"store\":\"down\"}\n");
+    return text_reply(x, "application/json",
+                      api_monitors_are_stored(service->monitors)
+                          ? "{\"status\":\"ok\",\"store\":\"up\"}\n"
+                          : "{\"status\":\"ok\",\"store\":\"down\"}\n");
 }
 
 static bool metrics(struct api_exchange *x)
@@ -40,6 +52,10 @@ static bool metrics(struct api_exchange *x)
     x->reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
     if (x->service->metrics)
         x->service->metrics(x->service->host, &x->reply.body);
+    api_append_format(&x->reply.body,
+                      "# HELP kldiv_ready 1 if /readyz answers 200, else 0.\n"
+                      "# TYPE kldiv_ready gauge\nkldiv_ready %d\n",
+                      !is_draining(x->service) && !lacks_store(x->service));
     if (x->service->monitors)
         api_monitors_metrics(x->service->monitors, &x->reply.body);
     return true;

@@ -263,6 +263,8 @@ size_t srv_http_descriptors(void) { return RESERVED + ADMIN + SRV_QUOTAS * SRV_E
 
 void srv_http_drain(void) { atomic_store(&http.draining, true); }
 
+bool srv_http_is_draining(void) { return atomic_load(&http.draining); }
+
 void srv_http_stop(void)
 {
     for (size_t i = 0; i < http.n_daemons; i++)

@@ -26,6 +26,7 @@ size_t srv_http_descriptors(void);
 
 /* Adds "Connection: close" to all later replies. */
 void srv_http_drain(void);
+bool srv_http_is_draining(void);
 
 /* Closes all connections and ends the threads. No job may be pending. */
 void srv_http_stop(void);

@@ -41,10 +41,14 @@ static bool is_ready(void *unused)
     return atomic_load(&ready);
 }
 
-static void write_metrics(void *unused, struct api_buffer *out)
+static void write_metrics(void *options, struct api_buffer *out)
 {
-    (void)unused;
-    srv_metrics_write(&budget, out);
+    const struct srv_moment moment = {
+        .budget = &budget,
+        .max_connections = ((const struct srv_options *)options)->max_connections,
+        .is_draining = srv_http_is_draining(),
+    };
+    srv_metrics_write(&moment, out);
 }
 
 /* opened: what takes rights that the server then gives up. */
@@ -238,10 +242,10 @@ static bool start(const struct srv_options *options, const struct api_service *s
                         "memory or descriptors are left\n");
         return false;
     }
+    atomic_store(&ready, true);
     if (!write_port_file(opened, options->port_file))
         return false;
     log_start(options, service, opened);
-    atomic_store(&ready, true);
     srv_notify("READY=1\nSTATUS=Serving");
     return true;
 }
@@ -286,7 +290,7 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
 }
 
 /* Makes the service; its pool is NULL if the threads cannot be started. */
-static struct api_service make_service(const struct srv_options *options)
+static struct api_service make_service(struct srv_options *options)
 {
     return (struct api_service){.pool = kl_pool_new(options->threads),
                                 .budget = &budget,
@@ -298,6 +302,7 @@ static struct api_service make_service(const struct srv_options *options)
                                 .ready_needs_store = options->ready_needs_store,
                                 .allowed_hosts = options->allowed_hosts,
                                 .tls = options->tls_cert != NULL,
+                                .host = options,
                                 .ready = is_ready,
                                 .metrics = write_metrics};
 }

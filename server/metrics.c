@@ -192,8 +192,9 @@ static void write_warnings(struct api_buffer *out)
                           atomic_load(&counters.warnings[i]));
 }
 
-static void write_connections(struct api_buffer *out)
+static void write_connections(size_t limit, struct api_buffer *out)
 {
+    single(out, "kldiv_connections_limit", "gauge", "Effective --max-connections.", (double)limit);
     single(out, "kldiv_connections_open", "gauge", "Connections of all addresses.",
            (double)srv_connections_open());
     single(out, "kldiv_connections_refused_total", "counter", "Connections over --max-connections.",
@@ -208,18 +209,8 @@ static void write_connections(struct api_buffer *out)
            (double)srv_jobs_pending());
 }
 
-void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out)
+static void write_memory(const struct api_budget *budget, struct api_buffer *out)
 {
-    head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
-    api_append_format(out, "kldiv_build_info{version=\"%s\",simd=\"%s\"} 1\n", KLDIV_VERSION,
-                      kl_simd_name());
-    write_requests(out);
-    single(out, "kldiv_http_requests_in_flight", "gauge", "Requests being read or answered.",
-           (double)atomic_load(&counters.in_flight));
-    write_connections(out);
-    single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
-           (double)atomic_load(&counters.elements));
-    write_warnings(out);
     single(out, "kldiv_memory_limit_bytes", "gauge", "Effective --max-memory.",
            (double)budget->limit);
     single(out, "kldiv_memory_reserved_bytes", "gauge",
@@ -228,5 +219,21 @@ void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out)
     single(out, "kldiv_memory_idle_bytes", "gauge",
            "Kept for reuse for 10 s; freed earlier if the limit demands it.",
            (double)atomic_load(&budget->idle));
+}
+
+void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out)
+{
+    head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
+    api_append_format(out, "kldiv_build_info{version=\"%s\",simd=\"%s\"} 1\n", KLDIV_VERSION,
+                      kl_simd_name());
+    single(out, "kldiv_draining", "gauge", "1 from SIGTERM on, else 0.", moment->is_draining);
+    write_requests(out);
+    single(out, "kldiv_http_requests_in_flight", "gauge", "Requests being read or answered.",
+           (double)atomic_load(&counters.in_flight));
+    write_connections(moment->max_connections, out);
+    single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
+           (double)atomic_load(&counters.elements));
+    write_warnings(out);
+    write_memory(moment->budget, out);
     srv_process_write(out);
 }

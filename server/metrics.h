@@ -17,6 +17,13 @@ void srv_metrics_connection_refused(void);
 /* Counts a connection that the server ended, by the code of the reason. */
 void srv_metrics_connection_ended(const char *code);
 
-void srv_metrics_write(const struct api_budget *budget, struct api_buffer *out);
+/* srv_moment: what is told as it is, beside what was counted. */
+struct srv_moment {
+    const struct api_budget *budget;
+    size_t max_connections;
+    bool is_draining;
+};
+
+void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out);
 
 #endif

@@ -151,7 +151,7 @@ Test(metrics, no_problem_counts_as_other)
         const struct api_problem problem = {.code = api_problem_code(i)};
         const struct api_reply reply = {.status = api_problem_status(&problem)};
         srv_metrics_end_request(&reply, "GET", 0, 0);
-        srv_metrics_write(&budget, &text);
+        srv_metrics_write(&(struct srv_moment){.budget = &budget}, &text);
         api_append(&text, "", 1);
         snprintf(label, sizeof label, "code=\"%d\"", reply.status);
         cr_expect(strstr(text.data, label), "%s: %s", problem.code, label);
@@ -169,6 +169,9 @@ Test(server, metrics_count_what_happened)
         "kldiv_elements_total 8\n",
         "kldiv_warnings_total{code=\"mean_is_not_kl_divergence\"} 1\n",
         "kldiv_http_requests_in_flight 1\n",
+        "kldiv_connections_limit 40\n",
+        "kldiv_draining 0\n",
+        "kldiv_ready 1\n",
         "process_open_fds ",
         "process_start_time_seconds 1",
     };
@@ -176,7 +179,8 @@ Test(server, metrics_count_what_happened)
         const char *target, *body;
     } posts[] = {
         {"/kl_div", TWO_BY_TWO}, {"/kl_div?reduction=sum", TWO_BY_TWO}, {"/kl_div?x=1", "{}"}};
-    struct server server = server_start(NULL);
+    static const char *const flags[] = {"--max-connections", "40", NULL};
+    struct server server = server_start(flags);
     for (size_t i = 0; i < COUNT(posts); i++) {
         struct fetched f = post_json(&server, posts[i].target, posts[i].body);
         fetched_free(&f);
@@ -364,6 +368,10 @@ Test(server, draining_says_not_ready_and_still_serves)
     f = fetch(&server, "GET", "/readyz", NULL, NULL, 0);
     cr_expect_eq(f.status, 503);
     cr_expect_str_eq(text_of(f.json, "code"), "draining");
+    fetched_free(&f);
+    f = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
+    cr_expect(strstr(f.body.data, "\nkldiv_draining 1\n"));
+    cr_expect(strstr(f.body.data, "\nkldiv_ready 0\n"));
     fetched_free(&f);
     f = post_json(&server, "/kl_div", TWO_BY_TWO);
     cr_expect_eq(f.status, 200);

@@ -44,6 +44,7 @@ static void expect_readiness(const struct server *server, const char *body, long
     char *text = expect_status(server, "GET", "/readyz", NULL, status);
     cr_expect(strstr(text, body), "%s", text);
     free(text);
+    cr_expect_eq(metric(server, "\nkldiv_ready "), status == 200);
 }
 
 /* Expects that observations are refused, that the monitors can be read, and losses computed. */
