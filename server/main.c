@@ -14,6 +14,7 @@
 #include "server/metrics.h"
 #include "server/reload.h"
 #include "server/sandbox.h"
+#include "server/store.h"
 #include "server/tls.h"
 #include "server/watch.h"
 
@@ -81,18 +82,6 @@ static struct srv_sandbox lock_in(const struct srv_options *options)
     return srv_sandbox_enter(options, readable, writable);
 }
 
-/* Opens the store, within the memory of the service. */
-static bool open_store(const struct srv_options *options)
-{
-    char reason[500];
-    budget.limit = options->max_memory;
-    monitors =
-        api_monitors_open(options->store, options->max_monitors, &budget, reason, sizeof reason);
-    if (!monitors)
-        fprintf(stderr, "kldivd: --store %s: %s\n", options->store, reason);
-    return monitors != NULL;
-}
-
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
  * before would keep its rights. */
 static bool open_all(struct srv_options *options, struct opened *opened)
@@ -111,7 +100,9 @@ static bool open_all(struct srv_options *options, struct opened *opened)
     if (options->port_file && !opened->port_file)
         return complain_of_port_file(options->port_file);
     srv_limits_apply(options);
-    if (!open_store(options))
+    budget.limit = options->max_memory;
+    monitors = srv_store_open(options, &budget);
+    if (!monitors)
         return false;
     opened->sandbox = lock_in(options);
     return true;
@@ -165,11 +156,14 @@ static bool start_threads(const struct srv_options *options, const struct api_se
             srv_accept_start(&admin_listener, opened->admin_fd, srv_http_take_admin));
 }
 
-static void log_address(int fd, const char *what, const char *scheme)
+/* Tells, too, of [::] that became 0.0.0.0. */
+static void log_address(int fd, const char *what, const char *scheme, const char *option)
 {
     char address[300];
     srv_bound_address(fd, address, sizeof address);
     srv_log(SRV_LOG_INFO, "%s %s://%s", what, scheme, address);
+    if (*option == '[' && *address != '[')
+        srv_log(SRV_LOG_INFO, "no IPv6 here: %s is %s", option, address);
 }
 
 static bool start(const struct srv_options *options, const struct api_service *service,
@@ -189,12 +183,12 @@ static bool start(const struct srv_options *options, const struct api_service *s
     }
     if (!write_port_file(opened, options->port_file))
         return false;
-    log_address(opened->fd, "listening on", service->tls ? "https" : "http");
+    log_address(opened->fd, "listening on", service->tls ? "https" : "http", options->listen);
     if (opened->admin_fd >= 0)
-        log_address(opened->admin_fd, "health and metrics on", "http");
+        log_address(opened->admin_fd, "health and metrics on", "http", options->admin_listen);
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(), threads);
     srv_limits_log(options);
-    srv_log(SRV_LOG_INFO, "store %s, %zu monitors", options->store, api_monitors_count(monitors));
+    srv_store_log(options, monitors);
     srv_sandbox_log(&opened->sandbox);
     srv_files_log(options, service->tokens);
     srv_options_unknown(warn_of_variable);

@@ -24,6 +24,9 @@ struct api_engine {
     void (*close)(struct api_database *database);
     const char *(*folder)(const struct api_database *database);
 
+    /* See api_store_has_place; NULL for true. */
+    bool (*has_place)(const char *path);
+
     /* Runs a text of statements without parameters or rows. */
     bool (*script)(struct api_database *database, const char *text);
 

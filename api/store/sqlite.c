@@ -201,6 +201,7 @@ const struct api_engine api_sqlite = {.prefix = "sqlite:",
                                       .open = open_connection,
                                       .close = close_connection,
                                       .folder = folder_of,
+                                      .has_place = api_sqlite_has_place,
                                       .script = script,
                                       .run = run,
                                       .rollback = rollback};
