@@ -230,7 +230,7 @@ test: deps-test
 	$(MAKE) fuzz
 	$(MAKE) lint
 
-# The build of an image: fewer packages, and the tests that hold there (tests/README.md). Programs for another
+# The build of an image: fewer packages, and the tests that hold there: clients need more languages. Programs for another
 # machine are not run, but for the kernels, by qemu.
 PACKAGES_OTHER = $(filter-out gcc pkg-config,$(PACKAGES_BUILD))
 PACKAGES_IMAGE = $(if $(CROSS_ARCH),gcc-$(subst _,-,$(TRIPLET)) $(PACKAGES_OTHER:%=%:$(CROSS_ARCH)) qemu-user, \

@@ -14,18 +14,22 @@ say() { echo "image-test: $*"; }
 # group: a cgroup of v1 or v2 whose memory ends at 256 MiB; empty if none can be made.
 limit=$((256 << 20)) group=
 for top in /sys/fs/cgroup/memory /sys/fs/cgroup; do
-    [ -z "$group" ] && mkdir "$top/kldiv-image" 2>/dev/null || continue
+    [ -e "$top/cgroup.procs" ] || continue
+    folder=$top/kldiv-image-$$
+    mkdir "$folder" 2>/dev/null || continue
     for file in memory.limit_in_bytes memory.max; do
-        { echo $limit > "$top/kldiv-image/$file"; } 2>/dev/null && group=$top/kldiv-image
+        [ -e "$folder/$file" ] && echo $limit > "$folder/$file" && group=$folder
     done
-    [ -n "$group" ] || rmdir "$top/kldiv-image"
+    [ -n "$group" ] && break
+    rmdir "$folder"
 done
-[ -n "$group" ] || say "no memory limit: no cgroup can be made here; --max-memory stands in"
+[ -n "$group" ] || say "no memory limit: no cgroup with one can be made here; --max-memory stands in"
 
 runner='' server=''
 end() {
-    [ -z "$runner" ] || kill -KILL "$runner" 2>/dev/null || true
-    [ -z "$group" ] || { sleep 0.2; rmdir "$group" 2>/dev/null || true; }
+    [ -z "$runner" ] || kill -KILL $server "$runner" 2>/dev/null || true
+    wait
+    [ -z "$group" ] || rmdir "$group" 2>/dev/null || { sleep 1; rmdir "$group"; } || true
 }
 trap end EXIT
 
@@ -45,7 +49,7 @@ mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup" && mount -o remount,bind,ro "
 mount -t tmpfs tmpfs "$root/dev" -o mode=755 && touch "$root/dev/null" && mount --bind /dev/null "$root/dev/null"
 $mount
 ip link set lo up
-exec env -i $environment capsh --chroot="$root" --drop=all --groups= --gid=10001 --uid=10001 --no-new-privs \
+exec env -i $environment $(command -v capsh) --chroot="$root" --drop=all --groups= --gid=10001 --uid=10001 --no-new-privs \
     --shell=/usr/bin/kldivd -- "\$@"
 END
     (
@@ -66,7 +70,7 @@ in_network() { nsenter --target "$server" --net "$@"; }
 
 # The health check, run as an engine runs it: in the container, as its user, without flags.
 healthy() {
-    env -i $environment nsenter --target "$server" --mount --pid --net --ipc --uts --root --wd \
+    env -i $environment "$(command -v nsenter)" --target "$server" --mount --pid --net --ipc --uts --root --wd \
         --setgid 10001 --setuid 10001 /usr/bin/kldivd --healthcheck
 }
 
@@ -88,6 +92,9 @@ code() { ask -o /dev/null -w '%{http_code}' "$@"; }
 
 # ---- Runs
 
+memory=
+[ -n "$group" ] || memory='--max-memory 217M'
+
 mkdir -p "$root" "$files/proc" "$files/sys/fs/cgroup" "$files/dev"
 rm -rf "$volume" && install -d -o 10001 -g 10001 "$volume"
 
@@ -105,7 +112,7 @@ head -1 "$work/log" | jq -e '.message' > /dev/null || fail "the log is not JSON"
 stop 15
 say "as process 1 on a read-only root: healthy, a loss, a monitor, SIGTERM: exit status 0 after $took s"
 
-start "mount --bind '$volume' '$root/var/lib/kldiv'" --drain-delay 0
+start "mount --bind '$volume' '$root/var/lib/kldiv'" --drain-delay 0 $memory
 expect 'the monitor after a start' "$(code http://127.0.0.1:8080/monitors/try/x)" 200
 
 # More than the memory: one body of 300 MB, then eight of 100 MB at once, chunked and not.
@@ -122,7 +129,7 @@ expect 'a loss after all that' "$(code http://127.0.0.1:8080/kl_div -d "$body")"
 said=$(cat "$work"/bait.* | sed 's/.../& /g')
 if [ -n "$group" ]; then
     most=$(cat "$group/memory.max_usage_in_bytes" 2>/dev/null || cat "$group/memory.peak" 2>/dev/null || echo 0)
-    killed=$(sed -n 's/^oom_kill //p' "$group/memory.oom_control" "$group/memory.events" 2>/dev/null)
+    killed=$(cat "$group/memory.oom_control" "$group/memory.events" 2>/dev/null | sed -n 's/^oom_kill //p')
     expect 'processes killed for memory' "${killed:-0}" 0
     say "in 256 MiB: 300 MB answered $bait; eight of 100 MB: $said; at most $((most >> 20)) MiB, none killed"
 else

@@ -54,8 +54,8 @@ def known(name):
 
 def licenses_of(package, text, extracted):
     """The licences that a copyright file names, all of which hold for some file of the source: an expression.
-    What SPDX does not know is a reference to the text, which goes to `extracted`."""
-    terms = []
+    What SPDX does not know is a reference to a text, which goes to `extracted`."""
+    terms, see = [], f"See {package} in /usr/share/doc/kldiv/copyright.gz"
     names = re.findall(r"^License:[ \t]*(\S.*)$", text, re.M) if "Format:" in text[:2000] else []
     for name in dict.fromkeys(name.strip() for name in names):
         parts = [known(part) for part in re.split(r" or | and ", name)]
@@ -65,11 +65,11 @@ def licenses_of(package, text, extracted):
             continue
         reference = "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", f"{package}-{name}").strip("-.")
         own = re.search(rf"^License:[ \t]*{re.escape(name)}[ \t]*\n((?:[ \t].*\n?)+)", text, re.M)
-        extracted[reference] = {"licenseId": reference, "name": name, "extractedText": own[1] if own else text}
+        extracted[reference] = {"licenseId": reference, "name": name, "extractedText": own[1] if own else see}
         terms.append(reference)
     if not terms:
         reference = f"LicenseRef-{package}-copyright"
-        extracted[reference] = {"licenseId": reference, "name": f"copyright of {package}", "extractedText": text}
+        extracted[reference] = {"licenseId": reference, "name": f"copyright of {package}", "extractedText": see}
         terms.append(reference)
     return " AND ".join(sorted(set(terms)))
 
@@ -99,7 +99,7 @@ def debian_package(name, extracted, notices):
     notices.append((f"{package} {version}", text))
     return {
         "SPDXID": identifier("Package", package), "name": package, "versionInfo": version,
-        "supplier": "Organization: Debian", "originator": f"Organization: {maintainer}",
+        "supplier": "Organization: Debian", "originator": "Organization: " + re.sub(" <(.*)>", r" (\1)", maintainer),
         "sourceInfo": f"built from Debian's source package {source} {source_version}",
         **({"homepage": home} if home else {}),
         "downloadLocation": NONE, "licenseConcluded": NONE,
