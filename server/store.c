@@ -25,7 +25,7 @@ struct api_monitors *srv_store_open(const struct srv_options *options, struct ap
     return monitors;
 }
 
-void srv_store_log(const struct srv_options *options, const struct api_monitors *monitors)
+void srv_store_log(const struct srv_options *options, struct api_monitors *monitors)
 {
     if (*why_memory)
         srv_log(

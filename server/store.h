@@ -11,6 +11,6 @@
 struct api_monitors *srv_store_open(const struct srv_options *options, struct api_budget *budget);
 
 /* Logs what was opened; a warning if it is memory in place of a file. */
-void srv_store_log(const struct srv_options *options, const struct api_monitors *monitors);
+void srv_store_log(const struct srv_options *options, struct api_monitors *monitors);
 
 #endif
