@@ -2,22 +2,20 @@
 # Builds the image for ARM from the same Dockerfile, on a machine of another kind, and has its program answer
 # requests, emulated by qemu. Usage: docker/image/arm64.sh WORK; `BUILDAH` is the command with its flags.
 #
-# buildah 1.28 builds all targets, so that debug is left out, whose apt-get would have to be emulated. It does not know
-# BUILDPLATFORM either.
+# buildah 1.28 has to be told BUILDPLATFORM, which newer ones and docker know.
 set -eu
 work=$1
 source=$(cd "${0%/*}/../.." && pwd)
 files=$work/files.arm64
 fail() { echo "image-test: arm64: $*" >&2; exit 1; }
 
-sed '/AS debug$/,/^ENTRYPOINT/d' "$source/Dockerfile" > "$work/Dockerfile.arm64"
 began=$(date +%s)
 $BUILDAH bud --pull-never --format docker --platform linux/arm64 --timestamp "$SOURCE_DATE_EPOCH" \
     --build-arg BUILDPLATFORM="linux/$(dpkg --print-architecture)" --build-arg SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" \
-    --file "$work/Dockerfile.arm64" --tag kldiv-arm64 "$source" \
+    --tag kldiv-arm64 "$source" \
     > "$work/kldiv-arm64.log" 2>&1 || { tail -40 "$work/kldiv-arm64.log" >&2; fail "no build"; }
 echo "image-test: kldiv-arm64: built in $(($(date +%s) - began)) s"
-grep -h 'Synthesis' "$work/kldiv-arm64.log" || fail "the build ran no tests of the kernels"
+grep -h 'tests, 0 failed' "$work/kldiv-arm64.log" || fail "the build ran no tests of the kernels"
 
 $BUILDAH inspect --type image kldiv-arm64 > "$work/kldiv-arm64.json"
 jq -e '.OCIv1.architecture == "arm64"' "$work/kldiv-arm64.json" > /dev/null || fail "the image is of another machine"

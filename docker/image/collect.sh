@@ -13,7 +13,7 @@ mkdir -p "$libraries" "$root/usr/bin" "$root/etc" "$root/var/lib/kldiv" "$docume
 # A library goes by the name that the loader looks for. By reading what is needed, files for another
 # machine can be collected, too.
 add_needed() {
-    for name in $(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'); do
+    for name in $("$triplet-readelf" -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'); do
         [ -e "$libraries/$name" ] && continue
         for folder in "/lib/$triplet" "/usr/lib/$triplet"; do
             [ -e "$folder/$name" ] && break
@@ -28,7 +28,8 @@ install -m 755 "$program" "$root/usr/bin/kldivd"
 add_needed "$root/usr/bin/kldivd"
 
 # The loader's path is in the program: /lib64/ld-linux-x86-64.so.2, /lib/ld-linux-aarch64.so.1.
-loader=$(readelf -l "$program" | sed -n 's/.*interpreter: \(.*\)\]$/\1/p')
+loader=$("$triplet-readelf" -l "$program" | sed -n 's/.*interpreter: \(.*\)\]$/\1/p')
+[ -n "$loader" ] || { echo "${0##*/}: $program has no loader" >&2; exit 1; }
 ln -s usr/lib "$root/lib"
 [ "${loader%/*}" = /lib ] || { ln -s "usr${loader%/*}" "$root${loader%/*}"; mkdir -p "$root/usr${loader%/*}"; }
 ln -s "/usr/lib/$triplet/${loader##*/}" "$root/usr$loader"
