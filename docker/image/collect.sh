@@ -32,7 +32,7 @@ loader=$("$triplet-readelf" -l "$program" | sed -n 's/.*interpreter: \(.*\)\]$/\
 [ -n "$loader" ] || { echo "${0##*/}: $program has no loader" >&2; exit 1; }
 ln -s usr/lib "$root/lib"
 [ "${loader%/*}" = /lib ] || { ln -s "usr${loader%/*}" "$root${loader%/*}"; mkdir -p "$root/usr${loader%/*}"; }
-ln -s "/usr/lib/$triplet/${loader##*/}" "$root/usr$loader"
+ln -rs "$libraries/${loader##*/}" "$root/usr$loader"
 
 echo 'root:x:0:0:root:/:/sbin/nologin
 kldiv:x:10001:10001:kldiv:/:/sbin/nologin' > "$root/etc/passwd"
