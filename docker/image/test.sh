@@ -76,7 +76,10 @@ step_debug() {
     rm -rf "$work/debug"
 }
 
-step_arm64() { "$here/arm64.sh" "$work"; }
+step_arm64() {
+    [ "$(dpkg --print-architecture)" != arm64 ] || { say "arm64: this machine is one"; return; }
+    "$here/arm64.sh" "$work"
+}
 
 for step in $steps; do
     "step_$step"
