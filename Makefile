@@ -11,6 +11,20 @@ VERSION := $(shell sed -n 's/^\#define KLDIV_VERSION "\(.*\)"/\1/p' lib/kldiv.h)
 CC = gcc
 CLANG = clang
 B = build/$(VARIANT)
+MACHINE := $(shell uname -m)
+
+# ARCH=arm64 or amd64, a Debian name, compiles for that machine where it is another: make deps-image ARCH=arm64
+ARCH =
+TRIPLET_amd64 = x86_64-linux-gnu
+TRIPLET_arm64 = aarch64-linux-gnu
+CROSS_ARCH := $(if $(ARCH),$(filter-out $(shell dpkg --print-architecture),$(ARCH)))
+ifneq ($(CROSS_ARCH),)
+TRIPLET := $(TRIPLET_$(CROSS_ARCH))
+CC = $(TRIPLET)-gcc
+AR = $(TRIPLET)-ar
+MACHINE := $(TRIPLET:%-linux-gnu=%)
+B = build/$(VARIANT)-$(CROSS_ARCH)
+endif
 
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
            -Wpointer-arith -Wwrite-strings -Wvla
@@ -25,7 +39,6 @@ OPTIMIZE_tsan = -O1 -g -fsanitize=thread
 CFLAGS += -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(HARDENING) $(OPTIMIZE_$(VARIANT)) \
           -ffp-contract=off -fvisibility=hidden -pthread -MMD -MP
 LDFLAGS += -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code -pthread $(filter -fsanitize%,$(OPTIMIZE_$(VARIANT)))
-MACHINE := $(shell uname -m)
 
 # Where requests are read, not in lib: there zeroed arrays cost 17 % on average and 84 % at most, checked
 # copies 20 % of rows of 10, and valgrind would see no variable that nobody has set.
@@ -223,6 +236,30 @@ test: deps-test
 	$(MAKE) fuzz
 	$(MAKE) lint
 
+# The build of an image: fewer packages, and the tests that hold there: clients need more languages. Programs for another
+# machine are not run, but for the kernels, by qemu.
+PACKAGES_OTHER = $(filter-out gcc pkg-config,$(PACKAGES_BUILD))
+PACKAGES_IMAGE = $(if $(CROSS_ARCH),gcc-$(subst _,-,$(TRIPLET)) $(PACKAGES_OTHER:%=%:$(CROSS_ARCH)) qemu-user, \
+                 $(PACKAGES_BUILD) libcriterion-dev) make python3 $(if $(filter yes,$(PAGE)),$(PACKAGES_NODE))
+.PHONY: deps-image check-image image-files image-test
+deps-image:
+	$(if $(CROSS_ARCH),dpkg --add-architecture $(CROSS_ARCH))
+	$(INSTALL_PACKAGES) $(PACKAGES_IMAGE)
+ifeq ($(CROSS_ARCH),)
+check-image: $(B)/tests/all
+	$(B)/tests/all --filter '$(HOLD_IN_IMAGE)'
+else
+check-image: build/$(MACHINE)/kernels
+	qemu-$(MACHINE) $<
+endif
+HOLD_IN_IMAGE = !(clients)/*
+image-files: all
+	docker/image/collect.sh build/kldivd $$($(CC) -dumpmachine) $(DESTDIR)
+
+# Builds the image by buildah, and runs it: root, debootstrap and the network, and some minutes.
+image-test:
+	docker/image/test.sh
+
 # The tests of one VARIANT.
 check: $(B)/tests/all $(B)/libkldiv.so $(BENCHES)
 	$(B)/tests/all
@@ -279,10 +316,10 @@ uninitialized: $(B)/stress/calls
 
 CROSS = $(wildcard lib/*.c lib/*/*.c) tests/kernels.c tests/accuracy.c tests/threads.c tests/rows.c \
         tests/bins.c tests/cross/main.c
-build/aarch64/kernels: $(CROSS) $(wildcard lib/*.h lib/*/*.h tests/*.h tests/cross/*/*.h)
+build/%/kernels: $(CROSS) $(wildcard lib/*.h lib/*/*.h tests/*.h tests/cross/*/*.h)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
-	@aarch64-linux-gnu-gcc -std=c11 -D_GNU_SOURCE -Itests/cross -I. $(WARNINGS) -Wno-conversion -O2 \
+	@$*-linux-gnu-gcc -std=c11 -D_GNU_SOURCE -Itests/cross -I. $(WARNINGS) -Wno-conversion -O2 \
 	    -ffp-contract=off -static -pthread $(CROSS) -lm -o $@
 neon: build/aarch64/kernels
 	qemu-aarch64 $<

@@ -65,7 +65,7 @@ static bool read_port(const char *path, char *port, size_t size)
 }
 
 /* Formats the URL, of --admin-listen if there is one, which answers when all connections are taken.
- * A wildcard address becomes the loopback address. */
+ * A wildcard address becomes the loopback address of IPv4, which [::] takes, too. */
 static bool make_url(const struct srv_options *options, char *url, size_t size)
 {
     char host[256], chosen[16];
@@ -77,10 +77,8 @@ static bool make_url(const struct srv_options *options, char *url, size_t size)
     if (!is_admin && strcmp(port, "0") == 0 && read_port(options->port_file, chosen, sizeof chosen))
         port = chosen;
     const char *name = host;
-    if (!*host || strcmp(host, "0.0.0.0") == 0)
+    if (!*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         name = "127.0.0.1";
-    else if (strcmp(host, "::") == 0)
-        name = "::1";
     snprintf(url, size, strchr(name, ':') ? "%s://[%s]:%s/readyz" : "%s://%s:%s/readyz",
              options->tls_cert && !is_admin ? "https" : "http", name, port);
     return true;

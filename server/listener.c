@@ -36,14 +36,17 @@ bool srv_split_address(const char *address, char *host, size_t host_size, const 
     return true;
 }
 
+/* IPV6_V6ONLY off: [::] takes IPv4 also where net.ipv6.bindv6only says otherwise. */
 static int bind_first(const struct addrinfo *addresses)
 {
     for (const struct addrinfo *a = addresses; a; a = a->ai_next) {
         int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        int yes = 1;
+        int yes = 1, no = 0;
         if (fd < 0)
             continue;
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+        if (a->ai_family == AF_INET6)
+            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
         if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
             return fd;
         int reason = errno;
@@ -53,27 +56,41 @@ static int bind_first(const struct addrinfo *addresses)
     return -1;
 }
 
-int srv_listen(const char *option, const char *address, FILE *errors)
+/* Resolves and binds. Returns the descriptor, or -1 with errno set, or with *problem of getaddrinfo. */
+static int bind_host(const char *host, const char *port, int *problem)
 {
-    char host[256];
-    const char *port;
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
                              .ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *addresses;
+    *problem = getaddrinfo(*host ? host : NULL, port, &hints, &addresses);
+    if (*problem)
+        return -1;
+    int fd = bind_first(addresses), reason = errno;
+    freeaddrinfo(addresses);
+    errno = reason;
+    return fd;
+}
+
+/* True if the last failure is for want of IPv6: in the kernel, or on its interfaces. */
+static bool lacks_ipv6(void) { return errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL; }
+
+int srv_listen(const char *option, const char *address, FILE *errors)
+{
+    char host[256];
+    const char *port;
+    int problem;
     if (!srv_split_address(address, host, sizeof host, &port)) {
         fprintf(errors, "kldivd: %s: '%s' is not HOST:PORT\n", option, address);
         return -1;
     }
-    int problem = getaddrinfo(*host ? host : NULL, port, &hints, &addresses);
-    if (problem) {
-        fprintf(errors, "kldivd: %s: '%s': %s\n", option, address, gai_strerror(problem));
-        return -1;
-    }
-    int fd = bind_first(addresses);
+    int fd = bind_host(host, port, &problem);
+    if (fd < 0 && !problem && strcmp(host, "::") == 0 && lacks_ipv6())
+        fd = bind_host("0.0.0.0", port, &problem);
     if (fd < 0)
-        fprintf(errors, "kldivd: %s: cannot listen on %s: %s\n", option, address, strerror(errno));
-    freeaddrinfo(addresses);
+        fprintf(errors,
+                problem ? "kldivd: %s: '%s': %s\n" : "kldivd: %s: cannot listen on %s: %s\n",
+                option, address, problem ? gai_strerror(problem) : strerror(errno));
     return fd;
 }
 

@@ -12,7 +12,8 @@
 /* Splits "host:port" or "[host]:port"; false if it is neither. */
 bool srv_split_address(const char *address, char *host, size_t host_size, const char **port);
 
-/* Binds and listens. Returns the descriptor, or -1 with one line on `errors` that names `option`. */
+/* Binds and listens. [::] is all addresses of IPv6 and IPv4, and of IPv4 alone without IPv6. Returns the
+ * descriptor, or -1 with one line on `errors` that names `option`. */
 int srv_listen(const char *option, const char *address, FILE *errors);
 
 /* Formats the address of a bound socket, such as "127.0.0.1:8080"; returns the port. */

@@ -1,7 +1,6 @@
 /* kldivd: the Kullback-Leibler divergence loss over HTTP. */
 #include "api/monitors/monitors.h"
 #include "api/statistics.h"
-#include "api/store/store.h"
 #include "server/clock.h"
 #include "server/connections.h"
 #include "server/deadlines.h"
@@ -17,6 +16,7 @@
 #include "server/passed.h"
 #include "server/reload.h"
 #include "server/sandbox.h"
+#include "server/store.h"
 #include "server/tls.h"
 #include "server/watch.h"
 #include "server/watchdog.h"
@@ -94,19 +94,6 @@ static struct srv_sandbox lock_in(const struct srv_options *options)
     return srv_sandbox_enter(options, readable, writable, of_store != NULL);
 }
 
-/* Opens the store, within the memory of the service. */
-static bool open_store(const struct srv_options *options)
-{
-    char reason[500], name[500];
-    budget.limit = options->max_memory;
-    monitors =
-        api_monitors_open(options->store, options->max_monitors, &budget, reason, sizeof reason);
-    api_store_name(options->store, name, sizeof name);
-    if (!monitors)
-        fprintf(stderr, "kldivd: --store %s: %s\n", name, reason);
-    return monitors != NULL;
-}
-
 /* Listens, unless the service manager does. */
 static bool open_sockets(const struct srv_options *options, struct opened *opened)
 {
@@ -138,7 +125,9 @@ static bool open_all(struct srv_options *options, struct opened *opened)
     if (options->port_file && !opened->port_file)
         return complain_of_port_file(options->port_file);
     srv_limits_apply(options);
-    if (!open_store(options))
+    budget.limit = options->max_memory;
+    monitors = srv_store_open(options, &budget);
+    if (!monitors)
         return false;
     opened->sandbox = lock_in(options);
     return true;
@@ -175,17 +164,6 @@ static void warn_of_variable(const char *name, const char *nearest)
             nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
-static void log_opened_store(const struct srv_options *options)
-{
-    char name[400];
-    api_store_name(options->store, name, sizeof name);
-    if (api_monitors_are_stored(monitors))
-        srv_log(SRV_LOG_INFO, "store %s, %zu monitors", name, api_monitors_count(monitors));
-    else
-        srv_log(SRV_LOG_WARNING, "--store %s: %s; until it is there, monitors answer 503", name,
-                api_monitors_reason(monitors));
-}
-
 static void log_store(bool is_failure, const char *sentence)
 {
     srv_log(is_failure ? SRV_LOG_WARNING : SRV_LOG_INFO, "%s", sentence);
@@ -204,24 +182,30 @@ static bool start_threads(const struct srv_options *options, const struct api_se
             srv_accept_start(&admin_listener, opened->admin_fd, srv_http_take_admin));
 }
 
-static void log_address(int fd, const char *what, const char *scheme, bool passed)
+/* Tells, too, of [::] that became 0.0.0.0. */
+static void log_address(int fd, const char *what, const char *scheme, const char *option,
+                        bool passed)
 {
     char address[300];
     srv_bound_address(fd, address, sizeof address);
     srv_log(SRV_LOG_INFO, "%s %s://%s%s", what, scheme, address,
             passed ? ", a socket of the service manager" : "");
+    if (!passed && *option == '[' && *address != '[')
+        srv_log(SRV_LOG_INFO, "no IPv6 here: %s is %s", option, address);
 }
 
 static void log_start(const struct srv_options *options, const struct api_service *service,
                       const struct opened *opened)
 {
-    log_address(opened->fd, "listening on", service->tls ? "https" : "http", listener.passed);
+    log_address(opened->fd, "listening on", service->tls ? "https" : "http", options->listen,
+                listener.passed);
     if (opened->admin_fd >= 0)
-        log_address(opened->admin_fd, "health and metrics on", "http", admin_listener.passed);
+        log_address(opened->admin_fd, "health and metrics on", "http", options->admin_listen,
+                    admin_listener.passed);
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(),
             kl_pool_threads(service->pool));
     srv_limits_log(options);
-    log_opened_store(options);
+    srv_store_log(options, monitors);
     srv_sandbox_log(&opened->sandbox);
     srv_files_log(options, service->tokens);
     srv_options_unknown(warn_of_variable);

@@ -17,6 +17,7 @@ enum kind { TEXT, HOSTS, STORE, SWITCH, NUMBER, BYTES, WORD };
 
 static const char *const formats[] = {"text", "json", NULL};
 static const char *const switches[] = {"off", "on", NULL};
+static const char *const fallbacks[] = {"none", "memory", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 
 static const struct row {
@@ -31,7 +32,7 @@ static const struct row {
 } rows[] = {
 #define FIELD(name) offsetof(struct srv_options, name)
     {"listen", "HOST:PORT", TEXT, FIELD(listen), "127.0.0.1:8080", 0, 0, NULL,
-     "address to listen on; port 0 selects a free one, [::]:8080 is IPv6"},
+     "address to listen on; port 0 selects a free one, [::]:8080 is IPv6 and IPv4"},
     {"admin-listen", "HOST:PORT", TEXT, FIELD(admin_listen), NULL, 0, 0, NULL,
      "serve health and metrics alone on this address, too"},
     {"port-file", "FILE", TEXT, FIELD(port_file), NULL, 0, 0, NULL,
@@ -60,6 +61,10 @@ static const struct row {
      "then wait at most this long for requests to finish"},
     {"store", "STORE", STORE, FIELD(store), "memory", 0, 0, NULL,
      "where drift monitors are kept: memory, sqlite:PATH, or postgresql://HOST/DATABASE"},
+    {"store-fallback", "WORD", WORD, FIELD(store_fallback), "none", 0, 0, fallbacks,
+     "none or memory: where the store is no file yet and its folder cannot be written, end, or "
+     "keep "
+     "monitors in memory"},
     {"max-monitors", "N", NUMBER, FIELD(max_monitors), "10000", 1, 1000000, NULL,
      "most drift monitors"},
     {"ready-needs-store", NULL, SWITCH, FIELD(ready_needs_store), NULL, 0, 0, switches,

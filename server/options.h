@@ -19,8 +19,9 @@ struct srv_options {
     size_t max_body;          /* bytes */
     size_t max_memory;        /* bytes; 0: by the machine's or the cgroup's memory */
     size_t max_connections;
-    size_t max_files;  /* descriptors; set by srv_limits_apply */
-    const char *store; /* "memory", "sqlite:PATH" */
+    size_t max_files;      /* descriptors; set by srv_limits_apply */
+    const char *store;     /* "memory", "sqlite:PATH" */
+    size_t store_fallback; /* 0: none; 1: memory */
     size_t max_monitors;
     bool ready_needs_store;      /* /readyz fails while the store does */
     const char *cors_origin;     /* or NULL */

@@ -1,5 +1,5 @@
 /* Files that are no store, or cannot be written: the server says so in a line, ends, and leaves them as
- * they are. */
+ * they are. Where no file can be made, it serves from memory if told. */
 #include "tests/store_support.h"
 #include "tests/support.h"
 
@@ -170,6 +170,94 @@ Test(server, tells_of_a_file_system_that_is_read_only)
     make_store(&place);
     place_remount(&place, true);
     expect_line(&place, "%s cannot be opened: Read-only file system");
+    place_remount(&place, false);
+    place_free(&place);
+}
+
+/* ---- Memory in place of a file */
+
+static const char *const fall_back[] = {"--store-fallback", "memory", NULL};
+
+/* Expects a server that says why it keeps monitors in memory, and keeps them. */
+static void expect_memory(const struct place *place, const char *reason)
+{
+    char line[600], why[300];
+    struct server server = store_start(place, fall_back);
+    snprintf(why, sizeof why, reason, place->path);
+    snprintf(line, sizeof line,
+             "--store %s: %s; --store-fallback: monitors are kept in memory, and lost at the end\n",
+             place->location, why);
+    cr_expect(server_logs(&server, line, 1), "no line %s", line);
+    cr_expect(server_logs(&server, "store memory, 0 monitors\n", 1));
+    free(expect_status(&server, "PUT", "/monitors/g", "a\n1\n", 201));
+    free(expect_status(&server, "GET", "/monitors/g/a", NULL, 200));
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
+static void expect_exit_despite(const struct place *place)
+{
+    char output[1000];
+    const char *const flags[] = {"--listen",         "127.0.0.1:0", "--store", place->location,
+                                 "--store-fallback", "memory",      NULL};
+    unsigned long long before = hash_of_folder(place->folder);
+    cr_expect_eq(run_server(flags, output, sizeof output), 1, "%s", output);
+    cr_expect_eq(hash_of_folder(place->folder), before, "%s has changed", place->location);
+}
+
+Test(server, keeps_monitors_in_memory_if_told_where_no_file_can_be_made)
+{
+    struct place place = place_new(), inner = place;
+    snprintf(inner.path, sizeof inner.path, "%s/none/store.db", place.folder);
+    snprintf(inner.location, sizeof inner.location, "sqlite:%s", inner.path);
+    expect_memory(&inner, "the folder of %s cannot be written: No such file or directory");
+    cr_assert_eq(chmod(place.folder, 0555), 0);
+    if (give_up_rights() && geteuid() == OTHER)
+        expect_memory(&place, "the folder of %s cannot be written: Permission denied");
+    cr_assert_eq(seteuid(getuid()), 0);
+    cr_assert_eq(chmod(place.folder, 0777), 0);
+    struct server server = store_start(&place, fall_back); /* a file, where one can be made */
+    cr_expect(server_logs(&server, place.location, 1));
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(ask_file(&place, "SELECT count(*) FROM monitors"), 0);
+    place_free(&place);
+}
+
+Test(server, never_falls_back_from_a_file_that_is_there)
+{
+    struct place place = place_new();
+    write_file(place.path, "a,b\n1,2\n");
+    expect_exit_despite(&place);
+    unlink(place.path);
+    make_store(&place);
+    struct server server = store_start(&place, NULL);
+    expect_exit_despite(&place);
+    cr_expect_eq(server_stop(&server, false), 0);
+    overwrite(&place, 100, PAGE - 100);
+    expect_exit_despite(&place);
+    unlink(place.path);
+    make_store(&place);
+    cr_assert_eq(chmod(place.path, 0444), 0);
+    cr_assert_eq(chmod(place.folder, 0555), 0);
+    if (give_up_rights() && geteuid() == OTHER)
+        expect_exit_despite(&place);
+    cr_assert_eq(seteuid(getuid()), 0);
+    cr_assert_eq(chmod(place.folder, 0777), 0);
+    place_free(&place);
+}
+
+Test(server, keeps_monitors_in_memory_if_told_on_a_file_system_that_is_read_only)
+{
+    struct place place = place_new();
+    if (!place_mount(&place)) {
+        place_free(&place);
+        cr_skip("(not tried: no file system can be mounted here)");
+    }
+    place_remount(&place, true);
+    expect_memory(&place, "the folder of %s cannot be written: Read-only file system");
+    place_remount(&place, false);
+    make_store(&place);
+    place_remount(&place, true);
+    expect_exit_despite(&place);
     place_remount(&place, false);
     place_free(&place);
 }

@@ -35,6 +35,9 @@ struct api_engine {
     /* Finds out, in a transaction, whether a store was made. */
     bool (*has_schema)(struct api_database *database, bool *has);
 
+    /* See api_store_has_place; NULL for true. */
+    bool (*has_place)(const char *path);
+
     /* Runs a text of statements without parameters or rows. A failure may be told by what runs next. */
     bool (*script)(struct api_database *database, const char *text);
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,17 @@ bool api_sqlite_prepare(const char *path, bool *has_log, char *reason, size_t si
     else
         snprintf(reason, size, "%s is not a store of kldiv, and is left as it is", path);
     return false;
+}
+
+/* lstat: a link that leads nowhere is something, too. True if memory is exhausted. */
+bool api_sqlite_has_place(const char *path)
+{
+    struct stat status;
+    char *copy = strdup(path);
+    bool has = !copy || lstat(path, &status) == 0 ||
+               faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) == 0;
+    free(copy);
+    return has;
 }
 
 /* ---- Opening */

@@ -11,6 +11,9 @@
  * SQLite's log with changes is beside it. */
 bool api_sqlite_prepare(const char *path, bool *has_log, char *reason, size_t size);
 
+/* See api_store_has_place. */
+bool api_sqlite_has_place(const char *path);
+
 /* Opens a file, or memory if the path is empty: locks it, looks for damage, and sets how it is written.
  * Leaves a store as it was. *is_empty becomes true if it has no table. False with a sentence in
  * `reason`; close *sqlite also then. */

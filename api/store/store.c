@@ -178,6 +178,13 @@ struct api_store *api_store_open(const char *location, char *reason, size_t size
     return NULL;
 }
 
+bool api_store_has_place(const char *location)
+{
+    const char *path = "";
+    const struct api_engine *engine = find_engine(location, &path);
+    return !engine || !engine->has_place || !*path || engine->has_place(path);
+}
+
 void api_store_close(struct api_store *store)
 {
     if (store && store->database)

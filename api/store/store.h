@@ -46,6 +46,10 @@ struct api_store;
  * the first transaction that finds it. */
 struct api_store *api_store_open(const char *location, char *reason, size_t size);
 
+/* False for a file that is not there, nor can be made: its folder is absent, is read-only, or refuses
+ * this user. True for any store of which something is there, whatever that is. */
+bool api_store_has_place(const char *location);
+
 /* Ends what is under way and closes; NULL is fine. */
 void api_store_close(struct api_store *store);
 

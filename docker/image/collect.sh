@@ -1,0 +1,46 @@
+#!/bin/sh
+# Collects the image's files into a folder: the program, the libraries that it loads, the loader, the
+# names of users, the notices of licences, and the list of all that. Runs in Debian.
+#
+# Usage: docker/image/collect.sh PROGRAM TRIPLET FOLDER, with x86_64-linux-gnu or aarch64-linux-gnu.
+# The owner of the store's folder is given by the Dockerfile.
+set -eu
+program=$1 triplet=$2 root=$3
+libraries=$root/usr/lib/$triplet documents=$root/usr/share/doc/kldiv
+umask 022
+mkdir -p "$libraries" "$root/usr/bin" "$root/etc" "$root/var/lib/kldiv" "$documents"
+
+# A library goes by the name that the loader looks for. By reading what is needed, files for another
+# machine can be collected, too.
+add_needed() {
+    for name in $("$triplet-readelf" -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'); do
+        [ -e "$libraries/$name" ] && continue
+        for folder in "/lib/$triplet" "/usr/lib/$triplet"; do
+            [ -e "$folder/$name" ] && break
+        done
+        install -m 755 "$folder/$name" "$libraries/$name"
+        echo "$folder/$name" >> "$root.origins"
+        add_needed "$libraries/$name"
+    done
+}
+: > "$root.origins"
+install -m 755 "$program" "$root/usr/bin/kldivd"
+add_needed "$root/usr/bin/kldivd"
+
+# The loader's path is in the program: /lib64/ld-linux-x86-64.so.2, /lib/ld-linux-aarch64.so.1.
+loader=$("$triplet-readelf" -l "$program" | sed -n 's/.*interpreter: \(.*\)\]$/\1/p')
+[ -n "$loader" ] || { echo "${0##*/}: $program has no loader" >&2; exit 1; }
+ln -s usr/lib "$root/lib"
+[ "${loader%/*}" = /lib ] || { ln -s "usr${loader%/*}" "$root${loader%/*}"; mkdir -p "$root/usr${loader%/*}"; }
+ln -rs "$libraries/${loader##*/}" "$root/usr$loader"
+
+echo 'root:x:0:0:root:/:/sbin/nologin
+kldiv:x:10001:10001:kldiv:/:/sbin/nologin' > "$root/etc/passwd"
+echo 'root:x:0:
+kldiv:x:10001:' > "$root/etc/group"
+echo 'hosts: files dns' > "$root/etc/nsswitch.conf"
+
+"${0%/*}/sbom.py" "$root" "$root.origins" > "$root.sbom"
+mv "$root.sbom" "$documents/sbom.spdx.json"
+sed -n 's|.*"pkg:deb/debian/\([^@]*\)@.*|\1|p' "$documents/sbom.spdx.json" > "$root.packages"
+find "$root" -exec touch -hd "@${SOURCE_DATE_EPOCH:-$(date +%s)}" {} +

@@ -1,0 +1,16 @@
+/* Opens what drift monitors are kept in, or memory in its place. */
+#ifndef KLDIV_SERVER_STORE_H
+#define KLDIV_SERVER_STORE_H
+
+#include "api/monitors/monitors.h"
+#include "server/options.h"
+
+/* Opens --store; its requests are counted in `budget`. NULL, with one line on stderr, if it cannot be
+ * opened, and --store-fallback does not help: that is only for a file that is not there and cannot be
+ * made. A file that is there is never passed over, for then it would seem to have lost what it holds. */
+struct api_monitors *srv_store_open(const struct srv_options *options, struct api_budget *budget);
+
+/* Logs what was opened; a warning if it is memory in place of a file. */
+void srv_store_log(const struct srv_options *options, struct api_monitors *monitors);
+
+#endif
