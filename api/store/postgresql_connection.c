@@ -26,6 +26,7 @@ static double now(void)
 bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message)
 {
     char *reason = c->base.reason;
+    c->base.is_lost = true;
     api_database_fail(&c->base, "%s", *message ? message : "the connection is lost");
     for (char *end = reason + strlen(reason); end > reason && end[-1] == '\n';)
         *--end = '\0';

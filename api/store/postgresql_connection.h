@@ -31,7 +31,8 @@ void api_postgresql_disconnect(struct api_postgresql_connection *c);
 /* Waits until the whole next result is here, and sends what is left to send meanwhile. */
 bool api_postgresql_wait(struct api_postgresql_connection *c);
 
-/* Takes libpq's message, which may have several lines, as the reason; returns false. */
+/* Takes libpq's message, which may have several lines, as the reason that the connection is lost; returns
+ * false. */
 bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message);
 
 #endif

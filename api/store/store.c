@@ -209,7 +209,7 @@ bool api_store_run(struct api_store *store, enum api_statement statement,
 bool api_store_begin(struct api_store *store)
 {
     struct api_database *database = store->database;
-    database->out_of_memory = false;
+    database->out_of_memory = database->is_lost = database->is_uncertain = false;
     bool good = prepare(store) && database->engine->script(database, database->engine->transaction);
     store->has_written = false;
     return good;
@@ -238,6 +238,10 @@ bool api_store_fail(struct api_store *store, const char *reason)
 {
     return api_database_fail(store->database, "%s", reason);
 }
+
+bool api_store_is_lost(const struct api_store *store) { return store->database->is_lost; }
+
+bool api_store_is_uncertain(const struct api_store *store) { return store->database->is_uncertain; }
 
 bool api_store_has_written(const struct api_store *store) { return store->has_written; }
 
