@@ -282,18 +282,17 @@ static bool has_schema(struct api_database *database, bool *has)
            read_results(c, &(struct api_rows){read_truth, has});
 }
 
-const struct api_engine api_postgresql = {
-    .prefix = "postgresql://",
-    .clustered = "",
-    .transaction = "BEGIN ISOLATION LEVEL READ COMMITTED;"
-                   "SELECT pg_advisory_xact_lock(" KEYS ")",
-    .is_shared = true,
-    .open = api_postgresql_open,
-    .close = api_postgresql_close,
-    .files = files_of,
-    .reach = reach,
-    .has_schema = has_schema,
-    .script = script,
-    .run = run,
-    .commit = commit,
-    .rollback = rollback};
+const struct api_engine api_postgresql = {.prefix = "postgresql://",
+                                          .clustered = "",
+                                          .transaction = "BEGIN ISOLATION LEVEL READ COMMITTED;"
+                                                         "SELECT pg_advisory_xact_lock(" KEYS ")",
+                                          .is_shared = true,
+                                          .open = api_postgresql_open,
+                                          .close = api_postgresql_close,
+                                          .files = files_of,
+                                          .reach = reach,
+                                          .has_schema = has_schema,
+                                          .script = script,
+                                          .run = run,
+                                          .commit = commit,
+                                          .rollback = rollback};

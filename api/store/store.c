@@ -63,16 +63,13 @@ bool api_store_is_location(const char *location)
 void api_store_name(const char *location, char *to, size_t size)
 {
     const char *scheme = strstr(location, "://"), *user = scheme ? scheme + 3 : location;
-    size_t host = strcspn(user, "/?");
-    const char *at = scheme ? memrchr(user, '@', host) : NULL;
+    const char *at = scheme ? strrchr(user, '@') : NULL; /* a password may hold any character */
     const char *colon = at ? memchr(user, ':', (size_t)(at - user)) : NULL;
-    bool tells = scheme && strstr(user + host, "password");
-    int rest = (int)(tells ? host + strcspn(user + host, "?") : strlen(user));
-    if (colon)
-        snprintf(to, size, "%.*s:***%.*s%s", (int)(colon - location), location,
-                 rest - (int)(at - user), at, tells ? "?***" : "");
-    else
-        snprintf(to, size, "%.*s%s", (int)(user - location) + rest, location, tells ? "?***" : "");
+    const char *rest = colon ? at : user, *query = rest + strcspn(rest, "?");
+    bool tells = scheme && strstr(query, "password");
+    snprintf(to, size, "%.*s%s%.*s%s", (int)((colon ? colon : user) - location), location,
+             colon ? ":***" : "", (int)(tells ? (size_t)(query - rest) : strlen(rest)), rest,
+             tells ? "?***" : "");
 }
 
 /* ---- Schema */

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -218,8 +219,13 @@ def try_sharing(a, b):
         expect(one.ask("PUT", path, dict(BASKET, pseudocount=1))[0] == 200, "PUT again")
         expect(other.ask("GET", path)[1]["pseudocount"] == 1, "the new setting")
         expect(other.ask("POST", path + "/evaluate", {"counts": [1, 2, 3]})[1]["pseudocount"] == 1, "evaluate")
+        counts = [1] * (4 + i % 3)
+        body = {"bins": {"edges": list(range(len(counts) + 1))}, "reference": {"counts": counts}}
+        expect(one.ask("PUT", path, body)[0] == 200, "PUT of other bins")
+        expect(other.ask("POST", path + "/observations", {"counts": counts})[0] == 200, "POST by the new bins")
         if i % 3 == 0:
             expect(one.ask("DELETE", path)[0] == 204, "DELETE")
+            expect(other.ask("POST", path + "/observations", {"counts": [1]})[0] == 404, "POST of what never fits")
             expect(other.ask("GET", path)[0] == 404, "GET of what is gone")
             expect(other.ask("POST", path + "/observations", {"counts": [1, 2, 3]})[0] == 404, "POST to it")
             expect(other.ask("PUT", path, BASKET)[0] == 201, "PUT of a new one")
@@ -347,13 +353,16 @@ def refused(location, *words):
                              text=True, timeout=30)
     lines = process.stderr.strip().split("\n")
     expect(process.returncode == 1 and len(lines) == 1 and lines[0].startswith("kldivd: --store postgresql://")
-           and all(word in lines[0] for word in words) and "secret" not in lines[0], process.stderr)
+           and all(word in lines[0] for word in words) and not re.search("se.?cret", lines[0]), process.stderr)
 
 
 def try_refusals():
     refused("postgresql://kldiv@/nowhere?host=" + CLUSTER, "nowhere", "does not exist")
     refused("postgresql://nobody:secret@/kldiv?host=" + CLUSTER, "nobody:***@", "does not exist")
     refused("postgresql://kldiv@/kldiv?hst=" + CLUSTER, "hst")
+    for location in ("nobody:se?cret@/kldiv?host=" + CLUSTER, "nobody:my%secret@/kldiv", "nobody:a/secret@h/kldiv",
+                     "nobody:secret@h:y/kldiv", "nobody:secret@[::1/kldiv", "h/kldiv?user=a&password=secret&x=1"):
+        refused("postgresql://" + location, "***")
     sql("CREATE DATABASE newer")
     server = Server.__new__(Server)
     sql("CREATE TABLE meta (name TEXT PRIMARY KEY, value BIGINT); INSERT INTO meta VALUES ('schema', 999)", "newer")
