@@ -259,9 +259,7 @@ static bool set_session(struct api_database *database)
 static bool reach(struct api_database *database)
 {
     struct api_postgresql_connection *c = connection_of(database);
-    if (c->pg && PQstatus(c->pg) == CONNECTION_OK)
-        return true;
-    return api_postgresql_connect(c) && set_session(database);
+    return api_postgresql_is_connected(c) || (api_postgresql_connect(c) && set_session(database));
 }
 
 static const char *const *files_of(const struct api_database *database)

@@ -80,11 +80,18 @@ static bool refuse(struct api_postgresql_connection *c)
     return false;
 }
 
+bool api_postgresql_is_connected(struct api_postgresql_connection *c)
+{
+    enum { READS = 2 }; /* the message that it ends, and its end */
+    for (int i = 0; c->pg && i < READS; i++)
+        if (PQstatus(c->pg) != CONNECTION_OK || PQconsumeInput(c->pg) != 1)
+            return false;
+    return c->pg && PQstatus(c->pg) == CONNECTION_OK;
+}
+
 bool api_postgresql_connect(struct api_postgresql_connection *c)
 {
     const char *const keywords[] = {KEYWORDS}, *const values[] = {VALUES(c->location)};
-    if (c->pg && PQstatus(c->pg) == CONNECTION_OK)
-        return true;
     if (now() < c->again)
         return false;
     api_postgresql_disconnect(c);

@@ -24,6 +24,9 @@ struct api_postgresql_connection {
 struct api_database *api_postgresql_open(const char *path, char *reason, size_t size);
 void api_postgresql_close(struct api_database *database);
 
+/* True if there is a connection that PostgreSQL has not ended meanwhile. */
+bool api_postgresql_is_connected(struct api_postgresql_connection *c);
+
 /* Connects, unless the last attempt was a short while ago. */
 bool api_postgresql_connect(struct api_postgresql_connection *c);
 void api_postgresql_disconnect(struct api_postgresql_connection *c);
