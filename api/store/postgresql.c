@@ -259,7 +259,10 @@ static bool set_session(struct api_database *database)
 static bool reach(struct api_database *database)
 {
     struct api_postgresql_connection *c = connection_of(database);
-    return api_postgresql_is_connected(c) || (api_postgresql_connect(c) && set_session(database));
+    if (api_postgresql_is_connected(c))
+        return true;
+    database->is_new = api_postgresql_connect(c);
+    return database->is_new && set_session(database);
 }
 
 static const char *const *files_of(const struct api_database *database)

@@ -206,7 +206,7 @@ bool api_store_run(struct api_store *store, enum api_statement statement,
 bool api_store_begin(struct api_store *store)
 {
     struct api_database *database = store->database;
-    database->out_of_memory = database->is_lost = database->is_uncertain = false;
+    database->out_of_memory = database->is_lost = database->is_uncertain = database->is_new = false;
     bool good = prepare(store) && database->engine->script(database, database->engine->transaction);
     store->has_written = false;
     return good;
@@ -239,6 +239,8 @@ bool api_store_fail(struct api_store *store, const char *reason)
 bool api_store_is_lost(const struct api_store *store) { return store->database->is_lost; }
 
 bool api_store_is_uncertain(const struct api_store *store) { return store->database->is_uncertain; }
+
+bool api_store_is_new(const struct api_store *store) { return store->database->is_new; }
 
 bool api_store_has_written(const struct api_store *store) { return store->has_written; }
 

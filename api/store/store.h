@@ -85,6 +85,9 @@ bool api_store_run(struct api_store *store, enum api_statement statement,
 bool api_store_is_lost(const struct api_store *store);
 bool api_store_is_uncertain(const struct api_store *store);
 
+/* True in a transaction that had to connect: the database may be another copy of the one before. */
+bool api_store_is_new(const struct api_store *store);
+
 bool api_store_begin(struct api_store *store);
 bool api_store_commit(struct api_store *store);
 void api_store_rollback(struct api_store *store);

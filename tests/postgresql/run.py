@@ -333,6 +333,42 @@ def try_uncertain_commit(a):
     print("commits whose end nobody knows are not repeated")
 
 
+def try_older_copy(a, b):
+    """Servers that find a copy of the database without the last transactions, as after a failover, forget them."""
+    servers = {"hour": {"seconds": 3600}, "batch": "batch", "gone": "batch"}
+    for name, window in servers.items():
+        expect(a.ask("PUT", "/monitors/copy/" + name, dict(BASKET, window=window))[0] == 201, "PUT")
+
+    def post(server):
+        for name in ("hour", "batch"):
+            status, body = server.ask("POST", "/monitors/copy/%s/observations" % name, {"counts": [1, 1, 1]})
+            expect(status == 200, "POST: %d %r" % (status, body))
+        return body
+
+    post(b)
+    cluster("stop")
+    subprocess.run(["cp", "-a", CLUSTER + "/data", CLUSTER + "/copy"], check=True)
+    cluster("start")
+    for server in (a, b):
+        wait_until(lambda: server.ask("GET", "/monitors")[0] == 200, "it recovers")
+    for server in (a, b, a):
+        post(server)
+    expect(b.ask("PUT", "/monitors/copy/batch", dict(BASKET, pseudocount=1))[0] == 200, "PUT again")
+    expect(a.ask("DELETE", "/monitors/copy/gone")[0] == 204, "DELETE")
+    cluster("stop")
+    subprocess.run(["rm", "-rf", CLUSTER + "/data"], check=True)
+    os.rename(CLUSTER + "/copy", CLUSTER + "/data")
+    cluster("start")
+    wait_until(lambda: b.ask("GET", "/monitors")[0] == 200, "it recovers")
+    expect(post(b)["window"]["id"] == 2, "windows go on from the copy")
+    for server in (a, b):
+        wait_until(lambda: server.ask("GET", "/monitors")[0] == 200, "it recovers")
+        expect(server.ask("GET", "/monitors/copy/gone")[0] == 200, "the monitor is there again")
+        expect(server.ask("GET", "/monitors/copy/batch")[1]["pseudocount"] == 0.5, "the former setting")
+        expect(server.ask("GET", "/monitors/copy/hour/windows/1")[1]["n"] == 6, "counts of the copy")
+    print("servers follow a copy of the database that is older")
+
+
 def try_start_without(folder):
     cluster("stop")
     server = Server(folder, "early")
@@ -394,6 +430,7 @@ def main():
             try_load(a, b, port, 6, "servers killed six times", lambda: kill_servers(a, b))
             try_load(a, b, port, 1, "a server that hangs", lambda: freeze_server(a, b))
             try_uncertain_commit(a)
+            try_older_copy(a, b)
             try_start_without(folder)
             wait_until(lambda: b.ask("GET", "/readyz")[0] == 200, "the others recover")
             expect(a.end() == 0 and b.end() == 0, "servers end with status 0")
