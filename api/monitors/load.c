@@ -203,17 +203,22 @@ static bool apply(struct loading *loading)
     struct api_registry *registry = &monitors->registry, *read = &loading->read;
     bool removes = deletes(loading);
     pthread_rwlock_wrlock(&registry->lock);
-    bool good = api_registry_reserve(registry, read->n);
+    bool good = api_registry_reserve(registry, read->n), is_first = registry->n == 0;
     for (size_t i = 0; good && i < read->n; i++) {
         struct api_monitor *monitor = read->monitors[i];
-        struct api_monitor *known = api_registry_find(registry, monitor->group, monitor->name);
+        struct api_monitor *known =
+            is_first ? NULL : api_registry_find(registry, monitor->group, monitor->name);
         if (known) {
             renew(known, monitor);
             api_monitor_free(monitor);
+        } else if (is_first) {
+            registry->monitors[registry->n++] = monitor;
         } else {
             api_registry_add(registry, monitor);
         }
     }
+    if (good && is_first) /* one by one, many would be moved for each */
+        api_registry_sort(registry);
     if (good && removes)
         remove_deleted(loading);
     pthread_rwlock_unlock(&registry->lock);
