@@ -130,6 +130,16 @@ static bool parse_word(const struct row *row, const char *text, size_t *value)
     return false;
 }
 
+/* Tells of a value that is none, without the password that one of a store may have. */
+static void refuse_value(const struct row *row, const char *given_as, const char *text,
+                         FILE *errors)
+{
+    char name[1000];
+    api_store_name(text, name, sizeof name);
+    fprintf(errors, "kldivd: %s: '%s' is not a valid value (%s)\n", given_as,
+            row->kind == STORE ? name : text, row->help);
+}
+
 static bool set(struct srv_options *options, const struct row *row, const char *given_as,
                 const char *text, FILE *errors)
 {
@@ -164,7 +174,7 @@ static bool set(struct srv_options *options, const struct row *row, const char *
         fprintf(errors, "kldivd: %s: '%s' is not a whole number from %zu to %zu (%s)\n", given_as,
                 text, row->least, row->most, row->help);
     else if (!good)
-        fprintf(errors, "kldivd: %s: '%s' is not a valid value (%s)\n", given_as, text, row->help);
+        refuse_value(row, given_as, text, errors);
     return good;
 }
 

@@ -181,7 +181,7 @@ static bool make_reference(struct defining *d, struct api_monitors *monitors)
         api_registry_find(&monitors->registry, api_group_of(x), api_name_of(x));
     struct api_replacement *r = d->references.replacements;
     if (!monitor)
-        return api_fail(&d->work.problem, "monitor_not_found", "the monitor is gone");
+        return api_intake_find(x, &d->work.problem);
     double *counts = calloc(monitor->config->bins.places, sizeof *counts);
     if (!counts)
         return api_fail_for_memory(&d->work.problem);
@@ -196,7 +196,8 @@ static bool make_reference(struct defining *d, struct api_monitors *monitors)
 static bool run(struct api_work *work, struct api_monitors *monitors)
 {
     struct defining *d = defining_of(work);
-    return api_intake_conditions(d->x, monitors, &work->problem) &&
+    return (!d->rebases || api_intake_find(d->x, &work->problem)) &&
+           api_intake_conditions(d->x, monitors, &work->problem) &&
            (!d->rebases || make_reference(d, monitors)) &&
            api_replace(monitors, d->references.replacements, d->references.n, &work->problem);
 }

@@ -35,15 +35,13 @@ static bool run(struct api_work *work, struct api_monitors *monitors)
 {
     struct deleting *d = (struct deleting *)work;
     const char *name = api_name_of(d->x);
-    if (!api_intake_conditions(d->x, monitors, &work->problem))
+    if (!api_intake_find(d->x, &work->problem) ||
+        !api_intake_conditions(d->x, monitors, &work->problem))
         return false;
     d->first = name ? api_registry_place(&monitors->registry, api_group_of(d->x), name)
                     : api_registry_group(&monitors->registry, api_group_of(d->x), &d->n);
     if (name)
-        d->n = api_registry_find(&monitors->registry, api_group_of(d->x), name) != NULL;
-    if (d->n == 0)
-        return api_fail(&work->problem, name ? "monitor_not_found" : "group_not_found",
-                        "there is none any more");
+        d->n = 1;
     for (size_t i = 0; i < d->n; i++) {
         const struct api_datum id[] = {API_INTEGER(monitors->registry.monitors[d->first + i]->id)};
         if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE, id, NULL))

@@ -121,7 +121,7 @@ static bool read_windows(struct api_work *work, struct api_monitors *monitors)
     struct api_monitor *monitor = find(h, monitors);
     struct api_window_list list;
     if (!monitor)
-        return api_fail(&work->problem, "monitor_not_found", "the monitor is gone");
+        return api_intake_find(h->x, &work->problem);
     size_t most = MOST_PLACES / monitor->config->bins.places;
     h->page.limit = h->page.limit < most ? h->page.limit : most;
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->page.from),
@@ -256,7 +256,7 @@ static bool read_window(struct api_work *work, struct api_monitors *monitors)
     struct api_window_list list;
     const char *which = h->x->captures.value[2];
     if (!monitor)
-        return api_fail(&work->problem, "monitor_not_found", "the monitor is gone");
+        return api_intake_find(h->x, &work->problem);
     const struct api_datum by_id[] = {API_INTEGER(monitor->id), API_INTEGER(h->id)},
                            by_revision[] = {API_INTEGER(monitor->id),
                                             API_INTEGER(monitor->revision)};
@@ -331,7 +331,7 @@ static bool read_events(struct api_work *work, struct api_monitors *monitors)
     struct history *h = (struct history *)work;
     const struct api_monitor *monitor = find(h, monitors);
     if (!monitor)
-        return api_fail(&work->problem, "monitor_not_found", "the monitor is gone");
+        return api_intake_find(h->x, &work->problem);
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->id),
                                    API_INTEGER(h->page.limit + 1)};
     free(h->events);

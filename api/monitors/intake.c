@@ -88,7 +88,9 @@ bool api_intake_body(struct api_exchange *x)
     return api_body_check_size(x);
 }
 
-bool api_intake_exists(struct api_exchange *x)
+bool api_intake_exists(struct api_exchange *x) { return api_intake_find(x, &x->problem); }
+
+bool api_intake_find(const struct api_exchange *x, struct api_problem *problem)
 {
     struct api_registry *registry = &x->service->monitors->registry;
     const char *group = api_group_of(x), *name = api_name_of(x);
@@ -98,10 +100,10 @@ bool api_intake_exists(struct api_exchange *x)
     bool has_group = first < registry->n && strcmp(registry->monitors[first]->group, group) == 0;
     pthread_rwlock_unlock(&registry->lock);
     if (!has_group)
-        return api_fail(&x->problem, "group_not_found", "there is no monitor in the group '%.128s'",
+        return api_fail(problem, "group_not_found", "there is no monitor in the group '%.128s'",
                         group);
     return !name || has_name ||
-           api_fail(&x->problem, "monitor_not_found",
+           api_fail(problem, "monitor_not_found",
                     "there is no monitor '%.128s' in the group '%.128s'", name, group);
 }
 

@@ -20,6 +20,7 @@ const char *api_name_of(const struct api_exchange *x); /* NULL for a group's pat
 
 /* Fails with monitor_not_found, or group_not_found if the group has no monitor. */
 bool api_intake_exists(struct api_exchange *x);
+bool api_intake_find(const struct api_exchange *x, struct api_problem *problem);
 
 /* Does so before the body comes, unless another server may have made the monitor. */
 bool api_intake_may_exist(struct api_exchange *x);

@@ -15,6 +15,9 @@ struct loading {
     size_t n_ids, capacity;
     struct api_problem problem;
     bool failed;
+    bool
+        all; /* what is known is forgotten: a new connection may lead to a copy of the database that lacks
+                 the last transactions */
 };
 
 /* ---- Rows */
@@ -33,7 +36,8 @@ static struct api_config *config_of(struct loading *loading, const struct api_da
 {
     struct api_monitors *monitors = loading->monitors;
     const struct api_monitor *known = api_registry_find(&monitors->registry, group, name);
-    if (known && known->id == values[0].integer && known->version == values[4].integer)
+    if (known && !loading->all && known->id == values[0].integer &&
+        known->version == values[4].integer)
         return api_config_hold(known->config);
     char *settings = text_of(&values[5]), *definition = text_of(&values[12]);
     struct api_config *config =
@@ -127,23 +131,28 @@ static bool run(struct loading *loading, enum api_statement statement,
            !loading->failed;
 }
 
-/* Reads all monitors if none was read yet, else those that were changed since. */
+/* True if monitors of the registry may be gone from the store. */
+static bool deletes(const struct loading *loading)
+{
+    const struct api_monitors *monitors = loading->monitors;
+    return monitors->registry.n > 0 && (loading->all || loading->deletion > monitors->change);
+}
+
+/* Reads all monitors, or those that were changed since the last time. */
 static bool read_monitors(struct loading *loading)
 {
     struct api_monitors *monitors = loading->monitors;
-    bool first = monitors->change < 0;
     const struct api_datum since[] = {API_INTEGER(monitors->change)};
-    if (!(first ? run(loading, API_SQL_MONITORS, NULL, read_monitor) &&
-                      run(loading, API_SQL_ORPHANS, NULL, read_orphan)
-                : run(loading, API_SQL_MONITORS_CHANGED, since, read_monitor)))
+    if (!(loading->all ? run(loading, API_SQL_MONITORS, NULL, read_monitor) &&
+                             run(loading, API_SQL_ORPHANS, NULL, read_orphan)
+                       : run(loading, API_SQL_MONITORS_CHANGED, since, read_monitor)))
         return false;
     for (size_t i = 0; i < loading->read.n; i++) {
         struct api_monitor *monitor = loading->read.monitors[i];
         if (!api_live_read(monitors, monitor, &monitor->live))
             return false;
     }
-    return first || loading->deletion <= monitors->change ||
-           run(loading, API_SQL_MONITOR_IDS, NULL, read_id);
+    return !deletes(loading) || run(loading, API_SQL_MONITOR_IDS, NULL, read_id);
 }
 
 /* ---- Into the registry */
@@ -192,20 +201,25 @@ static bool apply(struct loading *loading)
 {
     struct api_monitors *monitors = loading->monitors;
     struct api_registry *registry = &monitors->registry, *read = &loading->read;
-    bool deletes = monitors->change >= 0 && loading->deletion > monitors->change;
+    bool removes = deletes(loading);
     pthread_rwlock_wrlock(&registry->lock);
-    bool good = api_registry_reserve(registry, read->n);
+    bool good = api_registry_reserve(registry, read->n), is_first = registry->n == 0;
     for (size_t i = 0; good && i < read->n; i++) {
         struct api_monitor *monitor = read->monitors[i];
-        struct api_monitor *known = api_registry_find(registry, monitor->group, monitor->name);
+        struct api_monitor *known =
+            is_first ? NULL : api_registry_find(registry, monitor->group, monitor->name);
         if (known) {
             renew(known, monitor);
             api_monitor_free(monitor);
+        } else if (is_first) {
+            registry->monitors[registry->n++] = monitor;
         } else {
             api_registry_add(registry, monitor);
         }
     }
-    if (good && deletes)
+    if (good && is_first) /* one by one, many would be moved for each */
+        api_registry_sort(registry);
+    if (good && removes)
         remove_deleted(loading);
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
@@ -221,16 +235,29 @@ static bool fail(struct loading *loading)
     return !loading->failed || api_work_out_of_memory(monitors);
 }
 
+/* Forgets what is not read with monitors; those that are deleted are among the orphans. */
+static void forget(struct api_monitors *monitors)
+{
+    api_config_release(monitors->former);
+    monitors->former = NULL;
+    monitors->n_dead = 0;
+}
+
 bool api_load(struct api_monitors *monitors)
 {
-    struct loading loading = {.monitors = monitors, .change = -1};
+    struct loading loading = {.monitors = monitors,
+                              .change = -1,
+                              .all = !atomic_load(&monitors->loaded) ||
+                                     api_store_is_new(monitors->store)};
     size_t n_dead = monitors->n_dead;
-    if (monitors->change >= 0 && !api_store_is_shared(monitors->store))
+    if (!loading.all && !api_store_is_shared(monitors->store))
         return true;
-    bool good =
-        run(&loading, API_SQL_META, NULL, read_number) &&
-        api_store_knows(monitors->store, loading.schema) &&
-        (loading.change <= monitors->change || (read_monitors(&loading) && apply(&loading)));
+    if (loading.all)
+        forget(monitors);
+    bool good = run(&loading, API_SQL_META, NULL, read_number) &&
+                api_store_knows(monitors->store, loading.schema) &&
+                ((!loading.all && loading.change <= monitors->change) ||
+                 (read_monitors(&loading) && apply(&loading)));
     if (good) {
         monitors->change = loading.change;
         atomic_store(&monitors->loaded, true);

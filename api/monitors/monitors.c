@@ -35,7 +35,6 @@ struct api_monitors *api_monitors_open(const char *location, size_t most, struct
         return NULL;
     monitors->most = most;
     monitors->budget = budget;
-    monitors->change = -1;
     monitors->statistics = api_statistics_new();
     if (init_lock(monitors) && api_registry_init(&monitors->registry) && monitors->statistics)
         monitors->store = api_store_open(location, reason, size);

@@ -109,14 +109,21 @@ static bool reserve_reply(struct api_observations *o)
 /* True if this server knows the monitor, or a monitor of the group. */
 static bool knows(struct api_exchange *x)
 {
-    bool exists = api_intake_exists(x);
-    x->problem.code = NULL;
-    return exists;
+    struct api_problem ignored = {0};
+    return api_intake_find(x, &ignored);
+}
+
+/* True for a problem that bodies have by the monitors that they are for, which may be others by now. */
+static bool is_of_monitors(const struct api_problem *problem)
+{
+    int status = api_problem_status(problem);
+    return status == 422 || status == 404;
 }
 
 /* Has the store's thread look at what other servers changed, after which the body is read again. */
 static bool catch_up(struct api_observations *o)
 {
+    o->x->problem.code = NULL;
     o->is_read = o->stale = o->caught_up = true;
     o->work = (struct api_work){.run = NULL};
     o->x->work = &o->work;
@@ -137,8 +144,8 @@ static bool read_body(struct api_observations *o, double most_ns)
     if (behind && (o->evaluates || !knows(x)))
         return catch_up(o);
     if (!api_observations_read(o))
-        return false;
-    if (behind && o->unknown > 0)
+        return behind && is_of_monitors(&x->problem) && catch_up(o);
+    if (behind && (o->unknown > 0 || o->n == 0))
         return catch_up(o);
     o->is_read = true;
     if (o->evaluates && !view_counts(o, o->observed))

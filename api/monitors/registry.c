@@ -46,6 +46,18 @@ size_t api_registry_place(const struct api_registry *registry, const char *group
     return low;
 }
 
+static int compare_both(const void *a, const void *b)
+{
+    const struct api_monitor *const *first = a, *const *second = b;
+    return compare(*first, (*second)->group, (*second)->name);
+}
+
+void api_registry_sort(struct api_registry *registry)
+{
+    if (registry->n > 0)
+        qsort(registry->monitors, registry->n, sizeof(struct api_monitor *), compare_both);
+}
+
 struct api_monitor *api_registry_find(const struct api_registry *registry, const char *group,
                                       const char *name)
 {

@@ -73,6 +73,9 @@ size_t api_registry_group(const struct api_registry *registry, const char *group
 bool api_registry_reserve(struct api_registry *registry, size_t n);
 void api_registry_add(struct api_registry *registry, struct api_monitor *monitor);
 
+/* Brings monitors into order that were put at the end. */
+void api_registry_sort(struct api_registry *registry);
+
 void api_registry_remove(struct api_registry *registry, struct api_monitor *monitor);
 
 /* Makes a monitor with a copy of its names; takes the config. NULL if memory is exhausted. */

@@ -93,8 +93,8 @@ struct api_view *api_view_of(struct api_monitors *monitors, const struct api_mon
     window->reference = NULL;
     view->state = view->window.closed ? view->window.state : monitor->live.state;
     if (read_settings(monitors, view) &&
-        api_counts_run(view->counts, view->config->bins.places, monitors->store, API_SQL_COUNTS,
-                       of) &&
+        (view->window.n == 0 || api_counts_run(view->counts, view->config->bins.places,
+                                               monitors->store, API_SQL_COUNTS, of)) &&
         api_view_compare(monitors, monitor->id, view))
         return view;
     api_view_release(view);

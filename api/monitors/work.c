@@ -168,12 +168,17 @@ static bool transact(struct api_monitors *monitors, struct api_work *works,
     return good;
 }
 
-static void fail_works(struct api_monitors *monitors, struct api_work *works)
+static void fail_works(const struct api_monitors *monitors, struct api_work *works,
+                       bool is_uncertain)
 {
     for (struct api_work *work = works; work; work = work->next) {
         work->problem.code = NULL;
         if (is_for_memory(monitors))
             api_fail_for_memory(&work->problem);
+        else if (is_uncertain)
+            api_fail(&work->problem, "store_unavailable",
+                     "the store was lost while it committed, so that this is stored or is not; "
+                     "with its Idempotency-Key it can be repeated");
         else
             api_fail(&work->problem, "store_unavailable",
                      "the store cannot be written now, so that nothing is stored; try again");
@@ -207,21 +212,33 @@ static void finish(struct api_work *works)
     }
 }
 
-/* Runs works together; if that fails each by itself, so that one does not fail the others. */
+/* Runs each work by itself, until the store is lost. */
+static void run_singly(struct api_monitors *monitors, struct api_work *works)
+{
+    bool is_lost = false;
+    for (struct api_work *work = works, *next; work; work = next) {
+        next = work->next;
+        work->next = NULL;
+        if (is_lost) {
+            fail_works(monitors, work, false);
+        } else if (!transact(monitors, work, NULL)) {
+            is_lost = api_store_is_lost(monitors->store);
+            fail_works(monitors, work, api_store_is_uncertain(monitors->store));
+        }
+        work->next = next;
+    }
+}
+
+/* Runs works together; if that fails each by itself, so that one does not fail the others. After a commit
+ * that may have been done that would count them twice. */
 static void process(struct api_monitors *monitors, struct api_work *works)
 {
     bool good = transact(monitors, works, NULL);
-    if (!good && works->next) {
-        for (struct api_work *work = works, *next; work; work = next) {
-            next = work->next;
-            work->next = NULL;
-            if (!transact(monitors, work, NULL))
-                fail_works(monitors, work);
-            work->next = next;
-        }
-    } else if (!good) {
-        fail_works(monitors, works);
-    }
+    bool is_uncertain = !good && api_store_is_uncertain(monitors->store);
+    if (!good && works->next && !is_uncertain)
+        run_singly(monitors, works);
+    else if (!good)
+        fail_works(monitors, works, is_uncertain);
     finish(works);
 }
 

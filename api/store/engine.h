@@ -10,7 +10,10 @@ struct api_database {
     char reason[256];   /* of the last failure, as a part of a sentence */
     bool out_of_memory; /* so that the failure says nothing of the database */
     bool is_away;       /* it could not be reached, which may pass */
-    bool is_accepted;   /* its schema is known; until then, nothing that was there may change */
+    bool is_lost; /* the transaction failed for the connection, or for a wait that was too long */
+    bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
+    bool is_new;       /* it was connected to for this transaction */
+    bool is_accepted;  /* its schema is known; until then, nothing that was there may change */
 };
 
 struct api_engine {

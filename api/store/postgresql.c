@@ -58,6 +58,35 @@ static void give_rows(const PGresult *result, const struct api_rows *rows)
     }
 }
 
+/* True if an error is that of a wait: lock_not_available, query_canceled. */
+static bool is_of_wait(const char *state)
+{
+    return state && (strcmp(state, "55P03") == 0 || strcmp(state, "57014") == 0);
+}
+
+/* Takes a failure as the reason. An error, unlike the end of the session, is told before a commit is done. */
+static void fail(struct api_postgresql_connection *c, const PGresult *result)
+{
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    api_postgresql_fail(c, result ? PQresultErrorMessage(result) : PQerrorMessage(c->pg));
+    if (severity && strcmp(severity, "ERROR") == 0) {
+        c->base.is_lost = is_of_wait(PQresultErrorField(result, PG_DIAG_SQLSTATE));
+        c->base.is_uncertain = false;
+    }
+}
+
+/* Reads the NULL that ends the results of a statement. */
+static bool read_end(struct api_postgresql_connection *c)
+{
+    if (!api_postgresql_wait(c))
+        return false;
+    PGresult *more = PQgetResult(c->pg);
+    if (more)
+        fail(c, more);
+    PQclear(more);
+    return !more;
+}
+
 /* Reads the result of one statement, or of a synchronization. */
 static bool read_result(struct api_postgresql_connection *c, const struct api_rows *rows)
 {
@@ -68,24 +97,23 @@ static bool read_result(struct api_postgresql_connection *c, const struct api_ro
     bool good =
         status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_PIPELINE_SYNC;
     if (!good)
-        api_postgresql_fail(c, result ? PQresultErrorMessage(result) : PQerrorMessage(c->pg));
+        fail(c, result);
     if (good && rows)
         give_rows(result, rows);
     PQclear(result);
-    if (good && status != PGRES_PIPELINE_SYNC) /* NULL ends the results of a statement */
-        good = api_postgresql_wait(c) && !PQgetResult(c->pg);
-    return good;
+    return good && (status == PGRES_PIPELINE_SYNC || read_end(c));
 }
 
-/* Reads what is unread; the rows of the last statement go to `rows`, unless it is NULL. */
+/* Reads what is unread; the rows of the last statement go to `rows`, unless it is NULL. The synchronization,
+ * unlike a mere flush, lets PostgreSQL see a session that is idle in its transaction. */
 static bool read_results(struct api_postgresql_connection *c, const struct api_rows *rows)
 {
-    if (PQsendFlushRequest(c->pg) != 1)
+    if (PQpipelineSync(c->pg) != 1)
         return api_postgresql_fail(c, PQerrorMessage(c->pg));
     for (; c->unread > 0; c->unread--)
         if (!read_result(c, c->unread == 1 ? rows : NULL))
             return false;
-    return true;
+    return read_result(c, NULL);
 }
 
 /* Counts a statement that was sent. */
@@ -191,10 +219,10 @@ static bool run(struct api_database *database, enum api_statement number,
 static bool commit(struct api_database *database)
 {
     struct api_postgresql_connection *c = connection_of(database);
-    if (!script(database, "COMMIT") || !read_results(c, NULL) || PQpipelineSync(c->pg) != 1 ||
-        !read_result(c, NULL))
+    database->is_uncertain = true;
+    if (!script(database, "COMMIT") || !read_results(c, NULL))
         return false;
-    c->is_busy = false;
+    c->is_busy = database->is_uncertain = false;
     return true;
 }
 
@@ -207,23 +235,34 @@ static void rollback(struct api_database *database)
 
 /* ---- The engine */
 
-/* Limits bound how long a server that hangs keeps others from the store. A commit that does not wait for
- * the disk would lose what was acknowledged. */
+/* KEYS: of the lock that each transaction takes. */
+#define KEYS "hashtext('kldiv'), hashtext(current_schema())"
+
+/* Limits bound how long a server that hangs keeps others from the store. PostgreSQL does not count the time
+ * of one that hangs between statements of a pipeline: who could not get the lock, and connects again, ends
+ * its session. A commit that does not wait for the disk would lose what was acknowledged. */
 static bool set_session(struct api_database *database)
 {
-    return script(database, "SET lock_timeout = '15s';"
-                            "SET statement_timeout = '15s';"
-                            "SET idle_in_transaction_session_timeout = '10s';"
-                            "SELECT set_config('synchronous_commit', 'on', false)"
-                            " WHERE current_setting('synchronous_commit') = 'off'");
+    return script(database,
+                  "SET lock_timeout = '15s';"
+                  "SET statement_timeout = '15s';"
+                  "SET idle_in_transaction_session_timeout = '10s';"
+                  "SELECT set_config('synchronous_commit', 'on', false)"
+                  " WHERE current_setting('synchronous_commit') = 'off';"
+                  "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+                  " WHERE (classid::int, objid::int) = (" KEYS ") AND locktype = 'advisory'"
+                  " AND objsubid = 2 AND granted AND datname = current_database()"
+                  " AND usename = current_user AND wait_event = 'ClientRead'"
+                  " AND state_change < clock_timestamp() - interval '10s'");
 }
 
 static bool reach(struct api_database *database)
 {
     struct api_postgresql_connection *c = connection_of(database);
-    if (c->pg && PQstatus(c->pg) == CONNECTION_OK)
+    if (api_postgresql_is_connected(c))
         return true;
-    return api_postgresql_connect(c) && set_session(database);
+    database->is_new = api_postgresql_connect(c);
+    return database->is_new && set_session(database);
 }
 
 static const char *const *files_of(const struct api_database *database)
@@ -244,18 +283,17 @@ static bool has_schema(struct api_database *database, bool *has)
            read_results(c, &(struct api_rows){read_truth, has});
 }
 
-const struct api_engine api_postgresql = {
-    .prefix = "postgresql://",
-    .clustered = "",
-    .transaction = "BEGIN ISOLATION LEVEL READ COMMITTED;"
-                   "SELECT pg_advisory_xact_lock(hashtext('kldiv'), hashtext(current_schema()))",
-    .is_shared = true,
-    .open = api_postgresql_open,
-    .close = api_postgresql_close,
-    .files = files_of,
-    .reach = reach,
-    .has_schema = has_schema,
-    .script = script,
-    .run = run,
-    .commit = commit,
-    .rollback = rollback};
+const struct api_engine api_postgresql = {.prefix = "postgresql://",
+                                          .clustered = "",
+                                          .transaction = "BEGIN ISOLATION LEVEL READ COMMITTED;"
+                                                         "SELECT pg_advisory_xact_lock(" KEYS ")",
+                                          .is_shared = true,
+                                          .open = api_postgresql_open,
+                                          .close = api_postgresql_close,
+                                          .files = files_of,
+                                          .reach = reach,
+                                          .has_schema = has_schema,
+                                          .script = script,
+                                          .run = run,
+                                          .commit = commit,
+                                          .rollback = rollback};

@@ -26,6 +26,7 @@ static double now(void)
 bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message)
 {
     char *reason = c->base.reason;
+    c->base.is_lost = true;
     api_database_fail(&c->base, "%s", *message ? message : "the connection is lost");
     for (char *end = reason + strlen(reason); end > reason && end[-1] == '\n';)
         *--end = '\0';
@@ -71,7 +72,7 @@ static bool refuse(struct api_postgresql_connection *c)
         api_database_fail(&c->base, "it is no PostgreSQL from version " LEAST_VERSION " on");
     else
         api_postgresql_fail(c, c->pg ? PQerrorMessage(c->pg) : "no memory is left");
-    c->base.is_away = is_away(c);
+    c->base.is_away = !c->base.is_accepted && is_away(c);
     c->pause = c->pause < shortest_pause  ? shortest_pause
                : c->pause > longest_pause ? longest_pause
                                           : 2 * c->pause;
@@ -80,11 +81,18 @@ static bool refuse(struct api_postgresql_connection *c)
     return false;
 }
 
+bool api_postgresql_is_connected(struct api_postgresql_connection *c)
+{
+    enum { READS = 2 }; /* the message that it ends, and its end */
+    for (int i = 0; c->pg && i < READS; i++)
+        if (PQstatus(c->pg) != CONNECTION_OK || PQconsumeInput(c->pg) != 1)
+            return false;
+    return c->pg && PQstatus(c->pg) == CONNECTION_OK;
+}
+
 bool api_postgresql_connect(struct api_postgresql_connection *c)
 {
     const char *const keywords[] = {KEYWORDS}, *const values[] = {VALUES(c->location)};
-    if (c->pg && PQstatus(c->pg) == CONNECTION_OK)
-        return true;
     if (now() < c->again)
         return false;
     api_postgresql_disconnect(c);
@@ -107,6 +115,25 @@ void api_postgresql_close(struct api_database *database)
     free(c);
 }
 
+/* The reason why a location is no URI. libpq's may hold the password, which is often what is wrong. */
+static const char *reason_of(const char *location, const char *message)
+{
+    char name[1000];
+    api_store_name(location, name, sizeof name);
+    return strcmp(name, location) == 0 ? message
+                                       : "it is no URI of libpq; in a password, characters as %, / "
+                                         "and @ are written %25, %2F, %40";
+}
+
+/* True if all ports are numbers, which libpq finds out when it connects. */
+static bool has_ports(const PQconninfoOption *options)
+{
+    for (const PQconninfoOption *option = options; option && option->keyword; option++)
+        if (option->val && strcmp(option->keyword, "port") == 0)
+            return option->val[strspn(option->val, "0123456789,")] == '\0';
+    return true;
+}
+
 struct api_database *api_postgresql_open(const char *path, char *reason, size_t size)
 {
     static const char prefix[] = "postgresql://";
@@ -121,13 +148,14 @@ struct api_database *api_postgresql_open(const char *path, char *reason, size_t 
     if (c->location)
         snprintf(c->location, n, "%s%s", prefix, path);
     PQconninfoOption *options = c->location ? PQconninfoParse(c->location, &message) : NULL;
-    if (message) {
-        api_postgresql_fail(c, message);
+    bool good = options && has_ports(options);
+    if (message || (options && !good)) {
+        api_postgresql_fail(c, reason_of(c->location, message ? message : "its port is no number"));
         snprintf(reason, size, "%s", c->base.reason);
     }
     PQfreemem(message);
     PQconninfoFree(options);
-    if (options) {
+    if (good) {
         api_postgresql_files_list(&c->files, c->location);
         return &c->base;
     }

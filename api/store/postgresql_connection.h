@@ -24,6 +24,9 @@ struct api_postgresql_connection {
 struct api_database *api_postgresql_open(const char *path, char *reason, size_t size);
 void api_postgresql_close(struct api_database *database);
 
+/* True if there is a connection that PostgreSQL has not ended meanwhile. */
+bool api_postgresql_is_connected(struct api_postgresql_connection *c);
+
 /* Connects, unless the last attempt was a short while ago. */
 bool api_postgresql_connect(struct api_postgresql_connection *c);
 void api_postgresql_disconnect(struct api_postgresql_connection *c);
@@ -31,7 +34,8 @@ void api_postgresql_disconnect(struct api_postgresql_connection *c);
 /* Waits until the whole next result is here, and sends what is left to send meanwhile. */
 bool api_postgresql_wait(struct api_postgresql_connection *c);
 
-/* Takes libpq's message, which may have several lines, as the reason; returns false. */
+/* Takes libpq's message, which may have several lines, as the reason that the connection is lost; returns
+ * false. */
 bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message);
 
 #endif

@@ -63,16 +63,13 @@ bool api_store_is_location(const char *location)
 void api_store_name(const char *location, char *to, size_t size)
 {
     const char *scheme = strstr(location, "://"), *user = scheme ? scheme + 3 : location;
-    size_t host = strcspn(user, "/?");
-    const char *at = scheme ? memrchr(user, '@', host) : NULL;
+    const char *at = scheme ? strrchr(user, '@') : NULL; /* a password may hold any character */
     const char *colon = at ? memchr(user, ':', (size_t)(at - user)) : NULL;
-    bool tells = scheme && strstr(user + host, "password");
-    int rest = (int)(tells ? host + strcspn(user + host, "?") : strlen(user));
-    if (colon)
-        snprintf(to, size, "%.*s:***%.*s%s", (int)(colon - location), location,
-                 rest - (int)(at - user), at, tells ? "?***" : "");
-    else
-        snprintf(to, size, "%.*s%s", (int)(user - location) + rest, location, tells ? "?***" : "");
+    const char *rest = colon ? at : user, *query = rest + strcspn(rest, "?");
+    bool tells = scheme && strstr(query, "password");
+    snprintf(to, size, "%.*s%s%.*s%s", (int)((colon ? colon : user) - location), location,
+             colon ? ":***" : "", (int)(tells ? (size_t)(query - rest) : strlen(rest)), rest,
+             tells ? "?***" : "");
 }
 
 /* ---- Schema */
@@ -216,7 +213,7 @@ bool api_store_run(struct api_store *store, enum api_statement statement,
 bool api_store_begin(struct api_store *store)
 {
     struct api_database *database = store->database;
-    database->out_of_memory = false;
+    database->out_of_memory = database->is_lost = database->is_uncertain = database->is_new = false;
     bool good = prepare(store) && database->engine->script(database, database->engine->transaction);
     store->has_written = false;
     return good;
@@ -245,6 +242,12 @@ bool api_store_fail(struct api_store *store, const char *reason)
 {
     return api_database_fail(store->database, "%s", reason);
 }
+
+bool api_store_is_lost(const struct api_store *store) { return store->database->is_lost; }
+
+bool api_store_is_uncertain(const struct api_store *store) { return store->database->is_uncertain; }
+
+bool api_store_is_new(const struct api_store *store) { return store->database->is_new; }
 
 bool api_store_has_written(const struct api_store *store) { return store->has_written; }
 

@@ -84,6 +84,14 @@ bool api_store_is_location(const char *location);
 bool api_store_run(struct api_store *store, enum api_statement statement,
                    const struct api_datum *parameters, const struct api_rows *rows);
 
+/* A transaction that failed may be run again, unless its commit is uncertain: it may be stored. If the
+ * store is lost, others will fail as well. */
+bool api_store_is_lost(const struct api_store *store);
+bool api_store_is_uncertain(const struct api_store *store);
+
+/* True in a transaction that had to connect: the database may be another copy of the one before. */
+bool api_store_is_new(const struct api_store *store);
+
 bool api_store_begin(struct api_store *store);
 bool api_store_commit(struct api_store *store);
 void api_store_rollback(struct api_store *store);
