@@ -37,7 +37,8 @@ SERVER_LIBS = -lmicrohttpd -lcurl -lgnutls -lseccomp
 TEST_LIBS = -lcriterion -lquadmath
 PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libsqlite3-dev libzip-dev \
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
-PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
+PACKAGES_CLUSTERS = python3-distributed python3-mpi4py openmpi-bin
+PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_CLUSTERS) libcriterion-dev python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
                 nginx-light haproxy curl jq chromium-headless-shell openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE)
 # Debian's node, unless another is there already.
@@ -60,7 +61,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check load soak proxies unprivileged uninitialized contract journey page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check load soak proxies unprivileged uninitialized contract journey clusters page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -210,6 +211,7 @@ test: deps-test
 	$(MAKE) unprivileged
 	$(MAKE) contract
 	$(MAKE) journey
+	$(MAKE) clusters
 	$(MAKE) page
 	$(MAKE) sanitize
 	$(MAKE) uninitialized
@@ -241,6 +243,10 @@ contract: build/kldivd $(CONTRACT_TOOLS)
 # The READMEs' commands about monitors, and the same with other tables.
 journey: build/kldivd
 	$(PYTHON) tests/journey/run.py build/kldivd
+
+# The library over processes: random cuts, Dask with a worker that is killed, MPI.
+clusters: $(B)/libkldiv.so
+	$(PYTHON) -B tests/clusters/run.py $<
 
 # The pages in Chromium, in every state that they show; pictures go to build/page.
 page: build/kldivd $(PAGE_TOOLS)
