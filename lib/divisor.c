@@ -86,5 +86,5 @@ double kl_divisor_of(const struct kl_plan *plan)
     if (!plan->weight.data && (!plan->mask.data || plan->places == 0))
         return (double)plan->places;
     kl_add_places(plan, &weights);
-    return kl_exact_value(&weights);
+    return kl_exact_round(&weights);
 }

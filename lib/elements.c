@@ -134,7 +134,7 @@ static void diagnose_chunk(struct kl_diagnosing *diagnosing, size_t start, size_
 
 static void run_chunk(void *context, size_t chunk, void *scratch)
 {
-    const struct kl_job *job = context;
+    struct kl_job *job = context;
     size_t start = chunk * KL_CHUNK, end = start + kl_smaller(KL_CHUNK, job->plan->count - start);
     struct kl_sum sum = {0, 0};
     if (kl_is_stopped(job->plan))
@@ -153,7 +153,7 @@ static void run_chunk(void *context, size_t chunk, void *scratch)
     if (job->diagnosing)
         diagnose_chunk(job->diagnosing, start, end, scratch);
     if (job->wants_loss && !job->losses)
-        kl_total_add(job->total, sum);
+        kl_total_add(&job->total, sum);
 }
 
 bool kl_run_elements(struct kl_job *job, struct kl_pool *pool)

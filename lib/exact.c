@@ -70,9 +70,18 @@ static struct kl_sum to_bits(struct kl_sum sum)
     return (struct kl_sum){high, low};
 }
 
+/* The power of 2 that a number is 1 to 2 times; 0 of subnormal ones. */
+static double power_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits &= 0x7ffULL << 52;
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
 void kl_exact_add_sum(struct kl_exact *exact, struct kl_sum sum, enum kl_base base)
 {
-    int exponent;
     if (base == KL_BITS && isfinite(sum.high))
         sum = to_bits(sum);
     double high = sum.high + sum.low, back = high - sum.high;
@@ -81,8 +90,7 @@ void kl_exact_add_sum(struct kl_exact *exact, struct kl_sum sum, enum kl_base ba
         kl_exact_add(exact, sum.high);
         return;
     }
-    frexp(high, &exponent);
-    double grid = ldexp(1.5, exponent - 21); /* whose last bit is 20 below that of high */
+    double grid = power_of(high) * 0x1.8p-20; /* whose last bit is 20 below that of high */
     kl_exact_add(exact, high);
     kl_exact_add(exact, (low + grid) - grid);
 }
@@ -154,28 +162,41 @@ static double rounded(const struct kl_exact *exact, int top)
     return ldexp((double)((uint64_t)first | (below != 0)), (top - 2) * DIGIT + shift - 1074);
 }
 
-static double finite_value(struct kl_exact exact)
+static void negate(struct kl_exact *exact)
 {
-    carry(&exact);
-    int top = (int)exact.end - 1;
-    bool negative = top >= 0 && exact.digits[top] < 0;
-    for (int i = (int)exact.first; i <= top && negative; i++)
-        exact.digits[i] = -exact.digits[i];
+    for (unsigned i = exact->first; i < exact->end; i++)
+        exact->digits[i] = -exact->digits[i];
+    carry(exact);
+}
+
+static double finite_value(struct kl_exact *exact)
+{
+    carry(exact);
+    int top = (int)exact->end - 1;
+    bool negative = top >= 0 && exact->digits[top] < 0;
     if (negative)
-        carry(&exact);
-    for (top = (int)exact.end - 1; top >= 0 && exact.digits[top] == 0;)
+        negate(exact);
+    for (top = (int)exact->end - 1; top >= 0 && exact->digits[top] == 0;)
         top--;
-    double value = top < 0 ? 0 : rounded(&exact, top);
+    double value = top < 0 ? 0 : rounded(exact, top);
+    if (negative)
+        negate(exact);
     return negative ? -value : value;
+}
+
+double kl_exact_round(struct kl_exact *exact)
+{
+    if (exact->specials == 0)
+        return finite_value(exact);
+    return exact->specials == PLUS_INFINITY    ? (double)INFINITY
+           : exact->specials == MINUS_INFINITY ? -(double)INFINITY
+                                               : (double)NAN;
 }
 
 double kl_exact_value(const struct kl_exact *exact)
 {
-    if (exact->specials == 0)
-        return finite_value(*exact);
-    return exact->specials == PLUS_INFINITY    ? (double)INFINITY
-           : exact->specials == MINUS_INFINITY ? -(double)INFINITY
-                                               : (double)NAN;
+    struct kl_exact copy = *exact;
+    return kl_exact_round(&copy);
 }
 
 void kl_exact_pair(const struct kl_exact *exact, double pair[2])
@@ -191,13 +212,13 @@ void kl_exact_pair(const struct kl_exact *exact, double pair[2])
 void kl_total_add(struct kl_total *total, struct kl_sum sum)
 {
     pthread_mutex_lock(&total->lock);
-    kl_exact_add_sum(total->sum, sum, total->base);
+    kl_exact_add_sum(&total->sum, sum, total->base);
     pthread_mutex_unlock(&total->lock);
 }
 
 void kl_total_merge(struct kl_total *total, const struct kl_exact *part)
 {
     pthread_mutex_lock(&total->lock);
-    kl_exact_merge(total->sum, part);
+    kl_exact_merge(&total->sum, part);
     pthread_mutex_unlock(&total->lock);
 }

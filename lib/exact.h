@@ -26,13 +26,16 @@ void kl_exact_times(struct kl_exact *exact, size_t times);
 /* The sum, rounded once, to nearest, ties to even. Infinities of both signs give NaN, as does one. */
 double kl_exact_value(const struct kl_exact *exact);
 
+/* Likewise, without a copy: brings digits into order, which does not change the sum. */
+double kl_exact_round(struct kl_exact *exact);
+
 /* The sum as its value and, rounded once, what that leaves: 0 where it is not finite. */
 void kl_exact_pair(const struct kl_exact *exact, double pair[2]);
 
 /* kl_total: a sum that threads add to. */
 struct kl_total {
     pthread_mutex_t lock;
-    struct kl_exact *sum;
+    struct kl_exact sum;
     enum kl_base base;
 };
 

@@ -30,7 +30,7 @@ struct kl_job {
     bool wants_loss; /* and not derivatives alone */
     char *losses;    /* under KL_NONE, if they are wanted */
     struct kl_sink sinks[KL_OPERANDS];
-    struct kl_total *total;     /* of reduced losses */
+    struct kl_total total;      /* of reduced losses */
     struct kl_partial *partial; /* filled from that; NULL if it is not wanted */
     struct kl_tile tile;        /* the most that one has */
     size_t piece; /* elements of a row that are summed in order, before their sums are */

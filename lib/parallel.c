@@ -47,8 +47,7 @@ static void choose_tiles(struct kl_job *job)
     struct kl_tile *tile = &job->tile;
     *tile = kl_choose_tile(job->layout);
     if (sums_chunks(job))
-        tile->rows = kl_smaller(power_below(KL_BLOCK / kl_smaller(length, KL_BLOCK)),
-                                kl_smaller(KL_ROWS, rows));
+        tile->rows = kl_smaller(tile->rows, power_below(KL_BLOCK / tile->length));
     bool few = rows <= FEW_GROUPS * tile->rows && length > (size_t)2 * KL_CHUNK / tile->rows;
     job->piece = kl_has_logits(job) ? length : tile->columns ? COLUMN_PIECE : KL_CHUNK;
     job->split = few || sums_chunks(job) ? kl_smaller(job->piece, length) : length;
@@ -204,7 +203,7 @@ static void run_group(const struct cut *cut, size_t index, size_t split,
 static void run_chunk(const struct cut *cut, size_t chunk, const struct kl_sink *sinks,
                       void *scratch)
 {
-    const struct kl_job *job = cut->job;
+    struct kl_job *job = cut->job;
     struct chunk_sums sums = {.of_elements = {0, 0}};
     size_t chunks_across = ceiling(cut->groups, cut->at_once);
     size_t first = chunk % chunks_across * cut->at_once;
@@ -216,9 +215,9 @@ static void run_chunk(const struct cut *cut, size_t chunk, const struct kl_sink 
     if (job->losses || !job->wants_loss)
         return;
     if (sums_chunks(job))
-        kl_total_add(job->total, sums.of_elements);
+        kl_total_add(&job->total, sums.of_elements);
     else if (cut->splits == 1)
-        kl_total_merge(job->total, &sums.of_rows);
+        kl_total_merge(&job->total, &sums.of_rows);
 }
 
 static void run_shard(void *context, size_t shard, void *scratch)
@@ -245,7 +244,8 @@ static void join_splits(const struct cut *cut)
         struct kl_sum sum = {0, 0};
         for (size_t i = 0; i < cut->splits; i++)
             kl_sum_merge(&sum, cut->split_sums[row * cut->splits + i]);
-        finish_rows(cut->job, row, 1, &(double){kl_sum_value(sum)}, cut->job->total->sum);
+        double loss = kl_sum_value(sum);
+        finish_rows(cut->job, row, 1, &loss, &cut->job->total.sum);
     }
 }
 
