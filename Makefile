@@ -202,7 +202,7 @@ build/assets/list.h: $(PACKED) FORCE
 	    printf ' \\\n    X(%d, "%s")' $$n $$f; n=$$((n + 1)); done; echo; } > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract, the READMEs and the pages, then the tests under sanitizers,
+# The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract, the READMEs, the library over processes and the pages, then the tests under sanitizers,
 # those of the kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
 test: deps-test
 	$(MAKE) check
