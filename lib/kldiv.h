@@ -382,8 +382,9 @@ struct kl_partial {
 /* kl_partial_step: the entries of the first axis at whose multiples a call may be cut: 1 where rows are
  * summed or softmaxed and the first axis is across them; 0, for never, where it is along them or is not
  * there; and else as many as are a multiple of KL_CHUNK elements. The plan may be that of any shard or of
- * the whole. Weight, mask and operands are cut along with it, but where they are broadcast along the axis;
- * an operand broadcast so has to be in each shard, and options must be the same but for `reduction`. */
+ * the whole. All arrays are cut along with it, but those that are broadcast along the axis, which go to
+ * each shard whole: shards then have 2 entries at least, unless the step is 1 for rows. Options must be the
+ * same in all shards, but for `reduction`. */
 size_t kl_partial_step(const struct kl_plan *plan);
 
 /* Fills *partial, which serves any reduction but KL_NONE, whatever the plan's: that alone fails, with
