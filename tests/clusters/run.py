@@ -78,7 +78,7 @@ def check_module():
 
 
 def slow_block(block):
-    time.sleep(0.2)
+    time.sleep(0.3)
     return block
 
 
