@@ -367,7 +367,8 @@ struct kl_exact {
  * loss: what merges to that of the whole tensors, in any order, to the bits of one call to kl_run. Zeroed,
  * it is that of nothing. It is plain memory without pointers, which may be copied, stored, and sent to
  * processes with the same library on machines with the same byte order. Members are the library's own:
- * the functions below read them.
+ * the functions below read them, and check nothing, so bytes of strangers must not get there. One thread
+ * at a time may merge into it.
  *
  * The bits are those of one call if shards end at multiples of kl_partial_step entries and all are
  * computed with the same instruction set: kl_simd_select names one where machines differ, for "auto" takes
@@ -393,7 +394,7 @@ size_t kl_partial_step(const struct kl_plan *plan);
 bool kl_run_partial(const struct kl_plan *plan, struct kl_pool *pool, struct kl_partial *partial,
                     struct kl_problem *problem);
 
-/* Adds `more` to *partial. Exact; takes some 0.3 us. */
+/* Adds `more` to *partial, exactly. */
 void kl_partial_merge(struct kl_partial *partial, const struct kl_partial *more);
 
 /* The loss: the sum divided as the reduction says, both rounded to double, the quotient too, and then to
