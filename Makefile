@@ -50,7 +50,8 @@ SERVER_LIBS = -lmicrohttpd -lcurl -lgnutls -lseccomp
 TEST_LIBS = -lcriterion -lquadmath -lpq
 PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libsqlite3-dev libpq-dev libzip-dev \
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
-PACKAGES_TEST = $(PACKAGES_BUILD) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
+PACKAGES_CLUSTERS = python3-distributed python3-mpi4py openmpi-bin
+PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_CLUSTERS) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
                 nginx-light haproxy systemd curl jq chromium-headless-shell openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE) \
                 $(PACKAGES_MANIFESTS)
@@ -75,7 +76,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check load soak proxies unprivileged uninitialized contract manifests journey page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check load soak proxies unprivileged uninitialized contract manifests journey postgresql clusters units page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -217,7 +218,7 @@ build/assets/list.h: $(PACKED) FORCE
 	    printf ' \\\n    X(%d, "%s")' $$n $$f; n=$$((n + 1)); done; echo; } > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract, the READMEs and the pages, then the tests under sanitizers,
+# The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract, the READMEs, the library over processes and the pages, then the tests under sanitizers,
 # those of the kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
 test: deps-test
 	$(MAKE) check
@@ -229,6 +230,7 @@ test: deps-test
 	$(MAKE) manifests
 	$(MAKE) journey
 	$(MAKE) postgresql
+	$(MAKE) clusters
 	$(MAKE) page
 	$(MAKE) sanitize
 	$(MAKE) uninitialized
@@ -298,6 +300,10 @@ journey: build/kldivd
 # Monitors on PostgreSQL, in a cluster of its own: the tests of a store; then two servers that share one.
 postgresql: build/kldivd $(B)/tests/all
 	tests/postgresql/run.sh build/kldivd $(B)/tests/all
+
+# The library over processes: random cuts, Dask with a worker that is killed, MPI.
+clusters: $(B)/libkldiv.so
+	$(PYTHON) -B tests/clusters/run.py $<
 
 # The pages in Chromium, in every state that they show; pictures go to build/page.
 page: build/kldivd $(PAGE_TOOLS)

@@ -1,5 +1,6 @@
 #include "api/call.h"
 
+#include "api/partial.h"
 #include "api/text/nearest.h"
 
 #include <stdarg.h>
@@ -13,7 +14,8 @@ const char *const api_tensor_names[API_TENSORS + 1] = {[KL_INPUT] = "input",
                                                        [KL_WEIGHT] = "weight",
                                                        [KL_MASK] = "mask"};
 
-const char *const api_output_names[API_OUTPUTS] = {"loss", "gradient.input", "gradient.target"};
+const char *const api_output_names[API_OUTPUTS] = {"loss", "gradient.input", "gradient.target",
+                                                   "sum", "divisor"};
 
 void api_call_init(struct api_call *call, const struct api_service *service)
 {
@@ -29,6 +31,7 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     call->oip.binary = call->oip.wanted = ~0u;
     for (size_t i = 0; i < KL_OPERANDS; i++)
         call->gradients[i] = (struct api_buffer){.budget = budget};
+    call->pairs[0] = call->pairs[1] = (struct api_buffer){.budget = budget};
     for (size_t i = 0; i < API_TENSORS; i++) {
         call->tensors[i].present = call->tensors[i].is_input = false;
         call->tensors[i].data = (struct api_buffer){.budget = budget};
@@ -41,6 +44,8 @@ void api_call_free(struct api_call *call)
         api_buffer_free(&call->tensors[i].data);
     for (size_t i = 0; i < KL_OPERANDS; i++)
         api_buffer_free(&call->gradients[i]);
+    api_buffer_free(&call->pairs[0]);
+    api_buffer_free(&call->pairs[1]);
     api_buffer_free(&call->inflated);
     api_buffer_free(&call->loss);
     api_buffer_free(&call->oip.id);
@@ -280,6 +285,9 @@ static bool reserve(struct api_buffer *buffer, size_t size, struct api_problem *
 
 static bool reserve_outputs(struct api_call *call, struct api_problem *problem)
 {
+    if (call->options.partial)
+        return reserve(&call->pairs[0], API_PAIR_SIZE, problem) &&
+               reserve(&call->pairs[1], API_PAIR_SIZE, problem);
     if (!reserve(&call->loss, call->plan.loss_size, problem))
         return false;
     for (size_t i = 0; i < KL_OPERANDS; i++)
@@ -302,8 +310,11 @@ static bool compute(struct api_call *call, struct api_problem *problem)
     size_t scratch = kl_scratch_size(&call->plan, &results);
     if (!api_budget_reserve(call->loss.budget, scratch))
         return api_fail_for_memory(problem);
-    bool good = kl_run_gradients(&call->plan, grad_output->present ? &grad_output->view : NULL,
-                                 call->service->pool, &results, &from);
+    bool good =
+        call->options.partial
+            ? api_partial_run(call, &from)
+            : kl_run_gradients(&call->plan, grad_output->present ? &grad_output->view : NULL,
+                               call->service->pool, &results, &from);
     api_budget_release(call->loss.budget, scratch);
     return good || translate(call, &from, problem);
 }
@@ -350,7 +361,7 @@ static bool plan(struct api_call *call, struct api_problem *problem)
 bool api_call_plan(struct api_call *call, struct api_problem *problem)
 {
     return check_tensors(call, problem) && plan(call, problem) &&
-           check_spaces(&call->options, problem);
+           check_spaces(&call->options, problem) && api_partial_check(call, problem);
 }
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
@@ -366,11 +377,15 @@ struct api_warnings api_call_warnings(const struct api_call *call)
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view)
 {
     const struct kl_plan *plan = &call->plan;
-    if (output == 0) {
+    if (output >= API_SUM)
+        return api_partial_output(call, output, view);
+    if (output == API_LOSS && call->options.partial)
+        return NULL;
+    if (output == API_LOSS) {
         *view = (struct kl_tensor){plan->dtype, plan->ndim, plan->shape, call->loss.data};
         return &call->loss;
     }
-    size_t operand = output - 1;
+    size_t operand = output - API_GRADIENTS;
     if (!has_gradient(call, operand))
         return NULL;
     *view = call->tensors[operand].view;

@@ -39,14 +39,16 @@ struct api_call {
     struct api_buffer inflated;    /* body after its coding is undone */
     struct api_buffer loss;
     struct api_buffer gradients[KL_OPERANDS]; /* empty if not requested */
+    struct api_buffer pairs[2];               /* sum and divisor, instead of the loss */
     struct {
         struct api_buffer id;    /* NUL-terminated, copied to the answer */
         unsigned binary, wanted; /* outputs, as bits: in the binary part; in the answer */
     } oip;                       /* the answer that an inference request asks for */
 };
 
-/* Outputs: number 0 is the loss, number 1 + operand the gradient with respect to that operand. */
-#define API_OUTPUTS (1 + KL_OPERANDS)
+/* Outputs: number 0 is the loss, number 1 + operand the gradient with respect to that operand; then the
+ * sum and the divisor of a partial result, which has no loss. */
+enum { API_LOSS, API_GRADIENTS, API_SUM = API_GRADIENTS + KL_OPERANDS, API_DIVISOR, API_OUTPUTS };
 extern const char *const api_output_names[API_OUTPUTS];
 
 /* Buffer of an output of a completed call, with its shape and dtype in *view; NULL if the output

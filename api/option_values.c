@@ -189,4 +189,5 @@ const struct api_option_row api_option_rows[API_OPTIONS] = {
     [API_TEMPERATURE] = {FIELD(temperature), "a number", false, NULL, read_temperature},
     [API_BROADCAST] = {FIELD(broadcast), truth, false, NULL, read_truth},
     [API_DIAGNOSE] = {FIELD(diagnose), truth, false, NULL, read_truth},
+    [API_PARTIAL] = {FIELD(partial), truth, false, NULL, read_truth},
 };

@@ -22,8 +22,9 @@ enum api_option {
     API_TEMPERATURE,
     API_BROADCAST,
     API_DIAGNOSE,
+    API_PARTIAL,
 };
-#define API_OPTIONS 14
+#define API_OPTIONS 15
 
 /* api_axes: a set of axes as bits, counted from the first and from the last. */
 struct api_axes {
@@ -35,7 +36,7 @@ struct api_axes {
 struct api_options {
     enum kl_reduction reduction;
     enum kl_flag size_average, reduce;
-    bool log_target, broadcast, diagnose;
+    bool log_target, broadcast, diagnose, partial;
     enum kl_dtype dtype; /* of numbers in JSON */
     enum kl_compat compat;
     enum kl_base base;

@@ -3,6 +3,7 @@
 #include "lib/elements.h"
 #include "lib/negative.h"
 #include "lib/parallel.h"
+#include "lib/partial.h"
 #include "lib/problem.h"
 #include "lib/shape.h"
 
@@ -29,29 +30,17 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
     if (plan->count == 0)
         return diagnosis;
     if (kl_is_elementwise(plan))
-        return kl_elements_scratch_size(plan, results);
+        return diagnosis;
     for (int i = 0; i < KL_OPERANDS; i++)
         job.sinks[i].gradient = results->grad[i];
     size_t rows = kl_rows_scratch_size(&job);
     return rows > diagnosis ? rows : diagnosis;
 }
 
-/* Computes results, and `total` of reduced losses. Nothing is written before all memory is
- * allocated. */
-static bool run(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
+/* Computes results, and adds reduced losses. Nothing is written before all memory is allocated. */
+static bool run(struct kl_job *job, struct kl_pool *pool)
 {
-    return kl_is_elementwise(job->plan) ? kl_run_elements(job, pool, total)
-                                        : kl_run_rows(job, pool, total);
-}
-
-/* The sum divided as the reduction says, rounded to the dtype of the loss only afterwards. */
-static void store_reduced(const struct kl_job *job, struct kl_sum total, void *loss)
-{
-    const struct kl_plan *plan = job->plan;
-    double sum = kl_sum_value(total), divisor = job->divisor;
-    bool zero = plan->reduction == KL_MEAN && plan->options.compat == KL_ONEFLOW && divisor == 0 &&
-                sum == 0;
-    kl_store(plan->dtype, loss, 0, zero ? 0 : sum * job->unit / divisor);
+    return kl_is_elementwise(job->plan) ? kl_run_elements(job, pool) : kl_run_rows(job, pool);
 }
 
 /* Stores the results of an empty call: sums over nothing are 0. */
@@ -76,6 +65,7 @@ static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout
         .weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data},
         .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data},
         .unit = unit_of(&plan->options),
+        .total = {.lock = PTHREAD_MUTEX_INITIALIZER, .base = plan->options.base},
         .divisor = kl_divisor_of(plan),
     };
 }
@@ -100,23 +90,28 @@ static bool read_grad_output(struct kl_job *job, const struct kl_tensor *grad_ou
 }
 
 /* Computes the loss and the derivatives. */
-static bool compute(struct kl_job *job, struct kl_pool *pool, void *loss,
+static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_results *results,
                     struct kl_problem *problem)
 {
     const struct kl_plan *plan = job->plan;
-    struct kl_sum total = {0, 0};
+    struct kl_exact *sum = &job->total.sum;
     if (plan->count == 0)
         store_nothing(job);
-    else if (!run(job, pool, &total))
+    else if (!run(job, pool))
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     if (kl_is_stopped(plan))
         return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
-    if (loss && plan->reduction != KL_NONE)
-        store_reduced(job, total, loss);
+    double value = job->losses ? 0 : kl_exact_round(sum);
+    if (results->loss && !job->losses)
+        kl_store(plan->dtype, results->loss, 0,
+                 kl_reduced(value, job->divisor, plan->reduction, kl_is_zero_if_empty(plan)));
+    if (job->partial)
+        kl_fill_partial(plan, sum, job->partial);
     /* Negative probabilities make NaN of losses; the first one is searched for only after a NaN came
      * out, or where no loss could show it. */
     bool math = plan->options.compat == KL_MATH && plan->count > 0;
-    bool suspect = math && (!loss || any_nan(job, loss));
+    bool suspect = math && (!job->wants_loss || isnan(value) ||
+                            (results->loss && any_nan(job, results->loss)));
     return !suspect || kl_check_negative(plan, problem);
 }
 
@@ -127,14 +122,21 @@ static bool compute_and_diagnose(struct kl_job *job, struct kl_pool *pool,
     job->diagnosing = kl_diagnosing_begin(job->plan);
     if (!job->diagnosing)
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-    bool good = compute(job, pool, results->loss, problem);
+    bool good = compute(job, pool, results, problem);
     kl_diagnosing_end(job->diagnosing, pool, good ? results->diagnosis : NULL);
     return good;
 }
 
-bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
-                      struct kl_pool *pool, const struct kl_results *results,
-                      struct kl_problem *problem)
+/* True if rows are diagnosed while their losses are computed. */
+static bool diagnoses_beside(const struct kl_plan *plan, const struct kl_results *results)
+{
+    return results->diagnosis && plan->count > 0 && kl_is_elementwise(plan);
+}
+
+/* Out of line, so that a diagnosis afterwards does not have the layout on its stack. */
+static __attribute__((noinline)) bool
+run_call(const struct kl_plan *plan, const struct kl_tensor *grad_output, struct kl_pool *pool,
+         const struct kl_results *results, struct kl_partial *partial, struct kl_problem *problem)
 {
     struct kl_layout layout; /* filled where it is needed */
     struct kl_job job = job_of(plan, &layout);
@@ -142,16 +144,33 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
         return false;
     job.sinks[KL_INPUT].gradient = results->grad[KL_INPUT];
     job.sinks[KL_TARGET].gradient = results->grad[KL_TARGET];
-    job.wants_loss = results->loss != NULL;
+    job.partial = partial;
+    job.wants_loss = results->loss || partial;
     job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
-    if (results->diagnosis && plan->count > 0 && kl_is_elementwise(plan))
-        return compute_and_diagnose(&job, pool, results, problem);
-    return compute(&job, pool, results->loss, problem) &&
-           (!results->diagnosis || kl_diagnose(plan, pool, results->diagnosis, problem));
+    return (diagnoses_beside(plan, results) ? compute_and_diagnose : compute)(&job, pool, results,
+                                                                              problem);
+}
+
+bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
+                      struct kl_pool *pool, const struct kl_results *results,
+                      struct kl_problem *problem)
+{
+    return run_call(plan, grad_output, pool, results, NULL, problem) &&
+           (!results->diagnosis || diagnoses_beside(plan, results) ||
+            kl_diagnose(plan, pool, results->diagnosis, problem));
 }
 
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
             struct kl_problem *problem)
 {
     return kl_run_gradients(plan, NULL, pool, &(struct kl_results){.loss = loss}, problem);
+}
+
+bool kl_run_partial(const struct kl_plan *plan, struct kl_pool *pool, struct kl_partial *partial,
+                    struct kl_problem *problem)
+{
+    if (plan->reduction == KL_NONE)
+        return kl_fail(problem, KL_NO_OPERAND, "partial_none",
+                       "a partial result is of losses that are reduced, and reduction is none");
+    return run_call(plan, NULL, pool, &(struct kl_results){.loss = NULL}, partial, problem);
 }

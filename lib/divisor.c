@@ -1,5 +1,6 @@
 /* The divisor of reduced losses. */
 #include "lib/divisor.h"
+#include "lib/exact.h"
 #include "lib/job.h"
 
 static size_t elements_of(size_t ndim, const size_t *shape)
@@ -33,15 +34,15 @@ static double losses_left(const struct kl_plan *plan)
     return (double)(kl_kernel()->count(plan->mask.data, n) * times);
 }
 
-/* The sum of weight over the losses that the mask leaves. */
-static double weight_left(const struct kl_plan *plan)
+/* Adds weight over the losses that the mask leaves. */
+static void add_weights(const struct kl_plan *plan, struct kl_exact *to)
 {
     const struct kl_kernel *kernel = kl_kernel();
     const struct kl_numbers weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data};
     const struct kl_numbers mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data};
     double weights[KL_BLOCK];
     unsigned char shown[KL_BLOCK];
-    struct kl_sum sum = {0, 0};
+    struct kl_exact sum = {0};
     struct kl_axes axes;
     size_t times = kl_weight_axes(&axes, plan);
     for (size_t start = 0; start < axes.volume; start += KL_BLOCK) {
@@ -54,19 +55,36 @@ static double weight_left(const struct kl_plan *plan)
             kl_line_load(kernel, &axes, &mask, start, n, KL_FLOAT64, shown);
             kernel->apply_mask(weights, shown, 0, n);
         }
-        kl_sum_merge(&sum, kernel->total(weights, n));
+        kl_exact_add_all(&sum, weights, n);
     }
-    return kl_sum_value(sum) * (double)times;
+    kl_exact_times(&sum, times);
+    kl_exact_merge(to, &sum);
+}
+
+double kl_entries_of(const struct kl_plan *plan)
+{
+    return plan->mask.data && plan->places > 0 ? entries_left(plan) : (double)plan->batch;
+}
+
+void kl_add_places(const struct kl_plan *plan, struct kl_exact *sum)
+{
+    if (plan->places == 0) /* nothing for a mask to hide */
+        return;
+    if (plan->weight.data)
+        add_weights(plan, sum);
+    else
+        kl_exact_add(sum, plan->mask.data ? losses_left(plan) : (double)plan->places);
 }
 
 double kl_divisor_of(const struct kl_plan *plan)
 {
-    bool has_mask = plan->mask.data != NULL, has_weight = plan->weight.data != NULL;
-    if (plan->places == 0) /* nothing for a mask to hide */
-        return plan->reduction == KL_BATCHMEAN ? (double)plan->batch : plan->reduction != KL_MEAN;
+    struct kl_exact weights = {0};
     if (plan->reduction == KL_BATCHMEAN)
-        return has_mask ? entries_left(plan) : (double)plan->batch;
-    if (plan->reduction == KL_MEAN)
-        return has_weight ? weight_left(plan) : has_mask ? losses_left(plan) : (double)plan->places;
-    return 1;
+        return kl_entries_of(plan);
+    if (plan->reduction != KL_MEAN)
+        return 1;
+    if (!plan->weight.data && (!plan->mask.data || plan->places == 0))
+        return (double)plan->places;
+    kl_add_places(plan, &weights);
+    return kl_exact_round(&weights);
 }

@@ -22,11 +22,6 @@ bool kl_is_elementwise(const struct kl_plan *plan)
 
 /* ---- A chunk */
 
-struct chunks {
-    const struct kl_job *job;
-    struct kl_sum *sums; /* one for each, of reduced losses */
-};
-
 /* span: elements of a chunk, whose numbers that are no doubles in the caller's arrays are widened: a
  * block of them at most. */
 struct span {
@@ -139,8 +134,7 @@ static void diagnose_chunk(struct kl_diagnosing *diagnosing, size_t start, size_
 
 static void run_chunk(void *context, size_t chunk, void *scratch)
 {
-    const struct chunks *chunks = context;
-    const struct kl_job *job = chunks->job;
+    struct kl_job *job = context;
     size_t start = chunk * KL_CHUNK, end = start + kl_smaller(KL_CHUNK, job->plan->count - start);
     struct kl_sum sum = {0, 0};
     if (kl_is_stopped(job->plan))
@@ -158,47 +152,17 @@ static void run_chunk(void *context, size_t chunk, void *scratch)
         grad_span(&(struct span){job, i, kl_smaller(most, end - i), elements_at(job, i)});
     if (job->diagnosing)
         diagnose_chunk(job->diagnosing, start, end, scratch);
-    if (chunks->sums)
-        chunks->sums[chunk] = sum;
+    if (job->wants_loss && !job->losses)
+        kl_total_add(&job->total, sum);
 }
 
-/* ---- A call */
-
-/* CHUNKS_ON_STACK: sums of up to so many chunks (2^20 elements) need no heap. */
-enum { CHUNKS_ON_STACK = 64 };
-
-static size_t chunks_of(const struct kl_plan *plan)
+bool kl_run_elements(struct kl_job *job, struct kl_pool *pool)
 {
-    return plan->count / KL_CHUNK + (plan->count % KL_CHUNK != 0);
-}
-
-static size_t sums_of(const struct kl_plan *plan, bool wants_loss)
-{
-    return wants_loss && plan->reduction != KL_NONE ? chunks_of(plan) : 0;
-}
-
-size_t kl_elements_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
-{
-    size_t n = sums_of(plan, results->loss != NULL);
-    return (n > CHUNKS_ON_STACK ? n * sizeof(struct kl_sum) : 0) +
-           (results->diagnosis ? KL_DIAGNOSIS_SCRATCH : 0);
-}
-
-bool kl_run_elements(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total)
-{
-    size_t n = sums_of(job->plan, job->wants_loss);
-    struct kl_sum on_stack[CHUNKS_ON_STACK] = {{0, 0}};
-    struct chunks chunks = {job, n == 0                 ? NULL
-                                 : n <= CHUNKS_ON_STACK ? on_stack
-                                                        : calloc(n, sizeof *on_stack)};
+    size_t count = job->plan->count, n = count / KL_CHUNK + (count % KL_CHUNK != 0);
     void *scratch = job->diagnosing ? malloc(sizeof(struct kl_look_scratch)) : NULL;
-    bool good = (n == 0 || chunks.sums) && (scratch || !job->diagnosing);
+    bool good = scratch || !job->diagnosing;
     if (good)
-        kl_pool_run(pool, chunks_of(job->plan), run_chunk, &chunks, scratch);
-    for (size_t i = 0; i < n && good; i++)
-        kl_sum_merge(total, chunks.sums[i]);
-    if (chunks.sums != on_stack)
-        free(chunks.sums);
+        kl_pool_run(pool, n, run_chunk, job, scratch);
     free(scratch);
     return good;
 }

@@ -9,11 +9,8 @@
 /* True if a call is such. */
 bool kl_is_elementwise(const struct kl_plan *plan);
 
-/* Runs such a job; adds the sum of reduced losses to `total`. False if out of memory, before anything
- * is written. */
-bool kl_run_elements(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total);
-
-/* The bytes that kl_run_elements allocates. */
-size_t kl_elements_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
+/* Runs such a job; adds reduced losses to its total. Allocates KL_DIAGNOSIS_SCRATCH at most, of a job
+ * that is diagnosed; false if out of memory, before anything is written. */
+bool kl_run_elements(struct kl_job *job, struct kl_pool *pool);
 
 #endif

@@ -2,14 +2,13 @@
 #ifndef KLDIV_LIB_JOB_H
 #define KLDIV_LIB_JOB_H
 
+#include "lib/exact.h"
 #include "lib/tile.h"
 
-/* KL_CHUNK: elements of a chunk, the unit of work. Chunks are summed each in order and added in
- * their order, so the bits of a sum depend on this number alone. 2^14 pairs of float32 take 128
- * KiB, within a core's second-level cache, and some 10 us, against which the 0.2 us of taking a
- * task from the pool vanish: 2^24 elements on two threads take 0.315 ns each, and 0.335 in chunks
- * of 2^13. */
-enum { KL_CHUNK = 1 << 14 };
+/* KL_CHUNK, the unit of work: chunks are summed each in order and added exactly, so the bits of a sum
+ * depend on this number alone. 2^14 pairs of float32 take 128 KiB, within a core's second-level cache,
+ * and some 10 us, against which the 0.2 us of taking a task from the pool vanish: 2^24 elements on two
+ * threads take 0.315 ns each, and 0.335 in chunks of 2^13. */
 _Static_assert(KL_CHUNK % KL_BLOCK == 0, "chunks of a row are whole tiles");
 
 /* kl_sink: the destination of derivatives by one operand. */
@@ -31,8 +30,11 @@ struct kl_job {
     bool wants_loss; /* and not derivatives alone */
     char *losses;    /* under KL_NONE, if they are wanted */
     struct kl_sink sinks[KL_OPERANDS];
-    struct kl_tile tile; /* the most that one has */
-    size_t split;        /* elements of a row in a chunk of work */
+    struct kl_total total;      /* of reduced losses */
+    struct kl_partial *partial; /* filled from that; NULL if it is not wanted */
+    struct kl_tile tile;        /* the most that one has */
+    size_t piece; /* elements of a row that are summed in order, before their sums are */
+    size_t split; /* elements of a row in a chunk of work */
 
     /* Looks at the rows that begin in a chunk of elements; NULL if they are not to be looked at. */
     struct kl_diagnosing *diagnosing;
@@ -46,6 +48,13 @@ static inline bool kl_is_logit(const struct kl_job *job, int operand)
 static inline bool kl_has_logits(const struct kl_job *job)
 {
     return kl_is_logit(job, KL_INPUT) || kl_is_logit(job, KL_TARGET);
+}
+
+/* True if losses of a row are summed before anything else: rows whose sum is wanted, and reduced ones of
+ * logits, so that reductions of parts of the rows merge to that of all. */
+static inline bool kl_sums_rows(const struct kl_job *job)
+{
+    return !job->layout->each || (kl_has_logits(job) && !job->losses);
 }
 
 /* True if derivatives by an operand are wanted; by any operand. */

@@ -132,6 +132,8 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   softmax_terms[log]   of n elements p, the loss and exp(x), likewise NaN; x and t are shifted
  * and of n doubles:
  *   total                their compensated sum
+ *   exact_total          their sum, exactly, as the sum of two parts; false if it did not do that, of
+ *                        what is not finite, spreads over more than 30 bits or is more than 1,024
  *   add                  (high[i], low[i]) += v[i]
  *   greater              maxima[i] = max(maxima[i], v[i])
  *   shift                v[i] = (v[i] - by[i]) scale - minus[i]
@@ -180,6 +182,7 @@ struct kl_kernel {
     void (*softmax_terms[2])(bool wide, double refused, const double *x, const double *t,
                              double *losses, double *ps, double *exps, size_t n);
     struct kl_sum (*total)(const double *v, size_t n);
+    bool (*exact_total)(const double *v, size_t n, double parts[2]);
     void (*add)(const double *v, double *high, double *low, size_t n);
     void (*greater)(const double *v, double *maxima, size_t n);
     void (*shift)(double *v, const double *by, const double *minus, double scale, size_t n);

@@ -56,6 +56,7 @@ enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO
  *                       is that of the first one, counted in row-major order, and has_index is set
  *   target_negative     likewise of target
  *   simd_invalid        no such instruction set, or this CPU lacks it
+ *   partial_none        a partial result of KL_NONE
  *   out_of_memory       */
 struct kl_problem {
     const char *code;
@@ -341,13 +342,88 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem);
 
-/* The most bytes that kl_run_gradients allocates while it runs: none for up to 2^20 elements that lie
- * alike in all arrays, and 16 bytes for each 2^14 above that where losses are reduced; some 120 KiB for
- * rows and what is broadcast, and more where derivatives are summed back to operands that were
- * broadcast. kl_diagnose allocates KL_DIAGNOSIS_SCRATCH or as much as kl_run,
+/* The most bytes that kl_run_gradients allocates while it runs: none for elements that lie alike in all
+ * arrays; some 120 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
+ * few, long and side by side, and more where derivatives are summed back to operands that were broadcast.
+ * kl_diagnose allocates KL_DIAGNOSIS_SCRATCH or as much as kl_run,
  * whichever is more, and so does a diagnosis among the results. No call takes more than 48 KiB of the calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 enum { KL_DIAGNOSIS_SCRATCH = 40 << 10 };
+
+/* ---- Partial results ------------------------------------------------------------------ */
+
+/* KL_CHUNK: elements that are summed at once, in order; whatever such chunks give, and losses of rows, is
+ * added exactly. kl_chunk() is that of the library in use, for callers that have no C compiler. */
+#define KL_CHUNK 16384
+size_t kl_chunk(void);
+
+/* kl_exact: the exact sum of any doubles. Its members are the library's own. */
+struct kl_exact {
+    unsigned specials, first, end;
+    long long digits[72];
+};
+
+/* kl_partial: the part that a shard, some entries of the first axis of all tensors, has in a reduced
+ * loss: what merges to that of the whole tensors, in any order, to the bits of one call to kl_run. Zeroed,
+ * it is that of nothing. It is plain memory without pointers, which may be copied, stored, and sent to
+ * processes with the same library on machines with the same byte order. Members are the library's own:
+ * the functions below read them, and check nothing, so bytes of strangers must not get there. One thread
+ * at a time may merge into it.
+ *
+ * The bits are those of one call if shards end at multiples of kl_partial_step entries and all are
+ * computed with the same instruction set: kl_simd_select names one where machines differ, for "auto" takes
+ * the best of each. Sums of other shards differ in rounding alone, as in any sum of floats. */
+struct kl_partial {
+    struct kl_exact sum;     /* of losses, weighted, in the unit of options.base */
+    struct kl_exact places;  /* what KL_MEAN divides by: losses that count, or their weights */
+    struct kl_exact entries; /* what KL_BATCHMEAN divides by */
+    bool zero_if_empty;      /* under KL_ONEFLOW, for KL_MEAN */
+};
+
+/* kl_partial_step: the entries of the first axis at whose multiples a call may be cut: 1 where rows are
+ * summed or softmaxed and the first axis is across them; 0, for never, where it is along them or is not
+ * there; and else as many as are a multiple of KL_CHUNK elements. The plan may be that of any shard or of
+ * the whole. All arrays are cut along with it, but those that are broadcast along the axis, which go to
+ * each shard whole: shards then have 2 entries at least, unless the step is 1 for rows. Options must be the
+ * same in all shards, but for `reduction`. */
+size_t kl_partial_step(const struct kl_plan *plan);
+
+/* Fills *partial, which serves any reduction but KL_NONE, whatever the plan's: that alone fails, with
+ * partial_none. Takes as long as kl_run and fails like it; *partial is of no use then. Under KL_MATH
+ * problem->index is within the shard. */
+bool kl_run_partial(const struct kl_plan *plan, struct kl_pool *pool, struct kl_partial *partial,
+                    struct kl_problem *problem);
+
+/* Adds `more` to *partial, exactly. */
+void kl_partial_merge(struct kl_partial *partial, const struct kl_partial *more);
+
+/* The loss: the sum divided as the reduction says, both rounded to double, the quotient too, and then to
+ * `dtype`, which is that of the whole's loss. NaN for KL_NONE. kl_run does the same with its own sums. An
+ * infinity or a NaN in any part shows as it does in one call; parts that overflow double together but
+ * cancel do not. */
+double kl_partial_loss(const struct kl_partial *partial, enum kl_reduction reduction,
+                       enum kl_dtype dtype);
+
+/* The sum, and the divisor of a reduction (1 for KL_SUM), as a double and what that leaves, rounded: 106
+ * bits in all. A chunk's sum has 73 bits and a row's 53, so a pair holds exactly what chunks of like size
+ * add up to: up to 2^33 times the greatest. Pairs then merge as exactly as partials do, by any sum
+ * without rounding (Python's math.fsum of all highs and lows). Where parts differ by more, a pair is within
+ * 2^-106 of itself. Where the sum is not finite the second number is 0. */
+void kl_partial_sum(const struct kl_partial *partial, double pair[2]);
+void kl_partial_divisor(const struct kl_partial *partial, enum kl_reduction reduction,
+                        double pair[2]);
+
+/* Sizes of structs, in bytes, for callers from other languages: a size that is not that of a caller's own
+ * declaration tells that the two do not fit. 0 for what is not named here. */
+enum kl_struct {
+    KL_SIZEOF_PROBLEM,
+    KL_SIZEOF_TENSOR,
+    KL_SIZEOF_MASK,
+    KL_SIZEOF_OPTIONS,
+    KL_SIZEOF_PLAN,
+    KL_SIZEOF_PARTIAL,
+};
+size_t kl_sizeof(enum kl_struct name);
 
 /* ---- Diagnosis ------------------------------------------------------------------------ */
 

@@ -6,9 +6,9 @@
 #include "lib/job.h"
 #include "lib/pool.h"
 
-/* Runs a job of any kind; adds the sum of reduced losses to `total`. False if out of memory, before
- * anything is written. */
-bool kl_run_rows(struct kl_job *job, struct kl_pool *pool, struct kl_sum *total);
+/* Runs a job of any kind; adds reduced losses to its total. False if out of memory, before anything is
+ * written. */
+bool kl_run_rows(struct kl_job *job, struct kl_pool *pool);
 
 /* The bytes that kl_run_rows allocates. The job has its plan, its sinks and a layout to fill. */
 size_t kl_rows_scratch_size(struct kl_job *job);

@@ -142,12 +142,12 @@ void kl_shift_rows(struct kl_row_block *b, const struct kl_tile *tile, double *v
 
 /* ---- Losses of a tile */
 
-/* The weights of a tile, where they are or widened; NULL if there are none. */
+/* The weights of a tile's elements, where they are or widened; NULL if there are none. */
 static const double *weights_of(struct kl_row_block *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
     const void *in_place = NULL;
-    if (!job->weight.data)
+    if (!job->weight.data || !job->layout->each)
         return NULL;
     if (job->weight.dtype == KL_FLOAT64)
         in_place = kl_tile_in_place(job->layout, tile, &job->weight);
@@ -179,14 +179,15 @@ static void finish_losses(struct kl_row_block *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
     size_t n = kl_tile_size(tile);
-    if (!job->layout->each) {
-        kl_add_to_rows(b, tile, b->losses, b->group->high, b->group->low);
-        return;
-    }
     const double *weights = weights_of(b, tile);
     if (weights)
         job->kernel->multiply(b->losses, weights, n);
-    kl_apply_mask(b, tile, b->losses, 0);
+    if (job->layout->each)
+        kl_apply_mask(b, tile, b->losses, 0);
+    if (kl_sums_rows(job)) {
+        kl_add_to_rows(b, tile, b->losses, b->group->high, b->group->low);
+        return;
+    }
     if (!job->losses) {
         kl_sum_merge(b->group->sum, job->kernel->total(b->losses, n));
         return;
@@ -200,9 +201,7 @@ static void sum_losses(struct kl_row_block *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
     struct kl_elements e = {kl_operand(b, tile, KL_INPUT), kl_operand(b, tile, KL_TARGET),
-                            kl_shown(b, tile), NULL};
-    if (job->layout->each)
-        e.weight = weights_of(b, tile);
+                            kl_shown(b, tile), weights_of(b, tile)};
     struct kl_sum sum = job->kernel->sum[job->plan->dtype][kl_rule_is_log(job->rule)](
         job->rule, &e, kl_tile_size(tile));
     if (job->layout->each) {
@@ -220,7 +219,8 @@ static void compute_losses(struct kl_row_block *b, const struct kl_tile *tile)
     enum kl_form form = kl_has_quotients(job->plan) ? KL_FORM_QUOTIENT
                         : kl_rule_is_log(job->rule) ? KL_FORM_LOG
                                                     : KL_FORM_PROB;
-    bool summed = job->layout->each ? !job->losses : job->tile.rows == 1;
+    bool summed =
+        kl_sums_rows(job) ? kl_are_rows_alone(job->layout) && !job->tile.columns : !job->losses;
     if (form != KL_FORM_QUOTIENT && summed) {
         sum_losses(b, tile);
         return;
@@ -310,11 +310,8 @@ static void set_losses(struct kl_row_block *b, const double *losses)
 {
     if (!b->job->wants_loss)
         return;
-    for (size_t i = 0; i < b->group->rows; i++) {
-        if (b->job->layout->each)
-            kl_sum_add(b->group->sum, losses[i]);
+    for (size_t i = 0; i < b->group->rows; i++)
         b->group->high[i] = losses[i], b->group->low[i] = 0;
-    }
 }
 
 /* True if a target of -inf makes a derivative NaN; the loss is still the one computed without
@@ -340,14 +337,24 @@ static bool run_uniform(struct kl_row_block *b)
     return true;
 }
 
-static void run_with_logits(struct kl_row_block *b)
+static void begin_group(struct kl_row_block *b, const struct kl_group *group)
+{
+    b->group = group;
+    b->single = group->end - group->start <= b->job->tile.length;
+    b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED;
+}
+
+/* False, and nothing is done, of several rows of which one has sums that are of no use. */
+static __attribute__((noinline)) bool run_with_logits(struct kl_row_block *b)
 {
     const struct kl_job *job = b->job;
     double losses[KL_ROWS], sum_p[KL_ROWS];
     if (run_uniform(b))
-        return;
+        return true;
     b->refused = (double)NAN;
     bool has_sums = has_row_sums(job) && kl_find_row_sums(b, false, losses, sum_p);
+    if (has_row_sums(job) && !has_sums && b->group->rows > 1)
+        return false;
     bool has_losses = has_sums && has_nan_grads(job) && is_uniform(job);
     for (int i = 0; i < KL_OPERANDS && !has_sums; i++)
         if (kl_is_logit(job, i))
@@ -358,6 +365,20 @@ static void run_with_logits(struct kl_row_block *b)
         set_losses(b, losses);
     KL_FOR_EACH_TILE (b, tile)
         compute_tile(b, &tile, job->wants_loss && !has_losses);
+    return true;
+}
+
+/* Computes rows one by one, for the bits of a row must not depend on those beside it. */
+static void run_one_by_one(struct kl_row_block *b)
+{
+    const struct kl_group *group = b->group;
+    for (size_t i = 0; i < group->rows; i++) {
+        struct kl_group row = *group;
+        row.row += i, row.rows = 1;
+        row.high += i, row.low += i;
+        begin_group(b, &row);
+        run_with_logits(b);
+    }
 }
 
 _Static_assert(sizeof(struct kl_row_block) + KL_SCRATCH_ALIGNMENT <= KL_THREAD_SCRATCH,
@@ -366,17 +387,14 @@ _Static_assert(sizeof(struct kl_row_block) + KL_SCRATCH_ALIGNMENT <= KL_THREAD_S
 void kl_run_group(const struct kl_group *group, void *scratch)
 {
     struct kl_row_block *b = kl_aligned(scratch);
-    const struct kl_job *job = b->job;
-    b->group = group;
-    b->single = group->end - group->start <= job->tile.length;
-    b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED;
+    begin_group(b, group);
     if (group->rows == 1 && kl_is_hidden(b, 0)) {
         KL_FOR_EACH_TILE (b, tile)
             kl_clear_grads(b, &tile);
         return;
     }
-    if (kl_has_logits(job))
-        run_with_logits(b);
-    else
+    if (!kl_has_logits(b->job))
         run_without_logits(b);
+    else if (!run_with_logits(b))
+        run_one_by_one(b);
 }

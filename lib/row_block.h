@@ -15,7 +15,8 @@
  * stored where each element has its own; derivatives go to the sinks. */
 struct kl_group {
     size_t row, rows, start, end;
-    struct kl_sum *sum; /* of losses where each element has its own, and these are reduced */
+    struct kl_sum
+        *sum; /* of reduced losses, where elements have their own and rows are no softmaxes */
     double *high, *low; /* sums of each row's losses otherwise, 0 at first */
     const struct kl_sink *sinks;
 };

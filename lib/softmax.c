@@ -217,8 +217,7 @@ static bool wants_exps(const struct kl_row_block *b)
 bool kl_find_row_sums(struct kl_row_block *b, bool keeps, double *losses, double *sum_p)
 {
     struct row_sums sums;
-    const struct kl_tile *most = &b->job->tile;
-    bool as_block = most->rows > 1 && (!b->single || most->columns || most->length < KL_ROW_ALONE);
+    bool as_block = b->job->tile.columns || b->job->layout->along.volume < KL_ROW_ALONE;
     b->has_exps = keeps && !as_block && wants_exps(b);
     if (as_block)
         sum_rows(b, &sums);

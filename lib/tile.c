@@ -10,24 +10,30 @@ const void *kl_at(const struct kl_numbers *numbers, size_t index)
 
 /* ---- The choice of a tile */
 
-/* COLUMNS: rows of a tile that lie side by side: whole cache lines of them. FEW_COLUMNS: so few are
- * gathered row by row. */
+/* COLUMNS: rows of a tile that lie side by side: whole cache lines of them. FEW_COLUMNS: where so few do,
+ * they are gathered row by row. */
 enum { COLUMNS = 64, FEW_COLUMNS = 8 };
 _Static_assert((int)COLUMNS <= (int)KL_ROWS, "numbers of rows have room for columns");
 
-/* True if neighbouring rows lie side by side in an operand, and a row's elements do not. */
+/* True if neighbouring rows lie side by side in an operand, and a row's elements do not. Rows of other
+ * entries of the first axis do not matter, so that a part of a call's has tiles like the whole's. */
 static bool lies_across(const struct kl_layout *layout, enum kl_array array)
 {
     const struct kl_axes *across = &layout->across, *along = &layout->along;
-    return across->n > 0 && across->axis[across->n - 1].strides[array] == 1 && along->n > 0 &&
+    return across->n > 0 && across->axis[across->n - 1].strides[array] == 1 &&
+           across->axis[across->n - 1].size > FEW_COLUMNS && along->n > 0 &&
            along->axis[along->n - 1].strides[array] > 1;
+}
+
+bool kl_are_rows_alone(const struct kl_layout *layout)
+{
+    return layout->along.volume > KL_BLOCK / 2;
 }
 
 struct kl_tile kl_choose_tile(const struct kl_layout *layout)
 {
     size_t all = layout->across.volume, length = layout->along.volume;
-    bool columns = all > FEW_COLUMNS && length > 1 &&
-                   (lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET));
+    bool columns = lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET);
     size_t rows = kl_smaller(kl_smaller(KL_BLOCK / kl_smaller(length, KL_BLOCK), KL_ROWS), all);
     if (columns && rows < COLUMNS)
         rows = kl_smaller(COLUMNS, all);

@@ -20,6 +20,9 @@ static inline size_t kl_tile_size(const struct kl_tile *tile) { return tile->row
 /* The largest tile that suits a layout. */
 struct kl_tile kl_choose_tile(const struct kl_layout *layout);
 
+/* True if rows are so long that each has tiles of its own, unless these are of columns. */
+bool kl_are_rows_alone(const struct kl_layout *layout);
+
 /* kl_numbers: the elements of an array, of a dtype or bytes. */
 struct kl_numbers {
     enum kl_array array;

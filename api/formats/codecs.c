@@ -171,6 +171,14 @@ bool api_codec_check_body(struct api_exchange *x)
 
 bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)
 {
+    if (call->options.partial && x->encoder == api_inference_codec)
+        return api_fail(&x->problem, "partial_unsupported",
+                        "inference answers hold a loss and gradients, and no partial result: POST "
+                        "/kl_div gives it in other formats");
+    if (call->options.partial && x->encoder->loss_only)
+        return api_fail(&x->problem, "not_acceptable",
+                        "%s holds one array, and a partial result is two: accept application/x-npz",
+                        x->reply.content_type);
     return !x->encoder->loss_only || !call->options.gradient ||
            api_fail(&x->problem, "not_acceptable",
                     "%s holds only the loss, but a gradient is requested: accept application/x-npz",

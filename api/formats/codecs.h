@@ -18,7 +18,7 @@ struct api_codec {
     void (*encode)(struct api_call *call, struct api_reply *reply); /* may empty call's buffers */
     double (*ns_per_element)(const struct api_call *call); /* to encode an answer, if it does */
     bool compresses; /* answers are worth a Content-Encoding */
-    bool loss_only;  /* cannot hold gradients */
+    bool loss_only;  /* cannot hold gradients, nor a partial result */
 };
 
 /* Codec of inference requests and answers, of any Content-Type. */
@@ -33,7 +33,8 @@ const struct api_codec *api_codec_for_body(const char *content_type, struct api_
  * that looks like another format fails, and the detail names that format's Content-Type. */
 bool api_codec_check_body(struct api_exchange *x);
 
-/* Checks a planned call: fails with not_acceptable if the chosen format cannot hold the answer. */
+/* Checks a planned call: fails with not_acceptable if the chosen format cannot hold the answer, or with
+ * partial_unsupported if that is an inference answer. */
 bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call);
 
 /* Finds the format of an answer by Accept (RFC 9110, 12.5.1): the highest q, then the order of

@@ -269,7 +269,7 @@ static void write_gradients(struct api_call *call, struct api_buffer *out)
     struct kl_tensor view;
     const char *before = ",\"gradient\":{\"";
     for (size_t i = 0; i < KL_OPERANDS; i++) {
-        if (!api_call_output(call, 1 + i, &view))
+        if (!api_call_output(call, API_GRADIENTS + i, &view))
             continue;
         api_append_text(out, before);
         api_append_text(out, api_tensor_names[i]);
@@ -281,15 +281,32 @@ static void write_gradients(struct api_call *call, struct api_buffer *out)
         api_append_text(out, "}");
 }
 
+static void write_loss(struct api_call *call, struct api_buffer *out)
+{
+    struct kl_tensor view;
+    api_call_output(call, API_LOSS, &view);
+    api_append_text(out, "{\"loss\":");
+    api_json_tensor_write(out, &view, API_QUOTED);
+    api_append_text(out, ",\"shape\":");
+    api_append_sizes(out, view.shape, view.ndim);
+}
+
+static void write_partial(struct api_call *call, struct api_buffer *out)
+{
+    struct kl_tensor view;
+    api_call_output(call, API_SUM, &view);
+    api_append_text(out, "{\"sum\":");
+    api_json_tensor_write(out, &view, API_QUOTED);
+    api_call_output(call, API_DIVISOR, &view);
+    api_append_text(out, ",\"divisor\":");
+    api_json_tensor_write(out, &view, API_QUOTED);
+}
+
 void api_json_encode(struct api_call *call, struct api_reply *reply)
 {
     const struct kl_plan *plan = &call->plan;
     struct api_buffer *out = &reply->body;
-    struct kl_tensor loss = {plan->dtype, plan->ndim, plan->shape, call->loss.data};
-    api_append_text(out, "{\"loss\":");
-    api_json_tensor_write(out, &loss, API_QUOTED);
-    api_append_text(out, ",\"shape\":");
-    api_append_sizes(out, plan->shape, plan->ndim);
+    (call->options.partial ? write_partial : write_loss)(call, out);
     api_append_text(out, ",\"dtype\":\"");
     api_append_text(out, kl_dtype_name(plan->dtype));
     api_append_text(out, "\",\"reduction\":\"");

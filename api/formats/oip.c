@@ -233,7 +233,7 @@ static bool read_inputs(struct reader *r, const char *inputs)
 static size_t find_output(const char *name)
 {
     size_t i = 0;
-    while (i < API_OUTPUTS && strcmp(name, api_output_names[i]) != 0)
+    while (i < API_SUM && strcmp(name, api_output_names[i]) != 0)
         i++;
     return i;
 }
@@ -249,7 +249,7 @@ static bool fail_output(struct reader *r, size_t output, const char *field, cons
 static bool check_output(struct reader *r, size_t output, const char *name, const char *parameters)
 {
     char detail[200];
-    if (find_output(name) == API_OUTPUTS) {
+    if (find_output(name) == API_SUM) {
         snprintf(detail, sizeof detail,
                  "there is no output '%.60s': there are loss, gradient.input and gradient.target",
                  name);

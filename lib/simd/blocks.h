@@ -154,6 +154,38 @@ TARGET static struct kl_sum total(const double *v, size_t n)
     return total_of(sum);
 }
 
+/* Rump's extraction: adding and subtracting a power of 2 far above all numbers rounds them to multiples
+ * of its last bit, so few that their sum is exact; what that leaves is rounded 43 bits below. */
+TARGET static bool exact_total(const double *v, size_t n, double parts[2])
+{
+    enum { MOST = 1024, LOG_MOST = 10 };
+    const vd zero = v_set(0);
+    vd most = zero, sums[2] = {zero, zero};
+    vm left = v_gt(zero, zero);
+    int exponent;
+    if (n > MOST)
+        return false;
+    for (size_t i = 0; i < n; i += LANES)
+        most = v_max(v_abs(load_part(v + i, n - i, 0)), most);
+    double greatest = greatest_lane(most);
+    frexp(greatest, &exponent);
+    if (!(greatest < 0x1p1000)) /* NaN or too large */
+        return false;
+    const vd coarse = v_set(ldexp(1.5, exponent + LOG_MOST));
+    const vd fine = v_set(ldexp(1.5, exponent + LOG_MOST - 43));
+    for (size_t i = 0; i < n; i += LANES) {
+        vd from = load_part(v + i, n - i, 0);
+        vd first = v_sub(v_add(from, coarse), coarse), rest = v_sub(from, first);
+        vd second = v_sub(v_add(rest, fine), fine);
+        sums[0] = v_add(sums[0], first);
+        sums[1] = v_add(sums[1], second);
+        left = m_or(left, m_not(v_eq(rest, second))); /* as NaN is */
+    }
+    parts[0] = v_total(sums[0]);
+    parts[1] = v_total(sums[1]);
+    return !m_any(left);
+}
+
 TARGET static void add(const double *v, double *high, double *low, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {

@@ -318,6 +318,21 @@ TARGET static __attribute__((noinline)) bool nearly_cancelled(enum kl_dtype dtyp
     return m_any(v_gt(v_mul(greatest, v_set(LEAST_NARROW_DIFFERENCE)), least));
 }
 
+/* Careful losses of a vector, with the plain ones of lanes that by themselves would have been plain: so a
+ * loss has the same bits whatever is beside it. */
+FN vd keep_plain(enum kl_dtype dtype, bool log_target, vd x, vd t, vd careful)
+{
+    vd watch = v_set(1), limit = v_abs(x);
+    struct product p = plain_term(dtype, log_target, x, t, &watch);
+    vd loss = v_fma(p.a, p.b, v_set(0)), size = v_abs(p.b);
+    vm rare = m_or(not_finite(loss), watched(dtype, log_target, watch));
+    limit = v_mul(v_select(v_gt(limit, v_set(8)), limit, v_set(8)), v_set(LEAST_NARROW_DIFFERENCE));
+    vm ample = m_or(m_not(v_gt(v_set(SMALL_NARROW_DIFFERENCE), size)), m_not(v_gt(limit, size)));
+    if (!log_target)
+        rare = m_or(rare, m_not(ample));
+    return v_select(rare, careful, loss);
+}
+
 FN void map_block(enum kl_dtype dtype, enum kl_dtype loss_dtype, enum kl_rule rule, bool log_target,
                   const char *x, const char *t, char *loss, size_t n)
 {
@@ -338,9 +353,13 @@ FN void map_block(enum kl_dtype dtype, enum kl_dtype loss_dtype, enum kl_rule ru
     if (__builtin_expect(careful, 0)) {
         double losses[BLOCK];
         careful_block(dtype, rule, x, t, n, losses);
-        for (size_t i = 0; i < n; i += LANES)
-            store(loss_dtype, loss + i * size_of(loss_dtype),
-                  v_add(v_load_f64(losses + i), v_set(0)));
+        for (size_t i = 0; i < n; i += LANES) {
+            vd from = v_load_f64(losses + i);
+            if (dtype != KL_FLOAT64 && loss_dtype == KL_FLOAT64)
+                from = keep_plain(dtype, log_target, load(dtype, x + i * size_of(dtype)),
+                                  load(dtype, t + i * size_of(dtype)), from);
+            store(loss_dtype, loss + i * size_of(loss_dtype), v_add(from, v_set(0)));
+        }
     }
 }
 

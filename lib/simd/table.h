@@ -51,6 +51,7 @@ const struct kl_kernel KERNEL_STRUCT = {
     .row_maxima = row_maxima,
     .softmax_terms = {softmax_terms_prob, softmax_terms_log},
     .total = total,
+    .exact_total = exact_total,
     .add = add,
     .greater = greater,
     .shift = shift,

@@ -1,0 +1,46 @@
+/* kl_exact (of kldiv.h): the exact sum of doubles, as an integer of 2^-1074 in signed digits of 32 bits:
+ * the same whatever the order of what is added, and by however many. */
+#ifndef KLDIV_LIB_EXACT_H
+#define KLDIV_LIB_EXACT_H
+
+#include "lib/kernel.h"
+
+#include <pthread.h>
+
+/* Adds a number. Digits have room for 2^31 additions between two calls of kl_exact_merge. */
+void kl_exact_add(struct kl_exact *exact, double value);
+
+/* Adds numbers. */
+void kl_exact_add_all(struct kl_exact *exact, const double *values, size_t n);
+
+/* Adds a compensated sum, rounded to 73 bits, as what it is in another unit: KL_NATS or KL_BITS. That
+ * is more than its error leaves, and so few that pairs of doubles hold sums of such. */
+void kl_exact_add_sum(struct kl_exact *exact, struct kl_sum sum, enum kl_base base);
+
+/* Adds another sum. */
+void kl_exact_merge(struct kl_exact *exact, const struct kl_exact *more);
+
+/* Multiplies by a whole number. */
+void kl_exact_times(struct kl_exact *exact, size_t times);
+
+/* The sum, rounded once, to nearest, ties to even. Infinities of both signs give NaN, as does one. */
+double kl_exact_value(const struct kl_exact *exact);
+
+/* Likewise, without a copy: brings digits into order, which does not change the sum. */
+double kl_exact_round(struct kl_exact *exact);
+
+/* The sum as its value and, rounded once, what that leaves: 0 where it is not finite. */
+void kl_exact_pair(const struct kl_exact *exact, double pair[2]);
+
+/* kl_total: a sum that threads add to. */
+struct kl_total {
+    pthread_mutex_t lock;
+    struct kl_exact sum;
+    enum kl_base base;
+};
+
+/* Adds a chunk's sum, or what a chunk has added up. */
+void kl_total_add(struct kl_total *total, struct kl_sum sum);
+void kl_total_merge(struct kl_total *total, const struct kl_exact *part);
+
+#endif

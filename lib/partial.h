@@ -1,0 +1,17 @@
+/* The reduction of exact sums: one for kl_run and kl_partial_loss, so that both give the same bits. */
+#ifndef KLDIV_LIB_PARTIAL_H
+#define KLDIV_LIB_PARTIAL_H
+
+#include "lib/kldiv.h"
+
+/* True if the mean of nothing is 0. */
+bool kl_is_zero_if_empty(const struct kl_plan *plan);
+
+/* A sum divided as the reduction says. */
+double kl_reduced(double sum, double divisor, enum kl_reduction reduction, bool zero_if_empty);
+
+/* Fills a partial result of a call with the sum of its losses. */
+void kl_fill_partial(const struct kl_plan *plan, const struct kl_exact *sum,
+                     struct kl_partial *partial);
+
+#endif
