@@ -31,7 +31,8 @@ bool api_postgresql_fail(struct api_postgresql_connection *c, const char *messag
     for (char *end = reason + strlen(reason); end > reason && end[-1] == '\n';)
         *--end = '\0';
     for (char *p = reason; *p; p++)
-        *p = *p == '\n' || *p == '\t' ? ' ' : *p;
+        if (*p == '\n' || *p == '\t')
+            *p = ' ';
     return false;
 }
 
