@@ -28,7 +28,7 @@ bool api_browsing_prepare(struct api_exchange *x, double most_ns)
         x->state = x->work = calloc(1, sizeof *work);
         return x->work || api_fail_for_memory(&x->problem);
     }
-    if (x->work && work && work->done) {
+    if (work && x->work && work->done) {
         x->work = NULL;
         x->problem = work->problem;
     }

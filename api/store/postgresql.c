@@ -49,7 +49,7 @@ static struct api_datum column(const PGresult *result, int row, int i)
 
 static void give_rows(const PGresult *result, const struct api_rows *rows)
 {
-    struct api_datum values[MOST_COLUMNS] = {{0}};
+    struct api_datum values[MOST_COLUMNS] = {{.kind = API_SQL_NULL}};
     int n = PQnfields(result);
     for (int row = 0; row < PQntuples(result); row++) {
         for (int i = 0; i < n && i < MOST_COLUMNS; i++)

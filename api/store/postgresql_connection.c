@@ -66,12 +66,24 @@ static bool is_away(const struct api_postgresql_connection *c)
     return ping == PQPING_NO_RESPONSE || ping == PQPING_REJECT;
 }
 
-static bool refuse(struct api_postgresql_connection *c)
+/* The reason why a connection is of no use; NULL if it is of use. */
+static const char *fault_of(PGconn *pg)
 {
-    if (c->pg && PQstatus(c->pg) == CONNECTION_OK)
-        api_database_fail(&c->base, "it is no PostgreSQL from version " LEAST_VERSION " on");
-    else
-        api_postgresql_fail(c, c->pg ? PQerrorMessage(c->pg) : "no memory is left");
+    if (!pg)
+        return "no memory is left";
+    if (PQstatus(pg) != CONNECTION_OK)
+        return PQerrorMessage(pg);
+    if (PQserverVersion(pg) < LEAST_VERSION_NUMBER)
+        return "it is no PostgreSQL from version " LEAST_VERSION " on";
+    const char *encoding = PQparameterStatus(pg, "server_encoding");
+    if (!encoding || (strcmp(encoding, "UTF8") != 0 && strcmp(encoding, "SQL_ASCII") != 0))
+        return "its encoding is not UTF8, so that it cannot keep all names and labels";
+    return NULL;
+}
+
+static bool refuse(struct api_postgresql_connection *c, const char *fault)
+{
+    api_postgresql_fail(c, fault);
     c->base.is_away = !c->base.is_accepted && is_away(c);
     c->pause = c->pause < shortest_pause  ? shortest_pause
                : c->pause > longest_pause ? longest_pause
@@ -97,11 +109,12 @@ bool api_postgresql_connect(struct api_postgresql_connection *c)
         return false;
     api_postgresql_disconnect(c);
     c->pg = PQconnectdbParams(keywords, values, 1);
-    if (!c->pg || PQstatus(c->pg) != CONNECTION_OK || PQserverVersion(c->pg) < LEAST_VERSION_NUMBER)
-        return refuse(c);
+    const char *fault = fault_of(c->pg);
+    if (fault)
+        return refuse(c, fault);
     PQsetNoticeProcessor(c->pg, ignore_notice, NULL);
     if (PQsetnonblocking(c->pg, 1) != 0 || PQenterPipelineMode(c->pg) != 1)
-        return refuse(c);
+        return refuse(c, PQerrorMessage(c->pg));
     c->pause = 0;
     return true;
 }

@@ -399,8 +399,9 @@ def try_refusals():
     for location in ("nobody:se?cret@/kldiv?host=" + CLUSTER, "nobody:my%secret@/kldiv", "nobody:a/secret@h/kldiv",
                      "nobody:secret@h:y/kldiv", "nobody:secret@[::1/kldiv", "h/kldiv?user=a&password=secret&x=1"):
         refused("postgresql://" + location, "***")
+    sql("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    refused("postgresql://kldiv@/latin?host=" + CLUSTER, "encoding")
     sql("CREATE DATABASE newer")
-    server = Server.__new__(Server)
     sql("CREATE TABLE meta (name TEXT PRIMARY KEY, value BIGINT); INSERT INTO meta VALUES ('schema', 999)", "newer")
     refused("postgresql://kldiv@/newer?host=" + CLUSTER, "newer version")
     sql("CREATE DATABASE foreign_one")
