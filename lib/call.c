@@ -94,19 +94,18 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
                     struct kl_problem *problem)
 {
     const struct kl_plan *plan = job->plan;
-    struct kl_exact *sum = &job->total.sum;
     if (plan->count == 0)
         store_nothing(job);
     else if (!run(job, pool))
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     if (kl_is_stopped(plan))
         return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
-    double value = job->losses ? 0 : kl_exact_round(sum);
+    double value = job->losses ? 0 : kl_total_value(&job->total);
     if (results->loss && !job->losses)
         kl_store(plan->dtype, results->loss, 0,
                  kl_reduced(value, job->divisor, plan->reduction, kl_is_zero_if_empty(plan)));
     if (job->partial)
-        kl_fill_partial(plan, sum, job->partial);
+        kl_fill_partial(plan, kl_total_exact(&job->total), job->partial);
     /* Negative probabilities make NaN of losses; the first one is searched for only after a NaN came
      * out, or where no loss could show it. */
     bool math = plan->options.compat == KL_MATH && plan->count > 0;

@@ -80,19 +80,18 @@ static double power_of(double value)
     return value;
 }
 
-void kl_exact_add_sum(struct kl_exact *exact, struct kl_sum sum, enum kl_base base)
+/* Rounds a compensated sum to 73 bits, as two doubles, in the unit of `base`. That is more than its error
+ * leaves, and so few that pairs of doubles hold sums of such. */
+static void round_sum(struct kl_sum sum, enum kl_base base, double pair[2])
 {
     if (base == KL_BITS && isfinite(sum.high))
         sum = to_bits(sum);
     double high = sum.high + sum.low, back = high - sum.high;
     double low = (sum.high - (high - back)) + (sum.low - back);
-    if (!isfinite(high) || !isfinite(low)) { /* of a sum that overflowed, low is of no use */
-        kl_exact_add(exact, sum.high);
-        return;
-    }
-    double grid = power_of(high) * 0x1.8p-20; /* whose last bit is 20 below that of high */
-    kl_exact_add(exact, high);
-    kl_exact_add(exact, (low + grid) - grid);
+    double grid = power_of(high) * 0x1.8p-20;      /* whose last bit is 20 below that of high */
+    bool finite = isfinite(high) && isfinite(low); /* of a sum that overflowed, low is of no use */
+    pair[0] = finite ? high : sum.high;
+    pair[1] = finite ? (low + grid) - grid : 0;
 }
 
 /* ---- Carries */
@@ -209,11 +208,49 @@ void kl_exact_pair(const struct kl_exact *exact, double pair[2])
 
 /* ---- Threads */
 
+static bool is_empty(const struct kl_exact *exact)
+{
+    return exact->end == 0 && exact->specials == 0;
+}
+
+static void add_pair(struct kl_exact *exact, const double pair[2])
+{
+    kl_exact_add(exact, pair[0]);
+    kl_exact_add(exact, pair[1]);
+}
+
+const struct kl_exact *kl_total_exact(struct kl_total *total)
+{
+    if (total->has_first)
+        add_pair(&total->sum, total->first);
+    total->has_first = false;
+    return &total->sum;
+}
+
 void kl_total_add(struct kl_total *total, struct kl_sum sum)
 {
+    double pair[2];
+    round_sum(sum, total->base, pair);
     pthread_mutex_lock(&total->lock);
-    kl_exact_add_sum(&total->sum, sum, total->base);
+    if (!total->has_first && is_empty(&total->sum)) {
+        total->has_first = true;
+        memcpy(total->first, pair, sizeof pair);
+    } else {
+        kl_total_exact(total);
+        add_pair(&total->sum, pair);
+    }
     pthread_mutex_unlock(&total->lock);
+}
+
+/* An addition of doubles rounds as digits do: once, to nearest, ties to even. */
+double kl_total_value(struct kl_total *total)
+{
+    if (!total->has_first || !is_empty(&total->sum)) {
+        kl_total_exact(total);
+        return kl_exact_round(&total->sum);
+    }
+    double value = total->first[0] + total->first[1];
+    return isnan(value) ? (double)NAN : value;
 }
 
 void kl_total_merge(struct kl_total *total, const struct kl_exact *part)

@@ -13,10 +13,6 @@ void kl_exact_add(struct kl_exact *exact, double value);
 /* Adds numbers. */
 void kl_exact_add_all(struct kl_exact *exact, const double *values, size_t n);
 
-/* Adds a compensated sum, rounded to 73 bits, as what it is in another unit: KL_NATS or KL_BITS. That
- * is more than its error leaves, and so few that pairs of doubles hold sums of such. */
-void kl_exact_add_sum(struct kl_exact *exact, struct kl_sum sum, enum kl_base base);
-
 /* Adds another sum. */
 void kl_exact_merge(struct kl_exact *exact, const struct kl_exact *more);
 
@@ -35,12 +31,18 @@ void kl_exact_pair(const struct kl_exact *exact, double pair[2]);
 /* kl_total: a sum that threads add to. */
 struct kl_total {
     pthread_mutex_t lock;
-    struct kl_exact sum;
     enum kl_base base;
+    bool has_first;
+    double first[2]; /* a sum that waits for another: small calls have but one, and no digits */
+    struct kl_exact sum;
 };
 
 /* Adds a chunk's sum, or what a chunk has added up. */
 void kl_total_add(struct kl_total *total, struct kl_sum sum);
 void kl_total_merge(struct kl_total *total, const struct kl_exact *part);
+
+/* The sum, once no thread adds to it any more: exact; or rounded once. */
+const struct kl_exact *kl_total_exact(struct kl_total *total);
+double kl_total_value(struct kl_total *total);
 
 #endif
