@@ -50,8 +50,8 @@ SERVER_LIBS = -lmicrohttpd -lcurl -lgnutls -lseccomp
 TEST_LIBS = -lcriterion -lquadmath -lpq
 PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libsqlite3-dev libpq-dev libzip-dev \
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
-PACKAGES_CLUSTERS = python3-distributed python3-mpi4py openmpi-bin
-PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_CLUSTERS) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
+PACKAGES_DISTRIBUTED = python3-distributed python3-mpi4py openmpi-bin
+PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_DISTRIBUTED) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
                 nginx-light haproxy systemd curl jq chromium-headless-shell openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE) \
                 $(PACKAGES_MANIFESTS)
@@ -76,7 +76,7 @@ SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 TESTS = $(call objects,tests/*.c)
 
-.PHONY: all run test check load soak proxies unprivileged uninitialized contract manifests journey postgresql clusters units page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
+.PHONY: all run test check load soak proxies unprivileged uninitialized contract manifests journey postgresql distributed units page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -230,7 +230,7 @@ test: deps-test
 	$(MAKE) manifests
 	$(MAKE) journey
 	$(MAKE) postgresql
-	$(MAKE) clusters
+	$(MAKE) distributed
 	$(MAKE) page
 	$(MAKE) sanitize
 	$(MAKE) uninitialized
@@ -302,8 +302,8 @@ postgresql: build/kldivd $(B)/tests/all
 	tests/postgresql/run.sh build/kldivd $(B)/tests/all
 
 # The library over processes: random cuts, Dask with a worker that is killed, MPI.
-clusters: $(B)/libkldiv.so
-	$(PYTHON) -B tests/clusters/run.py $<
+distributed: $(B)/libkldiv.so
+	$(PYTHON) -B tests/distributed/run.py $<
 
 # The pages in Chromium, in every state that they show; pictures go to build/page.
 page: build/kldivd $(PAGE_TOOLS)

@@ -22,7 +22,7 @@ LOGITS = {"input_space": "logit", "target_space": "logit"}
 
 def expect(good, what):
     if not good:
-        sys.exit(f"clusters: {what}")
+        sys.exit(f"distributed: {what}")
 
 
 def same(a, b):
@@ -126,4 +126,4 @@ if __name__ == "__main__":
     check_module()
     check_dask()
     check_mpi()
-    print("clusters: random cuts, Dask and MPI give the bits of one call")
+    print("distributed: random cuts, Dask and MPI give the bits of one call")
