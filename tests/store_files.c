@@ -129,7 +129,7 @@ Test(server, leaves_stores_of_newer_versions_as_they_are)
     make_store(&place);
     change_file(&place, "UPDATE meta SET value = 99 WHERE name = 'schema'");
     expect_refused(&place, place.location,
-                   "it was written by a newer version of kldiv (schema 99, this one knows 2)");
+                   "it was written by a newer version of kldiv (schema 99, this one knows 3)");
     place_free(&place);
 }
 
