@@ -249,6 +249,9 @@ static void make_first(const struct place *place)
     change_file(place,
                 "ALTER TABLE monitors DROP COLUMN since; ALTER TABLE windows DROP COLUMN top;"
                 "ALTER TABLE windows DROP COLUMN top_share;"
+                "ALTER TABLE monitors DROP COLUMN newest_end;"
+                "ALTER TABLE monitors DROP COLUMN changed;"
+                "DELETE FROM meta WHERE name IN ('change', 'deletion');"
                 "UPDATE meta SET value = 1 WHERE name = 'schema'");
 }
 
