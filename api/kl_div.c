@@ -1,6 +1,7 @@
 /* POST /kl_div and POST /v2/models/kl_div/infer: decode the body, plan, run, encode. */
 #include "api/body.h"
 #include "api/call.h"
+#include "api/clock.h"
 #include "api/endpoints.h"
 #include "api/formats/codecs.h"
 #include "api/formats/coding.h"
@@ -11,17 +12,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* Time, in ns per byte, to compress. */
 static const double compress_ns = 10;
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
 
 /* ---- Header */
 
@@ -112,12 +105,12 @@ static bool prepare(struct api_exchange *x, struct api_call *call, double most_n
 bool api_loss_prepare(struct api_exchange *x, double most_ns)
 {
     struct api_call *call = x->state = x->state ? x->state : call_new(x);
-    double start = now_ms();
+    double start = 1e3 * api_seconds();
     if (!call || !(call->is_planned || prepare(x, call, most_ns)))
         return false;
     if (call->is_planned)
         x->cost_ns = decode_cost(x) + answer_cost(x, call);
-    x->reply.decode_ms += now_ms() - start;
+    x->reply.decode_ms += 1e3 * api_seconds() - start;
     return true;
 }
 
@@ -125,13 +118,13 @@ bool api_loss(struct api_exchange *x)
 {
     struct api_reply *reply = &x->reply;
     struct api_call *call = x->state;
-    double start = now_ms();
+    double start = 1e3 * api_seconds();
     bool good = api_call_run(call, &x->problem);
-    double computed = now_ms();
+    double computed = 1e3 * api_seconds();
     if (good)
         x->encoder->encode(call, reply);
     reply->compute_ms = computed - start;
-    reply->encode_ms = now_ms() - computed;
+    reply->encode_ms = 1e3 * api_seconds() - computed;
     reply->elements = good ? call->plan.count : 0;
     reply->warnings = api_call_warnings(call).bits;
     return good;

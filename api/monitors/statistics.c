@@ -1,8 +1,9 @@
 #include "api/monitors/statistics.h"
 
+#include "api/clock.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 static const double bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
                                 0.025,  0.05,    0.1,    0.25,  0.5,    1,     2.5};
@@ -24,17 +25,10 @@ struct api_store_statistics *api_statistics_new(void)
 
 void api_statistics_free(struct api_store_statistics *statistics) { free(statistics); }
 
-double api_statistics_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 void api_statistics_add(struct api_store_statistics *statistics, enum api_operation operation,
                         double start, bool good)
 {
-    double seconds = api_statistics_now() - start;
+    double seconds = api_seconds() - start;
     size_t i = 0;
     while (i < N_BOUNDS && seconds > bounds[i])
         i++;

@@ -11,10 +11,7 @@ struct api_store_statistics;
 struct api_store_statistics *api_statistics_new(void);
 void api_statistics_free(struct api_store_statistics *statistics);
 
-/* Seconds of a clock that never jumps. */
-double api_statistics_now(void);
-
-/* Counts an operation that began at `start`. */
+/* Counts an operation that began at `start`, by api_seconds. */
 void api_statistics_add(struct api_store_statistics *statistics, enum api_operation operation,
                         double start, bool good);
 void api_statistics_write(const struct api_store_statistics *statistics, struct api_buffer *out);

@@ -1,6 +1,7 @@
 /* The thread that owns the store: works in groups, one transaction for each group. */
 #include "api/monitors/work.h"
 
+#include "api/clock.h"
 #include "api/monitors/close.h"
 #include "api/monitors/load.h"
 #include "api/monitors/statistics.h"
@@ -143,7 +144,7 @@ static bool transact(struct api_monitors *monitors, struct api_work *works,
                      bool (*upkeep)(struct api_monitors *monitors))
 {
     const struct kept kept = {monitors->n_dead, monitors->keys, monitors->keys_pruned};
-    double start = api_statistics_now();
+    double start = api_seconds();
     monitors->out_of_memory = false;
     monitors->now = api_now();
     bool began = api_store_begin(monitors->store) && api_load(monitors);
@@ -151,7 +152,7 @@ static bool transact(struct api_monitors *monitors, struct api_work *works,
                (upkeep ? upkeep(monitors) && api_flush(monitors) : run_works(monitors, works)) &&
                api_change_store(monitors);
     api_statistics_add(monitors->statistics, API_OPERATION_WRITE, start, ran);
-    start = api_statistics_now();
+    start = api_seconds();
     bool good = ran && api_store_commit(monitors->store);
     if (ran)
         api_statistics_add(monitors->statistics, API_OPERATION_COMMIT, start, good);
@@ -264,7 +265,7 @@ static int64_t idle_time(const struct api_monitors *monitors, double since)
  * clock of windows may jump, that of the pause does not. */
 static void keep_up(struct api_monitors *monitors, double *last, bool is_idle)
 {
-    double now = api_statistics_now();
+    double now = api_seconds();
     if (now - *last < pause_s && (monitors->must_pause || !is_idle))
         return;
     *last = now;
@@ -290,7 +291,7 @@ static void *work_on(void *argument)
     struct api_monitors *monitors = argument;
     double last_upkeep = 0;
     for (;;) {
-        int64_t idle = idle_time(monitors, api_statistics_now() - last_upkeep);
+        int64_t idle = idle_time(monitors, api_seconds() - last_upkeep);
         pthread_mutex_lock(&monitors->lock);
         struct api_work *works = wait_for_works(monitors, idle);
         bool stopping = monitors->stopping && !works;

@@ -1,10 +1,11 @@
 #include "api/store/postgresql_connection.h"
 
+#include "api/clock.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* patience_s: how long one answer of the database may take. */
 static const double patience_s = 20;
@@ -15,13 +16,6 @@ static const double shortest_pause = 0.1, longest_pause = 5;
 /* The least version with all that the statements take, and its number in libpq. */
 #define LEAST_VERSION "12"
 enum { LEAST_VERSION_NUMBER = 120000 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message)
 {
@@ -88,7 +82,7 @@ static bool refuse(struct api_postgresql_connection *c, const char *fault)
     c->pause = c->pause < shortest_pause  ? shortest_pause
                : c->pause > longest_pause ? longest_pause
                                           : 2 * c->pause;
-    c->again = now() + c->pause;
+    c->again = api_seconds() + c->pause;
     api_postgresql_disconnect(c);
     return false;
 }
@@ -105,7 +99,7 @@ bool api_postgresql_is_connected(struct api_postgresql_connection *c)
 bool api_postgresql_connect(struct api_postgresql_connection *c)
 {
     const char *const keywords[] = {KEYWORDS}, *const values[] = {VALUES(c->location)};
-    if (now() < c->again)
+    if (api_seconds() < c->again)
         return false;
     api_postgresql_disconnect(c);
     c->pg = PQconnectdbParams(keywords, values, 1);
@@ -178,7 +172,7 @@ struct api_database *api_postgresql_open(const char *path, char *reason, size_t 
 
 bool api_postgresql_wait(struct api_postgresql_connection *c)
 {
-    double end = now() + patience_s;
+    double end = api_seconds() + patience_s;
     for (;;) {
         int left = PQflush(c->pg);
         if (left < 0)
@@ -186,7 +180,7 @@ bool api_postgresql_wait(struct api_postgresql_connection *c)
         if (left == 0 && !PQisBusy(c->pg))
             return true;
         struct pollfd poller = {PQsocket(c->pg), (short)(left ? POLLIN | POLLOUT : POLLIN), 0};
-        double rest = end - now();
+        double rest = end - api_seconds();
         if (rest <= 0 || poll(&poller, 1, (int)(rest * 1e3) + 1) == 0)
             return api_postgresql_fail(c, "it does not answer");
         if ((poller.revents & ~POLLOUT) && PQconsumeInput(c->pg) != 1)

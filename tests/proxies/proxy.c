@@ -189,6 +189,15 @@ struct proxy proxy_start_shipped(const int ports[2])
     return proxy;
 }
 
+struct server replica_start(int port, const char *drain_delay)
+{
+    char address[30];
+    const char *const flags[] = {"--listen", address, "--drain-delay", drain_delay, "--log-level",
+                                 "warning",  NULL};
+    snprintf(address, sizeof address, "127.0.0.1:%d", port);
+    return server_start(flags);
+}
+
 void proxy_stop(struct proxy *proxy)
 {
     static const char *const names[] = {"settings", "log",     "errors", "pid",  "body",

@@ -31,6 +31,9 @@ struct proxy proxy_start(enum proxy_kind kind, const int *ports, size_t n,
 /* Starts HAProxy with the file that the project gives, docker/haproxy.cfg, before two servers. */
 struct proxy proxy_start_shipped(const int ports[2]);
 
+/* Starts a server on a port of 127.0.0.1, 0 for any, with a drain delay in seconds. */
+struct server replica_start(int port, const char *drain_delay);
+
 /* Ends it and removes its files. */
 void proxy_stop(struct proxy *proxy);
 

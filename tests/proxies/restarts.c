@@ -16,15 +16,6 @@ enum { SERVERS = 2, ROUNDS = 2, CLIENTS = 8 };
 /* Seconds from a start to the next stop: a proxy that checks has to see both servers first. */
 #define BETWEEN 1
 
-static struct server start_at(int port)
-{
-    char address[30];
-    const char *const flags[] = {"--listen", address, "--drain-delay", "1", "--log-level",
-                                 "warning",  NULL};
-    snprintf(address, sizeof address, "127.0.0.1:%d", port);
-    return server_start(flags);
-}
-
 static void check(enum proxy_kind kind, const struct setting *setting)
 {
     static struct posters posters;
@@ -32,7 +23,7 @@ static void check(enum proxy_kind kind, const struct setting *setting)
     int ports[SERVERS];
     proxy_needed(kind);
     for (int i = 0; i < SERVERS; i++) {
-        servers[i] = start_at(0);
+        servers[i] = replica_start(0, "1");
         ports[i] = servers[i].port;
     }
     struct proxy proxy = proxy_start(kind, ports, SERVERS, setting);
@@ -41,7 +32,7 @@ static void check(enum proxy_kind kind, const struct setting *setting)
     for (int i = 0; i < ROUNDS * SERVERS; i++) {
         sleep_seconds(BETWEEN);
         cr_expect_eq(server_stop(&servers[i % SERVERS], false), 0);
-        servers[i % SERVERS] = start_at(ports[i % SERVERS]);
+        servers[i % SERVERS] = replica_start(ports[i % SERVERS], "1");
     }
     posters_stop(&posters);
     posters_expect_all_served(&posters, "rolling restarts");

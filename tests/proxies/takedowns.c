@@ -11,6 +11,9 @@ enum { SERVERS = 2, CLIENTS = 8, LARGE_CLIENTS = 2, LARGE = 100000 };
 /* Seconds from a start to the next end: HAProxy has to see both servers first. */
 #define BETWEEN 1.2
 
+/* DRAIN_DELAY: seconds, as docker/haproxy.cfg asks for. */
+#define DRAIN_DELAY "2"
+
 /* group: two servers and their proxy; clients with small bodies, and with bodies of 800 KB, which are
  * too large to be sent again. */
 struct group {
@@ -20,22 +23,12 @@ struct group {
     struct posters small, large;
 };
 
-/* The drain delay is what docker/haproxy.cfg asks for. */
-static struct server start_at(int port)
-{
-    char address[30];
-    const char *const flags[] = {"--listen", address, "--drain-delay", "2", "--log-level",
-                                 "warning",  NULL};
-    snprintf(address, sizeof address, "127.0.0.1:%d", port);
-    return server_start(flags);
-}
-
 static void start(struct group *group, bool with_large)
 {
     proxy_needed(HAPROXY);
     proxy_clients(); /* descriptors for both ends */
     for (int i = 0; i < SERVERS; i++) {
-        group->servers[i] = start_at(0);
+        group->servers[i] = replica_start(0, DRAIN_DELAY);
         group->ports[i] = group->servers[i].port;
     }
     group->proxy = proxy_start_shipped(group->ports);
@@ -67,7 +60,7 @@ Test(proxies, replicas_that_are_stopped_in_turn_lose_no_request)
         struct server *server = &group.servers[i % SERVERS];
         sleep_seconds(BETWEEN);
         cr_expect_eq(server_stop(server, false), 0);
-        *server = start_at(group.ports[i % SERVERS]);
+        *server = replica_start(group.ports[i % SERVERS], DRAIN_DELAY);
     }
     stop(&group, true);
 }
@@ -80,7 +73,7 @@ Test(proxies, replicas_that_are_killed_in_turn_lose_no_small_request)
         struct server *server = &group.servers[i % SERVERS];
         sleep_seconds(BETWEEN);
         server_kill(server, false);
-        *server = start_at(group.ports[i % SERVERS]);
+        *server = replica_start(group.ports[i % SERVERS], DRAIN_DELAY);
     }
     stop(&group, false);
 }
