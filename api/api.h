@@ -32,6 +32,7 @@ struct api_service {
     const char *cors_origin;       /* origin whose pages may read answers and write, "*", or NULL */
     struct api_tokens *tokens;     /* NULL: everyone may ask */
     struct api_monitors *monitors; /* NULL: there are none */
+    struct api_regions *regions;   /* of shared memory; NULL: none can be registered */
     bool ready_needs_store;        /* true if /readyz fails while the store does */
     const char *allowed_hosts;     /* a list for api_hosts_have; NULL: any host */
     bool tls;                      /* true if all clients come by TLS */

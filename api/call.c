@@ -1,18 +1,10 @@
 #include "api/call.h"
 
 #include "api/partial.h"
-#include "api/text/nearest.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-const char *const api_tensor_names[API_TENSORS + 1] = {[KL_INPUT] = "input",
-                                                       [KL_TARGET] = "target",
-                                                       [KL_GRAD_OUTPUT] = "grad_output",
-                                                       [KL_WEIGHT] = "weight",
-                                                       [KL_MASK] = "mask"};
 
 const char *const api_output_names[API_OUTPUTS] = {"loss", "gradient.input", "gradient.target",
                                                    "sum", "divisor"};
@@ -35,13 +27,20 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     for (size_t i = 0; i < API_TENSORS; i++) {
         call->tensors[i].present = call->tensors[i].is_input = false;
         call->tensors[i].data = (struct api_buffer){.budget = budget};
+        call->tensors[i].slice = (struct api_slice){0};
     }
+    for (size_t i = 0; i < API_RESULTS; i++)
+        call->oip.slices[i] = (struct api_slice){0};
 }
 
 void api_call_free(struct api_call *call)
 {
-    for (size_t i = 0; i < API_TENSORS; i++)
+    for (size_t i = 0; i < API_TENSORS; i++) {
         api_buffer_free(&call->tensors[i].data);
+        api_slice_end(&call->tensors[i].slice);
+    }
+    for (size_t i = 0; i < API_RESULTS; i++)
+        api_slice_end(&call->oip.slices[i]);
     for (size_t i = 0; i < KL_OPERANDS; i++)
         api_buffer_free(&call->gradients[i]);
     api_buffer_free(&call->pairs[0]);
@@ -49,106 +48,6 @@ void api_call_free(struct api_call *call)
     api_buffer_free(&call->inflated);
     api_buffer_free(&call->loss);
     api_buffer_free(&call->oip.id);
-}
-
-const char *api_tensor_name(const struct api_call *call, const struct api_tensor *tensor)
-{
-    return api_tensor_names[tensor - call->tensors];
-}
-
-void api_tensor_place(const struct api_call *call, const struct api_tensor *tensor, char *to,
-                      size_t size)
-{
-    if (tensor->is_input)
-        snprintf(to, size, "#/inputs/%zu", tensor->input);
-    else
-        snprintf(to, size, "#/%s", api_tensor_name(call, tensor));
-}
-
-bool api_tensor_fail(const struct api_call *call, const struct api_tensor *tensor,
-                     const char *field, struct api_problem *problem, const char *code,
-                     const char *format, ...)
-{
-    char place[100], detail[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(detail, sizeof detail, format, arguments);
-    va_end(arguments);
-    api_tensor_place(call, tensor, place, sizeof place);
-    if (field) {
-        size_t used = strlen(place);
-        snprintf(place + used, sizeof place - used, "/%s", field);
-    }
-    return api_fail_at(problem, API_BODY, place, code, "%s: %s", api_tensor_name(call, tensor),
-                       detail);
-}
-
-static size_t find_tensor(const char *name)
-{
-    size_t i = 0;
-    while (i < API_TENSORS && strcmp(name, api_tensor_names[i]) != 0)
-        i++;
-    return i;
-}
-
-bool api_tensor_is_known(const char *name) { return find_tensor(name) < API_TENSORS; }
-
-bool api_tensor_is_free(const struct api_call *call, const char *name)
-{
-    size_t i = find_tensor(name);
-    return i < API_TENSORS && !call->tensors[i].present;
-}
-
-/* Fails for an unknown tensor. numpy.savez names arrays arr_0, arr_1 and so on if it is given no
- * names. */
-static bool fail_unknown(const char *name, const char *place, struct api_problem *problem)
-{
-    char pointer[256];
-    const char *nearest = api_nearest(name, api_tensor_names, API_TENSORS);
-    bool unnamed = strncmp(name, "arr_", 4) == 0 && name[4] >= '0' && name[4] <= '9';
-    api_pointer_to_member(pointer, sizeof pointer, "#/", name);
-    place = place ? place : pointer;
-    if (api_option_find(name) >= 0)
-        return api_fail_at(problem, API_BODY, place, "tensor_unknown",
-                           "'%.60s' is an option, and these are tensors: it may go into the query",
-                           name);
-    return api_fail_at(problem, API_BODY, place, "tensor_unknown",
-                       "there is no tensor '%.60s'%s%s%s The tensors are input, target, "
-                       "grad_output, weight and mask%s",
-                       name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : ".",
-                       unnamed ? ": np.savez(f, input=..., target=...) names them" : "");
-}
-
-struct api_tensor *api_call_tensor(struct api_call *call, const char *name, const char *place,
-                                   struct api_problem *problem)
-{
-    size_t i = find_tensor(name);
-    if (i == API_TENSORS)
-        fail_unknown(name, place, problem);
-    else if (!call->tensors[i].present)
-        return &call->tensors[i];
-    else if (place)
-        api_fail_at(problem, API_BODY, place, "tensor_repeated", "%s: it is given twice", name);
-    else
-        api_tensor_fail(call, &call->tensors[i], NULL, problem, "tensor_repeated",
-                        "it is given twice");
-    return NULL;
-}
-
-size_t api_dtype_size(enum kl_dtype dtype) { return dtype == API_BYTE ? 1 : kl_dtype_size(dtype); }
-
-bool api_tensor_is_mask(const struct api_call *call, const struct api_tensor *tensor)
-{
-    return tensor == &call->tensors[KL_MASK];
-}
-
-void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim, const void *data)
-{
-    tensor->view =
-        (struct kl_tensor){dtype == API_BYTE ? KL_FLOAT64 : dtype, ndim, tensor->shape, data};
-    tensor->present = true;
-    tensor->flat = false;
 }
 
 /* Formats the JSON Pointer of the element of row-major index `index`: "#/target/2/0". */
@@ -283,17 +182,39 @@ static bool reserve(struct api_buffer *buffer, size_t size, struct api_problem *
     return true;
 }
 
+static size_t output_size(const struct api_call *call, size_t output)
+{
+    size_t operand = output - API_GRADIENTS;
+    return output == API_LOSS
+               ? call->plan.loss_size
+               : call->plan.counts[operand] * kl_dtype_size(call->tensors[operand].view.dtype);
+}
+
+static bool has_output(const struct api_call *call, size_t output)
+{
+    return output == API_LOSS || has_gradient(call, output - API_GRADIENTS);
+}
+
+static struct api_buffer *output_buffer(struct api_call *call, size_t output)
+{
+    return output == API_LOSS ? &call->loss : &call->gradients[output - API_GRADIENTS];
+}
+
+/* The memory of an output, or NULL if there is none. */
+static char *output_data(struct api_call *call, size_t output)
+{
+    char *shared = call->oip.slices[output].data;
+    return shared ? shared : output_buffer(call, output)->data;
+}
+
 static bool reserve_outputs(struct api_call *call, struct api_problem *problem)
 {
     if (call->options.partial)
         return reserve(&call->pairs[0], API_PAIR_SIZE, problem) &&
                reserve(&call->pairs[1], API_PAIR_SIZE, problem);
-    if (!reserve(&call->loss, call->plan.loss_size, problem))
-        return false;
-    for (size_t i = 0; i < KL_OPERANDS; i++)
-        if (has_gradient(call, i) &&
-            !reserve(&call->gradients[i],
-                     call->plan.counts[i] * kl_dtype_size(call->tensors[i].view.dtype), problem))
+    for (size_t i = 0; i < API_RESULTS; i++)
+        if (has_output(call, i) && !call->oip.slices[i].in &&
+            !reserve(output_buffer(call, i), output_size(call, i), problem))
             return false;
     return true;
 }
@@ -302,10 +223,11 @@ static bool reserve_outputs(struct api_call *call, struct api_problem *problem)
 static bool compute(struct api_call *call, struct api_problem *problem)
 {
     const struct api_tensor *grad_output = &call->tensors[KL_GRAD_OUTPUT];
-    const struct kl_results results = {
-        .loss = call->loss.data,
-        .grad = {call->gradients[KL_INPUT].data, call->gradients[KL_TARGET].data},
-        .diagnosis = call->options.diagnose ? &call->diagnosis : NULL};
+    const struct kl_results results = {.loss = output_data(call, API_LOSS),
+                                       .grad = {output_data(call, API_GRADIENTS + KL_INPUT),
+                                                output_data(call, API_GRADIENTS + KL_TARGET)},
+                                       .diagnosis =
+                                           call->options.diagnose ? &call->diagnosis : NULL};
     struct kl_problem from = {0};
     size_t scratch = kl_scratch_size(&call->plan, &results);
     if (!api_budget_reserve(call->loss.budget, scratch))
@@ -358,15 +280,60 @@ static bool plan(struct api_call *call, struct api_problem *problem)
     return check_rows(call, problem) && check_extent(call, problem);
 }
 
+/* ---- Shared memory */
+
+/* Checks an output's place in shared memory: its size, and that it is no other tensor's. */
+static bool check_slice(const struct api_call *call, size_t output, struct api_problem *problem)
+{
+    const struct api_slice *slice = &call->oip.slices[output];
+    size_t size = output_size(call, output);
+    if (slice->size < size)
+        return api_slice_fail(slice, "shared_memory_byte_size", "region_too_small", problem,
+                             "%s has %zu bytes, and the place for it %zu", api_output_names[output],
+                             size, slice->size);
+    for (size_t i = 0; i < API_TENSORS; i++)
+        if (!api_slice_check_apart(slice, &call->tensors[i].slice, problem))
+            return false;
+    for (size_t i = 0; i < output; i++)
+        if (!api_slice_check_apart(slice, &call->oip.slices[i], problem))
+            return false;
+    return true;
+}
+
+static bool check_slices(const struct api_call *call, struct api_problem *problem)
+{
+    for (size_t i = 0; i < API_RESULTS; i++)
+        if (call->oip.slices[i].in && !check_slice(call, i, problem))
+            return false;
+    return true;
+}
+
+/* Checks that all of the shared memory was there until now. If not, that is the problem: what the call
+ * met then is of zeros. */
+static bool end_slices(struct api_call *call, struct api_problem *problem)
+{
+    struct api_problem lost = {0};
+    for (size_t i = 0; i < API_TENSORS; i++)
+        api_slice_check(&call->tensors[i].slice, &lost);
+    for (size_t i = 0; i < API_RESULTS; i++)
+        api_slice_check(&call->oip.slices[i], &lost);
+    if (lost.code)
+        *problem = lost;
+    return !lost.code;
+}
+
 bool api_call_plan(struct api_call *call, struct api_problem *problem)
 {
     return check_tensors(call, problem) && plan(call, problem) &&
-           check_spaces(&call->options, problem) && api_partial_check(call, problem);
+           check_spaces(&call->options, problem) && api_partial_check(call, problem) &&
+           check_slices(call, problem);
 }
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
-    return check_mask(call, problem) && reserve_outputs(call, problem) && compute(call, problem);
+    bool good =
+        check_mask(call, problem) && reserve_outputs(call, problem) && compute(call, problem);
+    return end_slices(call, problem) && good;
 }
 
 struct api_warnings api_call_warnings(const struct api_call *call)
@@ -379,16 +346,12 @@ struct api_buffer *api_call_output(struct api_call *call, size_t output, struct 
     const struct kl_plan *plan = &call->plan;
     if (output >= API_SUM)
         return api_partial_output(call, output, view);
-    if (output == API_LOSS && call->options.partial)
+    if (!has_output(call, output) || (output == API_LOSS && call->options.partial))
         return NULL;
-    if (output == API_LOSS) {
-        *view = (struct kl_tensor){plan->dtype, plan->ndim, plan->shape, call->loss.data};
-        return &call->loss;
-    }
-    size_t operand = output - API_GRADIENTS;
-    if (!has_gradient(call, operand))
-        return NULL;
-    *view = call->tensors[operand].view;
-    view->data = call->gradients[operand].data;
-    return &call->gradients[operand];
+    if (output == API_LOSS)
+        *view = (struct kl_tensor){plan->dtype, plan->ndim, plan->shape, NULL};
+    else
+        *view = call->tensors[output - API_GRADIENTS].view;
+    view->data = output_data(call, output);
+    return output_buffer(call, output);
 }

@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "api/options.h"
 #include "api/problem.h"
+#include "api/regions/regions.h"
 #include "api/warnings.h"
 #include "lib/kldiv.h"
 
@@ -16,7 +17,8 @@
 size_t api_dtype_size(enum kl_dtype dtype);
 
 /* api_tensor: a tensor of the request. `view` borrows `shape` and, once `present`, the elements:
- * those of the request's body if they can be read in place, else those of `data`. */
+ * those of the request's body or of shared memory if they can be read in place, else those of
+ * `data`. */
 struct api_tensor {
     bool present;
     bool flat;     /* true if read from one array, at any shape */
@@ -25,9 +27,12 @@ struct api_tensor {
     struct kl_tensor view; /* of bytes for a mask, whatever its dtype says */
     size_t shape[KL_MAX_DIMS];
     struct api_buffer data;
+    struct api_slice slice; /* the elements, if they are in shared memory */
 };
 
 extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end */
+
+#define API_RESULTS (1 + KL_OPERANDS) /* the loss, and a gradient for each operand */
 
 struct api_call {
     const struct api_service *service;
@@ -43,16 +48,17 @@ struct api_call {
     struct {
         struct api_buffer id;    /* NUL-terminated, copied to the answer */
         unsigned binary, wanted; /* outputs, as bits: in the binary part; in the answer */
-    } oip;                       /* the answer that an inference request asks for */
+        struct api_slice slices[API_RESULTS]; /* shared memory that outputs are written to */
+    } oip;                                  /* the answer that an inference request asks for */
 };
 
 /* Outputs: number 0 is the loss, number 1 + operand the gradient with respect to that operand; then the
  * sum and the divisor of a partial result, which has no loss. */
-enum { API_LOSS, API_GRADIENTS, API_SUM = API_GRADIENTS + KL_OPERANDS, API_DIVISOR, API_OUTPUTS };
+enum { API_LOSS, API_GRADIENTS, API_SUM = API_RESULTS, API_DIVISOR, API_OUTPUTS };
 extern const char *const api_output_names[API_OUTPUTS];
 
 /* Buffer of an output of a completed call, with its shape and dtype in *view; NULL if the output
- * was not requested. */
+ * was not requested. The buffer of one that is in shared memory is empty. */
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view);
 
 /* Initializes an empty call, whose buffers count toward the service's budget. */

@@ -4,6 +4,7 @@
 #include "api/monitors/endpoints.h"
 #include "api/monitors/monitors.h"
 #include "api/oip_model.h"
+#include "api/regions/endpoints.h"
 #include "api/warnings.h"
 #include "api/web/web.h"
 
@@ -68,6 +69,10 @@ static bool openapi(struct api_exchange *x)
 
 #define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"
 
+#define SYSTEM "/v2/systemsharedmemory"
+#define CUDA "/v2/cudasharedmemory"
+#define REGION "[/region/{region}]"
+
 #define GROUP "/monitors/{group}"
 #define MONITOR GROUP "/{name}"
 
@@ -124,6 +129,18 @@ const struct api_endpoint api_endpoints[] = {
     {"GET", MODEL "/config", "Model configuration", 0, NULL, NULL, api_oip_config, NULL},
     {"GET", MODEL "/stats", "Statistics of the model", 0, NULL, NULL, api_oip_stats, NULL},
     {"POST", "/v2/repository/index", "List of models", 0, NULL, NULL, api_oip_index, NULL},
+    {"GET", SYSTEM REGION "/status", "Regions of shared memory", 0, NULL, NULL, api_region_status,
+     NULL},
+    {"POST", SYSTEM "/region/{region}/register", "A region", API_WRITES, api_region_begin, NULL,
+     api_region_register, NULL},
+    {"POST", SYSTEM REGION "/unregister", "Away with it", API_WRITES, api_region_begin, NULL,
+     api_region_unregister, NULL},
+    {"GET", CUDA REGION "/status", "Regions of a GPU: none", 0, NULL, NULL, api_cuda_region_status,
+     NULL},
+    {"POST", CUDA "/region/{region}/register", "Refused", API_WRITES, api_region_begin, NULL,
+     api_cuda_region_register, NULL},
+    {"POST", CUDA REGION "/unregister", "Nothing to do", API_WRITES, api_region_begin, NULL,
+     api_cuda_region_unregister, NULL},
     {"GET", "/livez", "Liveness probe", API_HEALTH, NULL, NULL, live, NULL},
     {"GET", "/healthz", "Liveness probe", API_HEALTH, NULL, NULL, live, NULL},
     {"GET", "/readyz", "Readiness probe", API_HEALTH, NULL, NULL, ready, NULL},

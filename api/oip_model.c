@@ -17,9 +17,10 @@ static bool is_ready(const struct api_exchange *x)
 
 bool api_oip_server(struct api_exchange *x)
 {
-    return json_reply(x, "{\"name\":\"kldiv\",\"version\":\"" KLDIV_VERSION
-                         "\",\"extensions\":[\"binary_tensor_data\",\"statistics\",\"model_"
-                         "configuration\",\"parameters\"]}");
+    json_reply(x, "{\"name\":\"kldiv\",\"version\":\"" KLDIV_VERSION
+                  "\",\"extensions\":[\"binary_tensor_data\",\"statistics\","
+                  "\"model_configuration\",\"parameters\"");
+    return json_reply(x, x->service->regions ? ",\"system_shared_memory\"]}" : "]}");
 }
 
 bool api_oip_live(struct api_exchange *x)

@@ -131,12 +131,22 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Signals are for the threads of the program, whose handlers may count on that. */
+/* Signals are for the threads of the program, whose handlers may count on that; but for those of faults,
+ * which the thread that reads the data gets. */
+static void block_signals(sigset_t *before)
+{
+    static const int of_faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof of_faults / sizeof *of_faults; i++)
+        sigdelset(&blocked, of_faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, before);
+}
+
 static bool start_worker(struct kl_pool *pool)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    block_signals(&before);
     bool good = pthread_create(&pool->workers[pool->started], NULL, work, pool) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return good;

@@ -75,12 +75,15 @@ static bool allow_file(const struct rules *rules, const char *file)
 }
 
 static bool add_rules(const struct rules *rules, const char *const *readable,
-                      const char *const *writable)
+                      const char *const *writable, bool with_shared_memory)
 {
     /* Read on the way: for metrics, by malloc when it gives memory back, by libraries for seeds. */
     bool good = allow(rules, "/proc/self", to_read) &&
                 allow(rules, "/proc/sys/vm/overcommit_memory", to_read) &&
                 allow(rules, "/dev/urandom", to_read);
+    if (with_shared_memory)
+        good = good && allow(rules, "/dev/shm",
+                             LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
     for (; good && readable && *readable; readable++)
         good = allow_file(rules, *readable);
     for (; good && writable && *writable; writable++)
@@ -95,7 +98,8 @@ static int newest_abi(void)
     return abi < NEWEST_ABI ? (int)abi : NEWEST_ABI;
 }
 
-int srv_landlock_enter(const char *const *readable, const char *const *writable, bool connects)
+int srv_landlock_enter(const char *const *readable, const char *const *writable,
+                       bool with_shared_memory, bool connects)
 {
     unsigned net = connects ? BIND : BIND | CONNECT;
     int abi = newest_abi(), reason = 0;
@@ -107,7 +111,7 @@ int srv_landlock_enter(const char *const *readable, const char *const *writable,
     rules.fd = (int)syscall(SYS_landlock_create_ruleset, &rules.handled, sizeof rules.handled, 0);
     if (rules.fd < 0)
         return -errno;
-    if (!add_rules(&rules, readable, writable) ||
+    if (!add_rules(&rules, readable, writable, with_shared_memory) ||
         syscall(SYS_landlock_restrict_self, rules.fd, 0) != 0)
         reason = errno;
     close(rules.fd);

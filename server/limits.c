@@ -1,5 +1,6 @@
 #include "server/limits.h"
 
+#include "api/regions/regions.h"
 #include "server/cgroup.h"
 #include "server/http.h"
 #include "server/log.h"
@@ -11,6 +12,9 @@ static const size_t most_memory = (size_t)4 << 30;
 
 /* Descriptors that are not connections: health checks, threads, the log, libraries. */
 enum { OTHER_FILES = 100 };
+
+/* REGIONS_SHARE: part of the descriptors that regions of shared memory may have, one each. */
+enum { REGIONS_SHARE = 8 };
 
 /* The machine and the container as they were at the start: later their files may be out of reach. */
 static struct {
@@ -34,9 +38,13 @@ void srv_limits_apply(struct srv_options *options)
 {
     found.memory = srv_memory(&found.in_cgroup);
     size_t memory = found.memory / 100 * 85;
-    size_t files =
-        open_files(options->max_connections + srv_http_descriptors() + (size_t)2 * OTHER_FILES);
+    size_t files = open_files(options->max_connections + srv_http_descriptors() +
+                              (size_t)2 * OTHER_FILES + (options->shared_memory ? API_REGIONS : 0));
+    options->max_regions = options->shared_memory ? files / REGIONS_SHARE : 0;
+    if (options->max_regions > API_REGIONS)
+        options->max_regions = API_REGIONS;
     size_t connections = files > (size_t)2 * OTHER_FILES ? files - OTHER_FILES : files / 2;
+    connections -= connections > options->max_regions ? options->max_regions : 0;
     if (options->threads == 0)
         options->threads = srv_cpus();
     if (options->http_threads == 0)

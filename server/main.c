@@ -1,5 +1,6 @@
 /* kldivd: the Kullback-Leibler divergence loss over HTTP. */
 #include "api/monitors/monitors.h"
+#include "api/regions/regions.h"
 #include "api/statistics.h"
 #include "server/clock.h"
 #include "server/connections.h"
@@ -34,6 +35,7 @@ static struct api_budget budget;
 static struct api_tokens *tokens; /* NULL without --auth-token-file */
 static struct api_statistics statistics;
 static struct api_monitors *monitors;
+static struct api_regions *regions; /* NULL without --shared-memory */
 
 static bool is_ready(void *unused)
 {
@@ -45,6 +47,7 @@ static void write_metrics(void *options, struct api_buffer *out)
 {
     const struct srv_moment moment = {
         .budget = &budget,
+        .regions = regions,
         .max_connections = ((const struct srv_options *)options)->max_connections,
         .is_draining = srv_http_is_draining(),
     };
@@ -111,6 +114,16 @@ static bool open_sockets(const struct srv_options *options, struct opened *opene
     return opened->fd >= 0 && (!wants_admin || opened->admin_fd >= 0);
 }
 
+static bool open_regions(const struct srv_options *options)
+{
+    if (!options->shared_memory)
+        return true;
+    regions = api_regions_new(options->shared_memory, options->max_regions, &budget);
+    if (!regions)
+        fprintf(stderr, "kldivd: --shared-memory: no memory is left\n");
+    return regions;
+}
+
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
  * before would keep its rights. */
 static bool open_all(struct srv_options *options, struct opened *opened)
@@ -127,7 +140,7 @@ static bool open_all(struct srv_options *options, struct opened *opened)
     srv_limits_apply(options);
     budget.limit = options->max_memory;
     monitors = srv_store_open(options, &budget);
-    if (!monitors)
+    if (!monitors || !open_regions(options))
         return false;
     opened->sandbox = lock_in(options);
     return true;
@@ -206,6 +219,9 @@ static void log_start(const struct srv_options *options, const struct api_servic
             kl_pool_threads(service->pool));
     srv_limits_log(options);
     srv_store_log(options, monitors);
+    if (regions)
+        srv_log(SRV_LOG_INFO, "shared memory: objects whose names begin with '%s', %zu regions",
+                options->shared_memory, options->max_regions);
     srv_sandbox_log(&opened->sandbox);
     srv_files_log(options, service->tokens);
     srv_options_unknown(warn_of_variable);
@@ -283,6 +299,7 @@ static struct api_service make_service(struct srv_options *options)
                                 .cors_origin = options->cors_origin,
                                 .tokens = tokens,
                                 .monitors = monitors,
+                                .regions = regions,
                                 .ready_needs_store = options->ready_needs_store,
                                 .allowed_hosts = options->allowed_hosts,
                                 .tls = options->tls_cert != NULL,
@@ -322,6 +339,7 @@ static int serve(struct srv_options *options)
     srv_linger_stop(LAST_LINGER_MS);
     api_monitors_stop(monitors);
     api_monitors_free(monitors);
+    api_regions_free(regions);
     kl_pool_free(service.pool);
     api_tokens_free(tokens);
     srv_tls_stop();

@@ -221,6 +221,15 @@ static void write_memory(const struct api_budget *budget, struct api_buffer *out
            (double)atomic_load(&budget->idle));
 }
 
+static void write_regions(struct api_regions *regions, struct api_buffer *out)
+{
+    size_t bytes = 0, n = regions ? api_regions_count(regions, &bytes) : 0;
+    single(out, "kldiv_shared_memory_regions", "gauge", "Registered regions of shared memory.",
+           (double)n);
+    single(out, "kldiv_shared_memory_bytes", "gauge", "Bytes of these regions together.",
+           (double)bytes);
+}
+
 void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out)
 {
     head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
@@ -235,5 +244,6 @@ void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out)
            (double)atomic_load(&counters.elements));
     write_warnings(out);
     write_memory(moment->budget, out);
+    write_regions(moment->regions, out);
     srv_process_write(out);
 }

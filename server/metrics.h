@@ -3,6 +3,7 @@
 #define KLDIV_SERVER_METRICS_H
 
 #include "api/api.h"
+#include "api/regions/regions.h"
 
 /* Counts a request that begins. Counters are atomic; any thread may update them. */
 void srv_metrics_begin_request(void);
@@ -20,6 +21,7 @@ void srv_metrics_connection_ended(const char *code);
 /* srv_moment: what is told as it is, beside what was counted. */
 struct srv_moment {
     const struct api_budget *budget;
+    struct api_regions *regions; /* or NULL */
     size_t max_connections;
     bool is_draining;
 };

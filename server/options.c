@@ -1,6 +1,7 @@
 #include "server/options.h"
 
 #include "api/hosts.h"
+#include "api/regions/object.h"
 #include "api/store/store.h"
 #include "api/text/nearest.h"
 
@@ -13,7 +14,7 @@
 
 /* kind: from NUMBER on the field is a size_t. A SWITCH takes no value, but where it has words it may
  * have one in the environment. */
-enum kind { TEXT, HOSTS, STORE, SWITCH, NUMBER, BYTES, WORD };
+enum kind { TEXT, HOSTS, STORE, PREFIX, SWITCH, NUMBER, BYTES, WORD };
 
 static const char *const formats[] = {"text", "json", NULL};
 static const char *const switches[] = {"off", "on", NULL};
@@ -69,6 +70,8 @@ static const struct row {
      "most drift monitors"},
     {"ready-needs-store", NULL, SWITCH, FIELD(ready_needs_store), NULL, 0, 0, switches,
      "answer 503 at /readyz while the store cannot be written"},
+    {"shared-memory", "PREFIX", PREFIX, FIELD(shared_memory), NULL, 0, 0, NULL,
+     "let clients register shared memory objects (shm_open) whose names begin with this; / is any"},
     {"cors-origin", "ORIGIN", TEXT, FIELD(cors_origin), NULL, 0, 0, NULL,
      "let pages of this origin read answers; * is any"},
     {"allowed-hosts", "LIST", HOSTS, FIELD(allowed_hosts), NULL, 0, 0, NULL,
@@ -150,6 +153,10 @@ static bool set(struct srv_options *options, const struct row *row, const char *
     case TEXT:
     case HOSTS:
         good = row->kind == TEXT || api_hosts_valid(text);
+        memcpy(field, &text, sizeof text);
+        break;
+    case PREFIX:
+        good = api_object_prefix_is_valid(text);
         memcpy(field, &text, sizeof text);
         break;
     case STORE:

@@ -20,10 +20,12 @@ struct srv_options {
     size_t max_memory;        /* bytes; 0: by the machine's or the cgroup's memory */
     size_t max_connections;
     size_t max_files;      /* descriptors; set by srv_limits_apply */
+    size_t max_regions;    /* of shared memory; set by srv_limits_apply */
     const char *store;     /* "memory", "sqlite:PATH" */
     size_t store_fallback; /* 0: none; 1: memory */
     size_t max_monitors;
     bool ready_needs_store;      /* /readyz fails while the store does */
+    const char *shared_memory;   /* prefix of objects that clients may register; or NULL */
     const char *cors_origin;     /* or NULL */
     const char *allowed_hosts;   /* a list for api_hosts_have, or NULL */
     const char *auth_token_file; /* or NULL; read again at SIGHUP, as the next two are */

@@ -82,6 +82,7 @@ static const struct row {
 
 /* Rows of which one half applies: openat without files, locks with them. */
 static const struct row read_only[] = {{SCMP_SYS(openat), 2, WRITES, 0, SCMP_ACT_ALLOW}};
+static const struct row shared_memory[] = {{SCMP_SYS(openat), 2, WRITES, O_RDWR, SCMP_ACT_ALLOW}};
 static const struct row locks[] = {{SCMP_SYS(fcntl), 1, ALL, F_GETLK, SCMP_ACT_ALLOW},
                                    {SCMP_SYS(fcntl), 1, ALL, F_SETLK, SCMP_ACT_ALLOW},
                                    {SCMP_SYS(fcntl), 1, ALL, F_SETLKW, SCMP_ACT_ALLOW}};
@@ -137,7 +138,7 @@ static int add_unknown(scmp_filter_ctx filter)
     return problem;
 }
 
-static int add_all(scmp_filter_ctx filter, bool with_files, bool connects)
+static int add_all(scmp_filter_ctx filter, bool with_files, bool with_shared_memory, bool connects)
 {
     int problem = add_calls(filter, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
     if (!problem)
@@ -153,6 +154,8 @@ static int add_all(scmp_filter_ctx filter, bool with_files, bool connects)
     if (!problem)
         problem = with_files ? add_rows(filter, locks, COUNT(locks))
                              : add_rows(filter, read_only, COUNT(read_only));
+    if (!problem && with_shared_memory && !with_files)
+        problem = add_rows(filter, shared_memory, COUNT(shared_memory));
     return problem ? problem : add_unknown(filter);
 }
 
@@ -166,7 +169,7 @@ static int set_attributes(scmp_filter_ctx filter)
     return problem ? problem : seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
 }
 
-int srv_seccomp_enter(bool with_files, bool connects)
+int srv_seccomp_enter(bool with_files, bool with_shared_memory, bool connects)
 {
     if (prctl(PR_GET_SECCOMP) < 0)
         return -ENOSYS;
@@ -175,7 +178,7 @@ int srv_seccomp_enter(bool with_files, bool connects)
         return -ENOMEM;
     int problem = set_attributes(filter);
     if (!problem)
-        problem = add_all(filter, with_files, connects);
+        problem = add_all(filter, with_files, with_shared_memory, connects);
     if (!problem)
         problem = seccomp_load(filter);
     seccomp_release(filter);

@@ -1,8 +1,7 @@
 #include "api/formats/oip.h"
 
-#include "api/formats/dtypes.h"
-#include "api/formats/json_tensor.h"
-#include "api/formats/oip_body.h"
+#include "api/formats/oip_inputs.h"
+#include "api/formats/oip_slice.h"
 #include "api/text/json_reader.h"
 #include "api/text/json_text.h"
 
@@ -10,14 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct reader {
-    struct api_call *call;
-    struct api_oip_body body;
-    size_t input; /* the number of the one that is read */
-    struct api_problem *problem;
-};
-
-static bool malformed(struct reader *r, const char *place, const char *what)
+static bool malformed(struct api_oip_reader *r, const char *place, const char *what)
 {
     return api_fail_at(r->problem, API_BODY, place, "inference_malformed", "%s", what);
 }
@@ -47,7 +39,7 @@ static bool is_ignored(const char *name)
 }
 
 /* Adds a string, or the text of a number or word; the option checks it. */
-static bool add_value(struct reader *r, struct api_setting *setting, const char *value)
+static bool add_value(struct api_oip_reader *r, struct api_setting *setting, const char *value)
 {
     char text[API_JSON_TEXT];
     if (!api_json_string(value, text)) {
@@ -63,7 +55,7 @@ static bool add_value(struct reader *r, struct api_setting *setting, const char 
     return api_setting_add(setting, &(struct api_value){.kind = API_TEXT, .text = text});
 }
 
-static bool read_parameter(struct reader *r, const char *name, const char *value)
+static bool read_parameter(struct api_oip_reader *r, const char *name, const char *value)
 {
     const struct api_origin origin = {"#/parameters/", name};
     struct api_setting setting;
@@ -84,7 +76,7 @@ static bool is_word(const char *value, const char *word)
     return value && strncmp(value, word, strlen(word)) == 0;
 }
 
-static bool read_parameters(struct reader *r, const char *parameters)
+static bool read_parameters(struct api_oip_reader *r, const char *parameters)
 {
     char name[API_JSON_TEXT];
     const char *value;
@@ -99,135 +91,6 @@ static bool read_parameters(struct reader *r, const char *parameters)
     return true;
 }
 
-/* ---- Inputs */
-
-/* Fails at a field of the current input: "#/inputs/2/datatype". */
-static bool fail_input(struct reader *r, const char *field, const char *code, const char *detail)
-{
-    char place[64];
-    snprintf(place, sizeof place, "#/inputs/%zu%s%.40s", r->input, *field ? "/" : "", field);
-    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
-}
-
-static bool read_datatype(struct reader *r, const struct api_tensor *tensor, const char *member,
-                          enum kl_dtype *dtype)
-{
-    char name[API_JSON_TEXT] = "(absent, or no string)", known[60];
-    bool is_mask = api_tensor_is_mask(r->call, tensor);
-    if (api_json_string(member, name) &&
-        api_dtype_find(API_INFERENCE, name, strlen(name), is_mask, dtype))
-        return true;
-    api_dtype_list(API_INFERENCE, is_mask, known, sizeof known);
-    return api_tensor_fail(r->call, tensor, "datatype", r->problem, "dtype_unsupported",
-                           "datatype %.30s is not one of %s", name, known);
-}
-
-static bool read_data(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
-                      const char *data, size_t ndim, const size_t *shape)
-{
-    const char *after = NULL, *array = api_oip_body_data(&r->body, data, &after);
-    if (!array)
-        return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
-                               "data must be an array");
-    const char *end = api_json_tensor_read(r->call, tensor, r->body.text, array, dtype, r->problem);
-    if (end && api_json_skip_space(end) != after)
-        return api_json_expected(r->body.text, api_json_skip_space(end), "',' or '}'", r->problem);
-    return end && api_json_tensor_reshape(r->call, tensor, ndim, shape, r->problem);
-}
-
-/* Reads the next bytes of the binary part, as many as shape and datatype need. `given`, if
- * present, must be equal. */
-static bool read_raw(struct reader *r, struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
-                     const char *given)
-{
-    size_t count, said, left = (size_t)(r->body.raw_end - r->body.raw);
-    api_tensor_set(tensor, dtype, ndim, r->body.raw);
-    bool fits = kl_tensor_count(&tensor->view, &count);
-    size_t size = fits ? count * api_dtype_size(dtype) : SIZE_MAX;
-    if (given && (!api_json_size(given, &said) || said != size))
-        return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
-                               "inference_malformed",
-                               "binary_data_size differs from the size by shape and datatype");
-    if (!given && size > 0 && !api_oip_body_has_raw(&r->body))
-        return api_tensor_fail(r->call, tensor, NULL, r->problem, "inference_malformed",
-                               "it has neither data nor binary_data_size");
-    if (size > left)
-        return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
-                               "shape and datatype need %zu bytes, but %zu are left of the "
-                               "binary data",
-                               size, left);
-    r->body.raw += size;
-    return true;
-}
-
-enum { NAME, SHAPE, DATATYPE, TENSOR_PARAMETERS, DATA, TENSOR_MEMBERS };
-
-/* Finds the tensor that an input's members name. */
-static struct api_tensor *find_tensor(struct reader *r, const char *const members[TENSOR_MEMBERS],
-                                      const char *other)
-{
-    char name[API_JSON_TEXT], place[64];
-    if (other) {
-        api_json_string(other, name);
-        fail_input(r, name, "inference_malformed",
-                   "an input has name, shape, datatype, parameters and data, and nothing else");
-        return NULL;
-    }
-    if (!api_json_string(members[NAME], name)) {
-        fail_input(r, "name", "inference_malformed", "an input has no name");
-        return NULL;
-    }
-    bool free = api_tensor_is_free(r->call, name);
-    if (!free)
-        snprintf(place, sizeof place, "#/inputs/%zu/name", r->input);
-    return api_call_tensor(r->call, name, free ? NULL : place, r->problem);
-}
-
-static bool read_input(struct reader *r, const char *input)
-{
-    static const char *const names[TENSOR_MEMBERS] = {"name", "shape", "datatype", "parameters",
-                                                      "data"};
-    const char *members[TENSOR_MEMBERS];
-    const char *other = api_json_members(input, names, members, TENSOR_MEMBERS);
-    struct api_tensor *tensor = find_tensor(r, members, other);
-    enum kl_dtype dtype = KL_FLOAT64;
-    size_t shape[KL_MAX_DIMS], ndim;
-    if (!tensor)
-        return false;
-    tensor->is_input = true;
-    tensor->input = r->input;
-    if (!read_datatype(r, tensor, members[DATATYPE], &dtype))
-        return false;
-    if (!api_json_sizes(members[SHAPE], shape, KL_MAX_DIMS, &ndim))
-        return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
-                               "shape must be an array of at most 64 integers from 0 on");
-    if (api_json_member(members[TENSOR_PARAMETERS], "shared_memory_region"))
-        return api_tensor_fail(r->call, tensor, "parameters/shared_memory_region", r->problem,
-                               "inference_malformed", "shared memory is not supported");
-    if (members[DATA] && !is_word(members[DATA], "null"))
-        return read_data(r, tensor, dtype, members[DATA], ndim, shape);
-    if (ndim > 0)
-        memcpy(tensor->shape, shape, ndim * sizeof *shape);
-    return read_raw(r, tensor, dtype, ndim,
-                    api_json_member(members[TENSOR_PARAMETERS], "binary_data_size"));
-}
-
-static bool read_inputs(struct reader *r, const char *inputs)
-{
-    const char *input;
-    struct api_json_reader reader = api_json_read_array(inputs);
-    if (!inputs || *inputs != '[')
-        return malformed(r, "#/inputs", "the request must have an array of inputs");
-    for (; api_json_next_item(&reader, &input); r->input++)
-        if (!read_input(r, input))
-            return false;
-    if (r->body.raw != r->body.raw_end)
-        return api_fail(r->problem, "inference_malformed",
-                        "%zu bytes of binary data are left after the inputs",
-                        (size_t)(r->body.raw_end - r->body.raw));
-    return true;
-}
-
 /* ---- Outputs */
 
 static size_t find_output(const char *name)
@@ -238,15 +101,16 @@ static size_t find_output(const char *name)
     return i;
 }
 
-static bool fail_output(struct reader *r, size_t output, const char *field, const char *code,
-                        const char *detail)
+static bool fail_output(struct api_oip_reader *r, size_t output, const char *field,
+                        const char *code, const char *detail)
 {
     char place[128];
     snprintf(place, sizeof place, "#/outputs/%zu/%.60s", output, field);
     return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
 }
 
-static bool check_output(struct reader *r, size_t output, const char *name, const char *parameters)
+static bool check_output(struct api_oip_reader *r, size_t output, const char *name,
+                         const char *parameters)
 {
     char detail[200];
     if (find_output(name) == API_SUM) {
@@ -255,26 +119,41 @@ static bool check_output(struct reader *r, size_t output, const char *name, cons
                  name);
         return fail_output(r, output, "name", "output_unknown", detail);
     }
-    if (api_json_member(parameters, "shared_memory_region"))
-        return fail_output(r, output, "parameters/shared_memory_region", "inference_malformed",
-                           "shared memory is not supported");
     if (api_json_member(parameters, "classification"))
         return fail_output(r, output, "parameters/classification", "inference_malformed",
                            "a loss has no classes");
     return true;
 }
 
-/* Reads one output; a named gradient needs no option. */
-static bool read_output(struct reader *r, size_t number, const char *output)
+/* Notes that an output goes into the answer, and how. A named gradient needs no option. */
+static bool want_output(struct api_oip_reader *r, size_t number, size_t output,
+                        const char *parameters)
+{
+    struct api_call *call = r->call;
+    struct api_slice *slice = &call->oip.slices[output];
+    const char *binary = api_json_member(parameters, "binary_data");
+    unsigned bit = 1u << output;
+    call->oip.wanted |= bit;
+    if (output > 0)
+        call->options.gradient |= 1u << (output - 1);
+    if (binary)
+        call->oip.binary =
+            is_word(binary, "true") ? call->oip.binary | bit : call->oip.binary & ~bit;
+    if (!api_oip_has_slice(parameters))
+        return true;
+    api_slice_end(slice); /* an output that is named twice is where it is named last */
+    *slice = (struct api_slice){.writes = true, .number = number};
+    return api_oip_slice_begin(slice, parameters, call->service, r->problem);
+}
+
+static bool read_output(struct api_oip_reader *r, size_t number, const char *output)
 {
     enum { OUTPUT_NAME, OUTPUT_PARAMETERS, OUTPUT_MEMBERS };
     static const char *const names[OUTPUT_MEMBERS] = {"name", "parameters"};
-    struct api_call *call = r->call;
     const char *members[OUTPUT_MEMBERS];
     char name[API_JSON_TEXT];
     const char *other = api_json_members(output, names, members, OUTPUT_MEMBERS);
     const char *parameters = members[OUTPUT_PARAMETERS];
-    const char *binary = api_json_member(parameters, "binary_data");
     if (other) {
         api_json_string(other, name);
         return fail_output(r, number, name, "inference_malformed",
@@ -282,21 +161,12 @@ static bool read_output(struct reader *r, size_t number, const char *output)
     }
     if (!api_json_string(members[OUTPUT_NAME], name))
         return fail_output(r, number, "name", "inference_malformed", "an output has no name");
-    if (!check_output(r, number, name, parameters))
-        return false;
-    size_t i = find_output(name);
-    unsigned bit = 1u << i;
-    call->oip.wanted |= bit;
-    if (i > 0)
-        call->options.gradient |= 1u << (i - 1);
-    if (binary)
-        call->oip.binary =
-            is_word(binary, "true") ? call->oip.binary | bit : call->oip.binary & ~bit;
-    return true;
+    return check_output(r, number, name, parameters) &&
+           want_output(r, number, find_output(name), parameters);
 }
 
 /* Reads the list of outputs, which selects them; without a list all are sent. */
-static bool read_outputs(struct reader *r, const char *outputs)
+static bool read_outputs(struct api_oip_reader *r, const char *outputs)
 {
     const char *output;
     struct api_json_reader reader = api_json_read_array(outputs);
@@ -311,7 +181,7 @@ static bool read_outputs(struct reader *r, const char *outputs)
     return true;
 }
 
-static bool read_id(struct reader *r, const char *id)
+static bool read_id(struct api_oip_reader *r, const char *id)
 {
     char text[API_JSON_TEXT];
     if (!id || is_word(id, "null"))
@@ -324,8 +194,8 @@ static bool read_id(struct reader *r, const char *id)
 
 /* A member that may be there, and then must name what the path names; an empty string names
  * nothing. */
-static bool check_name(struct reader *r, const char *member, const char *kind, const char *value,
-                       const char *served)
+static bool check_name(struct api_oip_reader *r, const char *member, const char *kind,
+                       const char *value, const char *served)
 {
     char text[API_JSON_TEXT] = "", place[40];
     if (!value || is_word(value, "null"))
@@ -337,7 +207,7 @@ static bool check_name(struct reader *r, const char *member, const char *kind, c
                        "unknown %s '%.60s': this server has %s", kind, text, served);
 }
 
-static bool read_members(struct reader *r, const char *root)
+static bool read_members(struct api_oip_reader *r, const char *root)
 {
     enum { ID, PARAMETERS, INPUTS, OUTPUTS, MODEL_NAME, MODEL_VERSION, MEMBERS };
     static const char *const names[MEMBERS] = {"id",      "parameters", "inputs",
@@ -355,13 +225,14 @@ static bool read_members(struct reader *r, const char *root)
     return check_name(r, "model_name", "model", members[MODEL_NAME], API_OIP_MODEL) &&
            check_name(r, "model_version", "version", members[MODEL_VERSION], API_OIP_VERSION) &&
            read_id(r, members[ID]) && read_parameters(r, members[PARAMETERS]) &&
-           read_inputs(r, members[INPUTS]) && read_outputs(r, members[OUTPUTS]);
+           api_oip_read_inputs(r, members[INPUTS]) && read_outputs(r, members[OUTPUTS]);
 }
 
 bool api_oip_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem)
 {
-    struct reader r = {.call = call, .problem = problem, .body.envelope.budget = call->loss.budget};
+    struct api_oip_reader r = {
+        .call = call, .problem = problem, .body.envelope.budget = call->loss.budget};
     const char *root = NULL;
     bool good = api_oip_body_read(&r.body, request, &root, problem) && read_members(&r, root);
     api_oip_body_free(&r.body);

@@ -23,9 +23,8 @@ static void write_head(const struct api_call *call, struct api_buffer *out)
     api_append_text(out, "},\"outputs\":[");
 }
 
-/* Writes one output, with its data or the size of its binary part. */
-static void write_output(struct api_buffer *out, const char *name, const struct kl_tensor *view,
-                         size_t size, bool binary)
+/* Writes the start of an output's object. */
+static void begin_output(struct api_buffer *out, const char *name, const struct kl_tensor *view)
 {
     api_append_text(out, "{\"name\":\"");
     api_append_text(out, name);
@@ -33,6 +32,13 @@ static void write_output(struct api_buffer *out, const char *name, const struct 
     api_append_text(out, api_dtype_name(API_INFERENCE, view->dtype));
     api_append_text(out, "\",\"shape\":");
     api_append_sizes(out, view->shape, view->ndim);
+}
+
+/* Writes one output, with its data or the size of its binary part. */
+static void write_output(struct api_buffer *out, const char *name, const struct kl_tensor *view,
+                         size_t size, bool binary)
+{
+    begin_output(out, name, view);
     if (binary) {
         api_append_text(out, ",\"parameters\":{\"binary_data_size\":");
         api_append_unsigned(out, size);
@@ -53,15 +59,20 @@ void api_oip_encode(struct api_call *call, struct api_reply *reply)
     size_t n_binary = 0;
     const char *separator = "";
     write_head(call, out);
-    for (size_t i = 0; i < API_OUTPUTS; i++) {
+    for (size_t i = 0; i < API_RESULTS; i++) {
         if (!(call->oip.wanted >> i & 1) || !(tensor = api_call_output(call, i, &view)))
             continue;
-        bool is_binary = call->oip.binary >> i & 1;
+        bool is_shared = call->oip.slices[i].in, is_binary = call->oip.binary >> i & 1;
         api_append_text(out, separator);
+        separator = ",";
+        if (is_shared) {
+            begin_output(out, api_output_names[i], &view);
+            api_append_text(out, "}");
+            continue;
+        }
         write_output(out, api_output_names[i], &view, tensor->size, is_binary);
         if (is_binary)
             binary[n_binary++] = tensor;
-        separator = ",";
     }
     api_append_text(out, "]}");
     reply->compress = true;

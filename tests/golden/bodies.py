@@ -640,7 +640,7 @@ def add_inference():
     bad("data cut off", dict(body=inference(x, t)["body"][:90], json_size=None), "expected ','",
         "json_malformed")
     bad("shared memory", inference(tensor("input", X, parameters={"shared_memory_region": "r"}), t),
-        "shared memory")
+        "shared memory", "shared_memory_off")
     bad("another output", inference(x, t, outputs=[{"name": "lss"}]), "no output 'lss'",
         "output_unknown", 422)
     bad("a long parameter", inference(x, t, parameters={"base": "2" * 1025}), "longer than 1024", "json_malformed")

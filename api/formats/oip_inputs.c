@@ -1,0 +1,167 @@
+#include "api/formats/oip_inputs.h"
+
+#include "api/formats/dtypes.h"
+#include "api/formats/json_tensor.h"
+#include "api/formats/oip_slice.h"
+#include "api/text/json_reader.h"
+#include "api/text/json_text.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Fails at a field of the current input: "#/inputs/2/datatype". */
+static bool fail_input(struct api_oip_reader *r, const char *field, const char *code,
+                       const char *detail)
+{
+    char place[64];
+    snprintf(place, sizeof place, "#/inputs/%zu%s%.40s", r->input, *field ? "/" : "", field);
+    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
+}
+
+static bool read_datatype(struct api_oip_reader *r, const struct api_tensor *tensor,
+                          const char *member, enum kl_dtype *dtype)
+{
+    char name[API_JSON_TEXT] = "(absent, or no string)", known[60];
+    bool is_mask = api_tensor_is_mask(r->call, tensor);
+    if (api_json_string(member, name) &&
+        api_dtype_find(API_INFERENCE, name, strlen(name), is_mask, dtype))
+        return true;
+    api_dtype_list(API_INFERENCE, is_mask, known, sizeof known);
+    return api_tensor_fail(r->call, tensor, "datatype", r->problem, "dtype_unsupported",
+                           "datatype %.30s is not one of %s", name, known);
+}
+
+static bool read_data(struct api_oip_reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
+                      const char *data, size_t ndim, const size_t *shape)
+{
+    const char *after = NULL, *array = api_oip_body_data(&r->body, data, &after);
+    if (!array)
+        return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
+                               "data must be an array");
+    const char *end = api_json_tensor_read(r->call, tensor, r->body.text, array, dtype, r->problem);
+    if (end && api_json_skip_space(end) != after)
+        return api_json_expected(r->body.text, api_json_skip_space(end), "',' or '}'", r->problem);
+    return end && api_json_tensor_reshape(r->call, tensor, ndim, shape, r->problem);
+}
+
+/* Reads the next bytes of the binary part, as many as shape and datatype need. `given`, if
+ * present, must be equal. */
+static bool read_raw(struct api_oip_reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
+                     size_t ndim, const char *given)
+{
+    size_t count, said, left = (size_t)(r->body.raw_end - r->body.raw);
+    api_tensor_set(tensor, dtype, ndim, r->body.raw);
+    bool fits = kl_tensor_count(&tensor->view, &count);
+    size_t size = fits ? count * api_dtype_size(dtype) : SIZE_MAX;
+    if (given && (!api_json_size(given, &said) || said != size))
+        return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
+                               "inference_malformed",
+                               "binary_data_size differs from the size by shape and datatype");
+    if (!given && size > 0 && !api_oip_body_has_raw(&r->body))
+        return api_tensor_fail(r->call, tensor, NULL, r->problem, "inference_malformed",
+                               "it has neither data nor binary_data_size");
+    if (size > left)
+        return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
+                               "shape and datatype need %zu bytes, but %zu are left of the "
+                               "binary data",
+                               size, left);
+    r->body.raw += size;
+    return true;
+}
+
+/* Finds the elements in shared memory, of which the parameters name as many bytes as shape and datatype
+ * need. */
+static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
+                        size_t ndim, const char *parameters)
+{
+    size_t count, size;
+    struct api_slice *slice = &tensor->slice;
+    *slice = (struct api_slice){.number = r->input};
+    if (api_json_member(parameters, "binary_data_size"))
+        return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
+                               "inference_malformed",
+                               "it is in shared memory, and so not in the binary data");
+    if (!api_oip_slice_begin(slice, parameters, r->call->service, r->problem))
+        return false;
+    api_tensor_set(tensor, dtype, ndim, slice->data);
+    bool fits = kl_tensor_count(&tensor->view, &count) &&
+                !__builtin_mul_overflow(count, api_dtype_size(dtype), &size);
+    return (fits && slice->size == size) ||
+           api_tensor_fail(r->call, tensor, "parameters/shared_memory_byte_size", r->problem,
+                           "inference_malformed",
+                           "shared_memory_byte_size differs from the size by shape and datatype");
+}
+
+enum { NAME, SHAPE, DATATYPE, TENSOR_PARAMETERS, DATA, TENSOR_MEMBERS };
+
+/* Finds the tensor that an input's members name. */
+static struct api_tensor *find_tensor(struct api_oip_reader *r,
+                                      const char *const members[TENSOR_MEMBERS], const char *other)
+{
+    char name[API_JSON_TEXT], place[64];
+    if (other) {
+        api_json_string(other, name);
+        fail_input(r, name, "inference_malformed",
+                   "an input has name, shape, datatype, parameters and data, and nothing else");
+        return NULL;
+    }
+    if (!api_json_string(members[NAME], name)) {
+        fail_input(r, "name", "inference_malformed", "an input has no name");
+        return NULL;
+    }
+    bool free = api_tensor_is_free(r->call, name);
+    if (!free)
+        snprintf(place, sizeof place, "#/inputs/%zu/name", r->input);
+    return api_call_tensor(r->call, name, free ? NULL : place, r->problem);
+}
+
+static bool read_input(struct api_oip_reader *r, const char *input)
+{
+    static const char *const names[TENSOR_MEMBERS] = {"name", "shape", "datatype", "parameters",
+                                                      "data"};
+    const char *members[TENSOR_MEMBERS];
+    const char *other = api_json_members(input, names, members, TENSOR_MEMBERS);
+    struct api_tensor *tensor = find_tensor(r, members, other);
+    enum kl_dtype dtype = KL_FLOAT64;
+    size_t shape[KL_MAX_DIMS], ndim;
+    if (!tensor)
+        return false;
+    tensor->is_input = true;
+    tensor->input = r->input;
+    if (!read_datatype(r, tensor, members[DATATYPE], &dtype))
+        return false;
+    if (!api_json_sizes(members[SHAPE], shape, KL_MAX_DIMS, &ndim))
+        return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
+                               "shape must be an array of at most 64 integers from 0 on");
+    bool has_data = members[DATA] && *members[DATA] != 'n';
+    bool is_shared = api_oip_has_slice(members[TENSOR_PARAMETERS]);
+    if (has_data && is_shared)
+        return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
+                               "it is in shared memory, and so has no data");
+    if (has_data)
+        return read_data(r, tensor, dtype, members[DATA], ndim, shape);
+    if (ndim > 0)
+        memcpy(tensor->shape, shape, ndim * sizeof *shape);
+    if (is_shared)
+        return read_shared(r, tensor, dtype, ndim, members[TENSOR_PARAMETERS]);
+    return read_raw(r, tensor, dtype, ndim,
+                    api_json_member(members[TENSOR_PARAMETERS], "binary_data_size"));
+}
+
+bool api_oip_read_inputs(struct api_oip_reader *r, const char *inputs)
+{
+    const char *input;
+    struct api_json_reader reader = api_json_read_array(inputs);
+    if (!inputs || *inputs != '[')
+        return api_fail_at(r->problem, API_BODY, "#/inputs", "inference_malformed",
+                           "the request must have an array of inputs");
+    for (; api_json_next_item(&reader, &input); r->input++)
+        if (!read_input(r, input))
+            return false;
+    if (r->body.raw != r->body.raw_end)
+        return api_fail(r->problem, "inference_malformed",
+                        "%zu bytes of binary data are left after the inputs",
+                        (size_t)(r->body.raw_end - r->body.raw));
+    return true;
+}

@@ -1,0 +1,18 @@
+/* Inputs of an inference request: as JSON, in the binary part, or in shared memory. */
+#ifndef KLDIV_API_FORMATS_OIP_INPUTS_H
+#define KLDIV_API_FORMATS_OIP_INPUTS_H
+
+#include "api/formats/oip_body.h"
+
+/* api_oip_reader: a request that is read. */
+struct api_oip_reader {
+    struct api_call *call;
+    struct api_oip_body body;
+    size_t input; /* the number of the one that is read */
+    struct api_problem *problem;
+};
+
+/* Reads the array of inputs, NULL if it is absent, to tensors of the call. */
+bool api_oip_read_inputs(struct api_oip_reader *reader, const char *inputs);
+
+#endif

@@ -1,0 +1,128 @@
+#include "api/regions/endpoints.h"
+
+#include "api/formats/coding.h"
+#include "api/options.h"
+#include "api/regions/regions.h"
+#include "api/text/json_reader.h"
+#include "api/text/json_text.h"
+
+#include <string.h>
+
+/* MOST_BODY: bytes of a body that registers a region. */
+enum { MOST_BODY = 16 << 10 };
+
+/* The name in the path, or NULL. */
+static const char *name_of(const struct api_exchange *x)
+{
+    return x->captures.n > 0 ? x->captures.value[0] : NULL;
+}
+
+static bool reply_json(struct api_exchange *x, const char *text)
+{
+    x->reply.content_type = "application/json";
+    api_append_text(&x->reply.body, text);
+    return true;
+}
+
+static bool fail_unknown(struct api_exchange *x)
+{
+    return api_fail(&x->problem, "region_unknown", "no region '%.60s' is registered", name_of(x));
+}
+
+bool api_region_begin(struct api_exchange *x)
+{
+    if (!api_coding_is_none(api_request_header(&x->request, "Content-Encoding")))
+        return api_fail(&x->problem, "content_coding_unsupported",
+                        "a region is registered without a Content-Encoding");
+    return x->request.content_length <= MOST_BODY ||
+           api_fail(&x->problem, "body_too_large",
+                    "the body has %llu bytes, and a region is registered with at most %d",
+                    (unsigned long long)x->request.content_length, MOST_BODY);
+}
+
+bool api_region_status(struct api_exchange *x)
+{
+    const char *name = name_of(x);
+    if (!x->service->regions)
+        return name ? fail_unknown(x) : reply_json(x, "[]");
+    return api_regions_write(x->service->regions, name, &x->reply.body) ? reply_json(x, "")
+                                                                        : fail_unknown(x);
+}
+
+/* ---- Registration */
+
+enum { KEY, OFFSET, BYTE_SIZE, MEMBERS };
+static const char *const member_names[MEMBERS] = {"key", "offset", "byte_size"};
+
+static bool fail_member(const char *member, struct api_problem *problem)
+{
+    char place[100];
+    api_pointer_to_member(place, sizeof place, "#/", member);
+    return api_fail_at(problem, API_BODY, place, "region_malformed",
+                       "a region is registered with {\"key\": \"/NAME\", \"offset\": BYTES, "
+                       "\"byte_size\": BYTES}; offset may be absent");
+}
+
+static bool read_members(const char *root, struct api_region_key *key, char text[API_JSON_TEXT],
+                         struct api_problem *problem)
+{
+    const char *members[MEMBERS];
+    const char *other = api_json_members(root, member_names, members, MEMBERS);
+    if (other && api_json_string(other, text))
+        return fail_member(text, problem);
+    *key = (struct api_region_key){.key = text};
+    if (!api_json_string(members[KEY], text))
+        return fail_member("key", problem);
+    if (members[OFFSET] && !api_json_size(members[OFFSET], &key->offset))
+        return fail_member("offset", problem);
+    return api_json_size(members[BYTE_SIZE], &key->byte_size) || fail_member("byte_size", problem);
+}
+
+/* Reads the body, whose object is {key, offset, byte_size}. */
+static bool read_key(const struct api_request *request, struct api_region_key *key,
+                     char text[API_JSON_TEXT], struct api_problem *problem)
+{
+    const char *at, *what;
+    if (!api_json_check(request->body, request->body_size, &at, &what)) {
+        api_json_malformed(request->body, at, what, problem);
+        return false;
+    }
+    const char *root = api_json_skip_space(request->body);
+    return *root == '{' ? read_members(root, key, text, problem) : fail_member("key", problem);
+}
+
+bool api_region_register(struct api_exchange *x)
+{
+    struct api_region_key key;
+    char text[API_JSON_TEXT];
+    if (!x->service->regions)
+        return api_fail(&x->problem, "shared_memory_off",
+                        "this server maps no shared memory: --shared-memory PREFIX lets it");
+    if (!read_key(&x->request, &key, text, &x->problem))
+        return false;
+    reply_json(x, "{}"); /* first: without memory for the answer nothing is registered */
+    return x->reply.body.failed ||
+           api_regions_register(x->service->regions, name_of(x), &key, &x->problem);
+}
+
+bool api_region_unregister(struct api_exchange *x)
+{
+    if (x->service->regions)
+        api_regions_unregister(x->service->regions, name_of(x));
+    return reply_json(x, "{}");
+}
+
+/* ---- CUDA */
+
+bool api_cuda_region_status(struct api_exchange *x)
+{
+    return name_of(x) ? fail_unknown(x) : reply_json(x, "[]");
+}
+
+bool api_cuda_region_register(struct api_exchange *x)
+{
+    return api_fail(&x->problem, "shared_memory_off",
+                    "this server has no GPU: register system shared memory instead");
+}
+
+bool api_cuda_region_unregister(struct api_exchange *x) { return reply_json(x, "{}"); }

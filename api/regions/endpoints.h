@@ -1,0 +1,17 @@
+/* Endpoints of Triton's shared memory extension: system and CUDA, of which there is none. */
+#ifndef KLDIV_API_REGIONS_ENDPOINTS_H
+#define KLDIV_API_REGIONS_ENDPOINTS_H
+
+#include "api/endpoints.h"
+
+bool api_region_begin(struct api_exchange *x);
+bool api_region_status(struct api_exchange *x);
+bool api_region_register(struct api_exchange *x);
+bool api_region_unregister(struct api_exchange *x);
+
+/* There are no CUDA regions: the list is empty, all are unregistered, and none can be registered. */
+bool api_cuda_region_status(struct api_exchange *x);
+bool api_cuda_region_register(struct api_exchange *x);
+bool api_cuda_region_unregister(struct api_exchange *x);
+
+#endif

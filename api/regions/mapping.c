@@ -1,0 +1,109 @@
+#include "api/regions/mapping.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* api_watched: the pages of a mapping, for the handler, which takes no lock. `start` is 0 in a free
+ * entry, and the last to be set. */
+struct api_watched {
+    atomic_bool is_used;
+    atomic_uintptr_t start;
+    atomic_size_t size;
+    atomic_bool is_lost;
+};
+
+static struct api_watched table[API_MAPPINGS];
+static struct sigaction previous;
+
+/* The entry whose pages an address is in, or NULL. An entry that changes meanwhile is of another
+ * mapping: this one is in use. */
+static struct api_watched *find(uintptr_t address)
+{
+    for (struct api_watched *w = table; w < table + API_MAPPINGS; w++) {
+        uintptr_t start = atomic_load(&w->start);
+        size_t size = atomic_load(&w->size);
+        if (start && address >= start && address - start < size && atomic_load(&w->start) == start)
+            return w;
+    }
+    return NULL;
+}
+
+/* Maps zeros in place of the pages of a file. */
+static bool replace(struct api_watched *w)
+{
+    atomic_store(&w->is_lost, true);
+    return mmap((void *)atomic_load(&w->start), atomic_load(&w->size), PROT_READ | PROT_WRITE,
+                MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+}
+
+/* Returns to the access, which is done again. After a fault elsewhere it meets the earlier handler. */
+static void on_bus_error(int signal, siginfo_t *info, void *context)
+{
+    int reason = errno;
+    struct api_watched *w = find((uintptr_t)info->si_addr);
+    (void)context;
+    if (!w || !replace(w))
+        sigaction(signal, &previous, NULL);
+    errno = reason;
+}
+
+static void set_handler(void)
+{
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, &previous);
+}
+
+static struct api_watched *watch(void *pages, size_t size)
+{
+    for (struct api_watched *w = table; w < table + API_MAPPINGS; w++)
+        if (!atomic_exchange(&w->is_used, true)) {
+            atomic_store(&w->is_lost, false);
+            atomic_store(&w->size, size);
+            atomic_store(&w->start, (uintptr_t)pages);
+            return w;
+        }
+    return NULL;
+}
+
+bool api_mapping_open(struct api_mapping *m, int fd, size_t offset, size_t size, bool writes)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    size_t before = offset % (size_t)sysconf(_SC_PAGESIZE);
+    pthread_once(&once, set_handler);
+    *m = (struct api_mapping){.size = size + before};
+    m->pages = mmap(NULL, m->size, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd,
+                    (off_t)(offset - before));
+    if (m->pages == MAP_FAILED) {
+        *m = (struct api_mapping){0};
+        return false;
+    }
+    m->data = (char *)m->pages + before;
+    m->own = watch(m->pages, m->size);
+    if (m->own)
+        return true;
+    api_mapping_close(m);
+    errno = ENOMEM;
+    return false;
+}
+
+bool api_mapping_is_lost(const struct api_mapping *m)
+{
+    return m->own && atomic_load(&m->own->is_lost);
+}
+
+void api_mapping_close(struct api_mapping *m)
+{
+    if (m->own) {
+        atomic_store(&m->own->start, 0);
+        atomic_store(&m->own->is_used, false);
+    }
+    if (m->pages)
+        munmap(m->pages, m->size);
+    *m = (struct api_mapping){0};
+}

@@ -1,0 +1,33 @@
+/* api_mapping: pages of a file that another process may shorten at any time. To touch a page that the
+ * file has no longer, or that no memory is left for, raises SIGBUS, which ends a process. Here the
+ * pages of the mapping become zeros of this process's own instead, and the mapping is lost: what is
+ * read is of no use any more, what is written goes nowhere, and the process goes on. */
+#ifndef KLDIV_API_REGIONS_MAPPING_H
+#define KLDIV_API_REGIONS_MAPPING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* API_MAPPINGS: the most mappings at a time. */
+enum { API_MAPPINGS = 512 };
+
+/* Empty if zeroed. */
+struct api_mapping {
+    char *data;              /* the byte at the offset that was asked for; NULL if empty */
+    void *pages;             /* from the start of the page that this byte is in */
+    size_t size;             /* bytes of the pages */
+    struct api_watched *own; /* its place in the table that the signal's handler reads */
+};
+
+/* Maps `size` bytes of a file from `offset`, both any number, for reading, and for writing if `writes`.
+ * The first call sets the process's handler of SIGBUS, which passes on faults that are elsewhere.
+ * False, with errno set, if there is no memory or too many mappings exist. */
+bool api_mapping_open(struct api_mapping *mapping, int fd, size_t offset, size_t size, bool writes);
+
+/* True once a page could not be had. Threads that have touched the pages know it without a lock. */
+bool api_mapping_is_lost(const struct api_mapping *mapping);
+
+/* Unmaps it, after the last access of any thread. */
+void api_mapping_close(struct api_mapping *mapping);
+
+#endif

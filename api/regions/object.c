@@ -1,0 +1,75 @@
+#include "api/regions/object.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const char *without_slash(const char *name) { return name + (*name == '/'); }
+
+bool api_object_prefix_is_valid(const char *prefix)
+{
+    return *prefix && !strchr(without_slash(prefix), '/') && strlen(prefix) < API_OBJECT_NAME;
+}
+
+static bool is_name(const char *name)
+{
+    return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strchr(name, '/') &&
+           strlen(name) < API_OBJECT_NAME - 1;
+}
+
+static bool check_key(const char *prefix, const char *key, const char *place,
+                      struct api_problem *problem)
+{
+    const char *name = without_slash(key), *start = without_slash(prefix);
+    if (!is_name(name))
+        return api_fail_at(problem, API_BODY, place, "region_invalid",
+                           "the key '%.60s' is no name of a shared memory object", key);
+    return strncmp(name, start, strlen(start)) == 0 ||
+           api_fail_at(problem, API_BODY, place, "region_invalid",
+                       "the key '%.60s' does not begin with '%.60s', as --shared-memory wants", key,
+                       start);
+}
+
+static void fail_to_open(const char *key, bool writes, const char *place,
+                         struct api_problem *problem)
+{
+    static const char owner[] = ": its owner and mode have to let this server in";
+    api_fail_at(problem, API_BODY, place, "region_invalid",
+                "the shared memory object '%.60s' cannot be opened for %s: %s%s (user %u)", key,
+                writes ? "writing" : "reading", strerror(errno), errno == EACCES ? owner : "",
+                (unsigned)geteuid());
+}
+
+int api_object_open(const char *prefix, const char *key, bool writes, struct stat *status,
+                    const char *place, struct api_problem *problem)
+{
+    char name[API_OBJECT_NAME + 1];
+    if (!check_key(prefix, key, place, problem))
+        return -1;
+    snprintf(name, sizeof name, "/%s", without_slash(key));
+    int fd = shm_open(name, (writes ? O_RDWR : O_RDONLY) | O_NONBLOCK, 0); /* a pipe would block */
+    if (fd >= 0 && fstat(fd, status) == 0 && S_ISREG(status->st_mode))
+        return fd;
+    if (fd >= 0) {
+        close(fd);
+        errno = EINVAL;
+    }
+    fail_to_open(key, writes, place, problem);
+    return -1;
+}
+
+size_t api_object_lacks(int fd, size_t from, size_t to)
+{
+    size_t lacks = 0;
+    off_t end = (off_t)to, hole = lseek(fd, (off_t)from, SEEK_HOLE);
+    while (hole >= 0 && hole < end) {
+        off_t data = lseek(fd, hole, SEEK_DATA);
+        off_t next = data < 0 || data > end ? end : data;
+        lacks += (size_t)(next - hole);
+        hole = lseek(fd, next, SEEK_HOLE);
+    }
+    return lacks;
+}

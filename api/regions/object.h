@@ -1,0 +1,26 @@
+/* POSIX shared memory objects (shm_open), by the names that clients call keys. */
+#ifndef KLDIV_API_REGIONS_OBJECT_H
+#define KLDIV_API_REGIONS_OBJECT_H
+
+#include "api/problem.h"
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* API_OBJECT_NAME: bytes of a name with its NUL. */
+enum { API_OBJECT_NAME = 256 };
+
+/* True if names can begin so: no slash but one at the start, which means nothing. "/" alone is the prefix
+ * of all names. */
+bool api_object_prefix_is_valid(const char *prefix);
+
+/* Opens the object that a key names, for writing, too, if `writes`; fills *status. Only regular files
+ * of /dev/shm itself whose names begin with the prefix are opened. -1 if that fails, with a problem at
+ * `place` in the body. */
+int api_object_open(const char *prefix, const char *key, bool writes, struct stat *status,
+                    const char *place, struct api_problem *problem);
+
+/* Bytes of the object between two offsets that have no memory yet. */
+size_t api_object_lacks(int fd, size_t from, size_t to);
+
+#endif

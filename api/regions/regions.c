@@ -1,0 +1,207 @@
+#include "api/regions/regions.h"
+#include "api/regions/object.h"
+#include "api/regions/region.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct api_regions *api_regions_new(const char *prefix, size_t most, struct api_budget *budget)
+{
+    struct api_regions *regions = calloc(1, sizeof *regions);
+    if (!regions)
+        return NULL;
+    pthread_mutex_init(&regions->lock, NULL);
+    regions->prefix = prefix;
+    regions->most = most < API_REGIONS ? most : API_REGIONS;
+    regions->budget = budget;
+    return regions;
+}
+
+void api_regions_free(struct api_regions *regions)
+{
+    if (!regions)
+        return;
+    api_regions_unregister(regions, NULL);
+    pthread_mutex_destroy(&regions->lock);
+    free(regions);
+}
+
+/* ---- One region */
+
+static void free_region(struct api_region *region)
+{
+    api_mapping_close(&region->reading);
+    api_mapping_close(&region->writing);
+    if (region->fd >= 0)
+        close(region->fd);
+    api_budget_release(region->of->budget, region->charged);
+    pthread_mutex_destroy(&region->lock);
+    free(region);
+}
+
+void api_region_release(struct api_region *region)
+{
+    pthread_mutex_lock(&region->of->lock);
+    bool is_last = --region->references == 0;
+    pthread_mutex_unlock(&region->of->lock);
+    if (is_last)
+        free_region(region);
+}
+
+static struct api_region *allocate(struct api_regions *regions, const char *name,
+                                   const struct api_region_key *key)
+{
+    size_t name_size = strlen(name) + 1, key_size = strlen(key->key) + 1;
+    struct api_region *region = calloc(1, sizeof *region + name_size + key_size);
+    if (!region)
+        return NULL;
+    memcpy(region->name, name, name_size);
+    region->key = memcpy(region->name + name_size, key->key, key_size);
+    pthread_mutex_init(&region->lock, NULL);
+    region->of = regions;
+    region->references = 1;
+    region->fd = -1;
+    region->offset = key->offset;
+    region->size = key->byte_size;
+    return region;
+}
+
+/* Checks the bytes that are asked for against those of the object. */
+static bool check_size(const struct api_region *region, struct api_problem *problem)
+{
+    size_t end, has = (size_t)region->object.st_size;
+    if (region->size == 0)
+        return api_fail_at(problem, API_BODY, "#/byte_size", "region_too_small",
+                           "a region has at least one byte");
+    return (!__builtin_add_overflow(region->offset, region->size, &end) && end <= has) ||
+           api_fail_at(problem, API_BODY, "#/byte_size", "region_too_small",
+                       "'%.60s' has %zu bytes, and the region would have %zu from %zu", region->key,
+                       has, region->size, region->offset);
+}
+
+static struct api_region *open_region(struct api_regions *regions, const char *name,
+                                      const struct api_region_key *key, struct api_problem *problem)
+{
+    struct api_region *region = allocate(regions, name, key);
+    if (!region) {
+        api_fail_for_memory(problem);
+        return NULL;
+    }
+    region->fd =
+        api_object_open(regions->prefix, key->key, false, &region->object, "#/key", problem);
+    if (region->fd >= 0 && check_size(region, problem))
+        return region;
+    free_region(region);
+    return NULL;
+}
+
+/* ---- The list */
+
+/* The link to the region of a name, or the one at the end. */
+static struct api_region **find(struct api_regions *regions, const char *name)
+{
+    struct api_region **link = &regions->first;
+    while (*link && strcmp((*link)->name, name) != 0)
+        link = &(*link)->next;
+    return link;
+}
+
+struct api_region *api_region_find(struct api_regions *regions, const char *name)
+{
+    pthread_mutex_lock(&regions->lock);
+    struct api_region *region = *find(regions, name);
+    if (region)
+        region->references++;
+    pthread_mutex_unlock(&regions->lock);
+    return region;
+}
+
+/* Adds a region at the end of the list. */
+static bool add(struct api_regions *regions, struct api_region *region, struct api_problem *problem)
+{
+    struct api_region **link = find(regions, region->name);
+    if (*link)
+        return api_fail(problem, "region_registered",
+                        "the region '%.60s' is registered already: unregister it first",
+                        region->name);
+    if (regions->n == regions->most)
+        return api_fail(problem, "too_many_regions", "this server takes %zu regions",
+                        regions->most);
+    *link = region;
+    regions->n++;
+    regions->bytes += region->size;
+    return true;
+}
+
+bool api_regions_register(struct api_regions *regions, const char *name,
+                          const struct api_region_key *key, struct api_problem *problem)
+{
+    struct api_region *region = open_region(regions, name, key, problem);
+    if (!region)
+        return false;
+    pthread_mutex_lock(&regions->lock);
+    bool good = add(regions, region, problem);
+    pthread_mutex_unlock(&regions->lock);
+    if (!good)
+        free_region(region);
+    return good;
+}
+
+/* Takes a region from the list, or returns NULL. */
+static struct api_region *take(struct api_regions *regions, const char *name)
+{
+    pthread_mutex_lock(&regions->lock);
+    struct api_region **link = name ? find(regions, name) : &regions->first, *region = *link;
+    if (region) {
+        *link = region->next;
+        regions->n--;
+        regions->bytes -= region->size;
+    }
+    pthread_mutex_unlock(&regions->lock);
+    return region;
+}
+
+void api_regions_unregister(struct api_regions *regions, const char *name)
+{
+    struct api_region *region;
+    while ((region = take(regions, name)))
+        api_region_release(region);
+}
+
+static void write_one(const struct api_region *region, struct api_buffer *out)
+{
+    api_append_text(out, "{\"name\":");
+    api_append_json_string(out, region->name);
+    api_append_text(out, ",\"key\":");
+    api_append_json_string(out, region->key);
+    api_append_format(out, ",\"offset\":%zu,\"byte_size\":%zu}", region->offset, region->size);
+}
+
+bool api_regions_write(struct api_regions *regions, const char *name, struct api_buffer *out)
+{
+    const char *separator = "";
+    size_t n = 0;
+    api_append_text(out, "[");
+    pthread_mutex_lock(&regions->lock);
+    for (const struct api_region *r = regions->first; r; r = r->next) {
+        if (name && strcmp(r->name, name) != 0)
+            continue;
+        api_append_text(out, separator);
+        write_one(r, out);
+        separator = ",";
+        n++;
+    }
+    pthread_mutex_unlock(&regions->lock);
+    api_append_text(out, "]");
+    return !name || n > 0;
+}
+
+size_t api_regions_count(struct api_regions *regions, size_t *bytes)
+{
+    pthread_mutex_lock(&regions->lock);
+    size_t n = regions->n;
+    *bytes = regions->bytes;
+    pthread_mutex_unlock(&regions->lock);
+    return n;
+}

@@ -1,0 +1,179 @@
+/* Slices: what calls do with regions. */
+#include "api/regions/object.h"
+#include "api/regions/region.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void format_place(const struct api_slice *slice, const char *parameter, char *to,
+                         size_t size)
+{
+    snprintf(to, size, "#/%s/%zu/parameters/%s", slice->writes ? "outputs" : "inputs",
+             slice->number, parameter);
+}
+
+bool api_slice_fail(const struct api_slice *slice, const char *parameter, const char *code,
+                    struct api_problem *problem, const char *format, ...)
+{
+    char place[100], detail[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    format_place(slice, parameter, place, sizeof place);
+    return api_fail_at(problem, API_BODY, place, code, "%s", detail);
+}
+
+/* Checks the bytes against those of the region. */
+static bool check_range(const struct api_slice *slice, struct api_problem *problem)
+{
+    const struct api_region *region = slice->in;
+    if (slice->offset > region->size)
+        return api_slice_fail(slice, "shared_memory_offset", "region_too_small", problem,
+                              "the region '%.60s' has %zu bytes, and the offset is %zu",
+                              region->name, region->size, slice->offset);
+    return slice->size <= region->size - slice->offset ||
+           api_slice_fail(slice, "shared_memory_byte_size", "region_too_small", problem,
+                          "the region '%.60s' has %zu bytes: %zu from %zu on are more",
+                          region->name, region->size, slice->size, slice->offset);
+}
+
+static struct api_mapping *mapping_of(const struct api_slice *slice)
+{
+    return slice->writes ? &slice->in->writing : &slice->in->reading;
+}
+
+/* True if the object still has all bytes of the slice; *now is what it is now. */
+static bool is_there(const struct api_slice *slice, struct stat *now)
+{
+    const struct api_region *region = slice->in;
+    return fstat(region->fd, now) == 0 &&
+           (size_t)now->st_size >= region->offset + slice->offset + slice->size;
+}
+
+/* True if some byte of an object has no memory yet. */
+static bool lacks_memory(const struct stat *object)
+{
+    enum { BLOCK = 512 };
+    return object->st_blocks < (object->st_size + BLOCK - 1) / BLOCK;
+}
+
+static bool fail_lost(const struct api_slice *slice, struct api_problem *problem)
+{
+    return api_slice_fail(slice, "shared_memory_region", "region_lost", problem,
+                          "the object '%.60s' of region '%.60s' was truncated, or /dev/shm has no "
+                          "memory left for it: unregister the region, and register it again",
+                          slice->in->key, slice->in->name);
+}
+
+/* Counts the memory that the object gets when the slice is touched. Called with the region locked. */
+static bool charge(struct api_slice *slice, struct api_problem *problem)
+{
+    struct api_region *region = slice->in;
+    size_t start = region->offset + slice->offset;
+    size_t lacks = api_object_lacks(region->fd, start, start + slice->size);
+    if (!api_budget_reserve(region->of->budget, lacks))
+        return api_fail_for_memory(problem);
+    region->charged += lacks;
+    return true;
+}
+
+/* Opens the object again, for writing. Another one may have got its name. */
+static int open_to_write(const struct api_slice *slice, struct api_problem *problem)
+{
+    const struct api_region *region = slice->in;
+    struct stat status;
+    char place[100];
+    format_place(slice, "shared_memory_region", place, sizeof place);
+    int fd = api_object_open(region->of->prefix, region->key, true, &status, place, problem);
+    if (fd < 0 ||
+        (status.st_dev == region->object.st_dev && status.st_ino == region->object.st_ino))
+        return fd;
+    close(fd);
+    api_slice_fail(
+        slice, "shared_memory_region", "region_invalid", problem,
+        "another object has the name '%.60s' now: unregister the region, and register it "
+        "again",
+        region->key);
+    return -1;
+}
+
+/* Maps the region at its first use. Called with the region locked. */
+static bool map(struct api_slice *slice, struct api_problem *problem)
+{
+    struct api_region *region = slice->in;
+    struct api_mapping *mapping = mapping_of(slice);
+    if (mapping->data)
+        return true;
+    int fd = slice->writes ? open_to_write(slice, problem) : region->fd;
+    if (fd < 0)
+        return false;
+    bool good =
+        api_mapping_open(mapping, fd, region->offset, region->size, slice->writes) ||
+        api_slice_fail(slice, "shared_memory_region", "out_of_memory", problem,
+                       "the region '%.60s' cannot be mapped: %s", region->name, strerror(errno));
+    if (slice->writes)
+        close(fd);
+    return good;
+}
+
+static bool begin(struct api_slice *slice, struct api_problem *problem)
+{
+    struct stat now;
+    if (!check_range(slice, problem))
+        return false;
+    if (!is_there(slice, &now))
+        return fail_lost(slice, problem);
+    pthread_mutex_lock(&slice->in->lock);
+    bool good = (!lacks_memory(&now) || charge(slice, problem)) && map(slice, problem);
+    pthread_mutex_unlock(&slice->in->lock);
+    if (!good)
+        return false;
+    slice->data = mapping_of(slice)->data + slice->offset;
+    return !api_mapping_is_lost(mapping_of(slice)) || fail_lost(slice, problem);
+}
+
+bool api_slice_begin(struct api_slice *slice, struct api_regions *regions,
+                     struct api_problem *problem)
+{
+    slice->in = api_region_find(regions, slice->name);
+    if (!slice->in)
+        return api_slice_fail(slice, "shared_memory_region", "region_unknown", problem,
+                              "no region '%.60s' is registered", slice->name);
+    slice->name = NULL;
+    if (begin(slice, problem))
+        return true;
+    api_slice_end(slice);
+    return false;
+}
+
+bool api_slice_check(const struct api_slice *slice, struct api_problem *problem)
+{
+    struct stat now;
+    return !slice->in || (is_there(slice, &now) && !api_mapping_is_lost(mapping_of(slice))) ||
+           fail_lost(slice, problem);
+}
+
+bool api_slice_check_apart(const struct api_slice *slice, const struct api_slice *other,
+                           struct api_problem *problem)
+{
+    const struct api_region *a = slice->in, *b = other->in;
+    if (!a || !b || a->object.st_dev != b->object.st_dev || a->object.st_ino != b->object.st_ino)
+        return true;
+    size_t start = a->offset + slice->offset, begins = b->offset + other->offset;
+    bool apart = slice->size == 0 || other->size == 0 || start + slice->size <= begins ||
+                 begins + other->size <= start;
+    return apart || api_slice_fail(slice, "shared_memory_offset", "region_invalid", problem,
+                                   "the output would be written over %s %zu",
+                                   other->writes ? "output" : "input", other->number);
+}
+
+void api_slice_end(struct api_slice *slice)
+{
+    if (slice->in)
+        api_region_release(slice->in);
+    *slice = (struct api_slice){0};
+}

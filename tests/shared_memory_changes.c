@@ -1,0 +1,244 @@
+/* Shared memory that its owner changes: shortens, replaces, unregisters, writes while a call reads. */
+#include "tests/shared_memory_support.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+TestSuite(shared_memory_changes, .init = shared_memory_begin, .fini = shared_memory_end);
+
+/* N: pairs of a call that is too long for a network thread, so that there is a time between its plan and
+ * its run. */
+enum { N = 130000, X = 0, T = 4 * N, LOSS = 8 * N };
+static const struct place reduced[] = {{"a", X, 4 * N}, {"a", T, 4 * N}, {NULL}};
+static const struct place written[] = {{"a", X, 4 * N}, {"a", T, 4 * N}, {"b", 0, 4 * N}};
+
+/* Plans a call, lets something happen, then runs it. */
+static struct answer infer_around(const struct place places[3], const char *reduction,
+                                  void (*happen)(void))
+{
+    static char body[2000];
+    const struct question question = {.path = INFER};
+    memset(body, 0, sizeof body);
+    write_request(body, sizeof body - API_PADDING, N, places, reduction);
+    struct api_exchange x = question_exchange(&question, &service, strlen(body));
+    cr_assert(api_begin(&x));
+    x.request.body = body;
+    x.request.body_size = strlen(body);
+    cr_assert_not(api_handle(&x, API_LIGHT_NS), "the call waits for a thread with more time");
+    happen();
+    cr_assert(api_handle(&x, HUGE_VAL));
+    return (struct answer){.status = x.reply.status, .reply = x.reply};
+}
+
+static void vanish(void) { resize_object(0); }
+static void shrink_by_a_byte(void) { resize_object(8 * N - 1); }
+static void unregister_all(void) { unregister("/v2/systemsharedmemory/unregister"); }
+
+static void make_output(char *name, size_t room)
+{
+    snprintf(name, room, "%s_out", object);
+    munmap(make_object(name, 4 * N, false), 4 * N);
+    expect(register_region("b", name, 0, 4 * N), 200, "", "{}");
+}
+
+Test(shared_memory_changes, regions_that_are_cut_off_before_a_call_are_lost_until_they_grow)
+{
+    register_whole();
+    fill(N, X, T);
+    expect(infer(N, reduced, "sum"), 200, "", "\"data\":[");
+    resize_object(8 * N - 1);
+    expect(infer(N, reduced, "sum"), 400, "region_lost", "#/inputs/1/parameters");
+    resize_object(OBJECT_SIZE);
+    expect(infer(N, reduced, "sum"), 200, "", "\"data\":[");
+}
+
+Test(shared_memory_changes,
+     regions_that_vanish_under_a_call_are_lost_until_they_are_registered_again)
+{
+    register_whole();
+    fill(N, X, T);
+    expect(infer_around(reduced, "sum", vanish), 400, "region_lost", "register it again");
+    resize_object(OBJECT_SIZE);
+    fill(N, X, T);
+    expect(infer(N, reduced, "sum"), 400, "region_lost", "register it again");
+    unregister_all();
+    register_whole();
+    expect(infer(N, reduced, "sum"), 200, "", "\"data\":[");
+}
+
+/* Bytes behind the end of a file in its last page are zeros: no page is missing. */
+Test(shared_memory_changes, a_byte_that_is_cut_off_under_a_call_is_noticed)
+{
+    register_whole();
+    fill(N, X, T);
+    expect(infer_around(reduced, "sum", shrink_by_a_byte), 400, "region_lost", "#/inputs/1");
+}
+
+static char output_name[80];
+
+static void cut_output(void)
+{
+    int fd = shm_open(output_name, O_RDWR, 0);
+    cr_assert(fd >= 0 && ftruncate(fd, 100) == 0);
+    close(fd);
+}
+
+Test(shared_memory_changes, outputs_that_vanish_under_a_call_are_lost)
+{
+    register_whole();
+    make_output(output_name, sizeof output_name);
+    fill(N, X, T);
+    expect(infer_around(written, "none", cut_output), 400, "region_lost", "#/outputs/0");
+    shm_unlink(output_name);
+}
+
+Test(shared_memory_changes, calls_keep_regions_that_are_unregistered)
+{
+    register_whole();
+    make_output(output_name, sizeof output_name);
+    fill(N, X, T);
+    expect(infer_around(written, "none", unregister_all), 200, "", "\"shape\":[130000]");
+    expect(ask_path("GET", "/v2/systemsharedmemory/status", ""), 200, "", "[]");
+    shm_unlink(output_name);
+}
+
+/* A region is the object that was registered, not the one that has its name later. */
+Test(shared_memory_changes, outputs_do_not_go_to_an_object_that_took_the_name)
+{
+    register_whole();
+    make_output(output_name, sizeof output_name);
+    shm_unlink(output_name);
+    char *other = make_object(output_name, 4 * N, true);
+    expect(infer(N, written, "none"), 400, "region_invalid", "another object has the name");
+    cr_expect_eq(other[0], 0);
+    munmap(other, 4 * N);
+    shm_unlink(output_name);
+}
+
+Test(shared_memory_changes, inputs_are_those_of_the_object_that_was_registered)
+{
+    register_whole();
+    fill(N, X, T);
+    shm_unlink(object);
+    char *other = make_object(object, OBJECT_SIZE, false);
+    struct answer answer = infer(N, reduced, "sum");
+    cr_expect_eq(answer.status, 200);
+    cr_expect_not(strstr(answer.reply.body.data, "\"data\":[0.0]"), "%s", answer.reply.body.data);
+    answer_free(&answer);
+    munmap(other, OBJECT_SIZE);
+}
+
+/* ---- Memory */
+
+Test(shared_memory_changes, memory_that_objects_lack_is_counted_until_they_are_unregistered)
+{
+    register_whole();
+    fill(N, X, T);
+    expect(infer(N, reduced, "sum"), 200, "", "");
+    cr_expect_eq(bytes_held(), 0, "all of the object has memory");
+    make_output(output_name, sizeof output_name);
+    cr_expect_eq(bytes_held(), 0);
+    expect(infer(N, written, "none"), 200, "", "");
+    cr_expect_geq(bytes_held(), 4 * N);
+    size_t held = bytes_held();
+    expect(infer(N, written, "none"), 200, "", "");
+    cr_expect_eq(bytes_held(), held, "it has memory now");
+    unregister(REGION "b/unregister");
+    cr_expect_eq(bytes_held(), 0);
+    shm_unlink(output_name);
+}
+
+Test(shared_memory_changes, objects_do_not_get_more_memory_than_the_budget_has)
+{
+    struct api_budget small = {.limit = 400000};
+    struct api_regions *regions = service.regions;
+    service.regions = api_regions_new("/", 4, &small);
+    register_whole();
+    make_output(output_name, sizeof output_name);
+    expect(infer(N, reduced, "sum"), 200, "", "");
+    expect(infer(N, written, "none"), 503, "out_of_memory", "");
+    api_regions_free(service.regions);
+    cr_expect_eq(atomic_load(&small.used), 0);
+    service.regions = regions;
+    shm_unlink(output_name);
+}
+
+Test(shared_memory_changes, failed_allocations_lose_nothing)
+{
+    char path[100], body[200];
+    snprintf(path, sizeof path, REGION "a/register");
+    snprintf(body, sizeof body, "{\"key\":\"%s\",\"byte_size\":100}", object);
+    bool failed = true;
+    for (long n = 0; failed; n++) {
+        fail_allocation(n, false);
+        struct answer answer = ask_path("POST", path, body);
+        failed = allocation_failed();
+        cr_expect(answer.status == (failed ? 503 : 200), "%ld: %d", n, answer.status);
+        answer_free(&answer);
+    }
+    unregister_all();
+}
+
+/* ---- At the same time */
+
+static atomic_bool stop;
+
+/* Writes any bytes over input and target, and over them again. */
+static void *scribble(void *unused)
+{
+    unsigned long long state = 9;
+    (void)unused;
+    while (!atomic_load(&stop))
+        for (size_t i = 0; i + 8 <= LOSS; i += 8) {
+            uniform(&state);
+            memcpy(bytes + i, &state, 8);
+        }
+    return NULL;
+}
+
+static void *shorten(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&stop)) {
+        resize_object(0);
+        resize_object(OBJECT_SIZE);
+    }
+    return NULL;
+}
+
+Test(shared_memory_changes, data_that_change_under_a_call_give_some_loss)
+{
+    static const char *const reductions[] = {"sum", "mean", "batchmean"};
+    pthread_t thread;
+    register_whole();
+    cr_assert_eq(pthread_create(&thread, NULL, scribble, NULL), 0);
+    for (size_t i = 0; i < 60; i++)
+        expect(infer(N, reduced, reductions[i % COUNT(reductions)]), 200, "", "\"data\":[");
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+}
+
+Test(shared_memory_changes, objects_that_shrink_and_grow_all_the_time_lose_no_more_than_their_calls)
+{
+    pthread_t thread;
+    size_t lost = 0;
+    cr_assert_eq(pthread_create(&thread, NULL, shorten, NULL), 0);
+    for (size_t i = 0; i < 300; i++) {
+        answer_free(&(struct answer[]){register_region("a", object, 0, OBJECT_SIZE)}[0]);
+        struct answer answer = infer(N, reduced, "sum");
+        bool is_lost = answer.status == 400;
+        cr_expect(answer.status == 200 || is_lost, "%d", answer.status);
+        lost += is_lost;
+        answer_free(&answer);
+        unregister_all();
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    cr_expect_gt(lost, 0);
+}
