@@ -399,7 +399,7 @@ $(OPERATOR_RULES): docker/prometheus/rules.yml
 	    sed -e '/^#/d' -e 's/^./  &/' $<; } > $@
 
 # Copies the options' help into README.md and the manual page, and the clients into their README.
-CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R monitors.py monitors.R
+CLIENTS = curl.sh stdlib.py shared_memory.py with_numpy.py fetch.mjs libcurl.c with_httr.R monitors.py monitors.R
 readme: all $(OPERATOR_RULES)
 	build/kldivd --help | sed -e 1,6d -e 's/^  /    /' > build/help
 	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
