@@ -289,8 +289,8 @@ static bool check_slice(const struct api_call *call, size_t output, struct api_p
     size_t size = output_size(call, output);
     if (slice->size < size)
         return api_slice_fail(slice, "shared_memory_byte_size", "region_too_small", problem,
-                             "%s has %zu bytes, and the place for it %zu", api_output_names[output],
-                             size, slice->size);
+                              "%s has %zu bytes, and the place for it %zu",
+                              api_output_names[output], size, slice->size);
     for (size_t i = 0; i < API_TENSORS; i++)
         if (!api_slice_check_apart(slice, &call->tensors[i].slice, problem))
             return false;

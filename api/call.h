@@ -49,7 +49,7 @@ struct api_call {
         struct api_buffer id;    /* NUL-terminated, copied to the answer */
         unsigned binary, wanted; /* outputs, as bits: in the binary part; in the answer */
         struct api_slice slices[API_RESULTS]; /* shared memory that outputs are written to */
-    } oip;                                  /* the answer that an inference request asks for */
+    } oip;                                    /* the answer that an inference request asks for */
 };
 
 /* Outputs: number 0 is the loss, number 1 + operand the gradient with respect to that operand; then the

@@ -1,4 +1,4 @@
-/* What the tests of shared memory share: an object, a service that lets it be registered, requests. */
+/* Shared by the tests of shared memory: an object, a service that lets it be registered, requests. */
 #ifndef KLDIV_TESTS_SHARED_MEMORY_SUPPORT_H
 #define KLDIV_TESTS_SHARED_MEMORY_SUPPORT_H
 

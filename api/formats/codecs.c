@@ -182,11 +182,11 @@ bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)
     if (x->encoder != api_inference_codec)
         for (size_t i = 0; i < API_RESULTS; i++)
             if (call->oip.slices[i].in)
-                return api_slice_fail(&call->oip.slices[i], "shared_memory_region", "not_acceptable",
-                                     &x->problem,
-                                     "%s does not tell of shared memory: accept "
-                                     "application/octet-stream",
-                                     x->reply.content_type);
+                return api_slice_fail(&call->oip.slices[i], "shared_memory_region",
+                                      "not_acceptable", &x->problem,
+                                      "%s does not tell of shared memory: accept "
+                                      "application/octet-stream",
+                                      x->reply.content_type);
     return !x->encoder->loss_only || !call->options.gradient ||
            api_fail(&x->problem, "not_acceptable",
                     "%s holds only the loss, but a gradient is requested: accept application/x-npz",
