@@ -125,12 +125,17 @@ Test(shared_memory_changes, inputs_are_those_of_the_object_that_was_registered)
 {
     register_whole();
     fill(N, X, T);
+    char sum_of_losses[100];
+    struct answer answer = infer(N, reduced, "sum");
+    const struct api_buffer *body = &answer.reply.body;
+    const char *data = memmem(body->data, body->size, "\"data\"", strlen("\"data\""));
+    cr_assert(data);
+    snprintf(sum_of_losses, sizeof sum_of_losses, "%.*s", (int)(body->data + body->size - data),
+             data);
+    answer_free(&answer);
     shm_unlink(object);
     char *other = make_object(object, OBJECT_SIZE, false);
-    struct answer answer = infer(N, reduced, "sum");
-    cr_expect_eq(answer.status, 200);
-    cr_expect_not(strstr(answer.reply.body.data, "\"data\":[0.0]"), "%s", answer.reply.body.data);
-    answer_free(&answer);
+    expect(infer(N, reduced, "sum"), 200, "", sum_of_losses);
     munmap(other, OBJECT_SIZE);
 }
 

@@ -12,10 +12,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Handles a body by the whole service. Aborts unless the answer has content and all memory is
  * freed. */
-static inline void ask(struct question question, const uint8_t *body, size_t size)
+static inline void ask_of_regions(struct api_regions *regions, struct question question,
+                                  const uint8_t *body, size_t size)
 {
     struct api_budget budget = {.limit = 64 << 20};
-    const struct api_service service = {.budget = &budget, .max_body = 1 << 20};
+    const struct api_service service = {.budget = &budget, .max_body = 1 << 20, .regions = regions};
     struct api_exchange x = question_exchange(&question, &service, 0);
     char *padded = calloc(1, size + API_PADDING);
     if (!padded)
@@ -34,6 +35,11 @@ static inline void ask(struct question question, const uint8_t *body, size_t siz
     if (atomic_load(&budget.used) != 0 || atomic_load(&budget.idle) != 0)
         abort();
     free(padded);
+}
+
+static inline void ask(struct question question, const uint8_t *body, size_t size)
+{
+    ask_of_regions(NULL, question, body, size);
 }
 
 #endif

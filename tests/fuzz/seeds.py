@@ -1,4 +1,4 @@
-"""Seeds for the fuzzers of monitors: seeds.py DIRECTORY. Needs numpy, for arrays."""
+"""Seeds for the fuzzers of monitors and of shared memory: seeds.py DIRECTORY. Needs numpy, for arrays."""
 import io
 import os
 import struct
@@ -46,6 +46,28 @@ OBSERVATIONS = [
 ]
 
 
+def place(offset, size):
+    return (b'"parameters":{"shared_memory_region":"a","shared_memory_byte_size":%d,'
+            b'"shared_memory_offset":%d}' % (size, offset))
+
+
+def shared(n, size, output, reduction):
+    inputs = b",".join(b'{"name":"%s","datatype":"FP%d","shape":[%d],%s}'
+                       % (name, 8 * size, n, place(i * n * size, n * size))
+                       for i, name in enumerate((b"input", b"target")))
+    return (b'{"inputs":[%s],"outputs":[{"name":"loss",%s}],"parameters":{"reduction":"%s"}}'
+            % (inputs, output, reduction))
+
+
+SHARED_MEMORY = [
+    b"\0" + shared(3, 4, place(100, 12), b"none"),
+    b"\0" + shared(8000, 4, b'"parameters":{"binary_data":true}', b"sum"),
+    b"\0" + shared(1000, 8, place(16001, 8), b"mean"),
+    b'\1{"key":"/kldiv_fuzz_1","offset":1,"byte_size":2}',
+    b"\2" + shared(2, 4, place(7, 8), b"none"),
+]
+
+
 def write(folder, seeds):
     os.makedirs(folder, exist_ok=True)
     for i, seed in enumerate(seeds):
@@ -57,3 +79,4 @@ write(os.path.join(sys.argv[1], "settings"),
       [bytes([select]) + query.encode() + b"\0" + body for select, query, body in CONFIGS])
 write(os.path.join(sys.argv[1], "observations"),
       [bytes([select]) + body for select, body in OBSERVATIONS])
+write(os.path.join(sys.argv[1], "shared_memory"), SHARED_MEMORY)
