@@ -4,17 +4,15 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* api_watched: the pages of a mapping, for the handler, which takes no lock. `start` is 0 in a free
+/* api_watched: the pages of a mapping, for the handler, which takes no lock. `start` is NULL in a free
  * entry, and the last to be set. */
 struct api_watched {
-    atomic_bool is_used;
-    atomic_uintptr_t start;
+    _Atomic(char *) start;
     atomic_size_t size;
-    atomic_bool is_lost;
+    atomic_bool is_used, is_lost;
 };
 
 static struct api_watched table[API_MAPPINGS];
@@ -22,12 +20,13 @@ static struct sigaction previous;
 
 /* The entry whose pages an address is in, or NULL. An entry that changes meanwhile is of another
  * mapping: this one is in use. */
-static struct api_watched *find(uintptr_t address)
+static struct api_watched *find(const char *address)
 {
     for (struct api_watched *w = table; w < table + API_MAPPINGS; w++) {
-        uintptr_t start = atomic_load(&w->start);
+        const char *start = atomic_load(&w->start);
         size_t size = atomic_load(&w->size);
-        if (start && address >= start && address - start < size && atomic_load(&w->start) == start)
+        if (start && address >= start && (size_t)(address - start) < size &&
+            atomic_load(&w->start) == start)
             return w;
     }
     return NULL;
@@ -37,7 +36,7 @@ static struct api_watched *find(uintptr_t address)
 static bool replace(struct api_watched *w)
 {
     atomic_store(&w->is_lost, true);
-    return mmap((void *)atomic_load(&w->start), atomic_load(&w->size), PROT_READ | PROT_WRITE,
+    return mmap(atomic_load(&w->start), atomic_load(&w->size), PROT_READ | PROT_WRITE,
                 MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
@@ -45,7 +44,7 @@ static bool replace(struct api_watched *w)
 static void on_bus_error(int signal, siginfo_t *info, void *context)
 {
     int reason = errno;
-    struct api_watched *w = find((uintptr_t)info->si_addr);
+    struct api_watched *w = find(info->si_addr);
     (void)context;
     if (!w || !replace(w))
         sigaction(signal, &previous, NULL);
@@ -65,7 +64,7 @@ static struct api_watched *watch(void *pages, size_t size)
         if (!atomic_exchange(&w->is_used, true)) {
             atomic_store(&w->is_lost, false);
             atomic_store(&w->size, size);
-            atomic_store(&w->start, (uintptr_t)pages);
+            atomic_store(&w->start, pages);
             return w;
         }
     return NULL;
@@ -100,7 +99,7 @@ bool api_mapping_is_lost(const struct api_mapping *m)
 void api_mapping_close(struct api_mapping *m)
 {
     if (m->own) {
-        atomic_store(&m->own->start, 0);
+        atomic_store(&m->own->start, NULL);
         atomic_store(&m->own->is_used, false);
     }
     if (m->pages)
