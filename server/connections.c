@@ -3,6 +3,7 @@
 #include "server/clock.h"
 #include "server/deadlines.h"
 #include "server/metrics.h"
+#include "server/unix_socket.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -163,17 +164,20 @@ static void unlink_entry(struct srv_connection *c)
     table.quotas[c->quota].ending -= atomic_load(&c->ending) == &srv_made_room;
 }
 
-struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls)
+struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls, bool local)
 {
     struct srv_connection *c = (size_t)fd < table.descriptors ? calloc(1, sizeof *c) : NULL;
     if (c) {
         c->fd = fd;
         c->quota = quota;
         c->tls = tls;
+        c->local = local;
         c->opened = srv_now_ms();
         atomic_store(&c->since, c->opened);
         atomic_store(&c->begun, c->opened);
     }
+    if (c && local)
+        srv_unix_peer(fd, &c->peer);
     pthread_mutex_lock(&table.lock);
     expect_less(quota);
     table.quotas[quota].open++;

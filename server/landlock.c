@@ -57,10 +57,10 @@ static bool allow(const struct rules *rules, const char *path, uint64_t rights)
     return syscall(SYS_landlock_add_rule, rules->fd, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) == 0;
 }
 
-static bool allow_folder_of(const struct rules *rules, const char *file)
+static bool allow_folder_of(const struct rules *rules, const char *file, uint64_t rights)
 {
     char *path = strdup(file);
-    bool good = path && allow(rules, dirname(path), to_read);
+    bool good = path && allow(rules, dirname(path), rights);
     free(path);
     return good;
 }
@@ -69,13 +69,14 @@ static bool allow_folder_of(const struct rules *rules, const char *file)
 static bool allow_file(const struct rules *rules, const char *file)
 {
     char *real = realpath(file, NULL);
-    bool good = allow_folder_of(rules, file) && (!real || allow_folder_of(rules, real));
+    bool good =
+        allow_folder_of(rules, file, to_read) && (!real || allow_folder_of(rules, real, to_read));
     free(real);
     return good;
 }
 
 static bool add_rules(const struct rules *rules, const char *const *readable,
-                      const char *const *writable)
+                      const char *const *writable, const char *const *removable)
 {
     /* Read on the way: for metrics, by malloc when it gives memory back, by libraries for seeds. */
     bool good = allow(rules, "/proc/self", to_read) &&
@@ -85,6 +86,8 @@ static bool add_rules(const struct rules *rules, const char *const *readable,
         good = allow_file(rules, *readable);
     for (; good && writable && *writable; writable++)
         good = allow(rules, *writable, to_write);
+    for (; good && removable && *removable; removable++)
+        good = allow_folder_of(rules, *removable, LANDLOCK_ACCESS_FS_REMOVE_FILE);
     return good;
 }
 
@@ -95,7 +98,8 @@ static int newest_abi(void)
     return abi < NEWEST_ABI ? (int)abi : NEWEST_ABI;
 }
 
-int srv_landlock_enter(const char *const *readable, const char *const *writable, bool connects)
+int srv_landlock_enter(const char *const *readable, const char *const *writable,
+                       const char *const *removable, bool connects)
 {
     unsigned net = connects ? BIND : BIND | CONNECT;
     int abi = newest_abi(), reason = 0;
@@ -107,7 +111,7 @@ int srv_landlock_enter(const char *const *readable, const char *const *writable,
     rules.fd = (int)syscall(SYS_landlock_create_ruleset, &rules.handled, sizeof rules.handled, 0);
     if (rules.fd < 0)
         return -errno;
-    if (!add_rules(&rules, readable, writable) ||
+    if (!add_rules(&rules, readable, writable, removable) ||
         syscall(SYS_landlock_restrict_self, rules.fd, 0) != 0)
         reason = errno;
     close(rules.fd);

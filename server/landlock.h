@@ -5,8 +5,9 @@
 #include <stdbool.h>
 
 /* Restricts this thread, and threads that it starts later, for ever. Left are reading in the process's
- * own folder of /proc; reading in the folders of the `readable` files; and in the `writable` folders
- * reading, writing, making and removing files. Both lists end with NULL, and may be NULL.
+ * own folder of /proc; reading in the folders of the `readable` files; in the `writable` folders
+ * reading, writing, making and removing files; and removing in the folders of the `removable` files. The
+ * lists end with NULL, and may be NULL.
  *
  * The whole folder of a file is left, as are those that symbolic links lead to: files are replaced by
  * renaming others over them, and Kubernetes swaps a link beside them. Keep such files in a folder of
@@ -18,6 +19,7 @@
  *
  * Needs no_new_privs or CAP_SYS_ADMIN. Returns the ABI in force, at most 6; -ENOSYS if the kernel, or a
  * filter around this process, lacks Landlock; or another negative errno, with nothing restricted. */
-int srv_landlock_enter(const char *const *readable, const char *const *writable, bool connects);
+int srv_landlock_enter(const char *const *readable, const char *const *writable,
+                       const char *const *removable, bool connects);
 
 #endif

@@ -3,14 +3,15 @@
 #include "server/cgroup.h"
 #include "server/http.h"
 #include "server/log.h"
+#include "server/sockets.h"
 
 #include <sys/resource.h>
 
 /* Default upper bound of --max-memory, in bytes. */
 static const size_t most_memory = (size_t)4 << 30;
 
-/* Descriptors that are not connections: health checks, threads, the log, libraries. */
-enum { OTHER_FILES = 100 };
+/* Descriptors that are neither connections nor sockets that listen: threads, the log, libraries. */
+enum { OTHER_FILES = 97 };
 
 /* The machine and the container as they were at the start: later their files may be out of reach. */
 static struct {
@@ -33,10 +34,9 @@ static size_t open_files(size_t wanted)
 void srv_limits_apply(struct srv_options *options)
 {
     found.memory = srv_memory(&found.in_cgroup);
-    size_t memory = found.memory / 100 * 85;
-    size_t files =
-        open_files(options->max_connections + srv_http_descriptors() + (size_t)2 * OTHER_FILES);
-    size_t connections = files > (size_t)2 * OTHER_FILES ? files - OTHER_FILES : files / 2;
+    size_t memory = found.memory / 100 * 85, others = OTHER_FILES + srv_sockets_descriptors();
+    size_t files = open_files(options->max_connections + srv_http_descriptors() + 2 * others);
+    size_t connections = files > 2 * others ? files - others : files / 2;
     if (options->threads == 0)
         options->threads = srv_cpus();
     if (options->http_threads == 0)

@@ -35,7 +35,8 @@ static int drop_capabilities(void)
 }
 
 struct srv_sandbox srv_sandbox_enter(const struct srv_options *options, const char *const *readable,
-                                     const char *const *writable, bool connects)
+                                     const char *const *writable, const char *const *removable,
+                                     bool connects)
 {
     struct srv_sandbox sandbox = {-ECANCELED, -ECANCELED, -ECANCELED, -ECANCELED};
     tzset(); /* reads a file, which the first line of the log would do */
@@ -44,9 +45,12 @@ struct srv_sandbox srv_sandbox_enter(const struct srv_options *options, const ch
     if (options->drop_privileges)
         sandbox.capabilities = drop_capabilities();
     if (options->landlock)
-        sandbox.landlock = SANITIZER ? -ENOTSUP : srv_landlock_enter(readable, writable, connects);
+        sandbox.landlock =
+            SANITIZER ? -ENOTSUP : srv_landlock_enter(readable, writable, removable, connects);
     if (options->seccomp) /* the last, because it refuses the calls above */
-        sandbox.seccomp = SANITIZER ? -ENOTSUP : srv_seccomp_enter(writable && *writable, connects);
+        sandbox.seccomp =
+            SANITIZER ? -ENOTSUP
+                      : srv_seccomp_enter(writable && *writable, removable && *removable, connects);
     return sandbox;
 }
 

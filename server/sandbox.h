@@ -22,11 +22,13 @@ struct srv_sandbox {
  * - landlock and seccomp: see landlock.h and seccomp.h.
  *
  * `readable` are files that are read again later, and `writable` folders of files that are made or
- * written; both end with NULL, and may be NULL. Without `writable` no file can be opened for writing.
+ * written; `removable` are files that are removed at the end. All end with NULL, and may be NULL. Without
+ * `writable` no file can be opened for writing, and without `removable`, too, none removed.
  * `connects` leaves connections to other hosts, and to sockets of this one.
  * Core dumps stay possible. */
 struct srv_sandbox srv_sandbox_enter(const struct srv_options *options, const char *const *readable,
-                                     const char *const *writable, bool connects);
+                                     const char *const *writable, const char *const *removable,
+                                     bool connects);
 
 /* Logs what is in force, and what is not and why: a warning if it should be, else info. */
 void srv_sandbox_log(const struct srv_sandbox *sandbox);

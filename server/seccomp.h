@@ -6,7 +6,7 @@
 
 /* Filters the system calls of this thread, and of threads that it starts later, for ever. Calls that
  * serving needs are allowed; `with_files` adds those of a store: opening files for writing, locks,
- * removal; `connects` those of a store in a database: sockets that connect. Others fail:
+ * removal; `removes` removal alone; `connects` those of a store in a database: sockets that connect. Others fail:
  *
  * - with EPERM: new sockets, connect, bind, opening for writing, memory that can be run, changes of
  *   user, mount, bpf, io_uring, keys, and all that is not named. Libraries try such calls on their
@@ -20,6 +20,6 @@
  *
  * Needs CAP_SYS_ADMIN or no_new_privs, which it sets. Returns 0; -ENOSYS if the kernel lacks
  * filters; or another negative errno, with nothing refused. */
-int srv_seccomp_enter(bool with_files, bool connects);
+int srv_seccomp_enter(bool with_files, bool removes, bool connects);
 
 #endif

@@ -9,14 +9,20 @@
 
 struct server {
     pid_t pid;
-    int port;
+    int port; /* 0 where it listens on unix sockets alone */
+    char path
+        [110]; /* of a unix socket that clients connect to; @NAME if abstract; "" for the port */
     char folder[40];         /* contains the port file and the log */
     const char *certificate; /* set by the test: file to verify a server with TLS by; else NULL */
 };
 
-/* Starts kldivd on a free port of 127.0.0.1 with additional flags, NULL at the end, and waits
- * until it listens. */
+/* Starts kldivd on a free port of 127.0.0.1, or where --listen of the flags says, with additional flags,
+ * NULL at the end, and waits until it listens. */
 struct server server_start(const char *const *flags);
+
+/* Starts it on "unix:PATH" or "unix:@NAME" alone, where its clients connect. With KLDIV_LISTEN it is told no
+ * address by flags. */
+struct server server_start_at(const char *address, const char *const *flags);
 
 /* Starts it with at most `files` descriptors for the server. */
 struct server server_start_with_files(const char *const *flags, size_t files);

@@ -88,6 +88,11 @@ static int make_a_file(void)
     return problem ? problem : errno_of(unlink(in_folder("new")));
 }
 static int read_a_file(void) { return errno_of(open(in_folder("there"), O_RDONLY)); }
+static int remove_a_file(void)
+{
+    int problem = errno_of(unlink(in_folder("gone")));
+    return problem == ENOENT ? 0 : problem;
+}
 static int read_passwords(void) { return errno_of(open("/etc/passwd", O_RDONLY)); }
 static int read_own_numbers(void) { return errno_of(open("/proc/self/stat", O_RDONLY)); }
 static int read_numbers_of_another(void)
@@ -136,7 +141,7 @@ static int regain_capabilities(void)
 /* ---- How it is tried */
 
 struct lists {
-    const char *const *readable, *const *writable;
+    const char *const *readable, *const *writable, *const *removable;
 };
 
 /* Exits with MISSING or BROKEN unless what the options ask for is in force. */
@@ -154,7 +159,7 @@ static int attempt(struct srv_options options, struct lists lists, int (*try)(vo
     cr_assert(pid >= 0);
     if (pid == 0) {
         struct srv_sandbox sandbox =
-            srv_sandbox_enter(&options, lists.readable, lists.writable, false);
+            srv_sandbox_enter(&options, lists.readable, lists.writable, lists.removable, false);
         demand(sandbox.no_new_privs);
         demand(sandbox.capabilities);
         demand(sandbox.seccomp);
@@ -255,6 +260,24 @@ Test(sandbox, landlock_leaves_folders_that_it_is_told)
     const char *const readable[] = {in_folder("there"), NULL}, *const writable[] = {folder, NULL};
     check(reading, COUNT(reading), landlock, (struct lists){.readable = readable});
     check(writing, COUNT(writing), landlock, (struct lists){.writable = writable});
+    remove_folder();
+}
+
+/* The rights of a server that removes its unix socket at the end. */
+Test(sandbox, leaves_removal_alone)
+{
+    static const struct trial with[] = {{TRIAL(remove_a_file), 0, 0},
+                                        {TRIAL(make_a_file), EPERM, 0},
+                                        {TRIAL(write_a_file), EPERM, 0}},
+                              by_landlock[] = {{TRIAL(remove_a_file), 0, 0},
+                                               {TRIAL(make_a_file), EACCES, 0},
+                                               {TRIAL(read_a_file), EACCES, 0}},
+                              without[] = {{TRIAL(remove_a_file), EPERM, 0}};
+    make_folder();
+    const char *const removable[] = {in_folder("gone"), NULL};
+    check(with, COUNT(with), seccomp, (struct lists){.removable = removable});
+    check(by_landlock, COUNT(by_landlock), landlock, (struct lists){.removable = removable});
+    check(without, COUNT(without), seccomp, (struct lists){0});
     remove_folder();
 }
 
