@@ -51,6 +51,8 @@ void srv_connection_kick(struct srv_connection *c)
     /* The call wakes whoever polls the socket, at each call; edge-triggered epoll may have lost the
      * end of the client's bytes. Bytes that have arrived can still be read. */
     atomic_store(&c->kicked, true);
+    if (c->local && !c->tls && atomic_load(&c->arriving) && srv_waker_wake(&c->waker))
+        return; /* its client may read the answer to a request that it still sends */
     shutdown(c->fd, SHUT_RD);
 }
 
@@ -198,6 +200,8 @@ void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
     if (c)
         unlink_entry(c);
     pthread_mutex_unlock(&table.lock);
+    if (c)
+        srv_waker_remove(&c->waker);
     if (c)
         srv_framing_free(&c->framing);
     free(c);

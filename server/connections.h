@@ -4,6 +4,7 @@
 #define KLDIV_SERVER_CONNECTIONS_H
 
 #include "server/framing.h"
+#include "server/waker.h"
 
 #include <microhttpd.h>
 #include <stdatomic.h>
@@ -43,6 +44,7 @@ struct srv_connection {
     bool tls;
     bool local;                /* of a unix socket */
     struct ucred peer;         /* of a local client: its process when it connected */
+    struct srv_waker waker;    /* of a local connection without TLS */
     unsigned long long opened; /* in ms */
 
     /* Written by the network thread: */

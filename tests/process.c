@@ -157,6 +157,44 @@ struct server server_start_with_files(const char *const *flags, size_t files)
     return server;
 }
 
+static int connect_locally(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t size = strlen(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert(fd >= 0);
+    memcpy(address.sun_path, path, size);
+    if (*path == '@')
+        address.sun_path[0] = '\0';
+    size += offsetof(struct sockaddr_un, sun_path);
+    if (connect(fd, (struct sockaddr *)&address, (socklen_t)size) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int try_to_dial(const struct server *server)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)server->port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (*server->path)
+        return connect_locally(server->path);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert(fd >= 0);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int dial(const struct server *server)
+{
+    int fd = try_to_dial(server);
+    cr_assert(fd >= 0, "%s", strerror(errno));
+    return fd;
+}
+
 struct server server_start_at(const char *address, const char *const *flags)
 {
     struct server server = {.folder = "/tmp/kldiv-test-XXXXXX"};
@@ -170,7 +208,16 @@ struct server server_start_at(const char *address, const char *const *flags)
         all[n + i] = flags[i];
     snprintf(server.path, sizeof server.path, "%s", address + strlen("unix:"));
     server.pid = spawn(all, log, 0);
-    cr_assert(server_logs(&server, "locked in: ", 1), "%s", server_log_text(&server));
+    for (int i = 0; i < 3000 && !has_ended(server.pid); i++) {
+        int fd = try_to_dial(&server);
+        if (fd < 0) {
+            sleep_ms(5);
+            continue;
+        }
+        close(fd);
+        return server;
+    }
+    cr_assert_fail("the server did not start: %s", server_log_text(&server));
     return server;
 }
 
@@ -345,34 +392,6 @@ const char *header_in(const struct fetched *fetched, const char *name, char *to,
             break;
     }
     return to;
-}
-
-static int dial_local(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t size = strlen(path);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    memcpy(address.sun_path, path, size);
-    if (*path == '@')
-        address.sun_path[0] = '\0';
-    cr_assert(fd >= 0);
-    cr_assert_eq(connect(fd, (struct sockaddr *)&address,
-                         (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size)),
-                 0, "%s: %s", path, strerror(errno));
-    return fd;
-}
-
-int dial(const struct server *server)
-{
-    if (*server->path)
-        return dial_local(server->path);
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)server->port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    cr_assert(fd >= 0);
-    cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
 }
 
 size_t talk(const struct server *server, const char *bytes, size_t size, char *answer, size_t room,

@@ -78,7 +78,8 @@ const char *header_in(const struct fetched *fetched, const char *name, char *to,
 size_t talk(const struct server *server, const char *bytes, size_t size, char *answer, size_t room,
             double seconds);
 
-/* Connects a socket to the server. */
+/* Connects a socket to the server; -1 if nobody listens, which the first fails on. */
 int dial(const struct server *server);
+int try_to_dial(const struct server *server);
 
 #endif

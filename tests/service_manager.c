@@ -33,6 +33,7 @@ static void expect_status(const struct server *server, int port, const char *pat
 {
     struct server at = *server;
     at.port = port;
+    *at.path = '\0';
     struct fetched f = fetch(&at, "GET", path, NULL, NULL, 0);
     cr_expect_eq(f.status, status, "%s at %d: %ld", path, port, f.status);
     fetched_free(&f);
@@ -60,6 +61,7 @@ Test(server, leaves_clients_that_wait_to_the_next_that_has_the_socket)
     server_pass(make_socket(SOCK_STREAM, &port), -1);
     struct server first = server_start(NULL);
     cr_expect_eq(server_stop(&first, false), 0);
+    *first.path = '\0';
     for (int i = 0; i < WAITING; i++) {
         fds[i] = dial(&first);
         cr_assert_eq(send(fds[i], request, sizeof request - 1, 0), sizeof request - 1);
