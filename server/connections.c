@@ -17,7 +17,7 @@ enum { FIRST_REQUEST_MS = 1000, FIRST_TLS_REQUEST_MS = 5000 };
 static struct {
     pthread_mutex_t lock;
     struct srv_connection *first;
-    struct srv_connection **by_descriptor;
+    _Atomic(struct srv_connection *) *by_descriptor; /* read by network threads without the lock */
     size_t descriptors;
     struct {
         size_t pending; /* admitted, not yet added */
@@ -31,7 +31,7 @@ static struct {
 
 bool srv_connections_init(size_t descriptors)
 {
-    table.by_descriptor = calloc(descriptors, sizeof(struct srv_connection *));
+    table.by_descriptor = calloc(descriptors, sizeof *table.by_descriptor);
     table.descriptors = table.by_descriptor ? descriptors : 0;
     return table.by_descriptor != NULL;
 }
@@ -142,7 +142,7 @@ size_t srv_connections_open(void)
 
 struct srv_connection *srv_connection_at(int fd)
 {
-    return fd >= 0 && (size_t)fd < table.descriptors ? table.by_descriptor[fd] : NULL;
+    return fd >= 0 && (size_t)fd < table.descriptors ? atomic_load(&table.by_descriptor[fd]) : NULL;
 }
 
 static void link_entry(struct srv_connection *c)
@@ -151,7 +151,7 @@ static void link_entry(struct srv_connection *c)
     if (c->next)
         c->next->previous = c;
     table.first = c;
-    table.by_descriptor[c->fd] = c;
+    atomic_store(&table.by_descriptor[c->fd], c);
 }
 
 static void unlink_entry(struct srv_connection *c)
@@ -162,7 +162,7 @@ static void unlink_entry(struct srv_connection *c)
         c->previous->next = c->next;
     else
         table.first = c->next;
-    table.by_descriptor[c->fd] = NULL;
+    atomic_store(&table.by_descriptor[c->fd], NULL);
     table.quotas[c->quota].ending -= atomic_load(&c->ending) == &srv_made_room;
 }
 

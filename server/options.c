@@ -97,8 +97,8 @@ static const struct row {
     {"landlock", "SWITCH", WORD, FIELD(landlock), "on", 0, 0, switches,
      "on or off: once listening, refuse files and connections that serving does not need"},
     {"healthcheck", NULL, SWITCH, FIELD(healthcheck), NULL, 0, 0, NULL,
-     "request /readyz of the server at --admin-listen or --listen, or of process 1; exit 0 if it "
-     "is ready, else 1"},
+     "request /readyz of the server at --admin-listen or the first --listen, or of process 1; exit "
+     "0 if it is ready, else 1"},
     {"version", NULL, SWITCH, FIELD(version), NULL, 0, 0, NULL, "print the version and exit"},
     {"help", NULL, SWITCH, FIELD(help), NULL, 0, 0, NULL, "print this and exit"},
 #undef FIELD

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Output of each program: the loss of float64, then that of float32. */
 static const char *const losses[] = {"0.247258", "0.247258"};
@@ -14,17 +15,21 @@ static const char *const verdicts[] = {"critical"};
 
 static const struct client {
     const char *name;
-    const char *run; /* format of a command, with the URL */
+    const char *run; /* format of a command, with the URL, or the path of a socket */
     bool is_of_loss; /* calls /kl_div, else /monitors */
+    bool is_local;   /* over a unix socket */
 } clients[] = {
-    {"curl.sh", "sh tests/clients/curl.sh %s", true},
-    {"stdlib.py", "python3 tests/clients/stdlib.py %s", true},
-    {"with_numpy.py", "/usr/bin/python3 tests/clients/with_numpy.py %s", true},
-    {"fetch.mjs", "node tests/clients/fetch.mjs %s", true},
-    {"libcurl.c", "cc tests/clients/libcurl.c -o build/client -lcurl && build/client %s", true},
-    {"with_httr.R", "Rscript tests/clients/with_httr.R %s", true},
-    {"monitors.py", "/usr/bin/python3 tests/clients/monitors.py %s", false},
-    {"monitors.R", "Rscript tests/clients/monitors.R %s", false},
+    {"curl.sh", "sh tests/clients/curl.sh %s", true, false},
+    {"stdlib.py", "python3 tests/clients/stdlib.py %s", true, false},
+    {"with_numpy.py", "/usr/bin/python3 tests/clients/with_numpy.py %s", true, false},
+    {"fetch.mjs", "node tests/clients/fetch.mjs %s", true, false},
+    {"libcurl.c", "cc tests/clients/libcurl.c -o build/client -lcurl && build/client %s", true,
+     false},
+    {"with_httr.R", "Rscript tests/clients/with_httr.R %s", true, false},
+    {"local.py", "python3 tests/clients/local.py %s", true, true},
+    {"local.mjs", "node tests/clients/local.mjs %s", true, true},
+    {"monitors.py", "/usr/bin/python3 tests/clients/monitors.py %s", false, false},
+    {"monitors.R", "Rscript tests/clients/monitors.R %s", false, false},
 };
 
 static void check(const struct client *client, const char *url)
@@ -47,12 +52,15 @@ static void check(const struct client *client, const char *url)
 
 Test(clients, get_losses_and_verdicts)
 {
-    struct server server = server_start(NULL);
+    char path[60], url[100], address[70];
+    snprintf(path, sizeof path, "/tmp/kldiv-clients-%d", (int)getpid());
+    snprintf(address, sizeof address, "unix:%s", path);
+    const char *const flags[] = {"--listen", "127.0.0.1:0", "--listen", address, NULL};
+    struct server server = server_start(flags);
     for (size_t i = 0; i < COUNT(clients); i++) {
-        char url[100];
         snprintf(url, sizeof url, "http://127.0.0.1:%d/%s", server.port,
                  clients[i].is_of_loss ? "kl_div" : "monitors");
-        check(&clients[i], url);
+        check(&clients[i], clients[i].is_local ? path : url);
     }
     cr_expect_eq(server_stop(&server, false), 0);
 }
