@@ -52,6 +52,18 @@ Test(server, serves_the_sockets_that_it_is_passed)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+Test(server, serves_all_sockets_that_it_is_passed_for_all)
+{
+    int one, two;
+    setenv("LISTEN_FDNAMES", "one:two", 1);
+    server_pass(make_socket(SOCK_STREAM, &one), make_socket(SOCK_STREAM, &two));
+    struct server server = server_start(NULL);
+    cr_expect_eq(server.port, one, "the port is that of the first");
+    expect_status(&server, one, "/openapi.json", 200);
+    expect_status(&server, two, "/openapi.json", 200);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
 /* Clients that came while there was no process. */
 Test(server, leaves_clients_that_wait_to_the_next_that_has_the_socket)
 {

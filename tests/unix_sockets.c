@@ -1,4 +1,5 @@
 /* Unix sockets and several addresses: files that are made, replaced and removed; who asks is logged. */
+#include "tests/certificate.h"
 #include "tests/crowd.h"
 #include "tests/support.h"
 
@@ -284,6 +285,27 @@ Test(server, finds_itself_healthy_by_its_first_address, .init = make_folder, .fi
     cr_expect_eq(run_server(good, output, sizeof output), 0, "%s", output);
     cr_expect_eq(run_server(bad, output, sizeof output), 1);
     cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, speaks_tls_on_a_unix_socket, .init = make_folder, .fini = remove_folder)
+{
+    char cert[70], key[70], output[500];
+    snprintf(cert, sizeof cert, "%s/cert", folder);
+    snprintf(key, sizeof key, "%s/key", folder);
+    make_certificate(cert, key, GNUTLS_PK_ECDSA, 30);
+    const char *const flags[] = {"--tls-cert", cert, "--tls-key", key, NULL};
+    struct server server = server_start_at(address, flags);
+    cr_expect_eq(status_of(&server, "GET", "/livez", NULL), 0, "it is not plain");
+    server.certificate = cert;
+    expect_loss(&server);
+    cr_expect(server_logs(&server, "listening on https://unix:/tmp/", 1));
+    cr_expect(server_logs(&server, " uid=", 1));
+    const char *const check[] = {"--healthcheck", "--listen", address, "--tls-cert", cert,
+                                 "--tls-key",     key,        NULL};
+    cr_expect_eq(run_server(check, output, sizeof output), 0, "%s", output);
+    cr_expect_eq(server_stop(&server, false), 0);
+    unlink(cert);
+    unlink(key);
 }
 
 /* ---- Who asks */
