@@ -64,15 +64,6 @@ static bool take_one(struct srv_listener *l)
     return client >= 0;
 }
 
-/* Accepts the connections that were made before the call; later ones are refused. A unix socket that is
- * shut keeps those in its backlog, and has no handshakes. */
-static void accept_last_local(struct srv_listener *l)
-{
-    shutdown(l->fd, SHUT_RD);
-    while (take_one(l))
-        ;
-}
-
 /* Accepts the connections whose handshakes have begun. */
 static void accept_last(struct srv_listener *l)
 {
@@ -113,6 +104,21 @@ static void turn_one_away(struct srv_listener *l)
     if (client >= 0)
         close(client);
     l->spare = dup(l->fd);
+}
+
+/* Accepts the connections that were made before the call; later ones are refused. A unix socket that is
+ * shut keeps those in its backlog, and has no handshakes. */
+static void accept_last_local(struct srv_listener *l)
+{
+    unsigned long long end = srv_now_ms() + LAST_ACCEPTS_MS;
+    shutdown(l->fd, SHUT_RD);
+    for (;;) {
+        if (take_one(l))
+            continue;
+        if (!out_of_something(errno) || srv_now_ms() > end)
+            return;
+        turn_one_away(l);
+    }
 }
 
 static void *accept_all(void *argument)

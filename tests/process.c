@@ -319,22 +319,28 @@ static size_t collect(char *bytes, size_t size, size_t n, void *buffer)
     return size * n;
 }
 
+static void set_address(CURL *curl, const struct server *server, const char *target)
+{
+    char url[400];
+    bool is_abstract = *server->path == '@';
+    snprintf(url, sizeof url, "%s://127.0.0.1:%d%s", server->certificate ? "https" : "http",
+             server->port, target);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    if (*server->path)
+        curl_easy_setopt(curl,
+                         is_abstract ? CURLOPT_ABSTRACT_UNIX_SOCKET : CURLOPT_UNIX_SOCKET_PATH,
+                         server->path + is_abstract);
+}
+
 struct fetched fetch(const struct server *server, const char *method, const char *target,
                      const char *const *headers, const char *body, size_t body_size)
 {
     struct fetched fetched = {0};
     struct curl_slist *list = NULL;
-    char url[400];
-    snprintf(url, sizeof url, "%s://127.0.0.1:%d%s", server->certificate ? "https" : "http",
-             server->port, target);
     CURL *curl = curl_easy_init();
     for (size_t i = 0; headers && headers[i]; i++)
         list = curl_slist_append(list, headers[i]);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    if (*server->path)
-        curl_easy_setopt(
-            curl, *server->path == '@' ? CURLOPT_ABSTRACT_UNIX_SOCKET : CURLOPT_UNIX_SOCKET_PATH,
-            server->path + (*server->path == '@'));
+    set_address(curl, server, target);
     curl_easy_setopt(curl, CURLOPT_CAINFO, server->certificate);
     curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* else read whole for each connection */
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
