@@ -222,6 +222,7 @@ build/assets/list.h: $(PACKED) FORCE
 # those of the kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
 test: deps-test
 	$(MAKE) check
+	$(MAKE) local
 	$(MAKE) load
 	$(MAKE) proxies
 	$(MAKE) units
@@ -308,6 +309,11 @@ distributed: $(B)/libkldiv.so
 # The pages in Chromium, in every state that they show; pictures go to build/page.
 page: build/kldivd $(PAGE_TOOLS)
 	node tests/page/run.mjs build/kldivd
+
+# The tests of the server by clients that connect to a unix socket.
+.PHONY: local
+local: $(B)/tests/all
+	KLDIV_OVER_UNIX=yes $(B)/tests/all --filter 'server/*'
 
 sanitize:
 	$(MAKE) check VARIANT=asan
@@ -399,7 +405,8 @@ $(OPERATOR_RULES): docker/prometheus/rules.yml
 	    sed -e '/^#/d' -e 's/^./  &/' $<; } > $@
 
 # Copies the options' help into README.md and the manual page, and the clients into their README.
-CLIENTS = curl.sh stdlib.py shared_memory.py with_numpy.py fetch.mjs libcurl.c with_httr.R monitors.py monitors.R
+CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R local.py local.mjs shared_memory.py \
+    monitors.py monitors.R
 readme: all $(OPERATOR_RULES)
 	build/kldivd --help | sed -e 1,6d -e 's/^  /    /' > build/help
 	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \

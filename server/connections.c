@@ -3,6 +3,7 @@
 #include "server/clock.h"
 #include "server/deadlines.h"
 #include "server/metrics.h"
+#include "server/unix_socket.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -16,7 +17,7 @@ enum { FIRST_REQUEST_MS = 1000, FIRST_TLS_REQUEST_MS = 5000 };
 static struct {
     pthread_mutex_t lock;
     struct srv_connection *first;
-    struct srv_connection **by_descriptor;
+    _Atomic(struct srv_connection *) *by_descriptor; /* read by network threads without the lock */
     size_t descriptors;
     struct {
         size_t pending; /* admitted, not yet added */
@@ -30,7 +31,7 @@ static struct {
 
 bool srv_connections_init(size_t descriptors)
 {
-    table.by_descriptor = calloc(descriptors, sizeof(struct srv_connection *));
+    table.by_descriptor = calloc(descriptors, sizeof *table.by_descriptor);
     table.descriptors = table.by_descriptor ? descriptors : 0;
     return table.by_descriptor != NULL;
 }
@@ -50,6 +51,8 @@ void srv_connection_kick(struct srv_connection *c)
     /* The call wakes whoever polls the socket, at each call; edge-triggered epoll may have lost the
      * end of the client's bytes. Bytes that have arrived can still be read. */
     atomic_store(&c->kicked, true);
+    if (c->local && !c->tls && atomic_load(&c->arriving) && srv_waker_wake(&c->waker))
+        return; /* its client may read the answer to a request that it still sends */
     shutdown(c->fd, SHUT_RD);
 }
 
@@ -139,7 +142,7 @@ size_t srv_connections_open(void)
 
 struct srv_connection *srv_connection_at(int fd)
 {
-    return fd >= 0 && (size_t)fd < table.descriptors ? table.by_descriptor[fd] : NULL;
+    return fd >= 0 && (size_t)fd < table.descriptors ? atomic_load(&table.by_descriptor[fd]) : NULL;
 }
 
 static void link_entry(struct srv_connection *c)
@@ -148,7 +151,7 @@ static void link_entry(struct srv_connection *c)
     if (c->next)
         c->next->previous = c;
     table.first = c;
-    table.by_descriptor[c->fd] = c;
+    atomic_store(&table.by_descriptor[c->fd], c);
 }
 
 static void unlink_entry(struct srv_connection *c)
@@ -159,21 +162,24 @@ static void unlink_entry(struct srv_connection *c)
         c->previous->next = c->next;
     else
         table.first = c->next;
-    table.by_descriptor[c->fd] = NULL;
+    atomic_store(&table.by_descriptor[c->fd], NULL);
     table.quotas[c->quota].ending -= atomic_load(&c->ending) == &srv_made_room;
 }
 
-struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls)
+struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls, bool local)
 {
     struct srv_connection *c = (size_t)fd < table.descriptors ? calloc(1, sizeof *c) : NULL;
     if (c) {
         c->fd = fd;
         c->quota = quota;
         c->tls = tls;
+        c->local = local;
         c->opened = srv_now_ms();
         atomic_store(&c->since, c->opened);
         atomic_store(&c->begun, c->opened);
     }
+    if (c && local)
+        srv_unix_peer(fd, &c->peer);
     pthread_mutex_lock(&table.lock);
     expect_less(quota);
     table.quotas[quota].open++;
@@ -194,6 +200,8 @@ void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
     if (c)
         unlink_entry(c);
     pthread_mutex_unlock(&table.lock);
+    if (c)
+        srv_waker_remove(&c->waker);
     if (c)
         srv_framing_free(&c->framing);
     free(c);

@@ -4,11 +4,13 @@
 #define KLDIV_SERVER_CONNECTIONS_H
 
 #include "server/framing.h"
+#include "server/waker.h"
 
 #include <microhttpd.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 
 /* srv_quota: the limit that a connection counts toward. */
 enum srv_quota {
@@ -40,6 +42,9 @@ struct srv_connection {
     unsigned number; /* unlike those of other connections that had the descriptor */
     enum srv_quota quota;
     bool tls;
+    bool local;                /* of a unix socket */
+    struct ucred peer;         /* of a local client: its process when it connected */
+    struct srv_waker waker;    /* of a local connection without TLS */
     unsigned long long opened; /* in ms */
 
     /* Written by the network thread: */
@@ -61,6 +66,7 @@ struct srv_connection {
     _Atomic(void *) paused;    /* the same in SRV_PAUSED; the watching thread resumes it */
 
     /* Written by any thread: */
+    atomic_ullong sent;                         /* bytes sent to a local client */
     _Atomic(const struct srv_refusal *) ending; /* why the server ends it; a static structure */
     atomic_bool kicked; /* the receiving side is shut by the server, not by the client */
     atomic_bool stop;   /* nobody waits for the answer any more */
@@ -89,9 +95,9 @@ void srv_connections_cancel(enum srv_quota quota);
  * less, it corrects the count by the least number that was pending all the time. */
 void srv_connections_forget_dropped(void);
 
-/* Adds an admitted connection to the table. NULL if memory is exhausted. The caller keeps the
- * descriptor and removes the connection before closing it. */
-struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls);
+/* Adds an admitted connection to the table, `local` if it is of a unix socket. NULL if memory is exhausted.
+ * The caller keeps the descriptor and removes the connection before closing it. */
+struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls, bool local);
 void srv_connection_remove(struct srv_connection *connection, enum srv_quota quota);
 
 /* The connection of a descriptor, or NULL. Called by the connection's network thread, or with the

@@ -1,6 +1,7 @@
 #include "server/healthcheck.h"
 
-#include "server/listener.h"
+#include "server/address.h"
+#include "server/unix_socket.h"
 
 #include <curl/curl.h>
 #include <string.h>
@@ -36,6 +37,16 @@ static size_t read_command_line(char *text, size_t size)
     return n;
 }
 
+static bool gives_addresses(int argc, char **argv)
+{
+    static const char flag[] = "--listen";
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], flag, strlen(flag)) == 0 && strchr("=", argv[i][strlen(flag)]))
+            return true;
+    return false;
+}
+
+/* Addresses of argv take the place of those of process 1. */
 bool srv_healthcheck_options(struct srv_options *options, int argc, char **argv)
 {
     static char text[MAX_FLAGS_SIZE]; /* options keep pointers into it */
@@ -47,7 +58,12 @@ bool srv_healthcheck_options(struct srv_options *options, int argc, char **argv)
         arguments[n++] = p;
     for (int i = 1; i < argc && n < MAX_ARGUMENTS; i++)
         arguments[n++] = argv[i];
-    return srv_options_read(options, n, arguments, stderr);
+    if (!srv_options_read(options, n, arguments, stderr))
+        return false;
+    struct srv_options own;
+    if (gives_addresses(argc, argv) && srv_options_read(&own, argc, argv, stderr))
+        options->listen = own.listen;
+    return true;
 }
 
 /* ---- Request */
@@ -64,48 +80,72 @@ static bool read_port(const char *path, char *port, size_t size)
     return good;
 }
 
-/* Formats the URL, of --admin-listen if there is one, which answers when all connections are taken.
- * A wildcard address becomes the loopback address of IPv4, which [::] takes, too. */
-static bool make_url(const struct srv_options *options, char *url, size_t size)
+/* Formats the URL of a TCP address. A wildcard address becomes the loopback address of IPv4, which [::]
+ * takes, too. */
+static bool make_url(const struct srv_options *options, const char *address, const char *scheme,
+                     char *url, size_t size)
 {
     char host[256], chosen[16];
     const char *port;
-    bool is_admin = options->admin_listen != NULL;
-    if (!srv_split_address(is_admin ? options->admin_listen : options->listen, host, sizeof host,
-                           &port))
+    if (!srv_split_address(address, host, sizeof host, &port))
         return false;
-    if (!is_admin && strcmp(port, "0") == 0 && read_port(options->port_file, chosen, sizeof chosen))
+    if (address != options->admin_listen && strcmp(port, "0") == 0 &&
+        read_port(options->port_file, chosen, sizeof chosen))
         port = chosen;
     const char *name = host;
     if (!*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         name = "127.0.0.1";
-    snprintf(url, size, strchr(name, ':') ? "%s://[%s]:%s/readyz" : "%s://%s:%s/readyz",
-             options->tls_cert && !is_admin ? "https" : "http", name, port);
+    snprintf(url, size, strchr(name, ':') ? "%s://[%s]:%s/readyz" : "%s://%s:%s/readyz", scheme,
+             name, port);
     return true;
+}
+
+/* Sets where curl asks: --admin-listen if there is one, which answers when all connections are taken, or
+ * the first address of --listen. */
+static bool set_address(CURL *curl, const struct srv_options *options, char *url, size_t size)
+{
+    const char *address = options->admin_listen ? options->admin_listen : options->listen.items[0];
+    const char *scheme = options->tls_cert && !options->admin_listen ? "https" : "http";
+    const char *path = srv_unix_path(address);
+    if (path) {
+        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, path);
+    } else if (srv_unix_is(address)) {
+        curl_easy_setopt(curl, CURLOPT_ABSTRACT_UNIX_SOCKET, strchr(address, '@') + 1);
+    } else if (!make_url(options, address, scheme, url, size)) {
+        fprintf(stderr,
+                "kldivd: --listen, --admin-listen: not HOST:PORT, unix:PATH or unix:@NAME\n");
+        return false;
+    }
+    if (srv_unix_is(address))
+        snprintf(url, size, "%s://localhost/readyz", scheme);
+    return curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK;
+}
+
+static CURLcode ask(CURL *curl, long *status)
+{
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 5L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop);
+    CURLcode result = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, status);
+    return result;
 }
 
 int srv_healthcheck(const struct srv_options *options)
 {
-    char url[400];
+    char url[400] = "";
     long status = 0;
-    if (!make_url(options, url, sizeof url)) {
-        fprintf(stderr, "kldivd: --listen, --admin-listen: not HOST:PORT\n");
-        return 1;
-    }
     CURL *curl = curl_easy_init();
     CURLcode result = CURLE_FAILED_INIT;
-    if (curl) {
-        curl_easy_setopt(curl, CURLOPT_URL, url);
-        curl_easy_setopt(curl, CURLOPT_PROXY, "");
-        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
-        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
-        curl_easy_setopt(curl, CURLOPT_TIMEOUT, 5L);
-        curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop);
-        result = curl_easy_perform(curl);
-        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-        curl_easy_cleanup(curl);
-    }
+    bool known = !curl || set_address(curl, options, url, sizeof url);
+    if (curl && known)
+        result = ask(curl, &status);
+    curl_easy_cleanup(curl);
+    if (!known)
+        return 1;
     if (result != CURLE_OK)
         fprintf(stderr, "kldivd: %s: %s\n", url, curl_easy_strerror(result));
     else if (status != 200)

@@ -32,7 +32,7 @@ static struct {
     size_t n_daemons;
     struct MHD_Daemon **daemons;
     struct MHD_Daemon *reserved, *admin;
-    size_t turn;
+    atomic_size_t turn;
     atomic_bool draining;
 } http;
 
@@ -49,6 +49,14 @@ static struct srv_connection *entry_of(struct MHD_Connection *connection)
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info ? info->socket_context : NULL;
+}
+
+/* True if the client came over a unix socket. */
+static bool is_local(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    return info && info->client_addr && info->client_addr->sa_family == AF_UNIX;
 }
 
 /* Ends a request that libmicrohttpd has dropped without a word, as it does where its pool runs out. */
@@ -69,7 +77,9 @@ static void follow_connection(void *context, struct MHD_Connection *connection,
         enum srv_quota quota = quota_of(context);
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        struct srv_connection *entry = srv_connection_add(info->connect_fd, quota, uses_tls(quota));
+        bool local = is_local(connection);
+        struct srv_connection *entry =
+            srv_connection_add(info->connect_fd, quota, uses_tls(quota), local);
         *socket_context = entry;
         if (!entry || !srv_watch(entry))
             shutdown(info->connect_fd, SHUT_RDWR);
@@ -243,8 +253,8 @@ static void add_to_daemon(struct MHD_Daemon *daemon, enum srv_quota quota, int c
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
 {
     if (srv_connections_admit(SRV_REGULAR, http.options->max_connections))
-        add_to_daemon(http.daemons[http.turn++ % http.n_daemons], SRV_REGULAR, client, address,
-                      size);
+        add_to_daemon(http.daemons[atomic_fetch_add(&http.turn, 1) % http.n_daemons], SRV_REGULAR,
+                      client, address, size);
     else if (srv_connections_admit(SRV_RESERVED, RESERVED))
         add_to_daemon(http.reserved, SRV_RESERVED, client, address, size);
     else

@@ -15,10 +15,10 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
 
 /* Takes ownership of an accepted connection, also if it fails. Over --max-connections the slowest
  * connection makes room. If none is slow, this one counts as reserved: health routes are answered,
- * all others get 503. Called by one thread. */
+ * all others get 503. Any thread may call it. */
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size);
 
-/* Does that for a connection of --admin-listen. Called by another thread. */
+/* Does that for a connection of --admin-listen. */
 void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size);
 
 /* Number of connections beyond --max-connections that may be open. */

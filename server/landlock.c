@@ -57,10 +57,10 @@ static bool allow(const struct rules *rules, const char *path, uint64_t rights)
     return syscall(SYS_landlock_add_rule, rules->fd, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) == 0;
 }
 
-static bool allow_folder_of(const struct rules *rules, const char *file)
+static bool allow_folder_of(const struct rules *rules, const char *file, uint64_t rights)
 {
     char *path = strdup(file);
-    bool good = path && allow(rules, dirname(path), to_read);
+    bool good = path && allow(rules, dirname(path), rights);
     free(path);
     return good;
 }
@@ -69,25 +69,28 @@ static bool allow_folder_of(const struct rules *rules, const char *file)
 static bool allow_file(const struct rules *rules, const char *file)
 {
     char *real = realpath(file, NULL);
-    bool good = allow_folder_of(rules, file) && (!real || allow_folder_of(rules, real));
+    bool good =
+        allow_folder_of(rules, file, to_read) && (!real || allow_folder_of(rules, real, to_read));
     free(real);
     return good;
 }
 
-static bool add_rules(const struct rules *rules, const char *const *readable,
-                      const char *const *writable, bool with_shared_memory)
+static bool add_rules(const struct rules *rules, const struct srv_rights *rights)
 {
+    const char *const *file;
     /* Read on the way: for metrics, by malloc when it gives memory back, by libraries for seeds. */
     bool good = allow(rules, "/proc/self", to_read) &&
                 allow(rules, "/proc/sys/vm/overcommit_memory", to_read) &&
                 allow(rules, "/dev/urandom", to_read);
-    if (with_shared_memory)
+    if (rights->shared_memory)
         good = good && allow(rules, "/dev/shm",
                              LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
-    for (; good && readable && *readable; readable++)
-        good = allow_file(rules, *readable);
-    for (; good && writable && *writable; writable++)
-        good = allow(rules, *writable, to_write);
+    for (file = rights->readable; good && file && *file; file++)
+        good = allow_file(rules, *file);
+    for (file = rights->writable; good && file && *file; file++)
+        good = allow(rules, *file, to_write);
+    for (file = rights->removable; good && file && *file; file++)
+        good = allow_folder_of(rules, *file, LANDLOCK_ACCESS_FS_REMOVE_FILE);
     return good;
 }
 
@@ -98,10 +101,9 @@ static int newest_abi(void)
     return abi < NEWEST_ABI ? (int)abi : NEWEST_ABI;
 }
 
-int srv_landlock_enter(const char *const *readable, const char *const *writable,
-                       bool with_shared_memory, bool connects)
+int srv_landlock_enter(const struct srv_rights *rights)
 {
-    unsigned net = connects ? BIND : BIND | CONNECT;
+    unsigned net = rights->connects ? BIND : BIND | CONNECT;
     int abi = newest_abi(), reason = 0;
     if (abi < 1)
         return -ENOSYS;
@@ -111,8 +113,7 @@ int srv_landlock_enter(const char *const *readable, const char *const *writable,
     rules.fd = (int)syscall(SYS_landlock_create_ruleset, &rules.handled, sizeof rules.handled, 0);
     if (rules.fd < 0)
         return -errno;
-    if (!add_rules(&rules, readable, writable, with_shared_memory) ||
-        syscall(SYS_landlock_restrict_self, rules.fd, 0) != 0)
+    if (!add_rules(&rules, rights) || syscall(SYS_landlock_restrict_self, rules.fd, 0) != 0)
         reason = errno;
     close(rules.fd);
     return reason ? -reason : abi;

@@ -4,14 +4,15 @@
 #include "server/cgroup.h"
 #include "server/http.h"
 #include "server/log.h"
+#include "server/sockets.h"
 
 #include <sys/resource.h>
 
 /* Default upper bound of --max-memory, in bytes. */
 static const size_t most_memory = (size_t)4 << 30;
 
-/* Descriptors that are not connections: health checks, threads, the log, libraries. */
-enum { OTHER_FILES = 100 };
+/* Descriptors that are neither connections nor sockets that listen: threads, the log, libraries. */
+enum { OTHER_FILES = 97 };
 
 /* REGIONS_SHARE: part of the descriptors that regions of shared memory may have, one each. */
 enum { REGIONS_SHARE = 8 };
@@ -34,17 +35,21 @@ static size_t open_files(size_t wanted)
     return files.rlim_cur;
 }
 
+static size_t regions_for(const struct srv_options *options, size_t files)
+{
+    size_t most = options->shared_memory ? files / REGIONS_SHARE : 0;
+    return most < API_REGIONS ? most : API_REGIONS;
+}
+
 void srv_limits_apply(struct srv_options *options)
 {
     found.memory = srv_memory(&found.in_cgroup);
-    size_t memory = found.memory / 100 * 85;
-    size_t files = open_files(options->max_connections + srv_http_descriptors() +
-                              (size_t)2 * OTHER_FILES + (options->shared_memory ? API_REGIONS : 0));
-    options->max_regions = options->shared_memory ? files / REGIONS_SHARE : 0;
-    if (options->max_regions > API_REGIONS)
-        options->max_regions = API_REGIONS;
-    size_t connections = files > (size_t)2 * OTHER_FILES ? files - OTHER_FILES : files / 2;
-    connections -= connections > options->max_regions ? options->max_regions : 0;
+    size_t memory = found.memory / 100 * 85, others = OTHER_FILES + srv_sockets_descriptors();
+    size_t files = open_files(options->max_connections + srv_http_descriptors() + 2 * others +
+                              (options->shared_memory ? API_REGIONS : 0));
+    options->max_regions = regions_for(options, files);
+    others += options->max_regions;
+    size_t connections = files > 2 * others ? files - others : files / 2;
     if (options->threads == 0)
         options->threads = srv_cpus();
     if (options->http_threads == 0)

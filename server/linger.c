@@ -2,6 +2,7 @@
 
 #include "server/clock.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -28,11 +29,15 @@ static struct {
     struct lingering entries[MOST];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = -1};
 
-/* Drops received bytes; false if the connection is finished. MSG_TRUNC drops without a copy. */
+/* Drops received bytes; false if the connection is finished. MSG_TRUNC drops without a copy, but those
+ * of a unix socket: of these no more than the array takes at once. */
 static bool drop(struct lingering *l, unsigned long long now)
 {
+    static char dropped_bytes[64 << 10];
     for (size_t dropped = 0; dropped < PER_TURN; dropped += PER_RECV) {
         ssize_t n = recv(l->fd, NULL, PER_RECV, MSG_TRUNC | MSG_DONTWAIT);
+        if (n < 0 && errno == EFAULT)
+            n = recv(l->fd, dropped_bytes, sizeof dropped_bytes, MSG_DONTWAIT);
         if (n == 0)
             return false;
         if (n < 0)

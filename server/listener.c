@@ -5,109 +5,13 @@
 #include "server/metrics.h"
 #include "server/watchdog.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-
-bool srv_split_address(const char *address, char *host, size_t host_size, const char **port)
-{
-    const char *colon = strrchr(address, ':');
-    char *end;
-    if (!colon || colon[1] < '0' || colon[1] > '9' || strtoul(colon + 1, &end, 10) > 65535 || *end)
-        return false;
-    size_t size = (size_t)(colon - address);
-    if (size >= 2 && address[0] == '[' && address[size - 1] == ']') {
-        address++;
-        size -= 2;
-    } else if (memchr(address, ':', size)) {
-        return false;
-    }
-    if (size >= host_size)
-        return false;
-    memcpy(host, address, size);
-    host[size] = '\0';
-    *port = colon + 1;
-    return true;
-}
-
-/* IPV6_V6ONLY off: [::] takes IPv4 also where net.ipv6.bindv6only says otherwise. */
-static int bind_first(const struct addrinfo *addresses)
-{
-    for (const struct addrinfo *a = addresses; a; a = a->ai_next) {
-        int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        int yes = 1, no = 0;
-        if (fd < 0)
-            continue;
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-        if (a->ai_family == AF_INET6)
-            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-        if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
-            return fd;
-        int reason = errno;
-        close(fd);
-        errno = reason;
-    }
-    return -1;
-}
-
-/* Resolves and binds. Returns the descriptor, or -1 with errno set, or with *problem of getaddrinfo. */
-static int bind_host(const char *host, const char *port, int *problem)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *addresses;
-    *problem = getaddrinfo(*host ? host : NULL, port, &hints, &addresses);
-    if (*problem)
-        return -1;
-    int fd = bind_first(addresses), reason = errno;
-    freeaddrinfo(addresses);
-    errno = reason;
-    return fd;
-}
-
-/* True if the last failure is for want of IPv6: in the kernel, or on its interfaces. */
-static bool lacks_ipv6(void) { return errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL; }
-
-int srv_listen(const char *option, const char *address, FILE *errors)
-{
-    char host[256];
-    const char *port;
-    int problem;
-    if (!srv_split_address(address, host, sizeof host, &port)) {
-        fprintf(errors, "kldivd: %s: '%s' is not HOST:PORT\n", option, address);
-        return -1;
-    }
-    int fd = bind_host(host, port, &problem);
-    if (fd < 0 && !problem && strcmp(host, "::") == 0 && lacks_ipv6())
-        fd = bind_host("0.0.0.0", port, &problem);
-    if (fd < 0)
-        fprintf(errors,
-                problem ? "kldivd: %s: '%s': %s\n" : "kldivd: %s: cannot listen on %s: %s\n",
-                option, address, problem ? gai_strerror(problem) : strerror(errno));
-    return fd;
-}
-
-int srv_bound_address(int fd, char *to, size_t size)
-{
-    struct sockaddr_storage address = {0};
-    socklen_t length = sizeof address;
-    char host[NI_MAXHOST], port[NI_MAXSERV];
-    if (getsockname(fd, (struct sockaddr *)&address, &length) != 0 ||
-        getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return -1;
-    snprintf(to, size, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-    int number = -1;
-    sscanf(port, "%d", &number);
-    return number;
-}
 
 /* Waits 10 ms: descriptors or memory are exhausted, and the backlog holds the connections. */
 static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
@@ -202,6 +106,21 @@ static void turn_one_away(struct srv_listener *l)
     l->spare = dup(l->fd);
 }
 
+/* Accepts the connections that were made before the call; later ones are refused. A unix socket that is
+ * shut keeps those in its backlog, and has no handshakes. */
+static void accept_last_local(struct srv_listener *l)
+{
+    unsigned long long end = srv_now_ms() + LAST_ACCEPTS_MS;
+    shutdown(l->fd, SHUT_RD);
+    for (;;) {
+        if (take_one(l))
+            continue;
+        if (!out_of_something(errno) || srv_now_ms() > end)
+            return;
+        turn_one_away(l);
+    }
+}
+
 static void *accept_all(void *argument)
 {
     struct srv_listener *l = argument;
@@ -221,7 +140,9 @@ static void *accept_all(void *argument)
         }
         poll(fds, 2, -1);
     }
-    if (!l->passed)
+    if (!l->passed && l->local)
+        accept_last_local(l);
+    else if (!l->passed)
         accept_last(l);
     return NULL;
 }
@@ -237,12 +158,19 @@ bool srv_accept_start(struct srv_listener *l, int fd,
     return l->started;
 }
 
-void srv_accept_stop(struct srv_listener *l)
+void srv_accept_end(struct srv_listener *l)
 {
     if (!l->started)
         return;
     atomic_store(&l->stopping, true);
     eventfd_write(l->wake, 1);
+}
+
+void srv_accept_stop(struct srv_listener *l)
+{
+    srv_accept_end(l);
+    if (!l->started)
+        return;
     pthread_join(l->thread, NULL);
     close(l->fd);
     close(l->wake);

@@ -314,6 +314,13 @@ static void add_ms(struct api_buffer *line, const char *name, double ms)
     add_padded(line, us % 1000);
 }
 
+static void add_peer(struct api_buffer *line, const struct ucred *peer)
+{
+    add_number(line, as_json() ? "peer_pid" : "pid", (size_t)peer->pid);
+    add_number(line, as_json() ? "peer_uid" : "uid", peer->uid);
+    add_number(line, as_json() ? "peer_gid" : "gid", peer->gid);
+}
+
 void srv_log_access(const struct srv_access *access)
 {
     if (!srv_log_enabled(SRV_LOG_INFO))
@@ -330,5 +337,7 @@ void srv_log_access(const struct srv_access *access)
     add_number(&line, "reply_bytes", access->reply_bytes);
     add_number(&line, "elements", access->elements);
     add_ms(&line, "ms", access->ms);
+    if (access->peer)
+        add_peer(&line, access->peer);
     end_line(&line);
 }

@@ -5,6 +5,8 @@
 
 #include "server/options.h"
 
+#include <sys/socket.h>
+
 /* Starts the log's thread; call it before other threads log. Without the thread, lines are
  * written at once. */
 bool srv_log_start(enum srv_log_format format, enum srv_log_level level);
@@ -20,9 +22,10 @@ void srv_log(enum srv_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* srv_access: the log entry of one finished request. `code` is the problem's, `token` the
- * name of the request's token; both may be NULL. */
+ * name of the request's token, `peer` the process that connected a unix socket; each may be NULL. */
 struct srv_access {
     const char *request_id, *method, *target, *code, *token;
+    const struct ucred *peer;
     int status;
     size_t body_bytes, reply_bytes, elements;
     double ms;

@@ -10,13 +10,12 @@
 #include "server/jobs.h"
 #include "server/limits.h"
 #include "server/linger.h"
-#include "server/listener.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/notify.h"
-#include "server/passed.h"
 #include "server/reload.h"
 #include "server/sandbox.h"
+#include "server/sockets.h"
 #include "server/store.h"
 #include "server/tls.h"
 #include "server/watch.h"
@@ -30,7 +29,6 @@
 #include <unistd.h>
 
 static atomic_bool ready;
-static struct srv_listener listener, admin_listener;
 static struct api_budget budget;
 static struct api_tokens *tokens; /* NULL without --auth-token-file */
 static struct api_statistics statistics;
@@ -56,9 +54,6 @@ static void write_metrics(void *options, struct api_buffer *out)
 
 /* opened: what takes rights that the server then gives up. */
 struct opened {
-    int fd, admin_fd; /* admin_fd -1 without an address of its own */
-    struct srv_passed passed;
-    int port;
     FILE *port_file; /* or NULL */
     struct srv_sandbox sandbox;
 };
@@ -74,7 +69,7 @@ static bool write_port_file(struct opened *opened, const char *path)
 {
     if (!opened->port_file)
         return true;
-    bool good = fprintf(opened->port_file, "%d\n", opened->port) > 0;
+    bool good = fprintf(opened->port_file, "%d\n", srv_sockets_port()) > 0;
     if (fclose(opened->port_file) != 0)
         good = false;
     return good || complain_of_port_file(path);
@@ -94,24 +89,12 @@ static struct srv_sandbox lock_in(const struct srv_options *options)
             readable[n++] = files[i];
     for (const char *const *file = of_store; file && *file && n < MOST_READABLE; file++)
         readable[n++] = *file;
-    return srv_sandbox_enter(options, readable, writable, of_store != NULL);
-}
-
-/* Listens, unless the service manager does. */
-static bool open_sockets(const struct srv_options *options, struct opened *opened)
-{
-    if (!srv_passed_read(&opened->passed, stderr))
-        return false;
-    opened->fd = opened->passed.http;
-    opened->admin_fd = opened->passed.admin;
-    if (opened->fd < 0)
-        opened->fd = srv_listen("--listen", options->listen, stderr);
-    bool wants_admin = opened->admin_fd < 0 && options->admin_listen;
-    if (opened->fd >= 0 && wants_admin)
-        opened->admin_fd = srv_listen("--admin-listen", options->admin_listen, stderr);
-    listener.passed = opened->passed.http >= 0;
-    admin_listener.passed = opened->passed.admin >= 0;
-    return opened->fd >= 0 && (!wants_admin || opened->admin_fd >= 0);
+    return srv_sandbox_enter(options,
+                             &(struct srv_rights){.readable = readable,
+                                                  .writable = writable,
+                                                  .removable = srv_sockets_removable(),
+                                                  .shared_memory = options->shared_memory != NULL,
+                                                  .connects = of_store != NULL});
 }
 
 static bool open_regions(const struct srv_options *options)
@@ -128,12 +111,10 @@ static bool open_regions(const struct srv_options *options)
  * before would keep its rights. */
 static bool open_all(struct srv_options *options, struct opened *opened)
 {
-    char address[300];
-    if (!open_sockets(options, opened))
+    if (!srv_sockets_open(options, stderr))
         return false;
     srv_notify_open();
     srv_watchdog_start();
-    opened->port = srv_bound_address(opened->fd, address, sizeof address);
     opened->port_file = options->port_file ? fopen(options->port_file, "we") : NULL;
     if (options->port_file && !opened->port_file)
         return complain_of_port_file(options->port_file);
@@ -166,8 +147,7 @@ static bool drain(const struct srv_options *options)
     srv_http_drain();
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
-    srv_accept_stop(&listener);
-    srv_accept_stop(&admin_listener);
+    srv_sockets_stop();
     return finish_requests(srv_now() + (double)options->drain_timeout);
 }
 
@@ -182,39 +162,18 @@ static void log_store(bool is_failure, const char *sentence)
     srv_log(is_failure ? SRV_LOG_WARNING : SRV_LOG_INFO, "%s", sentence);
 }
 
-static bool start_threads(const struct srv_options *options, const struct api_service *service,
-                          const struct opened *opened)
+static bool start_threads(const struct srv_options *options, const struct api_service *service)
 {
-    listener.tls = service->tls;
     return srv_connections_init(options->max_files) &&
            srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start(service->budget) &&
            srv_linger_start() && api_monitors_start(monitors, log_store) &&
-           srv_http_start(service, options) &&
-           srv_accept_start(&listener, opened->fd, srv_http_take) &&
-           (opened->admin_fd < 0 ||
-            srv_accept_start(&admin_listener, opened->admin_fd, srv_http_take_admin));
-}
-
-/* Tells, too, of [::] that became 0.0.0.0. */
-static void log_address(int fd, const char *what, const char *scheme, const char *option,
-                        bool passed)
-{
-    char address[300];
-    srv_bound_address(fd, address, sizeof address);
-    srv_log(SRV_LOG_INFO, "%s %s://%s%s", what, scheme, address,
-            passed ? ", a socket of the service manager" : "");
-    if (!passed && *option == '[' && *address != '[')
-        srv_log(SRV_LOG_INFO, "no IPv6 here: %s is %s", option, address);
+           srv_http_start(service, options) && srv_sockets_accept(service->tls);
 }
 
 static void log_start(const struct srv_options *options, const struct api_service *service,
                       const struct opened *opened)
 {
-    log_address(opened->fd, "listening on", service->tls ? "https" : "http", options->listen,
-                listener.passed);
-    if (opened->admin_fd >= 0)
-        log_address(opened->admin_fd, "health and metrics on", "http", options->admin_listen,
-                    admin_listener.passed);
+    srv_sockets_log();
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(),
             kl_pool_threads(service->pool));
     srv_limits_log(options);
@@ -237,7 +196,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
         return false;
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
-    if (!start_threads(options, service, opened)) {
+    if (!start_threads(options, service)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads, or no "
                         "memory or descriptors are left\n");
         return false;
@@ -377,5 +336,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "kldivd: --simd: %s\n", problem.detail);
         return 1;
     }
-    return serve(&options);
+    int status = serve(&options);
+    srv_sockets_remove(); /* those of a start that failed */
+    return status;
 }

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 /* kind: from NUMBER on the field is a size_t. A SWITCH takes no value, but where it has words it may
- * have one in the environment. */
-enum kind { TEXT, HOSTS, STORE, PREFIX, SWITCH, NUMBER, BYTES, WORD };
+ * have one in the environment. A LIST may be given several times, and with commas between. */
+enum kind { TEXT, HOSTS, STORE, PREFIX, LIST, SWITCH, NUMBER, BYTES, MODE, WORD };
 
 static const char *const formats[] = {"text", "json", NULL};
 static const char *const switches[] = {"off", "on", NULL};
@@ -27,17 +27,21 @@ static const struct row {
     enum kind kind;
     size_t offset;
     const char *fallback; /* default as text; NULL leaves the field zero */
-    size_t least, most;   /* for NUMBER and BYTES */
+    size_t least, most;   /* for NUMBER, BYTES and MODE */
     const char *const *words;
     const char *help;
 } rows[] = {
 #define FIELD(name) offsetof(struct srv_options, name)
-    {"listen", "HOST:PORT", TEXT, FIELD(listen), "127.0.0.1:8080", 0, 0, NULL,
-     "address to listen on; port 0 selects a free one, [::]:8080 is IPv6 and IPv4"},
-    {"admin-listen", "HOST:PORT", TEXT, FIELD(admin_listen), NULL, 0, 0, NULL,
+    {"listen", "ADDRESS", LIST, FIELD(listen), "127.0.0.1:8080", 0, 0, NULL,
+     "address to listen on: HOST:PORT, where port 0 selects a free one and [::]:8080 is IPv6 and "
+     "IPv4; unix:PATH; or unix:@NAME, an abstract one; may be given several times, or with commas "
+     "between"},
+    {"listen-mode", "MODE", MODE, FIELD(listen_mode), "660", 0, 0777, NULL,
+     "rights of the sockets at unix:PATH, in octal"},
+    {"admin-listen", "ADDRESS", TEXT, FIELD(admin_listen), NULL, 0, 0, NULL,
      "serve health and metrics alone on this address, too"},
     {"port-file", "FILE", TEXT, FIELD(port_file), NULL, 0, 0, NULL,
-     "write the bound port to this file once listening"},
+     "write the port of the first HOST:PORT to this file once listening"},
     {"threads", "N", NUMBER, FIELD(threads), "0", 0, 1024, NULL,
      "threads for computing; 0: the CPUs this process may use"},
     {"http-threads", "N", NUMBER, FIELD(http_threads), "0", 0, 1024, NULL,
@@ -96,8 +100,8 @@ static const struct row {
     {"landlock", "SWITCH", WORD, FIELD(landlock), "on", 0, 0, switches,
      "on or off: once listening, refuse files and connections that serving does not need"},
     {"healthcheck", NULL, SWITCH, FIELD(healthcheck), NULL, 0, 0, NULL,
-     "request /readyz of the server at --admin-listen or --listen, or of process 1; exit 0 if it "
-     "is ready, else 1"},
+     "request /readyz of the server at --admin-listen or the first --listen, or of process 1; exit "
+     "0 if it is ready, else 1"},
     {"version", NULL, SWITCH, FIELD(version), NULL, 0, 0, NULL, "print the version and exit"},
     {"help", NULL, SWITCH, FIELD(help), NULL, 0, 0, NULL, "print this and exit"},
 #undef FIELD
@@ -111,7 +115,7 @@ static bool parse_number(const struct row *row, const char *text, size_t *value)
 {
     char *end;
     errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
+    unsigned long long number = strtoull(text, &end, row->kind == MODE ? 8 : 10);
     if (!isdigit((unsigned char)*text) || errno || number > SIZE_MAX)
         return false;
     size_t unit = 1;
@@ -133,14 +137,45 @@ static bool parse_word(const struct row *row, const char *text, size_t *value)
     return false;
 }
 
+/* Appends the values between commas; false if one is empty or too long, or if there are too many. */
+static bool parse_list(const char *text, struct srv_list *list)
+{
+    for (;; text++) {
+        size_t size = strcspn(text, ",");
+        if (size == 0 || size >= SRV_ADDRESS_SIZE || list->n == SRV_ADDRESSES)
+            return false;
+        memcpy(list->items[list->n], text, size);
+        list->items[list->n++][size] = '\0';
+        text += size;
+        if (!*text)
+            return true;
+    }
+}
+
 /* Tells of a value that is none, without the password that one of a store may have. */
 static void refuse_value(const struct row *row, const char *given_as, const char *text,
                          FILE *errors)
 {
     char name[1000];
+    if (row->kind == LIST) {
+        fprintf(errors,
+                "kldivd: %s: '%s' is more than %d addresses, or one is empty or longer than %d "
+                "bytes\n",
+                given_as, text, SRV_ADDRESSES, SRV_ADDRESS_SIZE - 1);
+        return;
+    }
     api_store_name(text, name, sizeof name);
     fprintf(errors, "kldivd: %s: '%s' is not a valid value (%s)\n", given_as,
             row->kind == STORE ? name : text, row->help);
+}
+
+/* True if a text may be the value of a row that keeps the text. */
+static bool is_valid(const struct row *row, const char *text)
+{
+    return row->kind == HOSTS    ? api_hosts_valid(text)
+           : row->kind == STORE  ? api_store_is_location(text)
+           : row->kind == PREFIX ? api_object_prefix_is_valid(text)
+                                 : true;
 }
 
 static bool set(struct srv_options *options, const struct row *row, const char *given_as,
@@ -152,16 +187,13 @@ static bool set(struct srv_options *options, const struct row *row, const char *
     switch (row->kind) {
     case TEXT:
     case HOSTS:
-        good = row->kind == TEXT || api_hosts_valid(text);
-        memcpy(field, &text, sizeof text);
-        break;
-    case PREFIX:
-        good = api_object_prefix_is_valid(text);
-        memcpy(field, &text, sizeof text);
-        break;
     case STORE:
-        good = api_store_is_location(text);
+    case PREFIX:
+        good = is_valid(row, text);
         memcpy(field, &text, sizeof text);
+        break;
+    case LIST:
+        good = parse_list(text, field);
         break;
     case SWITCH:
         good = !text || parse_word(row, text, &value);
@@ -169,6 +201,7 @@ static bool set(struct srv_options *options, const struct row *row, const char *
         break;
     case NUMBER:
     case BYTES:
+    case MODE:
         good = parse_number(row, text, &value);
         break;
     case WORD:
@@ -193,13 +226,23 @@ static void environment_name(const struct row *row, char *to, size_t size)
         to[i] = (char)(to[i] == '-' ? '_' : toupper((unsigned char)to[i]));
 }
 
+/* Forgets the values of a list that were given in a weaker way. */
+static void replace(struct srv_options *options, const struct row *row)
+{
+    if (row->kind == LIST)
+        ((struct srv_list *)(void *)((char *)options + row->offset))->n = 0;
+}
+
 static bool read_environment(struct srv_options *options, FILE *errors)
 {
     for (const struct row *row = rows; row < rows + N_ROWS; row++) {
         char name[MAX_NAME];
         environment_name(row, name, sizeof name);
         const char *text = row->kind == SWITCH && !row->words ? NULL : getenv(name);
-        if (text && *text && !set(options, row, name, text, errors))
+        if (!text || !*text)
+            continue;
+        replace(options, row);
+        if (!set(options, row, name, text, errors))
             return false;
     }
     return true;
@@ -249,6 +292,7 @@ static const struct row *find_flag(const char *flag, size_t length)
 /* Reads flags of the forms --flag value and --flag=value. */
 static bool read_flags(struct srv_options *options, int argc, char **argv, FILE *errors)
 {
+    bool seen[N_ROWS] = {false};
     for (int i = 1; i < argc; i++) {
         const char *flag = argv[i];
         size_t length = strcspn(flag, "=");
@@ -266,6 +310,9 @@ static bool read_flags(struct srv_options *options, int argc, char **argv, FILE 
             }
             text = argv[++i];
         }
+        if (!seen[row - rows])
+            replace(options, row);
+        seen[row - rows] = true;
         if (!set(options, row, argv[i] == text ? flag : argv[i], text, errors))
             return false;
     }

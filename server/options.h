@@ -9,10 +9,20 @@
 enum srv_log_format { SRV_LOG_TEXT, SRV_LOG_JSON };
 enum srv_log_level { SRV_LOG_ERROR, SRV_LOG_WARNING, SRV_LOG_INFO, SRV_LOG_DEBUG };
 
+/* SRV_ADDRESSES: the most addresses of --listen. SRV_ADDRESS_SIZE: bytes of one, with its NUL. */
+enum { SRV_ADDRESSES = 16, SRV_ADDRESS_SIZE = 300 };
+
+/* srv_list: values of an option that may be given several times. */
+struct srv_list {
+    size_t n;
+    char items[SRV_ADDRESSES][SRV_ADDRESS_SIZE];
+};
+
 /* srv_options: values of all options. Strings point into argv and the environment. */
 struct srv_options {
-    const char *listen;       /* "host:port" */
+    struct srv_list listen;   /* addresses for srv_listen, at least one */
     const char *admin_listen; /* or NULL */
+    size_t listen_mode;       /* rights of unix sockets, as of files */
     const char *port_file;    /* or NULL */
     size_t threads;           /* for computing; 0: one per CPU */
     size_t http_threads;      /* for connections; 0: one per two CPUs */

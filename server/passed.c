@@ -1,14 +1,13 @@
 #include "server/passed.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* FIRST: the first descriptor that is passed. MOST: of which each has another use. */
-enum { FIRST = 3, MOST = 2 };
+/* FIRST: the first descriptor that is passed. MOST: for --listen, and one for --admin-listen. */
+enum { FIRST = 3, MOST = SRV_ADDRESSES + 1 };
 
 static int option_of(int fd, int option)
 {
@@ -21,28 +20,31 @@ static int option_of(int fd, int option)
 static bool prepare(int fd)
 {
     int domain = option_of(fd, SO_DOMAIN), flags = fcntl(fd, F_GETFL);
-    return (domain == AF_INET || domain == AF_INET6) && option_of(fd, SO_TYPE) == SOCK_STREAM &&
-           option_of(fd, SO_ACCEPTCONN) == 1 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 &&
-           fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+    return (domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX) &&
+           option_of(fd, SO_TYPE) == SOCK_STREAM && option_of(fd, SO_ACCEPTCONN) == 1 &&
+           fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
 static bool take(struct srv_passed *passed, int fd, const char *name, int size, FILE *errors)
 {
     bool is_admin = size == 5 && memcmp(name, "admin", 5) == 0;
-    int *place = is_admin ? &passed->admin : &passed->http;
-    if (*place >= 0) {
+    if (is_admin ? passed->admin >= 0 : passed->n == SRV_ADDRESSES) {
         fprintf(errors,
-                "kldivd: LISTEN_FDS: descriptor %d (%.*s): there is one for this already; one is "
-                "served, and one more that is named admin ([::] takes IPv4, too)\n",
-                fd, size, name);
+                "kldivd: LISTEN_FDS: descriptor %d (%.*s) is too many; served are %d, and one more "
+                "that is named admin\n",
+                fd, size, name, SRV_ADDRESSES);
         return false;
     }
     if (!prepare(fd)) {
-        fprintf(errors, "kldivd: LISTEN_FDS: descriptor %d (%.*s) is not a listening TCP socket\n",
+        fprintf(errors,
+                "kldivd: LISTEN_FDS: descriptor %d (%.*s) is not a listening TCP or unix socket\n",
                 fd, size, name);
         return false;
     }
-    *place = fd;
+    if (is_admin)
+        passed->admin = fd;
+    else
+        passed->listen[passed->n++] = fd;
     return true;
 }
 
@@ -68,7 +70,7 @@ bool srv_passed_read(struct srv_passed *passed, FILE *errors)
 {
     const char *pid = getenv("LISTEN_PID"), *number = getenv("LISTEN_FDS");
     const char *names = getenv("LISTEN_FDNAMES");
-    *passed = (struct srv_passed){-1, -1};
+    *passed = (struct srv_passed){.admin = -1};
     bool good = !pid || !number || strtol(pid, NULL, 10) != getpid() ||
                 take_all(passed, number, names ? names : "", errors);
     unsetenv("LISTEN_PID");

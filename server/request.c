@@ -351,6 +351,7 @@ void srv_request_done(struct srv_request *request, bool sent)
                                     .body_bytes = request->received,
                                     .reply_bytes = api_reply_size(reply),
                                     .elements = reply->elements,
+                                    .peer = request->entry->local ? &request->entry->peer : NULL,
                                     .ms = seconds * 1e3};
         srv_log_access(&access);
     }

@@ -34,10 +34,9 @@ static int drop_capabilities(void)
     return syscall(SYS_capset, &header, none) == 0 ? 0 : -errno;
 }
 
-struct srv_sandbox srv_sandbox_enter(const struct srv_options *options, const char *const *readable,
-                                     const char *const *writable, bool connects)
+struct srv_sandbox srv_sandbox_enter(const struct srv_options *options,
+                                     const struct srv_rights *rights)
 {
-    bool shared = options->shared_memory != NULL;
     struct srv_sandbox sandbox = {-ECANCELED, -ECANCELED, -ECANCELED, -ECANCELED};
     tzset(); /* reads a file, which the first line of the log would do */
     if (options->drop_privileges || options->seccomp || options->landlock)
@@ -45,11 +44,9 @@ struct srv_sandbox srv_sandbox_enter(const struct srv_options *options, const ch
     if (options->drop_privileges)
         sandbox.capabilities = drop_capabilities();
     if (options->landlock)
-        sandbox.landlock =
-            SANITIZER ? -ENOTSUP : srv_landlock_enter(readable, writable, shared, connects);
+        sandbox.landlock = SANITIZER ? -ENOTSUP : srv_landlock_enter(rights);
     if (options->seccomp) /* the last, because it refuses the calls above */
-        sandbox.seccomp =
-            SANITIZER ? -ENOTSUP : srv_seccomp_enter(writable && *writable, shared, connects);
+        sandbox.seccomp = SANITIZER ? -ENOTSUP : srv_seccomp_enter(rights);
     return sandbox;
 }
 

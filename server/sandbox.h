@@ -3,6 +3,7 @@
 #define KLDIV_SERVER_SANDBOX_H
 
 #include "server/options.h"
+#include "server/rights.h"
 
 /* srv_sandbox: what is in force. 0 or more is; for landlock it is the ABI. A negative errno tells why
  * not: -ENOSYS if the kernel lacks it, -ECANCELED if an option switches it off, -ENOTSUP in a build
@@ -21,12 +22,9 @@ struct srv_sandbox {
  *   read as a plain user.
  * - landlock and seccomp: see landlock.h and seccomp.h.
  *
- * `readable` are files that are read again later, and `writable` folders of files that are made or
- * written; both end with NULL, and may be NULL. Without `writable` no file can be opened for writing.
- * `connects` leaves connections to other hosts, and to sockets of this one.
- * Core dumps stay possible. */
-struct srv_sandbox srv_sandbox_enter(const struct srv_options *options, const char *const *readable,
-                                     const char *const *writable, bool connects);
+ * The rights are what is left. Core dumps stay possible. */
+struct srv_sandbox srv_sandbox_enter(const struct srv_options *options,
+                                     const struct srv_rights *rights);
 
 /* Logs what is in force, and what is not and why: a warning if it should be, else info. */
 void srv_sandbox_log(const struct srv_sandbox *sandbox);

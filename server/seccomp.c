@@ -44,10 +44,13 @@ static const int allowed[] = {
 
 /* Calls of a store that keeps files; Landlock bounds the folders. */
 static const int allowed_with_files[] = {
-    SCMP_SYS(access),     SCMP_SYS(faccessat), SCMP_SYS(fallocate), SCMP_SYS(fchmod),
-    SCMP_SYS(fchown),     SCMP_SYS(fdatasync), SCMP_SYS(fsync),     SCMP_SYS(ftruncate),
-    SCMP_SYS(getcwd),     SCMP_SYS(openat),    SCMP_SYS(pwrite64),  SCMP_SYS(readlink),
-    SCMP_SYS(readlinkat), SCMP_SYS(unlink),    SCMP_SYS(unlinkat)};
+    SCMP_SYS(access),    SCMP_SYS(faccessat), SCMP_SYS(fallocate), SCMP_SYS(fchmod),
+    SCMP_SYS(fchown),    SCMP_SYS(fdatasync), SCMP_SYS(fsync),     SCMP_SYS(ftruncate),
+    SCMP_SYS(getcwd),    SCMP_SYS(openat),    SCMP_SYS(pwrite64),  SCMP_SYS(readlink),
+    SCMP_SYS(readlinkat)};
+
+/* Calls of a store that keeps files, and of a server that removes its unix sockets. */
+static const int allowed_to_remove[] = {SCMP_SYS(unlink), SCMP_SYS(unlinkat)};
 
 /* Calls of a store that connects to its database, and asks the name server for it. */
 static const int allowed_to_connect[] = {SCMP_SYS(access), SCMP_SYS(connect), SCMP_SYS(faccessat),
@@ -138,8 +141,11 @@ static int add_unknown(scmp_filter_ctx filter)
     return problem;
 }
 
-static int add_all(scmp_filter_ctx filter, bool with_files, bool with_shared_memory, bool connects)
+static bool has_any(const char *const *list) { return list && *list; }
+
+static int add_all(scmp_filter_ctx filter, const struct srv_rights *rights)
 {
+    bool with_files = has_any(rights->writable);
     int problem = add_calls(filter, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
     if (!problem)
         problem = add_calls(filter, SCMP_ACT_KILL_PROCESS, deadly, COUNT(deadly));
@@ -149,12 +155,14 @@ static int add_all(scmp_filter_ctx filter, bool with_files, bool with_shared_mem
         problem = add_own_signals(filter);
     if (!problem && with_files)
         problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_with_files, COUNT(allowed_with_files));
-    if (!problem && connects)
+    if (!problem && (with_files || has_any(rights->removable)))
+        problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_to_remove, COUNT(allowed_to_remove));
+    if (!problem && rights->connects)
         problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_to_connect, COUNT(allowed_to_connect));
     if (!problem)
         problem = with_files ? add_rows(filter, locks, COUNT(locks))
                              : add_rows(filter, read_only, COUNT(read_only));
-    if (!problem && with_shared_memory && !with_files)
+    if (!problem && rights->shared_memory && !with_files)
         problem = add_rows(filter, shared_memory, COUNT(shared_memory));
     return problem ? problem : add_unknown(filter);
 }
@@ -169,7 +177,7 @@ static int set_attributes(scmp_filter_ctx filter)
     return problem ? problem : seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
 }
 
-int srv_seccomp_enter(bool with_files, bool with_shared_memory, bool connects)
+int srv_seccomp_enter(const struct srv_rights *rights)
 {
     if (prctl(PR_GET_SECCOMP) < 0)
         return -ENOSYS;
@@ -178,7 +186,7 @@ int srv_seccomp_enter(bool with_files, bool with_shared_memory, bool connects)
         return -ENOMEM;
     int problem = set_attributes(filter);
     if (!problem)
-        problem = add_all(filter, with_files, with_shared_memory, connects);
+        problem = add_all(filter, rights);
     if (!problem)
         problem = seccomp_load(filter);
     seccomp_release(filter);

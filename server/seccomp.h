@@ -2,12 +2,12 @@
 #ifndef KLDIV_SERVER_SECCOMP_H
 #define KLDIV_SERVER_SECCOMP_H
 
-#include <stdbool.h>
+#include "server/rights.h"
 
 /* Filters the system calls of this thread, and of threads that it starts later, for ever. Calls that
- * serving needs are allowed; `with_files` adds those of a store: opening files for writing, locks,
- * removal; `with_shared_memory` opening files that exist for writing; `connects` those of a store in a
- * database: sockets that connect. Others fail:
+ * serving needs are allowed, and by rights: with writable folders opening files for writing, locks,
+ * removal; with removable files removal; with shared memory opening files that exist for writing; with
+ * connections new sockets, and connecting them. Others fail:
  *
  * - with EPERM: new sockets, connect, bind, opening for writing, memory that can be run, changes of
  *   user, mount, bpf, io_uring, keys, and all that is not named. Libraries try such calls on their
@@ -21,6 +21,6 @@
  *
  * Needs CAP_SYS_ADMIN or no_new_privs, which it sets. Returns 0; -ENOSYS if the kernel lacks
  * filters; or another negative errno, with nothing refused. */
-int srv_seccomp_enter(bool with_files, bool with_shared_memory, bool connects);
+int srv_seccomp_enter(const struct srv_rights *rights);
 
 #endif

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -59,11 +61,19 @@ static bool end(struct srv_connection *c)
 }
 
 static ssize_t (*next)(int fd, void *buf, size_t n, int flags);
+static ssize_t (*next_send)(int fd, const void *buf, size_t n, int flags);
+static ssize_t (*next_message)(int fd, const struct msghdr *message, int flags);
+static int (*next_control)(int loop, int action, int fd, struct epoll_event *event);
+static int (*next_option)(int fd, int level, int name, const void *value, socklen_t size);
 static ssize_t (*next_record)(gnutls_session_t session, void *data, size_t data_size);
 
 __attribute__((constructor)) static void find_next(void)
 {
     *(void **)&next = dlsym(RTLD_NEXT, "recv");
+    *(void **)&next_send = dlsym(RTLD_NEXT, "send");
+    *(void **)&next_message = dlsym(RTLD_NEXT, "sendmsg");
+    *(void **)&next_control = dlsym(RTLD_NEXT, "epoll_ctl");
+    *(void **)&next_option = dlsym(RTLD_NEXT, "setsockopt");
     *(void **)&next_record = dlsym(RTLD_NEXT, "gnutls_record_recv");
 }
 
@@ -80,6 +90,8 @@ __attribute__((visibility("default"))) ssize_t recv(int fd, void *buf, size_t n,
     ssize_t size = waits && c->framing.refusal.code ? -1 : next(fd, buf, n, flags);
     if (size > 0)
         size = check(c, buf, size);
+    if (size < 0 && !waits && c->local && errno == EAGAIN && atomic_load(&c->kicked))
+        return 0; /* as after a shutdown */
     if (waits && (size == 0 || c->framing.refusal.code)) {
         errno = EAGAIN;
         return size > 0 ? size : -1;
@@ -105,6 +117,59 @@ __attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session
         return size > 0 ? size : GNUTLS_E_AGAIN;
     return size;
 }
+
+/* ---- Local clients */
+
+static struct srv_connection *local_at(int fd)
+{
+    struct srv_connection *c = srv_connection_at(fd);
+    return c && c->local ? c : NULL;
+}
+
+/* Counts what is sent to a local client, of which the kernel does not tell how much arrived. */
+static ssize_t count(int fd, ssize_t size)
+{
+    struct srv_connection *c = size > 0 ? local_at(fd) : NULL;
+    if (c)
+        atomic_fetch_add(&c->sent, (unsigned long long)size);
+    return size;
+}
+
+/* Take the places of the C library's functions, for libmicrohttpd and GnuTLS. */
+__attribute__((visibility("default"))) ssize_t send(int fd, const void *buf, size_t n, int flags)
+{
+    return count(fd, next_send(fd, buf, n, flags));
+}
+
+__attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *message,
+                                                       int flags)
+{
+    return count(fd, next_message(fd, message, flags));
+}
+
+/* Tells libmicrohttpd that options of TCP are set: a unix socket delays no bytes. It would take the
+ * kernel's error for a failure to send, log it, and try again at each answer. */
+__attribute__((visibility("default"))) int setsockopt(int fd, int level, int optname,
+                                                      const void *optval, socklen_t optlen)
+{
+    return level == IPPROTO_TCP && local_at(fd) ? 0
+                                                : next_option(fd, level, optname, optval, optlen);
+}
+
+/* Tells the waker of a local connection whether libmicrohttpd waits for its bytes. */
+__attribute__((visibility("default"))) int epoll_ctl(int epfd, int op, int fd,
+                                                     struct epoll_event *event)
+{
+    struct srv_connection *c = local_at(fd);
+    if (c && op == EPOLL_CTL_DEL)
+        srv_waker_remove(&c->waker);
+    int result = next_control(epfd, op, fd, event);
+    if (c && result == 0 && op == EPOLL_CTL_ADD && event->events & EPOLLIN)
+        srv_waker_add(&c->waker, epfd, event->data);
+    return result;
+}
+
+/* ---- Past the library */
 
 bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size, bool more)
 {

@@ -1,5 +1,6 @@
 /* Bytes that libmicrohttpd reads pass through here: this file defines the functions by which it
- * receives, in place of those of the C library, and reads the framing before it. */
+ * receives, in place of those of the C library, and reads the framing before it. Bytes that it sends
+ * over unix sockets are counted here. */
 #ifndef KLDIV_SERVER_TRANSPORT_H
 #define KLDIV_SERVER_TRANSPORT_H
 

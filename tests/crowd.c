@@ -83,24 +83,25 @@ int read_status(int fd, double limit)
     return strlen(last) > 9 ? atoi(last + 9) : 0;
 }
 
-/* A call that takes a second or more of a processor: (n, 1) against (1, m) logits. */
-struct api_buffer heavy_call(size_t n, size_t m)
+struct api_buffer outer_call(size_t n, size_t m, const char *reduction)
 {
     struct api_buffer body = {0};
     char header[400];
     int size =
         snprintf(header, sizeof header,
                  "{\"__metadata__\":{\"broadcast\":\"true\",\"input_space\":\"logit\","
-                 "\"target_space\":\"logit\",\"reduction\":\"sum\"},"
+                 "\"target_space\":\"logit\",\"reduction\":\"%s\"},"
                  "\"input\":{\"dtype\":\"F32\",\"shape\":[%zu,1],\"data_offsets\":[0,%zu]},"
                  "\"target\":{\"dtype\":\"F32\",\"shape\":[1,%zu],\"data_offsets\":[%zu,%zu]}}",
-                 n, 4 * n, m, 4 * n, 4 * (n + m));
+                 reduction, n, 4 * n, m, 4 * n, 4 * (n + m));
     api_append(&body, &(uint64_t){(uint64_t)size}, 8);
     api_append(&body, header, (size_t)size);
     for (size_t i = 0; i < n + m; i++)
         api_append(&body, &(float){0.5f}, sizeof(float));
     return body;
 }
+
+struct api_buffer heavy_call(size_t n, size_t m) { return outer_call(n, m, "sum"); }
 
 int send_heavy(const struct server *server, const struct api_buffer *body)
 {

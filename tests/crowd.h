@@ -25,7 +25,9 @@ double metric(const struct server *server, const char *name);
 /* Reads what the server sends until it closes, for at most `limit` seconds; gives the status. */
 int read_status(int fd, double limit);
 
-/* A call that takes a second or more of a processor: (n, 1) against (1, m) logits. */
+/* A call in safetensors of (n, 1) against (1, m) logits. That which is heavy takes a second or more of a
+ * processor. */
+struct api_buffer outer_call(size_t n, size_t m, const char *reduction);
 struct api_buffer heavy_call(size_t n, size_t m);
 int send_heavy(const struct server *server, const struct api_buffer *body);
 

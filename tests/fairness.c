@@ -216,6 +216,7 @@ static struct server admin_of(const struct server *server)
     const char *line = strstr(log, "health and metrics on http://127.0.0.1:");
     cr_assert(line, "%s", log);
     struct server admin = *server;
+    *admin.path = '\0';
     admin.port = atoi(line + strlen("health and metrics on http://127.0.0.1:"));
     free(log);
     return admin;

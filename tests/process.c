@@ -7,12 +7,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,6 +70,7 @@ static pid_t spawn(const char *const *flags, const char *output, size_t files)
         return pid;
     unsetenv("KLDIV_SERVER"); /* a variable of the tests, unknown to the server */
     unsetenv("KLDIV_ROUNDS");
+    unsetenv("KLDIV_OVER_UNIX");
     int fd = open(output, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(fd, STDOUT_FILENO);
     dup2(fd, STDERR_FILENO);
@@ -103,16 +106,38 @@ static bool has_ended(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
+static bool has_flag(const char *const *flags, const char *flag)
+{
+    for (size_t i = 0; flags && flags[i]; i++)
+        if (strcmp(flags[i], flag) == 0)
+            return true;
+    return false;
+}
+
+/* Fills the addresses of a server: a free port, and with KLDIV_OVER_UNIX a socket where its clients connect. */
+static void choose_addresses(struct server *server, char *to, size_t size)
+{
+    snprintf(to, size, "127.0.0.1:0");
+    if (!getenv("KLDIV_OVER_UNIX"))
+        return;
+    path_in(server, "socket", server->path, sizeof server->path);
+    snprintf(to, size, "127.0.0.1:0,unix:%s", server->path);
+}
+
 static struct server start(const char *const *flags, size_t files)
 {
     struct server server = {.folder = "/tmp/kldiv-test-XXXXXX"};
-    char log[64], port_file[64];
+    char log[64], port_file[64], addresses[200];
     cr_assert(mkdtemp(server.folder));
     path_in(&server, "log", log, sizeof log);
     path_in(&server, "port", port_file, sizeof port_file);
-    const char *all[MAX_FLAGS + 1] = {"--listen", "127.0.0.1:0", "--port-file", port_file};
+    const char *all[MAX_FLAGS + 1] = {"--port-file", port_file, "--listen", addresses};
+    size_t n = has_flag(flags, "--listen") ? 2 : 4;
+    if (n == 4)
+        choose_addresses(&server, addresses, sizeof addresses);
+    all[n] = NULL;
     for (size_t i = 0; flags && flags[i]; i++)
-        all[i + 4] = flags[i];
+        all[n + i] = flags[i];
     server.pid = spawn(all, log, files);
     for (int i = 0; i < 3000 && server.port == 0 && !has_ended(server.pid); i++) {
         sleep_ms(5);
@@ -129,6 +154,70 @@ struct server server_start_with_files(const char *const *flags, size_t files)
 {
     struct server server = start(flags, files);
     cr_assert(server.port > 0, "the server did not start");
+    return server;
+}
+
+static int connect_locally(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t size = strlen(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert(fd >= 0);
+    memcpy(address.sun_path, path, size);
+    if (*path == '@')
+        address.sun_path[0] = '\0';
+    size += offsetof(struct sockaddr_un, sun_path);
+    if (connect(fd, (struct sockaddr *)&address, (socklen_t)size) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int try_to_dial(const struct server *server)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)server->port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (*server->path)
+        return connect_locally(server->path);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert(fd >= 0);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int dial(const struct server *server)
+{
+    int fd = try_to_dial(server);
+    cr_assert(fd >= 0, "%s", strerror(errno));
+    return fd;
+}
+
+struct server server_start_at(const char *address, const char *const *flags)
+{
+    struct server server = {.folder = "/tmp/kldiv-test-XXXXXX"};
+    char log[64];
+    const char *all[MAX_FLAGS + 1] = {"--listen", address};
+    size_t n = getenv("KLDIV_LISTEN") ? 0 : 2;
+    cr_assert(mkdtemp(server.folder));
+    path_in(&server, "log", log, sizeof log);
+    all[n] = NULL;
+    for (size_t i = 0; flags && flags[i]; i++)
+        all[n + i] = flags[i];
+    snprintf(server.path, sizeof server.path, "%s", address + strlen("unix:"));
+    server.pid = spawn(all, log, 0);
+    for (int i = 0; i < 3000 && !has_ended(server.pid); i++) {
+        int fd = try_to_dial(&server);
+        if (fd < 0) {
+            sleep_ms(5);
+            continue;
+        }
+        close(fd);
+        return server;
+    }
+    cr_assert_fail("the server did not start: %s", server_log_text(&server));
     return server;
 }
 
@@ -190,6 +279,8 @@ static void clean_up(const struct server *server, bool may_complain)
     unlink(path);
     path_in(server, "port", path, sizeof path);
     unlink(path);
+    path_in(server, "socket", path, sizeof path); /* of one that was killed */
+    unlink(path);
     rmdir(server->folder);
 }
 
@@ -228,18 +319,28 @@ static size_t collect(char *bytes, size_t size, size_t n, void *buffer)
     return size * n;
 }
 
+static void set_address(CURL *curl, const struct server *server, const char *target)
+{
+    char url[400];
+    bool is_abstract = *server->path == '@';
+    snprintf(url, sizeof url, "%s://127.0.0.1:%d%s", server->certificate ? "https" : "http",
+             server->port, target);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    if (*server->path)
+        curl_easy_setopt(curl,
+                         is_abstract ? CURLOPT_ABSTRACT_UNIX_SOCKET : CURLOPT_UNIX_SOCKET_PATH,
+                         server->path + is_abstract);
+}
+
 struct fetched fetch(const struct server *server, const char *method, const char *target,
                      const char *const *headers, const char *body, size_t body_size)
 {
     struct fetched fetched = {0};
     struct curl_slist *list = NULL;
-    char url[400];
-    snprintf(url, sizeof url, "%s://127.0.0.1:%d%s", server->certificate ? "https" : "http",
-             server->port, target);
     CURL *curl = curl_easy_init();
     for (size_t i = 0; headers && headers[i]; i++)
         list = curl_slist_append(list, headers[i]);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
+    set_address(curl, server, target);
     curl_easy_setopt(curl, CURLOPT_CAINFO, server->certificate);
     curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* else read whole for each connection */
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
@@ -297,17 +398,6 @@ const char *header_in(const struct fetched *fetched, const char *name, char *to,
             break;
     }
     return to;
-}
-
-int dial(const struct server *server)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)server->port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    cr_assert(fd >= 0);
-    cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
 }
 
 size_t talk(const struct server *server, const char *bytes, size_t size, char *answer, size_t room,

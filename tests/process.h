@@ -9,14 +9,20 @@
 
 struct server {
     pid_t pid;
-    int port;
+    int port; /* 0 where it listens on unix sockets alone */
+    char path
+        [110]; /* of a unix socket that clients connect to; @NAME if abstract; "" for the port */
     char folder[40];         /* contains the port file and the log */
     const char *certificate; /* set by the test: file to verify a server with TLS by; else NULL */
 };
 
-/* Starts kldivd on a free port of 127.0.0.1 with additional flags, NULL at the end, and waits
- * until it listens. */
+/* Starts kldivd on a free port of 127.0.0.1, or where --listen of the flags says, with additional flags,
+ * NULL at the end, and waits until it listens. */
 struct server server_start(const char *const *flags);
+
+/* Starts it on "unix:PATH" or "unix:@NAME" alone, where its clients connect. With KLDIV_LISTEN it is told no
+ * address by flags. */
+struct server server_start_at(const char *address, const char *const *flags);
 
 /* Starts it with at most `files` descriptors for the server. */
 struct server server_start_with_files(const char *const *flags, size_t files);
@@ -72,7 +78,8 @@ const char *header_in(const struct fetched *fetched, const char *name, char *to,
 size_t talk(const struct server *server, const char *bytes, size_t size, char *answer, size_t room,
             double seconds);
 
-/* Connects a socket to the server. */
+/* Connects a socket to the server; -1 if nobody listens, which the first fails on. */
 int dial(const struct server *server);
+int try_to_dial(const struct server *server);
 
 #endif

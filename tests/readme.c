@@ -19,7 +19,7 @@ static char *between(char *text, const char *before, const char *after)
     return start;
 }
 
-/* Runs `$ curl [-s] URL[?QUERY] [-d 'BODY']` and compares the answer with the next line. */
+/* Runs `$ curl [-s] [--unix-socket PATH] URL[?QUERY] [-d 'BODY']` and compares the answer with the next line. */
 static void check(const struct api_service *service, char *command, const char *answer)
 {
     char *data = strstr(command, " -d "), *body = NULL, *query = NULL;
@@ -27,7 +27,8 @@ static void check(const struct api_service *service, char *command, const char *
         *data = '\0';
         body = between(data + 1, "-d '", "'");
     }
-    char *path = between(command, "http://127.0.0.1:8080", "' ");
+    char *path = between(
+        command, strstr(command, "localhost") ? "http://localhost" : "http://127.0.0.1:8080", "' ");
     cr_assert(path && *path == '/', "%s", command);
     query = strchr(path, '?');
     if (query)

@@ -88,6 +88,11 @@ static int make_a_file(void)
     return problem ? problem : errno_of(unlink(in_folder("new")));
 }
 static int read_a_file(void) { return errno_of(open(in_folder("there"), O_RDONLY)); }
+static int remove_a_file(void)
+{
+    int problem = errno_of(unlink(in_folder("gone")));
+    return problem == ENOENT ? 0 : problem;
+}
 static int read_passwords(void) { return errno_of(open("/etc/passwd", O_RDONLY)); }
 static int read_own_numbers(void) { return errno_of(open("/proc/self/stat", O_RDONLY)); }
 static int read_numbers_of_another(void)
@@ -126,6 +131,16 @@ static int over_tcp(int (*reach)(int, const struct sockaddr *, socklen_t))
 static int connect_over_tcp(void) { return over_tcp(connect); } /* to port 0: nobody listens */
 static int bind_a_port(void) { return over_tcp(bind); }
 
+/* An object that is there while the test runs. */
+static char object[60];
+static int write_an_object(void) { return errno_of(shm_open(object, O_RDWR, 0)); }
+static int remove_an_object(void) { return errno_of(shm_unlink(object)); }
+static int make_an_object(void)
+{
+    int problem = errno_of(shm_open(object, O_RDWR | O_CREAT | O_EXCL, 0600));
+    return problem == EEXIST ? 0 : problem;
+}
+
 /* A program that root runs has all capabilities again, unless the bounding set lacks them. */
 static int regain_capabilities(void)
 {
@@ -135,10 +150,6 @@ static int regain_capabilities(void)
 
 /* ---- How it is tried */
 
-struct lists {
-    const char *const *readable, *const *writable;
-};
-
 /* Exits with MISSING or BROKEN unless what the options ask for is in force. */
 static void demand(int result)
 {
@@ -147,14 +158,13 @@ static void demand(int result)
 }
 
 /* Result of an attempt in a process of its own with these parts on. */
-static int attempt(struct srv_options options, struct lists lists, int (*try)(void))
+static int attempt(struct srv_options options, struct srv_rights rights, int (*try)(void))
 {
     int status;
     pid_t pid = fork();
     cr_assert(pid >= 0);
     if (pid == 0) {
-        struct srv_sandbox sandbox =
-            srv_sandbox_enter(&options, lists.readable, lists.writable, false);
+        struct srv_sandbox sandbox = srv_sandbox_enter(&options, &rights);
         demand(sandbox.no_new_privs);
         demand(sandbox.capabilities);
         demand(sandbox.seccomp);
@@ -177,10 +187,10 @@ struct trial {
 enum { ANY = -1 };
 
 static void check(const struct trial *trials, size_t n, struct srv_options options,
-                  struct lists lists)
+                  struct srv_rights rights)
 {
     for (const struct trial *t = trials; t < trials + n; t++) {
-        int on = attempt(options, lists, t->try), off = attempt(none, lists, t->try);
+        int on = attempt(options, rights, t->try), off = attempt(none, rights, t->try);
         if (on == MISSING) {
             puts("(not run: this kernel or this build lacks it)");
             return;
@@ -213,7 +223,7 @@ Test(sandbox, seccomp_refuses_what_serving_does_not_need)
                                           {TRIAL(read_a_file), 0, 0},
                                           {TRIAL(start_a_thread), 0, 0}};
     make_folder();
-    check(trials, COUNT(trials), seccomp, (struct lists){0});
+    check(trials, COUNT(trials), seccomp, (struct srv_rights){0});
     remove_folder();
 }
 
@@ -225,7 +235,7 @@ Test(sandbox, seccomp_lets_files_be_written_for_a_store)
                                           {TRIAL(run_a_program), SIGNALLED + SIGSYS, 0}};
     const char *const writable[] = {folder, NULL};
     make_folder();
-    check(trials, COUNT(trials), seccomp, (struct lists){.writable = writable});
+    check(trials, COUNT(trials), seccomp, (struct srv_rights){.writable = writable});
     remove_folder();
 }
 
@@ -238,7 +248,7 @@ Test(sandbox, landlock_refuses_files)
         {TRIAL(read_own_numbers), 0, 0},
     };
     make_folder();
-    check(trials, COUNT(trials), landlock, (struct lists){0});
+    check(trials, COUNT(trials), landlock, (struct srv_rights){0});
     remove_folder();
 }
 
@@ -253,9 +263,54 @@ Test(sandbox, landlock_leaves_folders_that_it_is_told)
                                            {TRIAL(read_passwords), EACCES, 0}};
     make_folder();
     const char *const readable[] = {in_folder("there"), NULL}, *const writable[] = {folder, NULL};
-    check(reading, COUNT(reading), landlock, (struct lists){.readable = readable});
-    check(writing, COUNT(writing), landlock, (struct lists){.writable = writable});
+    check(reading, COUNT(reading), landlock, (struct srv_rights){.readable = readable});
+    check(writing, COUNT(writing), landlock, (struct srv_rights){.writable = writable});
     remove_folder();
+}
+
+/* The rights of a server that removes its unix socket at the end. */
+Test(sandbox, leaves_removal_alone)
+{
+    static const struct trial with[] = {{TRIAL(remove_a_file), 0, 0},
+                                        {TRIAL(make_a_file), EPERM, 0},
+                                        {TRIAL(write_a_file), EPERM, 0}},
+                              by_landlock[] = {{TRIAL(remove_a_file), 0, 0},
+                                               {TRIAL(make_a_file), EACCES, 0},
+                                               {TRIAL(read_a_file), EACCES, 0}},
+                              without[] = {{TRIAL(remove_a_file), EPERM, 0}};
+    make_folder();
+    const char *const removable[] = {in_folder("gone"), NULL};
+    check(with, COUNT(with), seccomp, (struct srv_rights){.removable = removable});
+    check(by_landlock, COUNT(by_landlock), landlock, (struct srv_rights){.removable = removable});
+    check(without, COUNT(without), seccomp, (struct srv_rights){0});
+    remove_folder();
+}
+
+/* The rights of a server whose clients register shared memory. */
+Test(sandbox, leaves_shared_memory_that_exists)
+{
+    static const struct trial with[] = {{TRIAL(write_an_object), 0, 0},
+                                        {TRIAL(make_an_object), EPERM, 0},
+                                        {TRIAL(remove_an_object), EACCES, ANY}},
+                              by_landlock[] = {{TRIAL(write_an_object), 0, 0},
+                                               {TRIAL(read_passwords), EACCES, 0},
+                                               {TRIAL(remove_an_object), EACCES, ANY}},
+                              without[] = {{TRIAL(write_an_object), EPERM, 0}};
+    const struct srv_rights rights = {.shared_memory = true};
+    snprintf(object, sizeof object, "/kldiv_sandbox_%d", (int)getpid());
+    const struct {
+        const struct trial *trials;
+        size_t n;
+        struct srv_options options;
+        struct srv_rights rights;
+    } cases[] = {{with, COUNT(with), seccomp, rights},
+                 {by_landlock, COUNT(by_landlock), landlock, rights},
+                 {without, COUNT(without), seccomp, {0}}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        close(shm_open(object, O_RDWR | O_CREAT, 0600));
+        check(cases[i].trials, cases[i].n, cases[i].options, cases[i].rights);
+        shm_unlink(object);
+    }
 }
 
 /* A file that will be put in the place of the named one. */
@@ -264,7 +319,7 @@ Test(sandbox, landlock_leaves_files_that_come_later)
     static const struct trial trials[] = {{TRIAL(read_a_file), 0, 0}};
     make_folder();
     const char *const readable[] = {in_folder("replaced"), NULL};
-    check(trials, COUNT(trials), landlock, (struct lists){.readable = readable});
+    check(trials, COUNT(trials), landlock, (struct srv_rights){.readable = readable});
     remove_folder();
 }
 
@@ -278,7 +333,7 @@ Test(sandbox, landlock_leaves_the_folder_that_a_link_leads_to)
     snprintf(path, sizeof path, "%s/link", link_folder);
     cr_assert_eq(symlink(in_folder("there"), path), 0);
     const char *const readable[] = {path, NULL};
-    check(trials, COUNT(trials), landlock, (struct lists){.readable = readable});
+    check(trials, COUNT(trials), landlock, (struct srv_rights){.readable = readable});
     unlink(path);
     rmdir(link_folder);
     remove_folder();
@@ -293,7 +348,7 @@ Test(sandbox, landlock_refuses_connections)
     if (landlock_abi() < 4)
         puts("(not run: Landlock of this kernel has no network)");
     else
-        check(trials, COUNT(trials), landlock, (struct lists){0});
+        check(trials, COUNT(trials), landlock, (struct srv_rights){0});
 }
 
 /* Address of an abstract socket of the tests; its name begins with NUL. */
@@ -317,7 +372,7 @@ Test(sandbox, landlock_refuses_other_processes)
     snprintf(abstract.sun_path + 1, sizeof abstract.sun_path - 1, "kldiv-%d", (int)getpid());
     cr_assert_eq(bind(fd, (struct sockaddr *)&abstract, sizeof abstract), 0);
     cr_assert_eq(listen(fd, 10), 0);
-    check(trials, COUNT(trials), landlock, (struct lists){0});
+    check(trials, COUNT(trials), landlock, (struct srv_rights){0});
     close(fd);
 }
 
@@ -341,5 +396,5 @@ Test(sandbox, privileges_do_not_come_back)
                                    {TRIAL(new_privileges_are_refused), 0, ANY}};
     if (!any)
         puts("(little to see: these tests run without capabilities)");
-    check(trials, COUNT(trials), privileges, (struct lists){0});
+    check(trials, COUNT(trials), privileges, (struct srv_rights){0});
 }

@@ -33,6 +33,7 @@ static void expect_status(const struct server *server, int port, const char *pat
 {
     struct server at = *server;
     at.port = port;
+    *at.path = '\0';
     struct fetched f = fetch(&at, "GET", path, NULL, NULL, 0);
     cr_expect_eq(f.status, status, "%s at %d: %ld", path, port, f.status);
     fetched_free(&f);
@@ -51,6 +52,18 @@ Test(server, serves_the_sockets_that_it_is_passed)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+Test(server, serves_all_sockets_that_it_is_passed_for_all)
+{
+    int one, two;
+    setenv("LISTEN_FDNAMES", "one:two", 1);
+    server_pass(make_socket(SOCK_STREAM, &one), make_socket(SOCK_STREAM, &two));
+    struct server server = server_start(NULL);
+    cr_expect_eq(server.port, one, "the port is that of the first");
+    expect_status(&server, one, "/openapi.json", 200);
+    expect_status(&server, two, "/openapi.json", 200);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
 /* Clients that came while there was no process. */
 Test(server, leaves_clients_that_wait_to_the_next_that_has_the_socket)
 {
@@ -60,6 +73,7 @@ Test(server, leaves_clients_that_wait_to_the_next_that_has_the_socket)
     server_pass(make_socket(SOCK_STREAM, &port), -1);
     struct server first = server_start(NULL);
     cr_expect_eq(server_stop(&first, false), 0);
+    *first.path = '\0';
     for (int i = 0; i < WAITING; i++) {
         fds[i] = dial(&first);
         cr_assert_eq(send(fds[i], request, sizeof request - 1, 0), sizeof request - 1);
@@ -99,14 +113,15 @@ Test(server, refuses_what_it_cannot_listen_on)
 {
     int port, http = make_socket(SOCK_STREAM, &port), datagrams = make_socket(SOCK_DGRAM, &port);
     int local = socket(AF_UNIX, SOCK_STREAM, 0);
-    expect_refusal(datagrams, -1, "LISTEN_FDS: descriptor 3 (http) is not a listening TCP socket");
-    expect_refusal(http, local, "LISTEN_FDS: descriptor 4 (admin) is not a listening TCP socket");
-    setenv("LISTEN_FDNAMES", "kldivd.socket:kldivd.socket", 1);
-    expect_refusal(http, http, "LISTEN_FDS: descriptor 4 (kldivd.socket): there is one for this");
+    expect_refusal(datagrams, -1, "LISTEN_FDS: descriptor 3 (http) is not a listening TCP or unix");
+    expect_refusal(http, local, "LISTEN_FDS: descriptor 4 (admin) is not a listening TCP or unix");
+    setenv("LISTEN_FDNAMES", "admin:admin", 1);
+    expect_refusal(http, http, "LISTEN_FDS: descriptor 4 (admin) is too many");
     setenv("LISTEN_FDS", "many", 1);
     expect_refusal(http, -1, "LISTEN_FDS: 'many' is not a number");
+    setenv("LISTEN_FDNAMES", "kldivd.socket", 1);
     setenv("LISTEN_FDS", "2", 1);
-    expect_refusal(http, -1, "LISTEN_FDS: descriptor 4 (kldivd.socket): there is one for this");
+    expect_refusal(http, -1, "LISTEN_FDS: descriptor 4 () is not a listening TCP or unix");
 }
 
 /* ---- What the server tells */

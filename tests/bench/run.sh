@@ -39,7 +39,8 @@ else
 fi
 
 build/release/bench/bare > "$work/bare.port" & started="$started $!"
-build/kldivd --listen 127.0.0.1:0 --port-file "$work/port" 2>/dev/null & server=$!
+build/kldivd --listen 127.0.0.1:0 --listen "unix:$work/socket" --port-file "$work/port" \
+    --shared-memory kldiv_bench_ 2>/dev/null & server=$!
 started="$started $server"
 while [ ! -s "$work/port" ] || [ ! -s "$work/bare.port" ]; do sleep 0.05; done
 port=$(cat "$work/port") bare_port=$(cat "$work/bare.port")
@@ -76,6 +77,12 @@ else
 fi
 
 build/release/bench/wire "$port" "$bare_port" $server
+
+if /usr/bin/python3 -c 'import numpy, torch' 2>/dev/null; then
+    /usr/bin/python3 tests/bench/same_host.py "$port" "$work/socket" build/release/libkldiv.so
+else
+    echo; echo "(python3-torch is not installed: no comparison of ways on one host)"
+fi
 
 if /usr/bin/python3 -c 'import fastapi, uvicorn, torch' 2>/dev/null; then
     /usr/bin/python3 tests/bench/fastapi_server.py > "$work/fastapi.port" & started="$started $!"

@@ -1,0 +1,155 @@
+#include "server/sockets.h"
+
+#include "server/address.h"
+#include "server/http.h"
+#include "server/listener.h"
+#include "server/log.h"
+#include "server/passed.h"
+#include "server/unix_socket.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* FILES_EACH: descriptors of a socket: itself, one to spare, one that wakes its thread. */
+enum { FILES_EACH = 3 };
+
+/* entry: `address` is as given, NULL for a socket that was passed. */
+struct entry {
+    struct srv_listener listener;
+    const char *address;
+    struct srv_unix_file file;
+    bool is_admin;
+};
+
+static struct {
+    size_t n;
+    struct entry entries[SRV_MOST_SOCKETS];
+    const char *removable[SRV_MOST_SOCKETS + 1];
+    bool tls;
+} sockets;
+
+static bool is_local(int fd)
+{
+    int domain = AF_UNSPEC;
+    socklen_t size = sizeof domain;
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+    return domain == AF_UNIX;
+}
+
+static void add(int fd, const char *address, bool is_admin)
+{
+    struct entry *entry = &sockets.entries[sockets.n++];
+    entry->listener.fd = fd;
+    entry->listener.passed = !address;
+    entry->listener.local = is_local(fd);
+    entry->address = address;
+    entry->is_admin = is_admin;
+    if (address)
+        entry->file = srv_unix_file(address);
+}
+
+static bool open_one(const struct srv_options *options, const char *address, bool is_admin,
+                     FILE *errors)
+{
+    const char *option = is_admin ? "--admin-listen" : "--listen";
+    int fd = srv_listen(option, address, (mode_t)options->listen_mode, errors);
+    if (fd >= 0)
+        add(fd, address, is_admin);
+    return fd >= 0;
+}
+
+static bool open_all(const struct srv_options *options, FILE *errors)
+{
+    struct srv_passed passed;
+    if (!srv_passed_read(&passed, errors))
+        return false;
+    for (size_t i = 0; i < passed.n; i++)
+        add(passed.listen[i], NULL, false);
+    for (size_t i = 0; passed.n == 0 && i < options->listen.n; i++)
+        if (!open_one(options, options->listen.items[i], false, errors))
+            return false;
+    if (passed.admin >= 0)
+        add(passed.admin, NULL, true);
+    else if (options->admin_listen && !open_one(options, options->admin_listen, true, errors))
+        return false;
+    if (options->port_file && srv_sockets_port() == 0) {
+        fprintf(errors, "kldivd: --port-file: no address of --listen is HOST:PORT\n");
+        return false;
+    }
+    return true;
+}
+
+bool srv_sockets_open(const struct srv_options *options, FILE *errors)
+{
+    bool good = open_all(options, errors);
+    size_t n = 0;
+    for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++)
+        if (entry->file.path)
+            sockets.removable[n++] = entry->file.path;
+    if (!good)
+        srv_sockets_remove();
+    return good;
+}
+
+int srv_sockets_port(void)
+{
+    char address[SRV_ADDRESS_SIZE];
+    for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++)
+        if (!entry->is_admin && !entry->listener.local)
+            return srv_bound_address(entry->listener.fd, address, sizeof address);
+    return 0;
+}
+
+size_t srv_sockets_descriptors(void) { return sockets.n * FILES_EACH; }
+
+const char *const *srv_sockets_removable(void) { return sockets.removable; }
+
+bool srv_sockets_accept(bool tls)
+{
+    sockets.tls = tls;
+    for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++) {
+        entry->listener.tls = tls && !entry->is_admin;
+        if (!srv_accept_start(&entry->listener, entry->listener.fd,
+                              entry->is_admin ? srv_http_take_admin : srv_http_take))
+            return false;
+    }
+    return true;
+}
+
+/* Tells, too, of [::] that became 0.0.0.0. */
+static void log_one(const struct entry *entry)
+{
+    char address[SRV_ADDRESS_SIZE];
+    srv_bound_address(entry->listener.fd, address, sizeof address);
+    srv_log(SRV_LOG_INFO, "%s %s://%s%s",
+            entry->is_admin ? "health and metrics on" : "listening on",
+            entry->listener.tls ? "https" : "http", address,
+            entry->address ? "" : ", a socket of the service manager");
+    if (entry->address && *entry->address == '[' && *address != '[')
+        srv_log(SRV_LOG_INFO, "no IPv6 here: %s is %s", entry->address, address);
+}
+
+void srv_sockets_log(void)
+{
+    for (size_t i = 0; i < sockets.n; i++)
+        log_one(&sockets.entries[i]);
+}
+
+void srv_sockets_remove(void)
+{
+    for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++) {
+        const char *path = entry->file.path;
+        if (!srv_unix_remove(&entry->file))
+            srv_log(SRV_LOG_WARNING, "cannot remove unix:%s: %s", path, strerror(errno));
+    }
+}
+
+void srv_sockets_stop(void)
+{
+    srv_sockets_remove();
+    for (size_t i = 0; i < sockets.n; i++)
+        srv_accept_end(&sockets.entries[i].listener);
+    for (size_t i = 0; i < sockets.n; i++)
+        srv_accept_stop(&sockets.entries[i].listener);
+}

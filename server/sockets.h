@@ -1,0 +1,40 @@
+/* The sockets that the server listens on: for all, and for health and metrics. */
+#ifndef KLDIV_SERVER_SOCKETS_H
+#define KLDIV_SERVER_SOCKETS_H
+
+#include "server/options.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* SRV_MOST_SOCKETS: those of --listen, and that of --admin-listen. */
+enum { SRV_MOST_SOCKETS = SRV_ADDRESSES + 1 };
+
+/* Listens on the addresses of the options, or takes sockets that the service manager passes. False, with
+ * one line on `errors`, if one fails, or if there is no port for --port-file; files that were made are
+ * removed then. Called once, before other threads run. `options` outlive the sockets. */
+bool srv_sockets_open(const struct srv_options *options, FILE *errors);
+
+/* Port of the first TCP address for all, or 0 without one. */
+int srv_sockets_port(void);
+
+/* Number of descriptors that the sockets and their threads take. */
+size_t srv_sockets_descriptors(void);
+
+/* Paths that are removed at the end, NULL after the last. */
+const char *const *srv_sockets_removable(void);
+
+/* Starts a thread for each socket, after srv_http_start; false if one cannot be started. */
+bool srv_sockets_accept(bool tls);
+
+/* Logs the addresses, the first of --listen first. */
+void srv_sockets_log(void);
+
+/* Removes the files that the server has made, if they are still its own. The sockets stay: nobody else
+ * can connect to them. A second call does nothing. */
+void srv_sockets_remove(void);
+
+/* Does that, accepts the connections that were made before, and closes the sockets. */
+void srv_sockets_stop(void);
+
+#endif

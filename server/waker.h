@@ -1,0 +1,28 @@
+/* Wakes the network thread for a local connection, without a word to its client: shutdown(), which does
+ * that for TCP, tells the client of a unix socket, who then fails to send and may not read the answer. */
+#ifndef KLDIV_SERVER_WAKER_H
+#define KLDIV_SERVER_WAKER_H
+
+#include <stdbool.h>
+#include <sys/epoll.h>
+
+/* srv_waker: of a connection that epoll watches. The thread finds an event of a descriptor that has the mark
+ * of the connection. Zeroed before use. Its functions may be called by any thread. */
+struct srv_waker {
+    bool watched, wanted;
+    int loop;     /* epoll, while `watched` */
+    int event_fd; /* if `made` */
+    bool made;
+    epoll_data_t mark;
+};
+
+/* Follows what epoll is told of the connection's descriptor: that it is added, or removed. It is removed at
+ * the connection's end, too, which frees what the waker holds. */
+void srv_waker_add(struct srv_waker *waker, int loop, epoll_data_t mark);
+void srv_waker_remove(struct srv_waker *waker);
+
+/* Wakes the thread, now or as soon as epoll watches the connection; at each call. False if no descriptor is
+ * left for that. */
+bool srv_waker_wake(struct srv_waker *waker);
+
+#endif
