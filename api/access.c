@@ -4,6 +4,9 @@
 #include "api/hosts.h"
 #include "api/reply.h"
 
+#include <string.h>
+#include <strings.h>
+
 static bool is_open(const struct api_exchange *x)
 {
     return x->reply.endpoint && x->reply.endpoint->flags & API_OPEN;
@@ -49,9 +52,8 @@ bool api_require_token(struct api_exchange *x)
 
 bool api_check_token(struct api_exchange *x) { return wants_no_token(x) || api_require_token(x); }
 
-bool api_require_scope(struct api_exchange *x)
+static bool require_scope(struct api_exchange *x, bool writes)
 {
-    bool writes = x->reply.endpoint->flags & API_WRITES;
     if (!x->service->tokens || x->token.scopes & (writes ? API_SCOPE_WRITE : API_SCOPE_READ))
         return true;
     api_reply_header(&x->reply, "WWW-Authenticate",
@@ -61,4 +63,37 @@ bool api_require_scope(struct api_exchange *x)
                     writes ? "write" : "read");
 }
 
+static bool writes(const struct api_exchange *x) { return x->reply.endpoint->flags & API_WRITES; }
+
+bool api_require_scope(struct api_exchange *x) { return require_scope(x, writes(x)); }
+
 bool api_check_scope(struct api_exchange *x) { return wants_no_token(x) || api_require_scope(x); }
+
+/* True if a page of this server's own origin sends the request, or no page. Browsers name the origin's
+ * relation in Sec-Fetch-Site, but not on plain HTTP: there the host of Origin tells. */
+static bool is_of_this_origin(const struct api_exchange *x, const char *origin)
+{
+    const char *site = api_request_header(&x->request, "Sec-Fetch-Site");
+    const char *host = api_request_header(&x->request, "Host");
+    const char *authority = origin ? strstr(origin, "://") : NULL;
+    if (site)
+        return strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
+    return !origin || (authority && host && strcasecmp(authority + 3, host) == 0);
+}
+
+static bool check_origin(struct api_exchange *x)
+{
+    const char *allowed = x->service->cors_origin;
+    const char *origin = api_request_header(&x->request, "Origin");
+    if (is_of_this_origin(x, origin))
+        return true;
+    if (allowed && origin && (strcmp(allowed, "*") == 0 || strcmp(allowed, origin) == 0))
+        return true;
+    return api_fail(
+        &x->problem, "origin_forbidden",
+        "a page of another origin may not write here; --cors-origin names one that may");
+}
+
+bool api_check_origin(struct api_exchange *x) { return !writes(x) || check_origin(x); }
+
+bool api_check_writer(struct api_exchange *x) { return require_scope(x, true) && check_origin(x); }

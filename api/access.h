@@ -17,6 +17,12 @@ bool api_check_token(struct api_exchange *x);
  * write for those with API_WRITES and read for others. */
 bool api_check_scope(struct api_exchange *x);
 
+/* 403 for a page of another origin, where the endpoint has API_WRITES and --cors-origin does not name it. */
+bool api_check_origin(struct api_exchange *x);
+
+/* The scope write and the origin, for a request that writes at an endpoint that else only reads. */
+bool api_check_writer(struct api_exchange *x);
+
 /* Require the token and the scope at any endpoint, with API_PUBLIC or without. */
 bool api_require_token(struct api_exchange *x);
 bool api_require_scope(struct api_exchange *x);

@@ -104,32 +104,6 @@ static void answer_options(struct api_exchange *x)
     api_security_headers(x);
 }
 
-/* True if a page of this server's own origin sends the request, or no page. Browsers name the origin's
- * relation in Sec-Fetch-Site, but not on plain HTTP: there the host of Origin tells. */
-static bool is_of_this_origin(const struct api_exchange *x, const char *origin)
-{
-    const char *site = api_request_header(&x->request, "Sec-Fetch-Site");
-    const char *host = api_request_header(&x->request, "Host");
-    const char *authority = origin ? strstr(origin, "://") : NULL;
-    if (site)
-        return strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
-    return !origin || (authority && host && strcasecmp(authority + 3, host) == 0);
-}
-
-/* Refuses writes of pages of other origins. */
-static bool check_origin(struct api_exchange *x)
-{
-    const char *allowed = x->service->cors_origin;
-    const char *origin = api_request_header(&x->request, "Origin");
-    if (!(x->reply.endpoint->flags & API_WRITES) || is_of_this_origin(x, origin))
-        return true;
-    if (allowed && origin && (strcmp(allowed, "*") == 0 || strcmp(allowed, origin) == 0))
-        return true;
-    return api_fail(
-        &x->problem, "origin_forbidden",
-        "a page of another origin may not write here; --cors-origin names one that may");
-}
-
 /* ---- Replies */
 
 static void reply_with_problem(struct api_exchange *x)
@@ -212,7 +186,7 @@ bool api_begin(struct api_exchange *x)
         return false;
     }
     if (good && api_check_token(x) && check_route(x, method_allowed) && api_check_scope(x) &&
-        check_origin(x)) {
+        api_check_origin(x)) {
         if (!reply->endpoint->begin) /* health and metrics answer even when memory is exhausted */
             return true;
         reply->body.budget = x->service->budget;

@@ -13,6 +13,7 @@ void api_call_init(struct api_call *call, const struct api_service *service)
 {
     struct api_budget *budget = service->budget;
     call->service = service;
+    call->stop = NULL;
     call->is_planned = false;
     call->options = (struct api_options){0};
     call->plan = (struct kl_plan){0};
@@ -308,6 +309,38 @@ static bool check_slices(const struct api_call *call, struct api_problem *proble
     return true;
 }
 
+static bool touch_slices(struct api_call *call, struct api_problem *problem)
+{
+    for (size_t i = 0; i < API_TENSORS; i++)
+        if (!api_slice_touch(&call->tensors[i].slice, call->tensors[i].slice.size, problem))
+            return false;
+    for (size_t i = 0; i < API_RESULTS; i++)
+        if (has_output(call, i) && call->oip.slices[i].in &&
+            !api_slice_touch(&call->oip.slices[i], output_size(call, i), problem))
+            return false;
+    return true;
+}
+
+/* True if nobody waits for the answer any more, or if it cannot be right any more. */
+static bool is_stopped(const void *context)
+{
+    const struct api_call *call = context;
+    bool stops = call->stop && atomic_load(call->stop);
+    for (size_t i = 0; i < API_TENSORS; i++)
+        stops |= api_slice_is_lost(&call->tensors[i].slice);
+    for (size_t i = 0; i < API_RESULTS; i++)
+        stops |= api_slice_is_lost(&call->oip.slices[i]);
+    return stops;
+}
+
+bool api_call_writes(const struct api_call *call)
+{
+    for (size_t i = 0; i < API_RESULTS; i++)
+        if (call->oip.slices[i].in)
+            return true;
+    return false;
+}
+
 /* Checks that all of the shared memory was there until now. If not, that is the problem: what the call
  * met then is of zeros. */
 static bool end_slices(struct api_call *call, struct api_problem *problem)
@@ -331,8 +364,10 @@ bool api_call_plan(struct api_call *call, struct api_problem *problem)
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
-    bool good =
-        check_mask(call, problem) && reserve_outputs(call, problem) && compute(call, problem);
+    call->plan.stopped = is_stopped;
+    call->plan.stop_context = call;
+    bool good = touch_slices(call, problem) && check_mask(call, problem) &&
+                reserve_outputs(call, problem) && compute(call, problem);
     return end_slices(call, problem) && good;
 }
 

@@ -36,6 +36,7 @@ extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end *
 
 struct api_call {
     const struct api_service *service;
+    const atomic_bool *stop; /* of the exchange; may be NULL */
     struct api_options options;
     struct api_tensor tensors[API_TENSORS];
     bool is_planned;
@@ -101,6 +102,9 @@ double api_call_cost(const struct api_call *call, double ns_per_element);
 
 /* Runs a planned call: the loss, the gradients and the diagnosis that it asks for. */
 bool api_call_run(struct api_call *call, struct api_problem *problem);
+
+/* True if the call writes to shared memory. */
+bool api_call_writes(const struct api_call *call);
 
 /* Warnings of a call that was run or that failed. */
 struct api_warnings api_call_warnings(const struct api_call *call);

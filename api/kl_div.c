@@ -1,4 +1,5 @@
 /* POST /kl_div and POST /v2/models/kl_div/infer: decode the body, plan, run, encode. */
+#include "api/access.h"
 #include "api/body.h"
 #include "api/call.h"
 #include "api/clock.h"
@@ -48,7 +49,8 @@ static bool read_call(struct api_exchange *x, struct api_call *call)
     bool good = api_codec_check_body(x) &&
                 api_options_from_query(&call->options, x->request.query, &x->problem) &&
                 x->decoder->decode(call, &x->request, &x->problem) &&
-                api_call_plan(call, &x->problem) && api_codec_check_answer(x, call);
+                api_call_plan(call, &x->problem) && api_codec_check_answer(x, call) &&
+                (!api_call_writes(call) || api_check_writer(x));
     x->reply.reduction = call->plan.reduction;
     x->reply.warnings = api_call_warnings(call).bits; /* also part of a problem */
     return good;
@@ -83,8 +85,6 @@ static struct api_call *call_new(struct api_exchange *x)
     return call;
 }
 
-static bool is_stopped(const void *stop) { return atomic_load((const atomic_bool *)stop); }
-
 /* Inflates, decodes and plans, each if the work left of `most_ns` suffices. */
 static bool prepare(struct api_exchange *x, struct api_call *call, double most_ns)
 {
@@ -94,11 +94,8 @@ static bool prepare(struct api_exchange *x, struct api_call *call, double most_n
         x->cost_ns = decode_cost(x);
     if (x->cost_ns > most_ns)
         return true;
+    call->stop = x->stop;
     call->is_planned = read_call(x, call);
-    if (call->is_planned && x->stop) {
-        call->plan.stopped = is_stopped;
-        call->plan.stop_context = x->stop;
-    }
     return call->is_planned;
 }
 

@@ -139,9 +139,9 @@ static bool want_output(struct api_oip_reader *r, size_t number, size_t output,
     if (binary)
         call->oip.binary =
             is_word(binary, "true") ? call->oip.binary | bit : call->oip.binary & ~bit;
+    api_slice_end(slice); /* an output that is named twice goes where it is named last */
     if (!api_oip_has_slice(parameters))
         return true;
-    api_slice_end(slice); /* an output that is named twice is where it is named last */
     *slice = (struct api_slice){.writes = true, .number = number};
     return api_oip_slice_begin(slice, parameters, call->service, r->problem);
 }

@@ -29,15 +29,20 @@ static bool fail_unknown(struct api_exchange *x)
     return api_fail(&x->problem, "region_unknown", "no region '%.60s' is registered", name_of(x));
 }
 
+static bool check_size(struct api_exchange *x, unsigned long long size)
+{
+    return size <= MOST_BODY ||
+           api_fail(&x->problem, "body_too_large",
+                    "the body has %llu bytes, and a region is registered with at most %d", size,
+                    MOST_BODY);
+}
+
 bool api_region_begin(struct api_exchange *x)
 {
     if (!api_coding_is_none(api_request_header(&x->request, "Content-Encoding")))
         return api_fail(&x->problem, "content_coding_unsupported",
                         "a region is registered without a Content-Encoding");
-    return x->request.content_length <= MOST_BODY ||
-           api_fail(&x->problem, "body_too_large",
-                    "the body has %llu bytes, and a region is registered with at most %d",
-                    (unsigned long long)x->request.content_length, MOST_BODY);
+    return check_size(x, x->request.content_length);
 }
 
 bool api_region_status(struct api_exchange *x)
@@ -61,6 +66,16 @@ static bool fail_member(const char *member, struct api_problem *problem)
     return api_fail_at(problem, API_BODY, place, "region_malformed",
                        "a region is registered with {\"key\": \"/NAME\", \"offset\": BYTES, "
                        "\"byte_size\": BYTES}; offset may be absent");
+}
+
+/* Checks that the name can be told in JSON, by which requests name regions. */
+static bool check_name(const char *name, struct api_problem *problem)
+{
+    const unsigned char *p = (const unsigned char *)name;
+    for (size_t size; *p; p += size)
+        if (!(size = api_utf8_length(p)))
+            return api_fail(problem, "region_malformed", "the name of the region is not UTF-8");
+    return true;
 }
 
 static bool read_members(const char *root, struct api_region_key *key, char text[API_JSON_TEXT],
@@ -98,7 +113,8 @@ bool api_region_register(struct api_exchange *x)
     if (!x->service->regions)
         return api_fail(&x->problem, "shared_memory_off",
                         "this server maps no shared memory: --shared-memory PREFIX lets it");
-    if (!read_key(&x->request, &key, text, &x->problem))
+    if (!check_size(x, x->request.body_size) || !check_name(name_of(x), &x->problem) ||
+        !read_key(&x->request, &key, text, &x->problem))
         return false;
     reply_json(x, "{}"); /* first: without memory for the answer nothing is registered */
     return x->reply.body.failed ||

@@ -12,42 +12,48 @@
 struct api_watched {
     _Atomic(char *) start;
     atomic_size_t size;
-    atomic_bool is_used, is_lost;
+    atomic_bool is_used, is_lost, is_written;
 };
 
 static struct api_watched table[API_MAPPINGS];
 static struct sigaction previous;
 
-/* The entry whose pages an address is in, or NULL. An entry that changes meanwhile is of another
- * mapping: this one is in use. */
-static struct api_watched *find(const char *address)
+/* Maps zeros in place of the pages of a file. Neither kind counts as data of the process (RLIMIT_DATA),
+ * which would have a limit refuse it. */
+static bool replace(char *start, size_t size, bool is_written)
+{
+    int kind = is_written ? MAP_SHARED : MAP_PRIVATE;
+    return mmap(start, size, is_written ? PROT_READ | PROT_WRITE : PROT_READ,
+                kind | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+}
+
+/* Replaces the mapping that an address is in; false if it is in none, or cannot be. The thread that
+ * touched the address keeps its mapping from being closed. */
+static bool lose(const char *address)
 {
     for (struct api_watched *w = table; w < table + API_MAPPINGS; w++) {
-        const char *start = atomic_load(&w->start);
+        char *start = atomic_load(&w->start);
         size_t size = atomic_load(&w->size);
-        if (start && address >= start && (size_t)(address - start) < size &&
-            atomic_load(&w->start) == start)
-            return w;
+        if (!start || address < start || (size_t)(address - start) >= size ||
+            atomic_load(&w->start) != start)
+            continue;
+        atomic_store(&w->is_lost, true);
+        return replace(start, size, atomic_load(&w->is_written));
     }
-    return NULL;
+    return false;
 }
 
-/* Maps zeros in place of the pages of a file. */
-static bool replace(struct api_watched *w)
-{
-    atomic_store(&w->is_lost, true);
-    return mmap(atomic_load(&w->start), atomic_load(&w->size), PROT_READ | PROT_WRITE,
-                MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
-}
-
-/* Returns to the access, which is done again. After a fault elsewhere it meets the earlier handler. */
+/* Returns to the access, which is done again. After a fault elsewhere it meets the earlier handler, and
+ * so does a signal that a process sent. */
 static void on_bus_error(int signal, siginfo_t *info, void *context)
 {
     int reason = errno;
-    struct api_watched *w = find(info->si_addr);
+    bool is_sent = info->si_code <= 0;
     (void)context;
-    if (!w || !replace(w))
+    if (is_sent || !lose(info->si_addr))
         sigaction(signal, &previous, NULL);
+    if (is_sent)
+        raise(signal);
     errno = reason;
 }
 
@@ -58,11 +64,12 @@ static void set_handler(void)
     sigaction(SIGBUS, &action, &previous);
 }
 
-static struct api_watched *watch(void *pages, size_t size)
+static struct api_watched *watch(void *pages, size_t size, bool is_written)
 {
     for (struct api_watched *w = table; w < table + API_MAPPINGS; w++)
         if (!atomic_exchange(&w->is_used, true)) {
             atomic_store(&w->is_lost, false);
+            atomic_store(&w->is_written, is_written);
             atomic_store(&w->size, size);
             atomic_store(&w->start, pages);
             return w;
@@ -83,7 +90,7 @@ bool api_mapping_open(struct api_mapping *m, int fd, size_t offset, size_t size,
         return false;
     }
     m->data = (char *)m->pages + before;
-    m->own = watch(m->pages, m->size);
+    m->own = watch(m->pages, m->size, writes);
     if (m->own)
         return true;
     api_mapping_close(m);
@@ -94,6 +101,29 @@ bool api_mapping_open(struct api_mapping *m, int fd, size_t offset, size_t size,
 bool api_mapping_is_lost(const struct api_mapping *m)
 {
     return m->own && atomic_load(&m->own->is_lost);
+}
+
+void api_mapping_drop(struct api_mapping *m)
+{
+    if (api_mapping_is_lost(m))
+        replace(m->pages, m->size, atomic_load(&m->own->is_written));
+}
+
+size_t api_mapping_lacks(const struct api_mapping *m, const char *from, size_t size)
+{
+    enum { AT_ONCE = 1024 };
+    unsigned char present[AT_ONCE];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), lacks = 0;
+    size_t first = (size_t)(from - (char *)m->pages) / page;
+    size_t end = ((size_t)(from - (char *)m->pages) + size + page - 1) / page;
+    for (size_t at = first; size > 0 && at < end; at += AT_ONCE) {
+        size_t n = end - at < AT_ONCE ? end - at : AT_ONCE;
+        if (mincore((char *)m->pages + at * page, n * page, present) != 0)
+            return 0;
+        for (size_t i = 0; i < n; i++)
+            lacks += !(present[i] & 1);
+    }
+    return lacks * page;
 }
 
 void api_mapping_close(struct api_mapping *m)

@@ -20,12 +20,20 @@ struct api_mapping {
 };
 
 /* Maps `size` bytes of a file from `offset`, both any number, for reading, and for writing if `writes`.
- * The first call sets the process's handler of SIGBUS, which passes on faults that are elsewhere.
+ * The first call sets the process's handler of SIGBUS, which passes on faults that are elsewhere, and
+ * signals that are sent.
  * False, with errno set, if there is no memory or too many mappings exist. */
 bool api_mapping_open(struct api_mapping *mapping, int fd, size_t offset, size_t size, bool writes);
 
 /* True once a page could not be had. Threads that have touched the pages know it without a lock. */
 bool api_mapping_is_lost(const struct api_mapping *mapping);
+
+/* Gives back the memory of the zeros of a lost mapping. Other threads may read and write them. */
+void api_mapping_drop(struct api_mapping *mapping);
+
+/* Bytes of the pages of some bytes of the mapping that have no memory yet. 0 where the kernel does not
+ * tell: of files that this process neither owns nor may write. */
+size_t api_mapping_lacks(const struct api_mapping *mapping, const char *from, size_t size);
 
 /* Unmaps it, after the last access of any thread. */
 void api_mapping_close(struct api_mapping *mapping);

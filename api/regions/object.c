@@ -60,16 +60,3 @@ int api_object_open(const char *prefix, const char *key, bool writes, struct sta
     fail_to_open(key, writes, place, problem);
     return -1;
 }
-
-size_t api_object_lacks(int fd, size_t from, size_t to)
-{
-    size_t lacks = 0;
-    off_t end = (off_t)to, hole = lseek(fd, (off_t)from, SEEK_HOLE);
-    while (hole >= 0 && hole < end) {
-        off_t data = lseek(fd, hole, SEEK_DATA);
-        off_t next = data < 0 || data > end ? end : data;
-        lacks += (size_t)(next - hole);
-        hole = lseek(fd, next, SEEK_HOLE);
-    }
-    return lacks;
-}

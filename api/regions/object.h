@@ -20,7 +20,4 @@ bool api_object_prefix_is_valid(const char *prefix);
 int api_object_open(const char *prefix, const char *key, bool writes, struct stat *status,
                     const char *place, struct api_problem *problem);
 
-/* Bytes of the object between two offsets that have no memory yet. */
-size_t api_object_lacks(int fd, size_t from, size_t to);
-
 #endif

@@ -11,7 +11,9 @@
 struct api_regions {
     pthread_mutex_t lock; /* of the list, and of all counts of references */
     struct api_region *first;
-    size_t n, most, bytes;
+    size_t n, bytes; /* of the list */
+    size_t open;     /* regions, those that only calls still use included */
+    size_t most;
     const char *prefix;
     struct api_budget *budget;
 };
@@ -26,7 +28,7 @@ struct api_region {
 
     pthread_mutex_t lock;                /* of what follows */
     struct api_mapping reading, writing; /* empty before their first use */
-    size_t charged;                      /* bytes counted toward the budget */
+    size_t charged;                      /* bytes that got their memory here, in the budget */
 
     const char *key; /* after the name */
     char name[];

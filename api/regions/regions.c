@@ -44,6 +44,7 @@ void api_region_release(struct api_region *region)
 {
     pthread_mutex_lock(&region->of->lock);
     bool is_last = --region->references == 0;
+    region->of->open -= is_last;
     pthread_mutex_unlock(&region->of->lock);
     if (is_last)
         free_region(region);
@@ -125,11 +126,12 @@ static bool add(struct api_regions *regions, struct api_region *region, struct a
         return api_fail(problem, "region_registered",
                         "the region '%.60s' is registered already: unregister it first",
                         region->name);
-    if (regions->n == regions->most)
+    if (regions->open == regions->most)
         return api_fail(problem, "too_many_regions", "this server takes %zu regions",
                         regions->most);
     *link = region;
     regions->n++;
+    regions->open++;
     regions->bytes += region->size;
     return true;
 }
@@ -148,25 +150,30 @@ bool api_regions_register(struct api_regions *regions, const char *name,
     return good;
 }
 
-/* Takes a region from the list, or returns NULL. */
+/* Takes a region from the list, or all if the name is NULL. */
 static struct api_region *take(struct api_regions *regions, const char *name)
 {
     pthread_mutex_lock(&regions->lock);
-    struct api_region **link = name ? find(regions, name) : &regions->first, *region = *link;
-    if (region) {
-        *link = region->next;
+    struct api_region **link = name ? find(regions, name) : &regions->first, *taken = *link;
+    *link = name && taken ? taken->next : NULL;
+    if (name && taken)
+        taken->next = NULL;
+    for (const struct api_region *region = taken; region; region = region->next) {
         regions->n--;
         regions->bytes -= region->size;
     }
     pthread_mutex_unlock(&regions->lock);
-    return region;
+    return taken;
 }
 
 void api_regions_unregister(struct api_regions *regions, const char *name)
 {
-    struct api_region *region;
-    while ((region = take(regions, name)))
+    struct api_region *region = take(regions, name);
+    while (region) {
+        struct api_region *next = region->next;
         api_region_release(region);
+        region = next;
+    }
 }
 
 static void write_one(const struct api_region *region, struct api_buffer *out)

@@ -17,7 +17,7 @@ struct api_region;
 
 /* Makes an empty table for objects whose names begin with `prefix`, which is borrowed, of at most `most`
  * regions. Memory that objects lack, and get when they are read or written here, counts toward the
- * budget while their region is registered: the kernel counts it as this process's. NULL if memory is
+ * budget until their region is closed: the kernel counts it as this process's. NULL if memory is
  * exhausted. */
 struct api_regions *api_regions_new(const char *prefix, size_t most, struct api_budget *budget);
 
@@ -54,12 +54,20 @@ struct api_slice {
     size_t number;         /* of the input or output in the request, for the place of a problem */
     struct api_region *in; /* NULL: none */
     char *data;            /* of any alignment; others may change it meanwhile */
+    size_t lacks;          /* bytes without memory when a call began to touch it, in the budget */
 };
 
 /* Begins to use bytes, of which the object must have all. The slice holds on to the region until its
  * end. */
 bool api_slice_begin(struct api_slice *slice, struct api_regions *regions,
                      struct api_problem *problem);
+
+/* Counts the memory that the first `size` bytes lack, which the caller is about to touch. False if the
+ * budget is exhausted. */
+bool api_slice_touch(struct api_slice *slice, size_t size, struct api_problem *problem);
+
+/* True once a page could not be had. */
+bool api_slice_is_lost(const struct api_slice *slice);
 
 /* Checks, after the last access, that no byte was missing meanwhile. */
 bool api_slice_check(const struct api_slice *slice, struct api_problem *problem);

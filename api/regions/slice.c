@@ -54,31 +54,12 @@ static bool is_there(const struct api_slice *slice, struct stat *now)
            (size_t)now->st_size >= region->offset + slice->offset + slice->size;
 }
 
-/* True if some byte of an object has no memory yet. */
-static bool lacks_memory(const struct stat *object)
-{
-    enum { BLOCK = 512 };
-    return object->st_blocks < (object->st_size + BLOCK - 1) / BLOCK;
-}
-
 static bool fail_lost(const struct api_slice *slice, struct api_problem *problem)
 {
     return api_slice_fail(slice, "shared_memory_region", "region_lost", problem,
                           "the object '%.60s' of region '%.60s' was truncated, or /dev/shm has no "
                           "memory left for it: unregister the region, and register it again",
                           slice->in->key, slice->in->name);
-}
-
-/* Counts the memory that the object gets when the slice is touched. Called with the region locked. */
-static bool charge(struct api_slice *slice, struct api_problem *problem)
-{
-    struct api_region *region = slice->in;
-    size_t start = region->offset + slice->offset;
-    size_t lacks = api_object_lacks(region->fd, start, start + slice->size);
-    if (!api_budget_reserve(region->of->budget, lacks))
-        return api_fail_for_memory(problem);
-    region->charged += lacks;
-    return true;
 }
 
 /* Opens the object again, for writing. Another one may have got its name. */
@@ -120,6 +101,11 @@ static bool map(struct api_slice *slice, struct api_problem *problem)
     return good;
 }
 
+bool api_slice_is_lost(const struct api_slice *slice)
+{
+    return slice->in && api_mapping_is_lost(mapping_of(slice));
+}
+
 static bool begin(struct api_slice *slice, struct api_problem *problem)
 {
     struct stat now;
@@ -128,12 +114,12 @@ static bool begin(struct api_slice *slice, struct api_problem *problem)
     if (!is_there(slice, &now))
         return fail_lost(slice, problem);
     pthread_mutex_lock(&slice->in->lock);
-    bool good = (!lacks_memory(&now) || charge(slice, problem)) && map(slice, problem);
+    bool good = map(slice, problem);
     pthread_mutex_unlock(&slice->in->lock);
     if (!good)
         return false;
     slice->data = mapping_of(slice)->data + slice->offset;
-    return !api_mapping_is_lost(mapping_of(slice)) || fail_lost(slice, problem);
+    return !api_slice_is_lost(slice) || fail_lost(slice, problem);
 }
 
 bool api_slice_begin(struct api_slice *slice, struct api_regions *regions,
@@ -141,19 +127,54 @@ bool api_slice_begin(struct api_slice *slice, struct api_regions *regions,
 {
     slice->in = api_region_find(regions, slice->name);
     if (!slice->in)
-        return api_slice_fail(slice, "shared_memory_region", "region_unknown", problem,
-                              "no region '%.60s' is registered", slice->name);
+        api_slice_fail(slice, "shared_memory_region", "region_unknown", problem,
+                       "no region '%.60s' is registered", slice->name);
     slice->name = NULL;
-    if (begin(slice, problem))
+    if (slice->in && begin(slice, problem))
         return true;
     api_slice_end(slice);
     return false;
 }
 
+/* True if an object may lack memory somewhere. One that has more beyond its end hides that. */
+static bool may_lack(int fd)
+{
+    enum { BLOCK = 512 };
+    struct stat now;
+    return fstat(fd, &now) != 0 || now.st_blocks < (now.st_size + BLOCK - 1) / BLOCK;
+}
+
+bool api_slice_touch(struct api_slice *slice, size_t size, struct api_problem *problem)
+{
+    if (!slice->in || !may_lack(slice->in->fd))
+        return true;
+    size_t lacks = api_mapping_lacks(mapping_of(slice), slice->data, size);
+    if (!api_budget_reserve(slice->in->of->budget, lacks))
+        return api_fail_for_memory(problem);
+    slice->lacks = lacks;
+    return true;
+}
+
+/* Leaves in the budget, until the region is closed, what got memory meanwhile: at most all of it. */
+static void settle(struct api_slice *slice)
+{
+    struct api_region *region = slice->in;
+    struct api_budget *budget = region->of->budget;
+    size_t lacks = api_mapping_lacks(mapping_of(slice), slice->data, slice->size);
+    size_t got = slice->lacks > lacks ? slice->lacks - lacks : 0;
+    pthread_mutex_lock(&region->lock);
+    size_t most = mapping_of(slice)->size - region->charged;
+    api_budget_release(budget, slice->lacks);
+    got = got < most ? got : most;
+    if (api_budget_reserve(budget, got))
+        region->charged += got;
+    pthread_mutex_unlock(&region->lock);
+}
+
 bool api_slice_check(const struct api_slice *slice, struct api_problem *problem)
 {
     struct stat now;
-    return !slice->in || (is_there(slice, &now) && !api_mapping_is_lost(mapping_of(slice))) ||
+    return !slice->in || (is_there(slice, &now) && !api_slice_is_lost(slice)) ||
            fail_lost(slice, problem);
 }
 
@@ -173,6 +194,10 @@ bool api_slice_check_apart(const struct api_slice *slice, const struct api_slice
 
 void api_slice_end(struct api_slice *slice)
 {
+    if (slice->lacks > 0)
+        settle(slice);
+    if (slice->data)
+        api_mapping_drop(mapping_of(slice));
     if (slice->in)
         api_region_release(slice->in);
     *slice = (struct api_slice){0};
