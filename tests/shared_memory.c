@@ -76,7 +76,20 @@ Test(shared_memory, wrong_registrations_are_refused)
                  at ? object : "", at ? at + 2 : "");
         expect(ask_path("POST", REGION "a/register", body), 400, cases[i].code, cases[i].part);
     }
+    expect(ask_path("POST", REGION "%FF%FE/register", "{}"), 400, "region_malformed", "UTF-8");
     expect(ask_path("GET", "/v2/systemsharedmemory/status", ""), 200, "", "[]");
+}
+
+Test(shared_memory, registrations_are_small)
+{
+    static char body[40000];
+    memset(body, ' ', sizeof body - 1);
+    struct question question = {.path = REGION "a/register", .chunked = true};
+    expect(ask_question(&question, &service, body, strlen(body)), 413, "body_too_large", "");
+    question.chunked = false;
+    expect(ask_question(&question, &service, body, strlen(body)), 413, "body_too_large", "");
+    question.content_encoding = "gzip";
+    expect(ask_question(&question, &service, body, 10), 415, "content_coding_unsupported", "");
 }
 
 /* A link or a pipe of a good name leads nowhere. */
@@ -200,6 +213,56 @@ Test(shared_memory, wrong_parameters_are_refused)
                     "\"data\":[1],\"parameters\":{\"shared_memory_region\":\"a\","
                     "\"shared_memory_byte_size\":4}}]}"),
            400, "inference_malformed", "#/inputs/0/data");
+}
+
+/* An output that is written is a change: it wants the scope, and a page's own origin. */
+Test(shared_memory, outputs_are_written_for_those_who_may_write)
+{
+    static const struct {
+        const char *token, *origin;
+        int status_in, status_out;
+    } cases[] = {{"reader-0123456789", NULL, 200, 403},
+                 {"writer-0123456789", NULL, 200, 200},
+                 {"writer-0123456789", "http://evil.example", 200, 403},
+                 {"writer-0123456789", "http://localhost", 200, 200}};
+    static const char tokens[] = "r read reader-0123456789\nw read,write writer-0123456789\n";
+    const struct place places[] = {{"a", 0, 40}, {"a", 100, 40}, {"a", 200, 40}};
+    const struct place answered[] = {places[0], places[1], {NULL}};
+    struct api_mistake mistake;
+    fill(10, 0, 100);
+    register_whole();
+    service.tokens = api_tokens_new();
+    cr_assert(api_tokens_read(service.tokens, tokens, strlen(tokens), &mistake));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char body[2000], authorization[60];
+        snprintf(authorization, sizeof authorization, "Bearer %s", cases[i].token);
+        const struct question question = {
+            .path = INFER,
+            .others = {{"Authorization", authorization},
+                       {"Host", "localhost"},
+                       {cases[i].origin ? "Origin" : NULL, cases[i].origin}}};
+        write_request(body, sizeof body, 10, answered, "none");
+        struct answer answer = ask_question(&question, &service, body, strlen(body));
+        cr_expect_eq(answer.status, cases[i].status_in, "%zu: %d", i, answer.status);
+        answer_free(&answer);
+        write_request(body, sizeof body, 10, places, "none");
+        answer = ask_question(&question, &service, body, strlen(body));
+        cr_expect_eq(answer.status, cases[i].status_out, "%zu: %d", i, answer.status);
+        answer_free(&answer);
+    }
+    api_tokens_free(service.tokens);
+    service.tokens = NULL;
+}
+
+Test(shared_memory, an_output_that_is_named_twice_goes_where_it_is_named_last)
+{
+    const struct place places[] = {{"a", 0, 40}, {"a", 100, 40}, {"a", 200, 40}};
+    char body[2000];
+    fill(10, 0, 100);
+    register_whole();
+    write_request(body, sizeof body, 10, places, "none");
+    strcpy(strrchr(body, ']'), ",{\"name\":\"loss\"}]}");
+    expect(ask_path("POST", INFER, body), 200, "", "\"data\":[");
 }
 
 /* Answers in other formats do not tell of shared memory. */

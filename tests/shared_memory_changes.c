@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 TestSuite(shared_memory_changes, .init = shared_memory_begin, .fini = shared_memory_end);
@@ -172,6 +173,63 @@ Test(shared_memory_changes, objects_do_not_get_more_memory_than_the_budget_has)
     cr_expect_eq(atomic_load(&small.used), 0);
     service.regions = regions;
     shm_unlink(output_name);
+}
+
+/* A client may declare more than its output needs; a refused call touches nothing. */
+Test(shared_memory_changes, memory_that_is_not_touched_is_not_counted)
+{
+    enum { DECLARED = 64 << 20 };
+    const struct place too_small[] = {{"a", X, 40}, {"a", T, 36}, {"b", 0, DECLARED}};
+    const struct place small[] = {{"a", X, 40}, {"a", T, 40}, {"b", 0, DECLARED}};
+    snprintf(output_name, sizeof output_name, "%s_out", object);
+    munmap(make_object(output_name, DECLARED, false), DECLARED);
+    register_whole();
+    expect(register_region("b", output_name, 0, DECLARED), 200, "", "{}");
+    for (size_t i = 0; i < 20; i++) {
+        expect(infer(10, too_small, "none"), 400, "inference_malformed", "#/inputs/1");
+        expect(infer(10, small, "none"), 200, "", "\"shape\":[10]");
+    }
+    cr_expect_leq(bytes_held(), 1 << 16, "%zu", bytes_held());
+    shm_unlink(output_name);
+}
+
+#ifndef __SANITIZE_ADDRESS__ /* which needs more data than any limit */
+
+/* The zeros in place of lost pages are no data, which may be limited. */
+Test(shared_memory_changes, regions_are_lost_also_where_data_are_limited)
+{
+    enum { LARGE = 64 << 20 };
+    const struct place places[] = {{"b", X, 4 * N}, {"b", T, 4 * N}, {"b", LOSS, 4 * N}};
+    struct rlimit limit;
+    snprintf(output_name, sizeof output_name, "%s_out", object);
+    munmap(make_object(output_name, LARGE, false), LARGE);
+    expect(register_region("b", output_name, 0, LARGE), 200, "", "{}");
+    getrlimit(RLIMIT_DATA, &limit);
+    limit.rlim_cur = 48 << 20;
+    cr_assert_eq(setrlimit(RLIMIT_DATA, &limit), 0);
+    expect(infer_around(places, "none", cut_output), 400, "region_lost", "");
+    shm_unlink(output_name);
+}
+
+#endif
+
+static void register_more(void)
+{
+    unregister_all();
+    for (size_t i = 0; i < 3; i++) {
+        char name[10];
+        snprintf(name, sizeof name, "c%zu", i);
+        expect(register_region(name, object, 0, 1), 200, "", "{}");
+    }
+    expect(register_region("c3", object, 0, 1), 400, "too_many_regions", "");
+}
+
+Test(shared_memory_changes, regions_count_until_their_last_call_ends)
+{
+    register_whole();
+    fill(N, X, T);
+    expect(infer_around(reduced, "sum", register_more), 200, "", "\"data\":[");
+    expect(register_region("c3", object, 0, 1), 200, "", "{}");
 }
 
 Test(shared_memory_changes, failed_allocations_lose_nothing)

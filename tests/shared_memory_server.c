@@ -5,10 +5,12 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 TestSuite(shared_memory_server, .init = shared_memory_begin, .fini = shared_memory_end);
@@ -128,6 +130,19 @@ Test(shared_memory_server, goes_by_owner_and_mode)
     chmod(path, 0600);
     expect_from(infer_at(&server, 1000, written, "none"), 200, "\"shape\":[1000]");
     cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* A signal that is sent is no page that is missing: it ends the server, as without shared memory. */
+Test(shared_memory_server, ends_by_a_signal_that_is_sent)
+{
+    int status;
+    struct server server = server_start(flags);
+    fill(1000, 0, 4000);
+    expect_from(register_at(&server, "a"), 200, "{}");
+    expect_from(infer_at(&server, 1000, written, "none"), 200, "\"shape\":[1000]");
+    kill(server.pid, SIGBUS);
+    cr_assert_eq(waitpid(server.pid, &status, 0), server.pid);
+    cr_expect_neq(status, 0, "a sanitizer may have taken the signal, and ended the process");
 }
 
 static atomic_bool stop;
