@@ -36,6 +36,9 @@ void api_call_init(struct api_call *call, const struct api_service *service)
         call->tensors[i].present = call->tensors[i].is_input = false;
         call->tensors[i].data = (struct api_buffer){.budget = budget};
     }
+    for (size_t i = 0; i < KL_OPERANDS; i++)
+        api_buffer_lend(&call->tensors[i].data, call->small.operands[i], API_CALL_SMALL);
+    api_buffer_lend(&call->loss, call->small.loss, API_CALL_SMALL);
 }
 
 void api_call_free(struct api_call *call)

@@ -29,6 +29,10 @@ struct api_tensor {
 
 extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end */
 
+/* API_CALL_SMALL: bytes of each operand and of the loss that need no allocation: those of JSON of
+ * 4 KiB, unless its numbers have fewer than 4 characters. */
+enum { API_CALL_SMALL = 4 << 10 };
+
 struct api_call {
     const struct api_service *service;
     struct api_options options;
@@ -44,6 +48,9 @@ struct api_call {
         struct api_buffer id;    /* NUL-terminated, copied to the answer */
         unsigned binary, wanted; /* outputs, as bits: in the binary part; in the answer */
     } oip;                       /* the answer that an inference request asks for */
+    struct {
+        _Alignas(64) char operands[KL_OPERANDS][API_CALL_SMALL], loss[API_CALL_SMALL];
+    } small; /* lent to the buffers of tensors and loss */
 };
 
 /* Outputs: number 0 is the loss, number 1 + operand the gradient with respect to that operand; then the
