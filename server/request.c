@@ -229,6 +229,7 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
     }
     if (request->step != SRV_REFUSED)
         api_refuse(&request->exchange, why->code, why->detail);
+    request->entry->upload = (struct srv_upload){0};
     api_buffer_free(&request->body);
     atomic_store(&request->entry->held, 0);
     srv_response_send(request);
@@ -332,6 +333,7 @@ void srv_request_done(struct srv_request *request, bool sent)
                                     .ms = seconds * 1e3};
         srv_log_access(&access);
     }
+    request->entry->upload = (struct srv_upload){0};
     if (request->unread >= 0)
         srv_linger(request->unread, request->entry->quota == SRV_REGULAR);
     srv_request_release(request);
