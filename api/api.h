@@ -118,6 +118,7 @@ struct api_exchange {
     struct api_problem problem;
     struct api_captures captures;
     const struct api_codec *decoder, *encoder; /* chosen from the header */
+    double prepared;                           /* end of `prepare`, in ms of api_seconds */
     void *state;                               /* owned by the endpoint, which frees it in `end` */
 };
 

@@ -32,6 +32,9 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     }
     for (size_t i = 0; i < API_RESULTS; i++)
         call->oip.slices[i] = (struct api_slice){0};
+    for (size_t i = 0; i < KL_OPERANDS; i++)
+        api_buffer_lend(&call->tensors[i].data, call->small.operands[i], API_CALL_SMALL);
+    api_buffer_lend(&call->loss, call->small.loss, API_CALL_SMALL);
 }
 
 void api_call_free(struct api_call *call)

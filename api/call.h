@@ -33,6 +33,9 @@ struct api_tensor {
 extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end */
 
 #define API_RESULTS (1 + KL_OPERANDS) /* the loss, and a gradient for each operand */
+/* API_CALL_SMALL: bytes of each operand and of the loss that need no allocation: those of JSON of
+ * 4 KiB, unless its numbers have fewer than 4 characters. */
+enum { API_CALL_SMALL = 4 << 10 };
 
 struct api_call {
     const struct api_service *service;
@@ -51,6 +54,9 @@ struct api_call {
         unsigned binary, wanted; /* outputs, as bits: in the binary part; in the answer */
         struct api_slice slices[API_RESULTS]; /* shared memory that outputs are written to */
     } oip;                                    /* the answer that an inference request asks for */
+    struct {
+        _Alignas(64) char operands[KL_OPERANDS][API_CALL_SMALL], loss[API_CALL_SMALL];
+    } small; /* lent to the buffers of tensors and loss */
 };
 
 /* Outputs: number 0 is the loss, number 1 + operand the gradient with respect to that operand; then the

@@ -107,7 +107,8 @@ bool api_loss_prepare(struct api_exchange *x, double most_ns)
         return false;
     if (call->is_planned)
         x->cost_ns = decode_cost(x) + answer_cost(x, call);
-    x->reply.decode_ms += 1e3 * api_seconds() - start;
+    x->prepared = 1e3 * api_seconds();
+    x->reply.decode_ms += x->prepared - start;
     return true;
 }
 
@@ -115,12 +116,11 @@ bool api_loss(struct api_exchange *x)
 {
     struct api_reply *reply = &x->reply;
     struct api_call *call = x->state;
-    double start = 1e3 * api_seconds();
     bool good = api_call_run(call, &x->problem);
     double computed = 1e3 * api_seconds();
     if (good)
         x->encoder->encode(call, reply);
-    reply->compute_ms = computed - start;
+    reply->compute_ms = computed - x->prepared;
     reply->encode_ms = 1e3 * api_seconds() - computed;
     reply->elements = good ? call->plan.count : 0;
     reply->warnings = api_call_warnings(call).bits;

@@ -16,6 +16,10 @@ void api_reply_take(struct api_reply *reply, struct api_buffer *tensor)
         api_buffer_free(tensor);
         return;
     }
+    if (!api_buffer_own(tensor)) {
+        reply->body.failed = true;
+        return;
+    }
     reply->tensors[reply->n_tensors++] = *tensor;
     *tensor = (struct api_buffer){.budget = tensor->budget};
 }

@@ -2,12 +2,11 @@
 #include "server/deadlines.h"
 #include "server/response.h"
 #include "server/share.h"
-#include "server/stream.h"
 
 #include <string.h>
 
-/* STREAMED_BODY: bytes above which a body is copied past the caches, which it would not stay in. */
-enum { STREAMED_BODY = 4 << 20 };
+/* PLACED_BODY: bytes above which a body is received where it stays. */
+enum { PLACED_BODY = 256 << 10 };
 
 /* Refuses a body; libmicrohttpd closes the connection. */
 static enum MHD_Result refuse(struct srv_request *request, const char *code, const char *detail)
@@ -76,6 +75,15 @@ static bool end_pause(struct srv_request *request)
     return !ending;
 }
 
+/* Has the rest of the body received where it stays, as far as there is room. */
+static void offer_place(struct srv_request *request)
+{
+    const struct api_buffer *body = &request->body;
+    size_t room = body->capacity - body->size - API_PADDING;
+    bool is_whole = body->size == request->exchange.request.content_length;
+    srv_upload_offer(&request->entry->upload, body->data + body->size, is_whole ? 0 : room);
+}
+
 enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t *size)
 {
     struct api_buffer *body = &request->body;
@@ -92,13 +100,15 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
     }
     if (body->size + n > request->exchange.service->max_body)
         return refuse(request, "body_too_large", "the body is larger than this server takes");
-    if (!make_room(request, n))
+    if (!make_room(request, n)) {
+        srv_upload_offer(&request->entry->upload, NULL, 0);
         return MHD_YES;
-    if (request->exchange.request.content_length > STREAMED_BODY)
-        srv_stream(body->data + body->size, bytes, n);
-    else
+    }
+    if (!srv_upload_took(&request->entry->upload, n))
         memcpy(body->data + body->size, bytes, n);
     body->size += n;
+    if (request->exchange.request.content_length > PLACED_BODY)
+        offer_place(request);
     request->received += n;
     atomic_store_explicit(&request->entry->received, request->received, memory_order_relaxed);
     *size = 0;

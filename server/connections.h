@@ -4,6 +4,7 @@
 #define KLDIV_SERVER_CONNECTIONS_H
 
 #include "server/framing.h"
+#include "server/upload.h"
 #include "server/waker.h"
 
 #include <microhttpd.h>
@@ -50,8 +51,9 @@ struct srv_connection {
     /* Written by the network thread: */
     void *session;              /* of GnuTLS, once a record was received */
     struct srv_framing framing; /* the watching thread reads `old` while it is suspended */
-    atomic_bool arriving;       /* a part of a request has come */
-    atomic_bool refused;        /* the framing has refused what came after a good request */
+    struct srv_upload upload;
+    atomic_bool arriving; /* a part of a request has come */
+    atomic_bool refused;  /* the framing has refused what came after a good request */
     _Atomic enum srv_phase phase;
     atomic_ullong since;       /* start of the phase, in ms; moved on by the time of pauses */
     atomic_ullong begun;       /* start of the request, in ms */

@@ -53,7 +53,7 @@ void srv_limits_apply(struct srv_options *options)
     if (options->threads == 0)
         options->threads = srv_cpus();
     if (options->http_threads == 0)
-        options->http_threads = (srv_cpus() + 1) / 2;
+        options->http_threads = srv_cpus();
     if (options->max_memory == 0)
         options->max_memory = memory < most_memory ? memory : most_memory;
     if (options->max_connections > connections)

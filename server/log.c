@@ -18,6 +18,9 @@
  * dropped and counted. */
 enum { MAX_WAITING = 1 << 20 };
 
+/* USUAL_LINE: bytes of room for the line of a request, which most take less than. */
+enum { USUAL_LINE = 512 };
+
 /* Interval, in ns, at which lines are written. Waking the thread for each line cost a tenth of
  * the requests per second. */
 enum { WRITE_INTERVAL_NS = 20000000 };
@@ -195,8 +198,10 @@ static void add_padded(struct api_buffer *line, unsigned long thousandths)
 static void add_escaped(struct api_buffer *line, const char *message)
 {
     for (const char *p = message; *p; p++) {
-        bool printable = *p >= ' ' && *p < 0x7f;
-        api_append_format(line, printable ? "%c" : "\\x%02x", (unsigned char)*p);
+        if (*p >= ' ' && *p < 0x7f)
+            api_append(line, p, 1);
+        else
+            api_append_format(line, "\\x%02x", (unsigned char)*p);
     }
 }
 
@@ -274,23 +279,27 @@ void srv_log(enum srv_log_level level, const char *format, ...)
     end_line(&line);
 }
 
-static void add_name(struct api_buffer *line, const char *name)
+/* field: a name with what stands around it, as text and as JSON. */
+struct field {
+    const char *text, *json;
+};
+#define FIELD(name) ((struct field){" " name "=", ",\"" name "\":"})
+
+static inline void add_name(struct api_buffer *line, struct field name)
 {
-    api_append_text(line, as_json() ? ",\"" : " ");
-    api_append_text(line, name);
-    api_append_text(line, as_json() ? "\":" : "=");
+    api_append_text(line, as_json() ? name.json : name.text);
 }
 
 /* True if the value cannot confuse a terminal or a reader of key=value. */
 static bool is_plain(const char *value)
 {
-    for (; *value; value++)
-        if (*value <= ' ' || *value > '~' || strchr("\"=\\", *value))
+    for (char c; (c = *value); value++)
+        if (c <= ' ' || c > '~' || c == '"' || c == '=' || c == '\\')
             return false;
     return true;
 }
 
-static void add_text(struct api_buffer *line, const char *name, const char *value)
+static void add_text(struct api_buffer *line, struct field name, const char *value)
 {
     if (!value)
         return;
@@ -301,13 +310,13 @@ static void add_text(struct api_buffer *line, const char *name, const char *valu
         api_append_text(line, value);
 }
 
-static void add_number(struct api_buffer *line, const char *name, size_t value)
+static void add_number(struct api_buffer *line, struct field name, size_t value)
 {
     add_name(line, name);
     api_append_unsigned(line, value);
 }
 
-static void add_ms(struct api_buffer *line, const char *name, double ms)
+static void add_ms(struct api_buffer *line, struct field name, double ms)
 {
     unsigned long us = (unsigned long)(ms * 1e3);
     add_number(line, name, us / 1000);
@@ -316,27 +325,29 @@ static void add_ms(struct api_buffer *line, const char *name, double ms)
 
 static void add_peer(struct api_buffer *line, const struct ucred *peer)
 {
-    add_number(line, as_json() ? "peer_pid" : "pid", (size_t)peer->pid);
-    add_number(line, as_json() ? "peer_uid" : "uid", peer->uid);
-    add_number(line, as_json() ? "peer_gid" : "gid", peer->gid);
+    add_number(line, (struct field){" pid=", ",\"peer_pid\":"}, (size_t)peer->pid);
+    add_number(line, (struct field){" uid=", ",\"peer_uid\":"}, peer->uid);
+    add_number(line, (struct field){" gid=", ",\"peer_gid\":"}, peer->gid);
 }
 
 void srv_log_access(const struct srv_access *access)
 {
     if (!srv_log_enabled(SRV_LOG_INFO))
         return;
+    char usual[USUAL_LINE];
     struct api_buffer line = {0};
+    api_buffer_lend(&line, usual, sizeof usual);
     begin_line(&line, SRV_LOG_INFO, "request");
-    add_text(&line, "id", access->request_id);
-    add_text(&line, "method", access->method);
-    add_text(&line, "target", access->target);
-    add_text(&line, "token", access->token);
-    add_number(&line, "status", (size_t)access->status);
-    add_text(&line, "code", access->code);
-    add_number(&line, "body_bytes", access->body_bytes);
-    add_number(&line, "reply_bytes", access->reply_bytes);
-    add_number(&line, "elements", access->elements);
-    add_ms(&line, "ms", access->ms);
+    add_text(&line, FIELD("id"), access->request_id);
+    add_text(&line, FIELD("method"), access->method);
+    add_text(&line, FIELD("target"), access->target);
+    add_text(&line, FIELD("token"), access->token);
+    add_number(&line, FIELD("status"), (size_t)access->status);
+    add_text(&line, FIELD("code"), access->code);
+    add_number(&line, FIELD("body_bytes"), access->body_bytes);
+    add_number(&line, FIELD("reply_bytes"), access->reply_bytes);
+    add_number(&line, FIELD("elements"), access->elements);
+    add_ms(&line, FIELD("ms"), access->ms);
     if (access->peer)
         add_peer(&line, access->peer);
     end_line(&line);

@@ -45,7 +45,7 @@ static const struct row {
     {"threads", "N", NUMBER, FIELD(threads), "0", 0, 1024, NULL,
      "threads for computing; 0: the CPUs this process may use"},
     {"http-threads", "N", NUMBER, FIELD(http_threads), "0", 0, 1024, NULL,
-     "threads for connections; 0: half the CPUs this process may use"},
+     "threads for connections; 0: the CPUs this process may use"},
     {"max-body", "BYTES", BYTES, FIELD(max_body), "1G", 1, SIZE_MAX / 4, NULL,
      "largest request body; K, M and G are powers of 1024"},
     {"max-memory", "BYTES", BYTES, FIELD(max_memory), "0", 0, SIZE_MAX / 4, NULL,

@@ -23,7 +23,7 @@ enum { TARGET = 1 << 10 };
 
 static struct api_spare spare_requests;
 
-/* Allocates a zeroed request with `room` bytes for its targets. */
+/* Allocates a request with `room` bytes for its targets, zeroed as far as it says. */
 static struct srv_request *allocate(size_t room)
 {
     if (room > TARGET)
@@ -31,7 +31,8 @@ static struct srv_request *allocate(size_t room)
     struct srv_request *request = api_spare_take(&spare_requests);
     if (!request)
         return calloc(1, sizeof *request + TARGET);
-    memset(request, 0, sizeof *request + room);
+    memset(request, 0, offsetof(struct srv_request, fields));
+    memset(request->target, 0, room);
     return request;
 }
 
@@ -59,6 +60,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
     request->references = 1;
     request->unread = -1;
     request->body.budget = service->budget;
+    api_buffer_lend(&request->exchange.reply.body, request->small_reply, SMALL_REPLY);
     request->start = srv_now();
     srv_metrics_begin_request();
     return request;
@@ -123,39 +125,13 @@ static enum MHD_Result refuse(struct srv_request *request, const char *code, con
     return answer_early(request);
 }
 
-static const char *header(const struct srv_request *request, const char *name)
-{
-    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
-}
-
-static enum MHD_Result join_accept(void *joined, enum MHD_ValueKind kind, const char *name,
-                                   const char *value)
-{
-    char *to = joined;
-    size_t used = strlen(to);
-    (void)kind;
-    if (strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) == 0 && value)
-        snprintf(to + used, MAX_ACCEPT - used, used ? ", %s" : "%s", value);
-    return MHD_YES;
-}
-
-/* Joins all Accept lines with commas (RFC 9110, 5.3); a single line is returned as it is. */
-static const char *accept_of(struct srv_request *request)
-{
-    const char *first = header(request, MHD_HTTP_HEADER_ACCEPT);
-    if (!first)
-        return NULL;
-    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join_accept, request->accept);
-    return strlen(request->accept) > strlen(first) ? request->accept : first;
-}
-
+/* Finds a field for the service, as api_request says. */
 static const char *find_header(const void *headers, const char *name)
 {
-    struct srv_request *request = (struct srv_request *)headers;
+    const struct srv_request *request = headers;
     if (request->authority && strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0)
         return request->authority;
-    return strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) == 0 ? accept_of(request)
-                                                         : header(request, name);
+    return srv_fields_find(&request->fields, name);
 }
 
 /* The path of a target: "http://host/path" is another way to write it (RFC 9112, 3.2.2). */
@@ -187,11 +163,13 @@ static void split_target(struct srv_request *request)
 /* Reads what the framing has checked already. */
 static void read_framing(struct srv_request *request)
 {
-    const char *length = header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *const *values = request->fields.values, *length = values[SRV_CONTENT_LENGTH];
     request->exchange.request.content_length = length ? strtoull(length, NULL, 10) : 0;
-    request->chunked = !length && header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-    request->expects_continue = header(request, MHD_HTTP_HEADER_EXPECT) != NULL;
+    request->chunked = !length && values[SRV_TRANSFER_ENCODING];
+    request->expects_continue = values[SRV_EXPECT] != NULL;
     request->body.expected = length ? request->exchange.request.content_length + API_PADDING : 0;
+    if (length && request->exchange.request.content_length <= SMALL_BODY)
+        api_buffer_lend(&request->body, request->small_body, sizeof request->small_body);
     atomic_store(&request->entry->announced, api_place_size(request->body.expected));
 }
 
@@ -199,7 +177,8 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
                                   const char *method)
 {
     request->connection = connection;
-    srv_request_identify(header(request, "X-Request-Id"), request->id, sizeof request->id);
+    srv_fields_read(&request->fields, connection);
+    srv_request_identify(request->fields.values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
     split_target(request);
     size_t method_size = strlen(method);
     memcpy(request->method, method,
@@ -250,6 +229,7 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
     }
     if (request->step != SRV_REFUSED)
         api_refuse(&request->exchange, why->code, why->detail);
+    request->entry->upload = (struct srv_upload){0};
     api_buffer_free(&request->body);
     atomic_store(&request->entry->held, 0);
     srv_response_send(request);
@@ -324,10 +304,9 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
     if (request->step != SRV_READING)
         return answer(request);
     request->read_ms = (srv_now() - request->start) * 1e3;
-    if (body->data)
-        memset(body->data + body->size, 0, API_PADDING);
-    request->exchange.request.body = body->data ? body->data : request->nothing;
+    request->exchange.request.body = body->data ? body->data : request->small_body;
     request->exchange.request.body_size = body->size;
+    memset(request->exchange.request.body + body->size, 0, API_PADDING);
     return go_on(request, connection);
 }
 
@@ -355,6 +334,7 @@ void srv_request_done(struct srv_request *request, bool sent)
                                     .ms = seconds * 1e3};
         srv_log_access(&access);
     }
+    request->entry->upload = (struct srv_upload){0};
     if (request->unread >= 0)
         srv_linger(request->unread, request->entry->quota == SRV_REGULAR);
     srv_request_release(request);

@@ -6,12 +6,15 @@
 
 #include "api/api.h"
 #include "server/connections.h"
+#include "server/fields.h"
 #include "server/jobs.h"
 
 #include <microhttpd.h>
 #include <stdatomic.h>
 
-enum { MAX_ACCEPT = 512 };
+/* SMALL_BODY, SMALL_REPLY: bytes up to which a body of a known length and the body of a reply need
+ * no allocation. */
+enum { SMALL_BODY = 4 << 10, SMALL_REPLY = 1 << 10 };
 
 /* DROPPED_BODY: the most bytes of a refused body that are read before the reply, which keeps the
  * connection open. */
@@ -40,14 +43,16 @@ struct srv_request {
     int unread;      /* duplicated descriptor whose unread body is dropped after the reply, or -1 */
     struct api_exchange exchange;
     struct api_buffer body;
-    char nothing[API_PADDING]; /* an empty body with its padding */
-    size_t received;           /* bytes of the body, dropped ones included */
+    size_t received; /* bytes of the body, dropped ones included */
     double start, read_ms;
     char id[129];
-    char method[24]; /* a copy: libmicrohttpd overwrites its own when it answers by itself */
-    char accept[MAX_ACCEPT]; /* several Accept lines joined */
-    const char *authority;   /* of an absolute target, in place of Host; NULL for a path */
-    char target[];           /* as sent, NUL, then its path, percent-encoded, NUL, its authority */
+    char method[24];       /* a copy: libmicrohttpd overwrites its own when it answers by itself */
+    const char *authority; /* of an absolute target, in place of Host; NULL for a path */
+
+    /* Not zeroed at the begin: */
+    struct srv_fields fields;                                            /* of a complete header */
+    char small_body[SMALL_BODY + API_PADDING], small_reply[SMALL_REPLY]; /* lent */
+    char target[]; /* as sent, NUL, then its path, percent-encoded, NUL, its authority */
 };
 
 /* Allocates the request of a connection; NULL if memory is exhausted. */

@@ -87,7 +87,11 @@ __attribute__((visibility("default"))) ssize_t recv(int fd, void *buf, size_t n,
     bool waits = must_not_end(c);
     if (!waits && end(c))
         return 0;
-    ssize_t size = waits && c->framing.refusal.code ? -1 : next(fd, buf, n, flags);
+    ssize_t size = -1;
+    if (!waits || !c->framing.refusal.code)
+        size = c->upload.room > 0 || c->upload.ahead > 0
+                   ? srv_upload_receive(&c->upload, fd, buf, n, c->framing.left, next)
+                   : next(fd, buf, n, flags);
     if (size > 0)
         size = check(c, buf, size);
     if (size < 0 && !waits && c->local && errno == EAGAIN && atomic_load(&c->kicked))

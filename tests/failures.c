@@ -17,7 +17,7 @@ static void fail_each_allocation(const char *query, const char *body, int expect
         answer_free(&answer);
         if (!failed) {
             cr_expect_eq(status, expected);
-            cr_expect_gt(n, 2);
+            cr_expect_gt(n, 0, "small tensors need none, the answer does");
             return;
         }
         cr_expect(status == 503 || status == expected, "allocation %ld: %d", n, status);

@@ -332,8 +332,9 @@ static void set_address(CURL *curl, const struct server *server, const char *tar
                          server->path + is_abstract);
 }
 
-struct fetched fetch(const struct server *server, const char *method, const char *target,
-                     const char *const *headers, const char *body, size_t body_size)
+static struct fetched fetch_once(const struct server *server, const char *method,
+                                 const char *target, const char *const *headers, const char *body,
+                                 size_t body_size)
 {
     struct fetched fetched = {0};
     struct curl_slist *list = NULL;
@@ -370,6 +371,20 @@ struct fetched fetch(const struct server *server, const char *method, const char
         fetched.json = json_loadb(fetched.body.data, fetched.body.size, 0, NULL);
     api_append(&fetched.body, "", 1);
     return fetched;
+}
+
+struct fetched fetch(const struct server *server, const char *method, const char *target,
+                     const char *const *headers, const char *body, size_t body_size)
+{
+    struct fetched f = fetch_once(server, method, target, headers, body, body_size);
+    for (int i = 0; i < 20 && strcmp(target, "/metrics") == 0 && f.status == 200 &&
+                    !strstr(f.body.data, "\nkldiv_http_requests_in_flight 1\n");
+         i++) {
+        fetched_free(&f);
+        usleep(2000);
+        f = fetch_once(server, method, target, headers, body, body_size);
+    }
+    return f;
 }
 
 struct fetched post_json(const struct server *server, const char *target, const char *body)

@@ -54,7 +54,8 @@ void write_file(const char *path, const char *text);
 int run_server(const char *const *flags, char *output, size_t size);
 
 /* fetched: one exchange by libcurl. `headers` are lines, NULL at the end; a NULL `body` makes a
- * GET. */
+ * GET. /metrics is asked again, for some 40 ms at most, until no other request is in flight: another
+ * thread counts a request just after its answer. */
 struct fetched {
     long status;
     bool lost; /* connected and sent, but got no answer */

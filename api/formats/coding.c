@@ -27,7 +27,8 @@ static const struct {
 static size_t find(const char *coding)
 {
     size_t i = 0;
-    coding = coding ? coding : "";
+    if (!coding)
+        return N_CODINGS - 1;
     size_t size = strcspn(coding, " \t");
     if (coding[size + strspn(coding + size, " \t")])
         return N_CODINGS;

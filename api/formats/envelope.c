@@ -45,6 +45,17 @@ static const char *place_in_body(const struct api_envelope *envelope, size_t off
     return base + (offset - from);
 }
 
+bool api_envelope_is_empty(const struct api_envelope *envelope)
+{
+    const struct api_buffer *text = &envelope->text;
+    size_t i = 1;
+    if (text->failed || text->size < 2 || text->data[0] != '{')
+        return false;
+    while (i < text->size - 1 && strchr(" \t\r\n", text->data[i]))
+        i++;
+    return i == text->size - 1 && text->data[i] == '}';
+}
+
 bool api_envelope_parse(const struct api_envelope *envelope, struct api_json *json)
 {
     struct api_problem *problem = envelope->problem;

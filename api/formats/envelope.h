@@ -36,6 +36,9 @@ void api_envelope_cut(struct api_envelope *envelope, const char *end);
 bool api_envelope_finish(struct api_envelope *envelope, const char *last, const char *body_end,
                          bool is_malformed);
 
+/* True if the text is an object without members, as most are whose tensors were cut. */
+bool api_envelope_is_empty(const struct api_envelope *envelope);
+
 /* Parses the text. A problem has line and column of the body. */
 bool api_envelope_parse(const struct api_envelope *envelope, struct api_json *json);
 

@@ -304,7 +304,7 @@ static void write_numbers(struct writer *w, size_t n)
     const struct kl_tensor *t = w->tensor;
     for (size_t end = w->next + n; w->next < end;) {
         size_t until = end - w->next > AT_ONCE ? w->next + AT_ONCE : end;
-        if (!api_buffer_room(w->out, (size_t)AT_ONCE * (API_DECIMAL_MAX + 1)))
+        if (!api_buffer_room(w->out, (until - w->next) * (API_DECIMAL_MAX + 1)))
             return;
         char *p = w->out->data + w->out->size;
         for (; w->next < until; w->next++) {

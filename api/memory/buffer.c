@@ -51,12 +51,32 @@ static bool move_to_place(struct api_buffer *buffer, size_t capacity)
     return true;
 }
 
+/* Leaves lent memory for a block of at least `capacity` bytes. */
+static bool leave_loan(struct api_buffer *buffer, size_t capacity)
+{
+    void *data = api_block_resize(buffer->budget, NULL, 0, &capacity);
+    if (!data)
+        return fail(buffer);
+    memcpy(data, buffer->data, buffer->size);
+    buffer->data = data;
+    buffer->capacity = capacity;
+    buffer->lent = false;
+    return true;
+}
+
+bool api_buffer_own(struct api_buffer *buffer)
+{
+    return !buffer->lent || leave_loan(buffer, buffer->capacity);
+}
+
 bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
 {
     if (buffer->failed)
         return false;
     if (capacity <= buffer->capacity)
         return true;
+    if (buffer->lent)
+        return leave_loan(buffer, capacity);
     bool announced = buffer->place == 0 && capacity > BEFORE_A_PLACE &&
                      buffer->expected > capacity && buffer->expected > WORTH_A_PLACE;
     if (buffer->place > 0)
@@ -74,7 +94,7 @@ bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
 void api_buffer_trim(struct api_buffer *buffer)
 {
     size_t capacity = buffer->size ? buffer->size : 1;
-    if (buffer->place || buffer->capacity - capacity <= capacity / WORTH_TRIMMING)
+    if (buffer->place || buffer->lent || buffer->capacity - capacity <= capacity / WORTH_TRIMMING)
         return;
     void *data = api_block_resize(buffer->budget, buffer->data, buffer->capacity, &capacity);
     if (!data)
@@ -96,24 +116,11 @@ bool api_buffer_room(struct api_buffer *buffer, size_t size)
     return api_buffer_reserve(buffer, needed > doubled ? needed : doubled);
 }
 
-void api_append(struct api_buffer *buffer, const void *bytes, size_t size)
-{
-    if (size == 0 || !api_buffer_room(buffer, size))
-        return;
-    memcpy(buffer->data + buffer->size, bytes, size);
-    buffer->size += size;
-}
-
-void api_append_text(struct api_buffer *buffer, const char *text)
-{
-    api_append(buffer, text, strlen(text));
-}
-
 void api_append_unsigned(struct api_buffer *buffer, size_t value)
 {
-    char digits[20] = "";
-    size_t size = api_unsigned_write(digits, value);
-    api_append(buffer, digits, size);
+    enum { DIGITS = 20 };
+    if (api_buffer_room(buffer, DIGITS))
+        buffer->size += api_unsigned_write(buffer->data + buffer->size, value);
 }
 
 void api_append_sizes(struct api_buffer *buffer, const size_t *sizes, size_t n)
@@ -168,8 +175,9 @@ void api_append_json_string(struct api_buffer *buffer, const char *text)
     const unsigned char *s = (const unsigned char *)text, *plain = s;
     api_append(buffer, "\"", 1);
     for (size_t length; *s; s += length) {
-        length = api_utf8_length(s);
-        if (length > 0 && *s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7f)
+        bool is_plain = *s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7f;
+        length = is_plain && *s < 0x7f ? 1 : api_utf8_length(s);
+        if (length > 0 && is_plain)
             continue;
         api_append(buffer, plain, (size_t)(s - plain));
         if (length == 0)
@@ -187,7 +195,7 @@ void api_buffer_free(struct api_buffer *buffer)
 {
     if (buffer->place)
         api_place_free(buffer->budget, buffer->data, buffer->capacity, buffer->place);
-    else
+    else if (!buffer->lent)
         api_block_free(buffer->budget, buffer->data, buffer->capacity);
     *buffer = (struct api_buffer){.budget = buffer->budget};
 }

@@ -4,6 +4,8 @@
 
 #include "api/memory/budget.h"
 
+#include <string.h>
+
 /* Empty and usable if zeroed; `budget` may be NULL. A failed allocation or an exhausted budget
  * sets `failed` and keeps the contents; later appends do nothing, so a writer checks `failed`
  * once, at the end. */
@@ -14,7 +16,20 @@ struct api_buffer {
     size_t place;    /* bytes mapped, if they are more than a block of `capacity` bytes; or 0 */
     struct api_budget *budget;
     bool failed;
+    bool lent; /* `data` is another's, who frees it; a larger capacity is a block of its own */
 };
+
+/* Lends memory to an empty buffer, so that small contents need no allocation. It counts toward no
+ * budget, and outlives the buffer or its api_buffer_own. */
+static inline void api_buffer_lend(struct api_buffer *buffer, void *memory, size_t size)
+{
+    buffer->data = memory;
+    buffer->capacity = size;
+    buffer->lent = true;
+}
+
+/* Moves lent contents to a block of the buffer's own; false if memory is exhausted. */
+bool api_buffer_own(struct api_buffer *buffer);
 
 /* Grows the capacity to at least `capacity` bytes; false if memory is exhausted. */
 bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity);
@@ -25,8 +40,22 @@ void api_buffer_trim(struct api_buffer *buffer);
 /* Makes room for `size` more bytes at data + size; at least doubles the capacity if it grows. */
 bool api_buffer_room(struct api_buffer *buffer, size_t size);
 
-void api_append(struct api_buffer *buffer, const void *bytes, size_t size);
-void api_append_text(struct api_buffer *buffer, const char *text);
+/* Inline: an answer and a log line are some sixty short texts, most of which have a length that the
+ * compiler knows. */
+static inline void api_append(struct api_buffer *buffer, const void *bytes, size_t size)
+{
+    if (size == 0 || (size > buffer->capacity - buffer->size && !api_buffer_room(buffer, size)) ||
+        buffer->failed)
+        return;
+    memcpy(buffer->data + buffer->size, bytes, size);
+    buffer->size += size;
+}
+
+static inline void api_append_text(struct api_buffer *buffer, const char *text)
+{
+    api_append(buffer, text, strlen(text));
+}
+
 void api_append_unsigned(struct api_buffer *buffer, size_t value);
 void api_append_sizes(struct api_buffer *buffer, const size_t *sizes, size_t n); /* [2,3] */
 void api_append_format(struct api_buffer *buffer, const char *format, ...)

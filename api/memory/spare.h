@@ -4,14 +4,17 @@
 #define KLDIV_API_MEMORY_SPARE_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
+
+enum { API_SPARES = 8, API_CACHE_LINE = 64 };
 
 /* Static and zeroed. Any thread may use it. */
 struct api_spare {
-    _Atomic(void *) objects[8];
+    struct {
+        _Alignas(API_CACHE_LINE) _Atomic(void *) object;
+    } places[API_SPARES];
 };
 
-/* Takes an object, with the contents it had; NULL if there is none. */
+/* Takes an object, with the contents it had, the calling thread's own first; NULL if there is none. */
 void *api_spare_take(struct api_spare *spare);
 
 /* Keeps an object; frees it if there are enough. */

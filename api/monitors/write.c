@@ -26,8 +26,9 @@ size_t api_label_of_number(char *to, double number)
 void api_write_number(struct api_buffer *out, double number)
 {
     char text[API_DECIMAL_MAX];
-    if (isfinite(number))
-        api_append(out, text, api_label_of_number(text, number));
+    size_t size = isfinite(number) ? api_label_of_number(text, number) : 0;
+    if (size > 0)
+        api_append(out, text, size);
     else
         api_append(out, "null", 4);
 }

@@ -155,8 +155,14 @@ static void write_digits(char *to, uint64_t value, size_t n)
 
 size_t api_unsigned_write(char *to, uint64_t value)
 {
+    enum { SHORT = 4 };
     char digits[API_DECIMAL_MAX];
     size_t n = count_digits(value);
+    if (n <= SHORT) {
+        for (size_t i = n; i-- > 0; value /= 10)
+            to[i] = (char)('0' + value % 10);
+        return n;
+    }
     write_digits(digits, value, n);
     memcpy(to, digits, n);
     return n;

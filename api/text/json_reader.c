@@ -41,6 +41,10 @@ static bool check_string(struct check *c)
     if (!skip(c, '"'))
         return wrong(c, "expected a string");
     while (c->p < c->end && *c->p != '"') {
+        if (*c->p >= ' ' && *c->p < 0x7f && *c->p != '\\') {
+            c->p++;
+            continue;
+        }
         size_t size = api_utf8_length((const unsigned char *)c->p);
         if (size == 0 || (unsigned char)*c->p < 0x20)
             return wrong(c, size ? "a control character in a string" : "not UTF-8");
@@ -70,15 +74,36 @@ static bool is_repeated(const char *object, const char *key)
     return false;
 }
 
-static bool check_member(struct check *c, const char *object)
+/* keys: the members of an object so far. */
+struct keys {
+    const char *object, *start[API_JSON_MEMBERS];
+    size_t n;
+    bool escaped; /* true if a key has an escape: then others may mean the same */
+};
+
+/* Adds a key of `size` bytes with its quotes; true if it is there already. */
+static bool add_key(struct keys *keys, const char *key, size_t size)
+{
+    keys->escaped |= memchr(key, '\\', size) != NULL;
+    if (keys->escaped)
+        return is_repeated(keys->object, key);
+    for (size_t i = 0; i < keys->n; i++)
+        if (memcmp(keys->start[i], key, size) == 0)
+            return true;
+    keys->start[keys->n++] = key;
+    return false;
+}
+
+static bool check_member(struct check *c, struct keys *keys)
 {
     const char *key = c->p;
     if (!check_string(c))
         return false;
+    size_t size = (size_t)(c->p - key);
     skip_space(c);
     if (!skip(c, ':'))
         return wrong(c, "expected ':'");
-    if (is_repeated(object, key)) {
+    if (add_key(keys, key, size)) {
         c->p = key;
         return wrong(c, "a name stands twice in an object");
     }
@@ -86,23 +111,23 @@ static bool check_member(struct check *c, const char *object)
     return check_value(c);
 }
 
-/* Checks the list between brackets, of members if `object` is set, else of values. */
-static bool check_list(struct check *c, const char *object, char closing)
+/* Checks the list between brackets, of members if `keys` is set, else of values. */
+static bool check_list(struct check *c, struct keys *keys, char closing)
 {
     c->p++;
     skip_space(c);
     if (skip(c, closing))
         return true;
     for (size_t n = 1;; n++) {
-        if (object && n > API_JSON_MEMBERS)
+        if (keys && n > API_JSON_MEMBERS)
             return wrong(c, "an object has more than 64 members");
-        if (!(object ? check_member(c, object) : check_value(c)))
+        if (!(keys ? check_member(c, keys) : check_value(c)))
             return false;
         skip_space(c);
         if (skip(c, closing))
             return true;
         if (!skip(c, ','))
-            return wrong(c, object ? "expected ',' or '}'" : "expected ',' or ']'");
+            return wrong(c, keys ? "expected ',' or '}'" : "expected ',' or ']'");
         skip_space(c);
     }
 }
@@ -130,6 +155,12 @@ static bool check_word(struct check *c)
     return check_number(c);
 }
 
+static bool check_object(struct check *c)
+{
+    struct keys keys = {.object = c->p};
+    return check_list(c, &keys, '}');
+}
+
 static bool check_value(struct check *c)
 {
     if (c->p == c->end)
@@ -140,7 +171,7 @@ static bool check_value(struct check *c)
         return check_word(c);
     if (++c->depth > MAX_DEPTH)
         return wrong(c, "nested too deep");
-    bool good = check_list(c, *c->p == '{' ? c->p : NULL, *c->p == '{' ? '}' : ']');
+    bool good = *c->p == '{' ? check_object(c) : check_list(c, NULL, ']');
     c->depth--;
     return good;
 }
@@ -204,15 +235,21 @@ bool api_json_next_member(struct api_json_reader *reader, char name[API_JSON_TEX
     return true;
 }
 
-bool api_json_is_text(const char *string, const char *end, const char *text)
+/* True if a string with escapes is well-formed, and means `text`. */
+static bool means_text(const char *string, const char *end, const char *text)
 {
     char decoded[API_JSON_TEXT];
-    size_t size = (size_t)(end - string), length = strlen(text);
-    if (!memchr(string, '\\', size))
-        return size == length + 2 && memcmp(string + 1, text, length) == 0;
     struct check check = {.p = string, .end = end};
     return check_string(&check) && check.p == end && api_json_string(string, decoded) &&
            strcmp(decoded, text) == 0;
+}
+
+bool api_json_is_text(const char *string, const char *end, const char *text)
+{
+    size_t size = (size_t)(end - string), length = strlen(text);
+    if (size == length + 2 && memcmp(string + 1, text, length) == 0)
+        return true;
+    return memchr(string, '\\', size) && means_text(string, end, text);
 }
 
 /* True if a key of checked text, from its opening quote on, equals `name`. */

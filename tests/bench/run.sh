@@ -39,11 +39,12 @@ else
 fi
 
 build/release/bench/bare > "$work/bare.port" & started="$started $!"
+build/release/bench/bare fields > "$work/fields.port" & started="$started $!"
 build/kldivd --listen 127.0.0.1:0 --listen "unix:$work/socket" --port-file "$work/port" \
     --shared-memory kldiv_bench_ 2>/dev/null & server=$!
 started="$started $server"
-while [ ! -s "$work/port" ] || [ ! -s "$work/bare.port" ]; do sleep 0.05; done
-port=$(cat "$work/port") bare_port=$(cat "$work/bare.port")
+while [ ! -s "$work/port" ] || [ ! -s "$work/bare.port" ] || [ ! -s "$work/fields.port" ]; do sleep 0.05; done
+port=$(cat "$work/port") bare_port=$(cat "$work/bare.port") fields_port=$(cat "$work/fields.port")
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 # Two tensors of 2 x 2 numbers.
@@ -62,15 +63,17 @@ if command -v wrk >/dev/null; then
             "$work/$2" "application/$2" | awk '/Requests\/sec/ { printf "%.0f\n", $2 }'
     }
     echo; echo "Small requests, wrk -t1 -c32, requests a second, medians of 9 in turn and of their ratios"; echo
-    echo "| 2 x 2 | kldivd | bare libmicrohttpd | ratio |"; echo "|---|---|---|---|"
+    echo "| 2 x 2 | kldivd | bare libmicrohttpd | ratio | bare, with kldivd's header fields |"
+    echo "|---|---|---|---|---|"
     for format in json vnd.safetensors inference; do
         for i in 1 2 3 4 5 6 7 8 9; do
             a=$(rate "$port" $format); b=$(rate "$bare_port" $format)
             echo "$a" >> "$work/$format.a"; echo "$b" >> "$work/$format.b"
+            rate "$fields_port" $format >> "$work/$format.f"
             awk "BEGIN { printf \"%.2f\n\", $a / $b }" >> "$work/$format.r"
         done
         echo "| $format | $(median < "$work/$format.a") | $(median < "$work/$format.b") |" \
-            "$(median < "$work/$format.r") |"
+            "$(median < "$work/$format.r") | $(median < "$work/$format.f") |"
     done
 else
     echo; echo "(wrk is not installed: no rate of small requests)"
