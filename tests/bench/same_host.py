@@ -120,3 +120,35 @@ post(control, "/v2/systemsharedmemory/unregister", "")
 del shared
 memory.close()
 memory.unlink()
+
+try:
+    import tritonclient.http as triton
+    import tritonclient.utils.shared_memory as shm
+except ImportError:
+    print("\n(tritonclient is not installed: its own cost is not measured)")
+    sys.exit(0)
+
+
+def triton_inputs(fill):
+    inputs = [triton.InferInput(name, [N], "FP32") for name in ("input", "target")]
+    for i, array in enumerate((x, t)):
+        fill(i, inputs[i], array)
+    return triton.InferenceServerClient.generate_request_body(
+        inputs, outputs=[triton.InferRequestedOutput("loss")])
+
+
+def as_bytes(i, tensor, array):
+    tensor.set_data_from_numpy(array)
+
+
+def in_region(i, tensor, array):
+    shm.set_shared_memory_region(handle, [array], i * SIZE)
+    tensor.set_shared_memory(region, SIZE, offset=i * SIZE)
+
+
+handle = shm.create_shared_memory_region(region, "/" + region, 2 * SIZE)
+median = in_turn({"bytes": lambda: triton_inputs(as_bytes),
+                  "region": lambda: triton_inputs(in_region)}, 15)
+shm.destroy_shared_memory_region(handle)
+print("\ntritonclient alone, without a server: %.1f ms to make a body of 64 MiB, %.1f ms to copy them to a region"
+      % (median["bytes"], median["region"]))
