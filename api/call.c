@@ -14,7 +14,7 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     struct api_budget *budget = service->budget;
     call->service = service;
     call->stop = NULL;
-    call->is_planned = false;
+    call->is_planned = call->is_shared = false;
     call->options = (struct api_options){0};
     call->plan = (struct kl_plan){0};
     for (size_t i = 0; i < KL_FINDINGS; i++)
@@ -329,9 +329,9 @@ static bool is_stopped(const void *context)
 {
     const struct api_call *call = context;
     bool stops = call->stop && atomic_load(call->stop);
-    for (size_t i = 0; i < API_TENSORS; i++)
+    for (size_t i = 0; i < API_TENSORS && call->is_shared; i++)
         stops |= api_slice_is_lost(&call->tensors[i].slice);
-    for (size_t i = 0; i < API_RESULTS; i++)
+    for (size_t i = 0; i < API_RESULTS && call->is_shared; i++)
         stops |= api_slice_is_lost(&call->oip.slices[i]);
     return stops;
 }
@@ -362,16 +362,16 @@ bool api_call_plan(struct api_call *call, struct api_problem *problem)
 {
     return check_tensors(call, problem) && plan(call, problem) &&
            check_spaces(&call->options, problem) && api_partial_check(call, problem) &&
-           check_slices(call, problem);
+           (!call->is_shared || check_slices(call, problem));
 }
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
     call->plan.stopped = is_stopped;
     call->plan.stop_context = call;
-    bool good = touch_slices(call, problem) && check_mask(call, problem) &&
+    bool good = (!call->is_shared || touch_slices(call, problem)) && check_mask(call, problem) &&
                 reserve_outputs(call, problem) && compute(call, problem);
-    return end_slices(call, problem) && good;
+    return (!call->is_shared || end_slices(call, problem)) && good;
 }
 
 struct api_warnings api_call_warnings(const struct api_call *call)

@@ -42,6 +42,7 @@ struct api_call {
     const atomic_bool *stop; /* of the exchange; may be NULL */
     struct api_options options;
     struct api_tensor tensors[API_TENSORS];
+    bool is_shared; /* true if a tensor or an output is in shared memory */
     bool is_planned;
     struct kl_plan plan;
     struct kl_diagnosis diagnosis; /* empty if not requested */

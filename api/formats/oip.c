@@ -143,6 +143,7 @@ static bool want_output(struct api_oip_reader *r, size_t number, size_t output,
     if (!api_oip_has_slice(parameters))
         return true;
     *slice = (struct api_slice){.writes = true, .number = number};
+    call->is_shared = true;
     return api_oip_slice_begin(slice, parameters, call->service, r->problem);
 }
 

@@ -78,6 +78,7 @@ static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enu
     size_t count, size;
     struct api_slice *slice = &tensor->slice;
     *slice = (struct api_slice){.number = r->input};
+    r->call->is_shared = true;
     if (api_json_member(parameters, "binary_data_size"))
         return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",
