@@ -151,6 +151,7 @@ bool api_slice_touch(struct api_slice *slice, size_t size, struct api_problem *p
     size_t lacks = api_mapping_lacks(mapping_of(slice), slice->data, size);
     if (!api_budget_reserve(slice->in->of->budget, lacks))
         return api_fail_for_memory(problem);
+    slice->touched = size;
     slice->lacks = lacks;
     return true;
 }
@@ -160,7 +161,7 @@ static void settle(struct api_slice *slice)
 {
     struct api_region *region = slice->in;
     struct api_budget *budget = region->of->budget;
-    size_t lacks = api_mapping_lacks(mapping_of(slice), slice->data, slice->size);
+    size_t lacks = api_mapping_lacks(mapping_of(slice), slice->data, slice->touched);
     size_t got = slice->lacks > lacks ? slice->lacks - lacks : 0;
     pthread_mutex_lock(&region->lock);
     size_t most = mapping_of(slice)->size - region->charged;
@@ -194,9 +195,9 @@ bool api_slice_check_apart(const struct api_slice *slice, const struct api_slice
 
 void api_slice_end(struct api_slice *slice)
 {
-    if (slice->lacks > 0)
+    if (slice->in && slice->lacks > 0)
         settle(slice);
-    if (slice->data)
+    if (slice->in && slice->data)
         api_mapping_drop(mapping_of(slice));
     if (slice->in)
         api_region_release(slice->in);
