@@ -100,13 +100,18 @@ static bool make_url(const struct srv_options *options, const char *address, con
     return true;
 }
 
-/* Sets where curl asks: --admin-listen if there is one, which answers when all connections are taken, or
+/* Sets where curl asks, and names it in `url`: --admin-listen if there is one, which answers when all connections are taken, or
  * the first address of --listen. */
 static bool set_address(CURL *curl, const struct srv_options *options, char *url, size_t size)
 {
     const char *address = options->admin_listen ? options->admin_listen : options->listen.items[0];
     const char *scheme = options->tls_cert && !options->admin_listen ? "https" : "http";
     const char *path = srv_unix_path(address);
+    struct sockaddr_un name;
+    if (srv_unix_is(address) && srv_unix_name(address, &name) == 0) {
+        fprintf(stderr, "kldivd: '%s': a path or name has 1 to 107 bytes\n", address);
+        return false;
+    }
     if (path) {
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, path);
     } else if (srv_unix_is(address)) {
@@ -118,10 +123,14 @@ static bool set_address(CURL *curl, const struct srv_options *options, char *url
     }
     if (srv_unix_is(address))
         snprintf(url, size, "%s://localhost/readyz", scheme);
-    return curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK;
+    bool good = curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK;
+    if (srv_unix_is(address))
+        snprintf(url, size, "%s", address);
+    return good;
 }
 
-static CURLcode ask(CURL *curl, long *status)
+/* Gives the status, or the reason for which there is no connection; 0 if it is not known. */
+static CURLcode ask(CURL *curl, long *status, long *reason)
 {
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
@@ -131,23 +140,25 @@ static CURLcode ask(CURL *curl, long *status)
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop);
     CURLcode result = curl_easy_perform(curl);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, status);
+    curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, reason);
     return result;
 }
 
 int srv_healthcheck(const struct srv_options *options)
 {
     char url[400] = "";
-    long status = 0;
+    long status = 0, reason = 0;
     CURL *curl = curl_easy_init();
     CURLcode result = CURLE_FAILED_INIT;
     bool known = !curl || set_address(curl, options, url, sizeof url);
     if (curl && known)
-        result = ask(curl, &status);
+        result = ask(curl, &status, &reason);
     curl_easy_cleanup(curl);
     if (!known)
         return 1;
     if (result != CURLE_OK)
-        fprintf(stderr, "kldivd: %s: %s\n", url, curl_easy_strerror(result));
+        fprintf(stderr, "kldivd: %s: %s%s%s\n", url, curl_easy_strerror(result), reason ? ": " : "",
+                reason ? strerror((int)reason) : "");
     else if (status != 200)
         fprintf(stderr, "kldivd: %s: status %ld\n", url, status);
     return result == CURLE_OK && status == 200 ? 0 : 1;

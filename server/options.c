@@ -75,7 +75,9 @@ static const struct row {
     {"ready-needs-store", NULL, SWITCH, FIELD(ready_needs_store), NULL, 0, 0, switches,
      "answer 503 at /readyz while the store cannot be written"},
     {"shared-memory", "PREFIX", PREFIX, FIELD(shared_memory), NULL, 0, 0, NULL,
-     "let clients register shared memory objects (shm_open) whose names begin with this; / is any"},
+     "let clients register shared memory objects (shm_open) whose names begin with this, which has "
+     "no / "
+     "but at its start; / is any"},
     {"cors-origin", "ORIGIN", TEXT, FIELD(cors_origin), NULL, 0, 0, NULL,
      "let pages of this origin read answers; * is any"},
     {"allowed-hosts", "LIST", HOSTS, FIELD(allowed_hosts), NULL, 0, 0, NULL,
@@ -159,8 +161,8 @@ static void refuse_value(const struct row *row, const char *given_as, const char
     char name[1000];
     if (row->kind == LIST) {
         fprintf(errors,
-                "kldivd: %s: '%s' is more than %d addresses, or one is empty or longer than %d "
-                "bytes\n",
+                "kldivd: %s: '%s': there are at most %d addresses, with a comma between, each of 1 "
+                "to %d bytes\n",
                 given_as, text, SRV_ADDRESSES, SRV_ADDRESS_SIZE - 1);
         return;
     }

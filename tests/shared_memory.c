@@ -67,7 +67,8 @@ Test(shared_memory, wrong_registrations_are_refused)
          "no name"},
         {"{\"key\":\"/..\",\"byte_size\":1}", "region_invalid", "no name"},
         {"{\"key\":\"/other\",\"byte_size\":1}", "region_invalid", "does not begin with"},
-        {"{\"key\":\"/kldiv_test_none\",\"byte_size\":1}", "region_invalid", "No such file"},
+        {"{\"key\":\"/kldiv_test_none\",\"byte_size\":1}", "region_invalid",
+         "no shared memory object"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char body[300];
@@ -167,7 +168,7 @@ Test(shared_memory, wrong_places_are_refused)
     } cases[] = {
         {{{"b", 0, 40}, {"a", 40, 40}}, "region_unknown", "#/inputs/0/parameters/shared_memory_r"},
         {{{"a", 0, 40}, {"a", 40, 36}}, "inference_malformed", "#/inputs/1/parameters/shared_"},
-        {{{"a", 0, 44}, {"a", 40, 40}}, "inference_malformed", "shared_memory_byte_size differs"},
+        {{{"a", 0, 44}, {"a", 40, 40}}, "inference_malformed", "shared_memory_byte_size is 44"},
         {{{"a", 0, 40}, {"a", OBJECT_SIZE - 39, 40}}, "region_too_small", "#/inputs/1/"},
         {{{"a", 0, 40}, {"a", OBJECT_SIZE + 1, 40}}, "region_too_small", "shared_memory_offset"},
         {{{"a", 0, 40}, {"a", SIZE_MAX / 4, 40}}, "region_too_small", "shared_memory_offset"},
@@ -188,7 +189,10 @@ Test(shared_memory, wrong_parameters_are_refused)
     } cases[] = {
         {"\"shared_memory_region\":\"a\"", "inference_malformed", "shared_memory_byte_size"},
         {"\"shared_memory_byte_size\":4", "inference_malformed", "shared_memory_region"},
-        {"\"shared_memory_offset\":4", "inference_malformed", "shared_memory_region"},
+        {"\"shared_memory_offset\":4", "inference_malformed", "shared_memory_region is missing"},
+        {"\"shared_memory_region\":\"a\",\"shared_memory_byte_size\":4,\"shared_memory_ofset\":4",
+         "inference_malformed", "did you mean 'shared_memory_offset'"},
+        {"\"shared_memory_x\":4", "inference_malformed", "no parameter 'shared_memory_x'"},
         {"\"shared_memory_region\":1,\"shared_memory_byte_size\":4", "inference_malformed", ""},
         {"\"shared_memory_region\":\"a\",\"shared_memory_byte_size\":-4", "inference_malformed",
          ""},

@@ -91,7 +91,8 @@ static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enu
     return (fits && slice->size == size) ||
            api_tensor_fail(r->call, tensor, "parameters/shared_memory_byte_size", r->problem,
                            "inference_malformed",
-                           "shared_memory_byte_size differs from the size by shape and datatype");
+                           "shared_memory_byte_size is %zu, and shape and datatype need %zu bytes",
+                           slice->size, fits ? size : SIZE_MAX);
 }
 
 enum { NAME, SHAPE, DATATYPE, TENSOR_PARAMETERS, DATA, TENSOR_MEMBERS };

@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "api/regions/regions.h"
 
-/* True if one of the parameters is there; `parameters` may be NULL. */
+/* True if a parameter has a name of that kind, known or not; `parameters` may be NULL. */
 bool api_oip_has_slice(const char *parameters);
 
 /* Begins the slice that the parameters name; its `writes` and `number` are set. */

@@ -59,13 +59,14 @@ bool api_region_status(struct api_exchange *x)
 enum { KEY, OFFSET, BYTE_SIZE, MEMBERS };
 static const char *const member_names[MEMBERS] = {"key", "offset", "byte_size"};
 
-static bool fail_member(const char *member, struct api_problem *problem)
+static bool fail_member(const char *member, const char *what, struct api_problem *problem)
 {
     char place[100];
     api_pointer_to_member(place, sizeof place, "#/", member);
     return api_fail_at(problem, API_BODY, place, "region_malformed",
-                       "a region is registered with {\"key\": \"/NAME\", \"offset\": BYTES, "
-                       "\"byte_size\": BYTES}; offset may be absent");
+                       "%.60s %s: a region is registered with {\"key\": \"/NAME\", \"offset\": "
+                       "BYTES, \"byte_size\": BYTES}; offset may be absent",
+                       member, what);
 }
 
 /* Checks that the name can be told in JSON, by which requests name regions. */
@@ -84,13 +85,15 @@ static bool read_members(const char *root, struct api_region_key *key, char text
     const char *members[MEMBERS];
     const char *other = api_json_members(root, member_names, members, MEMBERS);
     if (other && api_json_string(other, text))
-        return fail_member(text, problem);
+        return fail_member(text, "is no member", problem);
     *key = (struct api_region_key){.key = text};
     if (!api_json_string(members[KEY], text))
-        return fail_member("key", problem);
+        return fail_member("key", members[KEY] ? "is no string" : "is missing", problem);
     if (members[OFFSET] && !api_json_size(members[OFFSET], &key->offset))
-        return fail_member("offset", problem);
-    return api_json_size(members[BYTE_SIZE], &key->byte_size) || fail_member("byte_size", problem);
+        return fail_member("offset", "is no number of bytes", problem);
+    return api_json_size(members[BYTE_SIZE], &key->byte_size) ||
+           fail_member("byte_size", members[BYTE_SIZE] ? "is no number of bytes" : "is missing",
+                       problem);
 }
 
 /* Reads the body, whose object is {key, offset, byte_size}. */
@@ -103,7 +106,8 @@ static bool read_key(const struct api_request *request, struct api_region_key *k
         return false;
     }
     const char *root = api_json_skip_space(request->body);
-    return *root == '{' ? read_members(root, key, text, problem) : fail_member("key", problem);
+    return *root == '{' ? read_members(root, key, text, problem)
+                        : fail_member("key", "is missing", problem);
 }
 
 bool api_region_register(struct api_exchange *x)
@@ -112,7 +116,8 @@ bool api_region_register(struct api_exchange *x)
     char text[API_JSON_TEXT];
     if (!x->service->regions)
         return api_fail(&x->problem, "shared_memory_off",
-                        "this server maps no shared memory: --shared-memory PREFIX lets it");
+                        "this server was started without --shared-memory PREFIX, which lets "
+                        "clients use shared memory");
     if (!check_size(x, x->request.body_size) || !check_name(name_of(x), &x->problem) ||
         !read_key(&x->request, &key, text, &x->problem))
         return false;

@@ -37,6 +37,11 @@ static void fail_to_open(const char *key, bool writes, const char *place,
                          struct api_problem *problem)
 {
     static const char owner[] = ": its owner and mode have to let this server in";
+    if (errno == ENOENT) {
+        api_fail_at(problem, API_BODY, place, "region_invalid",
+                    "there is no shared memory object '%.60s' in the /dev/shm of this server", key);
+        return;
+    }
     api_fail_at(problem, API_BODY, place, "region_invalid",
                 "the shared memory object '%.60s' cannot be opened for %s: %s%s (user %u)", key,
                 writes ? "writing" : "reading", strerror(errno), errno == EACCES ? owner : "",

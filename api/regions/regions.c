@@ -127,8 +127,10 @@ static bool add(struct api_regions *regions, struct api_region *region, struct a
                         "the region '%.60s' is registered already: unregister it first",
                         region->name);
     if (regions->open == regions->most)
-        return api_fail(problem, "too_many_regions", "this server takes %zu regions",
-                        regions->most);
+        return api_fail(
+            problem, "too_many_regions",
+            "%zu regions are registered, and this server takes no more: unregister some",
+            regions->most);
     *link = region;
     regions->n++;
     regions->open++;

@@ -11,8 +11,8 @@
 static void format_place(const struct api_slice *slice, const char *parameter, char *to,
                          size_t size)
 {
-    snprintf(to, size, "#/%s/%zu/parameters/%s", slice->writes ? "outputs" : "inputs",
-             slice->number, parameter);
+    snprintf(to, size, "#/%s/%zu/parameters%s%s", slice->writes ? "outputs" : "inputs",
+             slice->number, *parameter ? "/" : "", parameter);
 }
 
 bool api_slice_fail(const struct api_slice *slice, const char *parameter, const char *code,
@@ -58,7 +58,8 @@ static bool fail_lost(const struct api_slice *slice, struct api_problem *problem
 {
     return api_slice_fail(slice, "shared_memory_region", "region_lost", problem,
                           "the object '%.60s' of region '%.60s' was truncated, or /dev/shm has no "
-                          "memory left for it: unregister the region, and register it again",
+                          "memory left for it: make it whole again, unregister the region, and "
+                          "register it again",
                           slice->in->key, slice->in->name);
 }
 

@@ -7,7 +7,8 @@ const body = JSON.stringify({input: [[-1, -0.5], [-2, -0.25]], target: [[0.25, 0
 function post(socketPath, path) {
     return new Promise((resolve, reject) => {
         const request = http.request({socketPath, path, method: "POST"}, async (answer) => {
-            resolve(JSON.parse(Buffer.concat(await answer.toArray()).toString()).loss);
+            const content = JSON.parse(Buffer.concat(await answer.toArray()).toString());
+            answer.statusCode === 200 ? resolve(content.loss) : reject(new Error(content.detail));
         });
         request.on("error", reject).end(body);
     });

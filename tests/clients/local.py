@@ -19,4 +19,6 @@ connection = Local(sys.argv[1])
 body = {"input": [[-1, -0.5], [-2, -0.25]], "target": [[0.25, 0.75], [0.5, 0.5]], "reduction": "batchmean"}
 for dtype in "float64", "float32":
     connection.request("POST", "/kl_div?dtype=" + dtype, json.dumps(body))
-    print(json.load(connection.getresponse())["loss"])
+    answer = connection.getresponse()
+    content = json.load(answer)
+    print(content["loss"] if answer.status == 200 else sys.exit(content["detail"]))
