@@ -33,8 +33,7 @@ struct api_tensor {
 extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end */
 
 #define API_RESULTS (1 + KL_OPERANDS) /* the loss, and a gradient for each operand */
-/* API_CALL_SMALL: bytes of each operand and of the loss that need no allocation: those of JSON of
- * 4 KiB, unless its numbers have fewer than 4 characters. */
+/* API_CALL_SMALL: bytes of each operand and of the loss that need no allocation. */
 enum { API_CALL_SMALL = 4 << 10 };
 
 struct api_call {
@@ -56,7 +55,7 @@ struct api_call {
         struct api_slice slices[API_RESULTS]; /* shared memory that outputs are written to */
     } oip;                                    /* the answer that an inference request asks for */
     struct {
-        _Alignas(64) char operands[KL_OPERANDS][API_CALL_SMALL], loss[API_CALL_SMALL];
+        char operands[KL_OPERANDS][API_CALL_SMALL], loss[API_CALL_SMALL];
     } small; /* lent to the buffers of tensors and loss */
 };
 

@@ -101,7 +101,7 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
     if (body->size + n > request->exchange.service->max_body)
         return refuse(request, "body_too_large", "the body is larger than this server takes");
     if (!make_room(request, n)) {
-        srv_upload_offer(&request->entry->upload, NULL, 0);
+        srv_upload_offer(&request->entry->upload, NULL, 0); /* of a full place: nothing is ahead */
         return MHD_YES;
     }
     if (!srv_upload_took(&request->entry->upload, n))

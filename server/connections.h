@@ -45,7 +45,7 @@ struct srv_connection {
     bool tls;
     bool local;                /* of a unix socket */
     struct ucred peer;         /* of a local client: its process when it connected */
-    struct srv_waker waker;    /* of a local connection without TLS */
+    struct srv_waker waker;    /* of a local connection */
     unsigned long long opened; /* in ms */
 
     /* Written by the network thread: */
@@ -103,7 +103,7 @@ struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls
 void srv_connection_remove(struct srv_connection *connection, enum srv_quota quota);
 
 /* The connection of a descriptor, or NULL. Called by the connection's network thread, or with the
- * table locked. */
+ * table locked; by any thread of a descriptor that is no connection's. */
 struct srv_connection *srv_connection_at(int fd);
 
 /* Begins a phase. Called by the connection's network thread. */

@@ -46,7 +46,8 @@ size_t srv_idle_seconds(void) { return idle_ms / 1000; }
 static unsigned long long reply_lateness(const struct srv_connection *c, unsigned long long now)
 {
     unsigned long long since = atomic_load(&c->since), stalled = 0;
-    unsigned long long taken = (c->acked - c->first_acked) / REPLY_RATE;
+    unsigned long long acked = c->acked > c->first_acked ? c->acked - c->first_acked : 0;
+    unsigned long long taken = acked / REPLY_RATE;
     if (c->acked_at >= since && now > c->acked_at)
         stalled = now - c->acked_at;
     return now > since + taken && now - since - taken > stalled ? now - since - taken : stalled;

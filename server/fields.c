@@ -27,7 +27,9 @@ static const struct {
 static size_t slot_of(const char *name, size_t size)
 {
     size_t i = SRV_SLOT(size, (unsigned char)(*name | 0x20));
-    return size == names[i].size && strncasecmp(name, names[i].text, size) == 0 ? i : SRV_SLOTS;
+    return size > 0 && size == names[i].size && strncasecmp(name, names[i].text, size) == 0
+               ? i
+               : SRV_SLOTS;
 }
 
 /* Joins lines of Accept with commas (RFC 9110, 5.3), as far as there is room. */

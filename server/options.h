@@ -18,14 +18,14 @@ struct srv_list {
     char items[SRV_ADDRESSES][SRV_ADDRESS_SIZE];
 };
 
-/* srv_options: values of all options. Strings point into argv and the environment. */
+/* srv_options: values of all options. Strings point into argv and the environment; lists are copies. */
 struct srv_options {
     struct srv_list listen;   /* addresses for srv_listen, at least one */
     const char *admin_listen; /* or NULL */
     size_t listen_mode;       /* rights of unix sockets, as of files */
     const char *port_file;    /* or NULL */
     size_t threads;           /* for computing; 0: one per CPU */
-    size_t http_threads;      /* for connections; 0: one per two CPUs */
+    size_t http_threads;      /* for connections; 0: one per CPU */
     size_t max_body;          /* bytes */
     size_t max_memory;        /* bytes; 0: by the machine's or the cgroup's memory */
     size_t max_connections;

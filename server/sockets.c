@@ -26,7 +26,6 @@ static struct {
     size_t n;
     struct entry entries[SRV_MOST_SOCKETS];
     const char *removable[SRV_MOST_SOCKETS + 1];
-    bool tls;
 } sockets;
 
 static bool is_local(int fd)
@@ -107,7 +106,6 @@ const char *const *srv_sockets_removable(void) { return sockets.removable; }
 
 bool srv_sockets_accept(bool tls)
 {
-    sockets.tls = tls;
     for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++) {
         entry->listener.tls = tls && !entry->is_admin;
         if (!srv_accept_start(&entry->listener, entry->listener.fd,

@@ -53,14 +53,18 @@ void srv_unix_text(const struct sockaddr_un *name, socklen_t size, char *to, siz
 /* ---- Listening */
 
 /* Waits for the lock of the folder that a path is in. Without it two servers that start at once could
- * each take the other's socket for one that is left. Gives the descriptor that holds it, or -1. */
+ * each take the other's socket for one that is left. Gives the descriptor, or -1; after LOCK_TRIES, and
+ * where there are no locks, it goes on without one. */
 static int lock_folder(const char *path)
 {
     char copy[LONGEST + 1];
     snprintf(copy, sizeof copy, "%s", path);
     int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int i = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && i < LOCK_TRIES; i++)
+    for (int i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            break;
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
     return fd;
 }
 
@@ -124,8 +128,10 @@ int srv_unix_listen(const char *option, const char *address, mode_t mode, FILE *
     int lock = *name.sun_path ? lock_folder(name.sun_path) : -1;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const char *reason = fd < 0 ? strerror(errno) : bind_or_replace(fd, &name, size, mode);
-    if (!reason && listen(fd, SOMAXCONN) != 0)
+    if (!reason && listen(fd, SOMAXCONN) != 0) {
         reason = strerror(errno);
+        unlink(name.sun_path); /* an abstract name is no path: nothing is there */
+    }
     if (reason) {
         fprintf(errors, "kldivd: %s: cannot listen on %s: %s\n", option, address, reason);
         if (fd >= 0)

@@ -23,7 +23,7 @@ void srv_unix_text(const struct sockaddr_un *name, socklen_t size, char *to, siz
 
 /* Binds and listens on "unix:…", with the rights `mode` for a path from its first moment. A socket that
  * is left of a server which does not run any more is replaced; not one that is listened on, and no
- * other file. Servers that start at once on one path take turns, by a lock on its folder. Returns the
+ * other file. Servers that start at once on one path take turns, by a lock on its folder, for up to 1 s. Returns the
  * descriptor, which does not block, or -1 with one line on `errors` that names `option`. Called before
  * other threads run: it sets the umask for a moment. */
 int srv_unix_listen(const char *option, const char *address, mode_t mode, FILE *errors);

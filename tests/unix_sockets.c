@@ -174,12 +174,12 @@ Test(server, tells_why_it_cannot_listen_on_a_path, .init = make_folder, .fini = 
     snprintf(text, sizeof text, "unix:@%0107d", 0);
     expect_refused(text, "a path or name has 1 to 107 bytes");
     snprintf(text, sizeof text, "unix:%s/%0320d", folder, 0);
-    expect_refused(text, "longer than 299 bytes");
+    expect_refused(text, "each of 1 to 299 bytes");
     snprintf(text, sizeof text, "unix:%s/none/socket", folder);
     expect_refused(text, "its folder is missing");
     expect_refused("unix:", "1 to 107 bytes");
     expect_refused("unix:@", "1 to 107 bytes");
-    expect_refused("127.0.0.1:0,", "--listen: '127.0.0.1:0,' is more than 16 addresses, or one is");
+    expect_refused("127.0.0.1:0,", "--listen: '127.0.0.1:0,': there are at most 16 addresses");
     expect_refused("127.0.0.1:0,nothing", "--listen: 'nothing' is not HOST:PORT, unix:PATH");
     if (geteuid() != 0)
         expect_refused("unix:/kldiv.sock", "Permission denied");

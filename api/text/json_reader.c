@@ -252,14 +252,6 @@ bool api_json_is_text(const char *string, const char *end, const char *text)
     return memchr(string, '\\', size) && means_text(string, end, text);
 }
 
-/* True if a key of checked text, from its opening quote on, equals `name`. */
-static bool key_is(const char *key, const char *name, size_t size)
-{
-    if (!memchr(key, '\\', size + 1))
-        return strncmp(key + 1, name, size) == 0 && key[size + 1] == '"';
-    return api_json_is_text(key, api_json_skip_string(key), name);
-}
-
 const char *api_json_members(const char *object, const char *const *names, const char **values,
                              size_t n)
 {
@@ -268,9 +260,10 @@ const char *api_json_members(const char *object, const char *const *names, const
     for (size_t i = 0; i < n; i++)
         values[i] = NULL;
     while (*reader.next == '"') {
-        const char *key = reader.next, *value = skip_member(&reader);
+        const char *key = reader.next, *key_end = api_json_skip_string(key);
+        const char *value = skip_member(&reader);
         size_t i = 0;
-        while (i < n && !key_is(key, names[i], strlen(names[i])))
+        while (i < n && !api_json_is_text(key, key_end, names[i]))
             i++;
         if (i < n)
             values[i] = value;
