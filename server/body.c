@@ -53,16 +53,18 @@ static bool make_room(struct srv_request *request, size_t size)
     size_t needed = body->size + size + API_PADDING, capacity = next_capacity(body, needed);
     if (needed <= body->capacity)
         return true;
+    srv_share_lock();
     if (!may_hold(request, counted(capacity)) && body->expected == 0)
         capacity = needed + SRV_FIRST;
-    if (may_hold(request, counted(capacity)) && api_buffer_reserve(body, capacity)) {
-        request->was_paused = false;
+    bool good = may_hold(request, counted(capacity)) && api_buffer_reserve(body, capacity);
+    if (good)
         atomic_store(&request->entry->held, body->capacity);
-        return true;
-    }
+    srv_share_unlock();
+    request->was_paused &= !good;
     body->failed = false;
-    pause_body(request, counted(capacity));
-    return false;
+    if (!good)
+        pause_body(request, counted(capacity));
+    return good;
 }
 
 /* Goes on after a pause; false if the request was ended meanwhile. */

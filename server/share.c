@@ -1,13 +1,26 @@
 #include "server/share.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void srv_share_lock(void) { pthread_mutex_lock(&lock); }
+void srv_share_unlock(void) { pthread_mutex_unlock(&lock); }
+
+/* True if a body of which `held` bytes are held is small, also when it is whole. */
+static bool is_small(const struct srv_connection *c, size_t held)
+{
+    return held <= API_SMALL && atomic_load(&c->announced) <= API_SMALL;
+}
 
 /* Bytes that would be left of the limit if the body held `wanted`; false if it does not fit. */
 static bool left_of(const struct api_budget *budget, const struct srv_connection *c, size_t wanted,
                     size_t *left)
 {
     size_t used = atomic_load(&budget->used), held = atomic_load(&c->held);
-    size_t others = used > held ? used - held : 0, most = api_budget_most(budget, wanted);
+    size_t others = used > held ? used - held : 0;
+    size_t most = api_budget_most(budget, is_small(c, wanted) ? wanted : API_SMALL + 1);
     *left = most > others ? most - others : 0;
     if (*left < wanted)
         return false;
@@ -48,7 +61,7 @@ const struct srv_needs *srv_share_needs(const struct srv_connection *first)
     for (const struct srv_connection *c = first; c && needs.n < BODIES; c = c->next) {
         enum srv_phase phase = atomic_load(&c->phase);
         size_t held = atomic_load(&c->held);
-        if ((phase == SRV_BODY || phase == SRV_PAUSED) && held > API_SMALL)
+        if ((phase == SRV_BODY || phase == SRV_PAUSED) && held > 0 && !is_small(c, held))
             needs.bodies[needs.n++] = (struct need){need_of(c, held), held, c};
     }
     qsort(needs.bodies, needs.n, sizeof *needs.bodies, by_need);
@@ -74,7 +87,7 @@ bool srv_share_grants(const struct api_budget *budget, const struct srv_needs *n
     if (budget->limit == 0)
         return true;
     return left_of(budget, c, wanted, &left) && (!is_fair || wanted <= left) &&
-           (wanted <= API_SMALL || can_arrive(needs, c, wanted, left));
+           (is_small(c, wanted) || can_arrive(needs, c, wanted, left));
 }
 
 bool srv_share_asked(const struct api_budget *budget, const struct srv_connection *c, size_t wanted,
@@ -85,7 +98,7 @@ bool srv_share_asked(const struct api_budget *budget, const struct srv_connectio
         return true;
     if (!left_of(budget, c, wanted, &left))
         return false;
-    if (left >= budget->limit / 2 || wanted <= API_SMALL)
+    if (left >= budget->limit / 2 || is_small(c, wanted))
         return true;
     const struct srv_needs *needs = srv_share_needs(srv_connections_lock());
     bool granted = srv_share_grants(budget, needs, c, wanted, is_fair);

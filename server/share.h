@@ -16,7 +16,7 @@ struct srv_needs;
 const struct srv_needs *srv_share_needs(const struct srv_connection *first);
 
 /* True if a connection's body may hold `wanted` bytes in all. It must fit the limit, of which the last
- * 5 % are for bodies of at most SRV_FIRST bytes. It must be able to arrive whole in what it leaves,
+ * 5 % are for bodies that are small as a whole. Others must be able to arrive whole in what it leaves,
  * after others that need less have arrived and given back what they hold. If `is_fair` it must leave
  * as much as it holds, which is asked for while others wait. */
 bool srv_share_grants(const struct api_budget *budget, const struct srv_needs *needs,
@@ -25,5 +25,10 @@ bool srv_share_grants(const struct api_budget *budget, const struct srv_needs *n
 /* Tells that to callers that have not locked the table; quick while half of the memory is free. */
 bool srv_share_asked(const struct api_budget *budget, const struct srv_connection *connection,
                      size_t wanted, bool is_fair);
+
+/* Hold others off from asking, until what was granted is reserved: two that are granted the same bytes may
+ * each wait for the other's. Not called with the table of connections locked. */
+void srv_share_lock(void);
+void srv_share_unlock(void);
 
 #endif

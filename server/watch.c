@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* Times between looks at the table, in ms: at most; while a connection waits for one, and at least. */
-enum { TICK_MS = 100, SOON_MS = 20 };
+enum { TICK_MS = 100, SOON_MS = 5 };
 
 /* PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked
  * whether it still reads. HUNGRY_MS: time, in ms, that a client lags behind before it is slow, and that bodies wait

@@ -39,17 +39,21 @@ Test(server, bodies_hold_what_has_arrived)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* Sends 16 bodies of 8 MiB at once; all are answered. */
+/* SCARCE: --max-memory, of which a body takes a quarter: what 16 bodies begin with is half of it. */
+#define SCARCE "2M"
+enum { QUARTER = 512 << 10 };
+
+/* Sends 16 bodies at once; all are answered. */
 static void expect_uploads(const struct server *server)
 {
-    enum { UPLOADS = 16, SIZE = 8 << 20 };
+    enum { UPLOADS = 16 };
     struct upload uploads[UPLOADS];
     pthread_t threads[UPLOADS];
-    char *body = malloc(SIZE + 1);
-    memset(body, ' ', SIZE);
-    strcpy(body + SIZE + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
+    char *body = malloc(QUARTER + 1);
+    memset(body, ' ', QUARTER);
+    strcpy(body + QUARTER + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
     for (int i = 0; i < UPLOADS; i++) {
-        uploads[i] = (struct upload){.server = server, .body = body, .size = SIZE};
+        uploads[i] = (struct upload){.server = server, .body = body, .size = QUARTER};
         cr_assert_eq(pthread_create(&threads[i], NULL, upload, &uploads[i]), 0);
     }
     for (int i = 0; i < UPLOADS; i++) {
@@ -62,7 +66,7 @@ static void expect_uploads(const struct server *server)
 /* Together they need four times the memory: reading stops until others are done. */
 Test(server, bodies_wait_for_memory)
 {
-    static const char *const flags[] = {"--max-memory", "32M", NULL};
+    static const char *const flags[] = {"--max-memory", SCARCE, NULL};
     struct server server = server_start(flags);
     expect_uploads(&server);
     cr_expect_eq(metric(&server, "\nkldiv_memory_reserved_bytes "), 0);
@@ -131,7 +135,7 @@ Test(server, bytes_that_came_early_are_no_credit)
 /* A small body under way is no reason to give memory to large ones that cannot end. */
 Test(server, bodies_wait_for_memory_beside_small_ones)
 {
-    static const char *const flags[] = {"--max-memory", "32M", NULL};
+    static const char *const flags[] = {"--max-memory", SCARCE, NULL};
     struct server server = server_start(flags);
     int small;
     dial_many(&server, &small, 1, POST "Content-Length: 100\r\n\r\n{");
