@@ -1,18 +1,10 @@
-/* Monotonic clocks. */
+/* A clock for deadlines, which never jumps. */
 #ifndef KLDIV_SERVER_CLOCK_H
 #define KLDIV_SERVER_CLOCK_H
 
 #include <time.h>
 
-/* Time in seconds, with nanosecond resolution. */
-static inline double srv_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-/* Time in ms, with the resolution of the kernel's tick (1 to 10 ms); costs a third of srv_now. */
+/* Time in ms, with the resolution of the kernel's tick (1 to 10 ms); costs a third of api_seconds. */
 static inline unsigned long long srv_now_ms(void)
 {
     struct timespec t;

@@ -1,8 +1,8 @@
 /* kldivd: the Kullback-Leibler divergence loss over HTTP. */
+#include "api/clock.h"
 #include "api/monitors/monitors.h"
 #include "api/regions/regions.h"
 #include "api/statistics.h"
-#include "server/clock.h"
 #include "server/connections.h"
 #include "server/deadlines.h"
 #include "server/healthcheck.h"
@@ -131,7 +131,7 @@ static bool finish_requests(double deadline)
 {
     while (srv_connections_open() > 0 || srv_jobs_pending() > 0) {
         srv_connections_close_idle();
-        if (srv_now() > deadline)
+        if (api_seconds() > deadline)
             return false;
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }
@@ -148,7 +148,7 @@ static bool drain(const struct srv_options *options)
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
     srv_sockets_stop();
-    return finish_requests(srv_now() + (double)options->drain_timeout);
+    return finish_requests(api_seconds() + (double)options->drain_timeout);
 }
 
 static void warn_of_variable(const char *name, const char *nearest)
@@ -226,7 +226,7 @@ static void block_signals(sigset_t *signals)
 
 static void reload(const struct srv_options *options, const struct api_service *service)
 {
-    srv_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(srv_now() * 1e6));
+    srv_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(api_seconds() * 1e6));
     srv_files_reload(options, service->tokens);
     srv_notify("READY=1");
 }

@@ -34,8 +34,8 @@ static const struct row {
 #define FIELD(name) offsetof(struct srv_options, name)
     {"listen", "ADDRESS", LIST, FIELD(listen), "127.0.0.1:8080", 0, 0, NULL,
      "address to listen on: HOST:PORT, where port 0 selects a free one and [::]:8080 is IPv6 and "
-     "IPv4; unix:PATH; or unix:@NAME, an abstract one; may be given several times, or with commas "
-     "between"},
+     "IPv4; unix:PATH; or unix:@NAME, an abstract one; may be given several times, or with commas, "
+     "without blanks, between"},
     {"listen-mode", "MODE", MODE, FIELD(listen_mode), "660", 0, 0777, NULL,
      "rights of the sockets at unix:PATH, in octal"},
     {"admin-listen", "ADDRESS", TEXT, FIELD(admin_listen), NULL, 0, 0, NULL,

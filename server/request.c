@@ -1,7 +1,7 @@
 #include "server/request.h"
 
+#include "api/clock.h"
 #include "api/memory/spare.h"
-#include "server/clock.h"
 #include "server/identity.h"
 #include "server/linger.h"
 #include "server/log.h"
@@ -61,7 +61,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
     request->unread = -1;
     request->body.budget = service->budget;
     api_buffer_lend(&request->exchange.reply.body, request->small_reply, SMALL_REPLY);
-    request->start = srv_now();
+    request->start = api_seconds();
     srv_metrics_begin_request();
     return request;
 }
@@ -303,7 +303,7 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
     }
     if (request->step != SRV_READING)
         return answer(request);
-    request->read_ms = (srv_now() - request->start) * 1e3;
+    request->read_ms = (api_seconds() - request->start) * 1e3;
     request->exchange.request.body = body->data ? body->data : request->small_body;
     request->exchange.request.body_size = body->size;
     memset(request->exchange.request.body + body->size, 0, API_PADDING);
@@ -314,7 +314,7 @@ void srv_request_done(struct srv_request *request, bool sent)
 {
     const struct api_reply *reply = &request->exchange.reply;
     const char *method = request->exchange.request.method ? request->exchange.request.method : "";
-    double seconds = srv_now() - request->start;
+    double seconds = api_seconds() - request->start;
     const char *token = request->exchange.token.name;
     const struct srv_refusal *ending = atomic_load(&request->entry->ending);
     const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
