@@ -99,21 +99,24 @@ void srv_metrics_begin_request(void)
     atomic_fetch_add_explicit(&counters.in_flight, 1, memory_order_relaxed);
 }
 
-void srv_metrics_end_request(const struct api_reply *reply, const char *method, size_t body_size,
-                             double seconds)
+void srv_metrics_count_reply(const struct api_reply *reply, const char *method, size_t body_size)
 {
     size_t route = route_index(reply->endpoint);
-    atomic_fetch_sub_explicit(&counters.in_flight, 1, memory_order_relaxed);
-    if (reply->status == 0)
-        return;
     size_t method_index = index_of(method, methods, COUNT(methods));
     add(&counters.requests[route][method_index][status_index(reply->status)], 1);
-    observe(&counters.seconds[route], seconds_bounds, COUNT(seconds_bounds), seconds, MICRO);
     observe(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size, 1);
     add(&counters.elements, reply->elements);
     for (unsigned i = 0; i < API_WARNINGS; i++)
         if (reply->warnings & 1u << i)
             add(&counters.warnings[i], 1);
+}
+
+void srv_metrics_end_request(const struct api_reply *reply, double seconds)
+{
+    if (reply->status != 0)
+        observe(&counters.seconds[route_index(reply->endpoint)], seconds_bounds,
+                COUNT(seconds_bounds), seconds, MICRO);
+    atomic_fetch_sub_explicit(&counters.in_flight, 1, memory_order_release);
 }
 
 void srv_metrics_connection_refused(void) { add(&counters.refused, 1); }
@@ -135,21 +138,19 @@ static void single(struct api_buffer *out, const char *name, const char *type, c
     api_append_format(out, "%s %.15g\n", name, value);
 }
 
-/* Writes a histogram. `labels` is "" or `name="value",`. */
+/* Writes a histogram. `labels` is "" or `name="value",`. Each bucket is read once: the counts of a
+ * histogram may not contradict each other. */
 static void write_histogram(struct api_buffer *out, const char *name, const char *labels,
                             struct histogram *histogram, const double *bounds, size_t n,
                             double scale)
 {
-    unsigned long total = 0;
+    unsigned long up_to[MAX_BOUNDS + 1], total = 0;
     for (size_t i = 0; i <= n; i++)
-        total += atomic_load(&histogram->buckets[i]);
+        up_to[i] = total += atomic_load(&histogram->buckets[i]);
     if (total == 0 && *labels)
         return;
-    unsigned long below = 0;
-    for (size_t i = 0; i < n; i++) {
-        below += atomic_load(&histogram->buckets[i]);
-        api_append_format(out, "%s_bucket{%sle=\"%g\"} %lu\n", name, labels, bounds[i], below);
-    }
+    for (size_t i = 0; i < n; i++)
+        api_append_format(out, "%s_bucket{%sle=\"%g\"} %lu\n", name, labels, bounds[i], up_to[i]);
     api_append_format(out, "%s_bucket{%sle=\"+Inf\"} %lu\n", name, labels, total);
     int length = *labels ? (int)strlen(labels) - 1 : 0; /* without the comma */
     const char *open = length ? "{" : "", *close = length ? "}" : "";
@@ -230,15 +231,17 @@ static void write_regions(struct api_regions *regions, struct api_buffer *out)
            (double)bytes);
 }
 
+/* The requests in flight are read first: what is not among them is in all counts. */
 void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out)
 {
+    long in_flight = atomic_load_explicit(&counters.in_flight, memory_order_acquire);
     head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
     api_append_format(out, "kldiv_build_info{version=\"%s\",simd=\"%s\"} 1\n", KLDIV_VERSION,
                       kl_simd_name());
     single(out, "kldiv_draining", "gauge", "1 from SIGTERM on, else 0.", moment->is_draining);
     write_requests(out);
     single(out, "kldiv_http_requests_in_flight", "gauge", "Requests being read or answered.",
-           (double)atomic_load(&counters.in_flight));
+           (double)in_flight);
     write_connections(moment->max_connections, out);
     single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
            (double)atomic_load(&counters.elements));

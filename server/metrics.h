@@ -8,9 +8,12 @@
 /* Counts a request that begins. Counters are atomic; any thread may update them. */
 void srv_metrics_begin_request(void);
 
-/* Counts a finished request: its reply as sent, its size in bytes, its time in seconds. */
-void srv_metrics_end_request(const struct api_reply *reply, const char *method, size_t body_size,
-                             double seconds);
+/* Counts a request by its reply. A call before the reply is sent lets a client that has it find it
+ * counted. The size of the request's body is in bytes. */
+void srv_metrics_count_reply(const struct api_reply *reply, const char *method, size_t body_size);
+
+/* Counts the end of a request, and its time in seconds if it got a reply. */
+void srv_metrics_end_request(const struct api_reply *reply, double seconds);
 
 /* Counts a connection, or a request on it, that was refused because of --max-connections. */
 void srv_metrics_connection_refused(void);

@@ -79,6 +79,16 @@ void srv_request_release(void *argument)
         free(request);
 }
 
+/* Counts the request once, by the reply that it gets or would have got. */
+static void count_reply(struct srv_request *request)
+{
+    const struct api_reply *reply = &request->exchange.reply;
+    if (request->is_counted || reply->status == 0)
+        return;
+    request->is_counted = true;
+    srv_metrics_count_reply(reply, request->method, request->received);
+}
+
 static enum MHD_Result answer(struct srv_request *request)
 {
     struct MHD_Response *response = srv_response_make(request);
@@ -91,6 +101,7 @@ static enum MHD_Result answer(struct srv_request *request)
     request->step = SRV_ANSWERED;
     atomic_store(&request->entry->held, api_reply_size(&request->exchange.reply));
     srv_connection_enter(request->entry, SRV_REPLY);
+    count_reply(request);
     enum MHD_Result result =
         MHD_queue_response(request->connection, (unsigned)request->exchange.reply.status, response);
     MHD_destroy_response(response);
@@ -232,6 +243,7 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
     request->entry->upload = (struct srv_upload){0};
     api_buffer_free(&request->body);
     atomic_store(&request->entry->held, 0);
+    count_reply(request);
     srv_response_send(request);
 }
 
@@ -319,7 +331,8 @@ void srv_request_done(struct srv_request *request, bool sent)
     const struct srv_refusal *ending = atomic_load(&request->entry->ending);
     const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
     bool probe = reply->endpoint && api_endpoint_is_probe(reply->endpoint);
-    srv_metrics_end_request(reply, method, request->received, seconds);
+    count_reply(request);
+    srv_metrics_end_request(reply, seconds);
     if (!probe || reply->status != 200) {
         struct srv_access access = {.request_id = request->id,
                                     .method = method,

@@ -40,6 +40,7 @@ struct srv_request {
     bool is_spare;   /* kept for another request when it is done */
     bool was_paused; /* and is the first to get memory */
     bool sent;       /* without libmicrohttpd */
+    bool is_counted; /* by its reply */
     int unread;      /* duplicated descriptor whose unread body is dropped after the reply, or -1 */
     struct api_exchange exchange;
     struct api_buffer body;

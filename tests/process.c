@@ -377,7 +377,7 @@ struct fetched fetch(const struct server *server, const char *method, const char
                      const char *const *headers, const char *body, size_t body_size)
 {
     struct fetched f = fetch_once(server, method, target, headers, body, body_size);
-    for (int i = 0; i < 20 && strcmp(target, "/metrics") == 0 && f.status == 200 &&
+    for (int i = 0; i < 100 && strcmp(target, "/metrics") == 0 && f.status == 200 &&
                     !strstr(f.body.data, "\nkldiv_http_requests_in_flight 1\n");
          i++) {
         fetched_free(&f);

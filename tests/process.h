@@ -54,8 +54,8 @@ void write_file(const char *path, const char *text);
 int run_server(const char *const *flags, char *output, size_t size);
 
 /* fetched: one exchange by libcurl. `headers` are lines, NULL at the end; a NULL `body` makes a
- * GET. /metrics is asked again, for some 40 ms at most, until no other request is in flight: another
- * thread counts a request just after its answer. */
+ * GET. /metrics is asked again, for some 200 ms at most, until no other request is in flight: a
+ * request ends just after its client has the answer. */
 struct fetched {
     long status;
     bool lost; /* connected and sent, but got no answer */

@@ -1,6 +1,4 @@
 /* The server as a process: sockets, signals, metrics. */
-#include "api/problem.h"
-#include "server/metrics.h"
 #include "tests/process.h"
 #include "tests/support.h"
 
@@ -107,93 +105,6 @@ Test(server, serves_the_routes_beside_the_loss)
 }
 
 /* Counts each status under its own code. */
-Test(server, metrics_count_every_kind_of_answer)
-{
-    static const char *const preflight[] = {"Origin: https://example.org",
-                                            "Access-Control-Request-Method: POST", NULL};
-    static const struct {
-        const char *method, *target, *header, *body;
-        const char *counted; /* labels after the route */
-    } cases[] = {
-        {"OPTIONS", "/kl_div", NULL, NULL, "\"/kl_div\",method=\"OPTIONS\",code=\"204\""},
-        {"POST", "/kl_div", NULL, TWO_BY_TWO, "\"/kl_div\",method=\"POST\",code=\"200\""},
-        {"POST", "/kl_div", NULL, "{", "\"/kl_div\",method=\"POST\",code=\"400\""},
-        {"GET", "/nothing", NULL, NULL, "\"other\",method=\"GET\",code=\"404\""},
-        {"PUT", "/kl_div", NULL, "{}", "\"/kl_div\",method=\"PUT\",code=\"405\""},
-        {"POST", "/kl_div", "Accept: a/b", "{}", "\"/kl_div\",method=\"POST\",code=\"406\""},
-        {"POST", "/kl_div", "Content-Type: a/b", "{}", "\"/kl_div\",method=\"POST\",code=\"415\""},
-        {"POST", "/kl_div", "Expect: x", "{}", "\"/kl_div\",method=\"POST\",code=\"417\""},
-        {"POST", "/kl_div", NULL, "{}", "\"/kl_div\",method=\"POST\",code=\"422\""},
-        {"BREW", "/livez", NULL, NULL, "\"/livez\",method=\"other\",code=\"405\""},
-    };
-    struct server server = server_start(NULL);
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        const char *const headers[] = {cases[i].header, NULL};
-        char line[200];
-        struct fetched f = fetch(&server, cases[i].method, cases[i].target, i ? headers : preflight,
-                                 cases[i].body, cases[i].body ? strlen(cases[i].body) : 0);
-        fetched_free(&f);
-        f = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
-        snprintf(line, sizeof line, "kldiv_http_requests_total{route=%s} 1\n", cases[i].counted);
-        cr_expect(strstr(f.body.data, line), "no %s in\n%.2000s", line, f.body.data);
-        fetched_free(&f);
-    }
-    cr_expect_eq(server_stop(&server, false), 0);
-}
-
-/* Every status of a problem has its own label. */
-Test(metrics, no_problem_counts_as_other)
-{
-    struct api_budget budget = {0};
-    for (size_t i = 0; api_problem_code(i); i++) {
-        struct api_buffer text = {0};
-        char label[40];
-        const struct api_problem problem = {.code = api_problem_code(i)};
-        const struct api_reply reply = {.status = api_problem_status(&problem)};
-        srv_metrics_end_request(&reply, "GET", 0, 0);
-        srv_metrics_write(&(struct srv_moment){.budget = &budget}, &text);
-        api_append(&text, "", 1);
-        snprintf(label, sizeof label, "code=\"%d\"", reply.status);
-        cr_expect(strstr(text.data, label), "%s: %s", problem.code, label);
-        api_buffer_free(&text);
-    }
-}
-
-Test(server, metrics_count_what_happened)
-{
-    static const char *const lines[] = {
-        "kldiv_http_requests_total{route=\"/kl_div\",method=\"POST\",code=\"200\"} 2\n",
-        "kldiv_http_requests_total{route=\"/kl_div\",method=\"POST\",code=\"422\"} 1\n",
-        "kldiv_http_requests_total{route=\"other\",method=\"GET\",code=\"404\"} 1\n",
-        "kldiv_http_request_duration_seconds_count{route=\"/kl_div\"} 3\n",
-        "kldiv_elements_total 8\n",
-        "kldiv_warnings_total{code=\"mean_is_not_kl_divergence\"} 1\n",
-        "kldiv_http_requests_in_flight 1\n",
-        "kldiv_connections_limit 40\n",
-        "kldiv_draining 0\n",
-        "kldiv_ready 1\n",
-        "process_open_fds ",
-        "process_start_time_seconds 1",
-    };
-    static const struct {
-        const char *target, *body;
-    } posts[] = {
-        {"/kl_div", TWO_BY_TWO}, {"/kl_div?reduction=sum", TWO_BY_TWO}, {"/kl_div?x=1", "{}"}};
-    static const char *const flags[] = {"--max-connections", "40", NULL};
-    struct server server = server_start(flags);
-    for (size_t i = 0; i < COUNT(posts); i++) {
-        struct fetched f = post_json(&server, posts[i].target, posts[i].body);
-        fetched_free(&f);
-    }
-    struct fetched f = fetch(&server, "GET", "/nothing", NULL, NULL, 0);
-    fetched_free(&f);
-    f = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
-    for (size_t i = 0; i < COUNT(lines); i++)
-        cr_expect(strstr(f.body.data, lines[i]), "no %s in\n%s", lines[i], f.body.data);
-    fetched_free(&f);
-    cr_expect_eq(server_stop(&server, false), 0);
-}
-
 /* Large bodies, which a job thread handles. */
 Test(server, large_and_chunked_bodies_arrive_whole)
 {
