@@ -111,11 +111,14 @@ void srv_metrics_count_reply(const struct api_reply *reply, const char *method, 
             add(&counters.warnings[i], 1);
 }
 
-void srv_metrics_end_request(const struct api_reply *reply, double seconds)
+void srv_metrics_count_time(const struct api_reply *reply, double seconds)
 {
-    if (reply->status != 0)
-        observe(&counters.seconds[route_index(reply->endpoint)], seconds_bounds,
-                COUNT(seconds_bounds), seconds, MICRO);
+    observe(&counters.seconds[route_index(reply->endpoint)], seconds_bounds, COUNT(seconds_bounds),
+            seconds, MICRO);
+}
+
+void srv_metrics_end_request(void)
+{
     atomic_fetch_sub_explicit(&counters.in_flight, 1, memory_order_release);
 }
 

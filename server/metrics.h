@@ -12,8 +12,12 @@ void srv_metrics_begin_request(void);
  * counted. The size of the request's body is in bytes. */
 void srv_metrics_count_reply(const struct api_reply *reply, const char *method, size_t body_size);
 
-/* Counts the end of a request, and its time in seconds if it got a reply. */
-void srv_metrics_end_request(const struct api_reply *reply, double seconds);
+/* Counts the time in seconds that a request took to the end of its reply. */
+void srv_metrics_count_time(const struct api_reply *reply, double seconds);
+
+/* Counts the end of a request, once its memory is free: whoever reads that none is in flight finds all
+ * other numbers settled. */
+void srv_metrics_end_request(void);
 
 /* Counts a connection, or a request on it, that was refused because of --max-connections. */
 void srv_metrics_connection_refused(void);

@@ -77,6 +77,7 @@ void srv_request_release(void *argument)
         api_spare_keep(&spare_requests, request);
     else
         free(request);
+    srv_metrics_end_request();
 }
 
 /* Counts the request once, by the reply that it gets or would have got. */
@@ -332,7 +333,8 @@ void srv_request_done(struct srv_request *request, bool sent)
     const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
     bool probe = reply->endpoint && api_endpoint_is_probe(reply->endpoint);
     count_reply(request);
-    srv_metrics_end_request(reply, seconds);
+    if (reply->status != 0)
+        srv_metrics_count_time(reply, seconds);
     if (!probe || reply->status != 200) {
         struct srv_access access = {.request_id = request->id,
                                     .method = method,
