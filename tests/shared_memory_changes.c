@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 TestSuite(shared_memory_changes, .init = shared_memory_begin, .fini = shared_memory_end);
@@ -173,6 +174,37 @@ Test(shared_memory_changes, objects_do_not_get_more_memory_than_the_budget_has)
     cr_expect_eq(atomic_load(&small.used), 0);
     service.regions = regions;
     shm_unlink(output_name);
+}
+
+/* Reads from an object of which the first bytes are registered and none has memory. */
+static void expect_counted(off_t size)
+{
+    const struct place inputs[] = {{"s", X, 4 * N}, {"s", T, 4 * N}, {NULL}};
+    char name[80];
+    snprintf(name, sizeof name, "%s_sparse", object);
+    int fd = shm_open(name, O_RDWR, 0);
+    cr_assert(fd >= 0 && ftruncate(fd, size) == 0);
+    if (geteuid() == 0) /* else the object is this user's, as in the other tests */
+        cr_assert(fchmod(fd, 0644) == 0 && seteuid(65534) == 0);
+    expect(register_region("s", name, 0, OBJECT_SIZE), 200, "", "{}");
+    expect(infer(N, inputs, "sum"), 200, "", "\"data\":[");
+    struct stat now;
+    cr_expect(fstat(fd, &now) == 0 && now.st_blocks > 0);
+    cr_expect_geq(bytes_held(), 512 * (size_t)now.st_blocks, "%zu", bytes_held());
+    unregister(REGION "s/unregister");
+    cr_assert(seteuid(getuid()) == 0 && ftruncate(fd, 0) == 0);
+    close(fd);
+}
+
+/* As root, with the rights of a user who may only read the object. */
+Test(shared_memory_changes, memory_of_others_objects_and_of_the_largest_is_counted)
+{
+    char name[80];
+    snprintf(name, sizeof name, "%s_sparse", object);
+    munmap(make_object(name, OBJECT_SIZE, false), OBJECT_SIZE);
+    expect_counted(OBJECT_SIZE);
+    expect_counted(INT64_MAX);
+    shm_unlink(name);
 }
 
 /* A client may declare more than its output needs; a refused call touches nothing. */

@@ -109,23 +109,6 @@ void api_mapping_drop(struct api_mapping *m)
         replace(m->pages, m->size, atomic_load(&m->own->is_written));
 }
 
-size_t api_mapping_lacks(const struct api_mapping *m, const char *from, size_t size)
-{
-    enum { AT_ONCE = 1024 };
-    unsigned char present[AT_ONCE];
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), lacks = 0;
-    size_t first = (size_t)(from - (char *)m->pages) / page;
-    size_t end = ((size_t)(from - (char *)m->pages) + size + page - 1) / page;
-    for (size_t at = first; size > 0 && at < end; at += AT_ONCE) {
-        size_t n = end - at < AT_ONCE ? end - at : AT_ONCE;
-        if (mincore((char *)m->pages + at * page, n * page, present) != 0)
-            return 0;
-        for (size_t i = 0; i < n; i++)
-            lacks += !(present[i] & 1);
-    }
-    return lacks * page;
-}
-
 void api_mapping_close(struct api_mapping *m)
 {
     if (m->own) {

@@ -31,10 +31,6 @@ bool api_mapping_is_lost(const struct api_mapping *mapping);
 /* Gives back the memory of the zeros of a lost mapping. Other threads may read and write them. */
 void api_mapping_drop(struct api_mapping *mapping);
 
-/* Bytes of the pages of some bytes of the mapping that have no memory yet. 0 where the kernel does not
- * tell: of files that this process neither owns nor may write. */
-size_t api_mapping_lacks(const struct api_mapping *mapping, const char *from, size_t size);
-
 /* Unmaps it, after the last access of any thread. */
 void api_mapping_close(struct api_mapping *mapping);
 

@@ -65,3 +65,26 @@ int api_object_open(const char *prefix, const char *key, bool writes, struct sta
     fail_to_open(key, writes, place, problem);
     return -1;
 }
+
+/* Asks for holes of the object, not of a mapping: mincore would take all pages of others' objects for
+ * present, and a mapping may be lost. */
+size_t api_object_lacks(int fd, size_t offset, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), lacks = 0;
+    struct stat now;
+    if (size == 0 || fstat(fd, &now) != 0)
+        return 0;
+    off_t at = (off_t)(offset / page * page), end = (off_t)(offset + size);
+    if (end > now.st_size)
+        end = now.st_size;
+    while (at < end) {
+        off_t hole = lseek(fd, at, SEEK_HOLE);
+        if (hole < 0 || hole >= end)
+            break;
+        at = lseek(fd, hole, SEEK_DATA);
+        if (at < 0 || at > end)
+            at = end;
+        lacks += ((size_t)(at - hole) + page - 1) / page * page;
+    }
+    return lacks;
+}

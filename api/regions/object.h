@@ -20,4 +20,7 @@ bool api_object_prefix_is_valid(const char *prefix);
 int api_object_open(const char *prefix, const char *key, bool writes, struct stat *status,
                     const char *place, struct api_problem *problem);
 
+/* Bytes of the pages of some bytes of an open object that have no memory yet. */
+size_t api_object_lacks(int fd, size_t offset, size_t size);
+
 #endif

@@ -6,6 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* MOST_BYTES: of all regions together. Each may be mapped twice, and maps whole, so that objects without
+ * memory could take all 128 TiB of addresses that a process has. */
+#define MOST_BYTES ((size_t)16 << 40)
+
 struct api_regions *api_regions_new(const char *prefix, size_t most, struct api_budget *budget)
 {
     struct api_regions *regions = calloc(1, sizeof *regions);
@@ -45,6 +49,7 @@ void api_region_release(struct api_region *region)
     pthread_mutex_lock(&region->of->lock);
     bool is_last = --region->references == 0;
     region->of->open -= is_last;
+    region->of->open_bytes -= is_last ? region->size : 0;
     pthread_mutex_unlock(&region->of->lock);
     if (is_last)
         free_region(region);
@@ -131,9 +136,14 @@ static bool add(struct api_regions *regions, struct api_region *region, struct a
             problem, "too_many_regions",
             "%zu regions are registered, and this server takes no more: unregister some",
             regions->most);
+    if (region->size > MOST_BYTES - regions->open_bytes)
+        return api_fail_at(problem, API_BODY, "#/byte_size", "too_many_regions",
+                           "regions of %zu bytes are registered, and all together may have %zu",
+                           regions->open_bytes, MOST_BYTES);
     *link = region;
     regions->n++;
     regions->open++;
+    regions->open_bytes += region->size;
     regions->bytes += region->size;
     return true;
 }

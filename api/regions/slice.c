@@ -142,14 +142,20 @@ static bool may_lack(int fd)
 {
     enum { BLOCK = 512 };
     struct stat now;
-    return fstat(fd, &now) != 0 || now.st_blocks < (now.st_size + BLOCK - 1) / BLOCK;
+    return fstat(fd, &now) != 0 ||
+           (size_t)now.st_blocks < ((size_t)now.st_size + BLOCK - 1) / BLOCK;
+}
+
+static size_t lacks_of(const struct api_slice *slice, size_t size)
+{
+    return api_object_lacks(slice->in->fd, slice->in->offset + slice->offset, size);
 }
 
 bool api_slice_touch(struct api_slice *slice, size_t size, struct api_problem *problem)
 {
     if (!slice->in || !may_lack(slice->in->fd))
         return true;
-    size_t lacks = api_mapping_lacks(mapping_of(slice), slice->data, size);
+    size_t lacks = lacks_of(slice, size);
     if (!api_budget_reserve(slice->in->of->budget, lacks))
         return api_fail_for_memory(problem);
     slice->touched = size;
@@ -162,7 +168,7 @@ static void settle(struct api_slice *slice)
 {
     struct api_region *region = slice->in;
     struct api_budget *budget = region->of->budget;
-    size_t lacks = api_mapping_lacks(mapping_of(slice), slice->data, slice->touched);
+    size_t lacks = lacks_of(slice, slice->touched);
     size_t got = slice->lacks > lacks ? slice->lacks - lacks : 0;
     pthread_mutex_lock(&region->lock);
     size_t most = mapping_of(slice)->size - region->charged;
