@@ -69,6 +69,19 @@ bool api_require_scope(struct api_exchange *x) { return require_scope(x, writes(
 
 bool api_check_scope(struct api_exchange *x) { return wants_no_token(x) || api_require_scope(x); }
 
+bool api_origin_is_valid(const char *origin)
+{
+    static const char scheme[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-";
+    static const char authority[] = "abcdefghijklmnopqrstuvwxyz0123456789_.:[]-";
+    if (strcmp(origin, "*") == 0 || strcmp(origin, "null") == 0)
+        return true;
+    size_t size = strspn(origin, scheme);
+    if (size == 0 || strncmp(origin + size, "://", 3) != 0)
+        return false;
+    const char *host = origin + size + 3;
+    return *host && host[strspn(host, authority)] == '\0';
+}
+
 /* True if a page of this server's own origin sends the request, or no page. Browsers name the origin's
  * relation in Sec-Fetch-Site, but not on plain HTTP: there the host of Origin tells. */
 static bool is_of_this_origin(const struct api_exchange *x, const char *origin)

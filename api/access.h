@@ -20,6 +20,10 @@ bool api_check_scope(struct api_exchange *x);
 /* 403 for a page of another origin, where the endpoint has API_WRITES and --cors-origin does not name it. */
 bool api_check_origin(struct api_exchange *x);
 
+/* True if a browser can send this origin: scheme://host[:port] in lower case, without a path, or null; or
+ * if it is *, which stands for any. */
+bool api_origin_is_valid(const char *origin);
+
 /* The scope write and the origin, for a request that writes at an endpoint that else only reads. */
 bool api_check_writer(struct api_exchange *x);
 

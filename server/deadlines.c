@@ -14,12 +14,13 @@ enum {
 /* REPLY_RATE: the least rate of a reply, in bytes per ms, after its grace: 4 KiB/s. */
 enum { REPLY_RATE = 4 };
 
-static unsigned long long idle_ms = 75000, reply_ms = REPLY_MS, request_ms;
+static unsigned long long idle_ms = 75000, request_ms;
+static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, reply_ms = REPLY_MS;
 
 static const struct srv_refusal
-    late_header = {"request_timeout", "the header took more than 10 s"},
+    late_header = {"request_timeout", "the header took more than 10 s, or --timeout"},
     idle = {"idle", "no request came"},
-    late_body = {"request_timeout", "the body came at less than 64 KiB/s after 10 s"},
+    late_body = {"request_timeout", "the body came at less than 64 KiB/s after 10 s, or --timeout"},
     late_request = {"request_timeout", "the request took longer than --request-timeout"},
     late_work = {"compute_timeout", "the answer took longer than --request-timeout"},
     late_reader = {"reply_timeout", "the client did not read its answer in time"},
@@ -33,10 +34,17 @@ const struct srv_refusal srv_freed_memory = {"out_of_memory",
                                              "the slowest request made room for others "
                                              "(--max-memory); try again"};
 
+static unsigned long long lesser(unsigned long long a, unsigned long long b)
+{
+    return a < b ? a : b;
+}
+
 void srv_deadlines_set(size_t timeout, size_t request_timeout)
 {
     idle_ms = timeout * 1000ull;
-    reply_ms = idle_ms < REPLY_MS ? idle_ms : REPLY_MS;
+    header_ms = lesser(idle_ms, HEADER_MS);
+    grace_ms = lesser(idle_ms, BODY_GRACE_MS);
+    reply_ms = lesser(idle_ms, REPLY_MS);
     request_ms = request_timeout * 1000ull;
 }
 
@@ -65,13 +73,13 @@ const struct srv_refusal *srv_overdue(const struct srv_connection *c, unsigned l
     case SRV_IDLE:
         return time > idle_ms ? &idle : NULL;
     case SRV_HEADER:
-        return time > (c->quota == SRV_REGULAR ? HEADER_MS : RESERVED_HEADER_MS) ? &late_header
+        return time > (c->quota == SRV_REGULAR ? header_ms : RESERVED_HEADER_MS) ? &late_header
                : too_long                                                        ? &late_request
                                                                                  : NULL;
     case SRV_BODY:
-        return time > BODY_GRACE_MS + atomic_load(&c->received) / SRV_BODY_RATE ? &late_body
-               : too_long                                                       ? &late_request
-                                                                                : NULL;
+        return time > grace_ms + atomic_load(&c->received) / SRV_BODY_RATE ? &late_body
+               : too_long                                                  ? &late_request
+                                                                           : NULL;
     case SRV_PAUSED:
         return now > atomic_load(&c->waits_since) + PAUSE_MS || too_long ? &no_memory : NULL;
     case SRV_WORK:

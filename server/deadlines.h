@@ -5,7 +5,7 @@
 
 #include "server/connections.h"
 
-/* SRV_BODY_RATE: the least rate of a body, in bytes per ms, after 10 s of grace: 64 KiB/s. */
+/* SRV_BODY_RATE: the least rate of a body, in bytes per ms, after 10 s of grace, or --timeout: 64 KiB/s. */
 enum { SRV_BODY_RATE = 64 };
 
 /* Sets --timeout and --request-timeout, in seconds; 0 is no bound of the whole request. */

@@ -1,5 +1,6 @@
 #include "server/options.h"
 
+#include "api/access.h"
 #include "api/hosts.h"
 #include "api/regions/object.h"
 #include "api/store/store.h"
@@ -14,7 +15,7 @@
 
 /* kind: from NUMBER on the field is a size_t. A SWITCH takes no value, but where it has words it may
  * have one in the environment. A LIST may be given several times, and with commas between. */
-enum kind { TEXT, HOSTS, STORE, PREFIX, LIST, SWITCH, NUMBER, BYTES, MODE, WORD };
+enum kind { TEXT, HOSTS, ORIGIN, STORE, PREFIX, LIST, SWITCH, NUMBER, BYTES, MODE, WORD };
 
 static const char *const formats[] = {"text", "json", NULL};
 static const char *const switches[] = {"off", "on", NULL};
@@ -55,8 +56,11 @@ static const struct row {
     {"max-connections", "N", NUMBER, FIELD(max_connections), "1000", 1, 100000, NULL,
      "open connections; the slowest makes room for a further one, which else is answered 503"},
     {"timeout", "SECONDS", NUMBER, FIELD(timeout), "75", 1, 86400, NULL,
-     "close connections that are idle for this long, or do not read their answer for the lesser of "
-     "this and 30"},
+     "close connections that are idle for this long; a header may take the lesser of this and 10, "
+     "a "
+     "body as long before its rate counts, and an answer may wait unread for the lesser of this "
+     "and "
+     "30"},
     {"request-timeout", "SECONDS", NUMBER, FIELD(request_timeout), "0", 0, 86400, NULL,
      "end requests that take longer in all, from their first byte to the end of the answer; 0: "
      "none"},
@@ -78,8 +82,8 @@ static const struct row {
      "let clients register shared memory objects (shm_open) whose names begin with this, which has "
      "no / "
      "but at its start; / is any"},
-    {"cors-origin", "ORIGIN", TEXT, FIELD(cors_origin), NULL, 0, 0, NULL,
-     "let pages of this origin read answers; * is any"},
+    {"cors-origin", "ORIGIN", ORIGIN, FIELD(cors_origin), NULL, 0, 0, NULL,
+     "let pages of this origin, scheme://host[:port] as browsers send it, read answers; * is any"},
     {"allowed-hosts", "LIST", HOSTS, FIELD(allowed_hosts), NULL, 0, 0, NULL,
      "hosts that requests may name: NAME, *.DOMAIN or ADDRESS, with or without :PORT, with commas "
      "between; others are answered 421"},
@@ -175,6 +179,7 @@ static void refuse_value(const struct row *row, const char *given_as, const char
 static bool is_valid(const struct row *row, const char *text)
 {
     return row->kind == HOSTS    ? api_hosts_valid(text)
+           : row->kind == ORIGIN ? api_origin_is_valid(text)
            : row->kind == STORE  ? api_store_is_location(text)
            : row->kind == PREFIX ? api_object_prefix_is_valid(text)
                                  : true;
@@ -189,6 +194,7 @@ static bool set(struct srv_options *options, const struct row *row, const char *
     switch (row->kind) {
     case TEXT:
     case HOSTS:
+    case ORIGIN:
     case STORE:
     case PREFIX:
         good = is_valid(row, text);

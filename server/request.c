@@ -118,13 +118,14 @@ static enum MHD_Result answer_at_once(struct srv_request *request)
 }
 
 /* Sends a refusal. It waits until the request is complete, which keeps the connection open; if
- * the client expects 100-continue or the body is large, it is sent at once and the body is
- * dropped afterwards. */
+ * the client expects 100-continue, or the body is large or larger than the server takes, it is sent at
+ * once and the body is dropped afterwards. */
 static enum MHD_Result answer_early(struct srv_request *request)
 {
     uint64_t length = request->exchange.request.content_length;
     bool has_body = length > 0 || request->chunked;
-    if (request->expects_continue || length > DROPPED_BODY ||
+    bool too_large = request->exchange.reply.status == MHD_HTTP_CONTENT_TOO_LARGE;
+    if (request->expects_continue || length > DROPPED_BODY || too_large ||
         (has_body && request->entry->quota != SRV_REGULAR))
         return answer_at_once(request);
     request->step = SRV_REFUSED;

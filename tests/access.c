@@ -1,4 +1,5 @@
 /* Hosts, tokens, scopes and the headers for browsers, by requests handled in this process. */
+#include "api/access.h"
 #include "api/endpoints.h"
 #include "api/hosts.h"
 #include "api/web/files.h"
@@ -277,6 +278,19 @@ Test(access, lists_of_hosts_are_checked_at_the_start)
         cr_expect(!api_hosts_valid(bad[i]), "%s", bad[i]);
     for (size_t i = 0; i < COUNT(good); i++)
         cr_expect(api_hosts_valid(good[i]), "%s", good[i]);
+}
+
+Test(access, an_origin_is_one_that_browsers_send)
+{
+    static const char *const bad[] = {"",           "example.org",        "https://", "https://a/",
+                                      "https://a ", "https://A",          "://a",     "a, b",
+                                      "https://a?", "https://a https://b"};
+    static const char *const good[] = {"*", "null", "https://example.org", "http://[::1]:8080",
+                                       "chrome-extension://abc"};
+    for (size_t i = 0; i < COUNT(bad); i++)
+        cr_expect(!api_origin_is_valid(bad[i]), "%s", bad[i]);
+    for (size_t i = 0; i < COUNT(good); i++)
+        cr_expect(api_origin_is_valid(good[i]), "%s", good[i]);
 }
 
 Test(access, the_host_comes_before_all_else_but_health)

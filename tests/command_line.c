@@ -24,6 +24,8 @@ Test(command_line, bad_options_are_told_in_one_line_that_names_them)
         {{"--listen", "127.0.0.1:99999"}, "--listen"},
         {{"--listen", "127.0.0.1:0", "--port-file", "/nonexistent/file"}, "--port-file"},
         {{"--allowed-hosts", "a,,b"}, "--allowed-hosts"},
+        {{"--cors-origin", "https://example.org/"}, "--cors-origin"},
+        {{"--cors-origin", "example.org"}, "--cors-origin"},
         {{"--auth-token-file", "/nonexistent/file"}, "--auth-token-file"},
         {{"--tls-cert", "/nonexistent/file"}, "--tls-key"},
         {{"--tls-key", "/nonexistent/file"}, "--tls-cert"},

@@ -4,6 +4,7 @@
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
+#include <stdint.h>
 #include <string.h>
 
 static const char *header_of(const struct answer *answer, const char *name)
@@ -124,6 +125,45 @@ Test(endpoints, bodies_that_look_like_another_format_are_told)
         cr_expect_eq(answer.status, 415, "case %zu: %d", i, answer.status);
         cr_expect(strstr(text_of(answer.json, "detail"), cases[i].says), "case %zu: %s", i,
                   text_of(answer.json, "detail"));
+        cr_expect(strstr(header_of(&answer, "Accept"), "application/x-npz"), "case %zu", i);
+        answer_free(&answer);
+    }
+}
+
+#define SAFETENSORS "{\"input\":{\"dtype\":\"%s\",\"shape\":[0],\"data_offsets\":[0,0]}}"
+#define INFERENCE                                                                                  \
+    "{\"inputs\":[{\"name\":\"input\",\"shape\":[1],\"datatype\":\"%s\",\"data\":[1]}]}"
+
+/* PyTorch's words for dtypes that the loss is not defined for, in every format that has them. */
+Test(endpoints, tensors_of_integers_and_complex_numbers_are_refused_in_pytorchs_words)
+{
+    static const char integral[] = "kl_div: Integral inputs not supported.";
+    static const char complex_[] = "kl_div: Complex inputs not supported.";
+    static const struct {
+        const char *content_type, *format, *dtype, *says;
+    } cases[] = {
+        {"application/vnd.safetensors", SAFETENSORS, "I64", integral},
+        {"application/vnd.safetensors", SAFETENSORS, "U8", integral},
+        {"application/vnd.safetensors", SAFETENSORS, "BOOL", integral},
+        {"application/vnd.safetensors", SAFETENSORS, "C64", complex_},
+        {"application/vnd.safetensors", SAFETENSORS, "F8_E4M3", NULL},
+        {"application/octet-stream", INFERENCE, "INT32", integral},
+        {"application/octet-stream", INFERENCE, "UINT16", integral},
+        {"application/octet-stream", INFERENCE, "BOOL", integral},
+        {"application/octet-stream", INFERENCE, "BYTES", NULL},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char body[300] = "";
+        snprintf(body + 8, sizeof body - 8, cases[i].format, cases[i].dtype);
+        size_t size = strlen(body + 8);
+        size_t prefix = strcmp(cases[i].format, SAFETENSORS) == 0 ? 8 : 0;
+        memcpy(body, &(uint64_t){size}, 8);
+        struct answer answer =
+            ask("POST", "/kl_div", NULL, cases[i].content_type, body + 8 - prefix, size + prefix);
+        const char *detail = text_of(answer.json, "detail");
+        cr_expect_str_eq(text_of(answer.json, "code"), "dtype_unsupported", "%s", detail);
+        cr_expect(cases[i].says ? strstr(detail, cases[i].says) != NULL : !strstr(detail, "kl_div"),
+                  "%s: %s", cases[i].dtype, detail);
         answer_free(&answer);
     }
 }

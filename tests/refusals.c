@@ -22,6 +22,11 @@ Test(server, bodies_over_the_limit_are_refused_before_they_are_read)
     cr_expect(strncmp(answer, "HTTP/1.1 413 ", 13) == 0, "%s", answer);
     cr_expect(!strstr(answer, "100 Continue"));
 
+    static const char alone[] = "POST /kl_div HTTP/1.1\r\nHost: x\r\nContent-Length: 1025\r\n\r\n";
+    talk(&server, alone, sizeof alone - 1, answer, sizeof answer, 5);
+    cr_expect(strncmp(answer, "HTTP/1.1 413 ", 13) == 0, "no byte of the body was sent: %s",
+              answer);
+
     static const char *const without_expect[] = {"Expect:", NULL};
     struct fetched f = fetch(&server, "POST", "/kl_div", without_expect, body, sizeof body);
     cr_expect_eq(f.status, 413);

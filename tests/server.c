@@ -151,6 +151,21 @@ Test(server, a_slow_header_ends_while_others_are_served)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+Test(server, a_lesser_timeout_bounds_headers_and_bodies_too)
+{
+    static const char *const flags[] = {"--timeout", "1", NULL};
+    static const char *const begins[] = {
+        "POST /kl_div HT", "POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"};
+    struct server server = server_start(flags);
+    for (size_t i = 0; i < COUNT(begins); i++) {
+        char answer[2000] = "";
+        talk(&server, begins[i], strlen(begins[i]), answer, sizeof answer, 8);
+        cr_expect_eq(atoi(answer + 9), 408, "%s", answer);
+        cr_expect(strstr(answer, "--timeout"), "%s", answer);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
 Test(server, over_the_connection_limit_health_answers_and_others_are_told)
 {
     static const char *const flags[] = {"--max-connections", "4", NULL};

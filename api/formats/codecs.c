@@ -131,16 +131,17 @@ static const char *guess_type(const char *body, size_t size)
     return NULL;
 }
 
-static bool fail_untyped(const struct api_request *request, struct api_problem *problem)
+static bool fail_untyped(struct api_exchange *x)
 {
-    char readable[300];
-    const char *guess = guess_type(request->body, request->body_size);
-    api_codec_list_readable(readable, sizeof readable);
+    const char *guess = guess_type(x->request.body, x->request.body_size);
+    char *readable = x->reply.header_text;
+    api_codec_list_readable(readable, sizeof x->reply.header_text);
+    api_reply_header(&x->reply, "Accept", readable);
     if (guess)
-        return api_fail(problem, "media_type_unsupported",
+        return api_fail(&x->problem, "media_type_unsupported",
                         "the body needs a Content-Type that names its format: it looks like %s",
                         guess);
-    return api_fail(problem, "media_type_unsupported",
+    return api_fail(&x->problem, "media_type_unsupported",
                     "the body does not begin with {, so it needs a Content-Type that names its "
                     "format: %s",
                     readable);
@@ -158,12 +159,12 @@ bool api_codec_check_body(struct api_exchange *x)
     const char *value = type ? skip_blank(type) : "";
     if (x->decoder == &codecs[0])
         return request->body_size == 0 || !is_unspecific(value, api_essence_length(value)) ||
-               is_object(request) || fail_untyped(request, &x->problem);
+               is_object(request) || fail_untyped(x);
     if (x->decoder != api_inference_codec || x->encoder == api_inference_codec ||
         api_request_header(request, "Inference-Header-Content-Length"))
         return true;
     if (!is_object(request))
-        return fail_untyped(request, &x->problem);
+        return fail_untyped(x);
     if (!memmem(request->body, request->body_size, "\"inputs\"", 8))
         x->decoder = &codecs[0];
     return true;

@@ -24,6 +24,9 @@ static const struct {
 };
 #define N_DTYPES (sizeof dtypes / sizeof *dtypes)
 
+#define INTEGRAL ": kl_div: Integral inputs not supported."
+#define COMPLEX ": kl_div: Complex inputs not supported."
+
 /* Name of row `i` if a tensor of that kind may have it, else NULL. */
 static const char *name_for(enum api_naming naming, bool is_mask, size_t i)
 {
@@ -61,4 +64,19 @@ void api_dtype_list(enum api_naming naming, bool is_mask, char *to, size_t size)
         if (name && used < size)
             used += (size_t)snprintf(to + used, size - used, used ? ", %s" : "%s", name);
     }
+}
+
+const char *api_dtype_objection(enum api_naming naming, const char *name, bool is_mask)
+{
+    static const struct {
+        const char *begins, *words;
+    } refused[API_NAMINGS][4] = {
+        [API_SAFETENSORS] = {{"I", INTEGRAL}, {"U", INTEGRAL}, {"BOOL", INTEGRAL}, {"C", COMPLEX}},
+        [API_NUMPY] = {{"i", INTEGRAL}, {"u", INTEGRAL}, {"b", INTEGRAL}, {"c", COMPLEX}},
+        [API_INFERENCE] = {{"INT", INTEGRAL}, {"UINT", INTEGRAL}, {"BOOL", INTEGRAL}},
+    };
+    for (size_t i = 0; i < 4 && refused[naming][i].begins && !is_mask; i++)
+        if (strncmp(name, refused[naming][i].begins, strlen(refused[naming][i].begins)) == 0)
+            return refused[naming][i].words;
+    return "";
 }
