@@ -7,6 +7,7 @@
 #include "api/formats/npz.h"
 #include "api/formats/oip.h"
 #include "api/formats/safetensors.h"
+#include "api/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@ const char *api_dtype_name(enum api_naming naming, enum kl_dtype dtype);
 /* Formats the names that a mask, or another tensor, may have: "F64, F32, F16, BF16". */
 void api_dtype_list(enum api_naming naming, bool is_mask, char *to, size_t size);
 
-/* What PyTorch says of a name that no tensor but a mask may have, with ": " before it: that integers, of
+/* PyTorch's words for a name that no tensor but a mask may have, with ": " before them: that integers, of
  * which bool is one, and complex numbers are not supported. "" for other names, and for a mask. */
 const char *api_dtype_objection(enum api_naming naming, const char *name, bool is_mask);
 
