@@ -187,10 +187,9 @@ bool api_begin(struct api_exchange *x)
     }
     if (good && api_check_token(x) && check_route(x, method_allowed) && api_check_scope(x) &&
         api_check_origin(x)) {
-        if (!reply->endpoint->begin) /* health and metrics answer even when memory is exhausted */
-            return true;
-        reply->body.budget = x->service->budget;
-        if (reply->endpoint->begin(x))
+        if (!(reply->endpoint->flags & API_OPEN))
+            reply->body.budget = x->service->budget;
+        if (!reply->endpoint->begin || reply->endpoint->begin(x))
             return true;
     }
     finish(x, false);

@@ -13,6 +13,7 @@
 #define KLDIV_API_API_H
 
 #include "api/memory/buffer.h"
+#include "api/memory/shared.h"
 #include "api/problem.h"
 #include "api/text/number.h"
 #include "api/tokens.h"
@@ -66,7 +67,7 @@ struct api_header {
 /* Most tensors of an answer that are sent without a copy. */
 #define API_REPLY_TENSORS 3
 
-/* api_reply: the reply to a request. Its content is `file`; or `body`, then `tensors`. */
+/* api_reply: the reply to a request. Its content is `file`; or `shared`, then `body`, then `tensors`. */
 struct api_reply {
     int status;               /* 0 until the reply is made */
     const char *content_type; /* NULL if there is no content */
@@ -74,6 +75,7 @@ struct api_reply {
     size_t n_headers;
     char header_text[400]; /* storage for one value that is not static */
     bool compress;         /* at any size, if the client accepts a coding */
+    struct api_shared *shared; /* NULL if there is none */
     struct api_buffer body;
     struct api_buffer tensors[API_REPLY_TENSORS];
     size_t n_tensors;
@@ -118,7 +120,7 @@ struct api_exchange {
     struct api_problem problem;
     struct api_captures captures;
     const struct api_codec *decoder, *encoder; /* chosen from the header */
-    double prepared;                           /* end of `prepare`, in ms of api_seconds */
+    double prepared; /* end of the first `prepare`, in ms of api_seconds */
     void *state;                               /* owned by the endpoint, which frees it in `end` */
 };
 

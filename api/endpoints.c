@@ -22,44 +22,17 @@ static bool live(struct api_exchange *x)
     return text_reply(x, "application/json", "{\"status\":\"ok\"}\n");
 }
 
-static bool is_draining(const struct api_service *service)
-{
-    return service->ready && !service->ready(service->host);
-}
-
-static bool lacks_store(const struct api_service *service)
-{
-    return service->monitors && service->ready_needs_store &&
-           !api_monitors_are_stored(service->monitors);
-}
-
 static bool ready(struct api_exchange *x)
 {
     const struct api_service *service = x->service;
-    if (is_draining(service))
-        return api_fail(&x->problem, "draining", "the server is shutting down");
-    if (lacks_store(service))
-        return api_fail(&x->problem, "store_unavailable", "the store cannot be written now");
+    if (!api_check_ready(service, &x->problem))
+        return false;
     if (!service->monitors)
         return live(x);
     return text_reply(x, "application/json",
                       api_monitors_are_stored(service->monitors)
                           ? "{\"status\":\"ok\",\"store\":\"up\"}\n"
                           : "{\"status\":\"ok\",\"store\":\"down\"}\n");
-}
-
-static bool metrics(struct api_exchange *x)
-{
-    x->reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    if (x->service->metrics)
-        x->service->metrics(x->service->host, &x->reply.body);
-    api_append_format(&x->reply.body,
-                      "# HELP kldiv_ready 1 if /readyz answers 200, else 0.\n"
-                      "# TYPE kldiv_ready gauge\nkldiv_ready %d\n",
-                      !is_draining(x->service) && !lacks_store(x->service));
-    if (x->service->monitors)
-        api_monitors_metrics(x->service->monitors, &x->reply.body);
-    return true;
 }
 
 static bool openapi(struct api_exchange *x)
@@ -118,7 +91,8 @@ const struct api_endpoint api_endpoints[] = {
      api_web, NULL},
     {"GET", "/docs/{file}", "Its files", API_PUBLIC, api_web_begin, NULL, api_web, NULL},
     {"GET", "/openapi.json", "Contract", 0, NULL, NULL, openapi, NULL},
-    {"GET", "/metrics", "Counters, for Prometheus", API_PROBE, NULL, NULL, metrics, NULL},
+    {"GET", "/metrics", "Counters, for Prometheus", API_PROBE, NULL, api_metrics_prepare,
+     api_metrics, NULL},
     {"GET", "/v2[/]", "Server metadata", 0, NULL, NULL, api_oip_server, NULL},
     {"GET", "/v2/health/live", "Liveness probe", API_HEALTH, NULL, NULL, api_oip_live, NULL},
     {"GET", "/v2/health/ready", "Readiness probe", API_HEALTH, NULL, NULL, api_oip_ready, NULL},

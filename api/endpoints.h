@@ -9,7 +9,7 @@ enum {
     API_PROBE = 1,  /* polled by machines: answered when connections are full, not logged */
     API_HEAVY = 2,  /* never handled on a network thread */
     API_WRITES = 4, /* changes state: wants the scope write; pages of other origins are refused */
-    API_OPEN = 8,   /* answered at any host name, and without a token */
+    API_OPEN = 8, /* answered at any host name, without a token, and with no memory of the budget */
     API_PUBLIC =
         16, /* answered without a token: files that a browser asks for before it knows one */
     API_HEALTH = API_PROBE | API_OPEN,
@@ -21,8 +21,7 @@ struct api_endpoint {
     const char *summary; /* a noun phrase */
     unsigned flags;
 
-    /* Checks the header and may refuse. NULL refuses nothing and reserves no memory of the
-     * budget. */
+    /* Checks the header and may refuse. NULL refuses nothing. */
     bool (*begin)(struct api_exchange *x);
 
     /* Sets x->cost_ns, to know which it may do work of up to `most_ns` on the complete body. Called
@@ -57,6 +56,13 @@ const struct api_dialect *api_dialect_of(const char *path);
 /* True if the endpoint serves `path`, which is percent-encoded; fills *captures. */
 bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path,
                            struct api_captures *captures);
+
+/* metrics.c */
+bool api_metrics_prepare(struct api_exchange *x, double most_ns);
+bool api_metrics(struct api_exchange *x);
+
+/* Fails if /readyz does not answer 200: the host drains, or the store fails that it needs. */
+bool api_check_ready(const struct api_service *service, struct api_problem *problem);
 
 /* kl_div.c */
 bool api_kl_div_begin(struct api_exchange *x);

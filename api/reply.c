@@ -27,6 +27,7 @@ void api_reply_take(struct api_reply *reply, struct api_buffer *tensor)
 size_t api_reply_size(const struct api_reply *reply)
 {
     size_t size = reply->body.size + reply->file_size;
+    size += reply->shared ? reply->shared->bytes.size : 0;
     for (size_t i = 0; i < reply->n_tensors; i++)
         size += reply->tensors[i].size;
     return size;
@@ -37,6 +38,8 @@ void api_reply_free(struct api_reply *reply)
     reply->file = NULL;
     reply->file_size = 0;
     reply->cache_control = reply->policy = NULL;
+    api_shared_release(reply->shared);
+    reply->shared = NULL;
     api_buffer_free(&reply->body);
     while (reply->n_tensors > 0)
         api_buffer_free(&reply->tensors[--reply->n_tensors]);

@@ -58,11 +58,11 @@ static bool start_lane(struct lane *lane, size_t threads)
     return true;
 }
 
-bool srv_jobs_start(size_t threads_of_each_lane)
+bool srv_jobs_start(size_t threads_of_lane)
 {
     jobs.stopping = false;
     for (size_t i = 0; i < SRV_LANES; i++)
-        if (!start_lane(&jobs.lanes[i], threads_of_each_lane)) {
+        if (!start_lane(&jobs.lanes[i], i == SRV_PROBES ? 1 : threads_of_lane)) {
             srv_jobs_stop();
             return false;
         }

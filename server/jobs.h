@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* srv_lane: a queue with its own threads. Huge requests do not delay merely large ones. */
-enum srv_lane { SRV_LARGE, SRV_HUGE };
-#define SRV_LANES 2
+/* srv_lane: a queue with its own threads. Huge requests do not delay merely large ones, and neither
+ * delays probes, for which one thread makes what all of them share. */
+enum srv_lane { SRV_LARGE, SRV_HUGE, SRV_PROBES };
+#define SRV_LANES 3
 
 /* srv_job: a part of the caller's structure, which owns it; `next` is used while the job waits. */
 struct srv_job {
@@ -16,8 +17,8 @@ struct srv_job {
     void (*run)(struct srv_job *job);
 };
 
-/* Starts the threads; false if one cannot be started. */
-bool srv_jobs_start(size_t threads_of_each_lane);
+/* Starts the threads, one for probes; false if one cannot be started. */
+bool srv_jobs_start(size_t threads_of_lane);
 
 /* Queues the job, which another thread runs in order. False if as many jobs wait already as the lane
  * does in 10 s, or 1,000. */

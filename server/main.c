@@ -231,6 +231,13 @@ static void reload(const struct srv_options *options, const struct api_service *
     srv_notify("READY=1");
 }
 
+/* Returns memory to the system that nothing has used for a while. */
+static void give_back(void)
+{
+    api_monitors_trim(monitors, KEEP_SECONDS);
+    api_budget_trim(&budget, KEEP_SECONDS * INT64_C(1000000000));
+}
+
 /* Waits for a signal to end; SIGHUP has files read again. */
 static void wait_for_end(const sigset_t *signals, const struct srv_options *options,
                          const struct api_service *service)
@@ -244,7 +251,7 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
         else if (signal > 0)
             return;
         else
-            api_budget_trim(&budget, KEEP_SECONDS * INT64_C(1000000000));
+            give_back();
     }
 }
 

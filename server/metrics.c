@@ -64,11 +64,13 @@ static void observe(struct histogram *histogram, const double *bounds, size_t n,
     add(&histogram->sum, (unsigned long)(value * scale));
 }
 
-/* Index of the endpoint's row; unknown paths have the index after the last row. */
+/* Index of the first row of the endpoint's path, whose methods share their series; unknown paths have the
+ * index after the last row. */
 static size_t route_index(const struct api_endpoint *endpoint)
 {
     size_t i = 0;
-    while (i < MAX_ROUTES - 1 && api_endpoints[i].path && &api_endpoints[i] != endpoint)
+    while (i < MAX_ROUTES - 1 && api_endpoints[i].path &&
+           (!endpoint || strcmp(api_endpoints[i].path, endpoint->path) != 0))
         i++;
     return i;
 }

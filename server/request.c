@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 /* The most work, in ns, that a job of each lane does; a job with more goes on to the next lane. */
-static const double most_ns[SRV_LANES] = {[SRV_LARGE] = 20e6, [SRV_HUGE] = HUGE_VAL};
+static const double most_ns[SRV_LANES] = {
+    [SRV_LARGE] = 20e6, [SRV_HUGE] = HUGE_VAL, [SRV_PROBES] = HUGE_VAL};
 
 /* TARGET: bytes of room for the targets of requests that are kept for the next ones. */
 enum { TARGET = 1 << 10 };
@@ -276,12 +277,14 @@ static void work(struct srv_job *job)
     srv_connection_resume(request->entry);
 }
 
-/* Queues the request as a job of the lane for its cost; refuses it if the lane is full. */
+/* Queues the request as a job of the lane for its kind or cost; refuses it if the lane is full. */
 static bool hand_over(struct srv_request *request)
 {
     request->job.run = work;
     request->job.cost_ns = request->exchange.cost_ns;
     request->lane = request->exchange.cost_ns > most_ns[SRV_LARGE] ? SRV_HUGE : SRV_LARGE;
+    if (api_endpoint_is_probe(request->exchange.reply.endpoint))
+        request->lane = SRV_PROBES;
     if (srv_jobs_add(request->lane, &request->job))
         return true;
     api_refuse(&request->exchange, "overloaded",

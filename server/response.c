@@ -89,14 +89,17 @@ static struct MHD_Response *make_body(struct srv_request *request)
         const struct MHD_IoVec file = {reply->file, reply->file_size};
         return MHD_create_response_from_iovec(&file, 1, srv_request_release, request);
     }
-    if (reply->n_tensors == 0)
+    if (reply->n_tensors == 0 && !reply->shared)
         return MHD_create_response_from_buffer_with_free_callback_cls(
             body->size, body->data ? body->data : request->target, srv_request_release, request);
-    struct MHD_IoVec pieces[1 + API_REPLY_TENSORS] = {{body->data, body->size}};
+    struct MHD_IoVec pieces[2 + API_REPLY_TENSORS];
+    unsigned n = 0;
+    if (reply->shared)
+        pieces[n++] = (struct MHD_IoVec){reply->shared->bytes.data, reply->shared->bytes.size};
+    pieces[n++] = (struct MHD_IoVec){body->data, body->size};
     for (size_t i = 0; i < reply->n_tensors; i++)
-        pieces[1 + i] = (struct MHD_IoVec){reply->tensors[i].data, reply->tensors[i].size};
-    return MHD_create_response_from_iovec(pieces, 1 + (unsigned)reply->n_tensors,
-                                          srv_request_release, request);
+        pieces[n++] = (struct MHD_IoVec){reply->tensors[i].data, reply->tensors[i].size};
+    return MHD_create_response_from_iovec(pieces, n, srv_request_release, request);
 }
 
 struct MHD_Response *srv_response_make(struct srv_request *request)

@@ -133,3 +133,47 @@ Test(server, metrics_have_a_reply_that_its_client_has)
     api_buffer_free(&reply.bytes);
     cr_expect_eq(server_stop(&server, false), 0);
 }
+
+/* Adds the series of a line to those that were seen; false if it is among them. */
+static bool is_new_series(json_t *seen, const char *line)
+{
+    char *series = strndup(line, (size_t)(strrchr(line, ' ') - line));
+    bool is_new = !json_object_get(seen, series);
+    json_object_set_new(seen, series, json_true());
+    free(series);
+    return is_new;
+}
+
+/* Methods of a path are rows of their own in the table of endpoints. */
+Test(server, metrics_have_no_series_twice)
+{
+    static const struct {
+        const char *method, *target, *body;
+    } requests[] = {
+        {"PUT", "/monitors/g/m", "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[5]}}"},
+        {"GET", "/monitors/g/m", NULL},
+        {"GET", "/monitors/g", NULL},
+        {"PUT", "/monitors/g", "{\"columns\":{\"a\":[1,2],\"b\":[1,2]}}"},
+        {"POST", "/monitors/g/m/observations", "{\"counts\":[1]}"},
+        {"DELETE", "/monitors/g/m", NULL},
+        {"GET", "/nothing", NULL},
+    };
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(requests); i++) {
+        const char *body = requests[i].body;
+        struct fetched f = fetch(&server, requests[i].method, requests[i].target, NULL, body,
+                                 body ? strlen(body) : 0);
+        fetched_free(&f);
+    }
+    struct fetched f = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
+    json_t *seen = json_object();
+    char *rest = strndup(f.body.data, f.body.size), *text = rest, *line;
+    while ((line = strsep(&rest, "\n")))
+        if (*line && *line != '#')
+            cr_expect(is_new_series(seen, line), "%s comes twice", line);
+    cr_expect_gt(json_object_size(seen), 100);
+    free(text);
+    json_decref(seen);
+    fetched_free(&f);
+    cr_expect_eq(server_stop(&server, false), 0);
+}

@@ -1,4 +1,5 @@
 /* The exposition of monitors, for Prometheus. */
+#include "api/formats/coding.h"
 #include "tests/monitors_support.h"
 
 #include <criterion/criterion.h>
@@ -171,8 +172,86 @@ Test(monitors_metrics, are_sound_to_promtool)
     struct answer answer = monitors_ask(&service, "GET /metrics", NULL);
     FILE *promtool = popen("promtool check metrics 2>&1 >/dev/null", "w");
     cr_assert(promtool);
-    fwrite(answer.reply.body.data, 1, answer.reply.body.size, promtool);
+    char *text = body_of(&answer);
+    fputs(text, promtool);
     cr_expect_eq(pclose(promtool), 0);
+    free(text);
     answer_free(&answer);
+    monitors_end(&service);
+}
+
+/* ---- One text for all who ask */
+
+static struct answer scrape(const struct api_service *service, const char *accept_encoding)
+{
+    const struct question question = {
+        .method = "GET", .path = "/metrics", .accept_encoding = accept_encoding};
+    return ask_question(&question, service, "", 0);
+}
+
+static bool has_header(const struct answer *answer, const char *name, const char *value)
+{
+    const struct api_reply *reply = &answer->reply;
+    for (size_t i = 0; i < reply->n_headers; i++)
+        if (strcmp(reply->headers[i].name, name) == 0)
+            return strcmp(reply->headers[i].value, value) == 0;
+    return false;
+}
+
+/* Lines of monitors at the begin of a text. */
+static size_t size_of_monitors(const char *text)
+{
+    const char *end = strstr(text, "# HELP kldiv_ready");
+    cr_assert(end);
+    return (size_t)(end - text);
+}
+
+Test(monitors_metrics, compressed_are_the_same)
+{
+    struct api_service service = monitors_new(10);
+    make_awkward(&service);
+    struct answer plain = scrape(&service, NULL), coded = scrape(&service, "gzip");
+    struct api_problem problem = {.code = NULL};
+    struct api_buffer inflated = {0};
+    char *text = body_of(&plain);
+    const struct api_buffer *first = &coded.reply.shared->bytes, *second = &coded.reply.body;
+    size_t size = first->size + second->size;
+    char *both = malloc(size);
+    cr_assert(both);
+    memcpy(both, first->data, first->size);
+    memcpy(both + first->size, second->data, second->size);
+    cr_expect(has_header(&coded, "Content-Encoding", "gzip"));
+    cr_expect(has_header(&plain, "Vary", "Accept-Encoding"));
+    cr_expect_lt(size, strlen(text) / 4);
+    cr_assert(
+        api_inflate(&(struct api_inflation){"gzip", both, size, 1 << 20, 1 << 20, NULL, false, 0},
+                    &inflated, &problem));
+    cr_expect_arr_eq(inflated.data, text, size_of_monitors(text));
+    cr_expect(memmem(inflated.data, inflated.size, "\nkldiv_store_up 1\n", 18));
+    free(both);
+    free(text);
+    api_buffer_free(&inflated);
+    answer_free(&plain);
+    answer_free(&coded);
+    monitors_end(&service);
+}
+
+/* Clients that hold an answer keep it as it was. */
+Test(monitors_metrics, are_those_of_their_moment)
+{
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g/m", CONFIG, 201);
+    for (int i = 0; i < 5; i++) {
+        char expected[100];
+        struct answer before = scrape(&service, NULL), coded = scrape(&service, "gzip");
+        monitors_expect(&service, "POST /monitors/g/m/observations", "{\"counts\":[60,20]}", 200);
+        char *text = body_of(&before);
+        snprintf(expected, sizeof expected, "observations_total{group=\"g\",monitor=\"m\"} %d\n",
+                 80 * i);
+        cr_expect(strstr(text, expected), "%s", text);
+        free(text);
+        answer_free(&before);
+        answer_free(&coded);
+    }
     monitors_end(&service);
 }

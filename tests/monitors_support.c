@@ -163,8 +163,12 @@ const char *header_of_answer(const struct answer *answer, const char *name)
 
 char *body_of(const struct answer *answer)
 {
-    char *text =
-        strndup(answer->reply.body.data ? answer->reply.body.data : "", answer->reply.body.size);
-    cr_assert(text);
-    return text;
+    const struct api_reply *reply = &answer->reply;
+    struct api_buffer text = {0};
+    if (reply->shared)
+        api_append(&text, reply->shared->bytes.data, reply->shared->bytes.size);
+    api_append(&text, reply->body.data, reply->body.size);
+    api_append(&text, "", 1);
+    cr_assert(!text.failed);
+    return text.data;
 }

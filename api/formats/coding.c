@@ -168,27 +168,69 @@ const char *api_coding_for_answer(const char *accept_encoding)
     return best && best_quality >= api_accept_quality(accept_encoding, "identity") ? best : NULL;
 }
 
-/* Compresses one piece of content; `last` also ends the stream. */
-static bool deflate_piece(z_stream *z, const struct api_buffer *piece, bool last,
+/* Compresses one piece of content. The last piece of all has `flush` Z_FINISH, one whose output must be
+ * complete Z_FULL_FLUSH, others Z_NO_FLUSH. */
+static bool deflate_piece(z_stream *z, const struct api_buffer *piece, int flush,
                           struct api_buffer *out)
 {
     const unsigned char *end = (const unsigned char *)piece->data + piece->size;
+    bool is_flushed = flush == Z_NO_FLUSH;
     z->next_in = (const unsigned char *)piece->data;
-    for (int state = Z_OK;;) {
+    while (z->next_in < end || !is_flushed) {
         size_t left = (size_t)(end - z->next_in);
-        if (left == 0 && (!last || state == Z_STREAM_END))
-            return true;
         if (!api_buffer_room(out, 4096))
             return false;
         size_t room = out->capacity - out->size;
         z->avail_in = left < UINT_MAX ? (unsigned)left : UINT_MAX;
         z->avail_out = room < UINT_MAX ? (unsigned)room : UINT_MAX;
         z->next_out = (unsigned char *)out->data + out->size;
-        state = deflate(z, last && z->avail_in == left ? Z_FINISH : Z_NO_FLUSH);
+        bool is_last = z->avail_in == left;
+        int state = deflate(z, is_last ? flush : Z_NO_FLUSH);
         out->size = (size_t)((char *)z->next_out - out->data);
         if (state == Z_STREAM_ERROR)
             return false;
+        is_flushed |= is_last && (flush == Z_FINISH ? state == Z_STREAM_END : z->avail_out > 0);
     }
+    return true;
+}
+
+static bool begin_deflate(z_stream *z, int bits)
+{
+    return deflateInit2(z, Z_BEST_SPEED, Z_DEFLATED, bits, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) ==
+           Z_OK;
+}
+
+bool api_gzip_begin(const struct api_buffer *first, uint32_t *crc, struct api_buffer *out)
+{
+    z_stream z = {0};
+    if (!begin_deflate(&z, GZIP_BITS))
+        return false;
+    bool good = deflate_piece(&z, first, Z_FULL_FLUSH, out);
+    deflateEnd(&z);
+    *crc = (uint32_t)crc32_z(0, (const unsigned char *)first->data, first->size);
+    return good;
+}
+
+/* Appends a number of the trailer of RFC 1952: 32 bits, the low byte first. */
+static void append_trailer(struct api_buffer *out, uint32_t value)
+{
+    const unsigned char bytes[] = {(unsigned char)value, (unsigned char)(value >> 8),
+                                   (unsigned char)(value >> 16), (unsigned char)(value >> 24)};
+    api_append(out, bytes, sizeof bytes);
+}
+
+bool api_gzip_end(const struct api_buffer *second, uint32_t crc, size_t first_size,
+                  struct api_buffer *out)
+{
+    z_stream z = {0};
+    if (!begin_deflate(&z, RAW_BITS))
+        return false;
+    bool good = deflate_piece(&z, second, Z_FINISH, out);
+    deflateEnd(&z);
+    uLong own = crc32_z(0, (const unsigned char *)second->data, second->size);
+    append_trailer(out, (uint32_t)crc32_combine(crc, own, (z_off_t)second->size));
+    append_trailer(out, (uint32_t)(first_size + second->size));
+    return good && !out->failed;
 }
 
 void api_deflate_reply(struct api_reply *reply, const char *coding)
@@ -196,12 +238,12 @@ void api_deflate_reply(struct api_reply *reply, const char *coding)
     bool gzip = strcmp(coding, "gzip") == 0;
     struct api_buffer out = {.budget = reply->body.budget};
     z_stream z = {0};
-    bool good = deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, gzip ? GZIP_BITS : ZLIB_BITS,
-                             MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK;
+    bool good = begin_deflate(&z, gzip ? GZIP_BITS : ZLIB_BITS);
     if (good) {
-        good = deflate_piece(&z, &reply->body, reply->n_tensors == 0, &out);
-        for (size_t i = 0; good && i < reply->n_tensors; i++)
-            good = deflate_piece(&z, &reply->tensors[i], i + 1 == reply->n_tensors, &out);
+        size_t n = reply->n_tensors;
+        good = deflate_piece(&z, &reply->body, n == 0 ? Z_FINISH : Z_NO_FLUSH, &out);
+        for (size_t i = 0; good && i < n; i++)
+            good = deflate_piece(&z, &reply->tensors[i], i + 1 == n ? Z_FINISH : Z_NO_FLUSH, &out);
         deflateEnd(&z);
     }
     api_reply_free(reply);

@@ -168,7 +168,6 @@ static void renew(struct api_monitor *monitor, struct api_monitor *read)
     monitor->version = read->version;
     monitor->live = read->live;
     monitor->sweep = true;
-    monitor->exposed = false;
     api_view_release(monitor->open);
     monitor->open = NULL;
 }

@@ -1,6 +1,5 @@
 #include "api/monitors/monitors.h"
 
-#include "api/monitors/exposition.h"
 #include "api/monitors/load.h"
 #include "api/monitors/statistics.h"
 #include "api/monitors/work.h"
@@ -36,7 +35,8 @@ struct api_monitors *api_monitors_open(const char *location, size_t most, struct
     monitors->most = most;
     monitors->budget = budget;
     monitors->statistics = api_statistics_new();
-    if (init_lock(monitors) && api_registry_init(&monitors->registry) && monitors->statistics)
+    if (init_lock(monitors) && api_registry_init(&monitors->registry) &&
+        api_exposition_init(&monitors->exposition) && monitors->statistics)
         monitors->store = api_store_open(location, reason, size);
     atomic_store(&monitors->stored, monitors->store && api_store_is_open(monitors->store));
     if (monitors->store && (!api_monitors_are_stored(monitors) || load(monitors)))
@@ -66,6 +66,7 @@ void api_monitors_free(struct api_monitors *monitors)
 {
     if (!monitors)
         return;
+    api_exposition_free(&monitors->exposition);
     api_registry_free(&monitors->registry);
     api_config_release(monitors->former);
     api_store_close(monitors->store);
@@ -84,15 +85,23 @@ size_t api_monitors_count(struct api_monitors *monitors)
     return n;
 }
 
-void api_monitors_metrics(struct api_monitors *monitors, struct api_buffer *out)
+void api_monitors_write_store(const struct api_monitors *monitors, struct api_buffer *out)
 {
     api_append_format(out,
                       "# HELP kldiv_store_up 1 if the last write to the store worked, else 0.\n"
                       "# TYPE kldiv_store_up gauge\nkldiv_store_up %d\n",
                       api_monitors_are_stored(monitors));
     api_statistics_write(monitors->statistics, out);
-    api_registry_refresh(&monitors->registry);
-    pthread_rwlock_rdlock(&monitors->registry.lock);
-    api_registry_expose(&monitors->registry, out);
-    pthread_rwlock_unlock(&monitors->registry.lock);
+}
+
+bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,
+                         struct api_reply *reply)
+{
+    return api_exposition_reply(&monitors->exposition, &monitors->registry, since, with_gzip, reply,
+                                monitors->budget);
+}
+
+void api_monitors_trim(struct api_monitors *monitors, double seconds)
+{
+    api_exposition_trim(&monitors->exposition, seconds);
 }

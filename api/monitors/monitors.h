@@ -31,7 +31,14 @@ void api_monitors_free(struct api_monitors *monitors); /* NULL is fine */
 bool api_monitors_are_stored(const struct api_monitors *monitors);
 size_t api_monitors_count(struct api_monitors *monitors);
 
-/* Appends the exposition of the monitors and of the store. */
-void api_monitors_metrics(struct api_monitors *monitors, struct api_buffer *out);
+/* Appends the exposition of the store. */
+void api_monitors_write_store(const struct api_monitors *monitors, struct api_buffer *out);
+
+/* Adds the exposition of the monitors to a reply whose body is complete; see api_exposition_reply. */
+bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,
+                         struct api_reply *reply);
+
+/* Frees what was kept for requests and not used for `seconds`; call it now and then. */
+void api_monitors_trim(struct api_monitors *monitors, double seconds);
 
 #endif

@@ -136,7 +136,6 @@ void api_monitor_free(struct api_monitor *monitor)
     api_view_release(monitor->open);
     free(monitor->group);
     free(monitor->name);
-    free(monitor->metrics);
     free(monitor);
 }
 

@@ -48,8 +48,6 @@ struct api_monitor {
     struct api_draft *draft;
     struct api_view *open; /* the open window that was last added to, as it is stored; or NULL */
     bool sweep;            /* windows may have expired */
-    bool exposed;          /* `metrics` are as the monitor is */
-    char *metrics;         /* its lines of the exposition, one after another; see exposition.h */
 };
 
 struct api_registry {

@@ -175,7 +175,6 @@ void api_replace_publish(struct api_monitors *monitors, struct api_replacement *
             monitor->revision = r->revision;
             monitor->version = r->version;
             monitor->sweep = true;
-            monitor->exposed = false;
         }
         r->state = monitor->live.state;
     }

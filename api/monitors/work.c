@@ -76,7 +76,6 @@ static void publish(struct api_monitors *monitors, struct api_work *works)
         keep_open(draft);
         if (draft->live.next_close < monitors->next_close)
             monitors->next_close = draft->live.next_close;
-        draft->monitor->exposed = false;
     }
     for (struct api_work *work = works; work; work = work->next)
         if (work->publish && !work->problem.code)

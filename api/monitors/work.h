@@ -3,6 +3,7 @@
 #ifndef KLDIV_API_MONITORS_WORK_H
 #define KLDIV_API_MONITORS_WORK_H
 
+#include "api/monitors/exposition.h"
 #include "api/monitors/monitors.h"
 #include "api/monitors/score.h"
 
@@ -40,6 +41,7 @@ struct api_draft {
 
 struct api_monitors {
     struct api_registry registry;
+    struct api_exposition exposition;
     struct api_store *store;
     struct api_budget *budget;
     size_t most;

@@ -1,0 +1,23 @@
+/* api_shared: bytes that several replies send at the same time, kept once. */
+#ifndef KLDIV_API_MEMORY_SHARED_H
+#define KLDIV_API_MEMORY_SHARED_H
+
+#include "api/memory/buffer.h"
+
+#include <stdatomic.h>
+
+/* The maker fills `bytes` before any other thread has the object; after that nobody changes them. */
+struct api_shared {
+    atomic_uint references;
+    struct api_buffer bytes;
+};
+
+/* Makes an object without bytes and with one reference; the bytes will be on the budget. NULL if memory
+ * is exhausted. */
+struct api_shared *api_shared_new(struct api_budget *budget);
+
+/* Adds and drops a reference, from any thread; the last one frees the bytes. NULL is fine. */
+struct api_shared *api_shared_hold(struct api_shared *shared);
+void api_shared_release(struct api_shared *shared);
+
+#endif

@@ -1,0 +1,60 @@
+/* GET /metrics: lines of monitors, which all who ask share; those of the host and of the store. */
+#include "api/accept.h"
+#include "api/clock.h"
+#include "api/endpoints.h"
+#include "api/formats/coding.h"
+#include "api/monitors/monitors.h"
+#include "api/reply.h"
+
+#include <string.h>
+
+bool api_check_ready(const struct api_service *service, struct api_problem *problem)
+{
+    if (service->ready && !service->ready(service->host))
+        return api_fail(problem, "draining", "the server is shutting down");
+    if (service->monitors && service->ready_needs_store &&
+        !api_monitors_are_stored(service->monitors))
+        return api_fail(problem, "store_unavailable", "the store cannot be written now");
+    return true;
+}
+
+bool api_metrics_prepare(struct api_exchange *x, double most_ns)
+{
+    enum { FEW = 10 }; /* monitors whose lines a network thread may make */
+    struct api_monitors *monitors = x->service->monitors;
+    (void)most_ns;
+    if (x->prepared == 0)
+        x->prepared = 1e3 * api_seconds();
+    x->cost_ns = monitors && api_monitors_count(monitors) > FEW ? 2 * API_LIGHT_NS : 0;
+    return true;
+}
+
+static void write_own(const struct api_service *service, struct api_buffer *out)
+{
+    struct api_problem ignored = {.code = NULL};
+    if (service->metrics)
+        service->metrics(service->host, out);
+    api_append_format(out,
+                      "# HELP kldiv_ready 1 if /readyz answers 200, else 0.\n"
+                      "# TYPE kldiv_ready gauge\nkldiv_ready %d\n",
+                      api_check_ready(service, &ignored));
+    if (service->monitors)
+        api_monitors_write_store(service->monitors, out);
+}
+
+bool api_metrics(struct api_exchange *x)
+{
+    const char *accepted = api_request_header(&x->request, "Accept-Encoding");
+    const char *coding = api_coding_for_answer(accepted);
+    struct api_monitors *monitors = x->service->monitors;
+    x->reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    write_own(x->service, &x->reply.body);
+    if (!monitors || api_monitors_count(monitors) == 0) {
+        x->reply.compress = true;
+        return true;
+    }
+    api_reply_header(&x->reply, "Vary", "Accept-Encoding");
+    return api_monitors_expose(monitors, x->prepared / 1e3, coding && strcmp(coding, "gzip") == 0,
+                               &x->reply) ||
+           api_fail_for_memory(&x->problem);
+}
