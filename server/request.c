@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* The most work, in ns, that a job of each lane does; a job with more goes on to the next lane. */
@@ -91,8 +92,16 @@ static void count_reply(struct srv_request *request)
     srv_metrics_count_reply(reply, request->method, request->received);
 }
 
+/* scrape_buffer: bytes of an answer to a scrape that the kernel takes at once. It would take 4 MB of the
+ * 12 MB that 10,000 monitors are: 1 ms in which a network thread serves nobody else, and 1 GB where 250
+ * clients do not read. */
+static const int scrape_buffer = 128 << 10;
+
 static enum MHD_Result answer(struct srv_request *request)
 {
+    if (request->exchange.reply.shared)
+        setsockopt(request->entry->fd, SOL_SOCKET, SO_SNDBUF, &scrape_buffer, sizeof scrape_buffer);
+
     struct MHD_Response *response = srv_response_make(request);
     if (!response) {
         api_refuse(&request->exchange, "out_of_memory", "no memory is left for the answer");
