@@ -41,10 +41,21 @@ static size_t regions_for(const struct srv_options *options, size_t files)
     return most < API_REGIONS ? most : API_REGIONS;
 }
 
+/* The default of --max-memory where the process may have `memory` bytes in all. OWN is for what is not
+ * counted: the program, its threads, connections, libraries, and blocks that malloc has in parts. */
+static size_t memory_for_requests(size_t memory)
+{
+    enum { OWN = 40 << 20 };
+    size_t part = memory / 100 * 85, small = memory / 8 * 3;
+    if (memory < part + OWN)
+        part = memory > small + OWN ? memory - OWN : small;
+    return part < most_memory ? part : most_memory;
+}
+
 void srv_limits_apply(struct srv_options *options)
 {
     found.memory = srv_memory(&found.in_cgroup);
-    size_t memory = found.memory / 100 * 85, others = OTHER_FILES + srv_sockets_descriptors();
+    size_t others = OTHER_FILES + srv_sockets_descriptors();
     size_t files = open_files(options->max_connections + srv_http_descriptors() + 2 * others +
                               (options->shared_memory ? API_REGIONS : 0));
     options->max_regions = regions_for(options, files);
@@ -55,7 +66,7 @@ void srv_limits_apply(struct srv_options *options)
     if (options->http_threads == 0)
         options->http_threads = srv_cpus();
     if (options->max_memory == 0)
-        options->max_memory = memory < most_memory ? memory : most_memory;
+        options->max_memory = memory_for_requests(found.memory);
     if (options->max_connections > connections)
         options->max_connections = connections;
     options->max_files = files;

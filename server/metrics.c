@@ -215,13 +215,16 @@ static void write_connections(size_t limit, struct api_buffer *out)
            (double)srv_jobs_pending());
 }
 
-static void write_memory(const struct api_budget *budget, struct api_buffer *out)
+static void write_memory(const struct api_budget *budget, size_t reserved, struct api_buffer *out)
 {
     single(out, "kldiv_memory_limit_bytes", "gauge", "Effective --max-memory.",
            (double)budget->limit);
     single(out, "kldiv_memory_reserved_bytes", "gauge",
-           "Held for bodies, tensors and answers; at most --max-memory.",
-           (double)atomic_load(&budget->used));
+           "Held for bodies, tensors, answers and monitors; at most --max-memory.",
+           (double)reserved);
+    single(out, "kldiv_memory_retained_bytes", "gauge",
+           "Held by monitors, of what is reserved; at most half of --max-memory.",
+           (double)atomic_load(&budget->retained));
     single(out, "kldiv_memory_idle_bytes", "gauge",
            "Kept for reuse for 10 s; freed earlier if the limit demands it.",
            (double)atomic_load(&budget->idle));
@@ -236,10 +239,12 @@ static void write_regions(struct api_regions *regions, struct api_buffer *out)
            (double)bytes);
 }
 
-/* The requests in flight are read first: what is not among them is in all counts. */
+/* The requests in flight are read first: what is not among them is in all counts. So is the memory, which
+ * the answer itself then takes. */
 void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out)
 {
     long in_flight = atomic_load_explicit(&counters.in_flight, memory_order_acquire);
+    size_t reserved = atomic_load(&moment->budget->used);
     head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
     api_append_format(out, "kldiv_build_info{version=\"%s\",simd=\"%s\"} 1\n", KLDIV_VERSION,
                       kl_simd_name());
@@ -251,7 +256,7 @@ void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out)
     single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
            (double)atomic_load(&counters.elements));
     write_warnings(out);
-    write_memory(moment->budget, out);
+    write_memory(moment->budget, reserved, out);
     write_regions(moment->regions, out);
     srv_process_write(out);
 }

@@ -108,6 +108,30 @@ void api_budget_release(struct api_budget *budget, size_t size)
         atomic_fetch_sub(&budget->used, size);
 }
 
+bool api_budget_retain(struct api_budget *budget, size_t size, bool is_stored)
+{
+    if (!budget)
+        return true;
+    size_t limit = budget->limit, retained = atomic_load(&budget->retained);
+    size_t most = is_stored ? limit - limit / 4 : limit / 2;
+    do
+        if (limit && (retained > most || size > most - retained))
+            return false;
+    while (!atomic_compare_exchange_weak(&budget->retained, &retained, retained + size));
+    if (api_budget_reserve(budget, size))
+        return true;
+    atomic_fetch_sub(&budget->retained, size);
+    return false;
+}
+
+void api_budget_forget(struct api_budget *budget, size_t size)
+{
+    if (!budget)
+        return;
+    atomic_fetch_sub(&budget->retained, size);
+    api_budget_release(budget, size);
+}
+
 /* With the lock held: the smallest kept block that fits, or NULL. */
 static struct api_block *find_kept(struct api_budget *budget, size_t size)
 {

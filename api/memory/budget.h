@@ -29,8 +29,9 @@ struct api_block {
 /* Empty if zeroed; a `limit` of 0 bytes is no limit. Any thread may use it. */
 struct api_budget {
     size_t limit;
-    atomic_size_t used; /* bytes of blocks in use */
-    atomic_size_t idle; /* bytes of kept blocks; freed if the limit demands it */
+    atomic_size_t used;     /* bytes of blocks in use */
+    atomic_size_t retained; /* of these, bytes that outlive requests */
+    atomic_size_t idle;     /* bytes of kept blocks; freed if the limit demands it */
     pthread_mutex_t lock;
     struct api_block blocks[API_IDLE_BLOCKS]; /* kept blocks; `size` 0 is a free entry */
 };
@@ -63,6 +64,12 @@ void api_place_free(struct api_budget *budget, void *place, size_t used, size_t 
  * counts nothing if the budget is exhausted; frees kept blocks if the limit demands it. */
 bool api_budget_reserve(struct api_budget *budget, size_t size);
 void api_budget_release(struct api_budget *budget, size_t size);
+
+/* Adds `size` bytes that outlive requests, of monitors, to the count, and removes them. New ones may take
+ * what is retained to half of the limit, so that requests have the rest; what a store holds already, to
+ * three quarters. Returns false and counts nothing beyond. */
+bool api_budget_retain(struct api_budget *budget, size_t size, bool is_stored);
+void api_budget_forget(struct api_budget *budget, size_t size);
 
 /* Frees blocks that were kept for more than `ns`; 0 frees all. */
 void api_budget_trim(struct api_budget *budget, int64_t ns);

@@ -188,7 +188,48 @@ struct api_config *api_config_load(const char *definition, const char *others,
         config = api_config_new(json.root, &bins, &reference, problem);
     api_json_free(&json);
     api_buffer_free(&text);
-    return config;
+    if (config && api_config_retain(config, budget, true, problem))
+        return config;
+    api_config_release(config);
+    return NULL;
+}
+
+/* ---- Its memory */
+
+/* ALLOCATION: bytes that malloc adds to a block, with what it rounds up. */
+enum { ALLOCATION = 16 };
+
+static size_t text_size(const char *text) { return text ? strlen(text) + 1 + ALLOCATION : 0; }
+
+static size_t bins_size(const struct api_bins *bins)
+{
+    size_t size = ALLOCATION + (bins->n + 1) * sizeof(double);
+    if (bins->labelled)
+        size += ALLOCATION + bins->n_slots * sizeof *bins->slots;
+    for (size_t i = 0; bins->labelled && i < bins->n; i++)
+        size += text_size(bins->labels[i]);
+    if (bins->described)
+        size += 2 * ALLOCATION + bins->described_at[bins->places] +
+                (bins->places + 1) * sizeof *bins->described_at;
+    return size;
+}
+
+bool api_config_retain(struct api_config *config, struct api_budget *budget, bool is_stored,
+                       struct api_problem *problem)
+{
+    /* OPEN_WINDOW: bytes of a view, without its counts, and of the settings that it is scored by */
+    enum { COUNTS = 3, OPEN_WINDOW = 1024 };
+    size_t counts = ALLOCATION + config->bins.places * sizeof(double);
+    size_t size = sizeof *config + ALLOCATION + bins_size(&config->bins) +
+                  text_size(config->definition) + text_size(config->others) + COUNTS * counts +
+                  OPEN_WINDOW;
+    if (!api_budget_retain(budget, size, is_stored))
+        return api_fail(problem, "out_of_memory",
+                        "monitors hold %zu bytes, and may hold half of --max-memory, %zu bytes",
+                        atomic_load(&budget->retained), budget->limit / 2);
+    config->budget = budget;
+    config->retained = size;
+    return true;
 }
 
 size_t api_config_result_size(const struct api_config *config)
@@ -218,6 +259,7 @@ void api_config_release(struct api_config *config)
 {
     if (!config || atomic_fetch_sub(&config->references, 1) > 1)
         return;
+    api_budget_forget(config->budget, config->retained);
     api_bins_free(&config->bins);
     api_weights_free(&config->reference);
     free(config->definition);

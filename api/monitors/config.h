@@ -16,6 +16,9 @@ struct api_config {
     struct api_weights reference;
     char *definition; /* {"bins": ..., "reference": ...}: changes with the revision alone */
     char *others;     /* {"window": ..., ..., "annotations": ...} */
+
+    struct api_budget *budget; /* that has counted `retained` bytes for it, see api_config_retain */
+    size_t retained;
 };
 
 /* Names of members of a monitor, beside settings; NULL at the end. */
@@ -26,7 +29,13 @@ extern const char *const api_config_members[];
 struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
                                   struct api_weights *reference, struct api_problem *problem);
 
-/* Makes a config from its two texts. */
+/* Counts, for the budget, what a config holds until it is released, and what a monitor holds by it: its
+ * open window with a reference. `is_stored` is true if it was counted once. Fails if monitors hold as much
+ * as they may. */
+bool api_config_retain(struct api_config *config, struct api_budget *budget, bool is_stored,
+                       struct api_problem *problem);
+
+/* Makes a config from its two texts, and retains it. */
 struct api_config *api_config_load(const char *definition, const char *others,
                                    struct api_budget *budget, struct api_problem *problem);
 

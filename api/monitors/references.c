@@ -79,6 +79,15 @@ static struct api_replacement *add(struct api_references *references, const char
     return replacement;
 }
 
+/* Makes the config that a monitor shall have. */
+static bool configure(struct api_replacement *replacement, const json_t *members,
+                      struct api_bins *bins, struct api_weights *reference,
+                      struct api_budget *budget, struct api_problem *problem)
+{
+    replacement->config = api_config_new(members, bins, reference, problem);
+    return replacement->config && api_config_retain(replacement->config, budget, false, problem);
+}
+
 /* Makes bins and a config of collected values. */
 static bool make_config(struct api_references *references, struct api_collection *collection,
                         const char *group, const char *name, const json_t *members,
@@ -90,15 +99,16 @@ static bool make_config(struct api_references *references, struct api_collection
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
     struct api_replacement *replacement = add(references, group, name, problem);
+    struct api_budget *budget = collection->numbers.budget;
     api_settings_init(&settings);
-    if (replacement && api_settings_from_json(&settings, members, known, problem) &&
-        api_collection_bins(collection, &settings, &bins, &reference, problem))
-        replacement->config = api_config_new(members, &bins, &reference, problem);
+    bool good = replacement && api_settings_from_json(&settings, members, known, problem) &&
+                api_collection_bins(collection, &settings, &bins, &reference, problem) &&
+                configure(replacement, members, &bins, &reference, budget, problem);
     api_bins_free(&bins);
     api_weights_free(&reference);
-    if (replacement && replacement->config)
+    if (good)
         api_warn_of_unreadable(&references->warnings, name, &collection->unreadable);
-    return replacement && replacement->config;
+    return good;
 }
 
 static bool take_column(struct api_references *references, struct api_collection *collection,
@@ -209,13 +219,12 @@ static bool count_reference(struct api_references *references, struct api_table 
         api_counting_finish(&counted.counting);
     if (good && !counts_of(&counted.counting, &reference))
         good = api_fail_for_memory(problem);
-    if (good)
-        replacement->config = api_config_new(members, &bins, &reference, problem);
+    good = good && configure(replacement, members, &bins, &reference, table->budget, problem);
     api_warn_of_unreadable(&references->warnings, replacement->name, &counted.counting.unreadable);
     api_counting_free(&counted.counting);
     api_bins_free(&bins);
     api_weights_free(&reference);
-    return replacement->config != NULL;
+    return good;
 }
 
 static bool collect_reference(struct api_references *references, struct api_table *table,
@@ -253,9 +262,7 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
     struct api_replacement *replacement = add(references, group, name, problem);
     if (replacement && table->has_values)
         return count_reference(references, table, column, members, replacement, problem);
-    if (replacement)
-        replacement->config = api_config_new(members, &bins, &none, problem);
-    return replacement && replacement->config;
+    return replacement && configure(replacement, members, &bins, &none, table->budget, problem);
 }
 
 void api_references_free(struct api_references *references)
