@@ -224,6 +224,7 @@ test: deps-test
 	$(MAKE) check
 	$(MAKE) local
 	$(MAKE) load
+	$(MAKE) memory
 	$(MAKE) proxies
 	$(MAKE) units
 	$(MAKE) unprivileged
@@ -272,6 +273,12 @@ load: $(B)/load $(B)/kldivd
 	$(B)/load $(B)/kldivd 20
 soak: $(B)/load $(B)/kldivd
 	$(B)/load $(B)/kldivd 600
+
+# The server in cgroups of 64 to 512 MiB, with all that takes memory at once. Takes the right to make cgroups.
+MEMORY_LIMITS =
+.PHONY: memory
+memory: build/kldivd
+	$(PYTHON) -B tests/memory/run.py build/kldivd $(MEMORY_LIMITS)
 
 # nginx and HAProxy before the server. Tests that hold the time do so one after another.
 proxies: $(B)/proxies $(B)/kldivd

@@ -373,12 +373,12 @@ static struct api_block empty(struct api_budget *budget, struct api_block *entry
     return dropped;
 }
 
-void api_budget_trim(struct api_budget *budget, int64_t ns)
+bool api_budget_trim(struct api_budget *budget, int64_t ns)
 {
     struct api_block dropped[API_IDLE_BLOCKS];
     size_t n = 0;
     if (atomic_load(&budget->idle) == 0)
-        return;
+        return false;
     int64_t now = now_ns();
     pthread_mutex_lock(&budget->lock);
     for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
@@ -387,6 +387,7 @@ void api_budget_trim(struct api_budget *budget, int64_t ns)
             n += dropped[n].used == 0;
         }
     pthread_mutex_unlock(&budget->lock);
-    while (n-- > 0)
-        munmap(dropped[n].data, dropped[n].size);
+    for (size_t i = 0; i < n; i++)
+        munmap(dropped[i].data, dropped[i].size);
+    return n > 0;
 }

@@ -71,7 +71,7 @@ void api_budget_release(struct api_budget *budget, size_t size);
 bool api_budget_retain(struct api_budget *budget, size_t size, bool is_stored);
 void api_budget_forget(struct api_budget *budget, size_t size);
 
-/* Frees blocks that were kept for more than `ns`; 0 frees all. */
-void api_budget_trim(struct api_budget *budget, int64_t ns);
+/* Frees blocks that were kept for more than `ns`; 0 frees all. True if there were any. */
+bool api_budget_trim(struct api_budget *budget, int64_t ns);
 
 #endif

@@ -1,5 +1,6 @@
-"""Memory that one request takes, by format, and that idle connections take. A server of its own for each: the greatest
-resident memory less that of the idle server, and the greatest of what /metrics says is reserved, over the body.
+"""Memory that one request takes, by format, that idle connections take, and that monitors take. A server of its own for
+each: the greatest resident memory less that of the idle server, and the greatest of what /metrics says is reserved, over
+the body.
 
 usage: sizing.py KLDIVD"""
 import io
@@ -91,9 +92,9 @@ class Server:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, headers)
         return urllib.request.urlopen(request).read()
 
-    def reserved(self):
+    def reserved(self, name="reserved"):
         for line in self.ask("/metrics").decode().splitlines():
-            if line.startswith("kldiv_memory_reserved_bytes "):
+            if line.startswith(f"kldiv_memory_{name}_bytes "):
                 return int(line.split()[1])
 
     def stop(self):
@@ -127,6 +128,18 @@ def connections(server):
     return (memory_of(server.process.pid, "VmRSS") - before) / CONNECTIONS
 
 
+def monitors(server, bins, n=200):
+    """Memory of a monitor of so many bins with an open window: resident, and as it is counted."""
+    group = {"columns": {f"column_{i}": [i + 0.5 for i in range(10 * bins)] for i in range(n)}}
+    before = memory_of(server.process.pid, "RssAnon")
+    for path, method in (f"/monitors/g?window=86400s&bins={bins}", "PUT"), ("/monitors/g/observations", "POST"):
+        request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", json.dumps(group).encode(),
+                                         {"Content-Type": "application/json"}, method=method)
+        urllib.request.urlopen(request).read()
+    time.sleep(12)  # until what requests have used is returned
+    return (memory_of(server.process.pid, "RssAnon") - before) / n, server.reserved("retained") / n
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         print("| body | MiB | resident / body | reserved / body |\n|---|---|---|---|")
@@ -139,6 +152,12 @@ def main():
         server = Server(folder, "--max-connections", "2000")
         print(f"\nA kept connection: {connections(server) / 1024:.1f} KiB")
         server.stop()
+        print("\n| bins of a monitor | KiB resident | KiB counted |\n|---|---|---|")
+        for bins in 10, 100, 1000:
+            server = Server(folder, "--store", f"sqlite:{folder}/{bins}.db")
+            resident, counted = monitors(server, bins)
+            server.stop()
+            print(f"| {bins} | {resident / 1024:.1f} | {counted / 1024:.1f} |", flush=True)
 
 
 main()

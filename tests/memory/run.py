@@ -1,0 +1,288 @@
+"""The server in containers of 64 to 512 MiB, by real cgroups, with everything that takes memory at once.
+
+Whatever clients do, it refuses and goes on: nothing is killed, what was accepted is there after a start, and
+health answers. Needs the right to make a cgroup with a memory limit: root, on a machine that lets it."""
+
+import collections
+import concurrent.futures
+import http.client
+import io
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+MIB = 1 << 20
+LIMITS = [64, 128, 256, 512]
+GOOD = {200, 201, 400, 408, 413, 422, 431, 503}
+
+
+class Group:
+    """A cgroup of v1 or v2 with a limit in bytes; None if none can be made."""
+
+    FILES = {  # limit, peak, events
+        "memory.limit_in_bytes": ("memory.max_usage_in_bytes", "memory.oom_control"),
+        "memory.max": ("memory.peak", "memory.events"),
+    }
+
+    def __init__(self, folder, limit, names):
+        self.folder, (self.peak_file, self.events_file) = folder, names
+        self.limit = limit
+
+    @classmethod
+    def make(cls, limit):
+        for top in "/sys/fs/cgroup/memory", "/sys/fs/cgroup":
+            folder = f"{top}/kldiv-memory-{os.getpid()}"
+            try:
+                os.mkdir(folder)
+            except OSError:
+                continue
+            for file, names in cls.FILES.items():
+                if os.path.exists(f"{folder}/{file}"):
+                    with open(f"{folder}/{file}", "w") as f:
+                        f.write(str(limit))
+                    return cls(folder, limit, names)
+            os.rmdir(folder)
+        return None
+
+    def enter(self):
+        with open(f"{self.folder}/cgroup.procs", "w") as f:
+            f.write("0")
+
+    def read(self, file):
+        try:
+            with open(f"{self.folder}/{file}") as f:
+                return f.read()
+        except FileNotFoundError:  # memory.peak came with Linux 5.19
+            return "0"
+
+    def kills(self):
+        return sum(int(line.split()[1]) for line in self.read(self.events_file).splitlines()
+                   if line.startswith("oom_kill "))
+
+    def peak(self):
+        return int(self.read(self.peak_file))
+
+    def remove(self):
+        for _ in range(50):
+            try:
+                return os.rmdir(self.folder)
+            except OSError:
+                time.sleep(0.1)
+
+
+class Server:
+    def __init__(self, binary, group, store):
+        self.port_file = f"{store}.port"
+        if os.path.exists(self.port_file):
+            os.unlink(self.port_file)
+        self.log = open(f"{store}.log", "ab")
+        self.process = subprocess.Popen(
+            [binary, "--listen", "127.0.0.1:0", "--port-file", self.port_file, "--store",
+             f"sqlite:{store}", "--drain-delay", "0", "--drain-timeout", "5", "--log-level", "warning"],
+            preexec_fn=group.enter, stderr=self.log)
+        for _ in range(300):
+            if os.path.exists(self.port_file) and os.path.getsize(self.port_file):
+                break
+            if self.process.poll() is not None:
+                raise SystemExit(f"memory: the server ended at its start: {self.process.returncode}")
+            time.sleep(0.1)
+        self.port = int(open(self.port_file).read())
+
+    def ask(self, method, target, body=None, headers={}, timeout=60):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request(method, target, body, headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        except (OSError, http.client.HTTPException):
+            return 0, b""  # the connection ended: that request was refused while it was sent
+        finally:
+            connection.close()
+
+    def resident(self):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) << 10
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+
+def at_once(calls):
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return [f.result() for f in [pool.submit(call) for call in calls]]
+
+
+def zeros_npz(size):
+    import numpy
+    file = io.BytesIO()
+    half = numpy.zeros(size // 8)
+    numpy.savez(file, input=half, target=half[:1])
+    return file.getvalue()
+
+
+# ---- What takes memory
+
+def fill_with_monitors(server, most):
+    """Tables of 500 columns until one is refused; the number of monitors that were accepted."""
+    columns = {f"column_{i}": [float(k) for k in range(100)] for i in range(500)}
+    body, made = json.dumps({"columns": columns}), 0
+    while made < most:
+        status, answer = server.ask("PUT", f"/monitors/table_{made}", body, {"Content-Type": "application/json"})
+        assert status in (201, 503), (status, answer[:300])
+        if status == 503:
+            break
+        made += 500
+        status, answer = server.ask("POST", f"/monitors/table_{made - 500}/observations", body,
+                                    {"Content-Type": "application/json"})
+        assert status in (200, 503), (status, answer[:300])
+    return made
+
+
+def long_labels(server, n):
+    """Free texts of 60 to 600 characters."""
+    for length in 60, 600:
+        rows = "\n".join(f"{i:04}" + "x" * length for i in range(1000))
+        status, answer = server.ask("PUT", f"/monitors/texts_{length}_{n}", f"text\n{rows}\n", {"Content-Type": "text/csv"})
+        assert status in GOOD, (status, answer[:300])
+
+
+def unread(server, target, n, seconds):
+    """Clients that ask and do not read."""
+    request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+    sockets = []
+    for _ in range(n):
+        s = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.sendall(request)
+        sockets.append(s)
+        time.sleep(seconds / n / 2)
+    time.sleep(seconds / 2)
+    for s in sockets:
+        s.close()
+
+
+def large_bodies(server, group):
+    """Bodies of two thirds and of an eighth of the container at once, with tables beside them."""
+    calls = []
+    for size in group.limit // 3 * 2, group.limit // 8:
+        npz = zeros_npz(size)
+        text = b'{"input": [' + b"0.25," * (size // 5) + b'0.25], "target": [1]}'
+        calls += [lambda b=b, t=t: server.ask("POST", "/kl_div", b, {"Content-Type": t})[0]
+                  for b, t in ((npz, "application/x-npz"), (text, "application/json")) for _ in range(3)]
+    table = "\n".join(["a,b,c"] + ["1.5,2.5,x"] * (group.limit // 60)).encode()
+    calls += [lambda i=i: server.ask("PUT", f"/monitors/large_{i}", table, {"Content-Type": "text/csv"})[0]
+              for i in range(10)]
+    calls += [lambda: server.ask("GET", "/metrics")[0]] * 2
+    return at_once(calls)
+
+
+# ---- A container
+
+def check_alive(server, group):
+    assert server.process.poll() is None, f"the server ended: {server.process.returncode}"
+    assert group.kills() == 0, "the kernel killed in this cgroup"
+    deadline = time.time() + 40  # answers that are not read are ended by then
+    body = json.dumps({"input": [-1, -0.5], "target": [0.4, 0.6]})
+    while True:
+        status, _ = server.ask("GET", "/readyz")
+        loss, _ = server.ask("POST", "/kl_div", body, {"Content-Type": "application/json"})
+        if (status, loss) == (200, 200):
+            return
+        assert time.time() < deadline, f"/readyz {status}, a loss {loss}"
+        time.sleep(0.5)
+
+
+def count_monitors(server):
+    names, cursor = 0, ""
+    while True:
+        status, answer = server.ask("GET", f"/monitors?limit=500{cursor}")
+        assert status == 200, (status, answer[:300])
+        page = json.loads(answer)
+        names += len(page["monitors"])
+        if not page["next"]:
+            return names
+        cursor = f"&cursor={page['next']}"
+
+
+def watch_health(server, lates, stop):
+    while not stop.is_set():
+        began = time.time()
+        status, _ = server.ask("GET", "/livez")
+        lates.append((time.time() - began, status))
+        time.sleep(0.02)
+
+
+def drill(binary, mib, folder):
+    group = Group.make(mib * MIB)
+    if not group:
+        return None
+    store, peak, stop, lates = f"{folder}/{mib}.db", 0, threading.Event(), []
+    try:
+        server = Server(binary, group, store)
+        watcher = threading.Thread(target=watch_health, args=(server, lates, stop))
+        watcher.start()
+        made = fill_with_monitors(server, 10000)
+        check_alive(server, group)
+        for i in range(3):
+            long_labels(server, i)
+        unread(server, "/metrics", 200, 4)
+        check_alive(server, group)
+        unread(server, "/monitors?limit=1000", 100, 2)
+        check_alive(server, group)
+        statuses = large_bodies(server, group)
+        assert not set(statuses) - GOOD - {0}, statuses
+        check_alive(server, group)
+        there = count_monitors(server)
+        assert there >= made, (there, made)
+        peak = server.resident()
+        stop.set()
+        watcher.join()
+        assert server.stop() == 0
+        server = Server(binary, group, store)
+        assert count_monitors(server) == there, "monitors are lost after a start"
+        check_alive(server, group)
+        peak = max(peak, server.resident())
+        assert server.stop() == 0
+        kills = group.kills()
+    finally:
+        stop.set()
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait()
+    return {"limit": mib, "monitors": made, "statuses": statuses, "resident": peak / MIB,
+            "group": group.peak() / MIB, "kills": kills,
+            "unanswered": sum(status != 200 for _, status in lates), "probes": len(lates), "remove": group.remove()}
+
+
+def main():
+    binary, folder = sys.argv[1], tempfile.mkdtemp(prefix="kldiv-memory-")
+    limits = [int(a) for a in sys.argv[2:]] or LIMITS
+    print("| container, MiB | monitors | resident at most, MiB | in the cgroup, MiB | killed | health without 200 | large requests |"
+          "\n|---|---|---|---|---|---|---|")
+    done = 0
+    try:
+        for mib in limits:
+            r = drill(binary, mib, folder)
+            if r is None:
+                print("memory: skipped: no cgroup with a memory limit can be made here; it takes root")
+                return
+            counts = collections.Counter(r["statuses"])
+            answers = ", ".join(f"{n} × {status or 'cut off'}" for status, n in sorted(counts.items()))
+            print(f"| {mib} | {r['monitors']:,} | {r['resident']:.0f} | {r['group']:.0f} | {r['kills']} "
+                  f"| {r['unanswered']} of {r['probes']} | {answers} |", flush=True)
+            done += 1
+    finally:
+        shutil.rmtree(folder)
+    print(f"memory: {done} containers, none killed")
+
+
+if __name__ == "__main__":
+    main()
