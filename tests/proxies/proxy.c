@@ -239,8 +239,20 @@ static void set_address(const char *variable, int port)
     setenv(variable, address, 1);
 }
 
-struct proxy proxy_start_shipped(const int ports[2])
+static struct proxy start_shipped_nginx(const int ports[2])
 {
+    const struct proxy_address addresses[] = {
+        {"*:80", 0}, {"10.0.0.1:8080", ports[0]}, {"10.0.0.2:8080", ports[1]}, {NULL, 0}};
+    char *text = proxy_text("docker/nginx.conf", "");
+    struct proxy proxy = proxy_start_text(NGINX, text, addresses);
+    free(text);
+    return proxy;
+}
+
+struct proxy proxy_start_shipped(enum proxy_kind kind, const int ports[2])
+{
+    if (kind == NGINX)
+        return start_shipped_nginx(ports);
     struct proxy proxy = prepare(HAPROXY);
     set_address("FRONT", proxy.front.port);
     set_address("STATS", free_port());

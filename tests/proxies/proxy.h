@@ -42,8 +42,9 @@ struct proxy_address {
 struct proxy proxy_start_text(enum proxy_kind kind, const char *text,
                               const struct proxy_address *addresses);
 
-/* Starts HAProxy with the file that the project gives, docker/haproxy.cfg, before two servers. */
-struct proxy proxy_start_shipped(const int ports[2]);
+/* Starts NGINX or HAPROXY with the file that the project gives, docker/nginx.conf or docker/haproxy.cfg, before two
+ * servers. */
+struct proxy proxy_start_shipped(enum proxy_kind kind, const int ports[2]);
 
 /* Starts a server on a port of 127.0.0.1, 0 for any, with a drain delay in seconds. */
 struct server replica_start(int port, const char *drain_delay);
