@@ -139,7 +139,7 @@ $(B)/bench/tables: tests/bench/tables.c tests/bench/measure.h $(B)/libapi.a $(B)
 
 # Installs what is missing, builds, serves, and says how to call it.
 run:
-	@{ pkg-config --exists libmicrohttpd jansson sqlite3 libzip zlib libcurl gnutls libseccomp && \
+	@{ pkg-config --exists libmicrohttpd jansson sqlite3 libpq libzip zlib libcurl gnutls libseccomp && \
 	    echo '#include <csv.h>' | $(CC) -E - && { [ $(PAGE) = no ] || command -v npm; }; } >/dev/null 2>&1 || $(MAKE) deps-run
 	@$(MAKE) --no-print-directory all
 	@printf '\n%s\n' "Try:  curl '$(URL)/kl_div?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
@@ -406,7 +406,7 @@ OPERATOR_RULES = docker/kubernetes/components/monitoring/rules.yaml
 $(OPERATOR_RULES): docker/prometheus/rules.yml
 	@{ printf '%s\n' '# Made by `make readme` of ../../../prometheus/rules.yml.' \
 	    'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' \
-	    'metadata:' '  name: kldiv' '  labels: {app.kubernetes.io/name: kldiv}' 'spec:'; \
+	    'metadata:' '  name: kldiv' '  labels: {app.kubernetes.io/name: kldiv, release: kube-prometheus-stack}' 'spec:'; \
 	    sed -e '/^#/d' -e 's/^./  &/' $<; } > $@
 
 # Copies the options' help into README.md and the manual page, and the clients into their README.
