@@ -139,7 +139,7 @@ $(B)/bench/tables: tests/bench/tables.c tests/bench/measure.h $(B)/libapi.a $(B)
 
 # Installs what is missing, builds, serves, and says how to call it.
 run:
-	@{ pkg-config --exists libmicrohttpd jansson sqlite3 libzip zlib libcurl gnutls libseccomp && \
+	@{ pkg-config --exists libmicrohttpd jansson sqlite3 libpq libzip zlib libcurl gnutls libseccomp && \
 	    echo '#include <csv.h>' | $(CC) -E - && { [ $(PAGE) = no ] || command -v npm; }; } >/dev/null 2>&1 || $(MAKE) deps-run
 	@$(MAKE) --no-print-directory all
 	@printf '\n%s\n' "Try:  curl '$(URL)/kl_div?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
@@ -154,8 +154,13 @@ LISTEN = 127.0.0.1:8080
 URL = http://$(LISTEN)
 STORE = sqlite:build/kldiv.db
 EXAMPLE = {"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]}
-APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get -qq
-INSTALL_PACKAGES = $(APT) update && $(APT) install -y --no-install-recommends
+APT = $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 apt-get -qq
+# A machine in its first minutes has apt's locks taken. DPkg::Lock::Timeout waits for dpkg's alone, not for those of
+# lists and archives: so whatever lock it is, apt is run again, for ten minutes.
+INSTALL_PACKAGES = run() { echo "apt-get $$*"; left=120; until said=$$($(APT) "$$@" 2>&1 >&3); do \
+        case $$said in *"Could not get lock"*) left=$$((left - 1));; *) left=0;; esac; \
+        echo "$$said"; [ $$left -gt 0 ] || return 1; sleep 5; \
+    done; [ -z "$$said" ] || echo "$$said"; } 3>&1 >&2; run update && run install -y --no-install-recommends
 
 CONTRACT_TOOLS = tests/contract/node_modules/.package-lock.json
 MANIFEST_TOOLS = tests/manifests/node_modules/.package-lock.json
@@ -165,7 +170,7 @@ WEB_PACKAGES = api/web/node_modules/.package-lock.json
 .PHONY: deps-run deps-test
 deps: deps-test $(CONTRACT_TOOLS) $(MANIFEST_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
 deps-run:
-	$(INSTALL_PACKAGES) $(PACKAGES_BUILD) $(if $(filter yes,$(PAGE)),$(PACKAGES_NODE))
+	@$(INSTALL_PACKAGES) $(PACKAGES_BUILD) $(if $(filter yes,$(PAGE)),$(PACKAGES_NODE))
 deps-test:
 	@dpkg -s $(PACKAGES_TEST) >/dev/null 2>&1 || { $(INSTALL_PACKAGES) $(PACKAGES_TEST); }
 
@@ -248,7 +253,7 @@ PACKAGES_IMAGE = $(if $(CROSS_ARCH),gcc-$(subst _,-,$(TRIPLET)) $(PACKAGES_OTHER
 .PHONY: deps-image check-image image-files image-test
 deps-image:
 	$(if $(CROSS_ARCH),dpkg --add-architecture $(CROSS_ARCH))
-	$(INSTALL_PACKAGES) $(PACKAGES_IMAGE)
+	@$(INSTALL_PACKAGES) $(PACKAGES_IMAGE)
 ifeq ($(CROSS_ARCH),)
 check-image: $(B)/tests/all
 	$(B)/tests/all --filter '$(HOLD_IN_IMAGE)'
@@ -408,7 +413,7 @@ OPERATOR_RULES = docker/kubernetes/components/monitoring/rules.yaml
 $(OPERATOR_RULES): docker/prometheus/rules.yml
 	@{ printf '%s\n' '# Made by `make readme` of ../../../prometheus/rules.yml.' \
 	    'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' \
-	    'metadata:' '  name: kldiv' '  labels: {app.kubernetes.io/name: kldiv}' 'spec:'; \
+	    'metadata:' '  name: kldiv' '  labels: {app.kubernetes.io/name: kldiv, release: kube-prometheus-stack}' 'spec:'; \
 	    sed -e '/^#/d' -e 's/^./  &/' $<; } > $@
 
 # Copies the options' help into README.md and the manual page, and the clients into their README.

@@ -2,6 +2,7 @@
 #include "tests/monitors_support.h"
 
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,19 +100,170 @@ Test(readme, maps_name_every_source)
     }
 }
 
-/* Maps link to files that exist; a link with a colon leads elsewhere. */
-Test(readme, links_of_maps_lead_somewhere)
+/* pages: every page of the project. */
+static const char *const pages[] = {"*.md", "*/README.md", "*/*/README.md"};
+
+static void on_pages(void (*check_page)(const char *page, const char *text))
 {
-    for (size_t i = 0; i < COUNT(rooms); i++) {
-        size_t size, folder = (size_t)(strrchr(rooms[i].map, '/') + 1 - rooms[i].map);
-        char *map = read_file(rooms[i].map, &size), path[200];
-        for (char *link = strstr(map, "]("); link; link = strstr(link, "](")) {
-            link += 2;
-            int length = (int)strcspn(link, ")#");
-            snprintf(path, sizeof path, "%.*s%.*s", (int)folder, rooms[i].map, length, link);
-            cr_expect(memchr(link, ':', (size_t)length) || access(path, F_OK) == 0, "%s: %s",
-                      rooms[i].map, path);
+    for (size_t i = 0; i < COUNT(pages); i++) {
+        size_t size;
+        glob_t found;
+        cr_assert_eq(glob(pages[i], 0, NULL, &found), 0, "%s", pages[i]);
+        for (size_t j = 0; j < found.gl_pathc; j++) {
+            char *text = read_file(found.gl_pathv[j], &size);
+            check_page(found.gl_pathv[j], text);
+            free(text);
         }
-        free(map);
+        globfree(&found);
     }
+}
+
+/* Writes a heading as its renderers make an anchor of it: "A, `b`" is a-b. */
+static void write_anchor(char *to, size_t room, const char *heading)
+{
+    size_t used = 0;
+    for (; *heading && *heading != '\n' && used + 1 < room; heading++)
+        if (*heading == ' ' || *heading == '-')
+            to[used++] = '-';
+        else if (isalnum((unsigned char)*heading) || *heading == '_')
+            to[used++] = (char)tolower((unsigned char)*heading);
+    to[used] = '\0';
+}
+
+static bool has_anchor(const char *page, const char *anchor)
+{
+    size_t size;
+    char *text = read_file(page, &size), own[120];
+    bool found = false;
+    for (const char *line = text; line && !found; line = strstr(line, "\n#")) {
+        line += strspn(line, "\n#");
+        write_anchor(own, sizeof own, line + 1);
+        found = strcmp(own, anchor) == 0;
+    }
+    free(text);
+    return found;
+}
+
+/* A link with a colon leads elsewhere. */
+static void check_links(const char *page, const char *text)
+{
+    const char *slash = strrchr(page, '/');
+    int folder = slash ? (int)(slash + 1 - page) : 0;
+    for (const char *link = strstr(text, "]("); link; link = strstr(link, "](")) {
+        char path[300], anchor[120] = "";
+        link += 2;
+        int length = (int)strcspn(link, ")#");
+        if (memchr(link, ':', (size_t)length))
+            continue;
+        snprintf(path, sizeof path, "%.*s%.*s", length ? folder : (int)strlen(page), page, length,
+                 link);
+        cr_expect(access(path, F_OK) == 0, "%s: %s", page, path);
+        if (link[length] == '#' && access(path, F_OK) == 0) {
+            snprintf(anchor, sizeof anchor, "%.*s", (int)strcspn(link + length + 1, ")"),
+                     link + length + 1);
+            cr_expect(has_anchor(path, anchor), "%s: %s has no #%s", page, path, anchor);
+        }
+    }
+}
+
+Test(readme, links_lead_somewhere) { on_pages(check_links); }
+
+/* Files that are named as `lib/a/b.c`; capitals stand for a name, stars for many, and hidden ones are the reader's. */
+static void check_files(const char *page, const char *text)
+{
+    static const char *const folders[] = {"lib/", "api/", "server/", "tests/", "docker/"};
+    for (const char *name = strchr(text, '`'); name; name = strchr(name + 1, '`'))
+        for (size_t i = 0; i < COUNT(folders); i++) {
+            char path[200];
+            size_t length = strcspn(name + 1, "` \n");
+            if (strncmp(name + 1, folders[i], strlen(folders[i])) != 0 || name[length + 1] != '`')
+                continue;
+            snprintf(path, sizeof path, "%.*s", (int)length, name + 1);
+            cr_expect(strstr(path, "/.") || strpbrk(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZ*") ||
+                          access(path, F_OK) == 0,
+                      "%s: %s", page, path);
+        }
+}
+
+Test(readme, files_that_are_named_exist) { on_pages(check_files); }
+
+/* Targets that are named as `make TARGET`. */
+static void check_targets(const char *page, const char *text)
+{
+    size_t size;
+    char *makefile = read_file("Makefile", &size), rule[80];
+    for (const char *at = strstr(text, "`make "); at; at = strstr(at + 1, "`make ")) {
+        size_t length = strspn(at + 6, "abcdefghijklmnopqrstuvwxyz-");
+        snprintf(rule, sizeof rule, "\n%.*s:", (int)length, at + 6);
+        cr_expect(length == 0 || strstr(makefile, rule), "%s: there is no target %.*s", page,
+                  (int)length, at + 6);
+    }
+    free(makefile);
+}
+
+Test(readme, targets_that_are_named_exist) { on_pages(check_targets); }
+
+/* libraries: what the linker, people and pkg-config call each. */
+static const struct library {
+    const char *flag, *name, *package;
+} libraries[] = {
+    {"sqlite3", "SQLite", "sqlite3"},
+    {"pq", "libpq", "libpq"},
+    {"jansson", "jansson", "jansson"},
+    {"csv", "libcsv", NULL},
+    {"zip", "libzip", "libzip"},
+    {"z", "zlib", "zlib"},
+    {"microhttpd", "libmicrohttpd", "libmicrohttpd"},
+    {"curl", "libcurl", "libcurl"},
+    {"gnutls", "GnuTLS", "gnutls"},
+    {"seccomp", "libseccomp", "libseccomp"},
+};
+
+/* lists: where the libraries of a variable of the Makefile stand: in the text from `begin` to `end`. */
+static const struct {
+    const char *variable, *page, *begin, *end;
+} lists[] = {
+    {"\nAPI_LIBS =", "README.md", "| [api/]", "\n"},
+    {"\nAPI_LIBS =", "CONTRIBUTING.md", "| [api/]", "\n"},
+    {"\nAPI_LIBS =", "api/README.md", "\n## The source\n", "Files in"},
+    {"\nSERVER_LIBS =", "README.md", "| [server/]", "\n"},
+    {"\nSERVER_LIBS =", "CONTRIBUTING.md", "| [server/]", "\n"},
+};
+
+/* Copies the text from `begin` to `end`. */
+static void copy_part(char *to, size_t room, const char *text, const char *begin, const char *end)
+{
+    const char *start = strstr(text, begin),
+               *stop = start ? strstr(start + strlen(begin), end) : NULL;
+    cr_assert(stop, "no %s", begin);
+    snprintf(to, room, "%.*s", (int)(stop - start), start);
+}
+
+static void expect_library(const char *flag, const char *page, const char *list,
+                           const char *packages)
+{
+    size_t i = 0;
+    while (i < COUNT(libraries) && strcmp(libraries[i].flag, flag) != 0)
+        i++;
+    cr_assert_lt(i, COUNT(libraries), "-l%s has no name here", flag);
+    cr_expect(strstr(list, libraries[i].name), "%s does not name %s", page, libraries[i].name);
+    cr_expect(!libraries[i].package || strstr(packages, libraries[i].package),
+              "make run does not look for %s", libraries[i].package);
+}
+
+Test(readme, lists_of_libraries_are_those_of_the_makefile)
+{
+    size_t size;
+    char *makefile = read_file("Makefile", &size), packages[300], list[600], flags[200], *rest;
+    copy_part(packages, sizeof packages, makefile, "pkg-config --exists", "&&");
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *page = read_file(lists[i].page, &size);
+        copy_part(list, sizeof list, page, lists[i].begin, lists[i].end);
+        copy_part(flags, sizeof flags, makefile, lists[i].variable, "\n");
+        strtok_r(strstr(flags, "-l"), " ", &rest);
+        for (char *flag = strstr(flags, "-l"); flag; flag = strtok_r(NULL, " ", &rest))
+            expect_library(flag + 2, lists[i].page, list, packages);
+        free(page);
+    }
+    free(makefile);
 }

@@ -48,7 +48,9 @@ function render([program, options], overlay, components) {
 }
 
 const MONITORING = ["components/monitoring"];
-const VARIANTS = { base: ["base", []], sqlite: ["overlays/sqlite", []], postgres: ["overlays/postgres", MONITORING] };
+const TOKENS = ["components/tokens"];
+const VARIANTS = { base: ["base", []], sqlite: ["overlays/sqlite", TOKENS], postgres: ["overlays/postgres", MONITORING],
+    "with tokens": ["overlays/postgres", [...MONITORING, ...TOKENS]] };
 
 function renderAll() {
     const renderer = findRenderer();
@@ -123,9 +125,29 @@ function checkLinks(name, of) {
     must(!watched || metadata.labels[watched.jobLabel] === "kldiv", `${name}: the rules want the job kldiv`);
 }
 
+// Prometheus selects by a label, and has a token where the server wants one.
+function checkMonitoring(name, of) {
+    const token = of("Deployment").spec.template.spec.containers[0].env.find((e) => e.name === "KLDIV_AUTH_TOKEN_FILE");
+    for (const kind of ["ServiceMonitor", "PrometheusRule"])
+        must(!of(kind) || of(kind).metadata.labels.release === "kube-prometheus-stack", `${name}: the ${kind} has no release`);
+    for (const { authorization } of of("ServiceMonitor")?.spec.endpoints ?? [])
+        must(!token === !authorization, `${name}: the server ${token ? "wants" : "knows"} a token, and the ServiceMonitor has ` +
+            (authorization ? "one" : "none"));
+}
+
+// Compares what it may connect to with the ports of PostgreSQL and PgBouncer, and both places of DNS.
+function checkEgress(name, { spec: { egress } }) {
+    const open = new Set(egress.flatMap(({ ports, to = [{}] }) => ports.flatMap(({ port, protocol }) =>
+        to.map((peer) => `${protocol} ${port} ${peer.ipBlock?.cidr ?? ""}`.trim()))));
+    const wanted = ["TCP 5432", "TCP 6432", ...["UDP", "TCP"].flatMap((p) => [`${p} 53`, `${p} 53 169.254.20.10/32`])];
+    must(isDeepStrictEqual([...open].sort(), wanted.sort()), `${name}: it may connect to ${[...open].sort()}`);
+}
+
 function checkVariant(name, resources) {
     const of = (kind) => resources.find((resource) => resource.kind === kind);
     checkLinks(name, of);
+    checkMonitoring(name, of);
+    if (VARIANTS[name][0] === "overlays/postgres") checkEgress(name, of("NetworkPolicy"));
     const deployment = of("Deployment"), one = name === "sqlite";
     checkPod(name, deployment);
     checkVersion(name, deployment.spec.template.spec.containers[0].image);
@@ -143,8 +165,9 @@ function checkVariant(name, resources) {
 
 // ---- Monokle's rules
 
-// Made by whoever installs: postgres/kustomization.yaml tells how.
-const SECRET = { apiVersion: "v1", kind: "Secret", metadata: { name: "kldiv-store" }, stringData: { url: "" } };
+// Made by whoever installs: postgres/kustomization.yaml and components/tokens/kustomization.yaml tell how.
+const secret = (name, stringData) => ({ apiVersion: "v1", kind: "Secret", metadata: { name }, stringData });
+const SECRETS = [secret("kldiv-store", { url: "" }), secret("kldiv-tokens", { tokens: "", prometheus: "" })];
 
 // Ids are unlike in all variants: Monokle remembers links by them.
 const resource = (variant) => (content, i) => ({ id: `${variant} ${i}`, fileId: `${variant} ${i}`,
@@ -168,7 +191,7 @@ async function runMonokle(name, resources, rules) {
     const validator = createDefaultMonokleValidator();
     await validator.preload({ plugins: PLUGINS, rules });
     // The rule of links finds those that were looked for before.
-    const linked = processRefs([...resources, SECRET].map(resource(name)), new ResourceParser());
+    const linked = processRefs([...resources, ...SECRETS].map(resource(name)), new ResourceParser());
     const { runs } = await validator.validate({ resources: linked });
     for (const { ruleId, message, locations } of runs.flatMap((run) => run.results))
         problems.push(`${name}: Monokle's ${ruleId}: ${message.text} ` +

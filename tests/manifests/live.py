@@ -143,7 +143,7 @@ def expressions(folder):
         expression = rule["expr"]
         if "alert" in rule:
             expression = re.sub(r"^absent\((.*)\)$", r"\1", expression)
-            expression = re.sub(r"\s(==|>|<)\s\S+$", "", expression)
+            expression = re.sub(r"\s(==|>|<)\s\S+", "", expression)
         yield rule.get("alert") or rule["record"], expression
     dashboard = json.load(open(os.path.join(folder, "grafana/dashboard.json")))
     variables = {v["name"]: v.get("allValue") for v in dashboard["templating"]["list"]}
@@ -226,4 +226,5 @@ def main():
             sys.exit(f"exit statuses: {statuses}")
 
 
-main()
+if __name__ == "__main__":
+    main()

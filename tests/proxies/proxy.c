@@ -63,8 +63,8 @@ static int free_port(void)
 
 static const char *or_nothing(const char *text) { return text ? text : ""; }
 
-static void write_nginx(FILE *file, const struct proxy *proxy, const int *ports, size_t n,
-                        const struct setting *setting)
+/* Begins a configuration of nginx, whose `http` is still open. */
+static void write_nginx_head(FILE *file, const struct proxy *proxy)
 {
     const char *folder = proxy->front.folder;
     fprintf(file,
@@ -73,9 +73,15 @@ static void write_nginx(FILE *file, const struct proxy *proxy, const int *ports,
             "http {\n"
             "log_format passed '$status $upstream_status';\naccess_log %s/log passed;\n"
             "client_body_temp_path %s/body;\nproxy_temp_path %s/proxy;\n"
-            "fastcgi_temp_path %s/fastcgi;\nuwsgi_temp_path %s/uwsgi;\nscgi_temp_path %s/scgi;\n"
-            "upstream replicas {\n",
+            "fastcgi_temp_path %s/fastcgi;\nuwsgi_temp_path %s/uwsgi;\nscgi_temp_path %s/scgi;\n",
             folder, folder, folder, folder, folder, folder, folder, folder);
+}
+
+static void write_nginx(FILE *file, const struct proxy *proxy, const int *ports, size_t n,
+                        const struct setting *setting)
+{
+    write_nginx_head(file, proxy);
+    fputs("upstream replicas {\n", file);
     for (size_t i = 0; i < n; i++)
         fprintf(file, "server 127.0.0.1:%d %s;\n", ports[i], or_nothing(setting->upstream_server));
     fprintf(file,
@@ -86,16 +92,23 @@ static void write_nginx(FILE *file, const struct proxy *proxy, const int *ports,
             or_nothing(setting->upstream), proxy->front.port, proxy->kind == NGINX ? "on" : "off");
 }
 
-static void write_haproxy(FILE *file, const struct proxy *proxy, const int *ports, size_t n,
-                          const struct setting *setting)
+static void write_haproxy_head(FILE *file)
 {
     fprintf(file,
             "global\nmaxconn %zu\nlog stdout format raw local0\n"
             "defaults\nmode http\nlog global\nlog-format \"%%ST %%s\"\n"
-            "timeout connect 2s\ntimeout client 30s\ntimeout server 30s\n"
+            "timeout connect 2s\ntimeout client 30s\ntimeout server 30s\n",
+            pairs());
+}
+
+static void write_haproxy(FILE *file, const struct proxy *proxy, const int *ports, size_t n,
+                          const struct setting *setting)
+{
+    write_haproxy_head(file);
+    fprintf(file,
             "frontend clients\nbind 127.0.0.1:%d\ndefault_backend replicas\n"
             "backend replicas\nbalance roundrobin\n%s\n",
-            pairs(), proxy->front.port, or_nothing(setting->backend));
+            proxy->front.port, or_nothing(setting->backend));
     for (size_t i = 0; i < n; i++)
         fprintf(file, "server r%zu 127.0.0.1:%d %s\n", i, ports[i],
                 or_nothing(setting->backend_server));
@@ -171,6 +184,54 @@ struct proxy proxy_start(enum proxy_kind kind, const int *ports, size_t n,
     return proxy;
 }
 
+char *proxy_text(const char *path, const char *begin)
+{
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, 1 << 17);
+    cr_assert(file && text, "%s", path);
+    cr_assert_lt(fread(text, 1, (1 << 17) - 1, file), (1 << 17) - 1);
+    fclose(file);
+    char *start = strstr(text, begin), *end = start ? strstr(start, "\n\n") : NULL;
+    cr_assert(start, "%s has no %s", path, begin);
+    if (end && *begin)
+        end[1] = '\0';
+    memmove(text, start, strlen(start) + 1);
+    return text;
+}
+
+/* Copies a text in which `from`, which stands there once, is replaced by 127.0.0.1 and a port. Frees the text. */
+static char *with_address(char *text, const char *from, int port)
+{
+    size_t room = strlen(text) + 40;
+    char *at = strstr(text, from), *copy = malloc(room);
+    cr_assert(copy && at && !strstr(at + 1, from), "%s does not stand once in %s", from, text);
+    snprintf(copy, room, "%.*s127.0.0.1:%d%s", (int)(at - text), text, port, at + strlen(from));
+    free(text);
+    return copy;
+}
+
+struct proxy proxy_start_text(enum proxy_kind kind, const char *text,
+                              const struct proxy_address *addresses)
+{
+    char settings[80], *own = strdup(text);
+    struct proxy proxy = prepare(kind);
+    for (; addresses->in_text; addresses++)
+        own = with_address(own, addresses->in_text,
+                           addresses->port ? addresses->port : proxy.front.port);
+    path_in(&proxy, "settings", settings, sizeof settings);
+    FILE *file = fopen(settings, "w");
+    cr_assert(file);
+    if (kind == HAPROXY)
+        write_haproxy_head(file);
+    else
+        write_nginx_head(file, &proxy);
+    fprintf(file, "%s\n%s", own, kind == HAPROXY ? "" : "}\n");
+    fclose(file);
+    free(own);
+    launch(&proxy, settings);
+    return proxy;
+}
+
 static void set_address(const char *variable, int port)
 {
     char address[30];
@@ -178,8 +239,20 @@ static void set_address(const char *variable, int port)
     setenv(variable, address, 1);
 }
 
-struct proxy proxy_start_shipped(const int ports[2])
+static struct proxy start_shipped_nginx(const int ports[2])
 {
+    const struct proxy_address addresses[] = {
+        {"*:80", 0}, {"10.0.0.1:8080", ports[0]}, {"10.0.0.2:8080", ports[1]}, {NULL, 0}};
+    char *text = proxy_text("docker/nginx.conf", "");
+    struct proxy proxy = proxy_start_text(NGINX, text, addresses);
+    free(text);
+    return proxy;
+}
+
+struct proxy proxy_start_shipped(enum proxy_kind kind, const int ports[2])
+{
+    if (kind == NGINX)
+        return start_shipped_nginx(ports);
     struct proxy proxy = prepare(HAPROXY);
     set_address("FRONT", proxy.front.port);
     set_address("STATS", free_port());

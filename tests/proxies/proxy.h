@@ -28,8 +28,23 @@ void proxy_needed(enum proxy_kind kind);
 struct proxy proxy_start(enum proxy_kind kind, const int *ports, size_t n,
                          const struct setting *setting);
 
-/* Starts HAProxy with the file that the project gives, docker/haproxy.cfg, before two servers. */
-struct proxy proxy_start_shipped(const int ports[2]);
+/* Gives the text of a file from `begin` to the next blank line, or all of it if that is "". The caller frees it. */
+char *proxy_text(const char *path, const char *begin);
+
+/* proxy_address: a text, such as "127.0.0.1:8080", that becomes 127.0.0.1 and a port; 0 is the proxy's own. */
+struct proxy_address {
+    const char *in_text;
+    int port;
+};
+
+/* Starts nginx with this text in its `http`, or HAProxy with this text after its defaults. Addresses end with a
+ * NULL; each stands once in the text. */
+struct proxy proxy_start_text(enum proxy_kind kind, const char *text,
+                              const struct proxy_address *addresses);
+
+/* Starts NGINX or HAPROXY with the file that the project gives, docker/nginx.conf or docker/haproxy.cfg, before two
+ * servers. */
+struct proxy proxy_start_shipped(enum proxy_kind kind, const int ports[2]);
 
 /* Starts a server on a port of 127.0.0.1, 0 for any, with a drain delay in seconds. */
 struct server replica_start(int port, const char *drain_delay);

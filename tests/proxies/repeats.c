@@ -1,5 +1,5 @@
-/* Requests that HAProxy with docker/haproxy.cfg sends again when a replica ends the connection without an answer, and
- * those that it must not: the replicas are threads that do so, and count. */
+/* Requests that HAProxy with docker/haproxy.cfg, or nginx with docker/nginx.conf, sends again when a replica ends the
+ * connection without an answer, and those that it must not: the replicas are threads that do so, and count. */
 #include "tests/load/wire.h"
 #include "tests/proxies/proxy.h"
 #include "tests/support.h"
@@ -62,18 +62,21 @@ static void *run(void *unused)
 static const struct {
     const char *request; /* its first line, and fields */
     size_t body;         /* bytes */
-    bool repeats;
+    bool haproxy, nginx; /* repeats it */
 } requests[] = {
-    {"POST /kl_div HTTP/1.1\r\n", 100, true},
-    {"POST /kl_div HTTP/1.1\r\n", 60000, true},
-    {"POST /kl_div HTTP/1.1\r\n", 70000, false},
-    {"GET /monitors HTTP/1.1\r\n", 0, true},
-    {"POST /monitors/a/observations HTTP/1.1\r\n", 100, false},
-    {"POST /monitors/a/observations HTTP/1.1\r\nIdempotency-Key: 1\r\n", 100, true},
-    {"POST /monitors/a/b/evaluate HTTP/1.1\r\n", 100, true},
-    {"POST /monitors/a/evaluate HTTP/1.1\r\n", 100, false},
-    {"PUT /monitors/a/b HTTP/1.1\r\n", 100, false},
-    {"DELETE /monitors/a HTTP/1.1\r\n", 0, false},
+    {"POST /kl_div HTTP/1.1\r\n", 100, true, true},
+    {"POST /kl_div HTTP/1.1\r\n", 60000, true, true},
+    {"POST /kl_div HTTP/1.1\r\n", 70000, false, true},
+    {"GET /monitors HTTP/1.1\r\n", 0, true, true},
+    {"POST /monitors/a/observations HTTP/1.1\r\n", 100, false, false},
+    {"POST /%6donitors/a/observations HTTP/1.1\r\n", 100, false, false},
+    {"POST /monitors/a/observations HTTP/1.1\r\nIdempotency-Key: 1\r\n", 100, true, true},
+    {"POST /v2/models/kl_div/infer HTTP/1.1\r\n", 100, true, true},
+    {"POST /monitors/a/b/evaluate HTTP/1.1\r\n", 100, true, true},
+    {"POST /monitors/od280%2Fod315/b/evaluate?x=/ HTTP/1.1\r\n", 100, true, true},
+    {"POST /monitors/a/evaluate HTTP/1.1\r\n", 100, false, false},
+    {"PUT /monitors/a/b HTTP/1.1\r\n", 100, false, true},
+    {"DELETE /monitors/a HTTP/1.1\r\n", 0, false, true},
 };
 
 /* Sends a request; gives how often it came to a replica. */
@@ -94,21 +97,26 @@ static int times_sent(const struct proxy *proxy, const char *request, size_t bod
     return atomic_load(&replicas.seen);
 }
 
-Test(proxies, haproxy_repeats_what_may_be_repeated)
+static void check(enum proxy_kind kind)
 {
     pthread_t thread;
-    proxy_needed(HAPROXY);
+    proxy_needed(kind);
     for (int i = 0; i < 2; i++)
         listen_at_any_port(&replicas.fds[i], &replicas.ports[i]);
     cr_assert_eq(pthread_create(&thread, NULL, run, NULL), 0);
-    struct proxy proxy = proxy_start_shipped(replicas.ports);
+    struct proxy proxy = proxy_start_shipped(kind, replicas.ports);
     sleep_seconds(1);
     for (size_t i = 0; i < COUNT(requests); i++) {
         int times = times_sent(&proxy, requests[i].request, requests[i].body);
-        cr_expect(requests[i].repeats ? times > 1 : times == 1, "sent %d times: %s, %zu bytes",
-                  times, requests[i].request, requests[i].body);
+        bool repeats = kind == NGINX ? requests[i].nginx : requests[i].haproxy;
+        cr_expect(repeats ? times > 1 : times == 1, "sent %d times: %s, %zu bytes", times,
+                  requests[i].request, requests[i].body);
     }
     proxy_stop(&proxy);
     atomic_store(&replicas.stopping, true);
     pthread_join(thread, NULL);
 }
+
+Test(proxies, haproxy_repeats_what_may_be_repeated) { check(HAPROXY); }
+
+Test(proxies, nginx_repeats_what_may_be_repeated) { check(NGINX); }
