@@ -49,8 +49,10 @@ struct srv_connection {
     unsigned long long opened; /* in ms */
 
     /* Written by the network thread: */
-    void *session;              /* of GnuTLS, once a record was received */
-    struct srv_framing framing; /* the watching thread reads `old` while it is suspended */
+    void *session; /* of GnuTLS, once a record was received */
+    struct srv_framing framing;
+    bool old;    /* HTTP/1.0, of the request that is answered; read by the watching thread, too */
+    bool closes; /* Connection: close, of that request: the framing may have read the next */
     struct srv_upload upload;
     atomic_bool arriving; /* a part of a request has come */
     atomic_bool refused;  /* the framing has refused what came after a good request */

@@ -131,12 +131,13 @@ static void refuse(struct srv_connection *entry, const struct srv_refusal *why, 
 }
 
 static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection *connection,
-                             const char *method, const char *upload, size_t *upload_size)
+                             const char *method, const char *version, const char *upload,
+                             size_t *upload_size)
 {
     if (!request)
         return MHD_NO;
     if (request->step == SRV_NEW)
-        return srv_request_begin(request, connection, method);
+        return srv_request_begin(request, connection, method, version);
     if (upload) /* with no byte, where a request that has no body expects 100-continue */
         return *upload_size > 0 ? srv_request_body(request, upload, upload_size) : MHD_YES;
     return srv_request_complete(request, connection);
@@ -172,9 +173,9 @@ static enum MHD_Result handle(void *unused, struct MHD_Connection *connection, c
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **context)
 {
-    (void)unused, (void)url, (void)version;
+    (void)unused, (void)url;
     srv_step_begin();
-    enum MHD_Result result = go_on(*context, connection, method, upload, upload_size);
+    enum MHD_Result result = go_on(*context, connection, method, version, upload, upload_size);
     srv_step_end();
     return result;
 }

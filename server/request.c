@@ -138,6 +138,13 @@ static enum MHD_Result refuse(struct srv_request *request, const char *code, con
     return answer_early(request);
 }
 
+static enum MHD_Result refuse_repeated(struct srv_request *request)
+{
+    char detail[80];
+    snprintf(detail, sizeof detail, "at most one %s is allowed", request->fields.repeated);
+    return refuse(request, "bad_request", detail);
+}
+
 /* Finds a field for the service, as api_request says. */
 static const char *find_header(const void *headers, const char *name)
 {
@@ -187,10 +194,12 @@ static void read_framing(struct srv_request *request)
 }
 
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *method)
+                                  const char *method, const char *version)
 {
     request->connection = connection;
     srv_fields_read(&request->fields, connection);
+    request->entry->old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
+    request->entry->closes = request->fields.closes;
     srv_request_identify(request->fields.values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
     split_target(request);
     size_t method_size = strlen(method);
@@ -204,6 +213,8 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     bool has_body = request->exchange.request.content_length > 0 || request->chunked;
     if (has_body)
         srv_connection_enter(request->entry, SRV_BODY);
+    if (request->fields.repeated)
+        return refuse_repeated(request);
     if (!api_begin(&request->exchange))
         return answer_early(request);
     bool is_probe = api_endpoint_is_probe(request->exchange.reply.endpoint);

@@ -62,7 +62,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
 
 /* Handles the complete header. */
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *method);
+                                  const char *method, const char *version);
 
 /* Handles a piece of the body; *size becomes the number of bytes that it leaves, all of them if the
  * request waits for memory. */
