@@ -105,10 +105,7 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
     if (request->step == SRV_REFUSED) {
         request->received += n;
         *size = 0;
-        if (request->received <= DROPPED_BODY)
-            return MHD_YES;
-        srv_response_send(request);
-        return MHD_NO;
+        return MHD_YES;
     }
     if (is_too_large(request, body->size + n))
         return refuse(request, "body_too_large", "the body is larger than this server takes");

@@ -43,9 +43,9 @@ struct srv_connection {
     unsigned number; /* unlike those of other connections that had the descriptor */
     enum srv_quota quota;
     bool tls;
-    bool local;                /* of a unix socket */
-    struct ucred peer;         /* of a local client: its process when it connected */
-    struct srv_waker waker;    /* of a local connection */
+    bool local;        /* of a unix socket */
+    struct ucred peer; /* of a local client: its process when it connected */
+    struct srv_waker waker;
     unsigned long long opened; /* in ms */
 
     /* Written by the network thread: */
@@ -72,7 +72,7 @@ struct srv_connection {
     /* Written by any thread: */
     atomic_ullong sent;                         /* bytes sent to a local client */
     _Atomic(const struct srv_refusal *) ending; /* why the server ends it; a static structure */
-    atomic_bool kicked; /* the receiving side is shut by the server, not by the client */
+    atomic_bool kicked; /* its thread was told to read to the end of what has arrived, and to end */
     atomic_bool stop;   /* nobody waits for the answer any more */
 
     /* Written by the watching thread alone, with the table locked: */
