@@ -93,12 +93,12 @@ static bool make_room(enum srv_quota quota)
 
 /* ---- Counts */
 
-bool srv_connections_admit(enum srv_quota quota, size_t limit)
+bool srv_connections_admit(enum srv_quota quota, size_t limit, bool to_wait)
 {
     pthread_mutex_lock(&table.lock);
     size_t taken = table.quotas[quota].pending + table.quotas[quota].open;
     size_t ending = table.quotas[quota].ending;
-    bool admitted = taken - ending < limit || (ending < SRV_ENDING && make_room(quota));
+    bool admitted = taken - ending < limit || (!to_wait && ending < SRV_ENDING && make_room(quota));
     table.quotas[quota].pending += admitted;
     pthread_mutex_unlock(&table.lock);
     return admitted;

@@ -88,8 +88,8 @@ struct srv_connection {
 bool srv_connections_init(size_t descriptors);
 
 /* Counts a connection before libmicrohttpd takes it. If `limit` connections of the quota exist
- * already, the slowest one is ended to make room; false if none is slow. */
-bool srv_connections_admit(enum srv_quota quota, size_t limit);
+ * already, the slowest one is ended to make room, unless it has `to_wait`; false if none is slow. */
+bool srv_connections_admit(enum srv_quota quota, size_t limit, bool to_wait);
 
 /* Undoes srv_connections_admit after libmicrohttpd refused the connection. */
 void srv_connections_cancel(enum srv_quota quota);

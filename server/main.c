@@ -11,6 +11,7 @@
 #include "server/last_resort.h"
 #include "server/limits.h"
 #include "server/linger.h"
+#include "server/lobby.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/notify.h"
@@ -150,6 +151,7 @@ static bool drain(const struct srv_options *options)
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
     srv_sockets_stop();
+    srv_lobby_stop();
     return finish_requests(api_seconds() + (double)options->drain_timeout);
 }
 
