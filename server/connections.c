@@ -51,9 +51,10 @@ void srv_connection_kick(struct srv_connection *c)
     /* Either wakes the thread at each call; edge-triggered epoll may have lost the end of the client's
      * bytes. Bytes that have arrived can still be read. A client that still sends gets the answer before
      * it has sent all: the kernel resets a connection that is shut in both directions, and opens the
-     * window of one whose receiving side is shut no more. */
+     * window of one whose receiving side is shut no more. With TLS libmicrohttpd polls, and there is no
+     * other way. */
     atomic_store(&c->kicked, true);
-    if (!atomic_load(&c->arriving) || !srv_waker_wake(&c->waker))
+    if (c->tls || !atomic_load(&c->arriving) || !srv_waker_wake(&c->waker))
         shutdown(c->fd, SHUT_RD);
 }
 

@@ -117,8 +117,6 @@ __attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session
     ssize_t size = waits && c->framing.refusal.code ? -1 : next_record(session, data, data_size);
     if (size > 0)
         size = check(c, data, size);
-    if (size == GNUTLS_E_AGAIN && !waits && atomic_load(&c->kicked))
-        return 0;
     if (waits && (size == 0 || c->framing.refusal.code))
         return size > 0 ? size : GNUTLS_E_AGAIN;
     return size;
