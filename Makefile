@@ -420,7 +420,7 @@ $(OPERATOR_RULES): docker/prometheus/rules.yml
 CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R local.py local.mjs shared_memory.py \
     monitors.py monitors.R
 readme: all $(OPERATOR_RULES)
-	build/kldivd --help | sed -e 1,6d -e 's/^  /    /' > build/help
+	build/kldivd --help | sed -e 1,7d -e 's/^  /    /' > build/help
 	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
 	    -e '/<!-- help begins -->/r build/help' README.md
 	sed -E -e 's/-/\\-/g' -e 's/^ +(\S+) ?([A-Z:]*) +(.*)/.TP\n.BR \1 " \2"\n\3/' -e 's/ " "$$//m' \

@@ -94,17 +94,34 @@ static bool is_of_this_origin(const struct api_exchange *x, const char *origin)
     return !origin || (authority && host && strcasecmp(authority + 3, host) == 0);
 }
 
+/* True unless a page may have been loaded from elsewhere, by a name that now leads here (DNS rebinding).
+ * Such a page knows no token, has no certificate for its name, and cannot choose an address for a name. */
+static bool is_at_home(const struct api_exchange *x, const char *origin)
+{
+    const struct api_service *service = x->service;
+    const char *host = api_request_header(&x->request, "Host");
+    bool is_page = origin || api_request_header(&x->request, "Sec-Fetch-Site");
+    return !is_page || service->tokens || service->allowed_hosts || service->tls ||
+           (host && api_host_is_fixed(host));
+}
+
 static bool check_origin(struct api_exchange *x)
 {
     const char *allowed = x->service->cors_origin;
     const char *origin = api_request_header(&x->request, "Origin");
-    if (is_of_this_origin(x, origin))
-        return true;
     if (allowed && origin && (strcmp(allowed, "*") == 0 || strcmp(allowed, origin) == 0))
         return true;
-    return api_fail(
-        &x->problem, "origin_forbidden",
-        "a page of another origin may not write here; --cors-origin names one that may");
+    if (!is_of_this_origin(x, origin))
+        return api_fail(
+            &x->problem, "origin_forbidden",
+            "a page of another origin may not write here; --cors-origin names one that may");
+    if (is_at_home(x, origin))
+        return true;
+    const char *host = api_request_header(&x->request, "Host");
+    return api_fail(&x->problem, "host_not_allowed",
+                    "a page at '%.100s' may not write here, as anyone may give this server that "
+                    "name; --allowed-hosts lists the names that are its own",
+                    host ? host : "");
 }
 
 bool api_check_origin(struct api_exchange *x) { return !writes(x) || check_origin(x); }

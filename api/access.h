@@ -17,7 +17,9 @@ bool api_check_token(struct api_exchange *x);
  * write for those with API_WRITES and read for others. */
 bool api_check_scope(struct api_exchange *x);
 
-/* 403 for a page of another origin, where the endpoint has API_WRITES and --cors-origin does not name it. */
+/* For endpoints with API_WRITES: 403 for a page of another origin that --cors-origin does not name, and
+ * 421 for a page of this one under a name that may be anyone's: one that is neither an address nor
+ * localhost, on a server that has no tokens, no list of hosts and no certificate. */
 bool api_check_origin(struct api_exchange *x);
 
 /* True if a browser can send this origin: scheme://host[:port] in lower case, without a path, or null; or

@@ -148,3 +148,16 @@ bool api_hosts_have(const char *list, const char *text, unsigned usual_port)
             return true;
     return false;
 }
+
+bool api_host_is_fixed(const char *text)
+{
+    static const char local[] = ".localhost";
+    struct host host;
+    struct in_addr address;
+    if (!read_host(text, text + strlen(text), &host))
+        return false;
+    if (host.is_ipv6 || inet_pton(AF_INET, host.name, &address) == 1)
+        return true;
+    const struct host below = {.name = "*.localhost", .size = sizeof local, .port = -1};
+    return strcmp(host.name, local + 1) == 0 || fits(&below, &host);
+}

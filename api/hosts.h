@@ -15,4 +15,7 @@ bool api_hosts_valid(const char *list);
  * `usual_port`. */
 bool api_hosts_have(const char *list, const char *host, unsigned usual_port);
 
+/* True if the host is an address, or localhost or below it, which no name server can lead elsewhere. */
+bool api_host_is_fixed(const char *host);
+
 #endif

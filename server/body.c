@@ -37,6 +37,16 @@ static bool may_hold(const struct srv_request *request, size_t capacity)
     return srv_share_asked(request->body.budget, request->entry, capacity, others_wait);
 }
 
+/* True if the server never takes a body of `size` bytes, however much memory is free. A declared length
+ * was compared with the memory at the begin. */
+static bool is_too_large(const struct srv_request *request, size_t size)
+{
+    const struct api_buffer *body = &request->body;
+    size_t most = api_budget_most(body->budget, size);
+    return size > request->exchange.service->max_body ||
+           (most > 0 && body->expected == 0 && counted(size + API_PADDING + SRV_FIRST) > most);
+}
+
 /* Has the request wait for memory, with the rest of its body unread. */
 static void pause_body(struct srv_request *request, size_t capacity)
 {
@@ -95,12 +105,9 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
     if (request->step == SRV_REFUSED) {
         request->received += n;
         *size = 0;
-        if (request->received <= DROPPED_BODY)
-            return MHD_YES;
-        srv_response_send(request);
-        return MHD_NO;
+        return MHD_YES;
     }
-    if (body->size + n > request->exchange.service->max_body)
+    if (is_too_large(request, body->size + n))
         return refuse(request, "body_too_large", "the body is larger than this server takes");
     if (!make_room(request, n)) {
         srv_upload_offer(&request->entry->upload, NULL, 0); /* of a full place: nothing is ahead */

@@ -48,12 +48,14 @@ void srv_connections_unlock(void) { pthread_mutex_unlock(&table.lock); }
 
 void srv_connection_kick(struct srv_connection *c)
 {
-    /* The call wakes whoever polls the socket, at each call; edge-triggered epoll may have lost the
-     * end of the client's bytes. Bytes that have arrived can still be read. */
+    /* Either wakes the thread at each call; edge-triggered epoll may have lost the end of the client's
+     * bytes. Bytes that have arrived can still be read. A client that still sends gets the answer before
+     * it has sent all: the kernel resets a connection that is shut in both directions, and opens the
+     * window of one whose receiving side is shut no more. With TLS libmicrohttpd polls, and there is no
+     * other way. */
     atomic_store(&c->kicked, true);
-    if (c->local && !c->tls && atomic_load(&c->arriving) && srv_waker_wake(&c->waker))
-        return; /* its client may read the answer to a request that it still sends */
-    shutdown(c->fd, SHUT_RD);
+    if (c->tls || !atomic_load(&c->arriving) || !srv_waker_wake(&c->waker))
+        shutdown(c->fd, SHUT_RD);
 }
 
 void srv_connection_end(struct srv_connection *c, const struct srv_refusal *why)
@@ -92,12 +94,12 @@ static bool make_room(enum srv_quota quota)
 
 /* ---- Counts */
 
-bool srv_connections_admit(enum srv_quota quota, size_t limit)
+bool srv_connections_admit(enum srv_quota quota, size_t limit, bool to_wait)
 {
     pthread_mutex_lock(&table.lock);
     size_t taken = table.quotas[quota].pending + table.quotas[quota].open;
     size_t ending = table.quotas[quota].ending;
-    bool admitted = taken - ending < limit || (ending < SRV_ENDING && make_room(quota));
+    bool admitted = taken - ending < limit || (!to_wait && ending < SRV_ENDING && make_room(quota));
     table.quotas[quota].pending += admitted;
     pthread_mutex_unlock(&table.lock);
     return admitted;

@@ -43,14 +43,16 @@ struct srv_connection {
     unsigned number; /* unlike those of other connections that had the descriptor */
     enum srv_quota quota;
     bool tls;
-    bool local;                /* of a unix socket */
-    struct ucred peer;         /* of a local client: its process when it connected */
-    struct srv_waker waker;    /* of a local connection */
+    bool local;        /* of a unix socket */
+    struct ucred peer; /* of a local client: its process when it connected */
+    struct srv_waker waker;
     unsigned long long opened; /* in ms */
 
     /* Written by the network thread: */
-    void *session;              /* of GnuTLS, once a record was received */
-    struct srv_framing framing; /* the watching thread reads `old` while it is suspended */
+    void *session; /* of GnuTLS, once a record was received */
+    struct srv_framing framing;
+    bool old;    /* HTTP/1.0, of the request that is answered; read by the watching thread, too */
+    bool closes; /* Connection: close, of that request: the framing may have read the next */
     struct srv_upload upload;
     atomic_bool arriving; /* a part of a request has come */
     atomic_bool refused;  /* the framing has refused what came after a good request */
@@ -70,7 +72,7 @@ struct srv_connection {
     /* Written by any thread: */
     atomic_ullong sent;                         /* bytes sent to a local client */
     _Atomic(const struct srv_refusal *) ending; /* why the server ends it; a static structure */
-    atomic_bool kicked; /* the receiving side is shut by the server, not by the client */
+    atomic_bool kicked; /* its thread was told to read to the end of what has arrived, and to end */
     atomic_bool stop;   /* nobody waits for the answer any more */
 
     /* Written by the watching thread alone, with the table locked: */
@@ -86,8 +88,8 @@ struct srv_connection {
 bool srv_connections_init(size_t descriptors);
 
 /* Counts a connection before libmicrohttpd takes it. If `limit` connections of the quota exist
- * already, the slowest one is ended to make room; false if none is slow. */
-bool srv_connections_admit(enum srv_quota quota, size_t limit);
+ * already, the slowest one is ended to make room, unless it has `to_wait`; false if none is slow. */
+bool srv_connections_admit(enum srv_quota quota, size_t limit, bool to_wait);
 
 /* Undoes srv_connections_admit after libmicrohttpd refused the connection. */
 void srv_connections_cancel(enum srv_quota quota);

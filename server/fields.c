@@ -4,21 +4,30 @@
 #include <string.h>
 #include <strings.h>
 
-#define NAME(letter, text) [SRV_SLOT(sizeof(text) - 1, letter)] = {text, sizeof(text) - 1}
+/* A field of which the first line must not be taken for all: a proxy may check another than is used, and
+ * a list that is cut short may allow what all of it forbids. */
+#define ONCE(letter, text) [SRV_SLOT(sizeof(text) - 1, letter)] = {text, sizeof(text) - 1, true}
+#define NAME(letter, text) [SRV_SLOT(sizeof(text) - 1, letter)] = {text, sizeof(text) - 1, false}
 static const struct {
     const char *text;
     size_t size;
+    bool is_single;
 } names[SRV_SLOTS] = {
     NAME('a', "Accept"),
     NAME('a', "Accept-Encoding"),
-    NAME('a', "Authorization"),
-    NAME('c', "Content-Encoding"),
+    ONCE('a', "Authorization"),
+    NAME('c', "Connection"),
+    ONCE('c', "Content-Encoding"),
     NAME('c', "Content-Length"),
     NAME('c', "Content-Type"),
     NAME('e', "Expect"),
     NAME('h', "Host"),
-    NAME('o', "Origin"),
-    NAME('s', "Sec-Fetch-Site"),
+    ONCE('i', "Idempotency-Key"),
+    ONCE('i', "If-Match"),
+    ONCE('i', "If-None-Match"),
+    ONCE('i', "Inference-Header-Content-Length"),
+    ONCE('o', "Origin"),
+    ONCE('s', "Sec-Fetch-Site"),
     NAME('t', "Transfer-Encoding"),
     NAME('x', "X-Request-Id"),
 };
@@ -45,6 +54,19 @@ static void join(struct srv_fields *fields, const char *value)
     fields->values[SRV_ACCEPT] = joined;
 }
 
+/* True if a list of tokens (RFC 9110, 5.6.1) has one. */
+static bool has_token(const char *list, const char *token)
+{
+    static const char between[] = " \t,";
+    size_t size;
+    for (const char *p = list + strspn(list, between); *p; p += size + strspn(p + size, between)) {
+        size = strcspn(p, between);
+        if (size == strlen(token) && strncasecmp(p, token, size) == 0)
+            return true;
+    }
+    return false;
+}
+
 static enum MHD_Result file(void *argument, enum MHD_ValueKind kind, const char *name,
                             size_t name_size, const char *value, size_t value_size)
 {
@@ -55,6 +77,10 @@ static enum MHD_Result file(void *argument, enum MHD_ValueKind kind, const char 
         fields->values[i] = value;
     else if (i == SRV_ACCEPT && value)
         join(fields, value);
+    else if (i < SRV_SLOTS && names[i].is_single)
+        fields->repeated = names[i].text;
+    if (i == SRV_CONNECTION && value)
+        fields->closes |= has_token(value, "close");
     return MHD_YES;
 }
 
@@ -62,6 +88,8 @@ void srv_fields_read(struct srv_fields *fields, struct MHD_Connection *connectio
 {
     fields->connection = connection;
     memset(fields->values, 0, sizeof fields->values);
+    fields->repeated = NULL;
+    fields->closes = false;
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, file, fields);
 }
 

@@ -4,14 +4,16 @@
 #define KLDIV_SERVER_FIELDS_H
 
 #include <microhttpd.h>
+#include <stdbool.h>
 
 /* SRV_SLOT: the place of a field, by the length and the first letter of its name in lower case;
  * fields.c has the names. No two of them share a place. */
-enum { SRV_SLOTS = 32 };
-#define SRV_SLOT(size, letter) (((size) + (letter)) % SRV_SLOTS)
+enum { SRV_SLOTS = 64 };
+#define SRV_SLOT(size, letter) (((size) + 7 * (letter)) % SRV_SLOTS)
 enum {
     SRV_EXPECT = SRV_SLOT(6, 'e'),
     SRV_ACCEPT = SRV_SLOT(6, 'a'),
+    SRV_CONNECTION = SRV_SLOT(10, 'c'),
     SRV_X_REQUEST_ID = SRV_SLOT(12, 'x'),
     SRV_CONTENT_LENGTH = SRV_SLOT(14, 'c'),
     SRV_TRANSFER_ENCODING = SRV_SLOT(17, 't'),
@@ -23,6 +25,8 @@ struct srv_fields {
     struct MHD_Connection *connection;
     const char *values[SRV_SLOTS]; /* NULL if absent; the first one of several lines */
     char accept[SRV_MAX_ACCEPT];   /* several lines of Accept, joined by commas */
+    const char *repeated;          /* name of a field that may come once and came again; or NULL */
+    bool closes;                   /* Connection has the token close, in any of its lines */
 };
 
 /* Files the fields of a complete header, which libmicrohttpd keeps to the end of the request. */

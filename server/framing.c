@@ -184,12 +184,6 @@ static bool read_expectation(struct srv_framing *f, const char *s, size_t size)
            refuse(f, "expectation_failed", "Expect may only be 100-continue");
 }
 
-static bool read_connection(struct srv_framing *f, const char *s, size_t size)
-{
-    f->closes |= SAME(s, size, "close");
-    return true;
-}
-
 /* Counts cookies as fields, and their bytes twice: libmicrohttpd copies the line, and makes a record of
  * each cookie. */
 static bool read_cookies(struct srv_framing *f, const char *s, size_t size)
@@ -214,7 +208,6 @@ static const struct {
     {"content-type", 12, false, read_type},
     {"expect", 6, false, read_expectation},
     {"cookie", 6, false, read_cookies},
-    {"connection", 10, false, read_connection},
 };
 #define N_KNOWN (sizeof known_fields / sizeof *known_fields)
 

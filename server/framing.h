@@ -43,8 +43,7 @@ struct srv_framing {
     size_t header_size; /* bytes of the complete lines of the header, and of the trailer */
     unsigned fields, chunks;
     unsigned hosts, lengths, codings, types, expectations; /* lines of these names */
-    bool old;                                              /* HTTP/1.0 */
-    bool closes;                                           /* Connection: close */
+    bool old;                                              /* HTTP/1.0, of the last request read */
     char method[24];                                       /* of the request that was read last */
     char *line; /* the beginning of a line whose end has not arrived */
     size_t line_size;

@@ -2,6 +2,7 @@
 
 #include "server/connections.h"
 #include "server/listener.h"
+#include "server/lobby.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/request.h"
@@ -25,6 +26,9 @@ enum { RESERVED = 64 };
 
 /* ADMIN: number of connections of --admin-listen. */
 enum { ADMIN = 64 };
+
+/* LOBBY_SHARE: part of the descriptors that are not for connections which the lobby may have. */
+enum { LOBBY_SHARE = 4 };
 
 static struct {
     const struct api_service *service;
@@ -131,12 +135,13 @@ static void refuse(struct srv_connection *entry, const struct srv_refusal *why, 
 }
 
 static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection *connection,
-                             const char *method, const char *upload, size_t *upload_size)
+                             const char *method, const char *version, const char *upload,
+                             size_t *upload_size)
 {
     if (!request)
         return MHD_NO;
     if (request->step == SRV_NEW)
-        return srv_request_begin(request, connection, method);
+        return srv_request_begin(request, connection, method, version);
     if (upload) /* with no byte, where a request that has no body expects 100-continue */
         return *upload_size > 0 ? srv_request_body(request, upload, upload_size) : MHD_YES;
     return srv_request_complete(request, connection);
@@ -172,9 +177,9 @@ static enum MHD_Result handle(void *unused, struct MHD_Connection *connection, c
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **context)
 {
-    (void)unused, (void)url, (void)version;
+    (void)unused, (void)url;
     srv_step_begin();
-    enum MHD_Result result = go_on(*context, connection, method, upload, upload_size);
+    enum MHD_Result result = go_on(*context, connection, method, version, upload, upload_size);
     srv_step_end();
     return result;
 }
@@ -219,22 +224,6 @@ static struct MHD_Daemon *start_daemon(enum srv_quota quota)
     return daemon;
 }
 
-bool srv_http_start(const struct api_service *service, const struct srv_options *options)
-{
-    http.service = service;
-    http.options = options;
-    http.daemons = calloc(options->http_threads, sizeof *http.daemons);
-    if (!http.daemons)
-        return false;
-    srv_transport_start(refuse);
-    for (; http.n_daemons < options->http_threads; http.n_daemons++)
-        if (!(http.daemons[http.n_daemons] = start_daemon(SRV_REGULAR)))
-            return false;
-    http.reserved = start_daemon(SRV_RESERVED);
-    http.admin = start_daemon(SRV_ADMIN);
-    return http.reserved && http.admin;
-}
-
 /* Tells a client that it cannot be served. Under TLS it is not told: an answer would take a handshake. */
 static void reject(int client, enum srv_quota quota)
 {
@@ -250,20 +239,56 @@ static void add_to_daemon(struct MHD_Daemon *daemon, enum srv_quota quota, int c
         srv_connections_cancel(quota);
 }
 
-void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
+/* Takes a client to a regular connection; false if there is no room. */
+static bool take_regularly(int client, const struct sockaddr *address, socklen_t size, bool to_wait)
 {
-    if (srv_connections_admit(SRV_REGULAR, http.options->max_connections))
-        add_to_daemon(http.daemons[atomic_fetch_add(&http.turn, 1) % http.n_daemons], SRV_REGULAR,
-                      client, address, size);
-    else if (srv_connections_admit(SRV_RESERVED, RESERVED))
+    if (!srv_connections_admit(SRV_REGULAR, http.options->max_connections, to_wait))
+        return false;
+    add_to_daemon(http.daemons[atomic_fetch_add(&http.turn, 1) % http.n_daemons], SRV_REGULAR,
+                  client, address, size);
+    return true;
+}
+
+/* Takes a client whose header has come. If no room can be made, what may be a probe has all reserved
+ * connections; others, which are told there that there is no room, have half of them. */
+static void admit(int client, const struct sockaddr *address, socklen_t size, bool may_probe)
+{
+    if (take_regularly(client, address, size, false))
+        return;
+    if (srv_connections_admit(SRV_RESERVED, may_probe ? RESERVED : RESERVED / 2, false))
         add_to_daemon(http.reserved, SRV_RESERVED, client, address, size);
     else
         reject(client, SRV_REGULAR);
 }
 
+bool srv_http_start(const struct api_service *service, const struct srv_options *options)
+{
+    http.service = service;
+    http.options = options;
+    http.daemons = calloc(options->http_threads, sizeof *http.daemons);
+    if (!http.daemons)
+        return false;
+    srv_transport_start(refuse);
+    for (; http.n_daemons < options->http_threads; http.n_daemons++)
+        if (!(http.daemons[http.n_daemons] = start_daemon(SRV_REGULAR)))
+            return false;
+    http.reserved = start_daemon(SRV_RESERVED);
+    http.admin = start_daemon(SRV_ADMIN);
+    return http.reserved && http.admin &&
+           srv_lobby_start((options->max_files - options->max_connections) / LOBBY_SHARE, admit);
+}
+
+void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
+{
+    if (uses_tls(SRV_REGULAR)) /* what it has sent says nothing yet */
+        admit(client, address, size, true);
+    else if (!take_regularly(client, address, size, true))
+        srv_lobby_take(client, address, size);
+}
+
 void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size)
 {
-    if (srv_connections_admit(SRV_ADMIN, ADMIN))
+    if (srv_connections_admit(SRV_ADMIN, ADMIN, false))
         add_to_daemon(http.admin, SRV_ADMIN, client, address, size);
     else
         reject(client, SRV_ADMIN);

@@ -78,6 +78,10 @@ void srv_limits_log(const struct srv_options *options)
     srv_log(too_much ? SRV_LOG_WARNING : SRV_LOG_INFO, "memory for requests: %zu bytes; %s %zu%s",
             options->max_memory, found.in_cgroup ? "the cgroup's limit is" : "the machine has",
             found.memory, too_much ? "; --max-memory exceeds it" : "");
+    if (options->max_body_given && options->max_body > options->max_memory)
+        srv_log(SRV_LOG_WARNING,
+                "--max-body is %zu bytes, but --max-memory %zu: no body can be larger than that",
+                options->max_body, options->max_memory);
     srv_log(SRV_LOG_INFO, "connections: at most %zu; file descriptors: at most %zu",
             options->max_connections, options->max_files);
 }

@@ -17,6 +17,7 @@ enum { PER_RECV = 1 << 20, PER_TURN = 4 << 20 };
 struct lingering {
     int fd;
     unsigned long long silent_at, end_at; /* deadlines in ms */
+    uint64_t left;                        /* bytes of the body that are still to come */
 };
 
 /* Entries 0 to n-1 are in use. Any thread appends; only the table's own thread removes. */
@@ -43,7 +44,10 @@ static bool drop(struct lingering *l, unsigned long long now)
         if (n < 0)
             break;
         l->silent_at = now + SILENCE_MS;
+        l->left -= (uint64_t)n < l->left ? (uint64_t)n : l->left;
     }
+    if (l->left == 0 && l->end_at > now + SHORT_MS)
+        l->end_at = now + SHORT_MS;
     return now < l->silent_at && now < l->end_at;
 }
 
@@ -88,8 +92,8 @@ bool srv_linger_start(void)
     return table.wake >= 0 && pthread_create(&table.thread, NULL, run, NULL) == 0;
 }
 
-/* The entry that a new connection takes: a free one, or that of the connection which is there for
- * longest. */
+/* The entry that a new connection takes: a free one, or that of the connection which ends first: it has
+ * sent its body, or is there for longest. */
 static struct lingering *make_room(void)
 {
     struct lingering *oldest = table.entries;
@@ -102,15 +106,15 @@ static struct lingering *make_room(void)
     return oldest;
 }
 
-void srv_linger(int fd, bool patient)
+void srv_linger(int fd, bool patient, uint64_t left)
 {
     unsigned long long now = srv_now_ms();
     shutdown(fd, SHUT_WR);
     pthread_mutex_lock(&table.lock);
     bool stopping = table.stopping;
     if (!stopping)
-        *make_room() =
-            (struct lingering){fd, now + SILENCE_MS, now + (patient ? DEADLINE_MS : SHORT_MS)};
+        *make_room() = (struct lingering){fd, now + SILENCE_MS,
+                                          now + (patient ? DEADLINE_MS : SHORT_MS), left};
     pthread_mutex_unlock(&table.lock);
     if (stopping)
         close(fd);

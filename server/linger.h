@@ -6,14 +6,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Starts the thread; false if it cannot be started. */
 bool srv_linger_start(void);
 
 /* Takes a descriptor of its own of a connection whose answer is sent. Ends that direction, then drops
- * received bytes, for 60 s at most and for 5 s of silence (not `patient`: for 1 s), and closes it.
- * The 65th connection takes the place of the oldest. Any thread may call it. */
-void srv_linger(int fd, bool patient);
+ * received bytes, for 60 s at most and for 5 s of silence (not `patient`: for 1 s), and closes it. After
+ * `left` bytes the client has 1 s to close. The 65th connection takes the place of the one that ends
+ * first. Any thread may call it. */
+void srv_linger(int fd, bool patient, uint64_t left);
 
 /* Closes the connections when each is finished, or after `ms`, and ends the thread. */
 void srv_linger_stop(unsigned long long ms);

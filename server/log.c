@@ -224,11 +224,25 @@ static void begin_line(struct api_buffer *line, enum srv_log_level level, const 
     }
 }
 
+static const char *line_end(void) { return as_json() ? "}\n" : "\n"; }
+
 static void end_line(struct api_buffer *line)
 {
-    api_append_text(line, as_json() ? "}\n" : "\n");
+    api_append_text(line, line_end());
     put_line(line);
     api_buffer_free(line);
+}
+
+void srv_log_at_once(enum srv_log_level level, const char *message)
+{
+    char usual[USUAL_LINE];
+    struct pollfd reader = {.fd = STDERR_FILENO, .events = POLLOUT};
+    struct api_buffer line = {0};
+    api_buffer_lend(&line, usual, sizeof usual);
+    begin_line(&line, level, message);
+    api_append_text(&line, line_end());
+    if (poll(&reader, 1, 0) > 0 && write(STDERR_FILENO, line.data, line.size) < 0)
+        return;
 }
 
 /* Warnings of one format in a period of time, in ms; formats that are told apart. */

@@ -21,6 +21,9 @@ bool srv_log_enabled(enum srv_log_level level);
 void srv_log(enum srv_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Writes a line past those that wait, without a lock; drops it if standard error is not read. */
+void srv_log_at_once(enum srv_log_level level, const char *message);
+
 /* srv_access: the log entry of one finished request. `code` is the problem's, `token` the
  * name of the request's token, `peer` the process that connected a unix socket; each may be NULL. */
 struct srv_access {

@@ -8,8 +8,10 @@
 #include "server/healthcheck.h"
 #include "server/http.h"
 #include "server/jobs.h"
+#include "server/last_resort.h"
 #include "server/limits.h"
 #include "server/linger.h"
+#include "server/lobby.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/notify.h"
@@ -144,11 +146,13 @@ static bool finish_requests(double deadline)
 static bool drain(const struct srv_options *options)
 {
     atomic_store(&ready, false);
+    srv_last_resort_arm(options->drain_delay + options->drain_timeout + SRV_LAST_RESORT);
     srv_notify("STOPPING=1\nSTATUS=Finishing the requests under way");
     srv_http_drain();
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
     srv_sockets_stop();
+    srv_lobby_stop();
     return finish_requests(api_seconds() + (double)options->drain_timeout);
 }
 
@@ -165,7 +169,7 @@ static void log_store(bool is_failure, const char *sentence)
 
 static bool start_threads(const struct srv_options *options, const struct api_service *service)
 {
-    return srv_connections_init(options->max_files) &&
+    return srv_last_resort_start() && srv_connections_init(options->max_files) &&
            srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start(service->budget) &&
            srv_linger_start() && api_monitors_start(monitors, log_store) &&
            srv_http_start(service, options) && srv_sockets_accept(service->tls);
@@ -214,6 +218,18 @@ static bool start(const struct srv_options *options, const struct api_service *s
  * ms at the end, for clients that still send a refused body to read the answer. */
 enum { KEEP_SECONDS = 10, LAST_LINGER_MS = 1000 };
 
+/* Ignores signals that would end the process without a drain; beyond a limit on the size of files, a
+ * write then fails. Keeps what a preloaded library has set. */
+static void ignore_signals(void)
+{
+    static const int ignored[] = {SIGPIPE, SIGXFSZ,   SIGUSR1, SIGUSR2,
+                                  SIGALRM, SIGVTALRM, SIGPROF, SIGIO};
+    struct sigaction set;
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        if (sigaction(ignored[i], NULL, &set) == 0 && set.sa_handler == SIG_DFL)
+            signal(ignored[i], SIG_IGN);
+}
+
 /* Blocks the signals that serve waits for: those that end the process, and SIGHUP. */
 static void block_signals(sigset_t *signals)
 {
@@ -222,7 +238,6 @@ static void block_signals(sigset_t *signals)
     sigaddset(signals, SIGINT);
     sigaddset(signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
 }
 
 static void reload(const struct srv_options *options, const struct api_service *service)
@@ -281,6 +296,7 @@ static int serve(struct srv_options *options)
 {
     sigset_t signals;
     block_signals(&signals);
+    ignore_signals();
     json_object_seed(0);
     if (options->auth_token_file)
         tokens = api_tokens_new();
@@ -314,6 +330,7 @@ static int serve(struct srv_options *options)
     srv_tls_stop();
     srv_log(SRV_LOG_INFO, "stopped");
     srv_log_stop();
+    srv_last_resort_stop();
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 /* kind: from NUMBER on the field is a size_t. A SWITCH takes no value, but where it has words it may
@@ -18,7 +19,8 @@
 enum kind { TEXT, HOSTS, ORIGIN, STORE, PREFIX, LIST, SWITCH, NUMBER, BYTES, MODE, WORD };
 
 static const char *const formats[] = {"text", "json", NULL};
-static const char *const switches[] = {"off", "on", NULL};
+/* Words of switches, off and on by turns. */
+static const char *const switches[] = {"off", "on", "0", "1", "false", "true", "no", "yes", NULL};
 static const char *const fallbacks[] = {"none", "memory", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 
@@ -134,8 +136,20 @@ static bool parse_number(const struct row *row, const char *text, size_t *value)
     return *value >= row->least && *value <= row->most;
 }
 
+/* Switches are on or off in any case. */
+static bool parse_switch(const char *text, size_t *value)
+{
+    size_t i = 0;
+    while (switches[i] && strcasecmp(text, switches[i]) != 0)
+        i++;
+    *value = i % 2;
+    return switches[i];
+}
+
 static bool parse_word(const struct row *row, const char *text, size_t *value)
 {
+    if (row->words == switches)
+        return parse_switch(text, value);
     for (*value = 0; row->words[*value]; ++*value)
         if (strcmp(text, row->words[*value]) == 0)
             return true;
@@ -167,6 +181,11 @@ static void refuse_value(const struct row *row, const char *given_as, const char
                 "kldivd: %s: '%s': there are at most %d addresses, with a comma between, each of 1 "
                 "to %d bytes\n",
                 given_as, text, SRV_ADDRESSES, SRV_ADDRESS_SIZE - 1);
+        return;
+    }
+    if (row->words == switches) {
+        fprintf(errors, "kldivd: %s: '%s' is none of 1 true yes on, or 0 false no off (%s)\n",
+                given_as, text, row->help);
         return;
     }
     api_store_name(text, name, sizeof name);
@@ -217,6 +236,7 @@ static bool set(struct srv_options *options, const struct row *row, const char *
     }
     if (good && row->kind >= NUMBER)
         memcpy(field, &value, sizeof value);
+    options->max_body_given |= row->offset == offsetof(struct srv_options, max_body);
     if (!good && row->kind == NUMBER)
         fprintf(errors, "kldivd: %s: '%s' is not a whole number from %zu to %zu (%s)\n", given_as,
                 text, row->least, row->most, row->help);
@@ -305,6 +325,8 @@ static bool read_flags(struct srv_options *options, int argc, char **argv, FILE 
         size_t length = strcspn(flag, "=");
         const struct row *row =
             strncmp(flag, "--", 2) == 0 ? find_flag(flag + 2, length - 2) : NULL;
+        if (strcmp(flag, "-h") == 0)
+            row = find_flag("help", 4);
         if (!row || (row->kind == SWITCH && flag[length])) {
             fprintf(errors, "kldivd: %s: no such option; --help lists them\n", flag);
             return false;
@@ -332,6 +354,7 @@ bool srv_options_read(struct srv_options *options, int argc, char **argv, FILE *
     for (const struct row *row = rows; row < rows + N_ROWS; row++)
         if (row->fallback && !set(options, row, row->name, row->fallback, errors))
             return false;
+    options->max_body_given = false;
     return read_environment(options, errors) && read_flags(options, argc, argv, errors);
 }
 
@@ -340,7 +363,7 @@ void srv_options_help(FILE *out)
     fputs("kldivd: the Kullback-Leibler divergence loss over HTTP\n\n"
           "usage: kldivd [--option VALUE | --option=VALUE]...\n\n"
           "Each option is also an environment variable: --max-body is KLDIV_MAX_BODY. "
-          "Flags win.\n\n",
+          "Flags win. Switches\nare 1, true, yes or on, and 0, false, no or off; -h is --help.\n\n",
           out);
     for (const struct row *row = rows; row < rows + N_ROWS; row++) {
         char flag[60];

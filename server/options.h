@@ -27,6 +27,7 @@ struct srv_options {
     size_t threads;           /* for computing; 0: one per CPU */
     size_t http_threads;      /* for connections; 0: one per CPU */
     size_t max_body;          /* bytes */
+    bool max_body_given;      /* not by default */
     size_t max_memory;        /* bytes; 0: by the machine's or the cgroup's memory */
     size_t max_connections;
     size_t max_files;      /* descriptors; set by srv_limits_apply */

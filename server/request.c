@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -119,7 +120,7 @@ static enum MHD_Result answer(struct srv_request *request)
     return result;
 }
 
-/* Sends a refusal before the body is read, and has the rest dropped afterwards. */
+/* Sends a refusal before the body is read. */
 static enum MHD_Result answer_at_once(struct srv_request *request)
 {
     request->must_close = true;
@@ -127,16 +128,23 @@ static enum MHD_Result answer_at_once(struct srv_request *request)
     return answer(request);
 }
 
-/* Sends a refusal. It waits until the request is complete, which keeps the connection open; if
- * the client expects 100-continue, or the body is large or larger than the server takes, it is sent at
- * once and the body is dropped afterwards. */
+/* True if the whole body has arrived. The framing has read this request's header, and perhaps on into the
+ * next request. */
+static bool is_body_here(const struct srv_connection *c)
+{
+    enum srv_framing_state state = c->framing.state;
+    int unread;
+    if (state == SRV_REQUEST_LINE || state == SRV_FIELD)
+        return true;
+    return state == SRV_BODY_BYTES && !c->tls && ioctl(c->fd, FIONREAD, &unread) == 0 &&
+           (uint64_t)unread >= c->framing.left;
+}
+
+/* Sends a refusal at once, and has the body dropped afterwards; or, if the body is here, when it is read,
+ * which keeps the connection open. */
 static enum MHD_Result answer_early(struct srv_request *request)
 {
-    uint64_t length = request->exchange.request.content_length;
-    bool has_body = length > 0 || request->chunked;
-    bool too_large = request->exchange.reply.status == MHD_HTTP_CONTENT_TOO_LARGE;
-    if (request->expects_continue || length > DROPPED_BODY || too_large ||
-        (has_body && request->entry->quota != SRV_REGULAR))
+    if (request->expects_continue || !is_body_here(request->entry))
         return answer_at_once(request);
     request->step = SRV_REFUSED;
     return MHD_YES;
@@ -146,6 +154,13 @@ static enum MHD_Result refuse(struct srv_request *request, const char *code, con
 {
     api_refuse(&request->exchange, code, detail);
     return answer_early(request);
+}
+
+static enum MHD_Result refuse_repeated(struct srv_request *request)
+{
+    char detail[80];
+    snprintf(detail, sizeof detail, "at most one %s is allowed", request->fields.repeated);
+    return refuse(request, "bad_request", detail);
 }
 
 /* Finds a field for the service, as api_request says. */
@@ -197,10 +212,12 @@ static void read_framing(struct srv_request *request)
 }
 
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *method)
+                                  const char *method, const char *version)
 {
     request->connection = connection;
     srv_fields_read(&request->fields, connection);
+    request->entry->old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
+    request->entry->closes = request->fields.closes;
     srv_request_identify(request->fields.values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
     split_target(request);
     size_t method_size = strlen(method);
@@ -214,6 +231,8 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     bool has_body = request->exchange.request.content_length > 0 || request->chunked;
     if (has_body)
         srv_connection_enter(request->entry, SRV_BODY);
+    if (request->fields.repeated)
+        return refuse_repeated(request);
     if (!api_begin(&request->exchange))
         return answer_early(request);
     bool is_probe = api_endpoint_is_probe(request->exchange.reply.endpoint);
@@ -336,6 +355,14 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
     return go_on(request, connection);
 }
 
+/* Bytes of the body that the connection has not read; the largest number if that is unknown. */
+static uint64_t unread_size(const struct srv_request *request)
+{
+    const struct srv_framing *framing = &request->entry->framing;
+    bool is_known = framing->state == SRV_BODY_BYTES && !request->entry->tls;
+    return is_known ? framing->left : UINT64_MAX;
+}
+
 void srv_request_done(struct srv_request *request, bool sent)
 {
     const struct api_reply *reply = &request->exchange.reply;
@@ -364,6 +391,6 @@ void srv_request_done(struct srv_request *request, bool sent)
     }
     request->entry->upload = (struct srv_upload){0};
     if (request->unread >= 0)
-        srv_linger(request->unread, request->entry->quota == SRV_REGULAR);
+        srv_linger(request->unread, request->entry->quota == SRV_REGULAR, unread_size(request));
     srv_request_release(request);
 }

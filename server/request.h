@@ -16,14 +16,10 @@
  * no allocation. */
 enum { SMALL_BODY = 4 << 10, SMALL_REPLY = 1 << 10 };
 
-/* DROPPED_BODY: the most bytes of a refused body that are read before the reply, which keeps the
- * connection open. */
-enum { DROPPED_BODY = 1 << 20 };
-
 enum srv_step {
     SRV_NEW,     /* before the header is complete */
     SRV_READING, /* the body arrives */
-    SRV_REFUSED, /* the reply is complete; the body is read and dropped */
+    SRV_REFUSED, /* the reply is complete; the body, which has arrived, is dropped */
     SRV_WORKING, /* owned by a job thread */
     SRV_ANSWERED,
 };
@@ -62,7 +58,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
 
 /* Handles the complete header. */
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *method);
+                                  const char *method, const char *version);
 
 /* Handles a piece of the body; *size becomes the number of bytes that it leaves, all of them if the
  * request waits for memory. */

@@ -47,9 +47,8 @@ static bool add(struct MHD_Response *response, const char *name, const char *val
 /* Tells how long the connection stays open: proxies must not send on one that is about to close. */
 static bool add_persistence(const struct srv_request *request, struct MHD_Response *response)
 {
-    const struct srv_framing *framing = &request->entry->framing;
     char timeout[40] = "timeout=";
-    if (framing->closes || framing->old)
+    if (request->entry->closes || request->entry->old)
         return true; /* libmicrohttpd says what it does */
     if (request->must_close || atomic_load(request->draining) ||
         atomic_load(&request->entry->ending))

@@ -94,7 +94,7 @@ __attribute__((visibility("default"))) ssize_t recv(int fd, void *buf, size_t n,
                    : next(fd, buf, n, flags);
     if (size > 0)
         size = check(c, buf, size);
-    if (size < 0 && !waits && c->local && errno == EAGAIN && atomic_load(&c->kicked))
+    if (size < 0 && !waits && errno == EAGAIN && atomic_load(&c->kicked))
         return 0; /* as after a shutdown */
     if (waits && (size == 0 || c->framing.refusal.code)) {
         errno = EAGAIN;
@@ -160,11 +160,11 @@ __attribute__((visibility("default"))) int setsockopt(int fd, int level, int opt
                                                 : next_option(fd, level, optname, optval, optlen);
 }
 
-/* Tells the waker of a local connection whether libmicrohttpd waits for its bytes. */
+/* Tells the waker of a connection whether libmicrohttpd waits for its bytes. */
 __attribute__((visibility("default"))) int epoll_ctl(int epfd, int op, int fd,
                                                      struct epoll_event *event)
 {
-    struct srv_connection *c = local_at(fd);
+    struct srv_connection *c = srv_connection_at(fd);
     if (c && op == EPOLL_CTL_DEL)
         srv_waker_remove(&c->waker);
     int result = next_control(epfd, op, fd, event);

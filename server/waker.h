@@ -1,5 +1,5 @@
-/* Wakes the network thread for a local connection, without a word to its client: shutdown(), which does
- * that for TCP, tells the client of a unix socket, who then fails to send and may not read the answer. */
+/* Wakes the network thread for a connection, without a word to its client: shutdown(), which wakes it, too,
+ * lets a client that still sends fail or wait, and it may not read the answer. */
 #ifndef KLDIV_SERVER_WAKER_H
 #define KLDIV_SERVER_WAKER_H
 

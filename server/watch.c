@@ -83,7 +83,7 @@ static void probe(struct srv_connection *c, unsigned long long now)
     if (!is_suspended || now < since + PROBE_MS || now < c->probed_at + PROBE_AGAIN_MS)
         return;
     c->probed_at = now;
-    if (!c->framing.old && !c->tls && !c->local) /* the end of a local client is told at once */
+    if (!c->old && !c->tls && !c->local) /* the end of a local client is told at once */
         send(c->fd, interim, sizeof interim - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -71,7 +71,7 @@ Test(server, work_stops_when_its_client_leaves)
         wait_ms(20);
     cr_expect_lt(now_seconds() - start, 5, "%g s", now_seconds() - start);
     api_buffer_free(&heavy);
-    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(server_stop(&server, true), 0); /* --max-body exceeds --max-memory */
 }
 
 Test(server, queues_of_work_have_an_end)
@@ -95,7 +95,7 @@ Test(server, queues_of_work_have_an_end)
     cr_expect_lt(now_seconds() - start, 5);
     close_many(sockets, CLIENTS);
     api_buffer_free(&heavy);
-    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(server_stop(&server, true), 0); /* --max-body exceeds --max-memory */
 }
 
 /* 2 KB inflate to 2 MiB. */

@@ -318,6 +318,73 @@ Test(access, the_host_comes_before_all_else_but_health)
     }
 }
 
+/* A page that was loaded by a name of its own, which then leads to this server, has the same Host and
+ * Origin. */
+Test(access, pages_write_under_a_name_that_is_the_servers)
+{
+    static const struct {
+        const char *host, *origin, *site;
+        int status; /* with default flags */
+    } cases[] = {
+        {"evil.example:8080", "http://evil.example:8080", NULL, 421},
+        {"evil.example", "http://evil.example", "same-origin", 421},
+        {"evil.example", NULL, "same-origin", 421},
+        {"evil.example", NULL, "none", 421},
+        {"evil.example", "http://other.example", NULL, 403},
+        {"localhost.evil.example", "http://localhost.evil.example", NULL, 421},
+        {"127.0.0.1.evil.example", "http://127.0.0.1.evil.example", NULL, 421},
+        {"127.1", "http://127.1", NULL, 421},
+        {"xlocalhost", "http://xlocalhost", NULL, 421},
+        {"", "http://", NULL, 421},
+        {"evil.example", NULL, NULL, 204},
+        {"localhost", "http://localhost", NULL, 204},
+        {"LocalHost.:8080", "http://localhost.:8080", NULL, 204},
+        {"kl.localhost:1", "http://kl.localhost:1", NULL, 204},
+        {"127.0.0.1:8080", "http://127.0.0.1:8080", NULL, 204},
+        {"192.168.1.7", "http://192.168.1.7", NULL, 204},
+        {"[::1]:8080", "http://[::1]:8080", "same-origin", 204},
+    };
+    enum { DEFAULT, TOKENS, HOSTS, TLS, CORS, ANY, SETTINGS };
+    for (int setting = DEFAULT; setting < SETTINGS; setting++) {
+        struct api_service service = service_of_rows();
+        service.tokens = setting == TOKENS ? make_tokens() : NULL;
+        service.allowed_hosts = setting == HOSTS ? "*.example,evil.example" : NULL;
+        service.tls = setting == TLS;
+        service.cors_origin = setting == CORS  ? "https://friend.example"
+                              : setting == ANY ? "*"
+                                               : NULL;
+        for (size_t i = 0; i < COUNT(cases); i++) {
+            struct question question = {.method = "PUT",
+                                        .path = "/thing",
+                                        .others = {{"Host", cases[i].host},
+                                                   {"Sec-Fetch-Site", cases[i].site},
+                                                   {"Origin", cases[i].origin},
+                                                   {"Authorization", WRITER}}};
+            bool listed = setting != HOSTS || strstr(cases[i].host, "evil.example");
+            bool trusted = setting == TOKENS || setting == HOSTS || setting == TLS ||
+                           (setting == ANY && cases[i].origin);
+            int status = !listed                             ? 421
+                         : setting == ANY && trusted         ? 204
+                         : cases[i].status == 421 && trusted ? 204
+                                                             : cases[i].status;
+            struct answer answer = ask_question(&question, &service, "", 0);
+            cr_expect_eq(answer.status, status, "setting %d, case %zu: %d", setting, i,
+                         answer.status);
+            if (answer.status == 421) {
+                cr_expect_str_eq(text_of(answer.json, "code"), "host_not_allowed");
+                cr_expect(strstr(text_of(answer.json, "detail"), "--allowed-hosts"));
+            }
+            answer_free(&answer);
+            question.method = "GET";
+            answer = ask_question(&question, &service, "", 0);
+            cr_expect_eq(answer.status, !listed ? 421 : setting == TOKENS ? 403 : 200, "%zu", i);
+            answer_free(&answer);
+        }
+        if (service.tokens)
+            api_tokens_free(service.tokens);
+    }
+}
+
 /* ---- Headers for browsers */
 
 Test(access, browsers_are_told_what_they_must_not_do)

@@ -1,5 +1,6 @@
 /* The server's flags, environment, help and log. */
 #include "server/cgroup.h"
+#include "server/options.h"
 #include "tests/process.h"
 #include "tests/support.h"
 
@@ -30,6 +31,8 @@ Test(command_line, bad_options_are_told_in_one_line_that_names_them)
         {{"--tls-cert", "/nonexistent/file"}, "--tls-key"},
         {{"--tls-key", "/nonexistent/file"}, "--tls-cert"},
         {{"--tls-cert", "/nonexistent/file", "--tls-key", "/dev/null"}, "--tls-cert"},
+        {{"--seccomp", "maybe"}, "is none of 1 true yes on, or 0 false no off"},
+        {{"--ready-needs-store=1"}, "--ready-needs-store=1"},
     };
     char output[1000];
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -170,6 +173,76 @@ Test(command_line, environment_sets_what_flags_do_not)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* Reads a switch, which has a value in the environment and none as a flag, and one that always has one. */
+Test(command_line, switches_are_set_by_many_words)
+{
+    static const char *const on[] = {"1", "true", "Yes", "ON"}, *const off[] = {"0", "FALSE", "no",
+                                                                                "oFf"};
+    static const char *const bad[] = {"2", "tru", "on ", "-"};
+    char *argv[] = {(char *)"kldivd"}, *line = NULL;
+    struct srv_options options;
+    size_t size;
+    for (size_t i = 0; i < COUNT(on); i++) {
+        const struct {
+            const char *word;
+            bool is_on;
+        } cases[] = {{on[i], true}, {off[i], false}};
+        for (size_t j = 0; j < COUNT(cases); j++) {
+            setenv("KLDIV_READY_NEEDS_STORE", cases[j].word, 1);
+            setenv("KLDIV_SECCOMP", cases[j].word, 1);
+            cr_expect(srv_options_read(&options, 1, argv, stderr));
+            cr_expect_eq(options.ready_needs_store, cases[j].is_on, "%s", cases[j].word);
+            cr_expect_eq(options.seccomp, cases[j].is_on, "%s", cases[j].word);
+        }
+        setenv("KLDIV_READY_NEEDS_STORE", bad[i], 1);
+        FILE *errors = open_memstream(&line, &size);
+        cr_expect(!srv_options_read(&options, 1, argv, errors));
+        fclose(errors);
+        cr_expect(strncmp(line, "kldivd: KLDIV_READY_NEEDS_STORE: '", 34) == 0 &&
+                      strstr(line, "is none of 1 true yes on, or 0 false no off"),
+                  "%s", line);
+        free(line);
+    }
+}
+
+/* Status of a POST of blanks without a Content-Length. */
+static long status_of_chunks(const struct server *server, size_t size)
+{
+    static const char *const chunked[] = {"Transfer-Encoding: chunked", "Expect:", NULL};
+    char *blanks = malloc(size);
+    cr_assert(blanks);
+    memset(blanks, ' ', size);
+    struct fetched f = fetch(server, "POST", "/kl_div", chunked, blanks, size);
+    long status = f.status;
+    free(blanks);
+    fetched_free(&f);
+    return status;
+}
+
+/* A body that exceeds the memory for requests could never arrive. */
+Test(command_line, the_memory_bounds_a_body)
+{
+    static const char *const given[] = {"--max-memory", "64M", "--max-body", "100M", NULL};
+    static const char body[] =
+        "POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: 80000000\r\n\r\n";
+    for (int i = 0; i < 2; i++) {
+        const char *flags[] = {given[0], given[1], i ? given[2] : NULL, given[3], NULL};
+        struct server server = server_start(flags);
+        char answer[2000];
+        cr_expect(server_logs(&server, "locked in", 1));
+        char *log = server_log_text(&server);
+        const char *warning = strstr(log, " warning ");
+        cr_expect_eq(warning != NULL, i == 1, "%s", log);
+        cr_expect(!warning || strstr(warning, "--max-body is 104857600 bytes, but --max-memory"),
+                  "%s", log);
+        free(log);
+        talk(&server, body, sizeof body - 1, answer, sizeof answer, 5);
+        cr_expect_eq(atoi(answer + 9), 413, "%s", answer);
+        cr_expect_eq(status_of_chunks(&server, 80000000), 413);
+        cr_expect_eq(server_stop(&server, i == 1), 0);
+    }
+}
+
 Test(command_line, json_log_lines_are_json_and_health_checks_are_not_among_them)
 {
     static const char *const flags[] = {"--log-format=json", NULL};
@@ -227,9 +300,12 @@ Test(command_line, readme_and_manual_page_have_every_option)
 Test(command_line, help_and_version_print_and_exit)
 {
     char output[8000];
-    static const char *const help[] = {"--help", NULL}, *const version[] = {"--version", NULL};
-    cr_expect_eq(run_server(help, output, sizeof output), 0);
-    cr_expect(strstr(output, "--drain-timeout SECONDS"), "%s", output);
+    static const char *const help[][2] = {{"--help"}, {"-h"}}, *const version[] = {"--version",
+                                                                                   NULL};
+    for (size_t i = 0; i < COUNT(help); i++) {
+        cr_expect_eq(run_server(help[i], output, sizeof output), 0);
+        cr_expect(strstr(output, "--drain-timeout SECONDS"), "%s", output);
+    }
     cr_expect_eq(run_server(version, output, sizeof output), 0);
     cr_expect(strncmp(output, "kldivd ", 7) == 0);
 }

@@ -204,7 +204,7 @@ Test(server, a_request_is_bounded_as_a_whole)
     close(computing);
     api_buffer_free(&heavy);
     cr_expect_eq(status_of(&server, "POST", "/kl_div", TWO_BY_TWO), 200);
-    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(server_stop(&server, true), 0); /* --max-body exceeds --max-memory */
 }
 
 /* ---- Probes */

@@ -1,5 +1,6 @@
 /* Calls that fail while a server starts, writes its log, and ends. */
 #include "tests/faults_client.h"
+#include "tests/store_support.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
@@ -134,4 +135,30 @@ Test(faults, servers_end_while_calls_fail)
         close(silent);
     }
     faults_unload();
+}
+
+/* Threads that are not woken, and a store that never finishes, keep the process no longer than
+ * --drain-timeout and 5 s. */
+Test(faults, nothing_keeps_a_process_after_the_drain)
+{
+    static const struct kind stuck[] = {{"eventfd_write", FAULT_WAKE, EIO},
+                                        {"pwrite", FAULT_FILE_WRITE, 0}};
+    static const char *const flags[] = {"--drain-timeout", "1", NULL};
+    struct place place = place_new();
+    faults_preload();
+    for (size_t i = 0; i < COUNT(stuck); i++) {
+        struct server server = store_start(&place, flags);
+        free(expect_status(&server, "PUT", "/monitors/a/b", "a\n1\n2\n", i ? 200 : 201));
+        faults_arm(&stuck[i], 0, true);
+        double start = seconds_now();
+        kill(server.pid, SIGTERM);
+        cr_expect(
+            server_logs(&server, " error a thread did not end in time after --drain-timeout", 1));
+        cr_expect_eq(server_stop(&server, true), 2, "%s", stuck[i].name);
+        cr_expect(seconds_now() - start > 5 && seconds_now() - start < 9, "%s: %g s", stuck[i].name,
+                  seconds_now() - start);
+        faults_disarm();
+    }
+    faults_unload();
+    place_free(&place);
 }

@@ -235,3 +235,63 @@ Test(framing, of_pipelined_requests_that_expect_100_continue)
     cr_expect_eq(count_of(answer, "HTTP/1.1 200 OK"), 2, "%s", answer);
     cr_expect_eq(server_stop(&server, false), 0);
 }
+
+/* Fields of which the first line does not stand for all. */
+Test(framing, fields_that_may_come_once_are_refused_twice)
+{
+    static const char *const once[] = {
+        "Authorization",  "Content-Encoding", "Content-Type", "Idempotency-Key",
+        "If-Match",       "If-None-Match",    "Origin",       "Inference-Header-Content-Length",
+        "sec-fetch-site", "Transfer-Encoding"};
+    static const char *const often[] = {"Accept", "Accept-Encoding", "Connection", "X-Request-Id",
+                                        "X"};
+    struct server server = server_start(NULL);
+    char request[400], answer[4000];
+    for (size_t i = 0; i < COUNT(once) + COUNT(often); i++) {
+        const char *name = i < COUNT(once) ? once[i] : often[i - COUNT(once)];
+        int n = snprintf(request, sizeof request,
+                         "POST /kl_div HTTP/1.1\r\nHost: a\r\n%s: b\r\n%s: b\r\n\r\n", name, name);
+        talk(&server, request, (size_t)n, answer, sizeof answer, 0.2);
+        bool refused_for_it = atoi(answer + 9) == 400 && strstr(answer, "at most one ");
+        cr_expect_eq(refused_for_it, i < COUNT(once), "%s\n%s", request, answer);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Connection is a list; what the next request says is of no concern to this one. */
+Test(framing, each_request_says_whether_it_is_the_last)
+{
+    enum { KEEPS = 'k', CLOSES = 'c' };
+    static const struct {
+        const char *fields[3], *answers; /* of each request; how each answer of them all ends */
+    } cases[] = {
+        {{""}, "k"},
+        {{"Connection: close\r\n"}, "c"},
+        {{"Connection: close, TE\r\nTE: trailers\r\n"}, "c"},
+        {{"Connection: TE ,\tCLOSE\r\n"}, "c"},
+        {{"Connection: TE\r\nConnection: close\r\n"}, "c"},
+        {{"Connection: closed, not-close\r\n"}, "k"},
+        {{"Connection: close\r\n", ""}, "c"},
+        {{"", "Connection: close\r\n"}, "kc"},
+        {{"", "", "Connection: close\r\n"}, "kkc"},
+        {{"", "Connection: TE, close\r\n", ""}, "kc"},
+    };
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char requests[1000] = "", answers[8000], ends[10] = "";
+        for (size_t j = 0; j < 3 && cases[i].fields[j]; j++)
+            snprintf(requests + strlen(requests), sizeof requests - strlen(requests),
+                     "GET /livez HTTP/1.1\r\nHost: a\r\n%s\r\n", cases[i].fields[j]);
+        talk(&server, requests, strlen(requests), answers, sizeof answers, 0.3);
+        for (char *a = answers; (a = strstr(a, "HTTP/1.1 200 ")); a++) {
+            char *end = strstr(a, "\r\n\r\n");
+            cr_assert(end && strlen(ends) < sizeof ends - 1);
+            *end = '\0';
+            bool closes = strstr(a, "Connection: close"), keeps = strstr(a, "Keep-Alive: timeout=");
+            ends[strlen(ends)] = closes && !keeps ? CLOSES : keeps && !closes ? KEEPS : '?';
+            *end = '\r';
+        }
+        cr_expect_str_eq(ends, cases[i].answers, "%s\n%s", requests, answers);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}

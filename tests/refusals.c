@@ -1,4 +1,5 @@
 /* Requests that are refused, as their clients meet it: the answer can be read, and costs nothing. */
+#include "tests/crowd.h"
 #include "tests/process.h"
 #include "tests/support.h"
 
@@ -191,5 +192,107 @@ Test(server, queries_of_many_parameters_are_answered_and_leave_nothing)
     struct fetched f = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
     cr_expect(strstr(f.body.data, "kldiv_http_requests_in_flight 1\n"));
     fetched_free(&f);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Heads of requests that are refused before their bodies. */
+static const struct {
+    const char *head;
+    int status;
+} early[] = {
+    {"POST /nothing HTTP/1.1\r\nHost: a\r\n", 404},
+    {"PUT /kl_div HTTP/1.1\r\nHost: a\r\n", 405},
+    {"POST /kl_div HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\n", 406},
+    {"PUT /monitors/a/b HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\n", 403},
+    {"POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Type: text/csv\r\n", 415},
+    {"POST /kl_div HTTP/1.1\r\nHost: a\r\nIdempotency-Key: b\r\nIdempotency-Key: c\r\n", 400},
+};
+static const char *const lengths[] = {"Content-Length: 7\r\n\r\n", "Content-Length: 900000\r\n\r\n",
+                                      "Transfer-Encoding: chunked\r\n\r\n"};
+
+/* Sends a head, and gives its descriptor. */
+static int send_head(const struct server *server, size_t i, size_t length)
+{
+    char head[300];
+    int fd = dial(server), n = snprintf(head, sizeof head, "%s%s", early[i].head, lengths[length]);
+    cr_assert_eq(send(fd, head, (size_t)n, MSG_NOSIGNAL), n);
+    return fd;
+}
+
+Test(server, refusals_do_not_wait_for_the_body)
+{
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(early); i++)
+        for (size_t j = 0; j < COUNT(lengths); j++) {
+            double start = now_seconds();
+            int fd = send_head(&server, i, j), status = read_status(fd, 5);
+            cr_expect_eq(status, early[i].status, "%s%s%d", early[i].head, lengths[j], status);
+            cr_expect_lt(now_seconds() - start, 1, "%s%s", early[i].head, lengths[j]);
+            close(fd);
+        }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* All send their bodies a moment after their heads, and read when they have sent all: more clients than the
+ * server waits for at once. */
+Test(server, refusals_of_small_bodies_can_be_read)
+{
+    enum { CLIENTS = 150, BODY = 900000 };
+    struct server server = server_start(NULL);
+    char *body = calloc(1, BODY);
+    for (size_t length = 0; length < 2; length++) {
+        size_t clients = length ? 20 : CLIENTS, size = length ? BODY : 7;
+        int sockets[CLIENTS];
+        for (size_t i = 0; i < clients; i++) {
+            sockets[i] = send_head(&server, i % COUNT(early), length);
+            if (i % 10 == 9)
+                wait_ms(10);
+            for (size_t j = i - i % 10; i % 10 == 9 && j <= i; j++)
+                cr_expect_eq(send(sockets[j], body, size, MSG_NOSIGNAL), (ssize_t)size);
+        }
+        for (size_t i = 0; i < clients; i++)
+            cr_expect_eq(read_status(sockets[i], 5), early[i % COUNT(early)].status, "%zu", i);
+        close_many(sockets, clients);
+    }
+    free(body);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(server, refusals_keep_the_connection_where_the_body_came_along)
+{
+    static const char again[] = "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    static const char *const bodies[] = {"Content-Length: 7\r\n\r\n1234567",
+                                         "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"};
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(early); i++)
+        for (size_t j = 0; j < COUNT(bodies); j++) {
+            char requests[600], answers[6000];
+            int n = snprintf(requests, sizeof requests, "%s%s%s", early[i].head, bodies[j], again);
+            talk(&server, requests, (size_t)n, answers, sizeof answers, 2);
+            cr_expect_eq(atoi(answers + 9), early[i].status, "%s\n%s", requests, answers);
+            cr_expect(strstr(answers, "HTTP/1.1 200 OK"), "%s\n%s", requests, answers);
+        }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* The server gives up a body while the client still sends, and the client reads when it has sent all. */
+Test(server, a_client_whose_body_was_given_up_reads_why)
+{
+    static const char *const flags[] = {"--request-timeout", "1", NULL};
+    static const char head[] = POST "Content-Length: 200000000\r\n\r\n";
+    enum { PIECE = 1 << 20, FIRST = 10, PIECES = 190 };
+    struct server server = server_start(flags);
+    char *piece = calloc(1, PIECE);
+    int fd = dial(&server), sent = 0;
+    cr_assert_eq(send(fd, head, sizeof head - 1, MSG_NOSIGNAL), (ssize_t)sizeof head - 1);
+    double start = now_seconds();
+    while (sent < PIECES && send(fd, piece, PIECE, MSG_NOSIGNAL) == PIECE)
+        if (++sent == FIRST)
+            wait_ms(1500);
+    cr_expect_eq(sent, PIECES, "reset after %d MiB", sent);
+    cr_expect_eq(read_status(fd, 5), 408);
+    cr_expect_lt(now_seconds() - start, 10);
+    close(fd);
+    free(piece);
     cr_expect_eq(server_stop(&server, false), 0);
 }

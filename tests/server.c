@@ -305,3 +305,18 @@ Test(server, draining_says_not_ready_and_still_serves)
     fetched_free(&f);
     cr_expect_eq(server_stop(&server, false), 0);
 }
+
+/* Signals whose default is the process' end without a drain. */
+Test(server, signals_that_mean_nothing_are_ignored)
+{
+    static const int signals[] = {SIGUSR1,   SIGUSR2, SIGALRM, SIGXFSZ,
+                                  SIGVTALRM, SIGPROF, SIGIO,   SIGPIPE};
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(signals); i++) {
+        cr_assert_eq(kill(server.pid, signals[i]), 0);
+        struct fetched f = post_json(&server, "/kl_div", TWO_BY_TWO);
+        cr_expect_eq(f.status, 200, "after %s", strsignal(signals[i]));
+        fetched_free(&f);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define DOWN " warning --store: the store cannot be written: "
@@ -204,5 +205,23 @@ Test(server, works_again_once_its_disk_has_room)
     cr_expect_eq(server_stop(&server, false), 0);
     load_expect_file(&load, &place);
     load_free(&load);
+    place_free(&place);
+}
+
+/* SIGXFSZ would end the server. */
+Test(store, a_limit_on_the_size_of_files_is_a_store_that_cannot_be_written)
+{
+    struct place place = place_new();
+    struct server server = store_start(&place, NULL);
+    load_define(&server);
+    struct rlimit unlimited;
+    cr_assert_eq(prlimit(server.pid, RLIMIT_FSIZE, NULL, &unlimited), 0);
+    const struct rlimit full = {.rlim_cur = 4096, .rlim_max = unlimited.rlim_max};
+    cr_assert_eq(prlimit(server.pid, RLIMIT_FSIZE, &full, NULL), 0);
+    expect_down(&server);
+    cr_assert_eq(prlimit(server.pid, RLIMIT_FSIZE, &unlimited, NULL), 0);
+    expect_return(&server);
+    free(expect_status(&server, "POST", "/monitors/batch/observations", "a,b,c\n1,x,1\n", 200));
+    cr_expect_eq(server_stop(&server, true), 0);
     place_free(&place);
 }

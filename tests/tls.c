@@ -291,6 +291,30 @@ Test(server, tls_tells_refusals_of_bytes_and_of_bodies)
     stop(false);
 }
 
+/* Requests that stop half-way end in time: the thread of a connection with TLS is woken in a way of its
+ * own. */
+Test(server, tls_tells_those_that_are_late)
+{
+    static const char *const late[] = {
+        "GET /livez HTTP/1.1\r\nHost: a\r\nX: ",
+        "POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{"};
+    static const char *const flags[] = {"--timeout", "1", NULL};
+    start(GNUTLS_PK_ECDSA, flags);
+    for (size_t i = 0; i < COUNT(late); i++) {
+        char answer[2000] = "";
+        struct tls_client client = tls_connect(&secure.server, "NORMAL", NULL);
+        struct pollfd readable = {.fd = client.fd, .events = POLLIN};
+        ssize_t n = GNUTLS_E_AGAIN;
+        cr_assert_eq(client.result, 0);
+        gnutls_record_send(client.session, late[i], strlen(late[i]));
+        while (n == GNUTLS_E_AGAIN && poll(&readable, 1, 5000) > 0)
+            n = gnutls_record_recv(client.session, answer, sizeof answer - 1);
+        cr_expect_eq(atoi(answer + 9), 408, "case %zu: %zd %s", i, n, answer);
+        tls_close(&client);
+    }
+    stop(false);
+}
+
 /* ---- SIGHUP */
 
 static CURL *make_client(const char *certificate)

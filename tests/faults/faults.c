@@ -270,6 +270,12 @@ REPLACED int eventfd(unsigned value, int flags)
     return fails(FAULT_EVENT) ? -1 : next(value, flags);
 }
 
+REPLACED int eventfd_write(int fd, eventfd_t value)
+{
+    NEXT(eventfd_write);
+    return fails(FAULT_WAKE) ? -1 : next(fd, value);
+}
+
 REPLACED int poll(struct pollfd *fds, nfds_t n, int timeout)
 {
     NEXT(poll);

@@ -22,6 +22,7 @@ enum fault {
     FAULT_SEND,  /* send, sendmsg */
     FAULT_EPOLL, /* epoll_create1; epoll_ctl that adds, as removals do not fail */
     FAULT_EVENT, /* eventfd */
+    FAULT_WAKE,  /* eventfd_write */
     FAULT_POLL,
     FAULT_LOG,           /* write to standard error */
     FAULT_FILE_OPEN,     /* open64, by which SQLite opens files */

@@ -1,0 +1,24 @@
+/* The lobby: new connections for which there is no room wait here, for a moment, until the header of their
+ * request has come. Who sends none gets no place that a health check, or a call, could have. */
+#ifndef KLDIV_SERVER_LOBBY_H
+#define KLDIV_SERVER_LOBBY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+/* Takes a client's descriptor; `may_probe` if its method is one by which health is asked. */
+typedef void srv_admit(int client, const struct sockaddr *address, socklen_t size, bool may_probe);
+
+/* Starts the thread, with room for at most `places` connections, and no more than 256. It calls `admit` for
+ * those whose header is complete. False if it cannot be started. */
+bool srv_lobby_start(size_t places, srv_admit *admit);
+
+/* Lets a connection wait, at most 300 ms; then it is turned away. The oldest makes room for another. Any
+ * thread may call it. */
+void srv_lobby_take(int client, const struct sockaddr *address, socklen_t size);
+
+/* Ends the thread when nobody waits any more; nobody is taken meanwhile. */
+void srv_lobby_stop(void);
+
+#endif
