@@ -205,12 +205,10 @@ static bool has_shape_of_operands(const struct api_call *call, size_t name, size
                                   const size_t *shape)
 {
     const struct kl_tensor *view = &call->tensors[name].view;
-    size_t count = 1;
-    if (name < KL_OPERANDS)
-        return true;
-    for (size_t i = 0; i < ndim; i++)
-        count *= shape[i];
-    return view->ndim == 1 && view->shape[0] == count && !call->options.given[API_DIM];
+    const struct kl_tensor whole = {.ndim = ndim, .shape = shape};
+    size_t count;
+    return name < KL_OPERANDS || (view->ndim == 1 && kl_tensor_count(&whole, &count) &&
+                                  view->shape[0] == count && !call->options.given[API_DIM]);
 }
 
 /* Completes the tensors after the pass: dtypes, shapes, second reads. */

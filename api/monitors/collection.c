@@ -14,9 +14,10 @@ enum { FEW = 20 };
 
 void api_collection_init(struct api_collection *collection, struct api_budget *budget, size_t rows)
 {
+    size_t size;
     *collection = (struct api_collection){.numbers.budget = budget, .truths_alone = true};
-    if (rows > 0) /* without the room that doubling would leave */
-        api_buffer_reserve(&collection->numbers, rows * sizeof(double));
+    if (rows > 0 && !__builtin_mul_overflow(rows, sizeof(double), &size))
+        api_buffer_reserve(&collection->numbers, size); /* without the room that doubling leaves */
 }
 
 void api_collection_free(struct api_collection *collection)

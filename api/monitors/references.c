@@ -60,8 +60,8 @@ static bool collect(const struct api_references *references, struct api_table *t
 static size_t columns_at_once(const struct api_table *table)
 {
     size_t bytes = table->size / 3 > AT_LEAST ? table->size / 3 : AT_LEAST;
-    size_t each = (table->n_rows + 1) * sizeof(double);
-    return bytes / each > 0 ? bytes / each : 1;
+    size_t values = bytes / sizeof(double);
+    return values > table->n_rows ? values / (table->n_rows + 1) : 1;
 }
 
 /* ---- Configs */

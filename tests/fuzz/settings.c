@@ -25,11 +25,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *query = strndup((const char *)data + 1, query_size);
     if (!query)
         abort();
-    int status = fuzz_ask((struct question){.method = "PUT",
-                                            .path = group ? "/monitors/g" : "/monitors/g/m",
-                                            .query = query,
-                                            .content_type = types[data[0] >> 1 & 3]},
-                          data + start, size - start, NULL);
+    int status = fuzz_ask_table((struct question){.method = "PUT",
+                                                  .path = group ? "/monitors/g" : "/monitors/g/m",
+                                                  .query = query,
+                                                  .content_type = types[data[0] >> 1 & 3]},
+                                data + start, size - start);
     if (status < 300 && !group)
         check_round_trip();
     const struct question away = {.method = "DELETE", .path = "/monitors/g"};
