@@ -26,7 +26,9 @@ extern const char *const api_config_members[];
 struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
                                   struct api_weights *reference, struct api_problem *problem);
 
-/* Makes a config from its two texts. */
+/* Makes a config from its two texts, as the store has them. Fails with out_of_memory only where the
+ * process has none; with another code for texts that cannot be read, or are larger than PUT makes them
+ * and do not fit into the budget. */
 struct api_config *api_config_load(const char *definition, const char *others,
                                    struct api_budget *budget, struct api_problem *problem);
 

@@ -13,7 +13,9 @@ struct loading {
     int64_t schema, change, deletion;
     int64_t *ids; /* of all monitors of the store, in order, if some were deleted */
     size_t n_ids, capacity;
-    struct api_problem problem;
+    int64_t *unread; /* ids of monitors that cannot be read */
+    size_t n_unread;
+    struct api_problem problem; /* of the row that is read */
     bool failed;
     bool
         all; /* what is known is forgotten: a new connection may lead to a copy of the database that lacks
@@ -69,6 +71,24 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     return monitor;
 }
 
+/* Leaves a monitor out, to tell later: the log may not be there yet. */
+static void leave_out(struct loading *loading, int64_t id, const char *group, const char *name)
+{
+    struct api_buffer *untold = &loading->monitors->untold;
+    int64_t *unread = realloc(loading->unread, (loading->n_unread + 1) * sizeof *unread);
+    loading->failed |= !unread;
+    if (!unread)
+        return;
+    loading->unread = unread;
+    unread[loading->n_unread++] = id;
+    api_append_format(untold,
+                      "--store: the monitor '%.128s' of the group '%.128s' cannot be read, and is "
+                      "left out until it is put anew: %.200s",
+                      name, group, loading->problem.detail);
+    api_append(untold, "", 1);
+    loading->problem.code = NULL;
+}
+
 static void read_monitor(void *context, const struct api_datum *values)
 {
     struct loading *loading = context;
@@ -76,8 +96,11 @@ static void read_monitor(void *context, const struct api_datum *values)
     struct api_monitor *monitor = group && name && api_registry_reserve(&loading->read, 1)
                                       ? make_monitor(loading, values, group, name)
                                       : NULL;
+    bool is_unread = loading->problem.code && strcmp(loading->problem.code, "out_of_memory") != 0;
     if (monitor)
         loading->read.monitors[loading->read.n++] = monitor;
+    else if (is_unread)
+        leave_out(loading, values[0].integer, group, name);
     else
         loading->failed = true;
     free(group);
@@ -197,6 +220,21 @@ static void remove_deleted(struct loading *loading)
     registry->n = kept;
 }
 
+/* Frees monitors that are known, and cannot be read any more as others changed them. */
+static void remove_unread(struct loading *loading)
+{
+    struct api_registry *registry = &loading->monitors->registry;
+    for (size_t i = 0; i < loading->n_unread; i++)
+        for (size_t j = 0; j < registry->n; j++) {
+            struct api_monitor *monitor = registry->monitors[j];
+            if (monitor->id != loading->unread[i])
+                continue;
+            api_registry_remove(registry, monitor);
+            api_monitor_free(monitor);
+            break;
+        }
+}
+
 static bool apply(struct loading *loading)
 {
     struct api_monitors *monitors = loading->monitors;
@@ -221,18 +259,17 @@ static bool apply(struct loading *loading)
         api_registry_sort(registry);
     if (good && removes)
         remove_deleted(loading);
+    if (good)
+        remove_unread(loading);
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
     return good || api_work_out_of_memory(monitors);
 }
 
-/* Tells why a row could not be read, unless the store does. */
+/* Tells that memory was exhausted, unless the store failed. */
 static bool fail(struct loading *loading)
 {
-    struct api_monitors *monitors = loading->monitors;
-    if (loading->problem.code)
-        return api_store_fail(monitors->store, loading->problem.detail);
-    return !loading->failed || api_work_out_of_memory(monitors);
+    return !loading->failed || api_work_out_of_memory(loading->monitors);
 }
 
 /* Forgets what is not read with monitors; those that are deleted are among the orphans. */
@@ -241,6 +278,16 @@ static void forget(struct api_monitors *monitors)
     api_config_release(monitors->former);
     monitors->former = NULL;
     monitors->n_dead = 0;
+}
+
+void api_load_tell(struct api_monitors *monitors)
+{
+    const char *p = monitors->untold.data, *end = p + monitors->untold.size;
+    if (!monitors->log)
+        return;
+    for (; p < end; p += strlen(p) + 1)
+        monitors->log(true, p);
+    api_buffer_free(&monitors->untold);
 }
 
 bool api_load(struct api_monitors *monitors)
@@ -269,6 +316,8 @@ bool api_load(struct api_monitors *monitors)
         api_monitor_free(loading.read.monitors[i]);
     free(loading.read.monitors);
     free(loading.ids);
+    free(loading.unread);
+    api_load_tell(monitors);
     return good;
 }
 

@@ -10,7 +10,6 @@ enum { AT_LEAST = 16 << 20 };
 
 /* pass: the columns from `first` to `end`, which are collected together. */
 struct pass {
-    const struct api_table *table;
     const atomic_bool *stop;
     struct api_collection *collections; /* one for each column of the table */
 };
@@ -20,7 +19,7 @@ static bool collect_cell(void *context, size_t column, const struct api_cell *ce
 {
     const struct pass *pass = context;
     return api_intake_goes_on(pass->stop, cell, problem) &&
-           api_collection_cell(&pass->collections[column], pass->table, cell, problem);
+           api_collection_cell(&pass->collections[column], cell, problem);
 }
 
 static bool collect_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
@@ -41,7 +40,7 @@ static bool collect(const struct api_references *references, struct api_table *t
                     struct api_collection *collections, size_t first, size_t end,
                     struct api_problem *problem)
 {
-    struct pass pass = {table, references->stop, collections};
+    struct pass pass = {references->stop, collections};
     const struct api_sink sink = {&pass, collect_cell, collect_numbers};
     bool again = false, good = true;
     want(table, first, end);
@@ -126,7 +125,7 @@ static bool take_columns(struct api_references *references, struct api_table *ta
     if (!collections)
         return api_fail_for_memory(problem);
     for (size_t i = first; i < *end; i++)
-        api_collection_init(&collections[i], table->budget, table->n_rows);
+        api_collection_init(&collections[i], table, i);
     bool good = collect(references, table, collections, first, *end, problem);
     for (size_t i = first; good && i < *end; i++)
         if (*table->columns[i].name)
@@ -203,6 +202,7 @@ static bool count_reference(struct api_references *references, struct api_table 
     struct api_weights reference = {.n = 0};
     want(table, column, column + 1);
     bool good = api_bins_from_json(&bins, json_object_get(members, "bins"), problem) &&
+                api_bins_check(&bins, problem) &&
                 api_counting_init(&counted.counting, &bins, problem) &&
                 api_table_read(table, &sink, problem);
     if (good)
@@ -225,7 +225,7 @@ static bool collect_reference(struct api_references *references, struct api_tabl
     struct api_collection *collections = calloc(table->n_columns, sizeof *collections);
     if (!collections)
         return api_fail_for_memory(problem);
-    api_collection_init(&collections[column], table->budget, table->n_rows);
+    api_collection_init(&collections[column], table, column);
     bool good = collect(references, table, collections, column, column + 1, problem);
     if (good && api_collection_is_empty(&collections[column]))
         good = api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
@@ -255,7 +255,8 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
         return count_reference(references, table, column, members, replacement, problem);
     if (replacement)
         replacement->config = api_config_new(members, &bins, &none, problem);
-    return replacement && replacement->config;
+    return replacement && replacement->config &&
+           api_bins_check(&replacement->config->bins, problem);
 }
 
 void api_references_free(struct api_references *references)

@@ -6,24 +6,44 @@
 #include "api/memory/buffer.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zip.h>
 
-enum { MAX_NPY_HEADER = 0xffff };
-
-/* Appends a .npy file: the header's text is what comes before the first newline, the elements are what
- * comes after it. */
-static inline void append_npy(struct api_buffer *to, const uint8_t *data, size_t size)
+/* Appends a .npy file with a header's text and what is left of the data. */
+static inline void append_file(struct api_buffer *to, const uint8_t *header, size_t header_size,
+                               const uint8_t *data, size_t size)
 {
-    const uint8_t *newline = size ? memchr(data, '\n', size) : NULL;
-    size_t header = newline ? (size_t)(newline - data) + 1 : size;
-    if (header > MAX_NPY_HEADER)
-        header = MAX_NPY_HEADER;
-    const char length[] = {(char)(header & 0xff), (char)(header >> 8)};
+    if (header_size > 0xffff)
+        header_size = 0xffff;
+    const char length[] = {(char)(header_size & 0xff), (char)(header_size >> 8)};
     api_append(to, "\x93NUMPY\1\0", 8);
     api_append(to, length, sizeof length);
+    api_append(to, header, header_size);
     api_append(to, data, size);
+}
+
+/* Appends a .npy file. A small first byte selects a dtype; the number of elements follows in 8 bytes, then
+ * the elements. Otherwise the header's text is what comes before the first newline. */
+static inline void append_npy(struct api_buffer *to, const uint8_t *data, size_t size)
+{
+    static const char *const dtypes[] = {"<U0", "<U1", ">U2", "<U16777217", "|b1", ">f8", "<f4",
+                                         "=f2", "<i8", ">i4", "|i1",        "<u8", ">u2", "|S0"};
+    enum { FIXED = 9 };
+    uint64_t n;
+    char text[100];
+    if (size >= FIXED && data[0] < sizeof dtypes / sizeof *dtypes) {
+        memcpy(&n, data + 1, sizeof n);
+        int length =
+            snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%llu,)}",
+                     dtypes[data[0]], (unsigned long long)n);
+        append_file(to, (const uint8_t *)text, (size_t)length, data + FIXED, size - FIXED);
+        return;
+    }
+    const uint8_t *newline = size ? memchr(data, '\n', size) : NULL;
+    size_t header = newline ? (size_t)(newline - data) + 1 : size;
+    append_file(to, data, header, data + header, size - header);
 }
 
 static inline void add_entry(zip_t *archive, const char *name, const struct api_buffer *npy)

@@ -21,7 +21,9 @@ def npy(array):
 ARRAYS = [np.array(["x", "", "1"], ">U1"), np.array([], "<U1"), np.array([True, False]),
           np.array([0.5, np.inf, np.nan], ">f8"), np.arange(5, dtype="i2")]
 # Entries of which the fuzzers make archives: one, or two of the same length.
-ENTRIES = [b"\xff" + npy(array) for array in ARRAYS] + [b"\x7f" + 2 * npy(ARRAYS[0])]
+ENTRIES = ([b"\xff" + npy(array) for array in ARRAYS] + [b"\x7f" + 2 * npy(ARRAYS[0])]
+           + [b"\xff" + struct.pack("<BQ", dtype, 1) + bytes(size)
+              for dtype, size in ((1, 4), (4, 1), (5, 8))])
 
 
 def safetensors():
