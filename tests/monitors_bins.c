@@ -54,6 +54,19 @@ static const struct {
      "{\"edges\":[0,0.5,1]}", "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
     {"{\"values\":[1e999,5]}, \"binning\":{\"method\":\"labels\"}",
      "{\"labels\":[\"5\",\"Infinity\"]}", "{\"counts\":[1,1],\"missing\":0,\"other\":0}"},
+    /* strings that stand for numbers that JSON lacks */
+    {"{\"values\":[1,2,3,4,\"Infinity\",\"-Infinity\",\"NaN\",\"Inf\",\"-Inf\"]}, "
+     "\"binning\":{\"method\":\"width\",\"bins\":3}",
+     "{\"edges\":[1,2,3,4]}", "{\"counts\":[1,1,2],\"missing\":1,\"overflow\":2,\"underflow\":2}"},
+    {"{\"values\":[7,\"Inf\",\"Infinity\",\"NaN\"]}", "{\"labels\":[\"Infinity\",\"7\"]}",
+     "{\"counts\":[2,1],\"missing\":1,\"other\":0}"},
+    {"{\"values\":[7,\"x\",\"Inf\",1e999,\"Infinity\",\"NaN\"]}",
+     "{\"labels\":[\"Infinity\",\"7\",\"Inf\",\"x\"]}",
+     "{\"counts\":[2,1,1,1],\"missing\":1,\"other\":0}"},
+    {"{\"values\":[0,1,\"Infinity\",\"-Inf\"]}, \"bins\":{\"edges\":[0,1]}", "{\"edges\":[0,1]}",
+     "{\"counts\":[2],\"missing\":0,\"overflow\":1,\"underflow\":1}"},
+    {"{\"values\":[\"Inf\",\"-Inf\",\"NaN\",1]}, \"bins\":{\"labels\":[\"Infinity\",\"NaN\"]}",
+     "{\"labels\":[\"Infinity\",\"NaN\"]}", "{\"counts\":[1,1],\"missing\":0,\"other\":2}"},
     /* bins that are given, with values */
     {"{\"values\":[-1,0,0.5,1,2,3,null,-1e999]}, \"bins\":{\"edges\":[0,1,2]}",
      "{\"edges\":[0,1,2]}", "{\"counts\":[2,2],\"missing\":1,\"overflow\":1,\"underflow\":2}"},
@@ -266,6 +279,7 @@ static const struct {
     {EDGES "{\"values\":[1,\"x\"]}}", "value_not_number #/reference/values/1"},
     {"{\"reference\":{\"values\":[]}}", "reference_empty #/reference"},
     {"{\"reference\":{\"values\":[null,1e999]}}", "reference_empty #/reference"},
+    {"{\"reference\":{\"values\":[\"NaN\",\"Infinity\"]}}", "reference_empty #/reference"},
     {"{\"reference\":{\"values\":[1],\"counts\":[1]}}", "counts_invalid #/reference/counts"},
     {"{\"reference\":{\"counts\":[1]}}", "bins_missing #/bins"},
 };
@@ -292,12 +306,17 @@ Test(monitors_bins, observations_are_values_counts_or_probabilities)
         {"{\"counts\":[1,2],\"n\":18,\"underflow\":4,\"overflow\":5,\"missing\":6}", "4 1 2 5 6"},
         {"{\"counts\":[0,9007199254740992]}", "0 0 9007199254740992 0 0"},
         {"{\"probabilities\":[0.25,0.75],\"n\":8}", "0 2 6 0 0"},
+        {"{\"probabilities\":[0.25,0.25],\"missing\":[0.5],\"n\":[8],\"timestamp\":[1000000000]}",
+         "0 2 2 0 4"},
         {"{\"probabilities\":[0.333333333,0.666666666],\"n\":3}", "0 1 2 0 0"},
         {"{\"probabilities\":[0,0],\"missing\":1,\"n\":7}", "0 0 0 0 7"},
         {"{\"probabilities\":[0.5,0.5]}", NULL},
         {"{\"probabilities\":[0.5,0.5],\"n\":3}", NULL},
         {"{\"counts\":[0,0]}", NULL},
         {"{\"values\":[0,1,2,3,-1,null,\"NaN\"]}", "1 1 2 1 2"},
+        {"{\"values\":[\"Infinity\",\"-Infinity\",\"Inf\",\"-Inf\",\"NaN\",1]}", "2 0 1 2 1"},
+        {"{\"values\":[1,\"infinity\"]}", NULL},
+        {"{\"values\":[1,\"+Infinity\"]}", NULL},
     };
     struct api_service service = monitors_new(10);
     monitors_expect(&service, "PUT /monitors/g/m", EDGES "{\"counts\":[1,2]}}", 201);

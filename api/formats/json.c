@@ -155,7 +155,7 @@ static bool read_option(struct api_options *options, struct api_origin origin, c
                         const char *const *also, struct api_problem *problem)
 {
     struct api_setting setting;
-    struct api_value value = value_of(json);
+    struct api_value value = value_of(api_json_unboxed(json));
     size_t i;
     json_t *item;
     if (!api_setting_begin(&setting, options, origin, also, problem))

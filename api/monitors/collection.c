@@ -80,7 +80,8 @@ static bool collect_text(struct api_collection *collection, const struct api_cel
         collection->n_missing++;
         return true;
     }
-    if (cell->kind == API_CELL_FIELD && api_field_number(collection->table, cell, &number))
+    if (cell->kind == API_CELL_FIELD ? api_field_number(collection->table, cell, &number)
+                                     : api_text_infinity(cell->text, cell->size, &number))
         return add_number(collection, number, problem);
     if (cell->kind == API_CELL_STRING)
         collection->text_for_certain = true;

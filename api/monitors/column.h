@@ -61,7 +61,8 @@ bool api_collection_numbers(struct api_collection *collection, enum kl_dtype dty
                             const void *values, size_t n, struct api_problem *problem);
 
 /* Decides after the first pass; true if a second one is needed, which collects labels. A column is
- * numeric if at least half of its values that are not missing are numbers, and none is a string. */
+ * numeric if at least half of its values that are not missing are numbers, and none is a string but for
+ * those that stand for infinite numbers. */
 bool api_collection_decide(struct api_collection *collection);
 
 /* True if there is no value from which bins can be made. */

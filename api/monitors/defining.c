@@ -102,7 +102,7 @@ static bool read_bound(const json_t *root, const char *name, int64_t *time,
                        struct api_problem *problem)
 {
     char place[20];
-    const json_t *value = json_object_get(root, name);
+    const json_t *value = api_json_unboxed(json_object_get(root, name));
     snprintf(place, sizeof place, "#/%s", name);
     if (json_is_string(value)
             ? api_time_parse(json_string_value(value), time)
