@@ -6,15 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* loading: monitors that were read, and are in no registry yet. */
+/* loading: monitors that were read, and are in no registry yet; those that cannot be read have no config.
+ * The locks of both are not used. */
 struct loading {
     struct api_monitors *monitors;
-    struct api_registry read; /* its lock is not used */
+    struct api_registry read, unread;
     int64_t schema, change, deletion;
     int64_t *ids; /* of all monitors of the store, in order, if some were deleted */
     size_t n_ids, capacity;
-    int64_t *unread; /* ids of monitors that cannot be read */
-    size_t n_unread;
     struct api_problem problem; /* of the row that is read */
     bool failed;
     bool
@@ -75,12 +74,12 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
 static void leave_out(struct loading *loading, int64_t id, const char *group, const char *name)
 {
     struct api_buffer *untold = &loading->monitors->untold;
-    int64_t *unread = realloc(loading->unread, (loading->n_unread + 1) * sizeof *unread);
-    loading->failed |= !unread;
-    if (!unread)
+    struct api_monitor *monitor =
+        api_registry_reserve(&loading->unread, 1) ? api_monitor_new(id, group, name, NULL) : NULL;
+    loading->failed |= !monitor;
+    if (!monitor)
         return;
-    loading->unread = unread;
-    unread[loading->n_unread++] = id;
+    loading->unread.monitors[loading->unread.n++] = monitor;
     api_append_format(untold,
                       "--store: the monitor '%.128s' of the group '%.128s' cannot be read, and is "
                       "left out until it is put anew: %.200s",
@@ -224,15 +223,13 @@ static void remove_deleted(struct loading *loading)
 static void remove_unread(struct loading *loading)
 {
     struct api_registry *registry = &loading->monitors->registry;
-    for (size_t i = 0; i < loading->n_unread; i++)
-        for (size_t j = 0; j < registry->n; j++) {
-            struct api_monitor *monitor = registry->monitors[j];
-            if (monitor->id != loading->unread[i])
-                continue;
-            api_registry_remove(registry, monitor);
-            api_monitor_free(monitor);
-            break;
-        }
+    for (size_t i = 0; i < loading->unread.n; i++) {
+        const struct api_monitor *unread = loading->unread.monitors[i];
+        struct api_monitor *known = api_registry_find(registry, unread->group, unread->name);
+        if (known)
+            api_registry_remove(registry, known);
+        api_monitor_free(known);
+    }
 }
 
 static bool apply(struct loading *loading)
@@ -290,6 +287,13 @@ void api_load_tell(struct api_monitors *monitors)
     api_buffer_free(&monitors->untold);
 }
 
+static void free_list(struct api_registry *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        api_monitor_free(list->monitors[i]);
+    free(list->monitors);
+}
+
 bool api_load(struct api_monitors *monitors)
 {
     struct loading loading = {.monitors = monitors,
@@ -312,12 +316,13 @@ bool api_load(struct api_monitors *monitors)
         fail(&loading);
         monitors->n_dead = n_dead;
     }
-    for (size_t i = 0; i < loading.read.n; i++)
-        api_monitor_free(loading.read.monitors[i]);
-    free(loading.read.monitors);
+    free_list(&loading.read);
+    free_list(&loading.unread);
     free(loading.ids);
-    free(loading.unread);
-    api_load_tell(monitors);
+    if (good)
+        api_load_tell(monitors);
+    else
+        api_buffer_free(&monitors->untold);
     return good;
 }
 
