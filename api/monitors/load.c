@@ -279,11 +279,11 @@ static void forget(struct api_monitors *monitors)
 
 void api_load_tell(struct api_monitors *monitors)
 {
-    const char *p = monitors->untold.data, *end = p + monitors->untold.size;
+    const struct api_buffer *untold = &monitors->untold;
     if (!monitors->log)
         return;
-    for (; p < end; p += strlen(p) + 1)
-        monitors->log(true, p);
+    for (size_t at = 0; at < untold->size; at += strlen(untold->data + at) + 1)
+        monitors->log(true, untold->data + at);
     api_buffer_free(&monitors->untold);
 }
 
