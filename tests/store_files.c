@@ -365,12 +365,20 @@ Test(server, leaves_out_a_monitor_that_cannot_be_read, .timeout = 60)
     place_free(&place);
 }
 
-/* A label of 2 MiB, as versions before the limit stored it. */
+/* Labels as versions before the limit stored them, one of 2 MiB. What GET gives, PUT takes, up to a body's
+ * 1 MiB without values. */
 Test(server, reads_labels_that_were_stored_before_they_had_a_limit)
 {
     static const char *const scarce[] = {"--max-memory", "64M", NULL};
     struct place place = place_new();
     make_store(&place);
+    define(&place, LONG_LABEL(200));
+    struct server first = store_start(&place, scarce);
+    char *same = expect_status(&first, "GET", "/monitors/g/a", NULL, 200);
+    free(expect_status(&first, "PUT", "/monitors/g/a", same, 200));
+    free(expect_status(&first, "PUT", "/monitors/g/c", same, 422));
+    free(same);
+    cr_expect_eq(server_stop(&first, false), 0);
     define(&place, LONG_LABEL(2048));
     struct server server = store_start(&place, scarce);
     char *config = expect_status(&server, "GET", "/monitors/g/a", NULL, 200);

@@ -67,6 +67,25 @@ static bool read_query(struct defining *d, json_t *members)
     return good;
 }
 
+/* Checks labels that the body has. Those of a store of before they had a limit may stay: PUT takes what
+ * GET gives. */
+static bool check_labels(struct defining *d)
+{
+    struct api_exchange *x = d->x;
+    const struct api_config *config = d->references.replacements->config;
+    struct api_problem problem = {0};
+    int64_t id, revision;
+    if (api_bins_check(&config->bins, &problem))
+        return true;
+    struct api_config *known =
+        api_intake_config(x->service->monitors, api_group_of(x), api_name_of(x), &id, &revision);
+    bool same = known && strcmp(known->definition, config->definition) == 0;
+    api_config_release(known);
+    if (!same)
+        x->problem = problem;
+    return same;
+}
+
 static bool read_members(struct defining *d, struct api_table *table, json_t *members)
 {
     struct api_exchange *x = d->x;
@@ -74,7 +93,8 @@ static bool read_members(struct defining *d, struct api_table *table, json_t *me
     if (!read_query(d, members))
         return false;
     if (name)
-        return api_reference_read(&d->references, table, group, name, members, &x->problem);
+        return api_reference_read(&d->references, table, group, name, members, &x->problem) &&
+               check_labels(d);
     if (!check_members(members, &x->problem))
         return false;
     json_object_del(members, "columns");

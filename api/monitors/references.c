@@ -202,7 +202,6 @@ static bool count_reference(struct api_references *references, struct api_table 
     struct api_weights reference = {.n = 0};
     want(table, column, column + 1);
     bool good = api_bins_from_json(&bins, json_object_get(members, "bins"), problem) &&
-                api_bins_check(&bins, problem) &&
                 api_counting_init(&counted.counting, &bins, problem) &&
                 api_table_read(table, &sink, problem);
     if (good)
@@ -255,8 +254,7 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
         return count_reference(references, table, column, members, replacement, problem);
     if (replacement)
         replacement->config = api_config_new(members, &bins, &none, problem);
-    return replacement && replacement->config &&
-           api_bins_check(&replacement->config->bins, problem);
+    return replacement && replacement->config;
 }
 
 void api_references_free(struct api_references *references)
