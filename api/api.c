@@ -98,7 +98,7 @@ static void answer_options(struct api_exchange *x)
         api_reply_header(reply, "Access-Control-Allow-Methods", reply->header_text);
         api_reply_header(reply, "Access-Control-Allow-Headers",
                          "Accept, Authorization, Content-Encoding, Content-Type, Idempotency-Key, "
-                         "If-Match, Inference-Header-Content-Length, X-Request-Id");
+                         "If-Match, If-None-Match, Inference-Header-Content-Length, X-Request-Id");
         api_reply_header(reply, "Access-Control-Max-Age", "86400");
     }
     api_security_headers(x);

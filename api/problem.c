@@ -89,6 +89,7 @@ static const struct kind {
     {"name_invalid", 422, "A group or a monitor cannot have this name"},
     {"bins_missing", 422, "There is nothing to make bins of"},
     {"bins_invalid", 422, "Bins are not what they must be"},
+    {"labels_too_large", 422, "Labels are longer than this server takes"},
     {"counts_invalid", 422, "Counts or probabilities do not fit the bins"},
     {"reference_missing", 422, "The monitor has nothing to compare with"},
     {"reference_empty", 422, "The reference holds no value"},

@@ -1,5 +1,6 @@
 /* Bodies of monitors that are no table, or a table with one bad column. */
 #include "tests/monitors_support.h"
+#include "tests/tables_files.h"
 
 #include <criterion/criterion.h>
 
@@ -22,6 +23,9 @@ static const struct {
     {"PUT /monitors/g/m", "{\"values\":[1]}", "option_unknown #/values"},
     {"PUT /monitors/g/m", "", "csv_malformed"},
     {"PUT /monitors/g/m", "a,b\n1,2\n", "column_missing"},
+    {"POST /monitors/g/observations", "{}", "observations_empty #"},
+    {"POST /monitors/g/observations", "{\"timestamp\":1000000000}", "observations_empty #"},
+    {"POST /monitors/g/observations", "{\"columns\":null}", "observations_empty #"},
     {"POST /monitors/g/m/observations", "{}", "counts_invalid #"},
     {"POST /monitors/g/m/observations", "{\"values\":[]}", "observations_empty"},
     {"POST /monitors/g/m/observations", "{\"values\":5}", "value_invalid #/values"},
@@ -43,6 +47,27 @@ Test(monitors_bodies, what_is_no_table_is_told)
     for (size_t i = 0; i < COUNT(no_tables); i++)
         monitors_refused(&service, no_tables[i].line, no_tables[i].body, no_tables[i].problem);
     cr_expect_eq(api_monitors_count(service.monitors), 1);
+    monitors_end(&service);
+}
+
+/* Elements without bytes: any number of them is a body of 200 bytes. */
+Test(monitors_bodies, elements_without_bytes_are_no_rows)
+{
+    static const char *const shapes[] = {"(2305843009213693951,)", "(2305843009213693950,)",
+                                         "(1000000000000,)", "(1,)"};
+    struct api_service service = monitors_new(10);
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        const struct tables_array array = {.name = "a", .dtype = "U0", .shape = shapes[i]};
+        struct api_buffer body = {0};
+        tables_npz(&body, &array, 1, false);
+        struct answer answer = monitors_send(
+            &service, &(struct monitors_request){
+                          "PUT /monitors/g", "application/x-npz", body.data, body.size, {{0}}});
+        cr_expect_eq(answer.status, 422);
+        cr_expect_str_eq(text_of(answer.json, "code"), "dtype_unsupported");
+        answer_free(&answer);
+        api_buffer_free(&body);
+    }
     monitors_end(&service);
 }
 

@@ -307,3 +307,34 @@ Test(monitors_windows, times_are_checked)
                     "{\"counts\":[1,1]}", 422); /* older than the retention */
     monitors_end(&service);
 }
+
+/* A page of windows is bounded by the bins of the windows, which a former revision may have more of. */
+Test(monitors_windows, of_many_bins_come_in_short_pages)
+{
+    enum { BINS = 1000, WINDOWS = 150, MAX_PAGE = 110 };
+    struct api_service service = monitors_new(10);
+    struct api_buffer config = {0};
+    api_append_text(&config, "{\"bins\":{\"edges\":[0");
+    for (int i = 1; i <= BINS; i++)
+        api_append_format(&config, ",%d", i);
+    api_append(&config, "]},\"compare\":\"previous:1\"}", 27);
+    monitors_expect(&service, PUT, config.data, 201);
+    for (int i = 0; i < WINDOWS; i++)
+        monitors_expect(&service, OBSERVE, "{\"values\":[1,2,999]}", 200);
+    monitors_expect(&service, PUT, CONFIG, 200);
+    monitors_expect(&service, OBSERVE, "{\"values\":[1,2,999]}", 200);
+    size_t pages = 0, n = 0;
+    for (char line[200] = "GET /monitors/g/m/windows?limit=500", next[100] = "x"; *next; pages++) {
+        json_t *json = monitors_get(&service, line, NULL, 200);
+        size_t size = json_array_size(at(json, "windows"));
+        cr_expect_leq(size, MAX_PAGE);
+        n += size;
+        snprintf(next, sizeof next, "%s", text_at(json, "next"));
+        snprintf(line, sizeof line, "GET /monitors/g/m/windows?limit=500&cursor=%s", next);
+        json_decref(json);
+    }
+    cr_expect_eq(n, WINDOWS + 1);
+    cr_expect_eq(pages, 2);
+    api_buffer_free(&config);
+    monitors_end(&service);
+}

@@ -229,6 +229,36 @@ Test(oip, decimals_of_bf16_are_exact_in_float32)
 }
 
 /* Errors below /v2 have one form, for every cause. */
+/* R's jsonlite makes an array of every scalar. */
+Test(oip, takes_parameters_in_arrays_of_one)
+{
+    static const struct {
+        const char *reduction;
+        int status;
+    } cases[] = {{"\"sum\"", 200},
+                 {"[\"sum\"]", 200},
+                 {"[ \"sum\" ]", 200},
+                 {"[\"sum\",\"sum\"]", 422},
+                 {"[]", 422}};
+    static const char format[] =
+        "{\"parameters\":{\"reduction\":%s},\"inputs\":["
+        "{\"name\":\"input\",\"shape\":[2],\"datatype\":\"FP64\",\"data\":[-1,-1]},"
+        "{\"name\":\"target\",\"shape\":[2],\"datatype\":\"FP64\",\"data\":[1,1]}]}";
+    const struct api_service service = service_of(1 << 20);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char body[500];
+        snprintf(body, sizeof body, format, cases[i].reduction);
+        const struct question question = {.path = "/v2/models/kl_div/infer"};
+        struct answer answer = ask_question(&question, &service, body, strlen(body));
+        const json_t *output = json_array_get(json_object_get(answer.json, "outputs"), 0);
+        const json_t *loss = json_array_get(json_object_get(output, "data"), 0);
+        cr_expect_eq(answer.status, cases[i].status, "%s: %d %s", body, answer.status,
+                     text_of(answer.json, "error"));
+        cr_expect(answer.status != 200 || json_number_value(loss) == 2, "%s", body);
+        answer_free(&answer);
+    }
+}
+
 Test(oip, errors_are_an_object_with_error_alone)
 {
     static const struct {

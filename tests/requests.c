@@ -48,6 +48,12 @@ static const struct bad {
      "#/reduction"},
     {NULL, "{\"input\": 1, \"target\": 1, \"reduction\": null}", 422, "option_invalid",
      "#/reduction"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"reduction\": [\"sum\", \"sum\"]}", 422,
+     "option_invalid", "#/reduction"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"reduction\": [[\"sum\"]]}", 422, "option_invalid",
+     "#/reduction"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"reduction\": []}", 422, "option_invalid",
+     "#/reduction"},
     {NULL, "{\"input\": 1, \"target\": 1, \"log_target\": 1}", 422, "option_invalid",
      "#/log_target"},
     {NULL, "{\"input\": 1, \"target\": 1, \"size_average\": \"true\"}", 422, "option_invalid",
@@ -235,6 +241,12 @@ Test(requests, options_and_tensors_come_in_many_forms)
          "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]],\"dim\":[0,1]}"},
         {"reduction=sum&temperature=1&temperature=1.0",
          "{\"input\":[-1,-0.5],\"target\":[0.4,0.6]}"},
+        {NULL,
+         "{\"input\":[-1,-0.5],\"target\":[0.4,0.6],\"reduction\":[\"sum\"],\"log_target\":[false],"
+         "\"dtype\":[\"float64\"],\"compat\":[\"pytorch\"],\"base\":[\"e\"],\"partial\":[false],"
+         "\"input_space\":[\"log_prob\"],\"target_space\":[\"prob\"],\"temperature\":[1],"
+         "\"broadcast\":[false],\"diagnose\":[false],\"reduce\":[null],\"dim\":[0]}"},
+        {NULL, "{\"input\":[-1,-0.5],\"target\":[0.4,0.6],\"size_average\":[false]}"},
         {"log_target=false&reduction=%73um", "{\"input\":[-1,-0.5],\"target\":[0.4,0.6]}"},
         {NULL, "{\"shape\":[2,1],\"input\":[-1,-0.5],\"target\":[0.4,0.6],\"size_average\":false}"},
         {NULL, "{\"\\u0069nput\":[-1,-0.5],\"t\\u0061rget\":[0.4,0.6],\"size_average\":false}"},

@@ -309,3 +309,82 @@ Test(server, leaves_a_damaged_store_as_it_is)
     expect_line(&place, DAMAGED);
     place_free(&place);
 }
+
+/* ---- Monitors that cannot be read */
+
+static void expect_left_out(const struct place *place, const char *const *flags)
+{
+    struct server server = store_start(place, flags);
+    cr_expect(server_logs(&server, "the monitor 'a' of the group 'g' cannot be read", 1));
+    free(expect_status(&server, "GET", "/monitors/g/a", NULL, 404));
+    free(expect_status(&server, "GET", "/monitors/g/b", NULL, 200));
+    char *answer = expect_status(&server, "POST", "/monitors/g/observations", "a,b\n1,2\n", 200);
+    cr_expect(strstr(answer, "column_unknown") && strstr(answer, "\"name\":\"b\""), "%s", answer);
+    free(answer);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
+/* Sets the definition of the monitor a by an expression of SQL. */
+static void define(const struct place *place, const char *expression)
+{
+    char statement[600];
+    snprintf(statement, sizeof statement,
+             "UPDATE revisions SET definition = %s"
+             " WHERE monitor = (SELECT id FROM monitors WHERE name = 'a')",
+             expression);
+    change_file(place, statement);
+}
+
+#define LONG_LABEL(kilobytes)                                                                      \
+    "'{\"bins\":{\"labels\":[\"' || hex(zeroblob(" #kilobytes " * 512)) ||"                        \
+    " '\"]},\"reference\":{\"counts\":[1],\"other\":0,\"missing\":0}}'"
+
+/* One that is malformed, has settings that mean nothing, or is larger than all memory is told by name; the
+ * others are served, and a PUT makes it anew. */
+Test(server, leaves_out_a_monitor_that_cannot_be_read, .timeout = 60)
+{
+    static const char *const scarce[] = {"--max-memory", "64M", NULL};
+    static const char *const broken[] = {"'{'", "'{\"bins\":{\"labels\":[]},\"reference\":null}'",
+                                         "'null'", "''", LONG_LABEL(40000)};
+    struct place place = place_new();
+    make_store(&place);
+    for (size_t i = 0; i < COUNT(broken); i++) {
+        define(&place, broken[i]);
+        expect_left_out(&place, scarce);
+    }
+    struct server server = store_start(&place, scarce);
+    free(expect_status(&server, "PUT", "/monitors/g", "a\n1\n2\n", 201));
+    free(expect_status(&server, "POST", "/monitors/g/observations", "a,b\n1,2\n", 200));
+    cr_expect_eq(server_stop(&server, true), 0);
+    server = store_start(&place, scarce);
+    free(expect_status(&server, "GET", "/monitors/g/a/windows/1", NULL, 200));
+    free(expect_status(&server, "GET", "/monitors/g/a/windows/2", NULL, 404));
+    free(expect_status(&server, "DELETE", "/monitors/g", NULL, 204));
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(ask_file(&place, "SELECT count(*) FROM monitors"), 0);
+    place_free(&place);
+}
+
+/* Labels as versions before the limit stored them, one of 2 MiB. What GET gives, PUT takes, up to a body's
+ * 1 MiB without values. */
+Test(server, reads_labels_that_were_stored_before_they_had_a_limit)
+{
+    static const char *const scarce[] = {"--max-memory", "64M", NULL};
+    struct place place = place_new();
+    make_store(&place);
+    define(&place, LONG_LABEL(200));
+    struct server first = store_start(&place, scarce);
+    char *same = expect_status(&first, "GET", "/monitors/g/a", NULL, 200);
+    free(expect_status(&first, "PUT", "/monitors/g/a", same, 200));
+    free(expect_status(&first, "PUT", "/monitors/g/c", same, 422));
+    free(same);
+    cr_expect_eq(server_stop(&first, false), 0);
+    define(&place, LONG_LABEL(2048));
+    struct server server = store_start(&place, scarce);
+    char *config = expect_status(&server, "GET", "/monitors/g/a", NULL, 200);
+    cr_expect_gt(strlen(config), 2 << 20);
+    free(config);
+    free(expect_status(&server, "POST", "/monitors/g/observations", "a,b\n1,2\n", 200));
+    cr_expect_eq(server_stop(&server, false), 0);
+    place_free(&place);
+}

@@ -91,6 +91,16 @@ Test(tables, npz_that_has_no_columns_is_refused)
          "columns_unequal column 'b' has 3 values, and 'a' has 2"},
         {{{.name = "a", .dtype = "f8"}}, 1, "a:"},
         {{{.name = "a", .dtype = "U"}}, 1, "a:"},
+        {{{.name = "a", .dtype = "U0"}}, 1, "a:"},
+        {{{.name = "a", .dtype = "U0", .shape = "(2305843009213693951,)"}},
+         1,
+         "dtype_unsupported entry a.npy: elements of numpy's dtype '<U0' have no bytes"},
+        {{{.name = "a", .dtype = "U0", .shape = "(1,)"}},
+         1,
+         "dtype_unsupported entry a.npy: elements of numpy's dtype '<U0' have no bytes"},
+        {{{.name = "a", .dtype = "S0", .shape = "(1000000000000,)"}},
+         1,
+         "dtype_unsupported entry a.npy: numpy's dtype '<S0' is not one of"},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         check_npz(cases[i].arrays, cases[i].n, cases[i].expected);

@@ -67,7 +67,7 @@ static void append_npy(struct api_buffer *to, const struct tables_array *array)
     char shape[40], width[8] = "";
     size_t start = to->size;
     snprintf(shape, sizeof shape, "(%zu,)", array->n);
-    if (*array->dtype == 'U')
+    if (strcmp(array->dtype, "U") == 0)
         snprintf(width, sizeof width, "%d", CHARACTERS);
     api_append(to, "\x93NUMPY\1\0\166\0", 10);
     api_append_format(to, "{'descr': '%c%s%s', 'fortran_order': False, 'shape': %s, }",

@@ -4,8 +4,8 @@
 
 #include "api/memory/buffer.h"
 
-/* tables_array: a column. `dtype` is numpy's, without its byte order: f2 to f8, i1 to i8, u1 to u8, b1, U.
- * Texts are UTF-8, each in `text_size` bytes. */
+/* tables_array: a column. `dtype` is numpy's, without its byte order: f2 to f8, i1 to i8, u1 to u8, b1, U, and
+ * U0 without elements. Texts are UTF-8, each in `text_size` bytes. */
 struct tables_array {
     const char *name, *dtype;
     bool swapped; /* big-endian; of .npz alone */

@@ -14,6 +14,19 @@ bool api_text_is_missing(const char *text, size_t size)
     return false;
 }
 
+bool api_text_infinity(const char *text, size_t size, double *number)
+{
+    static const char *const words[] = {"Infinity", "Inf"};
+    bool negative = size > 0 && *text == '-';
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == size - negative &&
+            memcmp(words[i], text + negative, size - negative) == 0) {
+            *number = negative ? -(double)INFINITY : (double)INFINITY;
+            return true;
+        }
+    return false;
+}
+
 /* MOST_DIGITS: significant digits that may decide how a decimal rounds to a double: 768 (halfway
  * between two subnormal ones), and one for all that follow. */
 enum { MOST_DIGITS = 800, MOST_EXPONENT = 100000 };

@@ -155,7 +155,7 @@ static bool read_option(struct api_options *options, struct api_origin origin, c
                         const char *const *also, struct api_problem *problem)
 {
     struct api_setting setting;
-    struct api_value value = value_of(json);
+    struct api_value value = value_of(api_json_unboxed(json));
     size_t i;
     json_t *item;
     if (!api_setting_begin(&setting, options, origin, also, problem))
@@ -205,12 +205,10 @@ static bool has_shape_of_operands(const struct api_call *call, size_t name, size
                                   const size_t *shape)
 {
     const struct kl_tensor *view = &call->tensors[name].view;
-    size_t count = 1;
-    if (name < KL_OPERANDS)
-        return true;
-    for (size_t i = 0; i < ndim; i++)
-        count *= shape[i];
-    return view->ndim == 1 && view->shape[0] == count && !call->options.given[API_DIM];
+    const struct kl_tensor whole = {.ndim = ndim, .shape = shape};
+    size_t count;
+    return name < KL_OPERANDS || (view->ndim == 1 && kl_tensor_count(&whole, &count) &&
+                                  view->shape[0] == count && !call->options.given[API_DIM]);
 }
 
 /* Completes the tensors after the pass: dtypes, shapes, second reads. */

@@ -103,6 +103,10 @@ bool api_field_number(const struct api_table *table, const struct api_cell *cell
 /* True for the texts that stand for no value: "", NaN, NA, null, None. */
 bool api_text_is_missing(const char *text, size_t size);
 
+/* Reads the strings that stand for the numbers that JSON lacks: "Infinity", "-Infinity", and R's "Inf",
+ * "-Inf". False for others; "NaN" is a missing value. */
+bool api_text_infinity(const char *text, size_t size, double *number);
+
 /* Fails at a cell: a JSON Pointer for JSON, the line for CSV, the row otherwise. */
 bool api_table_fail(const struct api_table *table, size_t column, const struct api_cell *cell,
                     struct api_problem *problem, const char *code, const char *format, ...)

@@ -41,13 +41,17 @@ static bool parse(const char *bytes, size_t available, const zip_stat_t *stat, s
     if (npy->ndim != 1)
         return api_fail(problem, "shape_invalid", "entry %.100s has %zu axes, and a column has one",
                         stat->name, npy->ndim);
-    if (type->size ? npy->shape[0] != (stat->size - npy->start) / type->size ||
-                         (stat->size - npy->start) % type->size != 0
-                   : stat->size != npy->start)
+    size_t size = stat->size - npy->start, n = type->size ? size / type->size : 0;
+    if (type->size == 0 && npy->shape[0] > 0) /* rows that take no byte have no bound */
+        return api_fail(problem, "dtype_unsupported",
+                        "entry %.100s: elements of numpy's dtype '%s' have no bytes, so that it "
+                        "can have no rows",
+                        stat->name, npy->descr);
+    if (npy->shape[0] != n || n * type->size != size)
         return api_fail(problem, "npy_malformed",
                         "entry %.100s: shape and descr do not fit the %zu bytes of data after the "
                         "header",
-                        stat->name, (size_t)stat->size - npy->start);
+                        stat->name, size);
     return true;
 }
 

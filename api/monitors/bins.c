@@ -122,11 +122,12 @@ void api_bins_free(struct api_bins *bins)
 
 /* ---- From JSON */
 
-static bool fail_item(struct api_problem *problem, const char *member, size_t i, const char *what)
+static bool fail_item(struct api_problem *problem, const char *code, const char *member, size_t i,
+                      const char *what)
 {
     char place[60];
     snprintf(place, sizeof place, "#/bins/%s/%zu", member, i);
-    return api_fail_at(problem, API_BODY, place, "bins_invalid", "%s %s", member, what);
+    return api_fail_at(problem, API_BODY, place, code, "%s %s", member, what);
 }
 
 static bool read_edges(struct api_bins *bins, const json_t *array, struct api_problem *problem)
@@ -140,11 +141,22 @@ static bool read_edges(struct api_bins *bins, const json_t *array, struct api_pr
         const json_t *edge = json_array_get(array, i);
         edges[i] = json_number_value(edge) + 0.0; /* -0 becomes 0 */
         if (!json_is_number(edge))
-            return fail_item(problem, "edges", i, "must be numbers");
+            return fail_item(problem, "bins_invalid", "edges", i, "must be numbers");
         if (i > 0 && !(edges[i] > edges[i - 1]))
-            return fail_item(problem, "edges", i, "must ascend");
+            return fail_item(problem, "bins_invalid", "edges", i, "must ascend");
     }
     return api_bins_of_edges(bins, edges, n - 1) || api_fail_for_memory(problem);
+}
+
+/* Text of a label, which may be in `number`; NULL for null, arrays and objects. */
+static const char *label_of(const json_t *value, char number[API_DECIMAL_MAX + 1])
+{
+    if (json_is_boolean(value))
+        return json_is_true(value) ? "true" : "false";
+    if (!json_is_number(value))
+        return json_string_value(value);
+    number[api_label_of_number(number, json_number_value(value))] = '\0';
+    return number;
 }
 
 static bool read_labels(struct api_bins *bins, const json_t *array, struct api_problem *problem)
@@ -152,15 +164,18 @@ static bool read_labels(struct api_bins *bins, const json_t *array, struct api_p
     size_t n = json_array_size(array);
     if (!json_is_array(array) || n < 1 || n > API_MAX_BINS)
         return api_fail_at(problem, API_BODY, "#/bins/labels", "bins_invalid",
-                           "labels must be an array of 1 to %d strings", API_MAX_BINS);
+                           "labels must be an array of 1 to %d strings, numbers or booleans",
+                           API_MAX_BINS);
     if (!allocate_labels(bins, n))
         return api_fail_for_memory(problem);
     for (size_t i = 0; i < n; i++) {
-        const char *label = json_string_value(json_array_get(array, i));
+        char number[API_DECIMAL_MAX + 1];
+        const char *label = label_of(json_array_get(array, i), number);
         if (!label)
-            return fail_item(problem, "labels", i, "must be strings");
+            return fail_item(problem, "bins_invalid", "labels", i,
+                             "must be strings, numbers or booleans");
         if (api_bins_find(bins, label, strlen(label)) < bins->places)
-            return fail_item(problem, "labels", i, "must be distinct");
+            return fail_item(problem, "bins_invalid", "labels", i, "must be distinct");
         if (!add_label(bins, label))
             return api_fail_for_memory(problem);
     }
@@ -175,6 +190,21 @@ bool api_bins_from_json(struct api_bins *bins, const json_t *object, struct api_
         return api_fail_at(problem, API_BODY, "#/bins", "bins_invalid",
                            "bins must be {\"edges\": [...]} or {\"labels\": [...]}");
     return edges ? read_edges(bins, edges, problem) : read_labels(bins, labels, problem);
+}
+
+bool api_bins_check(const struct api_bins *bins, struct api_problem *problem)
+{
+    size_t size = 0;
+    for (size_t i = 0; bins->labelled && i < bins->n; i++) {
+        size_t length = strlen(bins->labels[i]);
+        size += length;
+        if (length > API_MAX_LABEL)
+            return fail_item(problem, "labels_too_large", "labels", i, "may have 1024 bytes each");
+    }
+    return size <= API_MAX_LABELS ||
+           api_fail_at(problem, API_BODY, "#/bins/labels", "labels_too_large",
+                       "the labels of a monitor may have 65536 bytes in all, and these have %zu",
+                       size);
 }
 
 /* ---- Writing */

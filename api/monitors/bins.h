@@ -9,6 +9,10 @@
 
 #define API_MAX_BINS 1000
 
+/* Limits, in bytes, of a label and of all labels of a monitor. A store may hold longer ones, of before
+ * there were limits. */
+enum { API_MAX_LABEL = 1 << 10, API_MAX_LABELS = 64 << 10 };
+
 /* Places of intervals are underflow, the n intervals, overflow, missing; those of labels are the n
  * labels, other, missing. Empty if zeroed. */
 struct api_bins {
@@ -24,8 +28,12 @@ struct api_bins {
     uint32_t *described_at; /* their offsets, with the end */
 };
 
-/* Reads {"edges": [...]} or {"labels": [...]}. */
+/* Reads {"edges": [...]} or {"labels": [...]}; labels are strings, or numbers and booleans, which become
+ * texts as values of those types do. */
 bool api_bins_from_json(struct api_bins *bins, const json_t *object, struct api_problem *problem);
+
+/* Checks the labels of bins that a body has; fails with labels_too_large. */
+bool api_bins_check(const struct api_bins *bins, struct api_problem *problem);
 
 /* Makes bins of copies of edges (n + 1), or of labels, which are distinct. False if memory is
  * exhausted. */

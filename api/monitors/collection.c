@@ -12,11 +12,14 @@
 /* FEW: distinct numbers that make labels by the method auto. */
 enum { FEW = 20 };
 
-void api_collection_init(struct api_collection *collection, struct api_budget *budget, size_t rows)
+void api_collection_init(struct api_collection *collection, const struct api_table *table,
+                         size_t column)
 {
-    *collection = (struct api_collection){.numbers.budget = budget, .truths_alone = true};
-    if (rows > 0) /* without the room that doubling would leave */
-        api_buffer_reserve(&collection->numbers, rows * sizeof(double));
+    size_t size;
+    *collection = (struct api_collection){
+        .table = table, .column = column, .numbers.budget = table->budget, .truths_alone = true};
+    if (table->n_rows > 0 && !__builtin_mul_overflow(table->n_rows, sizeof(double), &size))
+        api_buffer_reserve(&collection->numbers, size); /* without the room that doubling leaves */
 }
 
 void api_collection_free(struct api_collection *collection)
@@ -54,6 +57,11 @@ static bool collect_label(struct api_collection *collection, const struct api_ce
     bool has_text = cell->kind == API_CELL_STRING || cell->kind == API_CELL_FIELD;
     if (cell->kind == API_CELL_MISSING || (has_text && api_text_is_missing(cell->text, cell->size)))
         return true;
+    if (has_text && cell->size > API_MAX_LABEL)
+        return api_table_fail(collection->table, collection->column, cell, problem,
+                              "labels_too_large",
+                              "a text becomes a label, which may have %d bytes, and this has %zu",
+                              API_MAX_LABEL, cell->size);
     if (has_text)
         return add_label(collection, cell->text, cell->size, problem);
     if (cell->kind == API_CELL_TRUTH)
@@ -63,8 +71,8 @@ static bool collect_label(struct api_collection *collection, const struct api_ce
            add_label(collection, text, api_label_of_number(text, cell->number), problem);
 }
 
-static bool collect_text(struct api_collection *collection, const struct api_table *table,
-                         const struct api_cell *cell, struct api_problem *problem)
+static bool collect_text(struct api_collection *collection, const struct api_cell *cell,
+                         struct api_problem *problem)
 {
     double number;
     collection->truths_alone = false;
@@ -72,7 +80,8 @@ static bool collect_text(struct api_collection *collection, const struct api_tab
         collection->n_missing++;
         return true;
     }
-    if (cell->kind == API_CELL_FIELD && api_field_number(table, cell, &number))
+    if (cell->kind == API_CELL_FIELD ? api_field_number(collection->table, cell, &number)
+                                     : api_text_infinity(cell->text, cell->size, &number))
         return add_number(collection, number, problem);
     if (cell->kind == API_CELL_STRING)
         collection->text_for_certain = true;
@@ -82,8 +91,8 @@ static bool collect_text(struct api_collection *collection, const struct api_tab
     return true;
 }
 
-bool api_collection_cell(struct api_collection *collection, const struct api_table *table,
-                         const struct api_cell *cell, struct api_problem *problem)
+bool api_collection_cell(struct api_collection *collection, const struct api_cell *cell,
+                         struct api_problem *problem)
 {
     if (collection->labels)
         return collect_label(collection, cell, problem);
@@ -91,7 +100,7 @@ bool api_collection_cell(struct api_collection *collection, const struct api_tab
     switch (cell->kind) {
     case API_CELL_STRING:
     case API_CELL_FIELD:
-        return collect_text(collection, table, cell, problem);
+        return collect_text(collection, cell, problem);
     case API_CELL_MISSING:
         collection->n_missing++;
         return true;
@@ -199,14 +208,21 @@ static bool bins_of_labels(struct api_collection *collection, struct api_bins *b
 {
     const char *texts[API_MAX_BINS];
     double counts[API_MAX_BINS + 2] = {0};
-    size_t n, all = api_labels_count(collection->labels);
+    size_t n, size = 0, all = api_labels_count(collection->labels);
     const struct api_label *labels = api_labels_sort(collection->labels, API_MAX_BINS, &n);
     if (!labels)
         return api_fail_for_memory(problem);
     for (size_t i = 0; i < n; i++) {
         texts[i] = labels[i].text;
         counts[i] = labels[i].count;
+        size += strlen(texts[i]);
     }
+    if (size > API_MAX_LABELS)
+        return api_table_fail(
+            collection->table, collection->column, NULL, problem, "labels_too_large",
+            "the texts of column '%.80s' make labels of %zu bytes in all, and "
+            "a monitor may have %d",
+            collection->table->columns[collection->column].name, size, API_MAX_LABELS);
     for (size_t i = n; i < all; i++)
         counts[n] += labels[i].count;
     counts[n + 1] = (double)collection->n_missing;

@@ -118,7 +118,7 @@ static bool write_others(struct api_config *config, const json_t *annotations)
     api_settings_write(&config->settings, &text);
     api_append_text(&text, ",\"annotations\":");
     if (json_object_size(annotations) > 0)
-        json_dump_callback(annotations, append_dumped, &text, JSON_COMPACT);
+        text.failed |= json_dump_callback(annotations, append_dumped, &text, JSON_COMPACT) != 0;
     else
         api_append_text(&text, "{}");
     api_append_text(&text, "}");
@@ -166,32 +166,39 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
     return NULL;
 }
 
+/* ORDINARY: bytes of a config as JSON that PUT may make: labels with each byte escaped, a thousand counts
+ * or edges, annotations. They are read without the budget, which requests may have used up. Larger ones
+ * are of before labels had a limit. */
+enum { ORDINARY = 512 << 10 };
+
 struct api_config *api_config_load(const char *definition, const char *others,
                                    struct api_budget *budget, struct api_problem *problem)
 {
+    size_t size = strlen(definition) + strlen(others);
+    budget = size > ORDINARY ? budget : NULL;
     struct api_buffer text = {.budget = budget};
     struct api_json json = {.budget = budget};
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
     struct api_config *config = NULL;
-    api_append(&text, definition, strlen(definition) - 1);
-    api_append(&text, ",", 1);
-    api_append(&text, others + 1, strlen(others) - 1);
-    if (text.failed)
+    if (*definition && *others) {
+        api_append(&text, definition, strlen(definition) - 1);
+        api_append(&text, ",", 1);
+        api_append_text(&text, others + 1);
+    }
+    bool is_read = text.size > 0 && !text.failed && api_json_load(&json, text.data, text.size);
+    if (!is_read && (text.failed || json.out_of_memory) && budget)
+        api_fail(problem, "store_unavailable", "%zu bytes of JSON need more memory than is left",
+                 size);
+    else if (!is_read && (text.failed || json.out_of_memory))
         api_fail_for_memory(problem);
-    else if (!api_json_load(&json, text.data, text.size) && json.out_of_memory)
-        api_fail_for_memory(problem);
-    else if (!json.root)
-        api_fail(problem, "store_unavailable", "the store holds a monitor that cannot be read: %s",
-                 json.error.text);
+    else if (!is_read)
+        api_fail(problem, "store_unavailable", "it is not JSON: %s", json.error.text);
     else
         config = api_config_new(json.root, &bins, &reference, problem);
     api_json_free(&json);
     api_buffer_free(&text);
-    if (config && api_config_retain(config, budget, true, problem))
-        return config;
-    api_config_release(config);
-    return NULL;
+    return config;
 }
 
 /* ---- Its memory */
@@ -214,19 +221,20 @@ static size_t bins_size(const struct api_bins *bins)
     return size;
 }
 
-bool api_config_retain(struct api_config *config, struct api_budget *budget, bool is_stored,
-                       struct api_problem *problem)
+bool api_config_retain(struct api_config *config, struct api_budget *budget, size_t more,
+                       bool is_stored, struct api_problem *problem)
 {
     /* OPEN_WINDOW: bytes of a view, without its counts, and of the settings that it is scored by */
     enum { COUNTS = 3, OPEN_WINDOW = 1024 };
     size_t counts = ALLOCATION + config->bins.places * sizeof(double);
     size_t size = sizeof *config + ALLOCATION + bins_size(&config->bins) +
                   text_size(config->definition) + text_size(config->others) + COUNTS * counts +
-                  OPEN_WINDOW;
+                  OPEN_WINDOW + more;
     if (!api_budget_retain(budget, size, is_stored))
-        return api_fail(problem, "out_of_memory",
-                        "monitors hold %zu bytes, and may hold half of --max-memory, %zu bytes",
-                        atomic_load(&budget->retained), budget->limit / 2);
+        return api_fail(
+            problem, is_stored ? "store_unavailable" : "out_of_memory",
+            "monitors hold %zu bytes, and may hold %s of --max-memory, which is %zu bytes",
+            atomic_load(&budget->retained), is_stored ? "three quarters" : "half", budget->limit);
     config->budget = budget;
     config->retained = size;
     return true;

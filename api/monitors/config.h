@@ -30,12 +30,14 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
                                   struct api_weights *reference, struct api_problem *problem);
 
 /* Counts, for the budget, what a config holds until it is released, and what a monitor holds by it: its
- * open window with a reference. `is_stored` is true if it was counted once. Fails if monitors hold as much
- * as they may. */
-bool api_config_retain(struct api_config *config, struct api_budget *budget, bool is_stored,
-                       struct api_problem *problem);
+ * open window with a reference, and `more` bytes. `is_stored` is true if it was accepted before. Fails if
+ * monitors hold as much as they may. */
+bool api_config_retain(struct api_config *config, struct api_budget *budget, size_t more,
+                       bool is_stored, struct api_problem *problem);
 
-/* Makes a config from its two texts, and retains it. */
+/* Makes a config from its two texts, as the store has them. Fails with out_of_memory only where the
+ * process has none; with another code for texts that cannot be read, or are larger than PUT makes them
+ * and do not fit into the budget. */
 struct api_config *api_config_load(const char *definition, const char *others,
                                    struct api_budget *budget, struct api_problem *problem);
 

@@ -70,7 +70,8 @@ static void add_text(struct api_counting *counting, const struct api_table *tabl
         return;
     if (api_text_is_missing(cell->text, cell->size))
         add_missing(counting);
-    else if (cell->kind == API_CELL_FIELD && api_field_number(table, cell, &number))
+    else if (cell->kind == API_CELL_FIELD ? api_field_number(table, cell, &number)
+                                          : api_text_infinity(cell->text, cell->size, &number))
         add_number_label(counting, number);
     else
         counting->counts[api_bins_other(counting->bins)]++;
@@ -116,11 +117,16 @@ bool api_counting_cell(struct api_counting *counting, const struct api_table *ta
         count_label(counting, table, cell);
         return true;
     }
+    double number;
     switch (cell->kind) {
     case API_CELL_FIELD:
         count_field(counting, table, cell);
         return true;
     case API_CELL_STRING:
+        if (api_text_infinity(cell->text, cell->size, &number)) {
+            add_number(counting, number);
+            return true;
+        }
         if (!api_text_is_missing(cell->text, cell->size))
             return api_table_fail(table, column, cell, problem, "value_not_number",
                                   "the monitor takes numbers, and this is the text '%.*s'",

@@ -67,6 +67,25 @@ static bool read_query(struct defining *d, json_t *members)
     return good;
 }
 
+/* Checks labels that the body has. Those of a store of before they had a limit may stay: PUT takes what
+ * GET gives. */
+static bool check_labels(struct defining *d)
+{
+    struct api_exchange *x = d->x;
+    const struct api_config *config = d->references.replacements->config;
+    struct api_problem problem = {0};
+    int64_t id, revision;
+    if (api_bins_check(&config->bins, &problem))
+        return true;
+    struct api_config *known =
+        api_intake_config(x->service->monitors, api_group_of(x), api_name_of(x), &id, &revision);
+    bool same = known && strcmp(known->definition, config->definition) == 0;
+    api_config_release(known);
+    if (!same)
+        x->problem = problem;
+    return same;
+}
+
 static bool read_members(struct defining *d, struct api_table *table, json_t *members)
 {
     struct api_exchange *x = d->x;
@@ -74,7 +93,8 @@ static bool read_members(struct defining *d, struct api_table *table, json_t *me
     if (!read_query(d, members))
         return false;
     if (name)
-        return api_reference_read(&d->references, table, group, name, members, &x->problem);
+        return api_reference_read(&d->references, table, group, name, members, &x->problem) &&
+               check_labels(d);
     if (!check_members(members, &x->problem))
         return false;
     json_object_del(members, "columns");
@@ -102,7 +122,7 @@ static bool read_bound(const json_t *root, const char *name, int64_t *time,
                        struct api_problem *problem)
 {
     char place[20];
-    const json_t *value = json_object_get(root, name);
+    const json_t *value = api_json_unboxed(json_object_get(root, name));
     snprintf(place, sizeof place, "#/%s", name);
     if (json_is_string(value)
             ? api_time_parse(json_string_value(value), time)
@@ -190,7 +210,9 @@ static bool make_reference(struct defining *d, struct api_monitors *monitors)
                     ? rebase(d, monitors, monitor->config, counts)
                     : NULL;
     free(counts);
-    return r->config != NULL;
+    return r->config &&
+           api_config_retain(r->config, monitors->budget, api_monitor_size(r->group, r->name),
+                             false, &d->work.problem);
 }
 
 static bool run(struct api_work *work, struct api_monitors *monitors)

@@ -91,29 +91,41 @@ static struct api_monitor *find(const struct history *h, const struct api_monito
 
 /* ---- Windows */
 
-/* Makes a view of each window of a list, but at most the page's limit. */
+/* MAX_PLACES: counts of a page of windows, which the thread reads in some 30 ms. */
+enum { MAX_PLACES = 100000 };
+
+/* Adds the view of a window, and its bins to *places: a former revision's may be more than the present
+ * one's. */
+static bool add_view(struct history *h, struct api_monitors *monitors,
+                     const struct api_monitor *monitor, struct api_window *window, size_t *places)
+{
+    struct api_view *view = h->views[h->n] = api_view_of(monitors, monitor, window);
+    if (!view)
+        return false;
+    h->n++;
+    size_t size = sizeof *view + view->config->bins.places * 2 * sizeof(double);
+    if (!api_budget_reserve(monitors->budget, size))
+        return api_fail_for_memory(&h->work.problem);
+    h->reserved += size;
+    *places += view->config->bins.places;
+    return true;
+}
+
+/* Makes a view of each window of a list, up to the page's limit and MAX_PLACES. */
 static bool view_all(struct history *h, struct api_monitors *monitors, struct api_monitor *monitor,
                      struct api_window_list *list)
 {
+    size_t places = 0;
     drop_views(h);
     h->views = calloc(list->n + 1, sizeof(struct api_view *));
     if (!h->views)
         return api_work_out_of_memory(monitors);
-    size_t each = sizeof(struct api_view) + monitor->config->bins.places * 2 * sizeof(double);
-    if (!api_budget_reserve(monitors->budget, list->n * each))
-        return api_fail_for_memory(&h->work.problem);
-    h->reserved = list->n * each;
-    h->more = list->n > h->page.limit;
-    for (h->n = 0; h->n < list->n && h->n < h->page.limit; h->n++) {
-        h->views[h->n] = api_view_of(monitors, monitor, &list->windows[h->n]);
-        if (!h->views[h->n])
+    while (h->n < list->n && h->n < h->page.limit && places < MAX_PLACES)
+        if (!add_view(h, monitors, monitor, &list->windows[h->n], &places))
             return false;
-    }
+    h->more = h->n < list->n;
     return true;
 }
-
-/* MOST_PLACES: counts of a page of windows, which the thread reads in some 30 ms. */
-enum { MOST_PLACES = 100000 };
 
 static bool read_windows(struct api_work *work, struct api_monitors *monitors)
 {
@@ -122,8 +134,6 @@ static bool read_windows(struct api_work *work, struct api_monitors *monitors)
     struct api_window_list list;
     if (!monitor)
         return api_intake_find(h->x, &work->problem);
-    size_t most = MOST_PLACES / monitor->config->bins.places;
-    h->page.limit = h->page.limit < most ? h->page.limit : most;
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->page.from),
                                    API_INTEGER(h->page.to),  API_INTEGER(h->start),
                                    API_INTEGER(h->id),       API_INTEGER(h->page.limit + 1)};

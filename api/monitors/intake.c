@@ -5,6 +5,7 @@
 #include "api/etag.h"
 #include "api/monitors/write.h"
 #include "api/reply.h"
+#include "api/text/json_load.h"
 #include "api/text/percent.h"
 
 #include <math.h>
@@ -171,7 +172,7 @@ bool api_intake_time(const json_t *parameter, const json_t *member, int64_t *tim
                      struct api_problem *problem)
 {
     static const int64_t day = INT64_C(86400000000);
-    const json_t *value = parameter ? parameter : member;
+    const json_t *value = parameter ? parameter : api_json_unboxed(member);
     enum api_place where = parameter ? API_QUERY : API_BODY;
     const char *place = parameter ? "timestamp" : "#/timestamp", *text = json_string_value(value);
     *time = api_now();

@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* loading: monitors that were read, and are in no registry yet. */
+/* loading: monitors that were read, and are in no registry yet; those that cannot be read have no config.
+ * The locks of both are not used. */
 struct loading {
     struct api_monitors *monitors;
-    struct api_registry read; /* its lock is not used */
+    struct api_registry read, unread;
     int64_t schema, change, deletion;
     int64_t *ids; /* of all monitors of the store, in order, if some were deleted */
     size_t n_ids, capacity;
-    struct api_problem problem;
+    struct api_problem problem; /* of the row that is read */
     bool failed;
     bool
         all; /* what is known is forgotten: a new connection may lead to a copy of the database that lacks
@@ -46,7 +47,11 @@ static struct api_config *config_of(struct loading *loading, const struct api_da
             : NULL;
     free(settings);
     free(definition);
-    return config;
+    if (config && api_config_retain(config, monitors->budget, api_monitor_size(group, name), true,
+                                    &loading->problem))
+        return config;
+    api_config_release(config);
+    return NULL;
 }
 
 static struct api_monitor *make_monitor(struct loading *loading, const struct api_datum *values,
@@ -69,6 +74,24 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     return monitor;
 }
 
+/* Leaves a monitor out, to tell later: the log may not be there yet. */
+static void leave_out(struct loading *loading, int64_t id, const char *group, const char *name)
+{
+    struct api_buffer *untold = &loading->monitors->untold;
+    struct api_monitor *monitor =
+        api_registry_reserve(&loading->unread, 1) ? api_monitor_new(id, group, name, NULL) : NULL;
+    loading->failed |= !monitor;
+    if (!monitor)
+        return;
+    loading->unread.monitors[loading->unread.n++] = monitor;
+    api_append_format(untold,
+                      "--store: the monitor '%.128s' of the group '%.128s' cannot be read, and is "
+                      "left out until it is put anew: %.200s",
+                      name, group, loading->problem.detail);
+    api_append(untold, "", 1);
+    loading->problem.code = NULL;
+}
+
 static void read_monitor(void *context, const struct api_datum *values)
 {
     struct loading *loading = context;
@@ -76,8 +99,11 @@ static void read_monitor(void *context, const struct api_datum *values)
     struct api_monitor *monitor = group && name && api_registry_reserve(&loading->read, 1)
                                       ? make_monitor(loading, values, group, name)
                                       : NULL;
+    bool is_unread = loading->problem.code && strcmp(loading->problem.code, "out_of_memory") != 0;
     if (monitor)
         loading->read.monitors[loading->read.n++] = monitor;
+    else if (is_unread)
+        leave_out(loading, values[0].integer, group, name);
     else
         loading->failed = true;
     free(group);
@@ -196,6 +222,19 @@ static void remove_deleted(struct loading *loading)
     registry->n = kept;
 }
 
+/* Frees monitors that are known, and cannot be read any more as others changed them. */
+static void remove_unread(struct loading *loading)
+{
+    struct api_registry *registry = &loading->monitors->registry;
+    for (size_t i = 0; i < loading->unread.n; i++) {
+        const struct api_monitor *unread = loading->unread.monitors[i];
+        struct api_monitor *known = api_registry_find(registry, unread->group, unread->name);
+        if (known)
+            api_registry_remove(registry, known);
+        api_monitor_free(known);
+    }
+}
+
 static bool apply(struct loading *loading)
 {
     struct api_monitors *monitors = loading->monitors;
@@ -220,18 +259,17 @@ static bool apply(struct loading *loading)
         api_registry_sort(registry);
     if (good && removes)
         remove_deleted(loading);
+    if (good)
+        remove_unread(loading);
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
     return good || api_work_out_of_memory(monitors);
 }
 
-/* Tells why a row could not be read, unless the store does. */
+/* Tells that memory was exhausted, unless the store failed. */
 static bool fail(struct loading *loading)
 {
-    struct api_monitors *monitors = loading->monitors;
-    if (loading->problem.code)
-        return api_store_fail(monitors->store, loading->problem.detail);
-    return !loading->failed || api_work_out_of_memory(monitors);
+    return !loading->failed || api_work_out_of_memory(loading->monitors);
 }
 
 /* Forgets what is not read with monitors; those that are deleted are among the orphans. */
@@ -240,6 +278,23 @@ static void forget(struct api_monitors *monitors)
     api_config_release(monitors->former);
     monitors->former = NULL;
     monitors->n_dead = 0;
+}
+
+void api_load_tell(struct api_monitors *monitors)
+{
+    const struct api_buffer *untold = &monitors->untold;
+    if (!monitors->log)
+        return;
+    for (size_t at = 0; at < untold->size; at += strlen(untold->data + at) + 1)
+        monitors->log(true, untold->data + at);
+    api_buffer_free(&monitors->untold);
+}
+
+static void free_list(struct api_registry *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        api_monitor_free(list->monitors[i]);
+    free(list->monitors);
 }
 
 bool api_load(struct api_monitors *monitors)
@@ -264,10 +319,13 @@ bool api_load(struct api_monitors *monitors)
         fail(&loading);
         monitors->n_dead = n_dead;
     }
-    for (size_t i = 0; i < loading.read.n; i++)
-        api_monitor_free(loading.read.monitors[i]);
-    free(loading.read.monitors);
+    free_list(&loading.read);
+    free_list(&loading.unread);
     free(loading.ids);
+    if (good)
+        api_load_tell(monitors);
+    else
+        api_buffer_free(&monitors->untold);
     return good;
 }
 

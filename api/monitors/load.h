@@ -5,8 +5,12 @@
 #include "api/monitors/work.h"
 
 /* Brings the registry up to date with the store, in a transaction that has done nothing else yet. False
- * if the store or memory fails; the registry is then as it was, and the next call tries again. */
+ * if the store or memory fails; the registry is then as it was, and the next call tries again. Monitors
+ * that cannot be read are left out. */
 bool api_load(struct api_monitors *monitors);
+
+/* Tells the log of monitors that were left out before there was one. */
+void api_load_tell(struct api_monitors *monitors);
 
 /* Number under which the transaction changes monitors; 0 in a store of one server. */
 int64_t api_change_of(struct api_monitors *monitors);

@@ -74,6 +74,7 @@ void api_monitors_free(struct api_monitors *monitors)
     pthread_cond_destroy(&monitors->wake);
     pthread_mutex_destroy(&monitors->lock);
     free(monitors->dead);
+    api_buffer_free(&monitors->untold);
     free(monitors);
 }
 

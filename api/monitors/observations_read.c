@@ -196,6 +196,9 @@ static bool read_single(struct api_observations *o, struct api_table *table)
 
 static bool read_many(struct api_observations *o, struct api_table *table)
 {
+    if (!table->has_values)
+        return api_fail_at(&o->x->problem, API_BODY, "#", "observations_empty",
+                           "the body has neither columns nor rows");
     if (!find_monitors(o, table) || !count_values(o, table))
         return false;
     if (table->n_rows == 0) {

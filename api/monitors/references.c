@@ -10,7 +10,6 @@ enum { AT_LEAST = 16 << 20 };
 
 /* pass: the columns from `first` to `end`, which are collected together. */
 struct pass {
-    const struct api_table *table;
     const atomic_bool *stop;
     struct api_collection *collections; /* one for each column of the table */
 };
@@ -20,7 +19,7 @@ static bool collect_cell(void *context, size_t column, const struct api_cell *ce
 {
     const struct pass *pass = context;
     return api_intake_goes_on(pass->stop, cell, problem) &&
-           api_collection_cell(&pass->collections[column], pass->table, cell, problem);
+           api_collection_cell(&pass->collections[column], cell, problem);
 }
 
 static bool collect_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
@@ -41,7 +40,7 @@ static bool collect(const struct api_references *references, struct api_table *t
                     struct api_collection *collections, size_t first, size_t end,
                     struct api_problem *problem)
 {
-    struct pass pass = {table, references->stop, collections};
+    struct pass pass = {references->stop, collections};
     const struct api_sink sink = {&pass, collect_cell, collect_numbers};
     bool again = false, good = true;
     want(table, first, end);
@@ -60,8 +59,8 @@ static bool collect(const struct api_references *references, struct api_table *t
 static size_t columns_at_once(const struct api_table *table)
 {
     size_t bytes = table->size / 3 > AT_LEAST ? table->size / 3 : AT_LEAST;
-    size_t each = (table->n_rows + 1) * sizeof(double);
-    return bytes / each > 0 ? bytes / each : 1;
+    size_t values = bytes / sizeof(double);
+    return values > table->n_rows ? values / (table->n_rows + 1) : 1;
 }
 
 /* ---- Configs */
@@ -85,7 +84,9 @@ static bool configure(struct api_replacement *replacement, const json_t *members
                       struct api_budget *budget, struct api_problem *problem)
 {
     replacement->config = api_config_new(members, bins, reference, problem);
-    return replacement->config && api_config_retain(replacement->config, budget, false, problem);
+    size_t more = api_monitor_size(replacement->group, replacement->name);
+    return replacement->config &&
+           api_config_retain(replacement->config, budget, more, false, problem);
 }
 
 /* Makes bins and a config of collected values. */
@@ -136,7 +137,7 @@ static bool take_columns(struct api_references *references, struct api_table *ta
     if (!collections)
         return api_fail_for_memory(problem);
     for (size_t i = first; i < *end; i++)
-        api_collection_init(&collections[i], table->budget, table->n_rows);
+        api_collection_init(&collections[i], table, i);
     bool good = collect(references, table, collections, first, *end, problem);
     for (size_t i = first; good && i < *end; i++)
         if (*table->columns[i].name)
@@ -234,7 +235,7 @@ static bool collect_reference(struct api_references *references, struct api_tabl
     struct api_collection *collections = calloc(table->n_columns, sizeof *collections);
     if (!collections)
         return api_fail_for_memory(problem);
-    api_collection_init(&collections[column], table->budget, table->n_rows);
+    api_collection_init(&collections[column], table, column);
     bool good = collect(references, table, collections, column, column + 1, problem);
     if (good && api_collection_is_empty(&collections[column]))
         good = api_fail_at(problem, API_BODY, "#/reference", "reference_empty",

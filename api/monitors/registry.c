@@ -109,16 +109,11 @@ void api_registry_remove(struct api_registry *registry, struct api_monitor *moni
     memmove(at, at + 1, (registry->n - place) * sizeof(struct api_monitor *));
 }
 
-/* Counts a monitor, with its entry in the registry. */
-static bool retain(struct api_monitor *monitor)
+size_t api_monitor_size(const char *group, const char *name)
 {
     enum { BESIDE = 64 }; /* allocations, and a place in a list that doubles */
-    size_t size = sizeof *monitor + BESIDE + strlen(monitor->group) + strlen(monitor->name) +
-                  api_exposition_size(monitor->group, monitor->name);
-    if (!api_budget_retain(monitor->config->budget, size, true))
-        return false;
-    monitor->retained = size;
-    return true;
+    return sizeof(struct api_monitor) + BESIDE + strlen(group) + strlen(name) +
+           api_exposition_size(group, name);
 }
 
 struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *name,
@@ -135,7 +130,7 @@ struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *n
     monitor->config = config;
     monitor->live.last_observation = monitor->live.newest_end = API_NO_TIME;
     api_live_restart(&monitor->live);
-    if (monitor->group && monitor->name && retain(monitor))
+    if (monitor->group && monitor->name)
         return monitor;
     api_monitor_free(monitor);
     return NULL;
@@ -145,7 +140,6 @@ void api_monitor_free(struct api_monitor *monitor)
 {
     if (!monitor)
         return;
-    api_budget_forget(monitor->config->budget, monitor->retained);
     api_config_release(monitor->config);
     api_view_release(monitor->open);
     free(monitor->group);

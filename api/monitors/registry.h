@@ -48,7 +48,6 @@ struct api_monitor {
     struct api_draft *draft;
     struct api_view *open; /* the open window that was last added to, as it is stored; or NULL */
     bool sweep;            /* windows may have expired */
-    size_t retained;       /* bytes that the config's budget has counted for it */
 };
 
 struct api_registry {
@@ -77,11 +76,13 @@ void api_registry_sort(struct api_registry *registry);
 
 void api_registry_remove(struct api_registry *registry, struct api_monitor *monitor);
 
-/* Makes a monitor with a copy of its names; takes the config, whose budget counts the monitor and its
- * lines of the exposition. NULL if memory is exhausted. */
+/* Makes a monitor with a copy of its names; takes the config. NULL if memory is exhausted. */
 struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *name,
                                     struct api_config *config);
 void api_monitor_free(struct api_monitor *monitor);
+
+/* Bytes that a monitor of this name takes beside its config, with its lines of the exposition. */
+size_t api_monitor_size(const char *group, const char *name);
 
 /* Forgets what belongs to the windows of a revision. */
 void api_live_restart(struct api_live *live);

@@ -46,12 +46,15 @@ static void read_number(void *context, const struct api_datum *values)
     *(int64_t *)context = values[0].integer;
 }
 
-/* Makes the monitor, which nobody sees yet. */
+/* Makes the monitor, which nobody sees yet. The store may have one of its name that was left out; what is
+ * left of that goes at the next start. */
 static bool make(struct api_monitors *monitors, struct api_replacement *r)
 {
+    const struct api_datum names[] = {API_TEXT_DATUM(r->group), API_TEXT_DATUM(r->name)};
     r->is_new = r->changes = r->revises = true;
     r->revision = r->version = 1;
-    if (!api_store_run(monitors->store, API_SQL_NEXT_MONITOR, NULL,
+    if (!api_store_run(monitors->store, API_SQL_MONITOR_REMOVE, names, NULL) ||
+        !api_store_run(monitors->store, API_SQL_NEXT_MONITOR, NULL,
                        &(struct api_rows){read_number, &r->id}))
         return false;
     api_monitor_free(r->made);

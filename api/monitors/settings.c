@@ -1,6 +1,7 @@
 #include "api/monitors/settings_rows.h"
 
 #include "api/options.h"
+#include "api/text/json_load.h"
 #include "api/text/nearest.h"
 
 #include <math.h>
@@ -93,7 +94,7 @@ static bool read_method(const struct api_setting_row *row, const json_t *value,
 /* A whole number within bounds, of a member; `fallback` if it is absent. */
 static double whole_member(const json_t *object, const char *name, double least, double fallback)
 {
-    const json_t *value = json_object_get(object, name);
+    const json_t *value = api_json_unboxed(json_object_get(object, name));
     double number = value ? json_number_value(value) : fallback;
     bool good = (!value || json_is_number(value)) && number >= least && number <= 1e9 &&
                 number == floor(number);
@@ -186,7 +187,7 @@ bool api_setting_read(const struct api_setting_row *row, const json_t *value,
                                                             [API_SETTING_METHOD] = read_method,
                                                             [API_SETTING_WINDOW] = read_window,
                                                             [API_SETTING_COMPARE] = read_compare};
-    return readers[row->kind](row, value, settings, problem);
+    return readers[row->kind](row, api_json_unboxed(value), settings, problem);
 }
 
 /* ---- Members */

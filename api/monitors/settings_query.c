@@ -37,15 +37,27 @@ static bool read_alone(struct api_settings *settings, const struct api_setting_r
     return api_setting_read(row, value, settings, &ignored);
 }
 
-/* Adds a member; fails if the object has it with another value. */
+/* The object that a member goes into, made if it is absent or null. */
+static json_t *parent_of(json_t *object, const struct api_setting_row *row)
+{
+    const json_t *there = row->parent ? json_object_get(object, row->parent) : object;
+    if (!there || json_is_null(there))
+        json_object_set_new(object, row->parent, json_object());
+    return row->parent ? json_object_get(object, row->parent) : object;
+}
+
+/* Adds a member; fails if the object has it with another value. A parent that is no object stays, for
+ * api_settings_from_json to refuse. */
 static bool add(json_t *object, const struct api_setting_row *row, json_t *value,
                 struct api_problem *problem)
 {
     struct api_settings once, twice;
-    if (row->parent && !json_is_object(json_object_get(object, row->parent)))
-        json_object_set_new(object, row->parent, json_object());
-    json_t *parent = row->parent ? json_object_get(object, row->parent) : object;
+    json_t *parent = parent_of(object, row);
     json_t *there = json_object_get(parent, row->name);
+    if (parent && !json_is_object(parent)) {
+        json_decref(value);
+        return true;
+    }
     if (!value || !parent) {
         json_decref(value);
         return api_fail_for_memory(problem);

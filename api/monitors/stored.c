@@ -44,7 +44,7 @@ static bool read_settings(struct api_monitors *monitors, struct api_view *view)
 {
     static const char *const none[] = {NULL};
     const char *text = view->window.closed ? view->window.settings : NULL;
-    struct api_json json = {.budget = monitors->budget};
+    struct api_json json = {.budget = NULL}; /* as in api_config_load: at most 16 KiB */
     struct api_problem ignored = {0};
     if (text && api_json_load(&json, text, strlen(text)))
         api_settings_from_json(&view->settings, json.root, none, &ignored);

@@ -1,6 +1,7 @@
 #include "api/monitors/weights.h"
 
 #include "api/monitors/write.h"
+#include "api/text/json_load.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,7 +80,7 @@ static bool read_array(const struct reader *r, const char *member, const json_t 
 static bool read_outer(const struct reader *r, const json_t *object)
 {
     for (size_t i = 3; i < sizeof members / sizeof *members; i++) {
-        const json_t *value = json_object_get(object, members[i]);
+        const json_t *value = api_json_unboxed(json_object_get(object, members[i]));
         size_t place = api_bins_outer(r->bins, members[i]);
         if (value && place == r->bins->places)
             return fail(r, members[i],
@@ -124,7 +125,7 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
 {
     const json_t *counts = json_object_get(object, "counts"),
                  *probabilities = json_object_get(object, "probabilities");
-    const json_t *n = json_object_get(object, "n");
+    const json_t *n = api_json_unboxed(json_object_get(object, "n"));
     struct reader r = {.weights = weights, .bins = bins, .where = where, .problem = problem};
     n = json_is_null(n) ? NULL : n;
     *weights = (struct api_weights){.form = counts ? API_COUNTS : API_PROBABILITIES};

@@ -308,6 +308,7 @@ bool api_monitors_start(struct api_monitors *monitors,
 {
     monitors->log = log;
     monitors->stopping = false;
+    api_load_tell(monitors);
     monitors->started = pthread_create(&monitors->thread, NULL, work_on, monitors) == 0;
     return monitors->started;
 }

@@ -59,8 +59,9 @@ struct api_monitors {
     bool sweeps;   /* there is more to sweep than one round does */
     int64_t *dead; /* monitors that are deleted, and have rows left */
     size_t n_dead;
-    int64_t change; /* number of the last change of monitors that is known */
-    bool changes;   /* the transaction changes some, with the next number */
+    int64_t change;           /* number of the last change of monitors that is known */
+    bool changes;             /* the transaction changes some, with the next number */
+    struct api_buffer untold; /* sentences on monitors that were left out, each with a NUL */
 
     /* Shared, under the lock: */
     pthread_mutex_t lock;

@@ -98,6 +98,7 @@ const char *const api_sql[API_STATEMENTS] = {
         "UPDATE monitors SET state = $1, observations = $2, last_observation = $3,"
         " last_window = $4, since = $5, newest_end = $6, changed = $7 WHERE id = $8",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM monitors WHERE id = $1",
+    [API_SQL_MONITOR_REMOVE] = "DELETE FROM monitors WHERE group_name = $1 AND name = $2",
     [API_SQL_REVISION_PUT] = "INSERT INTO revisions VALUES ($1, $2, $3)",
     [API_SQL_REVISION] = "SELECT definition FROM revisions WHERE monitor = $1 AND revision = $2",
     [API_SQL_REVISIONS_DELETE] = "DELETE FROM revisions WHERE monitor = $1",

@@ -238,11 +238,6 @@ bool api_store_is_shared(const struct api_store *store)
 
 bool api_store_is_open(const struct api_store *store) { return store->is_open; }
 
-bool api_store_fail(struct api_store *store, const char *reason)
-{
-    return api_database_fail(store->database, "%s", reason);
-}
-
 bool api_store_is_lost(const struct api_store *store) { return store->database->is_lost; }
 
 bool api_store_is_uncertain(const struct api_store *store) { return store->database->is_uncertain; }

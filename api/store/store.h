@@ -66,9 +66,6 @@ bool api_store_is_open(const struct api_store *store);
 /* Fails, with the reason, if the version of a schema is newer than those known. */
 bool api_store_knows(struct api_store *store, int64_t version);
 
-/* Sets the reason of a failure that the store's user found; returns false. */
-bool api_store_fail(struct api_store *store, const char *reason);
-
 /* Writes the location without its password; cut to `size` bytes. */
 void api_store_name(const char *location, char *to, size_t size);
 

@@ -4,9 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory per character of text, in bytes: jansson keeps up to 80, and arrays that grow by
- * doubling leave as much behind. MEMORY_BESIDE covers an empty text. */
-enum { MEMORY_EACH = 160, MEMORY_BESIDE = 4096, ALIGNMENT = 16 };
+/* Memory that jansson 2.14 asks for, in bytes, none of which it gets twice. A character of a string is
+ * copied as a token and as a key, after a buffer that doubles has grown with it. A value, counted by what
+ * stands before it, has its head, a place in a table that doubles, and if it is written again a place
+ * among its parents; an object has buckets too. MEMORY_BESIDE is for an empty text, and for members that
+ * are added from a query. */
+enum { MEMORY_EACH = 6, MEMORY_VALUE = 256, MEMORY_OBJECT = 384, MEMORY_BESIDE = 8192 };
+enum { ALIGNMENT = 16 };
 
 /* KEPT: bytes that each thread keeps for parsing; enough for most requests without their
  * tensors. */
@@ -48,6 +52,24 @@ static bool get_memory(struct api_json *json, size_t size)
     return json->memory != NULL;
 }
 
+/* Bytes that a text may need: an upper bound, also if it is malformed. */
+static size_t memory_for(const char *text, size_t size)
+{
+    size_t bytes = MEMORY_BESIDE + MEMORY_EACH * size;
+    bool is_quoted = false;
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '"')
+            is_quoted = !is_quoted;
+        else if (is_quoted)
+            i += text[i] == '\\';
+        else if (text[i] == '{')
+            bytes += MEMORY_OBJECT;
+        else if (text[i] == '[' || text[i] == ',' || text[i] == ':')
+            bytes += MEMORY_VALUE;
+    }
+    return bytes;
+}
+
 bool api_json_load(struct api_json *json, const char *text, size_t size)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -59,7 +81,7 @@ bool api_json_load(struct api_json *json, const char *text, size_t size)
         strcpy(json->error.text, "there is a NUL");
         return false;
     }
-    if (!get_memory(json, MEMORY_EACH * size + MEMORY_BESIDE))
+    if (!get_memory(json, memory_for(text, size)))
         return false;
     current = json;
     json->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &json->error);

@@ -22,6 +22,12 @@ struct api_json {
  * before jansson starts, because jansson aborts if an allocation fails within a number. */
 bool api_json_load(struct api_json *json, const char *text, size_t size);
 
+/* The value of an array of one, which R's jsonlite makes of every scalar; others as they are. */
+static inline const json_t *api_json_unboxed(const json_t *value)
+{
+    return json_array_size(value) == 1 ? json_array_get(value, 0) : value;
+}
+
 /* Frees the text; it may be empty. */
 void api_json_free(struct api_json *json);
 

@@ -3,6 +3,7 @@
 #define KLDIV_TESTS_FUZZ_MONITORS_H
 
 #include "api/monitors/work.h"
+#include "tests/fuzz/archive.h"
 #include "tests/question.h"
 
 #include <math.h>
@@ -58,6 +59,19 @@ static inline int fuzz_ask(struct question question, const void *body, size_t si
         abort();
     api_end(&x);
     free(padded);
+    return status;
+}
+
+/* Asks as fuzz_ask does. With the media type of .npz, the body is an archive that is made of the bytes. */
+static inline int fuzz_ask_table(struct question question, const uint8_t *data, size_t size)
+{
+    struct api_buffer archive = {0};
+    bool is_made = question.content_type && strcmp(question.content_type, "application/x-npz") == 0;
+    if (is_made)
+        make_archive(&archive, data, size);
+    int status = fuzz_ask(question, is_made ? archive.data : (const char *)data,
+                          is_made ? archive.size : size, NULL);
+    api_buffer_free(&archive);
     return status;
 }
 

@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                 .query = data[0] & 32 ? "timestamp=1000000000" : NULL};
     if (data[0] & 64)
         question.others[0] = (struct api_header){"Idempotency-Key", "k"};
-    int status = fuzz_ask(question, data + 1, size - 1, NULL);
+    int status = fuzz_ask_table(question, data + 1, size - 1);
     check_totals(before, status == 200 && path < 5);
     if (fuzz_ask((struct question){.method = "GET", .path = "/monitors/g/b/windows"}, "", 0,
                  NULL) != 200)

@@ -13,6 +13,19 @@ def npz():
     return to.getvalue()
 
 
+def npy(array):
+    return (b"{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n"
+            % (array.dtype.str.encode(), str(array.shape).encode()) + array.tobytes())
+
+
+ARRAYS = [np.array(["x", "", "1"], ">U1"), np.array([], "<U1"), np.array([True, False]),
+          np.array([0.5, np.inf, np.nan], ">f8"), np.arange(5, dtype="i2")]
+# Entries of which the fuzzers make archives: one, or two of the same length.
+ENTRIES = ([b"\xff" + npy(array) for array in ARRAYS] + [b"\x7f" + 2 * npy(ARRAYS[0])]
+           + [b"\xff" + struct.pack("<BQ", dtype, 1) + bytes(size)
+              for dtype, size in ((1, 4), (4, 1), (5, 8))])
+
+
 def safetensors():
     header = b'{"values":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
     return struct.pack("<Q", len(header)) + header + np.array([1, 2], "<f4").tobytes()
@@ -31,7 +44,7 @@ CONFIGS = [
     (1, "", b'{"rows": [{"a": 1}, {"a": true}], "compare": {"previous": 3}}'),
     (1, "", npz()),
     (0, "", safetensors()),
-]
+] + [(select, "", entry) for entry in ENTRIES for select in (6, 7)]
 OBSERVATIONS = [
     (0, b"a,b,c,d,e\n1,x,0,1,2\n-9,1.0,1,x,\n,,2,NA,\n"),
     (0, b'{"columns": {"a": [1, 2], "b": ["x", true]}, "timestamp": 1000000000}'),
@@ -43,7 +56,13 @@ OBSERVATIONS = [
     (6, b"x\nx\n1\n"),
     (0, npz()),
     (1, safetensors()),
-]
+] + [(select, entry) for entry in ENTRIES for select in (24, 26)]
+TABLES = [
+    (0, b'{"columns": {"a": [1, "NaN"], "b": ["x", true]}}'),
+    (4, b'{"values": [0.5, 1e999, null]}'),
+    (1, npz()),
+    (2, safetensors()),
+] + [(select, entry) for entry in ENTRIES for select in (8, 12)]
 
 
 def place(offset, size):
@@ -79,4 +98,5 @@ write(os.path.join(sys.argv[1], "settings"),
       [bytes([select]) + query.encode() + b"\0" + body for select, query, body in CONFIGS])
 write(os.path.join(sys.argv[1], "observations"),
       [bytes([select]) + body for select, body in OBSERVATIONS])
+write(os.path.join(sys.argv[1], "table"), [bytes([select]) + body for select, body in TABLES])
 write(os.path.join(sys.argv[1], "shared_memory"), SHARED_MEMORY)

@@ -1,5 +1,5 @@
 /* PUT of a monitor or of a group: the first byte selects, then a query up to a NUL, then the body.
- * PUT takes the answer of GET without a change. */
+ * PUT takes the answer of GET without a change, and the texts of the store give the same config. */
 #include "tests/fuzz/monitors.h"
 
 static void check_round_trip(void)
@@ -14,6 +14,24 @@ static void check_round_trip(void)
     free(second);
 }
 
+/* Reads all configs as the next start would. */
+static void check_stored(void)
+{
+    struct api_registry *registry = &fuzz_service()->monitors->registry;
+    pthread_rwlock_rdlock(&registry->lock);
+    for (size_t i = 0; i < registry->n; i++) {
+        const struct api_config *config = registry->monitors[i]->config;
+        struct api_problem problem = {0};
+        struct api_config *read =
+            api_config_load(config->definition, config->others, NULL, &problem);
+        if (!read || strcmp(read->definition, config->definition) != 0 ||
+            strcmp(read->others, config->others) != 0)
+            abort();
+        api_config_release(read);
+    }
+    pthread_rwlock_unlock(&registry->lock);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const types[] = {NULL, "application/json", "text/csv", "application/x-npz"};
@@ -25,11 +43,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *query = strndup((const char *)data + 1, query_size);
     if (!query)
         abort();
-    int status = fuzz_ask((struct question){.method = "PUT",
-                                            .path = group ? "/monitors/g" : "/monitors/g/m",
-                                            .query = query,
-                                            .content_type = types[data[0] >> 1 & 3]},
-                          data + start, size - start, NULL);
+    int status = fuzz_ask_table((struct question){.method = "PUT",
+                                                  .path = group ? "/monitors/g" : "/monitors/g/m",
+                                                  .query = query,
+                                                  .content_type = types[data[0] >> 1 & 3]},
+                                data + start, size - start);
+    if (status < 300)
+        check_stored();
     if (status < 300 && !group)
         check_round_trip();
     const struct question away = {.method = "DELETE", .path = "/monitors/g"};

@@ -1,4 +1,6 @@
-/* Tables of JSON, .npz and safetensors: the first byte selects the format. */
+/* Tables of JSON, .npz and safetensors: the first byte selects the format, and whether an archive is made
+ * of the data. */
+#include "tests/fuzz/archive.h"
 #include "tests/fuzz/tables.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -7,7 +9,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                         "application/safetensors", NULL};
     if (size == 0)
         return 0;
-    fuzz_table(types[data[0] & 3], data[0] & 4 ? API_ONE_COLUMN : API_MANY_COLUMNS, data + 1,
-               size - 1);
+    const char *type = types[data[0] & 3];
+    enum api_table_kind kind = data[0] & 4 ? API_ONE_COLUMN : API_MANY_COLUMNS;
+    struct api_buffer archive = {0};
+    if (data[0] & 8)
+        make_archive(&archive, data + 1, size - 1);
+    fuzz_table(data[0] & 8 ? "application/x-npz" : type, kind,
+               data[0] & 8 ? (const uint8_t *)archive.data : data + 1,
+               data[0] & 8 ? archive.size : size - 1);
+    api_buffer_free(&archive);
     return 0;
 }

@@ -333,6 +333,26 @@ def try_uncertain_commit(a):
     print("commits whose end nobody knows are not repeated")
 
 
+def try_unreadable(a, b):
+    """A monitor that cannot be read is left out by both servers, which go on with the others."""
+    for name in ("x", "y"):
+        expect(a.ask("PUT", "/monitors/damaged/" + name, BASKET)[0] == 201, "PUT")
+        expect(b.ask("GET", "/monitors/damaged/" + name)[0] == 200, "GET by the other")
+    which = "group_name = 'damaged' AND name = 'x'"
+    sql("UPDATE meta SET value = value + 1 WHERE name = 'change';"
+        "UPDATE revisions SET definition = '{' WHERE monitor = (SELECT id FROM monitors WHERE %s);"
+        "UPDATE monitors SET version = version + 1,"
+        " changed = (SELECT value FROM meta WHERE name = 'change') WHERE %s" % (which, which), "kldiv")
+    for server in (a, b):
+        wait_until(lambda: server.ask("GET", "/monitors/damaged/x")[0] == 404, "the monitor is left out")
+        expect(server.ask("POST", "/monitors/damaged/y/observations", {"counts": [1, 2, 3]})[0] == 200, "POST")
+        expect("'x' of the group 'damaged' cannot be read" in open(server.log).read(), "the log names it")
+    expect(b.ask("PUT", "/monitors/damaged/x", BASKET)[0] == 201, "PUT of what was left out")
+    status, body = a.ask("POST", "/monitors/damaged/x/observations", {"counts": [1, 2, 3]})
+    expect(status == 200 and body["window"]["id"] == 1, "POST by the other: %d %r" % (status, body))
+    print("a monitor that cannot be read is left out, and put anew")
+
+
 def try_older_copy(a, b):
     """Servers that find a copy of the database without the last transactions, as after a failover, forget them."""
     servers = {"hour": {"seconds": 3600}, "batch": "batch", "gone": "batch"}
@@ -424,6 +444,7 @@ def main():
         try:
             wait_until(lambda: ask(port, "GET", "/livez")[0] == 200, "HAProxy answers")
             try_sharing(a, b)
+            try_unreadable(a, b)
             try_load(a, b, port, 5, "two servers")
             try_load(a, b, port, 5, "a session that hangs", lambda: hold_lock(a, b))
             try_load(a, b, port, 6, "database stopped and started", lambda: stop_database(a, b))
