@@ -11,6 +11,7 @@
 /* Reads a store that is open. */
 static bool load(struct api_monitors *monitors)
 {
+    monitors->now = api_now();
     return api_store_begin(monitors->store) && api_load(monitors) &&
            api_store_commit(monitors->store);
 }

@@ -1,5 +1,6 @@
 #include "api/monitors/observations.h"
 
+#include "api/monitors/live.h"
 #include "api/monitors/observe.h"
 #include "api/monitors/stored.h"
 
@@ -74,11 +75,15 @@ static struct api_monitor *same_monitor(struct api_observations *o, struct api_m
     return same ? monitor : NULL;
 }
 
-static bool check_age(struct api_observations *o, const struct api_monitor *monitor)
+static bool check_age(struct api_observations *o, struct api_monitors *monitors,
+                      const struct api_monitor *monitor, struct api_observed *observed)
 {
     double kept = monitor->config->settings.retention_days * 86400e6;
-    int64_t newest = monitor->draft ? monitor->draft->live.newest_end : monitor->live.newest_end;
-    int64_t end = api_window_end(&monitor->config->settings, o->time);
+    const struct api_live *live = monitor->draft ? &monitor->draft->live : &monitor->live;
+    int64_t newest, end = api_window_end(&monitor->config->settings, o->time);
+    observed->is_behind = api_end_is_ahead(monitors, monitor, live->newest_end);
+    if (!api_live_newest_end(monitors, monitor, live, &newest))
+        return false;
     return newest == API_NO_TIME || (double)(newest - end) <= kept ||
            api_fail(&o->work.problem, "timestamp_invalid",
                     "timestamp is more than retention_days before the newest window of '%.128s'",
@@ -113,10 +118,12 @@ bool api_observations_run(struct api_work *work, struct api_monitors *monitors)
     o->stale = o->stale && !o->replayed;
     if (o->stale || o->replayed)
         return true;
-    for (size_t i = 0; i < o->n; i++)
-        if (!check_age(o, same_monitor(o, monitors, &o->observed[i])) ||
-            !check_total(o, same_monitor(o, monitors, &o->observed[i]), &o->observed[i]))
+    for (size_t i = 0; i < o->n; i++) {
+        const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
+        if (!check_age(o, monitors, monitor, &o->observed[i]) ||
+            !check_total(o, monitor, &o->observed[i]))
             return false;
+    }
     for (size_t i = 0; i < o->n; i++)
         if (!api_observe(monitors, same_monitor(o, monitors, &o->observed[i]),
                          o->observed[i].counting.counts, o->time, &o->observed[i].touched))

@@ -3,6 +3,7 @@
 
 #include "api/body.h"
 #include "api/monitors/observations.h"
+#include "api/monitors/stored.h"
 #include "api/reply.h"
 
 #include <stdlib.h>
@@ -58,14 +59,14 @@ static bool run_evaluation(struct api_work *work, struct api_monitors *monitors)
     struct api_observed *observed = o->observed;
     struct api_view *view = observed->view;
     size_t places = observed->config->bins.places;
-    const struct api_datum before[] = {API_INTEGER(observed->id), API_INTEGER(observed->revision),
-                                       API_INTEGER(o->time), API_INTEGER(INT64_MAX),
-                                       API_INTEGER(view->settings.previous)};
+    const struct api_previous_of of = {observed->id, observed->revision,
+                                       (int64_t)view->settings.previous, places};
     free(view->reference);
     view->reference = calloc(places, sizeof *view->reference);
     if (!view->reference)
         return api_work_out_of_memory(monitors);
-    return api_counts_run(view->reference, places, monitors->store, API_SQL_COUNTS_BEFORE, before);
+    return api_previous_counts(monitors, NULL, &of, (struct api_position){o->time, INT64_MAX},
+                               view->reference);
 }
 
 static void set_state(struct api_observations *o)
@@ -98,12 +99,14 @@ static struct api_observations *begin(struct api_exchange *x, bool evaluates)
  * not be counted. */
 static bool reserve_reply(struct api_observations *o)
 {
-    enum { BESIDE = 200, ESCAPED = 6 };
-    size_t size = BESIDE + o->warnings.size + ESCAPED * strlen(api_group_of(o->x));
+    enum { BESIDE = 200, ESCAPED = 6, WARNING = 1200 };
+    size_t size = BESIDE + WARNING + o->warnings.size + ESCAPED * strlen(api_group_of(o->x));
     for (size_t i = 0; i < o->n; i++)
         size +=
             api_config_result_size(o->observed[i].config) + ESCAPED * strlen(o->observed[i].name);
-    return api_buffer_reserve(&o->x->reply.body, size) || api_fail_for_memory(&o->x->problem);
+    return (api_buffer_reserve(&o->x->reply.body, size) &&
+            api_buffer_reserve(&o->warnings, o->warnings.size + WARNING)) ||
+           api_fail_for_memory(&o->x->problem);
 }
 
 /* True if this server knows the monitor, or a monitor of the group. */
@@ -217,9 +220,23 @@ static bool write_result(const struct api_observed *observed, struct api_buffer 
     return api_view_write(observed->view, true, out);
 }
 
+/* Tells of monitors whose newest window lies ahead of the clock, as it does after the clock was wrong. */
+static void warn_of_windows_ahead(struct api_observations *o)
+{
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        if (o->observed[i].is_behind && n++ == 0)
+            first = o->observed[i].name;
+    if (first)
+        api_warn(&o->warnings, "window_ahead", first, n, 0,
+                 "the newest window lies more than a day ahead of this server's clock; state and "
+                 "retention are those of the windows before it");
+}
+
 bool api_observing(struct api_exchange *x)
 {
-    const struct api_observations *o = x->state;
+    struct api_observations *o = x->state;
     struct api_buffer *out = &x->reply.body;
     bool single = api_name_of(x) != NULL, first = true;
     api_intake_reply(x);
@@ -240,6 +257,7 @@ bool api_observing(struct api_exchange *x)
     if (single && first)
         return api_fail(&x->problem, "window_not_found",
                         "the request was stored before, and its window is gone");
+    warn_of_windows_ahead(o);
     api_append_text(out, single ? ",\"warnings\":[" : "],\"warnings\":[");
     api_append(out, o->warnings.data, o->warnings.size);
     api_append_text(out, "]}\n");

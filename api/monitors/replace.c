@@ -143,7 +143,8 @@ bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *
         if (!r->changes || r->is_new)
             continue;
         struct api_draft *draft = api_draft_of(monitors, find(monitors, r));
-        if (!draft)
+        const struct api_datum of[] = {API_INTEGER(r->id)};
+        if (!draft || !api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL))
             return false;
         double longer = r->config->settings.grace - draft->monitor->config->settings.grace;
         if (r->revises)

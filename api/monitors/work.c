@@ -38,17 +38,22 @@ static void free_draft(struct api_draft *draft)
         free(t->added);
         free(t);
     }
+    api_previous_free(&draft->previous);
     draft->monitor->draft = NULL;
     free(draft);
 }
 
+void api_draft_drop(struct api_monitors *monitors)
+{
+    struct api_draft *draft = monitors->drafts;
+    monitors->drafts = draft->next;
+    free_draft(draft);
+}
+
 static void drop_drafts(struct api_monitors *monitors)
 {
-    for (struct api_draft *draft = monitors->drafts, *next; draft; draft = next) {
-        next = draft->next;
-        free_draft(draft);
-    }
-    monitors->drafts = NULL;
+    while (monitors->drafts)
+        api_draft_drop(monitors);
 }
 
 /* Keeps the open window that was added to last, which the next observations will be for. If another server

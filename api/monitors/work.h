@@ -4,6 +4,7 @@
 #define KLDIV_API_MONITORS_WORK_H
 
 #include "api/monitors/monitors.h"
+#include "api/monitors/previous.h"
 #include "api/monitors/score.h"
 
 /* api_work: begins the structure of each kind of work. The thread calls `run` within a transaction,
@@ -35,6 +36,7 @@ struct api_draft {
     struct api_draft *next;
     struct api_monitor *monitor;
     struct api_live live;
+    struct api_previous previous; /* read if windows are compared with those before */
     struct api_touched *windows, **last;
 };
 
@@ -80,5 +82,8 @@ int64_t api_now(void);
 
 /* The draft of a monitor, made at its first use. NULL if memory is exhausted. */
 struct api_draft *api_draft_of(struct api_monitors *monitors, struct api_monitor *monitor);
+
+/* Frees the draft that was made last, in which nothing has changed. */
+void api_draft_drop(struct api_monitors *monitors);
 
 #endif

@@ -186,10 +186,20 @@ static bool run(struct api_database *database, enum api_statement number,
     return good;
 }
 
-static bool has_schema(struct api_database *database, bool *has)
+static int note_schema(void *context, int n, char **values, char **names)
 {
-    *has = !connection_of(database)->is_empty;
-    return true;
+    (void)n, (void)values, (void)names;
+    *(enum api_schema *)context = API_SCHEMA_OURS;
+    return 0;
+}
+
+static bool find_schema(struct api_database *database, enum api_schema *found)
+{
+    struct connection *c = connection_of(database);
+    *found = c->is_empty ? API_SCHEMA_NONE : API_SCHEMA_FORMER;
+    return sqlite3_exec(c->sqlite, "SELECT 1 FROM sqlite_schema WHERE name = 'kldiv_meta'",
+                        note_schema, found, NULL) == SQLITE_OK ||
+           fail(c);
 }
 
 static bool commit(struct api_database *database) { return script(database, "COMMIT"); }
@@ -210,7 +220,8 @@ const struct api_engine api_sqlite = {.prefix = "sqlite:",
                                       .open = open_connection,
                                       .close = close_connection,
                                       .folder = folder_of,
-                                      .has_schema = has_schema,
+                                      .find_schema = find_schema,
+                                      .adopt = API_SQL_ADOPT,
                                       .has_place = api_sqlite_has_place,
                                       .script = script,
                                       .run = run,

@@ -165,17 +165,14 @@ static bool check(sqlite3 *sqlite, const char *pragma)
  * maybe years later. Of a large file only what a start reads is looked at. */
 static bool is_sound(sqlite3 *sqlite)
 {
-    static const char *const parts[] = {"PRAGMA quick_check(meta)", "PRAGMA quick_check(monitors)",
-                                        "PRAGMA quick_check(revisions)"};
+    static const char parts[] =
+        "SELECT CASE WHEN count(*) = 0 THEN 'ok' END FROM sqlite_schema s,"
+        " pragma_quick_check(s.name) q WHERE type = 'table' AND quick_check <> 'ok' AND name IN"
+        " ('kldiv_meta', 'kldiv_monitors', 'kldiv_revisions', 'meta', 'monitors', 'revisions')";
     long long pages = 0;
     if (sqlite3_exec(sqlite, "PRAGMA page_count", note_number, &pages, NULL) != SQLITE_OK)
         return false;
-    if (pages <= WHOLE)
-        return check(sqlite, "PRAGMA quick_check(1)");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!check(sqlite, parts[i]))
-            return false;
-    return true;
+    return check(sqlite, pages <= WHOLE ? "PRAGMA quick_check(1)" : parts);
 }
 
 /* locking_mode: no other process opens the file, and the index of the log is in memory. One

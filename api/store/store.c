@@ -123,10 +123,12 @@ static bool update_schema(struct api_store *store)
 {
     struct api_database *database = store->database;
     int64_t version = 0, newest = newest_version();
-    bool has = false;
+    enum api_schema found = API_SCHEMA_NONE;
     if (!database->engine->script(database, database->engine->transaction) ||
-        !database->engine->has_schema(database, &has) ||
-        (has &&
+        !database->engine->find_schema(database, &found) ||
+        (found == API_SCHEMA_FORMER &&
+         !database->engine->script(database, database->engine->adopt)) ||
+        (found != API_SCHEMA_NONE &&
          !api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_integer, &version})))
         return false;
     if (!api_store_knows(store, version))
