@@ -157,6 +157,8 @@ static bool read_body(struct api_observations *o, double most_ns)
         set_state(o);
     o->work = (struct api_work){.run = o->evaluates ? run_evaluation : api_observations_run,
                                 .collect = o->evaluates ? NULL : api_observations_collect};
+    for (size_t i = 0; i < o->n; i++)
+        o->work.counts += o->observed[i].config->bins.places;
     if (o->n > 0 && (!o->evaluates || o->observed->view->settings.previous > 0))
         x->work = &o->work;
     return reserve_reply(o);

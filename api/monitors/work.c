@@ -13,8 +13,9 @@
 #include <string.h>
 #include <time.h>
 
-/* MOST_WAITING: works that wait at most. MOST_AT_ONCE: those of one transaction. */
-enum { MOST_WAITING = 4000, MOST_AT_ONCE = 256 };
+/* MOST_WAITING: works that wait at most. MOST_AT_ONCE: those of one transaction. MOST_COUNTS: counts that
+ * one transaction writes, unless a single work has more: some 20 ms. LARGE: those of a large work. */
+enum { MOST_WAITING = 4000, MOST_AT_ONCE = 256, MOST_COUNTS = 16000, LARGE = 4000 };
 
 int64_t api_now(void)
 {
@@ -193,20 +194,31 @@ static void fail_works(const struct api_monitors *monitors, struct api_work *wor
 
 /* ---- The queue */
 
-/* Takes works that wait: one that wants to be alone, or up to MOST_AT_ONCE others. */
+/* The lane whose turn it is: that of small works, unless they had the last turn and others wait. */
+static struct api_lane *next_lane(struct api_monitors *monitors)
+{
+    bool is_large = monitors->large.first && (!monitors->small.first || !monitors->was_large);
+    monitors->was_large = is_large;
+    return is_large ? &monitors->large : &monitors->small;
+}
+
+/* Takes works that wait: one that wants to be alone, or others, up to MOST_AT_ONCE and MOST_COUNTS. */
 static struct api_work *take(struct api_monitors *monitors)
 {
-    struct api_work *first = monitors->first, *last = first;
+    struct api_lane *lane = next_lane(monitors);
+    struct api_work *first = lane->first, *end = first;
     size_t n = 1;
     if (!first)
         return NULL;
-    while (!first->alone && last->next && !last->next->alone && n < MOST_AT_ONCE) {
-        last = last->next;
-        n++;
+    for (size_t counts = first->counts; !first->alone && end->next && !end->next->alone; n++) {
+        counts += end->next->counts;
+        if (n == MOST_AT_ONCE || counts > MOST_COUNTS)
+            break;
+        end = end->next;
     }
-    monitors->first = last->next;
+    lane->first = end->next;
     monitors->waiting -= n;
-    last->next = NULL;
+    end->next = NULL;
     return first;
 }
 
@@ -286,7 +298,7 @@ static struct api_work *wait_for_works(struct api_monitors *monitors, int64_t id
     int64_t nanos = until.tv_nsec + idle * 1000;
     until.tv_sec += nanos / 1000000000;
     until.tv_nsec = nanos % 1000000000;
-    if (!monitors->first && !monitors->stopping)
+    if (monitors->waiting == 0 && !monitors->stopping)
         pthread_cond_timedwait(&monitors->wake, &monitors->lock, &until);
     return take(monitors);
 }
@@ -334,14 +346,15 @@ bool api_work_submit(struct api_monitors *monitors, struct api_work *work)
 {
     work->next = NULL;
     work->done = false;
+    struct api_lane *lane = work->counts > LARGE ? &monitors->large : &monitors->small;
     pthread_mutex_lock(&monitors->lock);
     bool good = monitors->waiting < MOST_WAITING;
     if (good) {
-        if (monitors->first)
-            monitors->last->next = work;
+        if (lane->first)
+            lane->last->next = work;
         else
-            monitors->first = work;
-        monitors->last = work;
+            lane->first = work;
+        lane->last = work;
         if (monitors->waiting++ == 0)
             pthread_cond_signal(&monitors->wake);
     }

@@ -1,5 +1,6 @@
 /* api_work: what a request has the store's thread do; and what that thread works with. Works that
- * wait share a transaction, so that they share one wait for the disk. */
+ * wait share a transaction, so that they share one wait for the disk. Small works and large ones take
+ * turns: nobody waits for more than one transaction that is not of its own size. */
 #ifndef KLDIV_API_MONITORS_WORK_H
 #define KLDIV_API_MONITORS_WORK_H
 
@@ -14,7 +15,8 @@
  * failed. */
 struct api_work {
     struct api_work *next;
-    bool alone; /* has a transaction of its own: it changes what others see */
+    bool alone;    /* has a transaction of its own: it changes what others see */
+    size_t counts; /* that it writes, about; one of many waits for those of few */
     bool (*run)(struct api_work *work, struct api_monitors *monitors);
     bool (*collect)(struct api_work *work, struct api_monitors *monitors);
     void (*publish)(struct api_work *work, struct api_monitors *monitors);
@@ -65,7 +67,10 @@ struct api_monitors {
     /* Shared, under the lock: */
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    struct api_work *first, *last;
+    struct api_lane {
+        struct api_work *first, *last;
+    } small, large; /* works that wait */
+    bool was_large; /* the last were of the large ones: small ones are next */
     size_t waiting;
     bool stopping, started;
     pthread_t thread;
