@@ -191,7 +191,7 @@ static bool deflate_piece(z_stream *z, const struct api_buffer *piece, bool last
     }
 }
 
-void api_deflate_reply(struct api_reply *reply, const char *coding)
+bool api_deflate_reply(struct api_reply *reply, const char *coding)
 {
     bool gzip = strcmp(coding, "gzip") == 0;
     struct api_buffer out = {.budget = reply->body.budget};
@@ -204,9 +204,12 @@ void api_deflate_reply(struct api_reply *reply, const char *coding)
             good = deflate_piece(&z, &reply->tensors[i], i + 1 == reply->n_tensors, &out);
         deflateEnd(&z);
     }
+    if (!good || out.failed) {
+        api_buffer_free(&out);
+        return false;
+    }
     api_reply_free(reply);
     reply->body = out;
-    reply->body.failed |= !good;
-    if (!reply->body.failed)
-        api_reply_header(reply, "Content-Encoding", coding);
+    api_reply_header(reply, "Content-Encoding", coding);
+    return true;
 }

@@ -36,7 +36,8 @@ bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,
  * NULL header selects none. */
 const char *api_coding_for_answer(const char *accept_encoding);
 
-/* Compresses a reply's content, tensors included, and adds Content-Encoding. */
-void api_deflate_reply(struct api_reply *reply, const char *coding);
+/* Compresses a reply's content, tensors included, and adds Content-Encoding. False if memory is exhausted;
+ * the reply is then as it was. */
+bool api_deflate_reply(struct api_reply *reply, const char *coding);
 
 #endif

@@ -173,6 +173,7 @@ static bool after_work(struct api_observations *o, double most_ns)
         x->problem = o->work.problem;
         return false;
     }
+    x->is_stored = !o->stale && !o->evaluates;
     if (!o->stale)
         return true;
     if (++o->tries == TRIES)
@@ -214,12 +215,12 @@ bool api_evaluating_prepare(struct api_exchange *x, double most_ns)
 }
 
 /* Appends `"name":...,` and the result. */
-static bool write_result(const struct api_observed *observed, struct api_buffer *out)
+static void write_result(const struct api_observed *observed, struct api_buffer *out)
 {
     api_append_text(out, "\"name\":");
     api_append_json_string(out, observed->name);
     api_append(out, ",", 1);
-    return api_view_write(observed->view, true, out);
+    api_view_write(observed->view, true, out);
 }
 
 /* Tells of monitors whose newest window lies ahead of the clock, as it does after the clock was wrong. */
@@ -236,33 +237,55 @@ static void warn_of_windows_ahead(struct api_observations *o)
                  "retention are those of the windows before it");
 }
 
-bool api_observing(struct api_exchange *x)
+/* Writes the results; false if there is none for a single monitor. */
+static bool write_results(const struct api_observations *o, struct api_buffer *out)
 {
-    struct api_observations *o = x->state;
-    struct api_buffer *out = &x->reply.body;
-    bool single = api_name_of(x) != NULL, first = true;
-    api_intake_reply(x);
-    if (o->replayed)
-        api_reply_header(&x->reply, "Idempotent-Replayed", "true");
+    bool single = api_name_of(o->x) != NULL, first = true;
     api_append_text(out, "{\"group\":");
-    api_append_json_string(out, api_group_of(x));
+    api_append_json_string(out, api_group_of(o->x));
     api_append_text(out, single ? "," : ",\"monitors\":[");
     for (size_t i = 0; i < o->n; i++) {
         if (!o->observed[i].view)
             continue;
         api_append_text(out, single ? "" : first ? "{" : ",{");
         first = false;
-        if (!write_result(&o->observed[i], out))
-            return api_fail_for_memory(&x->problem);
+        write_result(&o->observed[i], out);
         api_append_text(out, single ? "" : "}");
     }
-    if (single && first)
-        return api_fail(&x->problem, "window_not_found",
-                        "the request was stored before, and its window is gone");
-    warn_of_windows_ahead(o);
     api_append_text(out, single ? ",\"warnings\":[" : "],\"warnings\":[");
     api_append(out, o->warnings.data, o->warnings.size);
     api_append_text(out, "]}\n");
+    return !single || !first;
+}
+
+/* What is stored is answered by 200: without its results if memory was exhausted after the commit, for
+ * which what is reserved has room. */
+static void cut_results(const struct api_observations *o, struct api_buffer *out)
+{
+    out->size = 0;
+    out->failed = false;
+    api_append_text(out, "{\"group\":");
+    api_append_json_string(out, api_group_of(o->x));
+    if (!api_name_of(o->x))
+        api_append_text(out, ",\"monitors\":[]");
+    api_append_text(out,
+                    ",\"warnings\":[{\"code\":\"results_cut\",\"message\":\"stored; memory was "
+                    "exhausted before the results were written\",\"column\":\"\","
+                    "\"count\":null,\"line\":null}]}\n");
+}
+
+bool api_observing(struct api_exchange *x)
+{
+    struct api_observations *o = x->state;
+    api_intake_reply(x);
+    if (o->replayed)
+        api_reply_header(&x->reply, "Idempotent-Replayed", "true");
+    warn_of_windows_ahead(o);
+    if (!write_results(o, &x->reply.body))
+        return api_fail(&x->problem, "window_not_found",
+                        "the request was stored before, and its window is gone");
+    if (x->reply.body.failed && x->is_stored)
+        cut_results(o, &x->reply.body);
     x->reply.elements = 0;
     return true;
 }
