@@ -118,6 +118,8 @@ bool api_observations_run(struct api_work *work, struct api_monitors *monitors)
     o->stale = o->stale && !o->replayed;
     if (o->stale || o->replayed)
         return true;
+    if (!api_check_store(monitors, &o->work.problem))
+        return false;
     for (size_t i = 0; i < o->n; i++) {
         const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
         if (!check_age(o, monitors, monitor, &o->observed[i]) ||

@@ -90,6 +90,28 @@ static void publish(struct api_monitors *monitors, struct api_work *works)
     pthread_rwlock_unlock(&monitors->registry.lock);
 }
 
+/* ---- The size of the store */
+
+bool api_note_size(struct api_monitors *monitors)
+{
+    int64_t bytes;
+    if (!api_store_size(monitors->store, &bytes))
+        return false;
+    atomic_store(&monitors->size, bytes);
+    return true;
+}
+
+bool api_check_store(const struct api_monitors *monitors, struct api_problem *problem)
+{
+    long long size = atomic_load(&monitors->size);
+    return monitors->max_store == 0 || size < monitors->max_store ||
+           api_fail(
+               problem, "store_full",
+               "the store has %lld bytes, and --max-store is %lld; delete monitors, or have them "
+               "keep windows for fewer days",
+               size, (long long)monitors->max_store);
+}
+
 /* ---- Transactions */
 
 static bool run_works(struct api_monitors *monitors, struct api_work *works)
@@ -153,7 +175,7 @@ static bool transact(struct api_monitors *monitors, struct api_work *works,
     double start = api_seconds();
     monitors->out_of_memory = false;
     monitors->now = api_now();
-    bool began = api_store_begin(monitors->store) && api_load(monitors);
+    bool began = api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors);
     bool ran = began &&
                (upkeep ? upkeep(monitors) && api_flush(monitors) : run_works(monitors, works)) &&
                api_change_store(monitors);
@@ -271,7 +293,7 @@ static int64_t idle_time(const struct api_monitors *monitors, double since)
     int64_t second = 1000000, now = api_now(), next = now + second;
     if (monitors->must_pause)
         return since < pause_s ? (int64_t)((pause_s - since) * 1e6) : 0;
-    if (monitors->sweeps)
+    if (monitors->sweeps || monitors->shrinks)
         return 0;
     if (monitors->next_close < next)
         next = monitors->next_close;
@@ -286,9 +308,10 @@ static void keep_up(struct api_monitors *monitors, double *last, bool is_idle)
     if (now - *last < pause_s && (monitors->must_pause || !is_idle))
         return;
     *last = now;
-    bool down = !atomic_load(&monitors->stored);
+    bool down = !atomic_load(&monitors->stored) || !api_store_is_in_place(monitors->store);
     monitors->must_pause =
         (api_upkeep_is_due(monitors) || down) && !transact(monitors, NULL, api_upkeep);
+    monitors->shrinks = atomic_load(&monitors->stored) && api_store_shrink(monitors->store);
 }
 
 static struct api_work *wait_for_works(struct api_monitors *monitors, int64_t idle)

@@ -47,6 +47,7 @@ struct api_monitors {
     struct api_store *store;
     struct api_budget *budget;
     size_t most;
+    int64_t max_store; /* bytes; 0: no limit */
 
     /* Owned by the thread: */
     int64_t now; /* of this transaction, in microseconds since 1970 */
@@ -58,6 +59,7 @@ struct api_monitors {
     bool must_pause;           /* the last upkeep failed */
     struct api_config *former; /* the one of a former revision that was read last, or NULL */
     int64_t former_monitor, former_revision;
+    bool shrinks;  /* the store has more to give back than one step does */
     bool sweeps;   /* there is more to sweep than one round does */
     int64_t *dead; /* monitors that are deleted, and have rows left */
     size_t n_dead;
@@ -76,6 +78,7 @@ struct api_monitors {
     pthread_t thread;
     void (*log)(bool is_failure, const char *sentence);
 
+    atomic_llong size; /* bytes of the store, at the last transaction */
     atomic_bool stored, loaded;
     struct api_store_statistics *statistics;
 };
@@ -84,6 +87,12 @@ struct api_monitors {
 bool api_work_out_of_memory(struct api_monitors *monitors);
 
 int64_t api_now(void);
+
+/* Fails with store_full if the store must not grow. */
+bool api_check_store(const struct api_monitors *monitors, struct api_problem *problem);
+
+/* Notes the size of the store, in a transaction. */
+bool api_note_size(struct api_monitors *monitors);
 
 /* The draft of a monitor, made at its first use. NULL if memory is exhausted. */
 struct api_draft *api_draft_of(struct api_monitors *monitors, struct api_monitor *monitor);

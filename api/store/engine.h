@@ -54,6 +54,16 @@ struct api_engine {
 
     bool (*commit)(struct api_database *database);
 
+    /* True if the database is where it was opened; NULL for true. */
+    bool (*is_in_place)(struct api_database *database);
+
+    /* Bytes that it takes, free ones that it keeps left out; as they were some seconds ago at most. */
+    bool (*size)(struct api_database *database, int64_t *bytes);
+
+    /* Gives back some of what is free, outside a transaction; true if there is more. NULL: the database
+     * does so by itself. */
+    bool (*shrink)(struct api_database *database);
+
     /* Rolls back, if a transaction is open. */
     void (*rollback)(struct api_database *database);
 };

@@ -4,6 +4,8 @@
  * which rolls back; the next transaction makes another. */
 #include "api/store/postgresql_connection.h"
 
+#include "api/clock.h"
+
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,6 +228,28 @@ static bool commit(struct api_database *database)
     return true;
 }
 
+static void read_size(void *context, const struct api_datum *values)
+{
+    *(int64_t *)context = values[0].integer;
+}
+
+/* Tables alone, with their indices: others of the database are not the store's. The files of each are
+ * looked at, so it is asked for seldom. */
+static bool size_of(struct api_database *database, int64_t *bytes)
+{
+    static const double pause_s = 10;
+    struct api_postgresql_connection *c = connection_of(database);
+    double now = api_seconds();
+    bool good = (c->sized > 0 && now < c->sized + pause_s) ||
+                (script(database, "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint"
+                                  " FROM pg_class WHERE relkind = 'r' AND relname LIKE 'kldiv#_%'"
+                                  " ESCAPE '#' AND pg_table_is_visible(oid)") &&
+                 read_results(c, &(struct api_rows){read_size, &c->size}));
+    c->sized = good && now >= c->sized + pause_s ? now : c->sized;
+    *bytes = c->size;
+    return good;
+}
+
 static void rollback(struct api_database *database)
 {
     struct api_postgresql_connection *c = connection_of(database);
@@ -311,4 +335,5 @@ const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .script = script,
                                           .run = run,
                                           .commit = commit,
+                                          .size = size_of,
                                           .rollback = rollback};

@@ -212,6 +212,23 @@ bool api_store_run(struct api_store *store, enum api_statement statement,
            !store->database->out_of_memory;
 }
 
+bool api_store_is_in_place(struct api_store *store)
+{
+    const struct api_engine *engine = store->database->engine;
+    return !engine->is_in_place || engine->is_in_place(store->database);
+}
+
+bool api_store_size(struct api_store *store, int64_t *bytes)
+{
+    return store->database->engine->size(store->database, bytes);
+}
+
+bool api_store_shrink(struct api_store *store)
+{
+    const struct api_engine *engine = store->database->engine;
+    return store->is_open && engine->shrink && engine->shrink(store->database);
+}
+
 bool api_store_begin(struct api_store *store)
 {
     struct api_database *database = store->database;
