@@ -230,3 +230,43 @@ Test(monitors_previous, sums_of_windows_that_overlap_are_those_added_up_anew)
     run(COUNTS, 2000L * HOUR);
     run(COUNTS, 9L * HOUR);
 }
+
+/* ---- Work */
+
+/* PREVIOUS: windows that are compared with. WIDE: columns, of 1,000 bins. */
+enum { PREVIOUS = 1000, WIDE = 5, WINDOWS = PREVIOUS / 2 + 1 };
+
+static void make_wide(const struct api_service *service)
+{
+    struct api_buffer bins = {0};
+    api_append_text(&bins, "{\"bins\":{\"edges\":[0");
+    for (int i = 1; i <= 1000; i++)
+        api_append_format(&bins, ",%d", i);
+    api_append(&bins, "]}}", 4);
+    for (int i = 0; i < WIDE; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "PUT /monitors/wide/c%d?compare=previous:%d", i, PREVIOUS);
+        monitors_expect(service, line, bins.data, 201);
+    }
+    api_buffer_free(&bins);
+}
+
+/* A request that comes before many windows may have as many columns as can be added up in a second. */
+Test(monitors_previous, work_of_one_request_is_bounded)
+{
+    static const char table[] = "c0,c1,c2,c3,c4\n1,2,3,4,5\n";
+    struct api_service service = monitors_new(10);
+    char line[80];
+    make_wide(&service);
+    for (int i = 0; i < WINDOWS; i++) {
+        snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d", BEGIN + i);
+        monitors_expect(&service, line, table, 200);
+    }
+    snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d", BEGIN - 1);
+    monitors_refused(&service, line, table, "too_many_columns ~fewer columns");
+    monitors_expect(&service, line, "c0,c1,c2\n1,2,3\n", 200);
+    snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d",
+             BEGIN + WINDOWS - 20);
+    monitors_expect(&service, line, table, 200);
+    monitors_end(&service);
+}
