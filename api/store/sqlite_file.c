@@ -181,8 +181,7 @@ static bool is_sound(sqlite3 *sqlite)
 static bool lock(sqlite3 *sqlite, bool *is_empty)
 {
     long long tables = 0;
-    bool good = script(sqlite, "PRAGMA auto_vacuum = INCREMENTAL;" /* of memory */
-                               "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"
+    bool good = script(sqlite, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"
                                "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;"
                                "BEGIN IMMEDIATE; COMMIT") &&
                 sqlite3_exec(sqlite, "SELECT count(*) FROM sqlite_schema", note_number, &tables,
@@ -218,6 +217,7 @@ bool api_sqlite_open(const char *path, sqlite3 **sqlite, bool *is_empty, char *r
     bool good = sqlite3_open_v2(*path ? path : ":memory:", sqlite, flags, NULL) == SQLITE_OK;
     if (*sqlite) /* NULL if memory is exhausted */
         sqlite3_extended_result_codes(*sqlite, 1);
+    good = good && (*path || script(*sqlite, "PRAGMA auto_vacuum = INCREMENTAL"));
     return (good && lock(*sqlite, is_empty) && is_sound(*sqlite) && begin_log(*sqlite)) ||
            explain(*sqlite, *path ? path : "memory", reason, size);
 }
