@@ -137,8 +137,8 @@ static void compress(struct api_exchange *x)
     if (!large && !reply->compress)
         return;
     const char *coding = api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding"));
-    if (coding)
-        api_deflate_reply(reply, coding);
+    if (coding && !api_deflate_reply(reply, coding) && !x->is_stored)
+        reply->body.failed = true;
     api_reply_header(reply, "Vary", "Accept-Encoding");
 }
 

@@ -120,6 +120,8 @@ const struct api_endpoint api_endpoints[] = {
     {"GET", "/readyz", "Readiness probe", API_HEALTH, NULL, NULL, ready, NULL},
     {0},
 };
+_Static_assert(sizeof api_endpoints / sizeof *api_endpoints <= API_MAX_ENDPOINTS,
+               "raise API_MAX_ENDPOINTS, by which the metrics have room for routes");
 
 /* ---- Form of problems */
 

@@ -35,6 +35,10 @@ struct api_endpoint {
     void (*end)(struct api_exchange *x);
 };
 
+/* API_MAX_ENDPOINTS: maximum number of rows of api_endpoints, with the one at the end. Metrics have
+ * arrays of that size. */
+enum { API_MAX_ENDPOINTS = 64 };
+
 /* Ends with a row whose path is NULL. */
 extern const struct api_endpoint api_endpoints[];
 

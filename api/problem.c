@@ -105,6 +105,7 @@ static const struct kind {
     {"internal_error", 500, "The server failed"},
     {"out_of_memory", 503, "The server has no memory left for this"},
     {"overloaded", 503, "The server has too much work waiting"},
+    {"store_full", 503, "The store of the monitors must not grow"},
     {"store_unavailable", 503, "The store of the monitors does not work"},
     {"compute_timeout", 503, "The answer took too long to compute"},
     {"too_many_connections", 503, "The server has no connection left"},

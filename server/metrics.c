@@ -22,7 +22,7 @@ static const double seconds_bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 
 static const double bytes_bounds[] = {1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-enum { MAX_ROUTES = 64, MAX_BOUNDS = 16 };
+enum { MAX_ROUTES = API_MAX_ENDPOINTS, MAX_BOUNDS = 16 };
 
 /* Factor from seconds to the microseconds in which sums are kept. */
 #define MICRO 1e6

@@ -75,6 +75,8 @@ static const struct row {
      "none or memory: where the store is no file yet and its folder cannot be written, end, or "
      "keep "
      "monitors in memory"},
+    {"max-store", "BYTES", BYTES, FIELD(max_store), "0", 0, SIZE_MAX / 4, NULL,
+     "answer 503 store_full to what would make a store grow that has so many bytes; 0: no limit"},
     {"max-monitors", "N", NUMBER, FIELD(max_monitors), "10000", 1, 1000000, NULL,
      "most drift monitors"},
     {"ready-needs-store", NULL, SWITCH, FIELD(ready_needs_store), NULL, 0, 0, switches,

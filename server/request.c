@@ -281,6 +281,12 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
 /* ---- Work */
 
 /* Ends a job whose answer nobody waits for. */
+/* True if nobody is to get the answer; what is stored is answered by that none the less. */
+static bool is_stopped(const struct srv_request *request)
+{
+    return atomic_load(&request->entry->stop) && !request->exchange.is_stored;
+}
+
 static void refuse_stopped(struct srv_request *request)
 {
     const struct srv_refusal *ending = atomic_load(&request->entry->ending);
@@ -295,9 +301,8 @@ static bool pass_on(struct srv_request *request);
 static void work(struct srv_job *job)
 {
     struct srv_request *request = (struct srv_request *)job;
-    bool done = atomic_load(&request->entry->stop) ||
-                api_handle(&request->exchange, most_ns[request->lane]);
-    if (atomic_load(&request->entry->stop))
+    bool done = is_stopped(request) || api_handle(&request->exchange, most_ns[request->lane]);
+    if (is_stopped(request))
         refuse_stopped(request);
     else if (!done && pass_on(request))
         return;
@@ -305,7 +310,8 @@ static void work(struct srv_job *job)
     srv_connection_resume(request->entry);
 }
 
-/* Queues the request as a job of the lane for its kind or cost; refuses it if the lane is full. */
+/* Queues the request as a job of the lane for its kind or cost. If the lane is full, it is refused, unless
+ * the store has what came with it: then it is answered here and now. */
 static bool hand_over(struct srv_request *request)
 {
     request->job.run = work;
@@ -315,6 +321,8 @@ static bool hand_over(struct srv_request *request)
         request->lane = SRV_PROBES;
     if (srv_jobs_add(request->lane, &request->job))
         return true;
+    if (request->exchange.is_stored && api_handle(&request->exchange, HUGE_VAL))
+        return false;
     api_refuse(&request->exchange, "overloaded",
                "as much work waits as this server does in 10 s; try again");
     return false;
@@ -342,7 +350,7 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
 {
     struct api_buffer *body = &request->body;
     if (request->step == SRV_WORKING && request->exchange.reply.status == 0) {
-        if (!atomic_load(&request->entry->stop))
+        if (!is_stopped(request))
             return go_on(request, connection);
         refuse_stopped(request);
     }

@@ -22,6 +22,8 @@ struct api_monitors *srv_store_open(const struct srv_options *options, struct ap
         monitors =
             api_monitors_open(location, options->max_monitors, budget, reason, sizeof reason);
     }
+    if (monitors)
+        api_monitors_limit_store(monitors, options->max_store);
     api_store_name(location, name, sizeof name);
     if (!monitors)
         fprintf(stderr, "kldivd: --store %s: %s\n", name, reason);

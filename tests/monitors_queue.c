@@ -74,3 +74,64 @@ Test(monitors_queue, is_bounded_and_loses_nothing)
     free(waiting);
     monitors_end(&service);
 }
+
+/* ---- Turns */
+
+/* LARGE: requests for COLUMNS monitors of 1,000 bins; SMALL: for one of two bins. */
+enum { LARGE = 4, SMALL = 3, COLUMNS = 9 };
+
+static struct api_exchange *order[LARGE + SMALL];
+
+static void note_order(struct api_exchange *x) { order[atomic_fetch_add(&resumed, 1)] = x; }
+
+static void make_monitors(const struct api_service *service)
+{
+    struct api_buffer bins = {0};
+    api_append_text(&bins, "{\"reference\":{\"counts\":[1");
+    for (int i = 1; i < 1000; i++)
+        api_append_text(&bins, ",1");
+    api_append_text(&bins, "]},\"bins\":{\"edges\":[0");
+    for (int i = 1; i <= 1000; i++)
+        api_append_format(&bins, ",%d", i);
+    api_append(&bins, "]}}", 4);
+    for (int i = 0; i < COLUMNS; i++) {
+        char line[40];
+        snprintf(line, sizeof line, "PUT /monitors/large/c%d", i);
+        monitors_expect(service, line, bins.data, 201);
+    }
+    monitors_expect(service, "PUT /monitors/g/m",
+                    "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"counts\":[5,5]}}", 201);
+    api_buffer_free(&bins);
+}
+
+/* Expects that small requests that came after large ones wait for one of these, and the rest for them. */
+Test(monitors_queue, small_requests_and_large_ones_take_turns)
+{
+    static const struct question large = {.path = "/monitors/large/observations"},
+                                 small = {.path = "/monitors/g/m/observations"};
+    static char table[] = "c0,c1,c2,c3,c4,c5,c6,c7,c8\n1,1,1,1,1,1,1,1,1\n";
+    static char counts[] = "{\"counts\":[1,2]}";
+    struct api_service service = monitors_new(10);
+    struct api_exchange waiting[LARGE + SMALL];
+    make_monitors(&service);
+    api_monitors_stop(service.monitors);
+    atomic_store(&resumed, 0);
+    for (size_t i = 0; i < LARGE + SMALL; i++) {
+        cr_assert(
+            begin(&waiting[i], i < LARGE ? &large : &small, &service, i < LARGE ? table : counts));
+        waiting[i].resume = note_order;
+    }
+    cr_assert(api_monitors_start(service.monitors, NULL));
+    while (atomic_load(&resumed) < LARGE + SMALL)
+        usleep(1000);
+    size_t first = 0;
+    while (order[first] < &waiting[LARGE])
+        first++;
+    cr_expect_eq(first, 1, "%zu of %d large requests were first", first, LARGE);
+    for (size_t i = 0; i < LARGE + SMALL; i++) {
+        cr_expect(api_handle(&waiting[i], HUGE_VAL));
+        cr_expect_eq(waiting[i].reply.status, 200);
+        api_end(&waiting[i]);
+    }
+    monitors_end(&service);
+}

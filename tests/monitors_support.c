@@ -24,27 +24,43 @@ static void run_sql(const char *format)
     PQfinish(connection);
 }
 
-static void make_location(char *to, size_t size)
+static void make_location(char *to, size_t size, const char *fallback)
 {
     static int n;
-    const char *location = getenv("KLDIV_TEST_STORE");
-    snprintf(to, size, "memory");
-    if (!location)
+    const char *cluster = getenv("KLDIV_TEST_STORE");
+    snprintf(to, size, "%s", fallback);
+    if (!cluster)
         return;
     snprintf(schema, sizeof schema, "test_%d_%d", (int)getpid(), n++);
     run_sql("CREATE SCHEMA %s");
-    snprintf(to, size, "%s&options=-csearch_path%%3D%s", location, schema);
+    snprintf(to, size, "%s&options=-csearch_path%%3D%s", cluster, schema);
 }
 
-struct api_service monitors_new(size_t most)
+static char location[300];
+
+static void open_monitors(struct api_service *service, size_t most)
 {
-    char reason[200] = "", location[300];
+    char reason[200] = "";
+    service->monitors = api_monitors_open(location, most, service->budget, reason, sizeof reason);
+    cr_assert(service->monitors, "%s", reason);
+    cr_assert(api_monitors_start(service->monitors, NULL));
+}
+
+struct api_service monitors_new(size_t most) { return monitors_new_at(most, "memory"); }
+
+struct api_service monitors_new_at(size_t most, const char *fallback)
+{
     struct api_service service = service_of(1 << 26);
-    make_location(location, sizeof location);
-    service.monitors = api_monitors_open(location, most, service.budget, reason, sizeof reason);
-    cr_assert(service.monitors, "%s", reason);
-    cr_assert(api_monitors_start(service.monitors, NULL));
+    make_location(location, sizeof location, fallback);
+    open_monitors(&service, most);
     return service;
+}
+
+void monitors_restart(struct api_service *service, size_t most)
+{
+    api_monitors_stop(service->monitors);
+    api_monitors_free(service->monitors);
+    open_monitors(service, most);
 }
 
 void monitors_end(struct api_service *service)

@@ -7,7 +7,11 @@
 
 /* Makes a service with monitors, at most `most`, and ends it, when all memory must be back. */
 struct api_service monitors_new(size_t most);
+struct api_service monitors_new_at(size_t most, const char *location);
 void monitors_end(struct api_service *service);
+
+/* Closes the store of monitors that were made last, and opens it again. */
+void monitors_restart(struct api_service *service, size_t most);
 
 /* Asks "METHOD /path?query" with a body, which is JSON if it begins with {; NULL is none. */
 struct answer monitors_ask(const struct api_service *service, const char *request,

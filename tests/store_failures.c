@@ -1,10 +1,11 @@
 /* Requests of monitors in this process: bodies that are broken, allocations that fail. */
-#include "api/monitors/monitors.h"
+#include "api/monitors/work.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* host: a service with monitors in memory. */
 struct host {
@@ -149,6 +150,97 @@ Test(failures, each_allocation_of_monitors_in_turn)
         for (int sticky = 0; sticky <= 1; sticky++)
             fail_each(requests[i].method, requests[i].target, requests[i].body,
                       sticky ? requests[i].later : requests[i].first, requests[i].later, sticky);
+    cr_expect_eq(host.complaints, 0);
+    end();
+}
+
+/* ---- What is stored, and what the answer says */
+
+/* Values that all monitors have counted; the store's thread is idle. */
+static int64_t stored(void)
+{
+    const struct api_registry *registry = &host.service.monitors->registry;
+    int64_t n = 0;
+    for (size_t i = 0; i < registry->n; i++)
+        n += registry->monitors[i]->live.observations;
+    return n;
+}
+
+/* Fails each allocation of an observation; expects 200 if it was stored, and 503 if not. */
+static void fail_each_observation(const char *target, const char *body, bool sticky)
+{
+    char path[200], key[40];
+    const char *query = strchr(target, '?');
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
+    bool failed = true;
+    for (long n = 0; failed; n++) {
+        snprintf(key, sizeof key, "%ld %d %.20s", n, sticky, body);
+        const struct question question = {.path = path,
+                                          .query = query ? query + 1 : NULL,
+                                          .accept_encoding = "gzip",
+                                          .others = {{"Idempotency-Key", n % 2 ? key : NULL}}};
+        int64_t before = stored();
+        cr_assert_lt(n, 2000);
+        fail_allocation(n, sticky);
+        struct answer answer = ask_question(&question, &host.service, body, strlen(body));
+        failed = allocation_failed();
+        bool is_stored = stored() > before;
+        cr_expect(answer.status == (is_stored ? 200 : 503),
+                  "%s %s, allocation %ld%s: %d, and it is %sstored", target, body, n,
+                  sticky ? " and later ones" : "", answer.status, is_stored ? "" : "not ");
+        cr_expect(answer.status != 200 || answer.reply.body.size > 20);
+        answer_free(&answer);
+    }
+}
+
+/* Makes a monitor of three long labels, whose names as its top take more of the answer than is reserved,
+ * and a table for it. */
+static void make_labels(char *config, size_t size, char *table)
+{
+    enum { LONG = 400 };
+    int n =
+        snprintf(config, size, "{\"reference\": {\"counts\": [9, 9, 9]}, \"bins\": {\"labels\": [");
+    strcpy(table, "labels\n");
+    for (int label = 0; label < 3; label++) {
+        n += snprintf(config + n, size - (size_t)n, "%s\"%d", label ? "," : "", label);
+        sprintf(table + strlen(table), "%d", label % 2);
+        for (int i = 0; i < LONG; i++) {
+            n += snprintf(config + n, size - (size_t)n, "\\u0001");
+            strcat(table, "\1");
+        }
+        n += snprintf(config + n, size - (size_t)n, "\"");
+        strcat(table, "\n");
+    }
+    snprintf(config + n, size - (size_t)n, "]}}");
+}
+
+Test(failures, observations_are_stored_and_answered_or_neither)
+{
+    static const char config[] =
+        "{\"bins\": {\"edges\": [0, 1, 2]}, \"reference\": {\"counts\": [5, 5]}}";
+    static const char *const bodies[] = {"{\"values\": [1, 2]}", "{\"counts\": [5, 1]}"};
+    static const char *const single[] = {"batch", "hour", "count", "previous"};
+    char target[100], past[40], labels[9000], table[2000] = "";
+    snprintf(past, sizeof past, "?timestamp=%ld", time(NULL) - 7200);
+    make_labels(labels, sizeof labels, table);
+    begin();
+    expect("PUT", "/monitors/g/batch", config, 201);
+    expect("PUT", "/monitors/g/hour?window=3600s", config, 201);
+    expect("PUT", "/monitors/g/count?window=5", config, 201);
+    expect("PUT", "/monitors/g/previous?compare=previous:3", config, 201);
+    expect("PUT", "/monitors/g/labels", labels, 201);
+    expect("PUT", "/monitors/t", "a,\"b \xc3\xbc\"\n1,x\n2,y\n2.5,z\n", 201);
+    for (int sticky = 0; sticky <= 1; sticky++) {
+        for (size_t i = 0; i < COUNT(single); i++)
+            for (size_t j = 0; j < COUNT(bodies); j++) {
+                snprintf(target, sizeof target, "/monitors/g/%s/observations%s", single[i],
+                         i == 1 && j == 1 ? past : "");
+                fail_each_observation(target, bodies[j], sticky);
+            }
+        fail_each_observation("/monitors/g/labels/observations", table, sticky);
+        fail_each_observation("/monitors/t/observations",
+                              "a,\"b \xc3\xbc\",c,\n1,x,3,1\n2,q,,1\n\"\",q,,1\n", sticky);
+    }
     cr_expect_eq(host.complaints, 0);
     end();
 }

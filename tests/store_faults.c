@@ -140,7 +140,7 @@ static void expect_all(const struct tally *tally, const struct place *place)
     cr_expect_eq(ask_file(place, "SELECT count(*) FROM pragma_integrity_check WHERE"
                                  " integrity_check <> 'ok'"),
                  0);
-    cr_expect_eq(ask_file(place, "SELECT sum(count) FROM counts c JOIN monitors m"
+    cr_expect_eq(ask_file(place, "SELECT sum(count) FROM kldiv_counts c JOIN kldiv_monitors m"
                                  " ON m.id = c.monitor WHERE name = 'm'"),
                  total);
 }

@@ -119,7 +119,7 @@ Test(server, takes_a_store_that_another_server_has_for_no_store_of_its_own)
     expect_line(&place, "%s cannot be opened: another process has it open");
     free(expect_status(&server, "POST", "/monitors/g/observations", "a\n1\n", 200));
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(&place, "SELECT sum(count) FROM counts WHERE window_id = 1"), 1);
+    cr_expect_eq(ask_file(&place, "SELECT sum(count) FROM kldiv_counts WHERE window_id = 1"), 1);
     place_free(&place);
 }
 
@@ -127,9 +127,9 @@ Test(server, leaves_stores_of_newer_versions_as_they_are)
 {
     struct place place = place_new();
     make_store(&place);
-    change_file(&place, "UPDATE meta SET value = 99 WHERE name = 'schema'");
+    change_file(&place, "UPDATE kldiv_meta SET value = 99 WHERE name = 'schema'");
     expect_refused(&place, place.location,
-                   "it was written by a newer version of kldiv (schema 99, this one knows 3)");
+                   "it was written by a newer version of kldiv (schema 99, this one knows 4)");
     place_free(&place);
 }
 
@@ -218,7 +218,7 @@ Test(server, keeps_monitors_in_memory_if_told_where_no_file_can_be_made)
     struct server server = store_start(&place, fall_back); /* a file, where one can be made */
     cr_expect(server_logs(&server, place.location, 1));
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(&place, "SELECT count(*) FROM monitors"), 0);
+    cr_expect_eq(ask_file(&place, "SELECT count(*) FROM kldiv_monitors"), 0);
     place_free(&place);
 }
 
@@ -275,11 +275,12 @@ Test(server, serves_a_store_with_values_that_mean_nothing)
                                         "/metrics"};
     struct place place = place_new();
     make_store(&place);
-    change_file(&place,
-                "UPDATE windows SET verdict = 99, state = -1, settings = '{', n = -5, top = -7;"
-                "UPDATE monitors SET state = 4, since = 'x'; UPDATE counts SET bin = 1000000;"
-                "INSERT INTO events VALUES (1, 1, 0, 77, -1, NULL, 5);"
-                "UPDATE windows SET reference = x'00' WHERE id < 10");
+    change_file(
+        &place,
+        "UPDATE kldiv_windows SET verdict = 99, state = -1, settings = '{', n = -5, top = -7;"
+        "UPDATE kldiv_monitors SET state = 4, since = 'x'; UPDATE kldiv_counts SET bin = 1000000;"
+        "INSERT INTO kldiv_events VALUES (1, 1, 0, 77, -1, NULL, 5);"
+        "UPDATE kldiv_windows SET reference = x'00' WHERE id < 10");
     struct server server = store_start(&place, NULL);
     for (size_t i = 0; i < COUNT(views); i++)
         free(expect_status(&server, "GET", views[i], NULL, 200));
@@ -329,8 +330,8 @@ static void define(const struct place *place, const char *expression)
 {
     char statement[600];
     snprintf(statement, sizeof statement,
-             "UPDATE revisions SET definition = %s"
-             " WHERE monitor = (SELECT id FROM monitors WHERE name = 'a')",
+             "UPDATE kldiv_revisions SET definition = %s"
+             " WHERE monitor = (SELECT id FROM kldiv_monitors WHERE name = 'a')",
              expression);
     change_file(place, statement);
 }
@@ -361,7 +362,7 @@ Test(server, leaves_out_a_monitor_that_cannot_be_read, .timeout = 60)
     free(expect_status(&server, "GET", "/monitors/g/a/windows/2", NULL, 404));
     free(expect_status(&server, "DELETE", "/monitors/g", NULL, 204));
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(&place, "SELECT count(*) FROM monitors"), 0);
+    cr_expect_eq(ask_file(&place, "SELECT count(*) FROM kldiv_monitors"), 0);
     place_free(&place);
 }
 

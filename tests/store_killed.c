@@ -107,7 +107,7 @@ Test(faults, clients_that_leave_while_the_store_waits)
     cr_expect_eq(in_flight, 1);
     cr_expect_eq(metric(&server, "\nkldiv_memory_reserved_bytes "), 0);
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(&place, "SELECT sum(count) FROM counts"), 3 * (LEAVING + 1));
+    cr_expect_eq(ask_file(&place, "SELECT sum(count) FROM kldiv_counts"), 3 * (LEAVING + 1));
     faults_unload();
     api_buffer_free(&request);
     place_free(&place);

@@ -187,8 +187,9 @@ void load_expect(const struct load *load, const struct server *server)
 /* Checks the windows of a batch: one for each post that is stored, none twice. */
 static void expect_batches(const struct load *load, const struct place *place)
 {
-    static const char query[] = "SELECT start_at / 1000000, w.id, n FROM windows w JOIN monitors m"
-                                " ON m.id = w.monitor WHERE group_name = 'batch' AND name = 'b'";
+    static const char query[] =
+        "SELECT start_at / 1000000, w.id, n FROM kldiv_windows w JOIN kldiv_monitors m"
+        " ON m.id = w.monitor WHERE group_name = 'batch' AND name = 'b'";
     unsigned char *seen = calloc(MOST_POSTS, 1);
     sqlite3 *sqlite;
     sqlite3_stmt *statement;
@@ -214,22 +215,23 @@ void load_expect_file(const struct load *load, const struct place *place)
     /* Each counts what contradicts itself. */
     static const char *const none[] = {
         "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'",
-        "SELECT count(*) FROM monitors m WHERE observations <>"
-        " (SELECT sum(n) FROM windows WHERE monitor = m.id)",
-        "SELECT count(*) FROM windows w WHERE n <>"
-        " (SELECT sum(count) FROM counts WHERE monitor = w.monitor AND window_id = w.id)",
-        "SELECT count(*) FROM counts c WHERE NOT EXISTS"
-        " (SELECT 1 FROM windows WHERE monitor = c.monitor AND id = c.window_id)",
-        "SELECT count(*) FROM monitors m WHERE last_window <>"
-        " (SELECT max(id) FROM windows WHERE monitor = m.id)",
-        "SELECT count(*) - 3 FROM (SELECT DISTINCT group_name, observations FROM monitors)"};
+        "SELECT count(*) FROM kldiv_monitors m WHERE observations <>"
+        " (SELECT sum(n) FROM kldiv_windows WHERE monitor = m.id)",
+        "SELECT count(*) FROM kldiv_windows w WHERE n <>"
+        " (SELECT sum(count) FROM kldiv_counts WHERE monitor = w.monitor AND window_id = w.id)",
+        "SELECT count(*) FROM kldiv_counts c WHERE NOT EXISTS"
+        " (SELECT 1 FROM kldiv_windows WHERE monitor = c.monitor AND id = c.window_id)",
+        "SELECT count(*) FROM kldiv_monitors m WHERE last_window <>"
+        " (SELECT max(id) FROM kldiv_windows WHERE monitor = m.id)",
+        "SELECT count(*) - 3 FROM (SELECT DISTINCT group_name, observations FROM kldiv_monitors)"};
     char query[200];
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         cr_expect_eq(ask_file(place, none[i]), 0, "%s", none[i]);
     for (int group = 0; group < GROUPS; group++) {
         struct bounds bounds = load_bounds(load, group);
         snprintf(query, sizeof query,
-                 "SELECT max(observations) FROM monitors WHERE group_name = '%s'", names[group]);
+                 "SELECT max(observations) FROM kldiv_monitors WHERE group_name = '%s'",
+                 names[group]);
         double rows = ask_file(place, query);
         cr_expect(rows >= bounds.least && rows <= bounds.most, "%s: %g of %g to %g", names[group],
                   rows, bounds.least, bounds.most);

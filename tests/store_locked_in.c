@@ -34,7 +34,7 @@ static void expect_work(const char *location, const struct place *place, const c
     server = server_start(flags);
     free(expect_status(&server, "POST", "/monitors/g/observations", "a,b\n1,2\n", 200));
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(place, "SELECT sum(count) FROM counts"), 4, "%s", location);
+    cr_expect_eq(ask_file(place, "SELECT sum(count) FROM kldiv_counts"), 4, "%s", location);
     unlink(place->path);
 }
 
@@ -118,7 +118,7 @@ Test(server, moves_its_log_into_the_file_while_it_is_locked_in)
     free(expect_status(&server, "POST", "/monitors/wide/observations", "c1,c2\nx,y\n", 200));
     cr_expect_eq(server_stop(&server, false), 0);
     cr_expect_eq(size_of(place.path, "-wal"), 0);
-    cr_expect_eq(ask_file(&place, "SELECT max(observations) FROM monitors"), TABLES + 1);
+    cr_expect_eq(ask_file(&place, "SELECT max(observations) FROM kldiv_monitors"), TABLES + 1);
     cr_expect_eq(ask_file(&place, "SELECT count(*) FROM pragma_integrity_check WHERE"
                                   " integrity_check <> 'ok'"),
                  0);

@@ -31,7 +31,7 @@ static sqlite3 *make_schema(void)
 /* Expects that a step of a plan does not go through all windows or counts of a monitor, or of all. */
 static void expect_step(size_t statement, const char *step)
 {
-    static const char *const large[] = {" windows", " w ", " counts"};
+    static const char *const large[] = {" kldiv_windows", " w ", " kldiv_counts"};
     bool is_large = false;
     for (size_t i = 0; i < COUNT(large); i++)
         is_large |= strstr(step, large[i]) != NULL;

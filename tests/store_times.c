@@ -106,9 +106,54 @@ Test(faults, clocks_that_jump_by_an_hour)
     cr_expect_eq(metric(&server, "kldiv_monitor_observations_total{group=\"g\",monitor=\"m\"} "),
                  28);
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(&place, "SELECT sum(count) FROM counts"), 28);
+    cr_expect_eq(ask_file(&place, "SELECT sum(count) FROM kldiv_counts"), 28);
     faults_unload();
     place_free(&place);
+}
+
+/* Expects observations of now to count, with a warning if they come behind a window ahead of the clock. */
+static void expect_taken(const struct server *server, const char *body, const char *state,
+                         bool warns)
+{
+    char *text = expect_status(server, "POST", MONITOR "/observations", body, 200);
+    cr_expect_eq(strstr(text, "\"window_ahead\"") != NULL, warns, "%s", text);
+    cr_expect(strstr(text, state), "%s", text);
+    free(text);
+}
+
+/* The window of a wrong clock neither makes the state, nor is it what retention counts back from. */
+Test(faults, a_clock_that_was_ten_years_ahead)
+{
+    static const char good[] = "{\"counts\": [500, 500]}", bad[] = "{\"counts\": [900, 100]}";
+    static const char config[] = "{\"bins\": {\"edges\": [0, 1, 2]},"
+                                 " \"reference\": {\"counts\": [500, 500]}}";
+    static const char *const windows[] = {"batch", "3600s,0s", "1000"};
+    for (size_t i = 0; i < COUNT(windows); i++) {
+        struct place place = place_new();
+        char target[100];
+        faults_preload();
+        set_clock(10L * 365 * 24 * HOUR);
+        struct server server = store_start(&place, NULL);
+        snprintf(target, sizeof target, MONITOR "?clear_after=1&window=%s", windows[i]);
+        free(expect_status(&server, "PUT", target, config, 201));
+        expect_taken(&server, bad, "\"verdict\":\"critical\"", false);
+        set_clock(0);
+        expect_taken(&server, good, "\"verdict\":\"ok\"", true);
+        if (i != 1) /* a window of an hour is open */
+            expect_taken(&server, good, "\"state\":\"ok\"", true);
+        snprintf(target, sizeof target, MONITOR "/observations?timestamp=%ld",
+                 time(NULL) - 24L * 80 * HOUR);
+        free(expect_status(&server, "POST", target, good, 200));
+        snprintf(target, sizeof target, MONITOR "/observations?timestamp=%ld",
+                 time(NULL) - 24L * 100 * HOUR);
+        free(expect_status(&server, "POST", target, good, 422));
+        server_kill(&server, false);
+        server = store_start(&place, NULL);
+        expect_taken(&server, good, "\"verdict\":\"ok\"", true);
+        cr_expect_eq(server_stop(&server, false), 0);
+        faults_unload();
+        place_free(&place);
+    }
 }
 
 /* ---- Starting again */
@@ -246,13 +291,20 @@ static void expect_same_after_start(const struct place *place, const struct api_
 /* Makes the file one of the first version of the schema. */
 static void make_first(const struct place *place)
 {
-    change_file(place,
-                "ALTER TABLE monitors DROP COLUMN since; ALTER TABLE windows DROP COLUMN top;"
-                "ALTER TABLE windows DROP COLUMN top_share;"
-                "ALTER TABLE monitors DROP COLUMN newest_end;"
-                "ALTER TABLE monitors DROP COLUMN changed;"
-                "DELETE FROM meta WHERE name IN ('change', 'deletion');"
-                "UPDATE meta SET value = 1 WHERE name = 'schema'");
+    change_file(
+        place,
+        "ALTER TABLE kldiv_monitors DROP COLUMN since; ALTER TABLE kldiv_windows DROP COLUMN top;"
+        "ALTER TABLE kldiv_windows DROP COLUMN top_share;"
+        "ALTER TABLE kldiv_monitors DROP COLUMN newest_end;"
+        "ALTER TABLE kldiv_monitors DROP COLUMN changed;"
+        "DELETE FROM kldiv_meta WHERE name IN ('change', 'deletion');"
+        "UPDATE kldiv_meta SET value = 1 WHERE name = 'schema';"
+        "DROP TABLE kldiv_sums; ALTER TABLE kldiv_meta RENAME TO meta;"
+        "ALTER TABLE kldiv_monitors RENAME TO monitors;"
+        "ALTER TABLE kldiv_revisions RENAME TO revisions;"
+        "ALTER TABLE kldiv_windows RENAME TO windows;"
+        "ALTER TABLE kldiv_counts RENAME TO counts; ALTER TABLE kldiv_events RENAME TO events;"
+        "ALTER TABLE kldiv_keys RENAME TO keys;");
 }
 
 Test(server, tells_the_same_of_its_monitors_after_a_start)

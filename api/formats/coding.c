@@ -233,7 +233,7 @@ bool api_gzip_end(const struct api_buffer *second, uint32_t crc, size_t first_si
     return good && !out->failed;
 }
 
-void api_deflate_reply(struct api_reply *reply, const char *coding)
+bool api_deflate_reply(struct api_reply *reply, const char *coding)
 {
     bool gzip = strcmp(coding, "gzip") == 0;
     struct api_buffer out = {.budget = reply->body.budget};
@@ -246,9 +246,12 @@ void api_deflate_reply(struct api_reply *reply, const char *coding)
             good = deflate_piece(&z, &reply->tensors[i], i + 1 == n ? Z_FINISH : Z_NO_FLUSH, &out);
         deflateEnd(&z);
     }
+    if (!good || out.failed) {
+        api_buffer_free(&out);
+        return false;
+    }
     api_reply_free(reply);
     reply->body = out;
-    reply->body.failed |= !good;
-    if (!reply->body.failed)
-        api_reply_header(reply, "Content-Encoding", coding);
+    api_reply_header(reply, "Content-Encoding", coding);
+    return true;
 }

@@ -43,7 +43,8 @@ bool api_gzip_begin(const struct api_buffer *first, uint32_t *crc, struct api_bu
 bool api_gzip_end(const struct api_buffer *second, uint32_t crc, size_t first_size,
                   struct api_buffer *out);
 
-/* Compresses a reply's content, tensors included, and adds Content-Encoding. */
-void api_deflate_reply(struct api_reply *reply, const char *coding);
+/* Compresses a reply's content, tensors included, and adds Content-Encoding. False if memory is exhausted;
+ * the reply is then as it was. */
+bool api_deflate_reply(struct api_reply *reply, const char *coding);
 
 #endif

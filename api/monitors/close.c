@@ -51,7 +51,7 @@ static bool score(struct api_monitors *monitors, struct api_draft *draft, struct
     struct api_window *window = &view->window;
     view->settings = draft->monitor->config->settings;
     window->closed = false; /* so that windows before are counted as they are now */
-    if (!api_view_compare(monitors, draft->monitor->id, view))
+    if (!api_view_compare(monitors, draft->monitor->id, draft, view))
         return false;
     window->closed = true;
     api_view_score(view, &scores, NULL);
@@ -120,48 +120,78 @@ static bool write_open(struct api_monitors *monitors, int64_t monitor,
     return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
 }
 
+static struct api_position position_of(const struct api_view *view)
+{
+    return (struct api_position){view->window.start, view->window.id};
+}
+
 static bool write_window(struct api_monitors *monitors, struct api_draft *draft,
                          struct api_touched *touched)
 {
     struct api_view *view = touched->view;
     if (touched->closes || touched->rescored)
-        return score(monitors, draft, view) && api_state_settle(monitors, draft, view);
+        return score(monitors, draft, view) && api_state_settle(monitors, draft, view) &&
+               (!touched->closes || api_previous_close(&draft->previous, monitors->store,
+                                                       position_of(view), view->counts));
     view->state = draft->live.state;
-    return (view->settings.previous == 0 || api_view_compare(monitors, draft->monitor->id, view)) &&
+    return (view->settings.previous == 0 ||
+            api_view_compare(monitors, draft->monitor->id, draft, view)) &&
            write_open(monitors, draft->monitor->id, touched);
 }
 
 /* Lets windows go that are too old beside the newest; the rest of many is swept later. */
-static bool expire(struct api_monitors *monitors, struct api_draft *draft, size_t *n)
+static bool expire(struct api_monitors *monitors, struct api_draft *draft, bool *expired)
 {
     int64_t newest = draft->live.newest_end;
     for (const struct api_touched *t = draft->windows; t; t = t->next)
         newest = t->view->window.end > newest ? t->view->window.end : newest;
-    *n = 0;
+    *expired = false;
     if (newest == draft->live.newest_end)
         return true;
     draft->live.newest_end = newest;
-    return api_expire(monitors, draft->monitor, newest, n);
+    return api_expire(monitors, draft, expired);
+}
+
+/* Forgets a last window that lies ahead of the clock. */
+static bool forget_ahead(struct api_monitors *monitors, struct api_draft *draft)
+{
+    bool is_ahead = draft->live.has_last && api_start_is_ahead(monitors, draft->live.last.start);
+    return !is_ahead || api_live_read_recent(monitors, draft->monitor, &draft->live);
+}
+
+/* Reads the sum that windows are compared with, if any are. */
+static bool read_previous(struct api_monitors *monitors, struct api_draft *draft)
+{
+    return !draft->windows || api_draft_previous(monitors, draft, true);
+}
+
+static bool write_windows(struct api_monitors *monitors, struct api_draft *draft, bool *closed)
+{
+    for (const struct api_touched *t = draft->windows; t; t = t->next) {
+        if (!write_added(monitors, draft, t))
+            return false;
+        if (t->rescored && !t->closes && t->added)
+            api_previous_restate(&draft->previous, position_of(t->view), t->added);
+    }
+    for (struct api_touched *t = draft->windows; t; t = t->next) {
+        if (!write_window(monitors, draft, t))
+            return false;
+        *closed |= t->closes;
+    }
+    return true;
 }
 
 static bool flush_draft(struct api_monitors *monitors, struct api_draft *draft)
 {
-    bool closed = false;
-    size_t expired;
-    if (!expire(monitors, draft, &expired))
+    bool closed = false, expired;
+    if (!forget_ahead(monitors, draft) || !read_previous(monitors, draft) ||
+        !expire(monitors, draft, &expired))
         return false;
-    draft->monitor->sweep |= expired > 0;
-    for (const struct api_touched *t = draft->windows; t; t = t->next)
-        if (!write_added(monitors, draft, t))
-            return false;
-    for (struct api_touched *t = draft->windows; t; t = t->next) {
-        if (!write_window(monitors, draft, t))
-            return false;
-        closed |= t->closes;
-    }
-    return (!closed || api_live_read_next_close(monitors, draft->monitor, &draft->live)) &&
-           (expired == 0 || api_live_read_recent(monitors, draft->monitor, &draft->live)) &&
-           api_live_store(monitors, draft);
+    draft->monitor->sweep |= expired;
+    return write_windows(monitors, draft, &closed) &&
+           (!closed || api_live_read_next_close(monitors, draft->monitor, &draft->live)) &&
+           (!expired || api_live_read_recent(monitors, draft->monitor, &draft->live)) &&
+           api_previous_store(&draft->previous, monitors->store) && api_live_store(monitors, draft);
 }
 
 bool api_flush(struct api_monitors *monitors)

@@ -247,8 +247,7 @@ bool api_windows(struct api_exchange *x)
     api_append_text(out, "{\"windows\":[");
     for (size_t i = 0; i < h->n; i++) {
         api_append_text(out, i ? ",{" : "{");
-        if (!api_view_write(h->views[i], false, out))
-            return api_fail_for_memory(&x->problem);
+        api_view_write(h->views[i], false, out);
         api_append(out, "}", 1);
     }
     api_append_text(out, "],\"next\":");
@@ -317,8 +316,7 @@ bool api_window_show(struct api_exchange *x)
     api_append_text(out, ",\"name\":");
     api_append_json_string(out, api_name_of(x));
     api_append(out, ",", 1);
-    if (!api_view_write(h->views[0], true, out))
-        return api_fail_for_memory(&x->problem);
+    api_view_write(h->views[0], true, out);
     api_append_text(out, "}\n");
     return true;
 }

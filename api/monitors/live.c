@@ -6,7 +6,37 @@
 
 #include <string.h>
 
-static const int64_t second = 1000000;
+static const int64_t second = 1000000, day = INT64_C(86400000000);
+
+bool api_start_is_ahead(const struct api_monitors *monitors, int64_t start)
+{
+    return start > monitors->now + day;
+}
+
+bool api_end_is_ahead(const struct api_monitors *monitors, const struct api_monitor *monitor,
+                      int64_t end)
+{
+    const struct api_settings *settings = &monitor->config->settings;
+    int64_t size = settings->window == API_SECONDS ? (int64_t)settings->window_size * second : 0;
+    return end != API_NO_TIME && api_start_is_ahead(monitors, end - size);
+}
+
+static void read_number(void *context, const struct api_datum *values)
+{
+    *(int64_t *)context = values[0].integer;
+}
+
+bool api_live_newest_end(struct api_monitors *monitors, const struct api_monitor *monitor,
+                         const struct api_live *live, int64_t *end)
+{
+    const struct api_datum until[] = {API_INTEGER(monitor->id), API_INTEGER(monitors->now + day)};
+    *end = live->newest_end;
+    if (!api_end_is_ahead(monitors, monitor, live->newest_end))
+        return true;
+    *end = API_NO_TIME;
+    return api_store_run(monitors->store, API_SQL_WINDOW_END, until,
+                         &(struct api_rows){read_number, end});
+}
 
 static void summarize(const struct api_window *window, struct api_live *live)
 {
@@ -54,7 +84,7 @@ bool api_live_read_recent(struct api_monitors *monitors, const struct api_monito
                           struct api_live *live)
 {
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(API_RECENT)};
+                                   API_INTEGER(monitors->now + day), API_INTEGER(API_RECENT)};
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_RECENT, of);
     live->n_recent = list.n;

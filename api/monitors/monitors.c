@@ -10,7 +10,8 @@
 /* Reads a store that is open. */
 static bool load(struct api_monitors *monitors)
 {
-    return api_store_begin(monitors->store) && api_load(monitors) &&
+    monitors->now = api_now();
+    return api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors) &&
            api_store_commit(monitors->store);
 }
 
@@ -45,6 +46,11 @@ struct api_monitors *api_monitors_open(const char *location, size_t most, struct
         snprintf(reason, size, "it cannot be read: %s", api_store_reason(monitors->store));
     api_monitors_free(monitors);
     return NULL;
+}
+
+void api_monitors_limit_store(struct api_monitors *monitors, size_t bytes)
+{
+    monitors->max_store = (int64_t)bytes;
 }
 
 const char *api_monitors_folder(const struct api_monitors *monitors)
@@ -92,6 +98,11 @@ void api_monitors_write_store(const struct api_monitors *monitors, struct api_bu
                       "# HELP kldiv_store_up 1 if the last write to the store worked, else 0.\n"
                       "# TYPE kldiv_store_up gauge\nkldiv_store_up %d\n",
                       api_monitors_are_stored(monitors));
+    api_append_format(
+        out,
+        "# HELP kldiv_store_size_bytes Bytes that the store takes, without free ones.\n"
+        "# TYPE kldiv_store_size_bytes gauge\nkldiv_store_size_bytes %lld\n",
+        (long long)atomic_load(&monitors->size));
     api_statistics_write(monitors->statistics, out);
 }
 

@@ -10,6 +10,10 @@
 struct api_monitors *api_monitors_open(const char *location, size_t most, struct api_budget *budget,
                                        char *reason, size_t size);
 
+/* Bounds the store: what would make it grow beyond so many bytes is refused; 0 is no bound. Call it before
+ * api_monitors_start. */
+void api_monitors_limit_store(struct api_monitors *monitors, size_t bytes);
+
 /* The folder that the store writes; NULL if it writes none. Files that it reads when it connects to a
  * database, NULL at the end; NULL if it makes no connections. */
 const char *api_monitors_folder(const struct api_monitors *monitors);

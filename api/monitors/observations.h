@@ -14,6 +14,7 @@ struct api_observed {
     struct api_counting counting;
     struct api_touched *touched; /* while the store's thread runs */
     struct api_view *view;
+    bool is_behind; /* the monitor's newest window lies ahead of the clock */
 };
 
 /* api_observations: a request's, for the columns of a table or for one monitor. */

@@ -1,5 +1,6 @@
 #include "api/monitors/observations.h"
 
+#include "api/monitors/live.h"
 #include "api/monitors/observe.h"
 #include "api/monitors/stored.h"
 
@@ -74,11 +75,15 @@ static struct api_monitor *same_monitor(struct api_observations *o, struct api_m
     return same ? monitor : NULL;
 }
 
-static bool check_age(struct api_observations *o, const struct api_monitor *monitor)
+static bool check_age(struct api_observations *o, struct api_monitors *monitors,
+                      const struct api_monitor *monitor, struct api_observed *observed)
 {
     double kept = monitor->config->settings.retention_days * 86400e6;
-    int64_t newest = monitor->draft ? monitor->draft->live.newest_end : monitor->live.newest_end;
-    int64_t end = api_window_end(&monitor->config->settings, o->time);
+    const struct api_live *live = monitor->draft ? &monitor->draft->live : &monitor->live;
+    int64_t newest, end = api_window_end(&monitor->config->settings, o->time);
+    observed->is_behind = api_end_is_ahead(monitors, monitor, live->newest_end);
+    if (!api_live_newest_end(monitors, monitor, live, &newest))
+        return false;
     return newest == API_NO_TIME || (double)(newest - end) <= kept ||
            api_fail(&o->work.problem, "timestamp_invalid",
                     "timestamp is more than retention_days before the newest window of '%.128s'",
@@ -100,6 +105,43 @@ static bool check_total(struct api_observations *o, const struct api_monitor *mo
                     "the monitor '%.128s' would have counted more than 2^53 values", monitor->name);
 }
 
+static void read_number(void *context, const struct api_datum *values)
+{
+    *(int64_t *)context = values[0].integer;
+}
+
+/* Adds the counts that are read for a window with which a monitor goes back: see api_previous_add_up. */
+static bool add_reads(struct api_observations *o, struct api_monitors *monitors,
+                      const struct api_monitor *monitor, double *reads)
+{
+    int64_t k = (int64_t)monitor->config->settings.previous, n = 0;
+    const struct api_datum from[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+                                     API_INTEGER(o->time), API_INTEGER(0), API_INTEGER(k / 2 + 1)};
+    if (k == 0 || !monitor->live.has_last || o->time >= monitor->live.last.start)
+        return true;
+    if (!api_store_run(monitors->store, API_SQL_WINDOWS_COUNT_FROM, from,
+                       &(struct api_rows){read_number, &n}))
+        return false;
+    *reads += (double)(2 * n < k ? 2 * n : k) * (double)monitor->config->bins.places;
+    return true;
+}
+
+/* most_reads: counts that one request may have read of windows before its own, which takes about a second
+ * and keeps others from the store. One column never needs as many. */
+static const double most_reads = 4e6;
+
+static bool check_reads(struct api_observations *o, struct api_monitors *monitors)
+{
+    double reads = 0;
+    for (size_t i = 0; i < o->n && reads <= most_reads; i++)
+        if (!add_reads(o, monitors, same_monitor(o, monitors, &o->observed[i]), &reads))
+            return false;
+    return reads <= most_reads ||
+           api_fail(&o->work.problem, "too_many_columns",
+                    "observations of this time come before so many windows that what they are "
+                    "compared with takes too long to add up; send fewer columns at once");
+}
+
 bool api_observations_run(struct api_work *work, struct api_monitors *monitors)
 {
     struct api_observations *o = (struct api_observations *)work;
@@ -113,10 +155,14 @@ bool api_observations_run(struct api_work *work, struct api_monitors *monitors)
     o->stale = o->stale && !o->replayed;
     if (o->stale || o->replayed)
         return true;
-    for (size_t i = 0; i < o->n; i++)
-        if (!check_age(o, same_monitor(o, monitors, &o->observed[i])) ||
-            !check_total(o, same_monitor(o, monitors, &o->observed[i]), &o->observed[i]))
+    if (!api_check_store(monitors, &o->work.problem) || !check_reads(o, monitors))
+        return false;
+    for (size_t i = 0; i < o->n; i++) {
+        const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
+        if (!check_age(o, monitors, monitor, &o->observed[i]) ||
+            !check_total(o, monitor, &o->observed[i]))
             return false;
+    }
     for (size_t i = 0; i < o->n; i++)
         if (!api_observe(monitors, same_monitor(o, monitors, &o->observed[i]),
                          o->observed[i].counting.counts, o->time, &o->observed[i].touched))

@@ -3,6 +3,7 @@
 
 #include "api/body.h"
 #include "api/monitors/observations.h"
+#include "api/monitors/stored.h"
 #include "api/reply.h"
 
 #include <stdlib.h>
@@ -58,14 +59,14 @@ static bool run_evaluation(struct api_work *work, struct api_monitors *monitors)
     struct api_observed *observed = o->observed;
     struct api_view *view = observed->view;
     size_t places = observed->config->bins.places;
-    const struct api_datum before[] = {API_INTEGER(observed->id), API_INTEGER(observed->revision),
-                                       API_INTEGER(o->time), API_INTEGER(INT64_MAX),
-                                       API_INTEGER(view->settings.previous)};
+    const struct api_previous_of of = {observed->id, observed->revision,
+                                       (int64_t)view->settings.previous, places};
     free(view->reference);
     view->reference = calloc(places, sizeof *view->reference);
     if (!view->reference)
         return api_work_out_of_memory(monitors);
-    return api_counts_run(view->reference, places, monitors->store, API_SQL_COUNTS_BEFORE, before);
+    return api_previous_counts(monitors, NULL, &of, (struct api_position){o->time, INT64_MAX},
+                               view->reference);
 }
 
 static void set_state(struct api_observations *o)
@@ -98,12 +99,14 @@ static struct api_observations *begin(struct api_exchange *x, bool evaluates)
  * not be counted. */
 static bool reserve_reply(struct api_observations *o)
 {
-    enum { BESIDE = 200, ESCAPED = 6 };
-    size_t size = BESIDE + o->warnings.size + ESCAPED * strlen(api_group_of(o->x));
+    enum { BESIDE = 200, ESCAPED = 6, WARNING = 1200 };
+    size_t size = BESIDE + WARNING + o->warnings.size + ESCAPED * strlen(api_group_of(o->x));
     for (size_t i = 0; i < o->n; i++)
         size +=
             api_config_result_size(o->observed[i].config) + ESCAPED * strlen(o->observed[i].name);
-    return api_buffer_reserve(&o->x->reply.body, size) || api_fail_for_memory(&o->x->problem);
+    return (api_buffer_reserve(&o->x->reply.body, size) &&
+            api_buffer_reserve(&o->warnings, o->warnings.size + WARNING)) ||
+           api_fail_for_memory(&o->x->problem);
 }
 
 /* True if this server knows the monitor, or a monitor of the group. */
@@ -154,6 +157,8 @@ static bool read_body(struct api_observations *o, double most_ns)
         set_state(o);
     o->work = (struct api_work){.run = o->evaluates ? run_evaluation : api_observations_run,
                                 .collect = o->evaluates ? NULL : api_observations_collect};
+    for (size_t i = 0; i < o->n; i++)
+        o->work.counts += o->observed[i].config->bins.places;
     if (o->n > 0 && (!o->evaluates || o->observed->view->settings.previous > 0))
         x->work = &o->work;
     return reserve_reply(o);
@@ -168,6 +173,7 @@ static bool after_work(struct api_observations *o, double most_ns)
         x->problem = o->work.problem;
         return false;
     }
+    x->is_stored = !o->stale && !o->evaluates;
     if (!o->stale)
         return true;
     if (++o->tries == TRIES)
@@ -209,40 +215,77 @@ bool api_evaluating_prepare(struct api_exchange *x, double most_ns)
 }
 
 /* Appends `"name":...,` and the result. */
-static bool write_result(const struct api_observed *observed, struct api_buffer *out)
+static void write_result(const struct api_observed *observed, struct api_buffer *out)
 {
     api_append_text(out, "\"name\":");
     api_append_json_string(out, observed->name);
     api_append(out, ",", 1);
-    return api_view_write(observed->view, true, out);
+    api_view_write(observed->view, true, out);
 }
 
-bool api_observing(struct api_exchange *x)
+/* Tells of monitors whose newest window lies ahead of the clock, as it does after the clock was wrong. */
+static void warn_of_windows_ahead(struct api_observations *o)
 {
-    const struct api_observations *o = x->state;
-    struct api_buffer *out = &x->reply.body;
-    bool single = api_name_of(x) != NULL, first = true;
-    api_intake_reply(x);
-    if (o->replayed)
-        api_reply_header(&x->reply, "Idempotent-Replayed", "true");
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        if (o->observed[i].is_behind && n++ == 0)
+            first = o->observed[i].name;
+    if (first)
+        api_warn(&o->warnings, "window_ahead", first, n, 0,
+                 "the newest window lies more than a day ahead of this server's clock; state and "
+                 "retention are those of the windows before it");
+}
+
+/* Writes the results; false if there is none for a single monitor. */
+static bool write_results(const struct api_observations *o, struct api_buffer *out)
+{
+    bool single = api_name_of(o->x) != NULL, first = true;
     api_append_text(out, "{\"group\":");
-    api_append_json_string(out, api_group_of(x));
+    api_append_json_string(out, api_group_of(o->x));
     api_append_text(out, single ? "," : ",\"monitors\":[");
     for (size_t i = 0; i < o->n; i++) {
         if (!o->observed[i].view)
             continue;
         api_append_text(out, single ? "" : first ? "{" : ",{");
         first = false;
-        if (!write_result(&o->observed[i], out))
-            return api_fail_for_memory(&x->problem);
+        write_result(&o->observed[i], out);
         api_append_text(out, single ? "" : "}");
     }
-    if (single && first)
-        return api_fail(&x->problem, "window_not_found",
-                        "the request was stored before, and its window is gone");
     api_append_text(out, single ? ",\"warnings\":[" : "],\"warnings\":[");
     api_append(out, o->warnings.data, o->warnings.size);
     api_append_text(out, "]}\n");
+    return !single || !first;
+}
+
+/* What is stored is answered by 200: without its results if memory was exhausted after the commit, for
+ * which what is reserved has room. */
+static void cut_results(const struct api_observations *o, struct api_buffer *out)
+{
+    out->size = 0;
+    out->failed = false;
+    api_append_text(out, "{\"group\":");
+    api_append_json_string(out, api_group_of(o->x));
+    if (!api_name_of(o->x))
+        api_append_text(out, ",\"monitors\":[]");
+    api_append_text(out,
+                    ",\"warnings\":[{\"code\":\"results_cut\",\"message\":\"stored; memory was "
+                    "exhausted before the results were written\",\"column\":\"\","
+                    "\"count\":null,\"line\":null}]}\n");
+}
+
+bool api_observing(struct api_exchange *x)
+{
+    struct api_observations *o = x->state;
+    api_intake_reply(x);
+    if (o->replayed)
+        api_reply_header(&x->reply, "Idempotent-Replayed", "true");
+    warn_of_windows_ahead(o);
+    if (!write_results(o, &x->reply.body))
+        return api_fail(&x->problem, "window_not_found",
+                        "the request was stored before, and its window is gone");
+    if (x->reply.body.failed && x->is_stored)
+        cut_results(o, &x->reply.body);
     x->reply.elements = 0;
     return true;
 }

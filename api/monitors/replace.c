@@ -25,12 +25,23 @@ static struct api_monitor *find(const struct api_monitors *monitors,
 
 /* ---- Writing */
 
+static bool revises(const struct api_replacement *r, const struct api_monitor *monitor)
+{
+    return strcmp(monitor->config->definition, r->config->definition) != 0;
+}
+
 static bool check_room(struct api_monitors *monitors, const struct api_replacement *replacements,
                        size_t n, struct api_problem *problem)
 {
     size_t new = 0;
-    for (size_t i = 0; i < n; i++)
-        new += !find(monitors, &replacements[i]);
+    bool grows = false;
+    for (size_t i = 0; i < n; i++) {
+        const struct api_monitor *monitor = find(monitors, &replacements[i]);
+        new += !monitor;
+        grows |= !monitor || revises(&replacements[i], monitor);
+    }
+    if (grows && !api_check_store(monitors, problem))
+        return false;
     if (new > 0 && monitors->registry.n + new > monitors->most)
         return api_fail(problem, "too_many_monitors",
                         "there would be %zu monitors, and --max-monitors is %zu",
@@ -77,7 +88,7 @@ static void compare(struct api_replacement *r, const struct api_monitor *monitor
     const struct api_config *old = monitor->config;
     r->is_new = false;
     r->id = monitor->id;
-    r->revises = strcmp(old->definition, r->config->definition) != 0;
+    r->revises = revises(r, monitor);
     r->changes = r->revises || strcmp(old->others, r->config->others) != 0;
     r->revision = monitor->revision + r->revises;
     r->version = monitor->version + r->changes;
@@ -146,7 +157,8 @@ bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *
         if (!r->changes || r->is_new)
             continue;
         struct api_draft *draft = api_draft_of(monitors, find(monitors, r));
-        if (!draft)
+        const struct api_datum of[] = {API_INTEGER(r->id)};
+        if (!draft || !api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL))
             return false;
         double longer = r->config->settings.grace - draft->monitor->config->settings.grace;
         if (r->revises)

@@ -222,12 +222,10 @@ static void write_scores(const struct api_scores *scores, struct api_buffer *out
     api_write_member(out, "missing_ratio", scores->missing_ratio);
 }
 
-bool api_view_write(const struct api_view *view, bool with_bins, struct api_buffer *out)
+void api_view_write(const struct api_view *view, bool with_bins, struct api_buffer *out)
 {
     struct api_scores scores;
-    struct kl_drift_bin *of_bins = calloc(view->config->bins.places, sizeof *of_bins);
-    if (!of_bins)
-        return false;
+    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
     api_view_score(view, &scores, of_bins);
     api_append_text(out, "\"window\":");
     api_window_write(&view->window, out);
@@ -247,6 +245,4 @@ bool api_view_write(const struct api_view *view, bool with_bins, struct api_buff
     api_append_text(out, ",\"unit\":\"nats\"");
     if (with_bins)
         write_bins(view, of_bins, out);
-    free(of_bins);
-    return true;
 }

@@ -43,9 +43,8 @@ struct api_scores {
 void api_view_score(const struct api_view *view, struct api_scores *scores,
                     struct kl_drift_bin *of_bins);
 
-/* Appends the members of the result, `"window":...,...`, with its bins or without. False if memory is
- * exhausted. */
-bool api_view_write(const struct api_view *view, bool with_bins, struct api_buffer *out);
+/* Appends the members of the result, `"window":...,...`, with its bins or without. */
+void api_view_write(const struct api_view *view, bool with_bins, struct api_buffer *out);
 
 /* Appends a window as an object; null for a window of id 0. */
 void api_window_write(const struct api_window *window, struct api_buffer *out);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+static const int64_t day = INT64_C(86400000000);
+
 /* history: the last verdicts, in order, of which the state is made. */
 struct history {
     size_t fire_after, clear_after, most, n;
@@ -64,14 +66,14 @@ static bool change_state(struct api_monitors *monitors, struct api_draft *draft,
     return api_store_run(monitors->store, API_SQL_EVENT_PUT, event, NULL);
 }
 
-/* Goes again through the windows from one on, after it came late or was restated. The event names the
+/* Goes again through the windows from one on that do not lie ahead of the clock, after it came late or was restated. The event names the
  * window that brought the state, or if that was before, the one that took away the other. */
 static bool replay(struct api_monitors *monitors, struct api_draft *draft, struct history *history,
                    struct api_window *from)
 {
     const struct api_datum onwards[] = {API_INTEGER(draft->monitor->id),
                                         API_INTEGER(from->revision), API_INTEGER(from->start),
-                                        API_INTEGER(from->id)};
+                                        API_INTEGER(from->id), API_INTEGER(monitors->now + day)};
     const struct api_window *cause = from;
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_FROM, onwards);

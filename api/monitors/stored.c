@@ -53,13 +53,40 @@ static bool read_settings(struct api_monitors *monitors, struct api_view *view)
     return good || api_work_out_of_memory(monitors);
 }
 
-bool api_view_compare(struct api_monitors *monitors, int64_t monitor, struct api_view *view)
+static bool is_same(const struct api_previous_of *a, const struct api_previous_of *b)
+{
+    return a->monitor == b->monitor && a->revision == b->revision && a->k == b->k &&
+           a->places == b->places;
+}
+
+bool api_draft_previous(struct api_monitors *monitors, struct api_draft *draft, bool makes)
+{
+    const struct api_monitor *monitor = draft->monitor;
+    const struct api_previous_of of = {monitor->id, monitor->revision,
+                                       (int64_t)monitor->config->settings.previous,
+                                       monitor->config->bins.places};
+    return of.k == 0 || api_previous_read(&draft->previous, monitors->store, &of, makes);
+}
+
+bool api_previous_counts(struct api_monitors *monitors, const struct api_draft *draft,
+                         const struct api_previous_of *of, struct api_position before, double *to)
+{
+    struct api_previous previous = {.n = 0};
+    if (draft && draft->previous.is_read && is_same(&draft->previous.of, of))
+        return api_previous_add_up(&draft->previous, monitors->store, before, to);
+    bool good = api_previous_read(&previous, monitors->store, of, false) &&
+                api_previous_add_up(&previous, monitors->store, before, to);
+    api_previous_free(&previous);
+    return good;
+}
+
+bool api_view_compare(struct api_monitors *monitors, int64_t monitor, struct api_draft *draft,
+                      struct api_view *view)
 {
     const struct api_window *window = &view->window;
     size_t places = view->config->bins.places;
-    const struct api_datum before[] = {API_INTEGER(monitor), API_INTEGER(window->revision),
-                                       API_INTEGER(window->start), API_INTEGER(window->id),
-                                       API_INTEGER(view->settings.previous)};
+    const struct api_previous_of of = {monitor, window->revision, (int64_t)view->settings.previous,
+                                       places};
     free(view->reference);
     view->reference = NULL;
     if (view->settings.previous == 0)
@@ -72,7 +99,8 @@ bool api_view_compare(struct api_monitors *monitors, int64_t monitor, struct api
         memcpy(view->reference, window->reference, places * sizeof *view->reference);
         return true;
     }
-    return api_counts_run(view->reference, places, monitors->store, API_SQL_COUNTS_BEFORE, before);
+    return api_previous_counts(monitors, draft, &of,
+                               (struct api_position){window->start, window->id}, view->reference);
 }
 
 struct api_view *api_view_of(struct api_monitors *monitors, const struct api_monitor *monitor,
@@ -95,7 +123,7 @@ struct api_view *api_view_of(struct api_monitors *monitors, const struct api_mon
     if (read_settings(monitors, view) &&
         (view->window.n == 0 || api_counts_run(view->counts, view->config->bins.places,
                                                monitors->store, API_SQL_COUNTS, of)) &&
-        api_view_compare(monitors, monitor->id, view))
+        api_view_compare(monitors, monitor->id, monitor->draft, view))
         return view;
     api_view_release(view);
     return NULL;

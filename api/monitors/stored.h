@@ -10,7 +10,16 @@ struct api_view *api_view_of(struct api_monitors *monitors, const struct api_mon
                              struct api_window *window);
 
 /* Sets the reference of a view: that of the config, or counts of the windows before; or those that a
- * closed window was compared with. */
-bool api_view_compare(struct api_monitors *monitors, int64_t monitor, struct api_view *view);
+ * closed window was compared with. `draft` is the monitor's, or NULL. */
+bool api_view_compare(struct api_monitors *monitors, int64_t monitor, struct api_draft *draft,
+                      struct api_view *view);
+
+/* Reads the sum that the windows of a draft are compared with, if they are: see api_previous_read. */
+bool api_draft_previous(struct api_monitors *monitors, struct api_draft *draft, bool makes);
+
+/* Adds up the counts of the last k windows that closed before a position, by the draft's sum if it has
+ * one of these. */
+bool api_previous_counts(struct api_monitors *monitors, const struct api_draft *draft,
+                         const struct api_previous_of *of, struct api_position before, double *to);
 
 #endif

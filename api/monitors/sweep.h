@@ -7,10 +7,9 @@
 /* Takes one round of steps; monitors->sweeps becomes true if there may be others. */
 bool api_sweep(struct api_monitors *monitors);
 
-/* Deletes windows of a monitor that ended too long before the newest, at most a hundred; *n becomes
- * their number. */
-bool api_expire(struct api_monitors *monitors, const struct api_monitor *monitor,
-                int64_t newest_end, size_t *n);
+/* Deletes windows of a monitor that ended too long before its newest, and events of such times, a hundred
+ * of each at most. The last event stays. *expired becomes true if there were any. */
+bool api_expire(struct api_monitors *monitors, struct api_draft *draft, bool *expired);
 
 /* Remembers a deleted monitor, so that its rows are swept. False if memory is exhausted. */
 bool api_add_dead(struct api_monitors *monitors, int64_t monitor);

@@ -13,8 +13,9 @@
 #include <string.h>
 #include <time.h>
 
-/* MOST_WAITING: works that wait at most. MOST_AT_ONCE: those of one transaction. */
-enum { MOST_WAITING = 4000, MOST_AT_ONCE = 256 };
+/* MOST_WAITING: works that wait at most. MOST_AT_ONCE: those of one transaction. MOST_COUNTS: counts that
+ * one transaction writes, unless a single work has more: some 20 ms. LARGE: those of a large work. */
+enum { MOST_WAITING = 4000, MOST_AT_ONCE = 256, MOST_COUNTS = 16000, LARGE = 4000 };
 
 int64_t api_now(void)
 {
@@ -38,17 +39,22 @@ static void free_draft(struct api_draft *draft)
         free(t->added);
         free(t);
     }
+    api_previous_free(&draft->previous);
     draft->monitor->draft = NULL;
     free(draft);
 }
 
+void api_draft_drop(struct api_monitors *monitors)
+{
+    struct api_draft *draft = monitors->drafts;
+    monitors->drafts = draft->next;
+    free_draft(draft);
+}
+
 static void drop_drafts(struct api_monitors *monitors)
 {
-    for (struct api_draft *draft = monitors->drafts, *next; draft; draft = next) {
-        next = draft->next;
-        free_draft(draft);
-    }
-    monitors->drafts = NULL;
+    while (monitors->drafts)
+        api_draft_drop(monitors);
 }
 
 /* Keeps the open window that was added to last, which the next observations will be for. If another server
@@ -81,6 +87,28 @@ static void publish(struct api_monitors *monitors, struct api_work *works)
         if (work->publish && !work->problem.code)
             work->publish(work, monitors);
     pthread_rwlock_unlock(&monitors->registry.lock);
+}
+
+/* ---- The size of the store */
+
+bool api_note_size(struct api_monitors *monitors)
+{
+    int64_t bytes;
+    if (!api_store_size(monitors->store, &bytes))
+        return false;
+    atomic_store(&monitors->size, bytes);
+    return true;
+}
+
+bool api_check_store(const struct api_monitors *monitors, struct api_problem *problem)
+{
+    long long size = atomic_load(&monitors->size);
+    return monitors->max_store == 0 || size < monitors->max_store ||
+           api_fail(
+               problem, "store_full",
+               "the store has %lld bytes, and --max-store is %lld; delete monitors, or have them "
+               "keep windows for fewer days",
+               size, (long long)monitors->max_store);
 }
 
 /* ---- Transactions */
@@ -146,7 +174,7 @@ static bool transact(struct api_monitors *monitors, struct api_work *works,
     double start = api_seconds();
     monitors->out_of_memory = false;
     monitors->now = api_now();
-    bool began = api_store_begin(monitors->store) && api_load(monitors);
+    bool began = api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors);
     bool ran = began &&
                (upkeep ? upkeep(monitors) && api_flush(monitors) : run_works(monitors, works)) &&
                api_change_store(monitors);
@@ -187,20 +215,31 @@ static void fail_works(const struct api_monitors *monitors, struct api_work *wor
 
 /* ---- The queue */
 
-/* Takes works that wait: one that wants to be alone, or up to MOST_AT_ONCE others. */
+/* The lane whose turn it is: that of small works, unless they had the last turn and others wait. */
+static struct api_lane *next_lane(struct api_monitors *monitors)
+{
+    bool is_large = monitors->large.first && (!monitors->small.first || !monitors->was_large);
+    monitors->was_large = is_large;
+    return is_large ? &monitors->large : &monitors->small;
+}
+
+/* Takes works that wait: one that wants to be alone, or others, up to MOST_AT_ONCE and MOST_COUNTS. */
 static struct api_work *take(struct api_monitors *monitors)
 {
-    struct api_work *first = monitors->first, *last = first;
+    struct api_lane *lane = next_lane(monitors);
+    struct api_work *first = lane->first, *end = first;
     size_t n = 1;
     if (!first)
         return NULL;
-    while (!first->alone && last->next && !last->next->alone && n < MOST_AT_ONCE) {
-        last = last->next;
-        n++;
+    for (size_t counts = first->counts; !first->alone && end->next && !end->next->alone; n++) {
+        counts += end->next->counts;
+        if (n == MOST_AT_ONCE || counts > MOST_COUNTS)
+            break;
+        end = end->next;
     }
-    monitors->first = last->next;
+    lane->first = end->next;
     monitors->waiting -= n;
-    last->next = NULL;
+    end->next = NULL;
     return first;
 }
 
@@ -253,7 +292,7 @@ static int64_t idle_time(const struct api_monitors *monitors, double since)
     int64_t second = 1000000, now = api_now(), next = now + second;
     if (monitors->must_pause)
         return since < pause_s ? (int64_t)((pause_s - since) * 1e6) : 0;
-    if (monitors->sweeps)
+    if (monitors->sweeps || monitors->shrinks)
         return 0;
     if (monitors->next_close < next)
         next = monitors->next_close;
@@ -268,9 +307,10 @@ static void keep_up(struct api_monitors *monitors, double *last, bool is_idle)
     if (now - *last < pause_s && (monitors->must_pause || !is_idle))
         return;
     *last = now;
-    bool down = !atomic_load(&monitors->stored);
+    bool down = !atomic_load(&monitors->stored) || !api_store_is_in_place(monitors->store);
     monitors->must_pause =
         (api_upkeep_is_due(monitors) || down) && !transact(monitors, NULL, api_upkeep);
+    monitors->shrinks = atomic_load(&monitors->stored) && api_store_shrink(monitors->store);
 }
 
 static struct api_work *wait_for_works(struct api_monitors *monitors, int64_t idle)
@@ -280,7 +320,7 @@ static struct api_work *wait_for_works(struct api_monitors *monitors, int64_t id
     int64_t nanos = until.tv_nsec + idle * 1000;
     until.tv_sec += nanos / 1000000000;
     until.tv_nsec = nanos % 1000000000;
-    if (!monitors->first && !monitors->stopping)
+    if (monitors->waiting == 0 && !monitors->stopping)
         pthread_cond_timedwait(&monitors->wake, &monitors->lock, &until);
     return take(monitors);
 }
@@ -329,14 +369,15 @@ bool api_work_submit(struct api_monitors *monitors, struct api_work *work)
 {
     work->next = NULL;
     work->done = false;
+    struct api_lane *lane = work->counts > LARGE ? &monitors->large : &monitors->small;
     pthread_mutex_lock(&monitors->lock);
     bool good = monitors->waiting < MOST_WAITING;
     if (good) {
-        if (monitors->first)
-            monitors->last->next = work;
+        if (lane->first)
+            lane->last->next = work;
         else
-            monitors->first = work;
-        monitors->last = work;
+            lane->first = work;
+        lane->last = work;
         if (monitors->waiting++ == 0)
             pthread_cond_signal(&monitors->wake);
     }

@@ -16,6 +16,9 @@ struct api_database {
     bool is_accepted;  /* its schema is known; until then, nothing that was there may change */
 };
 
+/* api_schema: what a database holds. API_SCHEMA_FORMER: tables without the prefix of ours. */
+enum api_schema { API_SCHEMA_NONE, API_SCHEMA_FORMER, API_SCHEMA_OURS };
+
 struct api_engine {
     const char *prefix;      /* of locations; a location equal to `alias` has this engine, too */
     const char *alias;       /* or NULL */
@@ -35,8 +38,9 @@ struct api_engine {
     /* Makes sure that there is a connection; called before each transaction. NULL: there always is. */
     bool (*reach)(struct api_database *database);
 
-    /* Finds out, in a transaction, whether a store was made. */
-    bool (*has_schema)(struct api_database *database, bool *has);
+    /* Finds out, in a transaction, whether a store was made, and if its tables are to be adopted. */
+    bool (*find_schema)(struct api_database *database, enum api_schema *found);
+    const char *adopt; /* statements that do so */
 
     /* See api_store_has_place; NULL for true. */
     bool (*has_place)(const char *path);
@@ -49,6 +53,16 @@ struct api_engine {
                 const struct api_datum *parameters, const struct api_rows *rows);
 
     bool (*commit)(struct api_database *database);
+
+    /* True if the database is where it was opened; NULL for true. */
+    bool (*is_in_place)(struct api_database *database);
+
+    /* Bytes that it takes, free ones that it keeps left out; as they were some seconds ago at most. */
+    bool (*size)(struct api_database *database, int64_t *bytes);
+
+    /* Gives back some of what is free, outside a transaction; true if there is more. NULL: the database
+     * does so by itself. */
+    bool (*shrink)(struct api_database *database);
 
     /* Rolls back, if a transaction is open. */
     void (*rollback)(struct api_database *database);

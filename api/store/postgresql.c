@@ -4,6 +4,8 @@
  * which rolls back; the next transaction makes another. */
 #include "api/store/postgresql_connection.h"
 
+#include "api/clock.h"
+
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,6 +228,28 @@ static bool commit(struct api_database *database)
     return true;
 }
 
+static void read_size(void *context, const struct api_datum *values)
+{
+    *(int64_t *)context = values[0].integer;
+}
+
+/* Tables alone, with their indices: others of the database are not the store's. The files of each are
+ * looked at, so it is asked for seldom. */
+static bool size_of(struct api_database *database, int64_t *bytes)
+{
+    static const double pause_s = 10;
+    struct api_postgresql_connection *c = connection_of(database);
+    double now = api_seconds();
+    bool good = (c->sized > 0 && now < c->sized + pause_s) ||
+                (script(database, "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint"
+                                  " FROM pg_class WHERE relkind = 'r' AND relname LIKE 'kldiv#_%'"
+                                  " ESCAPE '#' AND pg_table_is_visible(oid)") &&
+                 read_results(c, &(struct api_rows){read_size, &c->size}));
+    c->sized = good && now >= c->sized + pause_s ? now : c->sized;
+    *bytes = c->size;
+    return good;
+}
+
 static void rollback(struct api_database *database)
 {
     struct api_postgresql_connection *c = connection_of(database);
@@ -271,17 +295,31 @@ static const char *const *files_of(const struct api_database *database)
     return (const char *const *)c->files.paths;
 }
 
-static void read_truth(void *context, const struct api_datum *values)
+static void read_schema(void *context, const struct api_datum *values)
 {
-    *(bool *)context = values[0].integer != 0;
+    *(enum api_schema *)context = (enum api_schema)values[0].integer;
 }
 
-static bool has_schema(struct api_database *database, bool *has)
+/* Generic names may be those of tables of somebody else: they are ours if each has a column of ours. */
+static bool find_schema(struct api_database *database, enum api_schema *found)
 {
     struct api_postgresql_connection *c = connection_of(database);
-    return script(database, "SELECT count(to_regclass('meta'))") &&
-           read_results(c, &(struct api_rows){read_truth, has});
+    return script(database,
+                  "SELECT CASE WHEN to_regclass('kldiv_meta') IS NOT NULL THEN 2 WHEN 7 ="
+                  " (SELECT count(*) FROM pg_attribute WHERE (attrelid::regclass, attname::text) IN"
+                  " ((to_regclass('meta'), 'value'), (to_regclass('monitors'), 'group_name'),"
+                  " (to_regclass('revisions'), 'definition'),"
+                  " (to_regclass('windows'), 'unseen_ratio'), (to_regclass('counts'), 'window_id'),"
+                  " (to_regclass('events'), 'to_state'), (to_regclass('keys'), 'answer')))"
+                  " THEN 1 ELSE 0 END::bigint") &&
+           read_results(c, &(struct api_rows){read_schema, found});
 }
+
+/* Names of indices are shared with tables. */
+#define ADOPT_INDICES                                                                              \
+    "ALTER INDEX windows_by_start RENAME TO kldiv_windows_by_start;"                               \
+    "ALTER INDEX windows_open RENAME TO kldiv_windows_open;"                                       \
+    "ALTER INDEX keys_by_time RENAME TO kldiv_keys_by_time"
 
 const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .clustered = "",
@@ -292,8 +330,10 @@ const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .close = api_postgresql_close,
                                           .files = files_of,
                                           .reach = reach,
-                                          .has_schema = has_schema,
+                                          .find_schema = find_schema,
+                                          .adopt = API_SQL_ADOPT ADOPT_INDICES,
                                           .script = script,
                                           .run = run,
                                           .commit = commit,
+                                          .size = size_of,
                                           .rollback = rollback};

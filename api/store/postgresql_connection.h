@@ -16,6 +16,8 @@ struct api_postgresql_connection {
     bool prepared[API_STATEMENTS];
     bool is_busy;        /* in a transaction */
     size_t unread;       /* statements that were sent, and whose results were not read */
+    double sized;        /* monotonic time when `size` was asked for, in seconds; 0 if never */
+    int64_t size;        /* bytes of the tables */
     double again, pause; /* monotonic time of the next attempt to connect, in seconds */
 };
 

@@ -4,54 +4,67 @@
  * States and verdicts are those of enum api_verdict. A definition is the JSON of bins and reference,
  * settings that of everything else; a window keeps the settings that it was scored by last. */
 static const char first[] =
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL);"
-    "INSERT INTO meta VALUES ('schema', 0), ('monitor', 0);"
-    "CREATE TABLE monitors (id BIGINT PRIMARY KEY, group_name TEXT NOT NULL, name TEXT NOT NULL,"
+    "CREATE TABLE kldiv_meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL);"
+    "INSERT INTO kldiv_meta VALUES ('schema', 0), ('monitor', 0);"
+    "CREATE TABLE kldiv_monitors (id BIGINT PRIMARY KEY, group_name TEXT NOT NULL, name TEXT NOT "
+    "NULL,"
     " revision BIGINT NOT NULL, version BIGINT NOT NULL, settings TEXT NOT NULL,"
     " state BIGINT NOT NULL, observations BIGINT NOT NULL, last_observation BIGINT,"
     " last_window BIGINT NOT NULL, UNIQUE (group_name, name));"
-    "CREATE TABLE revisions (monitor BIGINT NOT NULL, revision BIGINT NOT NULL,"
+    "CREATE TABLE kldiv_revisions (monitor BIGINT NOT NULL, revision BIGINT NOT NULL,"
     " definition TEXT NOT NULL, PRIMARY KEY (monitor, revision));"
-    "CREATE TABLE windows (monitor BIGINT NOT NULL, id BIGINT NOT NULL, revision BIGINT NOT NULL,"
+    "CREATE TABLE kldiv_windows (monitor BIGINT NOT NULL, id BIGINT NOT NULL, revision BIGINT NOT "
+    "NULL,"
     " start_at BIGINT NOT NULL, end_at BIGINT NOT NULL, closed BIGINT NOT NULL,"
     " restated BIGINT NOT NULL, n BIGINT NOT NULL, kl DOUBLE PRECISION,"
     " kl_reverse DOUBLE PRECISION, js DOUBLE PRECISION, psi DOUBLE PRECISION,"
     " p_value DOUBLE PRECISION, unseen_ratio DOUBLE PRECISION, missing_ratio DOUBLE PRECISION,"
     " verdict BIGINT NOT NULL, state BIGINT NOT NULL, settings TEXT, reference BYTEA,"
     " PRIMARY KEY (monitor, id)){clustered};"
-    "CREATE INDEX windows_by_start ON windows (monitor, start_at, id);"
-    "CREATE INDEX windows_open ON windows (monitor, end_at) WHERE closed = 0;"
-    "CREATE TABLE counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, bin BIGINT NOT NULL,"
+    "CREATE INDEX kldiv_windows_by_start ON kldiv_windows (monitor, start_at, id);"
+    "CREATE INDEX kldiv_windows_open ON kldiv_windows (monitor, end_at) WHERE closed = 0;"
+    "CREATE TABLE kldiv_counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, bin BIGINT NOT "
+    "NULL,"
     " count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, bin)){clustered};"
-    "CREATE TABLE events (monitor BIGINT NOT NULL, id BIGINT NOT NULL, at BIGINT NOT NULL,"
+    "CREATE TABLE kldiv_events (monitor BIGINT NOT NULL, id BIGINT NOT NULL, at BIGINT NOT NULL,"
     " from_state BIGINT NOT NULL, to_state BIGINT NOT NULL, kl DOUBLE PRECISION,"
     " window_id BIGINT NOT NULL, PRIMARY KEY (monitor, id)){clustered};"
-    "CREATE TABLE keys (key BYTEA PRIMARY KEY, body BYTEA NOT NULL, at BIGINT NOT NULL,"
+    "CREATE TABLE kldiv_keys (key BYTEA PRIMARY KEY, body BYTEA NOT NULL, at BIGINT NOT NULL,"
     " answer BYTEA NOT NULL){clustered};"
-    "CREATE INDEX keys_by_time ON keys (at);";
+    "CREATE INDEX kldiv_keys_by_time ON kldiv_keys (at);";
 
 /* Adds since when a monitor has its state, and the top of windows, NULL of those from before: see
  * api/monitors/top.h. A revision begins in state 0, so that any other is by an event of its own; one of
  * state 0 is told from those of former revisions by its window, while that is kept. */
-static const char second[] =
-    "ALTER TABLE monitors ADD COLUMN since BIGINT;"
-    "ALTER TABLE windows ADD COLUMN top BIGINT;"
-    "ALTER TABLE windows ADD COLUMN top_share DOUBLE PRECISION;"
-    "UPDATE monitors SET since = (SELECT at FROM events e WHERE e.monitor = monitors.id"
-    " AND (monitors.state <> 0 OR EXISTS (SELECT 1 FROM windows w WHERE w.monitor = e.monitor"
-    " AND w.id = e.window_id AND w.revision = monitors.revision)) ORDER BY e.id DESC LIMIT 1);";
+static const char second[] = "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT;"
+                             "ALTER TABLE kldiv_windows ADD COLUMN top BIGINT;"
+                             "ALTER TABLE kldiv_windows ADD COLUMN top_share DOUBLE PRECISION;"
+                             "UPDATE kldiv_monitors SET since = (SELECT at FROM kldiv_events e "
+                             "WHERE e.monitor = kldiv_monitors.id"
+                             " AND (kldiv_monitors.state <> 0 OR EXISTS (SELECT 1 FROM "
+                             "kldiv_windows w WHERE w.monitor = e.monitor"
+                             " AND w.id = e.window_id AND w.revision = kldiv_monitors.revision)) "
+                             "ORDER BY e.id DESC LIMIT 1);";
 
 /* Adds what servers that share a store tell each other: each transaction that changes monitors takes the
  * next number of `change` and leaves it with them; `deletion` counts those that delete some. An
  * index of them would make each update of a row write all indexes: PostgreSQL counts 12 to 26 % fewer
  * observations, while a look through 10,000 rows takes it some ms. */
-static const char third[] = "ALTER TABLE monitors ADD COLUMN newest_end BIGINT;"
-                            "ALTER TABLE monitors ADD COLUMN changed BIGINT NOT NULL DEFAULT 0;"
-                            "UPDATE monitors SET newest_end ="
-                            " (SELECT max(end_at) FROM windows w WHERE w.monitor = monitors.id);"
-                            "INSERT INTO meta VALUES ('change', 0), ('deletion', 0);";
+static const char third[] =
+    "ALTER TABLE kldiv_monitors ADD COLUMN newest_end BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN changed BIGINT NOT NULL DEFAULT 0;"
+    "UPDATE kldiv_monitors SET newest_end ="
+    " (SELECT max(end_at) FROM kldiv_windows w WHERE w.monitor = kldiv_monitors.id);"
+    "INSERT INTO kldiv_meta VALUES ('change', 0), ('deletion', 0);";
 
-const char *const api_migrations[] = {first, second, third, NULL};
+/* Adds sums of the counts of each monitor's last closed windows: see api/monitors/previous.h. */
+static const char fourth[] =
+    "CREATE TABLE kldiv_sums (monitor BIGINT PRIMARY KEY, revision BIGINT NOT NULL,"
+    " k BIGINT NOT NULL, n BIGINT NOT NULL, oldest_start BIGINT NOT NULL, oldest_id BIGINT NOT "
+    "NULL,"
+    " newest_start BIGINT NOT NULL, newest_id BIGINT NOT NULL, counts BYTEA NOT NULL){clustered};";
+
+const char *const api_migrations[] = {first, second, third, fourth, NULL};
 
 /* Columns of the same rows without what is long. */
 #define WINDOW_NUMBERS                                                                             \
@@ -64,50 +77,57 @@ const char *const api_migrations[] = {first, second, third, NULL};
 
 #define MONITORS                                                                                   \
     "SELECT id, group_name, name, m.revision, version, settings, state, observations,"             \
-    " last_observation, last_window, since, newest_end, definition FROM monitors m"                \
-    " JOIN revisions r ON r.monitor = m.id AND r.revision = m.revision"
+    " last_observation, last_window, since, newest_end, definition FROM kldiv_monitors m"          \
+    " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
 
 #define ADD_COUNTS(rows)                                                                           \
-    "INSERT INTO counts VALUES " rows " ON CONFLICT (monitor, window_id, bin)"                     \
-    " DO UPDATE SET count = counts.count + excluded.count"
+    "INSERT INTO kldiv_counts VALUES " rows " ON CONFLICT (monitor, window_id, bin)"               \
+    " DO UPDATE SET count = kldiv_counts.count + excluded.count"
 
 /* OPEN: of few windows, which an index has. The bound of their end leads SQLite to it. */
 #define OPEN "closed = 0 AND end_at > -9223372036854775807"
 
+/* CLOSED: of closed windows of a revision. */
+#define CLOSED " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1 AND "
+
 /* A row constructor compares pairs in order, which both engines do by the index. So is one start given
  * as bounds, because for equality SQLite goes through all windows of the monitor. */
 const char *const api_sql[API_STATEMENTS] = {
-    [API_SQL_SCHEMA] = "SELECT value FROM meta WHERE name = 'schema'",
-    [API_SQL_META] = "SELECT name, value FROM meta",
-    [API_SQL_SCHEMA_SET] = "UPDATE meta SET value = $1 WHERE name = 'schema'",
+    [API_SQL_SCHEMA] = "SELECT value FROM kldiv_meta WHERE name = 'schema'",
+    [API_SQL_META] = "SELECT name, value FROM kldiv_meta",
+    [API_SQL_SCHEMA_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'schema'",
     [API_SQL_NEXT_MONITOR] =
-        "UPDATE meta SET value = value + 1 WHERE name = 'monitor' RETURNING value",
-    [API_SQL_CHANGE_SET] = "UPDATE meta SET value = $1 WHERE name = 'change'",
-    [API_SQL_DELETION_SET] = "UPDATE meta SET value = $1 WHERE name = 'deletion'",
-    [API_SQL_PROBE] = "UPDATE meta SET value = value WHERE name = 'schema'",
+        "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'monitor' RETURNING value",
+    [API_SQL_CHANGE_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'change'",
+    [API_SQL_DELETION_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'deletion'",
+    [API_SQL_PROBE] = "UPDATE kldiv_meta SET value = value WHERE name = 'schema'",
 
     [API_SQL_MONITORS] = MONITORS " ORDER BY id",
     [API_SQL_MONITORS_CHANGED] = MONITORS " WHERE changed > $1 ORDER BY id",
-    [API_SQL_MONITOR_IDS] = "SELECT id FROM monitors",
+    [API_SQL_MONITOR_IDS] = "SELECT id FROM kldiv_monitors",
     [API_SQL_MONITOR_PUT] =
-        "INSERT INTO monitors (id, group_name, name, revision, version, settings, changed, state,"
+        "INSERT INTO kldiv_monitors (id, group_name, name, revision, version, settings, changed, "
+        "state,"
         " observations, last_window) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, 0)"
         " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision,"
         " version = excluded.version, settings = excluded.settings, changed = excluded.changed",
     [API_SQL_MONITOR_LIVE] =
-        "UPDATE monitors SET state = $1, observations = $2, last_observation = $3,"
+        "UPDATE kldiv_monitors SET state = $1, observations = $2, last_observation = $3,"
         " last_window = $4, since = $5, newest_end = $6, changed = $7 WHERE id = $8",
-    [API_SQL_MONITOR_DELETE] = "DELETE FROM monitors WHERE id = $1",
-    [API_SQL_MONITOR_REMOVE] = "DELETE FROM monitors WHERE group_name = $1 AND name = $2",
-    [API_SQL_REVISION_PUT] = "INSERT INTO revisions VALUES ($1, $2, $3)",
-    [API_SQL_REVISION] = "SELECT definition FROM revisions WHERE monitor = $1 AND revision = $2",
-    [API_SQL_REVISIONS_DELETE] = "DELETE FROM revisions WHERE monitor = $1",
+    [API_SQL_MONITOR_DELETE] = "DELETE FROM kldiv_monitors WHERE id = $1",
+    [API_SQL_MONITOR_REMOVE] = "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2",
+    [API_SQL_REVISION_PUT] = "INSERT INTO kldiv_revisions VALUES ($1, $2, $3)",
+    [API_SQL_REVISION] =
+        "SELECT definition FROM kldiv_revisions WHERE monitor = $1 AND revision = $2",
+    [API_SQL_REVISIONS_DELETE] = "DELETE FROM kldiv_revisions WHERE monitor = $1",
     [API_SQL_REVISIONS_PRUNE] =
-        "DELETE FROM revisions WHERE monitor = $1 AND revision < $2 AND NOT EXISTS"
-        " (SELECT 1 FROM windows w WHERE w.monitor = $1 AND w.revision = revisions.revision)",
+        "DELETE FROM kldiv_revisions WHERE monitor = $1 AND revision < $2 AND NOT EXISTS"
+        " (SELECT 1 FROM kldiv_windows w WHERE w.monitor = $1 AND w.revision = "
+        "kldiv_revisions.revision)",
 
     [API_SQL_WINDOW_PUT] =
-        "INSERT INTO windows (monitor, " WINDOW_COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
+        "INSERT INTO kldiv_windows (monitor, " WINDOW_COLUMNS
+        ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
         " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
         " ON CONFLICT (monitor, id) DO UPDATE SET"
         " start_at = excluded.start_at, end_at = excluded.end_at, closed = excluded.closed,"
@@ -117,46 +137,60 @@ const char *const api_sql[API_STATEMENTS] = {
         " missing_ratio = excluded.missing_ratio, verdict = excluded.verdict,"
         " state = excluded.state, top = excluded.top, top_share = excluded.top_share,"
         " settings = excluded.settings, reference = excluded.reference",
-    [API_SQL_WINDOW_N] = "UPDATE windows SET start_at = $1, end_at = $2, n = $3"
+    [API_SQL_WINDOW_N] = "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3"
                          " WHERE monitor = $4 AND id = $5",
-    [API_SQL_WINDOW_STATE] = "UPDATE windows SET state = $1 WHERE monitor = $2 AND id = $3",
+    [API_SQL_WINDOW_STATE] = "UPDATE kldiv_windows SET state = $1 WHERE monitor = $2 AND id = $3",
     [API_SQL_WINDOW_TOP] =
-        "UPDATE windows SET top = $1, top_share = $2 WHERE monitor = $3 AND id = $4",
-    [API_SQL_WINDOW] = "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND id = $2",
+        "UPDATE kldiv_windows SET top = $1, top_share = $2 WHERE monitor = $3 AND id = $4",
+    [API_SQL_WINDOW] =
+        "SELECT " WINDOW_COLUMNS " FROM kldiv_windows WHERE monitor = $1 AND id = $2",
     [API_SQL_WINDOW_AT] =
-        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2"
+        "SELECT " WINDOW_COLUMNS " FROM kldiv_windows WHERE monitor = $1 AND revision = $2"
         " AND start_at >= $3 AND start_at <= $3 AND end_at = $4 ORDER BY start_at, id LIMIT 1",
-    [API_SQL_WINDOW_OPEN] =
-        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND " OPEN
-        " ORDER BY start_at DESC, id DESC LIMIT 1",
+    [API_SQL_WINDOW_OPEN] = "SELECT " WINDOW_COLUMNS
+                            " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND " OPEN
+                            " ORDER BY start_at DESC, id DESC LIMIT 1",
     [API_SQL_WINDOW_LATEST] =
-        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+        "SELECT " WINDOW_COLUMNS
+        " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
         " ORDER BY start_at DESC, id DESC LIMIT 1",
-    [API_SQL_WINDOWS_OPEN] =
-        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND " OPEN
-        " ORDER BY start_at, id",
+    [API_SQL_WINDOWS_OPEN] = "SELECT " WINDOW_COLUMNS
+                             " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND " OPEN
+                             " ORDER BY start_at, id",
     [API_SQL_WINDOWS_DUE] =
-        "SELECT " WINDOW_COLUMNS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
+        "SELECT " WINDOW_COLUMNS
+        " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 0"
         " AND end_at <= $3 ORDER BY start_at, id",
-    [API_SQL_WINDOWS] = "SELECT " WINDOW_COLUMNS
-                        " FROM windows WHERE monitor = $1 AND start_at >= $2 AND start_at < $3"
-                        " AND (start_at, id) < ($4, $5) ORDER BY start_at DESC, id DESC LIMIT $6",
+    [API_SQL_WINDOWS] =
+        "SELECT " WINDOW_COLUMNS
+        " FROM kldiv_windows WHERE monitor = $1 AND start_at >= $2 AND start_at < $3"
+        " AND (start_at, id) < ($4, $5) ORDER BY start_at DESC, id DESC LIMIT $6",
     [API_SQL_WINDOWS_BEFORE] =
-        "SELECT " WINDOW_NUMBERS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+        "SELECT " WINDOW_NUMBERS
+        " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
         " AND (start_at, id) < ($3, $4) AND verdict <> 0"
         " ORDER BY start_at DESC, id DESC LIMIT $5",
     [API_SQL_WINDOWS_FROM] =
-        "SELECT " WINDOW_NUMBERS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
-        " AND (start_at, id) >= ($3, $4) ORDER BY start_at, id",
+        "SELECT " WINDOW_NUMBERS
+        " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
+        " AND (start_at, id) >= ($3, $4) AND start_at <= $5 ORDER BY start_at, id",
     [API_SQL_WINDOWS_RECENT] =
-        "SELECT " WINDOW_NUMBERS " FROM windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
-        " ORDER BY start_at DESC, id DESC LIMIT $3",
+        "SELECT " WINDOW_NUMBERS " FROM kldiv_windows WHERE monitor = $1 AND revision = $2"
+        " AND closed = 1 AND start_at <= $3 ORDER BY start_at DESC, id DESC LIMIT $4",
     [API_SQL_WINDOWS_EXPIRED] =
-        "SELECT id FROM windows WHERE monitor = $1 AND start_at < $2 AND end_at < $2"
-        " AND closed >= $3 ORDER BY start_at LIMIT $4",
-    [API_SQL_ORPHANS] =
-        "SELECT DISTINCT monitor FROM revisions WHERE monitor NOT IN (SELECT id FROM monitors)",
-    [API_SQL_WINDOW_DELETE] = "DELETE FROM windows WHERE monitor = $1 AND id = $2",
+        "SELECT id, start_at, revision, closed FROM kldiv_windows WHERE monitor = $1"
+        " AND start_at < $2 AND end_at < $2 AND closed >= $3 ORDER BY start_at LIMIT $4",
+    [API_SQL_WINDOW_END] = "SELECT end_at FROM kldiv_windows WHERE monitor = $1 AND start_at <= $2"
+                           " AND end_at <= $2 ORDER BY start_at DESC, id DESC LIMIT 1",
+    [API_SQL_KEYS_OF_WINDOWS_BEFORE] = "SELECT start_at, id" CLOSED "(start_at, id) < ($3, $4)"
+                                       " ORDER BY start_at DESC, id DESC LIMIT $5",
+    [API_SQL_KEY_OF_WINDOW_AFTER] =
+        "SELECT start_at, id" CLOSED "(start_at, id) > ($3, $4) ORDER BY start_at, id LIMIT 1",
+    [API_SQL_WINDOWS_COUNT_FROM] =
+        "SELECT count(*) FROM (SELECT id" CLOSED "(start_at, id) >= ($3, $4) LIMIT $5) w",
+    [API_SQL_ORPHANS] = "SELECT DISTINCT monitor FROM kldiv_revisions WHERE monitor NOT IN (SELECT "
+                        "id FROM kldiv_monitors)",
+    [API_SQL_WINDOW_DELETE] = "DELETE FROM kldiv_windows WHERE monitor = $1 AND id = $2",
 
     [API_SQL_COUNT_ADD] = ADD_COUNTS("($1, $2, $3, $4)"),
     [API_SQL_COUNT_ADD_4] =
@@ -166,28 +200,51 @@ const char *const api_sql[API_STATEMENTS] = {
         " ($1, $2, $11, $12), ($1, $2, $13, $14), ($1, $2, $15, $16), ($1, $2, $17, $18),"
         " ($1, $2, $19, $20), ($1, $2, $21, $22), ($1, $2, $23, $24), ($1, $2, $25, $26),"
         " ($1, $2, $27, $28), ($1, $2, $29, $30), ($1, $2, $31, $32), ($1, $2, $33, $34)"),
-    [API_SQL_COUNTS] = "SELECT bin, count FROM counts WHERE monitor = $1 AND window_id = $2",
+    [API_SQL_COUNTS] = "SELECT bin, count FROM kldiv_counts WHERE monitor = $1 AND window_id = $2",
     [API_SQL_COUNTS_BEFORE] =
-        "SELECT bin, CAST(sum(count) AS BIGINT) FROM counts WHERE monitor = $1 AND window_id IN"
-        " (SELECT id FROM windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
+        "SELECT bin, CAST(sum(count) AS BIGINT) FROM kldiv_counts WHERE monitor = $1 AND window_id "
+        "IN"
+        " (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
         " AND (start_at, id) < ($3, $4) ORDER BY start_at DESC, id DESC LIMIT $5) GROUP BY bin",
+    [API_SQL_COUNTS_FROM] = "SELECT bin, CAST(sum(count) AS BIGINT) FROM kldiv_counts WHERE "
+                            "monitor = $1 AND window_id IN"
+                            " (SELECT id" CLOSED "(start_at, id) >= ($3, $4)) GROUP BY bin",
     [API_SQL_COUNTS_BETWEEN] =
-        "SELECT bin, CAST(sum(count) AS BIGINT) FROM counts WHERE monitor = $1 AND window_id IN"
-        " (SELECT id FROM windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
+        "SELECT bin, CAST(sum(count) AS BIGINT) FROM kldiv_counts WHERE monitor = $1 AND window_id "
+        "IN"
+        " (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
         " AND start_at >= $3 AND start_at < $4) GROUP BY bin",
-    [API_SQL_COUNTS_DELETE] = "DELETE FROM counts WHERE monitor = $1 AND window_id = $2",
+    [API_SQL_COUNTS_DELETE] = "DELETE FROM kldiv_counts WHERE monitor = $1 AND window_id = $2",
 
-    [API_SQL_EVENT_PUT] = "INSERT INTO events SELECT $1, coalesce(max(id), 0) + 1, $2, $3, $4, $5,"
-                          " $6 FROM events WHERE monitor = $1",
-    [API_SQL_EVENTS] = "SELECT id, at, from_state, to_state, kl, window_id FROM events"
+    [API_SQL_EVENT_PUT] =
+        "INSERT INTO kldiv_events SELECT $1, coalesce(max(id), 0) + 1, $2, $3, $4, $5,"
+        " $6 FROM kldiv_events WHERE monitor = $1",
+    [API_SQL_EVENTS] = "SELECT id, at, from_state, to_state, kl, window_id FROM kldiv_events"
                        " WHERE monitor = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
-    [API_SQL_EVENTS_DELETE] = "DELETE FROM events WHERE monitor = $1",
+    [API_SQL_EVENTS_DELETE] = "DELETE FROM kldiv_events WHERE monitor = $1",
 
-    [API_SQL_KEY] = "SELECT body, answer FROM keys WHERE key = $1",
-    [API_SQL_KEY_PUT] = "INSERT INTO keys VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO UPDATE SET"
-                        " body = excluded.body, at = excluded.at, answer = excluded.answer",
-    [API_SQL_KEYS_PRUNE] = "DELETE FROM keys WHERE at < $1",
-    [API_SQL_KEYS_TRIM] =
-        "DELETE FROM keys WHERE key IN (SELECT key FROM keys ORDER BY at, key LIMIT $1)",
-    [API_SQL_KEYS_COUNT] = "SELECT count(*) FROM keys",
+    [API_SQL_EVENTS_EXPIRE] =
+        "DELETE FROM kldiv_events WHERE monitor = $1 AND at < $2"
+        " AND id < (SELECT min(id) + 100 FROM kldiv_events WHERE monitor = $1)"
+        " AND id < (SELECT max(id) FROM kldiv_events WHERE monitor = $1) RETURNING id",
+
+    [API_SQL_SUM] =
+        "SELECT revision, k, n, oldest_start, oldest_id, newest_start, newest_id, counts"
+        " FROM kldiv_sums WHERE monitor = $1",
+    [API_SQL_SUM_PUT] =
+        "INSERT INTO kldiv_sums VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        " ON CONFLICT (monitor) DO UPDATE SET revision = excluded.revision, k = excluded.k,"
+        " n = excluded.n, oldest_start = excluded.oldest_start, oldest_id = excluded.oldest_id,"
+        " newest_start = excluded.newest_start, newest_id = excluded.newest_id,"
+        " counts = excluded.counts",
+    [API_SQL_SUM_DELETE] = "DELETE FROM kldiv_sums WHERE monitor = $1",
+
+    [API_SQL_KEY] = "SELECT body, answer FROM kldiv_keys WHERE key = $1",
+    [API_SQL_KEY_PUT] =
+        "INSERT INTO kldiv_keys VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO UPDATE SET"
+        " body = excluded.body, at = excluded.at, answer = excluded.answer",
+    [API_SQL_KEYS_PRUNE] = "DELETE FROM kldiv_keys WHERE at < $1",
+    [API_SQL_KEYS_TRIM] = "DELETE FROM kldiv_keys WHERE key IN (SELECT key FROM kldiv_keys ORDER "
+                          "BY at, key LIMIT $1)",
+    [API_SQL_KEYS_COUNT] = "SELECT count(*) FROM kldiv_keys",
 };

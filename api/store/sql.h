@@ -39,23 +39,36 @@ enum api_statement {
     API_SQL_WINDOWS_DUE,    /* monitor, revision, end → open ones that end by then */
     API_SQL_WINDOWS,        /* monitor, from, to, start and id to go on below, limit */
     API_SQL_WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
-    API_SQL_WINDOWS_FROM,   /* monitor, revision, start, id → closed ones, in order */
-    API_SQL_WINDOWS_RECENT, /* monitor, revision, limit → closed ones, newest first */
-    API_SQL_WINDOWS_EXPIRED, /* monitor, end, 1 for closed ones alone, limit → id */
-    API_SQL_ORPHANS,         /* → monitors that are deleted, and have rows left */
-    API_SQL_WINDOW_DELETE,   /* monitor, id */
+    API_SQL_WINDOWS_FROM, /* monitor, revision, start, id, latest start → closed ones, in order */
+    API_SQL_WINDOWS_RECENT, /* monitor, revision, latest start, limit → closed ones, newest first */
+    API_SQL_WINDOWS_EXPIRED, /* monitor, end, 1 for closed ones alone, limit → id, start, revision,
+                                closed */
+    API_SQL_WINDOW_END, /* monitor, time → end of the one that starts last, and ends by then */
+    API_SQL_KEYS_OF_WINDOWS_BEFORE, /* monitor, revision, start, id, limit → start, id of closed ones,
+                                       newest first */
+    API_SQL_KEY_OF_WINDOW_AFTER, /* monitor, revision, start, id → start, id of the next closed one */
+    API_SQL_WINDOWS_COUNT_FROM, /* monitor, revision, start, id, limit → number of closed ones */
+    API_SQL_ORPHANS,            /* → monitors that are deleted, and have rows left */
+    API_SQL_WINDOW_DELETE,      /* monitor, id */
 
     API_SQL_COUNT_ADD,      /* monitor, window, then bin and count of each row */
     API_SQL_COUNT_ADD_4,    /* 4 rows */
     API_SQL_COUNT_ADD_16,   /* 16 rows: half the time of as many statements */
     API_SQL_COUNTS,         /* monitor, window → bin, count */
     API_SQL_COUNTS_BEFORE,  /* monitor, revision, start, id, limit → bin, sum over closed ones */
+    API_SQL_COUNTS_FROM,    /* monitor, revision, start, id → bin, sum over closed ones */
     API_SQL_COUNTS_BETWEEN, /* monitor, revision, from, to → bin, sum over closed ones */
     API_SQL_COUNTS_DELETE,  /* monitor, window */
 
     API_SQL_EVENT_PUT,     /* monitor, at, from, to, kl, window */
     API_SQL_EVENTS,        /* monitor, id to go on below, limit */
     API_SQL_EVENTS_DELETE, /* monitor */
+    API_SQL_EVENTS_EXPIRE, /* monitor, at: deletes older ones among the first hundred → id */
+
+    API_SQL_SUM,        /* monitor → the columns of SUM_PUT without it */
+    API_SQL_SUM_PUT,    /* monitor, revision, k, n, start and id of the oldest window, of the newest
+                           one, counts: see api/monitors/previous.h */
+    API_SQL_SUM_DELETE, /* monitor */
 
     API_SQL_KEY,        /* key → body, answer */
     API_SQL_KEY_PUT,    /* key, body, at, answer */
@@ -70,5 +83,18 @@ extern const char *const api_sql[API_STATEMENTS];
 /* Migrations, NULL at the end: number n, from 1, leads to version n of the schema. {clustered} is
  * replaced by the engine's words. */
 extern const char *const api_migrations[];
+
+/* API_SQL_ADOPT: gives the tables of versions that named them generically, all of the third schema or
+ * older, the names that these statements use. The view has an older version that starts see that the store
+ * is newer, where it would make another. */
+#define API_SQL_ADOPT                                                                              \
+    "ALTER TABLE meta RENAME TO kldiv_meta;"                                                       \
+    "ALTER TABLE monitors RENAME TO kldiv_monitors;"                                               \
+    "ALTER TABLE revisions RENAME TO kldiv_revisions;"                                             \
+    "ALTER TABLE windows RENAME TO kldiv_windows;"                                                 \
+    "ALTER TABLE counts RENAME TO kldiv_counts;"                                                   \
+    "ALTER TABLE events RENAME TO kldiv_events;"                                                   \
+    "ALTER TABLE keys RENAME TO kldiv_keys;"                                                       \
+    "CREATE VIEW meta AS SELECT name, value FROM kldiv_meta;"
 
 #endif

@@ -15,6 +15,9 @@ struct connection {
     sqlite3 *sqlite;
     sqlite3_stmt *statements[API_STATEMENTS];
     sqlite3_stmt *rollback; /* prepared before it is needed: it may be for want of memory */
+    sqlite3_stmt *used;     /* pages that are not free, and the size of one */
+    struct api_sqlite_place place;
+    bool was_lost; /* the files were not in their place */
     char *folder;
     bool has_log;  /* it had one before it was opened */
     bool is_empty; /* it has no table */
@@ -40,10 +43,12 @@ static void close_connection(struct api_database *database)
     for (size_t i = 0; i < API_STATEMENTS; i++)
         sqlite3_finalize(c->statements[i]);
     sqlite3_finalize(c->rollback);
+    sqlite3_finalize(c->used);
     if (c->sqlite && !database->is_accepted && c->has_log)
         sqlite3_db_config(c->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(c->sqlite);
     free(c->folder);
+    api_sqlite_free_place(&c->place);
     free(c);
 }
 
@@ -59,10 +64,10 @@ static bool prepare_folder(struct connection *c, const char *path, char *reason,
 {
     char *copy = realpath(path, NULL);
     c->folder = copy ? strdup(dirname(copy)) : NULL;
-    if (!c->folder)
+    if (!c->folder || !api_sqlite_note_place(path, &c->place))
         snprintf(reason, size, "%s cannot be opened: %s", path, strerror(errno));
     free(copy);
-    return c->folder != NULL;
+    return c->folder && c->place.log_path;
 }
 
 static bool prepare_rollback(struct connection *c, char *reason, size_t size)
@@ -186,13 +191,75 @@ static bool run(struct api_database *database, enum api_statement number,
     return good;
 }
 
-static bool has_schema(struct api_database *database, bool *has)
+static int note_schema(void *context, int n, char **values, char **names)
 {
-    *has = !connection_of(database)->is_empty;
+    (void)n, (void)values, (void)names;
+    *(enum api_schema *)context = API_SCHEMA_OURS;
+    return 0;
+}
+
+static bool find_schema(struct api_database *database, enum api_schema *found)
+{
+    struct connection *c = connection_of(database);
+    *found = c->is_empty ? API_SCHEMA_NONE : API_SCHEMA_FORMER;
+    return sqlite3_exec(c->sqlite, "SELECT 1 FROM sqlite_schema WHERE name = 'kldiv_meta'",
+                        note_schema, found, NULL) == SQLITE_OK ||
+           fail(c);
+}
+
+/* ---- The file */
+
+static bool is_in_place(struct api_database *database)
+{
+    return api_sqlite_is_in_place(&connection_of(database)->place);
+}
+
+static bool fail_for_place(struct connection *c)
+{
+    c->was_lost = c->base.is_lost = true;
+    return api_database_fail(&c->base, "%.200s was removed or replaced", c->place.path);
+}
+
+/* What was committed while the files were away counts if they come back, so that all is read again. */
+static bool reach(struct api_database *database)
+{
+    struct connection *c = connection_of(database);
+    if (!is_in_place(database))
+        return fail_for_place(c);
+    database->is_new = c->was_lost;
+    c->was_lost = false;
     return true;
 }
 
-static bool commit(struct api_database *database) { return script(database, "COMMIT"); }
+/* What is written to files that nobody finds again is not stored. */
+static bool commit(struct api_database *database)
+{
+    if (!script(database, "COMMIT"))
+        return false;
+    database->is_uncertain = !is_in_place(database);
+    return !database->is_uncertain || fail_for_place(connection_of(database));
+}
+
+static bool size_of(struct api_database *database, int64_t *bytes)
+{
+    static const char used[] = "SELECT (page_count - freelist_count) * page_size FROM"
+                               " pragma_page_count, pragma_freelist_count, pragma_page_size";
+    struct connection *c = connection_of(database);
+    if (!c->used && sqlite3_prepare_v3(c->sqlite, used, -1, SQLITE_PREPARE_PERSISTENT, &c->used,
+                                       NULL) != SQLITE_OK)
+        return fail(c);
+    bool good = sqlite3_step(c->used) == SQLITE_ROW;
+    *bytes = good ? sqlite3_column_int64(c->used, 0) : 0;
+    if (!good)
+        fail(c);
+    sqlite3_reset(c->used);
+    return good;
+}
+
+static bool shrink(struct api_database *database)
+{
+    return is_in_place(database) && api_sqlite_shrink(connection_of(database)->sqlite);
+}
 
 static void rollback(struct api_database *database)
 {
@@ -210,9 +277,14 @@ const struct api_engine api_sqlite = {.prefix = "sqlite:",
                                       .open = open_connection,
                                       .close = close_connection,
                                       .folder = folder_of,
-                                      .has_schema = has_schema,
+                                      .find_schema = find_schema,
+                                      .adopt = API_SQL_ADOPT,
                                       .has_place = api_sqlite_has_place,
                                       .script = script,
                                       .run = run,
                                       .commit = commit,
+                                      .reach = reach,
+                                      .is_in_place = is_in_place,
+                                      .size = size_of,
+                                      .shrink = shrink,
                                       .rollback = rollback};

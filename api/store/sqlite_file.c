@@ -45,11 +45,12 @@ static bool find_log(const char *path)
 static unsigned char *make_page(size_t *size)
 {
     enum { LOG = 2, WRITE_VERSION = 18, READ_VERSION = 19 }; /* of the file's format */
-    char pragma[60];
+    char pragma[100];
     sqlite3 *sqlite = NULL;
     sqlite3_int64 n = 0;
     unsigned char *page = NULL;
-    snprintf(pragma, sizeof pragma, "PRAGMA application_id = %d", APPLICATION_ID);
+    snprintf(pragma, sizeof pragma, "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = %d",
+             APPLICATION_ID);
     if (sqlite3_open(":memory:", &sqlite) == SQLITE_OK && script(sqlite, pragma))
         page = sqlite3_serialize(sqlite, "main", &n, 0);
     sqlite3_close(sqlite);
@@ -165,17 +166,14 @@ static bool check(sqlite3 *sqlite, const char *pragma)
  * maybe years later. Of a large file only what a start reads is looked at. */
 static bool is_sound(sqlite3 *sqlite)
 {
-    static const char *const parts[] = {"PRAGMA quick_check(meta)", "PRAGMA quick_check(monitors)",
-                                        "PRAGMA quick_check(revisions)"};
+    static const char parts[] =
+        "SELECT CASE WHEN count(*) = 0 THEN 'ok' END FROM sqlite_schema s,"
+        " pragma_quick_check(s.name) q WHERE type = 'table' AND quick_check <> 'ok' AND name IN"
+        " ('kldiv_meta', 'kldiv_monitors', 'kldiv_revisions', 'meta', 'monitors', 'revisions')";
     long long pages = 0;
     if (sqlite3_exec(sqlite, "PRAGMA page_count", note_number, &pages, NULL) != SQLITE_OK)
         return false;
-    if (pages <= WHOLE)
-        return check(sqlite, "PRAGMA quick_check(1)");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!check(sqlite, parts[i]))
-            return false;
-    return true;
+    return check(sqlite, pages <= WHOLE ? "PRAGMA quick_check(1)" : parts);
 }
 
 /* locking_mode: no other process opens the file, and the index of the log is in memory. One
@@ -219,6 +217,76 @@ bool api_sqlite_open(const char *path, sqlite3 **sqlite, bool *is_empty, char *r
     bool good = sqlite3_open_v2(*path ? path : ":memory:", sqlite, flags, NULL) == SQLITE_OK;
     if (*sqlite) /* NULL if memory is exhausted */
         sqlite3_extended_result_codes(*sqlite, 1);
+    good = good && (*path || script(*sqlite, "PRAGMA auto_vacuum = INCREMENTAL"));
     return (good && lock(*sqlite, is_empty) && is_sound(*sqlite) && begin_log(*sqlite)) ||
            explain(*sqlite, *path ? path : "memory", reason, size);
+}
+
+/* ---- While it is open */
+
+static bool read_file_number(const char *path, struct api_sqlite_file *file)
+{
+    struct stat status;
+    file->is_there = stat(path, &status) == 0;
+    file->device = file->is_there ? status.st_dev : 0;
+    file->number = file->is_there ? status.st_ino : 0;
+    return file->is_there;
+}
+
+static bool is_same(const char *path, const struct api_sqlite_file *file)
+{
+    struct api_sqlite_file now;
+    read_file_number(path, &now);
+    return !file->is_there ||
+           (now.is_there && now.device == file->device && now.number == file->number);
+}
+
+bool api_sqlite_note_place(const char *path, struct api_sqlite_place *place)
+{
+    place->path = realpath(path, NULL);
+    if (!place->path || asprintf(&place->log_path, "%s-wal", place->path) < 0)
+        place->log_path = NULL;
+    return place->log_path && read_file_number(place->path, &place->file) &&
+           (read_file_number(place->log_path, &place->log) || errno == ENOENT);
+}
+
+bool api_sqlite_is_in_place(const struct api_sqlite_place *place)
+{
+    return !place->path ||
+           (is_same(place->path, &place->file) && is_same(place->log_path, &place->log));
+}
+
+void api_sqlite_free_place(struct api_sqlite_place *place)
+{
+    free(place->path);
+    free(place->log_path);
+}
+
+/* FREE: pages that are kept for what comes next, or an eighth of all. STEP: those that are given back at
+ * once. REWRITTEN: the most pages that a file of former versions, which cannot give back single ones, is
+ * written anew with; that takes as much memory. */
+enum { FREE = 256, STEP = 256, REWRITTEN = 4096 };
+
+static long long number_of(sqlite3 *sqlite, const char *pragma)
+{
+    long long number = 0;
+    return sqlite3_exec(sqlite, pragma, note_number, &number, NULL) == SQLITE_OK ? number : 0;
+}
+
+bool api_sqlite_shrink(sqlite3 *sqlite)
+{
+    char step[60];
+    long long pages = number_of(sqlite, "PRAGMA page_count");
+    long long unused = number_of(sqlite, "PRAGMA freelist_count");
+    long long kept = pages / 8 > FREE ? pages / 8 : FREE;
+    bool is_former = unused > kept && number_of(sqlite, "PRAGMA auto_vacuum") == 0;
+    if (unused <= kept || (is_former && pages - unused > REWRITTEN))
+        return false;
+    snprintf(step, sizeof step, "PRAGMA incremental_vacuum(%d)", STEP);
+    bool good = script(sqlite, is_former ? "PRAGMA auto_vacuum = INCREMENTAL; VACUUM" : step);
+    if (good && !is_former && unused - STEP > kept)
+        return true;
+    script(sqlite,
+           "PRAGMA wal_checkpoint(PASSIVE)"); /* the file is cut by what moves the log into it */
+    return false;
 }

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* True if the file is a store and can be written, or was absent or empty and is a store now. Otherwise
  * `reason` is a sentence; nothing is changed, and no file is made beside it. *has_log tells whether
@@ -18,5 +19,23 @@ bool api_sqlite_has_place(const char *path);
  * Leaves a store as it was. *is_empty becomes true if it has no table. False with a sentence in
  * `reason`; close *sqlite also then. */
 bool api_sqlite_open(const char *path, sqlite3 **sqlite, bool *is_empty, char *reason, size_t size);
+
+/* api_sqlite_place: which files are open. Zeroed for memory. */
+struct api_sqlite_place {
+    char *path, *log_path;
+    struct api_sqlite_file {
+        bool is_there;
+        dev_t device;
+        ino_t number;
+    } file, log;
+};
+
+/* Notes the files of a path that was opened. False if memory is exhausted, or they are gone. */
+bool api_sqlite_note_place(const char *path, struct api_sqlite_place *place);
+bool api_sqlite_is_in_place(const struct api_sqlite_place *place);
+void api_sqlite_free_place(struct api_sqlite_place *place);
+
+/* Gives some pages that are free back to the disk, if many are; true if there are more. */
+bool api_sqlite_shrink(sqlite3 *sqlite);
 
 #endif

@@ -123,10 +123,12 @@ static bool update_schema(struct api_store *store)
 {
     struct api_database *database = store->database;
     int64_t version = 0, newest = newest_version();
-    bool has = false;
+    enum api_schema found = API_SCHEMA_NONE;
     if (!database->engine->script(database, database->engine->transaction) ||
-        !database->engine->has_schema(database, &has) ||
-        (has &&
+        !database->engine->find_schema(database, &found) ||
+        (found == API_SCHEMA_FORMER &&
+         !database->engine->script(database, database->engine->adopt)) ||
+        (found != API_SCHEMA_NONE &&
          !api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_integer, &version})))
         return false;
     if (!api_store_knows(store, version))
@@ -208,6 +210,23 @@ bool api_store_run(struct api_store *store, enum api_statement statement,
     store->has_written |= strncmp(api_sql[statement], reads, sizeof reads - 1) != 0;
     return store->database->engine->run(store->database, statement, parameters, rows) &&
            !store->database->out_of_memory;
+}
+
+bool api_store_is_in_place(struct api_store *store)
+{
+    const struct api_engine *engine = store->database->engine;
+    return !engine->is_in_place || engine->is_in_place(store->database);
+}
+
+bool api_store_size(struct api_store *store, int64_t *bytes)
+{
+    return store->database->engine->size(store->database, bytes);
+}
+
+bool api_store_shrink(struct api_store *store)
+{
+    const struct api_engine *engine = store->database->engine;
+    return store->is_open && engine->shrink && engine->shrink(store->database);
 }
 
 bool api_store_begin(struct api_store *store)

@@ -89,6 +89,16 @@ bool api_store_is_uncertain(const struct api_store *store);
 /* True in a transaction that had to connect: the database may be another copy of the one before. */
 bool api_store_is_new(const struct api_store *store);
 
+/* False once what was opened is removed or replaced, so that nothing that is written would be found again. */
+bool api_store_is_in_place(struct api_store *store);
+
+/* Bytes that the store takes, without those that are free; as they were some seconds ago at most. In a
+ * transaction. */
+bool api_store_size(struct api_store *store, int64_t *bytes);
+
+/* Gives some of what is free back to the disk, between transactions; true if there is more. */
+bool api_store_shrink(struct api_store *store);
+
 bool api_store_begin(struct api_store *store);
 bool api_store_commit(struct api_store *store);
 void api_store_rollback(struct api_store *store);

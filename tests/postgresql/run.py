@@ -49,10 +49,11 @@ def sql(text, database="postgres"):
 class Server:
     """A server on the database `kldiv` of the cluster, on a port that it keeps when it starts again."""
 
-    def __init__(self, folder, name, *flags):
+    def __init__(self, folder, name, *flags, database="kldiv"):
         self.log = os.path.join(folder, name + ".log")
         self.port_file = os.path.join(folder, name + ".port")
         self.flags = flags
+        self.store = "postgresql://kldiv@/%s?host=%s" % (database, CLUSTER)
         self.port = 0
         self.start()
 
@@ -62,7 +63,7 @@ class Server:
         self.process = subprocess.Popen(
             [BINARY, "--listen", "127.0.0.1:%d" % self.port, "--port-file", self.port_file,
              "--log-level", "warning", "--drain-delay", "0",
-             "--store", "postgresql://kldiv@/kldiv?host=" + CLUSTER, *self.flags],
+             "--store", self.store, *self.flags],
             stderr=open(self.log, "a"))
         wait_until(lambda: os.path.exists(self.port_file) and open(self.port_file).read().strip(),
                    "the server starts")
@@ -172,7 +173,7 @@ def check_counts(server, writers):
         windows = all_pages(server, "/monitors/load/%s/windows" % name, "windows")
         starts = [window["window"]["start"] for window in windows]
         stored = sql("SELECT coalesce(string_agg(s::text, ',' ORDER BY bin), '') FROM (SELECT bin,"
-                     " sum(count) AS s FROM counts c JOIN monitors m ON m.id = c.monitor"
+                     " sum(count) AS s FROM kldiv_counts c JOIN kldiv_monitors m ON m.id = c.monitor"
                      " WHERE m.name = '%s' GROUP BY bin) t" % name, "kldiv")
         expect([int(n) for n in stored.split(",")] == sent,
                "%s: %s is stored, %s was sent" % (name, stored, sent))
@@ -250,7 +251,7 @@ def try_load(a, b, port, seconds, what, trouble=None, also=()):
     n = check_counts(a, writers)
     check_counts(b, writers)
     check_events(b, writers)
-    still_open = sql("SELECT count(*) FROM windows w JOIN monitors m ON m.id = w.monitor"
+    still_open = sql("SELECT count(*) FROM kldiv_windows w JOIN kldiv_monitors m ON m.id = w.monitor"
                      " WHERE closed = 0 AND m.name LIKE 'time%'", "kldiv")
     expect(still_open == "0", "%s windows of a second are open" % still_open)
     print("%s: %d posts of %d writers, %.0f a second, %d not answered at first; %d values, all there once"
@@ -340,9 +341,9 @@ def try_unreadable(a, b):
         expect(b.ask("GET", "/monitors/damaged/" + name)[0] == 200, "GET by the other")
     which = "group_name = 'damaged' AND name = 'x'"
     sql("UPDATE meta SET value = value + 1 WHERE name = 'change';"
-        "UPDATE revisions SET definition = '{' WHERE monitor = (SELECT id FROM monitors WHERE %s);"
-        "UPDATE monitors SET version = version + 1,"
-        " changed = (SELECT value FROM meta WHERE name = 'change') WHERE %s" % (which, which), "kldiv")
+        "UPDATE kldiv_revisions SET definition = '{' WHERE monitor = (SELECT id FROM kldiv_monitors WHERE %s);"
+        "UPDATE kldiv_monitors SET version = version + 1,"
+        " changed = (SELECT value FROM kldiv_meta WHERE name = 'change') WHERE %s" % (which, which), "kldiv")
     for server in (a, b):
         wait_until(lambda: server.ask("GET", "/monitors/damaged/x")[0] == 404, "the monitor is left out")
         expect(server.ask("POST", "/monitors/damaged/y/observations", {"counts": [1, 2, 3]})[0] == 200, "POST")
@@ -422,19 +423,54 @@ def try_refusals():
     sql("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     refused("postgresql://kldiv@/latin?host=" + CLUSTER, "encoding")
     sql("CREATE DATABASE newer")
-    sql("CREATE TABLE meta (name TEXT PRIMARY KEY, value BIGINT); INSERT INTO meta VALUES ('schema', 999)", "newer")
+    sql("CREATE TABLE kldiv_meta (name TEXT PRIMARY KEY, value BIGINT); INSERT INTO kldiv_meta VALUES ('schema', 999)", "newer")
     refused("postgresql://kldiv@/newer?host=" + CLUSTER, "newer version")
     sql("CREATE DATABASE foreign_one")
-    sql("CREATE TABLE events (a INTEGER)", "foreign_one")
+    sql("CREATE TABLE kldiv_events (a INTEGER)", "foreign_one")
     refused("postgresql://kldiv@/foreign_one?host=" + CLUSTER, "events", "already exists")
     expect(sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", "foreign_one") == "1", "tables made")
     print("databases that are not there, not ours or newer are refused in a line")
+
+
+TABLES = ("meta", "monitors", "revisions", "windows", "counts", "events", "keys")
+INDICES = ("windows_by_start", "windows_open", "keys_by_time")
+
+
+def tables(database):
+    return set(sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'", database).split())
+
+
+def try_names(folder):
+    """Tables of generic names are left to whoever has them; those of a former version are taken over."""
+    sql("CREATE DATABASE shared")
+    for name in TABLES:
+        sql("CREATE TABLE %s (a INTEGER, value INTEGER)" % name, "shared")
+    server = Server(folder, "names", database="shared")
+    expect(server.ask("PUT", "/monitors/g/m?window=1000", BASKET)[0] == 201, "PUT beside tables of others")
+    expect(server.ask("POST", "/monitors/g/m/observations", {"counts": [1, 2, 3]})[0] == 200, "POST")
+    server.end()
+    expect(all(name in TABLES or name.startswith("kldiv_") for name in tables("shared")), tables("shared"))
+    for name in TABLES:
+        sql("DROP TABLE %s; ALTER TABLE kldiv_%s RENAME TO %s" % (name, name, name), "shared")
+    for name in INDICES:
+        sql("ALTER INDEX kldiv_%s RENAME TO %s" % (name, name), "shared")
+    sql("DROP TABLE kldiv_sums; UPDATE meta SET value = 3 WHERE name = 'schema'", "shared")
+    server.start()
+    status, body = server.ask("POST", "/monitors/g/m/observations", {"counts": [1, 2, 3]})
+    expect(status == 200 and body["n"] == 12, "the store of a former version: %r %r" % (status, body))
+    server.end()
+    expect(all(name.startswith("kldiv_") for name in tables("shared")), tables("shared"))
+    expect(sql("SELECT count(*) FROM pg_indexes WHERE indexname IN ('%s')" % "', '".join(INDICES), "shared") == "0",
+           "indices have their names")
+    expect(sql("SELECT value > 3 FROM meta WHERE name = 'schema'", "shared") == "t", "what an older version reads")
+    print("tables of former versions are renamed, those of others are left alone")
 
 
 def main():
     sql("CREATE DATABASE kldiv")
     try_refusals()
     with tempfile.TemporaryDirectory() as folder:
+        try_names(folder)
         a, b = Server(folder, "a"), Server(folder, "b", "--ready-needs-store")
         port = free_port()
         config = os.path.join(folder, "haproxy.cfg")
