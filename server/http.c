@@ -294,7 +294,7 @@ void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t s
         reject(client, SRV_ADMIN);
 }
 
-size_t srv_http_descriptors(void) { return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING; }
+size_t srv_http_descriptors(void) { return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING + SRV_LOBBY; }
 
 void srv_http_drain(void) { atomic_store(&http.draining, true); }
 

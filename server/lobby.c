@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* HOLD_MS: time, in ms, for a header. TICK_MS: time between looks at it. */
-enum { PLACES = 256, HOLD_MS = 250, TICK_MS = 50, EVENTS = 64 };
+enum { HOLD_MS = 250, TICK_MS = 50, EVENTS = 64 };
 
 struct waiting {
     int fd; /* -1 if it has left */
@@ -22,7 +22,7 @@ struct waiting {
 };
 
 /* The connections from number `first` up to, not including, number `end`, in the order of their arrival; that
- * of number n is in entry n % PLACES. */
+ * of number n is in entry n % SRV_LOBBY. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -32,7 +32,7 @@ static struct {
     size_t places;
     srv_admit *admit;
     uint64_t first, end;
-    struct waiting entries[PLACES];
+    struct waiting entries[SRV_LOBBY];
 } lobby = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .events = -1};
 
 /* Takes a connection out; gives its descriptor. */
@@ -68,7 +68,7 @@ static void look_at(struct waiting *w)
 /* Has the oldest connection leave; its header may have come since the last look. */
 static void clear_oldest(void)
 {
-    struct waiting *oldest = &lobby.entries[lobby.first % PLACES];
+    struct waiting *oldest = &lobby.entries[lobby.first % SRV_LOBBY];
     look_at(oldest);
     if (oldest->fd >= 0)
         turn_away(oldest);
@@ -77,7 +77,7 @@ static void clear_oldest(void)
 /* Advances past connections that have left. */
 static void skip_absent(void)
 {
-    while (lobby.first < lobby.end && lobby.entries[lobby.first % PLACES].fd < 0)
+    while (lobby.first < lobby.end && lobby.entries[lobby.first % SRV_LOBBY].fd < 0)
         lobby.first++;
 }
 
@@ -86,12 +86,12 @@ static void look_at_all(const struct epoll_event *events, int n)
 {
     unsigned long long now = srv_now_ms();
     for (int i = 0; i < n; i++) {
-        struct waiting *w = &lobby.entries[events[i].data.u64 % PLACES];
+        struct waiting *w = &lobby.entries[events[i].data.u64 % SRV_LOBBY];
         if (events[i].data.u64 >= lobby.first && w->fd >= 0)
             look_at(w);
     }
     for (skip_absent(); lobby.first < lobby.end; skip_absent()) {
-        if (now < lobby.entries[lobby.first % PLACES].until)
+        if (now < lobby.entries[lobby.first % SRV_LOBBY].until)
             return;
         clear_oldest();
     }
@@ -118,7 +118,7 @@ static void *run(void *unused)
 
 bool srv_lobby_start(size_t places, srv_admit *admit)
 {
-    lobby.places = places == 0 ? 1 : places < PLACES ? places : PLACES;
+    lobby.places = places == 0 ? 1 : places < SRV_LOBBY ? places : SRV_LOBBY;
     lobby.admit = admit;
     lobby.stopping = false;
     lobby.events = epoll_create1(EPOLL_CLOEXEC);
@@ -132,7 +132,7 @@ void srv_lobby_take(int client, const struct sockaddr *address, socklen_t size)
     if (lobby.end - lobby.first == lobby.places)
         clear_oldest();
     skip_absent();
-    struct waiting *w = &lobby.entries[lobby.end % PLACES];
+    struct waiting *w = &lobby.entries[lobby.end % SRV_LOBBY];
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = lobby.end};
     *w = (struct waiting){.fd = client, .until = srv_now_ms() + HOLD_MS, .size = size};
     memcpy(&w->address, address, size);

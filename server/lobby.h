@@ -7,10 +7,13 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+/* SRV_LOBBY: the most connections that wait. */
+enum { SRV_LOBBY = 256 };
+
 /* Takes a client's descriptor; `may_probe` if its method is one by which health is asked. */
 typedef void srv_admit(int client, const struct sockaddr *address, socklen_t size, bool may_probe);
 
-/* Starts the thread, with room for at most `places` connections, and no more than 256. It calls `admit` for
+/* Starts the thread, with room for at most `places` connections, and no more than SRV_LOBBY. It calls `admit` for
  * those whose header is complete. False if it cannot be started. */
 bool srv_lobby_start(size_t places, srv_admit *admit);
 
