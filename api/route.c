@@ -30,7 +30,14 @@ static bool capture(const char **path, struct api_captures *captures)
     return true;
 }
 
-/* Matches a path. Only a literal slash separates segments, not an encoded one. */
+/* True at the end of a path, or at a slash that ends it after a segment. */
+static bool is_end(const char *path)
+{
+    return *path == '\0' || (path[0] == '/' && path[1] == '\0' && path[-1] != '/');
+}
+
+/* Matches a path, which may end with a slash more than the pattern: a redirection would lose the body
+ * of a POST. Only a literal slash separates segments, not an encoded one. */
 static bool matches(const char *pattern, const char *path, struct api_captures *captures)
 {
     for (; *pattern; pattern++) {
@@ -50,7 +57,7 @@ static bool matches(const char *pattern, const char *path, struct api_captures *
                 return false;
         }
     }
-    return *path == '\0';
+    return is_end(path);
 }
 
 bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path,
