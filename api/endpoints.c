@@ -4,6 +4,7 @@
 #include "api/monitors/endpoints.h"
 #include "api/monitors/monitors.h"
 #include "api/oip_model.h"
+#include "api/oip_settings.h"
 #include "api/regions/endpoints.h"
 #include "api/warnings.h"
 #include "api/web/web.h"
@@ -69,6 +70,7 @@ static bool openapi(struct api_exchange *x)
 
 #define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"
 
+#define TRACE "/v2[/models/" API_OIP_MODEL "]/trace/setting"
 #define SYSTEM "/v2/systemsharedmemory"
 #define CUDA "/v2/cudasharedmemory"
 #define REGION "[/region/{region}]"
@@ -114,8 +116,8 @@ const struct api_endpoint api_endpoints[] = {
     {"GET", "/dashboard", "Drift monitors, as a page", API_PUBLIC, api_web_begin, NULL, api_web,
      NULL},
     {"GET", "/dashboard/{file}", "Its files", API_PUBLIC, api_web_begin, NULL, api_web, NULL},
-    {"GET", "/docs", "The contract, to read and to try", API_PUBLIC, api_web_begin, NULL,
-     api_web, NULL},
+    {"GET", "/docs", "The contract, to read and to try", API_PUBLIC, api_web_begin, NULL, api_web,
+     NULL},
     {"GET", "/docs/{file}", "Its files", API_PUBLIC, api_web_begin, NULL, api_web, NULL},
     {"GET", "/openapi.json", "Contract", 0, NULL, NULL, openapi, NULL},
     {"GET", "/metrics", "Counters, for Prometheus", API_PROBE, NULL, NULL, metrics, NULL},
@@ -128,6 +130,11 @@ const struct api_endpoint api_endpoints[] = {
      api_oip_model_ready, NULL},
     {"GET", MODEL "/config", "Model configuration", 0, NULL, NULL, api_oip_config, NULL},
     {"GET", MODEL "/stats", "Statistics of the model", 0, NULL, NULL, api_oip_stats, NULL},
+    {"GET", TRACE, "Settings of traces: there are none", 0, NULL, NULL, api_oip_trace, NULL},
+    {"POST", TRACE, "Sets what is set", 0, api_oip_setting_begin, NULL, api_oip_set_trace, NULL},
+    {"GET", "/v2/logging", "Settings of the log", 0, NULL, NULL, api_oip_logging, NULL},
+    {"POST", "/v2/logging", "Sets what is set", 0, api_oip_setting_begin, NULL, api_oip_set_logging,
+     NULL},
     {"POST", "/v2/repository/index", "List of models", 0, NULL, NULL, api_oip_index, NULL},
     {"GET", SYSTEM REGION "/status", "Regions of shared memory", 0, NULL, NULL, api_region_status,
      NULL},
@@ -170,8 +177,8 @@ static bool fail_not_found(const char *path, struct api_problem *problem)
 }
 
 static const struct api_dialect dialects[] = {
-    {"/v2", "application/json", false, api_oip_write_problem, api_oip_fail_not_found},
-    {"", "application/problem+json", true, write_problem, fail_not_found},
+    {"/v2", "application/json", false, true, api_oip_write_problem, api_oip_fail_not_found},
+    {"", "application/problem+json", true, false, write_problem, fail_not_found},
 };
 
 /* Finds the dialect of a path. A prefix ends at the end of a segment. */

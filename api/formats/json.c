@@ -280,7 +280,7 @@ static void write_gradients(struct api_call *call, struct api_buffer *out)
         api_append_text(out, before);
         api_append_text(out, api_tensor_names[i]);
         api_append_text(out, "\":");
-        api_json_tensor_write(out, &view, API_QUOTED);
+        api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
         before = ",\"";
     }
     if (*before == ',' && before[2] == '\0')
@@ -292,7 +292,7 @@ static void write_loss(struct api_call *call, struct api_buffer *out)
     struct kl_tensor view;
     api_call_output(call, API_LOSS, &view);
     api_append_text(out, "{\"loss\":");
-    api_json_tensor_write(out, &view, API_QUOTED);
+    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
     api_append_text(out, ",\"shape\":");
     api_append_sizes(out, view.shape, view.ndim);
 }
@@ -302,10 +302,10 @@ static void write_partial(struct api_call *call, struct api_buffer *out)
     struct kl_tensor view;
     api_call_output(call, API_SUM, &view);
     api_append_text(out, "{\"sum\":");
-    api_json_tensor_write(out, &view, API_QUOTED);
+    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
     api_call_output(call, API_DIVISOR, &view);
     api_append_text(out, ",\"divisor\":");
-    api_json_tensor_write(out, &view, API_QUOTED);
+    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
 }
 
 void api_json_encode(struct api_call *call, struct api_reply *reply)
