@@ -51,7 +51,32 @@ static bool skip_word(struct reader *r, const char *word)
     return true;
 }
 
-/* Reads a word in place of a number, such as NaN, which JSON lacks; other words fail. */
+static bool fail_word(struct reader *r)
+{
+    if (skip_word(r, "\"NA\""))
+        return fail_here(
+            r, "element_invalid",
+            "\"NA\" is not a number; R writes it for a missing value: leave the element "
+            "out by a mask, or send \"NaN\"");
+    if (*r->p == '"')
+        return fail_here(r, "element_invalid",
+                         "a string in a tensor must be \"NaN\", \"Infinity\" or \"-Infinity\"");
+    if (*r->p == '{')
+        return fail_here(r, "element_invalid", "an element must be a number, not an object");
+    if (skip_word(r, "null"))
+        return fail_here(r, "element_invalid",
+                         "null is not a number; JavaScript writes it for NaN and for both "
+                         "infinities: send the strings \"NaN\", \"Infinity\", \"-Infinity\"");
+    if (skip_word(r, "true") || skip_word(r, "false"))
+        return fail_here(r, "element_invalid", "an element must be a number, not a boolean");
+    if (*r->p == '-' || (*r->p >= '0' && *r->p <= '9'))
+        return malformed(r,
+                         "a number of JSON's grammar (no leading zero, digits around the point)");
+    return malformed(r, "a number or an array");
+}
+
+/* Reads a word in place of a number, such as NaN, which JSON lacks; other words fail. In inferences null
+ * is NaN: KServe's clients write it. */
 static bool read_word(struct reader *r, double *value)
 {
     static const struct {
@@ -70,30 +95,8 @@ static bool read_word(struct reader *r, double *value)
             *value = words[i].value;
             return true;
         }
-    if (skip_word(r, "\"NA\""))
-        return fail_here(
-            r, "element_invalid",
-            "\"NA\" is not a number; R writes it for a missing value: leave the element "
-            "out by a mask, or send \"NaN\"");
-    if (*r->p == '"')
-        return fail_here(r, "element_invalid",
-                         "a string in a tensor must be \"NaN\", \"Infinity\" or \"-Infinity\"");
-    if (*r->p == '{')
-        return fail_here(r, "element_invalid", "an element must be a number, not an object");
-    if (r->tensor->is_input && skip_word(r, "null")) {
-        *value = (double)NAN;
-        return true;
-    }
-    if (skip_word(r, "null"))
-        return fail_here(r, "element_invalid",
-                         "null is not a number; JavaScript writes it for NaN and for both "
-                         "infinities: send the strings \"NaN\", \"Infinity\", \"-Infinity\"");
-    if (skip_word(r, "true") || skip_word(r, "false"))
-        return fail_here(r, "element_invalid", "an element must be a number, not a boolean");
-    if (*r->p == '-' || (*r->p >= '0' && *r->p <= '9'))
-        return malformed(r,
-                         "a number of JSON's grammar (no leading zero, digits around the point)");
-    return malformed(r, "a number or an array");
+    *value = (double)NAN;
+    return (r->tensor->is_input && skip_word(r, "null")) || fail_word(r);
 }
 
 static bool read_bit(struct reader *r)
