@@ -70,7 +70,7 @@ static void sample_path(const struct api_endpoint *e, char *to)
 }
 
 /* Answers are those of the path without the slash: a redirection would lose the body of a POST. Pages
- * have one address each. */
+ * have one address each, and so have probes, which proxies keep from outsiders. */
 Test(endpoints, a_slash_at_the_end_of_a_path_changes_nothing)
 {
     static const char body[] = "{\"input\": [-1], \"target\": [1]}";
@@ -82,9 +82,11 @@ Test(endpoints, a_slash_at_the_end_of_a_path_changes_nothing)
         struct answer plain = ask(e->method, path, NULL, NULL, body, strlen(body));
         strcat(path, "/");
         struct answer slash = ask(e->method, path, NULL, NULL, body, strlen(body));
-        cr_expect_eq(slash.status, plain.status, "%s %s: %d", e->method, path, slash.status);
-        cr_expect_eq(slash.reply.endpoint, plain.reply.endpoint, "%s", path);
-        cr_expect_eq(slash.reply.body.size, plain.reply.body.size, "%s", path);
+        bool is_probe = e->flags & API_PROBE;
+        cr_expect_eq(slash.status, is_probe ? 404 : plain.status, "%s %s: %d", e->method, path,
+                     slash.status);
+        cr_expect_eq(slash.reply.endpoint, is_probe ? NULL : plain.reply.endpoint, "%s", path);
+        cr_expect(is_probe || slash.reply.body.size == plain.reply.body.size, "%s", path);
         answer_free(&plain);
         answer_free(&slash);
     }

@@ -129,7 +129,7 @@ Test(shared_memory, is_off_without_the_option)
 {
     struct api_regions *regions = service.regions;
     service.regions = NULL;
-    expect(ask_path("GET", "/v2", ""), 200, "", "\"parameters\"]}");
+    expect(ask_path("GET", "/v2", ""), 200, "", "\"logging\"]}");
     expect(ask_path("GET", "/v2/systemsharedmemory/status", ""), 200, "", "[]");
     expect(ask_path("GET", REGION "a/status", ""), 400, "region_unknown", "");
     expect(register_region("a", object, 0, 1), 400, "shared_memory_off", "--shared-memory");
