@@ -9,10 +9,12 @@ export REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true
 document=../../api/openapi.json
 
 echo "  LINT  api/openapi.json"
+spectral lint --quiet --fail-severity=hint $document &
+linting=$!
 redocly lint --format=json $document 2>/dev/null | tr -d ' \n' |
     grep -q '"totals":{"errors":0,"warnings":0,"ignored":0}' ||
     { redocly lint --format=stylish $document; exit 1; }
-spectral lint --quiet --fail-severity=hint $document
+wait $linting
 
 folder=$(mktemp -d)
 "$server" --listen 127.0.0.1:0 --port-file "$folder/port" --log-level warning &
