@@ -168,6 +168,24 @@ Test(endpoints, bodies_that_look_like_another_format_are_told)
     }
 }
 
+/* The type asked for does not matter to the body's. */
+Test(endpoints, bodies_of_any_bytes_are_recognized_whatever_is_accepted)
+{
+    static const char body[] = "{\"input\": [-1], \"target\": [1]}";
+    static const char *const accept[] = {NULL, "application/octet-stream", "application/x-npy"};
+    for (size_t i = 0; i < COUNT(accept); i++) {
+        struct api_service service = service_of(1000);
+        struct question question = {.content_type = "application/octet-stream",
+                                    .accept = accept[i]};
+        struct answer answer = ask_question(&question, &service, body, strlen(body));
+        cr_expect_eq(answer.status, 200, "%zu: %d", i, answer.status);
+        answer_free(&answer);
+        answer = ask_question(&question, &service, "\x93NUMPY....", 10);
+        cr_expect_eq(answer.status, 415, "%zu: %d", i, answer.status);
+        answer_free(&answer);
+    }
+}
+
 #define SAFETENSORS "{\"input\":{\"dtype\":\"%s\",\"shape\":[0],\"data_offsets\":[0,0]}}"
 #define INFERENCE                                                                                  \
     "{\"inputs\":[{\"name\":\"input\",\"shape\":[1],\"datatype\":\"%s\",\"data\":[1]}]}"
