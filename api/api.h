@@ -22,6 +22,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+enum api_log_level { API_LOG_ERROR, API_LOG_WARNING, API_LOG_INFO, API_LOG_DEBUG };
+
 /* api_service: the configuration that all requests share. The host fills it before the first
  * request and leaves it unchanged until after the last; all threads read it. */
 struct api_service {
@@ -37,6 +39,7 @@ struct api_service {
     bool ready_needs_store;        /* true if /readyz fails while the store does */
     const char *allowed_hosts;     /* a list for api_hosts_have; NULL: any host */
     bool tls;                      /* true if all clients come by TLS */
+    enum api_log_level log_level;  /* of the host, as /v2/logging tells it */
     void *host;                    /* passed to ready and metrics, which any thread may call */
     bool (*ready)(void *host);     /* false while draining */
     void (*metrics)(void *host, struct api_buffer *out); /* appends Prometheus text */

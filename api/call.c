@@ -22,6 +22,7 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     call->inflated = call->loss = (struct api_buffer){.budget = budget};
     call->oip.id = (struct api_buffer){.budget = budget};
     call->oip.binary = call->oip.wanted = ~0u;
+    call->oip.nonfinite = API_BARE;
     for (size_t i = 0; i < KL_OPERANDS; i++)
         call->gradients[i] = (struct api_buffer){.budget = budget};
     call->pairs[0] = call->pairs[1] = (struct api_buffer){.budget = budget};

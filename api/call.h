@@ -36,6 +36,10 @@ extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end *
 /* API_CALL_SMALL: bytes of each operand and of the loss that need no allocation. */
 enum { API_CALL_SMALL = 4 << 10 };
 
+/* api_nonfinite: the form of NaN and infinities, which JSON lacks: the strings "NaN", "Infinity" and
+ * "-Infinity", the same as bare words, which many programs accept, or null. */
+enum api_nonfinite { API_QUOTED, API_BARE, API_NULL_WORD };
+
 struct api_call {
     const struct api_service *service;
     const atomic_bool *stop; /* of the exchange; may be NULL */
@@ -50,8 +54,9 @@ struct api_call {
     struct api_buffer gradients[KL_OPERANDS]; /* empty if not requested */
     struct api_buffer pairs[2];               /* sum and divisor, instead of the loss */
     struct {
-        struct api_buffer id;    /* NUL-terminated, copied to the answer */
-        unsigned binary, wanted; /* outputs, as bits: in the binary part; in the answer */
+        struct api_buffer id;         /* NUL-terminated, copied to the answer */
+        unsigned binary, wanted;      /* outputs, as bits: in the binary part; in the answer */
+        enum api_nonfinite nonfinite; /* of data in JSON */
         struct api_slice slices[API_RESULTS]; /* shared memory that outputs are written to */
     } oip;                                    /* the answer that an inference request asks for */
     struct {

@@ -4,6 +4,7 @@
 #include "api/monitors/endpoints.h"
 #include "api/monitors/monitors.h"
 #include "api/oip_model.h"
+#include "api/oip_settings.h"
 #include "api/regions/endpoints.h"
 #include "api/warnings.h"
 #include "api/web/web.h"
@@ -42,6 +43,7 @@ static bool openapi(struct api_exchange *x)
 
 #define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"
 
+#define TRACE "/v2[/models/" API_OIP_MODEL "]/trace/setting"
 #define SYSTEM "/v2/systemsharedmemory"
 #define CUDA "/v2/cudasharedmemory"
 #define REGION "[/region/{region}]"
@@ -84,16 +86,16 @@ const struct api_endpoint api_endpoints[] = {
      api_events_prepare, api_events, api_history_end},
     {"GET", "/", "This list; for browsers a calculator", API_PUBLIC, api_web_root_begin, NULL,
      api_web_root, NULL},
-    {"GET", "/dashboard[/]", "Drift monitors, as a page", API_PUBLIC, api_web_begin, NULL, api_web,
+    {"GET", "/dashboard", "Drift monitors, as a page", API_PUBLIC, api_web_begin, NULL, api_web,
      NULL},
     {"GET", "/dashboard/{file}", "Its files", API_PUBLIC, api_web_begin, NULL, api_web, NULL},
-    {"GET", "/docs[/]", "The contract, to read and to try", API_PUBLIC, api_web_begin, NULL,
-     api_web, NULL},
+    {"GET", "/docs", "The contract, to read and to try", API_PUBLIC, api_web_begin, NULL, api_web,
+     NULL},
     {"GET", "/docs/{file}", "Its files", API_PUBLIC, api_web_begin, NULL, api_web, NULL},
     {"GET", "/openapi.json", "Contract", 0, NULL, NULL, openapi, NULL},
     {"GET", "/metrics", "Counters, for Prometheus", API_PROBE, NULL, api_metrics_prepare,
      api_metrics, NULL},
-    {"GET", "/v2[/]", "Server metadata", 0, NULL, NULL, api_oip_server, NULL},
+    {"GET", "/v2", "Server metadata", 0, NULL, NULL, api_oip_server, NULL},
     {"GET", "/v2/health/live", "Liveness probe", API_HEALTH, NULL, NULL, api_oip_live, NULL},
     {"GET", "/v2/health/ready", "Readiness probe", API_HEALTH, NULL, NULL, api_oip_ready, NULL},
     {"GET", MODEL, "Model metadata", 0, NULL, NULL, api_oip_model, NULL},
@@ -102,6 +104,11 @@ const struct api_endpoint api_endpoints[] = {
      api_oip_model_ready, NULL},
     {"GET", MODEL "/config", "Model configuration", 0, NULL, NULL, api_oip_config, NULL},
     {"GET", MODEL "/stats", "Statistics of the model", 0, NULL, NULL, api_oip_stats, NULL},
+    {"GET", TRACE, "Settings of traces: there are none", 0, NULL, NULL, api_oip_trace, NULL},
+    {"POST", TRACE, "Sets what is set", 0, api_oip_setting_begin, NULL, api_oip_set_trace, NULL},
+    {"GET", "/v2/logging", "Settings of the log", 0, NULL, NULL, api_oip_logging, NULL},
+    {"POST", "/v2/logging", "Sets what is set", 0, api_oip_setting_begin, NULL, api_oip_set_logging,
+     NULL},
     {"POST", "/v2/repository/index", "List of models", 0, NULL, NULL, api_oip_index, NULL},
     {"GET", SYSTEM REGION "/status", "Regions of shared memory", 0, NULL, NULL, api_region_status,
      NULL},
@@ -146,8 +153,8 @@ static bool fail_not_found(const char *path, struct api_problem *problem)
 }
 
 static const struct api_dialect dialects[] = {
-    {"/v2", "application/json", false, api_oip_write_problem, api_oip_fail_not_found},
-    {"", "application/problem+json", true, write_problem, fail_not_found},
+    {"/v2", "application/json", false, true, api_oip_write_problem, api_oip_fail_not_found},
+    {"", "application/problem+json", true, false, write_problem, fail_not_found},
 };
 
 /* Finds the dialect of a path. A prefix ends at the end of a segment. */

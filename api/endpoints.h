@@ -49,7 +49,8 @@ const struct api_endpoint *api_endpoints_of(const struct api_exchange *x);
 struct api_dialect {
     const char *prefix; /* of paths; the first match applies */
     const char *content_type;
-    bool compresses; /* true if JSON answers are compressed for clients that accept it */
+    bool compresses;      /* true if JSON answers are compressed for clients that accept it */
+    bool takes_any_query; /* true if unknown query parameters are passed over */
     void (*write_problem)(const struct api_exchange *x, struct api_buffer *out);
 
     /* Fails for a path that is not served; the detail names what is, a model or a list. */

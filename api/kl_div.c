@@ -46,11 +46,11 @@ bool api_infer_begin(struct api_exchange *x)
 /* Decodes the body and plans the call. */
 static bool read_call(struct api_exchange *x, struct api_call *call)
 {
-    bool good = api_codec_check_body(x) &&
-                api_options_from_query(&call->options, x->request.query, &x->problem) &&
-                x->decoder->decode(call, &x->request, &x->problem) &&
-                api_call_plan(call, &x->problem) && api_codec_check_answer(x, call) &&
-                (!api_call_writes(call) || api_check_writer(x));
+    bool known_alone = api_dialect_of(x->request.path)->takes_any_query;
+    bool good =
+        api_options_from_query(&call->options, x->request.query, known_alone, &x->problem) &&
+        x->decoder->decode(call, &x->request, &x->problem) && api_call_plan(call, &x->problem) &&
+        api_codec_check_answer(x, call) && (!api_call_writes(call) || api_check_writer(x));
     x->reply.reduction = call->plan.reduction;
     x->reply.warnings = api_call_warnings(call).bits; /* also part of a problem */
     return good;
@@ -90,8 +90,11 @@ static bool prepare(struct api_exchange *x, struct api_call *call, double most_n
 {
     if (!api_body_undo_coding(x, &call->inflated, most_ns))
         return false;
-    if (x->cost_ns <= most_ns)
-        x->cost_ns = decode_cost(x);
+    if (x->cost_ns > most_ns)
+        return true;
+    if (!api_codec_check_body(x))
+        return false;
+    x->cost_ns = decode_cost(x);
     if (x->cost_ns > most_ns)
         return true;
     call->stop = x->stop;

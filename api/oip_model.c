@@ -1,6 +1,7 @@
 #include "api/oip_model.h"
 
 #include "api/formats/oip.h"
+#include "api/option_values.h"
 #include "api/statistics.h"
 
 static bool json_reply(struct api_exchange *x, const char *text)
@@ -19,7 +20,7 @@ bool api_oip_server(struct api_exchange *x)
 {
     json_reply(x, "{\"name\":\"kldiv\",\"version\":\"" KLDIV_VERSION
                   "\",\"extensions\":[\"binary_tensor_data\",\"statistics\","
-                  "\"model_configuration\",\"parameters\"");
+                  "\"model_configuration\",\"parameters\",\"trace\",\"logging\"");
     return json_reply(x, x->service->regions ? ",\"system_shared_memory\"]}" : "]}");
 }
 
@@ -36,20 +37,35 @@ bool api_oip_ready(struct api_exchange *x)
     return api_oip_live(x);
 }
 
+/* Inputs that may be left out. Metadata tell of them in `parameters` alone: generic clients send all
+ * inputs that are listed. */
+#define OPTIONAL_INPUTS "weight,mask,grad_output"
+
+/* Writes the names of parameters that an inference takes. */
+static void write_parameters(struct api_buffer *out)
+{
+    api_append_text(out, "non_finite,binary_data_output");
+    for (size_t i = 0; i < API_OPTIONS; i++) {
+        api_append_text(out, ",");
+        api_append_text(out, api_option_rows[i].name);
+    }
+}
+
 /* Writes the model's metadata: FP32 and one axis, the defaults of clients that fill in metadata.
  * Inferences take any dtype and shape. */
 bool api_oip_model(struct api_exchange *x)
 {
-    return json_reply(x, "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
-                         "\"],\"platform\":\"kldiv\",\"inputs\":["
-                         "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                         "{\"name\":\"target\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                         "{\"name\":\"weight\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                         "{\"name\":\"mask\",\"datatype\":\"BOOL\",\"shape\":[-1]},"
-                         "{\"name\":\"grad_output\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
-                         "\"outputs\":[{\"name\":\"loss\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                         "{\"name\":\"gradient.input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                         "{\"name\":\"gradient.target\",\"datatype\":\"FP32\",\"shape\":[-1]}]}");
+    json_reply(x, "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
+                  "\"],\"platform\":\"kldiv\",\"inputs\":["
+                  "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                  "{\"name\":\"target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
+                  "\"outputs\":[{\"name\":\"loss\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                  "{\"name\":\"gradient.input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                  "{\"name\":\"gradient.target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
+                  "\"parameters\":{\"optional_inputs\":\"" OPTIONAL_INPUTS
+                  "\",\"request_parameters\":\"");
+    write_parameters(&x->reply.body);
+    return json_reply(x, "\"}}");
 }
 
 bool api_oip_model_ready(struct api_exchange *x)
@@ -61,18 +77,17 @@ bool api_oip_model_ready(struct api_exchange *x)
 
 bool api_oip_config(struct api_exchange *x)
 {
-    return json_reply(
-        x,
-        "{\"name\":\"" API_OIP_MODEL "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\","
-        "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,\"input\":["
-        "{\"name\":\"input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-        "{\"name\":\"target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-        "{\"name\":\"weight\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1],\"optional\":true},"
-        "{\"name\":\"mask\",\"data_type\":\"TYPE_BOOL\",\"dims\":[-1],\"optional\":true},"
-        "{\"name\":\"grad_output\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1],\"optional\":true}],"
-        "\"output\":[{\"name\":\"loss\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-        "{\"name\":\"gradient.input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-        "{\"name\":\"gradient.target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}]}");
+    json_reply(x, "{\"name\":\"" API_OIP_MODEL "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\","
+                  "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,"
+                  "\"input\":[{\"name\":\"input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+                  "{\"name\":\"target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
+                  "\"output\":[{\"name\":\"loss\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+                  "{\"name\":\"gradient.input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+                  "{\"name\":\"gradient.target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
+                  "\"parameters\":{\"optional_inputs\":{\"string_value\":\"" OPTIONAL_INPUTS
+                  "\"},\"request_parameters\":{\"string_value\":\"");
+    write_parameters(&x->reply.body);
+    return json_reply(x, "\"}}}");
 }
 
 static void write_duration(struct api_buffer *out, const char *name,

@@ -19,6 +19,7 @@ static const struct kind {
     {"content_malformed", 400, "The body is not coded as its Content-Encoding says"},
     {"inference_malformed", 400, "The body is not a well-formed inference request"},
     {"shared_memory_off", 400, "This server maps no shared memory"},
+    {"setting_fixed", 400, "Settings of the server cannot be changed"},
     {"region_malformed", 400, "The body does not say what region to register"},
     {"region_invalid", 400, "The shared memory object cannot be used so"},
     {"region_registered", 400, "A region of this name is registered already"},

@@ -5,26 +5,27 @@
 
 #include <string.h>
 
-/* Decodes `size` characters of a query into `to`, with room for API_PARAMETER and a NUL. */
+/* Decodes `size` characters of a query into `to`, with room for API_PARAMETER and a NUL; to "" if it
+ * fails. */
 static bool decode(const char *from, size_t size, char *to, struct api_problem *problem)
 {
+    const char *wrong = NULL;
     size_t n = 0;
-    for (size_t i = 0; i < size; i++, n++) {
+    for (size_t i = 0; i < size && !wrong; i++) {
+        int byte = from[i] == '+' ? ' ' : from[i];
         if (n == API_PARAMETER)
-            return api_fail(problem, "query_malformed", "a query parameter is too long");
-        if (from[i] != '%') {
-            to[n] = (char)(from[i] == '+' ? ' ' : from[i]);
-            continue;
+            wrong = "a query parameter is too long";
+        if (from[i] == '%') {
+            byte = i + 2 < size ? api_percent_decode(from + i) : -1;
+            i += 2;
+            if (byte <= 0)
+                wrong = "the query has a % without two hexadecimal digits, or %00";
         }
-        int byte = i + 2 < size ? api_percent_decode(from + i) : -1;
-        if (byte <= 0)
-            return api_fail(problem, "query_malformed",
-                            "the query has a %% without two hexadecimal digits, or %%00");
         to[n] = (char)byte;
-        i += 2;
+        n += !wrong;
     }
-    to[n] = '\0';
-    return true;
+    to[wrong ? 0 : n] = '\0';
+    return !wrong || api_fail(problem, "query_malformed", "%s", wrong);
 }
 
 bool api_query_next(const char **query, struct api_parameter *parameter,
@@ -40,14 +41,21 @@ bool api_query_next(const char **query, struct api_parameter *parameter,
            decode(p + skip, size - skip, parameter->value, problem);
 }
 
-bool api_options_from_query(struct api_options *options, const char *query,
+bool api_options_from_query(struct api_options *options, const char *query, bool known_alone,
                             struct api_problem *problem)
 {
     struct api_parameter parameter;
     const char *rest = query ? query : "";
-    while (api_query_next(&rest, &parameter, problem))
-        if (!api_option_set_text(options, (struct api_origin){NULL, parameter.name},
-                                 parameter.value, NULL, problem))
+    for (;;) {
+        bool good = api_query_next(&rest, &parameter, problem);
+        if (!good && !problem->code)
+            return true;
+        if (known_alone && api_option_find(parameter.name) < 0) {
+            problem->code = NULL;
+            continue;
+        }
+        if (!good || !api_option_set_text(options, (struct api_origin){NULL, parameter.name},
+                                          parameter.value, NULL, problem))
             return false;
-    return !problem->code;
+    }
 }

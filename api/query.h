@@ -11,7 +11,7 @@ struct api_parameter {
 };
 
 /* Reads the next parameter and moves *query past it. False at the end, and, with query_malformed, for
- * one that is too long or not encoded properly. */
+ * one that is too long or not encoded properly, whose name is empty if that is at fault. */
 bool api_query_next(const char **query, struct api_parameter *parameter,
                     struct api_problem *problem);
 

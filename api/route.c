@@ -30,13 +30,21 @@ static bool capture(const char **path, struct api_captures *captures)
     return true;
 }
 
-/* Matches a path. Only a literal slash separates segments, not an encoded one. */
-static bool matches(const char *pattern, const char *path, struct api_captures *captures)
+/* True at a slash that ends a path after a segment. */
+static bool is_last_slash(const char *path)
+{
+    return path[0] == '/' && path[1] == '\0' && path[-1] != '/';
+}
+
+/* Matches a path, which with `slash` may end with one more than the pattern. Only a literal slash
+ * separates segments, not an encoded one. */
+static bool matches(const char *pattern, const char *path, bool slash,
+                    struct api_captures *captures)
 {
     for (; *pattern; pattern++) {
         if (*pattern == '[') {
             size_t n = captures->n, used = captures->used;
-            if (matches(strchr(pattern, ']') + 1, path, captures))
+            if (matches(strchr(pattern, ']') + 1, path, slash, captures))
                 return true;
             captures->n = n;
             captures->used = used;
@@ -50,14 +58,16 @@ static bool matches(const char *pattern, const char *path, struct api_captures *
                 return false;
         }
     }
-    return *path == '\0';
+    return *path == '\0' || (slash && is_last_slash(path));
 }
 
+/* Takes a slash more at the end, since a redirection would lose the body of a POST. Probes have none:
+ * proxies keep outsiders from /metrics by its exact path. */
 bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path,
                            struct api_captures *captures)
 {
     captures->n = captures->used = 0;
-    return matches(endpoint->path, path, captures);
+    return matches(endpoint->path, path, !api_endpoint_is_probe(endpoint), captures);
 }
 
 bool api_endpoint_is_probe(const struct api_endpoint *endpoint)

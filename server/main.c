@@ -285,6 +285,7 @@ static struct api_service make_service(struct srv_options *options)
                                 .monitors = monitors,
                                 .regions = regions,
                                 .ready_needs_store = options->ready_needs_store,
+                                .log_level = (enum api_log_level)options->log_level,
                                 .allowed_hosts = options->allowed_hosts,
                                 .tls = options->tls_cert != NULL,
                                 .host = options,

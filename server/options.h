@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 enum srv_log_format { SRV_LOG_TEXT, SRV_LOG_JSON };
+
+/* srv_log_level: in the order of enum api_log_level. */
 enum srv_log_level { SRV_LOG_ERROR, SRV_LOG_WARNING, SRV_LOG_INFO, SRV_LOG_DEBUG };
 
 /* SRV_ADDRESSES: the most addresses of --listen. SRV_ADDRESS_SIZE: bytes of one, with its NUL. */

@@ -120,6 +120,56 @@ Test(bodies, each_has_its_status_from_a_server)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* An archive, or a safetensors file, is recognized by its first bytes. */
+static bool is_recognized(const struct row *row)
+{
+    return !*text_of(row->json, "coding") &&
+           ((row->size > 4 && memcmp(row->body, "PK\3\4", 4) == 0) ||
+            (row->size > 10 && memcmp(row->body + 5, "\0\0\0{\"", 5) == 0));
+}
+
+/* Sends the body with types that clients make up: none, curl's, and that of any bytes. */
+static void omit_type(const struct row *row)
+{
+    static const char *const types[] = {NULL, "application/x-www-form-urlencoded", "text/plain",
+                                        "application/octet-stream"};
+    const struct api_service service = service_of(MAX_BODY);
+    for (size_t i = 0; i < COUNT(types) && is_recognized(row); i++) {
+        struct question question = {.query = text_of(row->json, "query"), .content_type = types[i]};
+        struct answer typed = ask_row(row, row->body, row->size);
+        struct answer answer = ask_question(&question, &service, row->body, row->size);
+        cr_expect_eq(answer.status, typed.status, "%s, %s: %d", row->format, row->name,
+                     answer.status);
+        cr_expect(json_equal(answer.json, typed.json), "%s, %s", row->format, row->name);
+        answer_free(&typed);
+        answer_free(&answer);
+    }
+}
+
+Test(bodies, of_recognized_formats_need_no_type) { for_each_row(omit_type); }
+
+/* Sends an inference after a byte order mark, which changes nothing. */
+static void add_mark(const struct row *row)
+{
+    const char *length = text_of(row->json, "json_size");
+    char json_size[40] = "", *body = malloc(row->size + 3);
+    if (strcmp(row->format, "inference") != 0 || *text_of(row->json, "coding") ||
+        strstr(row->name, "a JSON length of") || row->size + 3 > MAX_BODY) {
+        free(body);
+        return;
+    }
+    memcpy(body, "\xef\xbb\xbf", 3);
+    memcpy(body + 3, row->body, row->size);
+    if (*length)
+        snprintf(json_size, sizeof json_size, "%zu", strtoul(length, NULL, 10) + 3);
+    json_object_set_new(row->json, "json_size", *length ? json_string(json_size) : json_null());
+    struct row marked = {row->json, row->format, row->name, body, row->size + 3};
+    check_row(&marked);
+    free(body);
+}
+
+Test(bodies, inferences_may_begin_with_a_byte_order_mark) { for_each_row(add_mark); }
+
 static void expect_an_answer(const struct row *row, const char *body, size_t size)
 {
     struct answer answer = ask_row(row, body, size);

@@ -37,7 +37,9 @@ Test(endpoints, unknown_paths_and_methods_are_told_apart)
         {"POST", "/livez", 405, "GET, HEAD"},
         {"DELETE", "/", 405, "GET, HEAD"},
         {"GET", "/nothing", 404, ""},
-        {"POST", "/kl_div/", 404, ""},
+        {"POST", "/kl_div//", 404, ""},
+        {"GET", "//", 404, ""},
+        {"POST", "/kl_div%2F", 404, ""},
         {"GET", "/livez", 200, ""},
         {"HEAD", "/livez", 200, ""},
         {"GET", "/healthz", 200, ""},
@@ -50,6 +52,43 @@ Test(endpoints, unknown_paths_and_methods_are_told_apart)
         cr_expect_eq(answer.status, cases[i].status, "%s %s", cases[i].method, cases[i].path);
         cr_expect_str_eq(header_of(&answer, "Allow"), cases[i].allow);
         answer_free(&answer);
+    }
+}
+
+/* Writes an endpoint's path without its part in brackets, and `x` for each capture. */
+static void sample_path(const struct api_endpoint *e, char *to)
+{
+    for (const char *p = e->path; *p; p++)
+        if (*p == '[' || *p == '{') {
+            *to = 'x';
+            to += *p == '{';
+            p = strchr(p, *p == '[' ? ']' : '}');
+        } else {
+            *to++ = *p;
+        }
+    *to = '\0';
+}
+
+/* Answers are those of the path without the slash: a redirection would lose the body of a POST. Pages
+ * have one address each, and so have probes, which proxies keep from outsiders. */
+Test(endpoints, a_slash_at_the_end_of_a_path_changes_nothing)
+{
+    static const char body[] = "{\"input\": [-1], \"target\": [1]}";
+    char path[100];
+    for (const struct api_endpoint *e = api_endpoints; e->path; e++) {
+        sample_path(e, path);
+        if (e->flags & API_PUBLIC)
+            continue;
+        struct answer plain = ask(e->method, path, NULL, NULL, body, strlen(body));
+        strcat(path, "/");
+        struct answer slash = ask(e->method, path, NULL, NULL, body, strlen(body));
+        bool is_probe = e->flags & API_PROBE;
+        cr_expect_eq(slash.status, is_probe ? 404 : plain.status, "%s %s: %d", e->method, path,
+                     slash.status);
+        cr_expect_eq(slash.reply.endpoint, is_probe ? NULL : plain.reply.endpoint, "%s", path);
+        cr_expect(is_probe || slash.reply.body.size == plain.reply.body.size, "%s", path);
+        answer_free(&plain);
+        answer_free(&slash);
     }
 }
 
@@ -113,10 +152,9 @@ Test(endpoints, bodies_that_look_like_another_format_are_told)
         size_t size;
         const char *says;
     } cases[] = {
-        {"application/octet-stream", "PK\3\4........", 12, "application/x-npz"},
-        {"application/x-www-form-urlencoded", "PK\3\4........", 12, "application/x-npz"},
         {NULL, "\x93NUMPY....", 10, "numpy.savez"},
-        {"text/plain", "\x20\0\0\0\0\0\0\0{\"input\"", 16, "application/vnd.safetensors"},
+        {"application/octet-stream", "\x93NUMPY....", 10, "numpy.savez"},
+        {"text/plain", "PK\5\6", 4, "application/x-npz"},
         {NULL, "1,2,3", 5, "application/json"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -126,6 +164,24 @@ Test(endpoints, bodies_that_look_like_another_format_are_told)
         cr_expect(strstr(text_of(answer.json, "detail"), cases[i].says), "case %zu: %s", i,
                   text_of(answer.json, "detail"));
         cr_expect(strstr(header_of(&answer, "Accept"), "application/x-npz"), "case %zu", i);
+        answer_free(&answer);
+    }
+}
+
+/* The type asked for does not matter to the body's. */
+Test(endpoints, bodies_of_any_bytes_are_recognized_whatever_is_accepted)
+{
+    static const char body[] = "{\"input\": [-1], \"target\": [1]}";
+    static const char *const accept[] = {NULL, "application/octet-stream", "application/x-npy"};
+    for (size_t i = 0; i < COUNT(accept); i++) {
+        struct api_service service = service_of(1000);
+        struct question question = {.content_type = "application/octet-stream",
+                                    .accept = accept[i]};
+        struct answer answer = ask_question(&question, &service, body, strlen(body));
+        cr_expect_eq(answer.status, 200, "%zu: %d", i, answer.status);
+        answer_free(&answer);
+        answer = ask_question(&question, &service, "\x93NUMPY....", 10);
+        cr_expect_eq(answer.status, 415, "%zu: %d", i, answer.status);
         answer_free(&answer);
     }
 }

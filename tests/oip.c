@@ -196,8 +196,9 @@ Test(oip, counts_inferences)
 
 Test(oip, announces_what_perf_analyzer_looks_for)
 {
-    static const char *const extensions[] = {"binary_tensor_data", "statistics",
-                                             "model_configuration", "parameters"};
+    static const char *const extensions[] = {
+        "binary_tensor_data", "statistics", "model_configuration",
+        "parameters",         "trace",      "logging"};
     struct answer answer = ask("GET", "/v2", NULL, NULL, NULL, 0);
     const json_t *list = json_object_get(answer.json, "extensions");
     cr_expect_eq(json_array_size(list), COUNT(extensions));
@@ -287,4 +288,195 @@ Test(oip, errors_are_an_object_with_error_alone)
         fetched_free(&f);
     }
     cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* ---- What generic clients read */
+
+/* Names of an array's objects, with commas between them. */
+static void list_names(const json_t *array, char *to)
+{
+    size_t i;
+    json_t *item;
+    *to = '\0';
+    json_array_foreach(array, i, item)
+    {
+        strcat(to, i ? "," : "");
+        strcat(to, text_of(item, "name"));
+    }
+}
+
+/* Clients of any model send each input that is listed. */
+Test(oip, metadata_and_config_list_required_inputs_alone)
+{
+    static const char optional[] = "weight,mask,grad_output";
+    char names[200];
+    struct answer model = ask("GET", "/v2/models/kl_div", NULL, NULL, NULL, 0);
+    struct answer config = ask("GET", "/v2/models/kl_div/config", NULL, NULL, NULL, 0);
+    const json_t *parameters = json_object_get(model.json, "parameters");
+    const json_t *strings = json_object_get(config.json, "parameters");
+    list_names(json_object_get(model.json, "inputs"), names);
+    cr_expect_str_eq(names, "input,target");
+    list_names(json_object_get(config.json, "input"), names);
+    cr_expect_str_eq(names, "input,target");
+    list_names(json_object_get(model.json, "outputs"), names);
+    cr_expect_str_eq(names, "loss,gradient.input,gradient.target");
+    cr_expect_str_eq(text_of(parameters, "optional_inputs"), optional);
+    cr_expect_str_eq(text_of(json_object_get(strings, "optional_inputs"), "string_value"),
+                     optional);
+    cr_expect(strstr(text_of(parameters, "request_parameters"), "non_finite,"));
+    cr_expect(strstr(text_of(parameters, "request_parameters"), ",log_target,"));
+    cr_expect_str_eq(text_of(json_object_get(strings, "request_parameters"), "string_value"),
+                     text_of(parameters, "request_parameters"));
+    answer_free(&model);
+    answer_free(&config);
+}
+
+/* An inference of one row whose losses are NaN, inf and -inf, and two numbers. */
+#define NON_FINITE(parameters)                                                                     \
+    "{\"inputs\":[{\"name\":\"input\",\"shape\":[5],\"datatype\":\"FP64\",\"data\":"               \
+    "[null,-Infinity,\"Infinity\",-1,-2]},{\"name\":\"target\",\"shape\":[5],\"datatype\":"        \
+    "\"FP64\",\"data\":[1,1,1,1,1]}]" parameters "}"
+
+static struct answer infer(const char *query, const char *body)
+{
+    return ask("POST", "/v2/models/kl_div/infer", query, NULL, body, strlen(body));
+}
+
+Test(oip, requests_choose_how_json_writes_nan_and_infinities)
+{
+    static const struct {
+        const char *query, *parameters, *data;
+    } cases[] = {
+        {"", "", "[NaN,Infinity,-Infinity,1.0,2.0]"},
+        {"", "{\"non_finite\":\"bare\"}", "[NaN,Infinity,-Infinity,1.0,2.0]"},
+        {"", "{\"non_finite\":\"string\"}", "[\"NaN\",\"Infinity\",\"-Infinity\",1.0,2.0]"},
+        {"", "{\"non_finite\":[\"null\"]}", "[null,null,null,1.0,2.0]"},
+        {"&non_finite=null", "", "[null,null,null,1.0,2.0]"},
+        {"&non_finite=null&x=%", "{\"non_finite\":\"null\"}", "[null,null,null,1.0,2.0]"},
+        {"&non_finite=null", "{\"non_finite\":\"bare\"}", "twice"},
+        {"&non_finite=null&non_finite=bare", "", "twice"},
+        {"&non_finite=", "", "must be"},
+        {"&non_finite=%", "", "must be"},
+        {"", "{\"non_finite\":\"Null\"}", "must be"},
+        {"", "{\"non_finite\":null}", "must be"},
+        {"", "{\"non_finite\":true}", "must be"},
+        {"", "{\"non_finite\":[]}", "must be"},
+        {"", "{\"non_finite\":[\"null\",\"bare\"]}", "must be"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char query[100], body[600];
+        snprintf(query, sizeof query, "reduction=none%s", cases[i].query);
+        snprintf(body, sizeof body, NON_FINITE("%s%s"),
+                 *cases[i].parameters ? ",\"parameters\":" : "", cases[i].parameters);
+        struct answer answer = infer(query, body);
+        const struct api_buffer *got = &answer.reply.body;
+        cr_expect_eq(answer.status, *cases[i].data == '[' ? 200 : 400, "%s", cases[i].parameters);
+        cr_expect(memmem(got->data, got->size, cases[i].data, strlen(cases[i].data)), "%s: %.*s",
+                  cases[i].parameters, (int)got->size, got->data);
+        answer_free(&answer);
+    }
+}
+
+Test(oip, null_is_nan_in_data_of_inferences_and_nowhere_else)
+{
+    static const char mask[] =
+        "{\"inputs\":[{\"name\":\"mask\",\"shape\":[1],\"datatype\":\"BOOL\",\"data\":[null]}]}";
+    static const char loss[] = "{\"input\":[null],\"target\":[1]}";
+    struct answer answer = infer(NULL, mask);
+    cr_expect_eq(answer.status, 422);
+    answer_free(&answer);
+    answer = ask_loss(NULL, loss);
+    cr_expect_eq(answer.status, 422);
+    answer_free(&answer);
+}
+
+/* Triton passes over them. */
+Test(oip, unknown_query_parameters_are_passed_over)
+{
+    static const struct {
+        const char *query;
+        int status;
+    } cases[] = {
+        {"reduction=none", 200}, {"reduction=none&token=a&reduct=sum", 200},
+        {"x=%&y=%zz&%=1", 200},  {"reduction=nothing", 422},
+        {"reduction=%", 400},    {"dim[]=0", 200},
+    };
+    char query[3000] = "x=";
+    memset(query + 2, 'x', sizeof query - 3);
+    struct answer answer = infer(query, NON_FINITE(""));
+    cr_expect_eq(answer.status, 200);
+    answer_free(&answer);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        answer = infer(cases[i].query, NON_FINITE(""));
+        cr_expect_eq(answer.status, cases[i].status, "%s: %d", cases[i].query, answer.status);
+        answer_free(&answer);
+    }
+    answer = ask("GET", "/v2/models/kl_div", "verbose=1", NULL, NULL, 0);
+    cr_expect_eq(answer.status, 200);
+    answer_free(&answer);
+}
+
+static void check_set(const char *path, const char *body, int status, const char *says)
+{
+    struct answer answer = ask("POST", path, NULL, NULL, body, strlen(body));
+    cr_expect_eq(answer.status, status, "%s %s: %d", path, body, answer.status);
+    cr_expect(strstr(text_of(answer.json, "error"), says), "%s", text_of(answer.json, "error"));
+    cr_expect_eq(json_object_size(answer.json), status == 200 ? 6 : 1);
+    answer_free(&answer);
+}
+
+Test(oip, settings_of_traces_and_logs_are_fixed)
+{
+    static const char *const paths[] = {"/v2/logging", "/v2/trace/setting",
+                                        "/v2/models/kl_div/trace/setting"};
+    static const struct {
+        const char *body;
+        int logging, trace;
+        const char *says;
+    } cases[] = {
+        {"", 200, 200, ""},
+        {"{}", 200, 200, ""},
+        {"\xef\xbb\xbf {}", 200, 200, ""},
+        {"{\"log_verbose_level\": 0, \"log_file\":\"\"}", 200, 400, "no setting"},
+        {"{\"log_verbose_level\":[\"0\"],\"log_info\":null}", 200, 400, "no setting"},
+        {"{\"log_verbose_level\":1}", 400, 400, "setting"},
+        {"{\"log_errors\":false}", 400, 400, "setting"},
+        {"{\"log_file\":{}}", 400, 400, "setting"},
+        {"{\"trace_level\":[\"OFF\"],\"trace_rate\":\"1000\"}", 400, 200, "no setting"},
+        {"{\"trace_level\":\"OFF\",\"trace_rate\":1000 ,\"trace_file\":null}", 400, 200, "no"},
+        {"{\"trace_level\":[\"TIMESTAMPS\"]}", 400, 400, "setting"},
+        {"{\"trace_level\":[\"OFF\",\"TENSORS\"]}", 400, 400, "setting"},
+        {"{\"trace_level\":[]}", 400, 400, "setting"},
+        {"[]", 400, 400, "object"},
+        {"{", 400, 400, "line 1, column 2"},
+    };
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        struct answer now = ask("GET", paths[i], NULL, NULL, NULL, 0);
+        cr_assert_eq(now.status, 200);
+        char *same = json_dumps(now.json, 0);
+        check_set(paths[i], same, 200, "");
+        free(same);
+        answer_free(&now);
+        for (size_t j = 0; j < COUNT(cases); j++) {
+            int status = i ? cases[j].trace : cases[j].logging;
+            check_set(paths[i], cases[j].body, status, status == 200 ? "" : cases[j].says);
+        }
+    }
+}
+
+Test(oip, logging_tells_of_the_log_level)
+{
+    static const struct {
+        const char *level, *says;
+    } cases[] = {{"error", "\"log_info\":false,\"log_warnings\":false"},
+                 {"info", "\"log_info\":true,\"log_warnings\":true"},
+                 {"debug", "\"log_errors\":true,\"log_verbose_level\":1"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const flags[] = {"--log-level", cases[i].level, NULL};
+        struct server server = server_start(flags);
+        struct fetched f = fetch(&server, "GET", "/v2/logging", NULL, NULL, 0);
+        cr_expect(strstr(f.body.data, cases[i].says), "%s", f.body.data);
+        fetched_free(&f);
+        server_stop(&server, false);
+    }
 }

@@ -172,9 +172,14 @@ static const struct bad {
     {"compat=math", "{\"input\": 1, \"target\": -1}", 422, "target_negative", "#/target"},
 };
 
-static void check_bad(const struct bad *b)
+static const char mark[] = "\xef\xbb\xbf";
+
+static void check_bad(const struct bad *b, bool marked)
 {
-    struct answer answer = ask_loss(b->query, b->body);
+    char body[5000];
+    int size = snprintf(body, sizeof body, "%s%s", marked ? mark : "", b->body);
+    cr_assert_lt((size_t)size, sizeof body);
+    struct answer answer = ask_loss(b->query, body);
     const json_t *error = json_array_get(json_object_get(answer.json, "errors"), 0);
     const char *place =
         *text_of(error, "pointer") ? text_of(error, "pointer") : text_of(error, "parameter");
@@ -193,7 +198,40 @@ static void check_bad(const struct bad *b)
 Test(requests, every_bad_one_gets_its_status_code_and_pointer)
 {
     for (size_t i = 0; i < COUNT(bad); i++)
-        check_bad(&bad[i]);
+        check_bad(&bad[i], false);
+}
+
+/* Windows PowerShell writes files so. */
+Test(requests, a_byte_order_mark_changes_nothing)
+{
+    static const char *const bodies[] = {
+        "{\"input\": -1, \"target\": 0.5}",
+        " {\"input\": [-1], \"target\": [0.5], \"reduction\": \"sum\"}",
+        "x",
+        "",
+        "{\"input\": [1, x",
+        "{\"input\": [1], \"target\": [1], \"log_target\": treu}",
+        "{\"input\": [1], \"target\": [1]}}",
+        "\n {\"input\": 1, \"target\": 1, \"\xff\": 1}",
+        "{\"input\": [1], \"log_target\": true, \"target\": [1",
+    };
+    static const char *const types[] = {"application/json", NULL, "application/octet-stream"};
+    char marked[200];
+    for (size_t i = 0; i < COUNT(bad); i++)
+        check_bad(&bad[i], true);
+    for (size_t i = 0; i < COUNT(bodies) * COUNT(types); i++) {
+        const char *body = bodies[i / COUNT(types)], *type = types[i % COUNT(types)];
+        int size = snprintf(marked, sizeof marked, "%s%s", mark, body);
+        struct answer plain = ask("POST", "/kl_div", NULL, type, body, strlen(body));
+        struct answer answer = ask("POST", "/kl_div", NULL, type, marked, (size_t)size);
+        cr_expect_eq(answer.status, *body || type == types[0] ? plain.status : 415, "%s: %d", body,
+                     answer.status);
+        if (*body)
+            cr_expect_str_eq(text_of(answer.json, "detail"), text_of(plain.json, "detail"), "%s",
+                             body);
+        answer_free(&plain);
+        answer_free(&answer);
+    }
 }
 
 Test(requests, say_where_json_is_malformed)

@@ -35,6 +35,8 @@ Test(shared_memory, no_more_regions_than_the_limit)
         snprintf(name, sizeof name, "r%d", i);
         expect(register_region(name, object, 0, OBJECT_SIZE), 200, "", "{}");
     }
+    expect(ask_path("POST", REGION "r9/register", "\xef\xbb\xbf{\"key\":1}"), 400,
+           "region_malformed", "key");
     expect(register_region("r3", object, 0, 1), 400, "region_registered", "'r3'");
     expect(register_region("r4", object, 0, 1), 400, "too_many_regions", "4 regions");
     unregister(REGION "r0/unregister");
@@ -127,7 +129,7 @@ Test(shared_memory, is_off_without_the_option)
 {
     struct api_regions *regions = service.regions;
     service.regions = NULL;
-    expect(ask_path("GET", "/v2", ""), 200, "", "\"parameters\"]}");
+    expect(ask_path("GET", "/v2", ""), 200, "", "\"logging\"]}");
     expect(ask_path("GET", "/v2/systemsharedmemory/status", ""), 200, "", "[]");
     expect(ask_path("GET", REGION "a/status", ""), 400, "region_unknown", "");
     expect(register_region("a", object, 0, 1), 400, "shared_memory_off", "--shared-memory");

@@ -1,6 +1,7 @@
 #include "api/formats/codecs.h"
 
 #include "api/accept.h"
+#include "api/endpoints.h"
 #include "api/formats/json.h"
 #include "api/formats/multipart.h"
 #include "api/formats/npy.h"
@@ -8,6 +9,7 @@
 #include "api/formats/oip.h"
 #include "api/formats/safetensors.h"
 #include "api/reply.h"
+#include "api/text/json_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,17 +59,18 @@ static double inference_ns(const struct api_call *call)
     return (call->oip.wanted & ~call->oip.binary) ? text_ns(call) : copy_ns(call);
 }
 
-static const struct api_codec codecs[] = {
-    {json, api_json_decode, whole_body, api_json_encode, text_ns, true, false},
-    {safetensors, api_safetensors_decode, NULL, api_safetensors_encode, copy_ns, false, false},
-    {npz, api_npz_decode, deflated_body, api_npz_encode, copy_ns, false, false},
-    {npy, NULL, NULL, api_npy_encode, copy_ns, false, true},
-    {form, api_multipart_decode, whole_body, NULL, NULL, false, false},
-    {inference, api_oip_decode, json_part, api_oip_encode, inference_ns, true, false},
+enum { JSON, SAFETENSORS, NPZ, NPY, FORM, INFERENCE, N_CODECS };
+static const struct api_codec codecs[N_CODECS] = {
+    [JSON] = {json, api_json_decode, whole_body, api_json_encode, text_ns, true, false},
+    [SAFETENSORS] = {safetensors, api_safetensors_decode, NULL, api_safetensors_encode, copy_ns,
+                     false, false},
+    [NPZ] = {npz, api_npz_decode, deflated_body, api_npz_encode, copy_ns, false, false},
+    [NPY] = {npy, NULL, NULL, api_npy_encode, copy_ns, false, true},
+    [FORM] = {form, api_multipart_decode, whole_body, NULL, NULL, false, false},
+    [INFERENCE] = {inference, api_oip_decode, json_part, api_oip_encode, inference_ns, true, false},
 };
-#define N_CODECS (sizeof codecs / sizeof *codecs)
 
-const struct api_codec *const api_inference_codec = &codecs[N_CODECS - 1];
+const struct api_codec *const api_inference_codec = &codecs[INFERENCE];
 
 /* Content-Types that clients send by default. */
 static const char *const unspecific[] = {"application/x-www-form-urlencoded", "text/plain"};
@@ -101,7 +104,7 @@ const struct api_codec *api_codec_for_body(const char *content_type, struct api_
     const char *value = content_type ? skip_blank(content_type) : "";
     size_t length = api_essence_length(value);
     if (is_unspecific(value, length))
-        return &codecs[0];
+        return &codecs[JSON];
     for (size_t i = 0; i < N_CODECS; i++)
         for (const char *const *type = codecs[i].media_types; *type; type++)
             if (codecs[i].decode && is_type(value, length, *type))
@@ -110,38 +113,38 @@ const struct api_codec *api_codec_for_body(const char *content_type, struct api_
     return NULL;
 }
 
-/* Guesses the media type from a body's first bytes; NULL if none is recognized. */
-static const char *guess_type(const char *body, size_t size)
+/* sign: bytes by which a body is recognized. No JSON text has them: an archive and a .npy file begin
+ * otherwise, and the length of a safetensors header ends with NULs. */
+static const struct sign {
+    const char *bytes;
+    size_t offset, size;
+    const struct api_codec *codec; /* NULL: the body needs `type` */
+    const char *type;
+} signs[] = {
+    {"PK\3\4", 0, 4, &codecs[NPZ], NULL},
+    {"\0\0\0{\"", 5, 5, &codecs[SAFETENSORS], NULL},
+    {"\x93NUMPY", 0, 6, NULL,
+     "application/x-npz, which numpy.savez writes, or a part of multipart/form-data"},
+};
+
+static const struct sign *recognize(const struct api_request *request)
 {
-    static const struct {
-        const char *bytes;
-        size_t offset;
-        const char *type;
-    } signs[] = {
-        {"PK\3\4", 0, "application/x-npz"},
-        {"\x93NUMPY", 0,
-         "application/x-npz, which numpy.savez writes, or a part of multipart/form-data"},
-        {"{\"", 8, "application/vnd.safetensors"},
-    };
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        size_t length = strlen(signs[i].bytes);
-        if (size >= signs[i].offset + length &&
-            memcmp(body + signs[i].offset, signs[i].bytes, length) == 0)
-            return signs[i].type;
-    }
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (request->body_size >= signs[i].offset + signs[i].size &&
+            memcmp(request->body + signs[i].offset, signs[i].bytes, signs[i].size) == 0)
+            return &signs[i];
     return NULL;
 }
 
-static bool fail_untyped(struct api_exchange *x)
+static bool fail_untyped(struct api_exchange *x, const struct sign *sign)
 {
-    const char *guess = guess_type(x->request.body, x->request.body_size);
     char *readable = x->reply.header_text;
     api_codec_list_readable(readable, sizeof x->reply.header_text);
     api_reply_header(&x->reply, "Accept", readable);
-    if (guess)
+    if (sign)
         return api_fail(&x->problem, "media_type_unsupported",
                         "the body needs a Content-Type that names its format: it looks like %s",
-                        guess);
+                        sign->type);
     return api_fail(&x->problem, "media_type_unsupported",
                     "the body does not begin with {, so it needs a Content-Type that names its "
                     "format: %s",
@@ -150,24 +153,33 @@ static bool fail_untyped(struct api_exchange *x)
 
 static bool is_object(const struct api_request *request)
 {
-    return request->body[strspn(request->body, " \t\r\n")] == '{';
+    return *api_json_start(request->body) == '{';
+}
+
+/* True if the Content-Type leaves the format open: it is none, a client's default, or that of
+ * inferences without their header. At the path of inferences each body is one. */
+static bool is_untyped(const struct api_exchange *x)
+{
+    const char *type = api_request_header(&x->request, "Content-Type");
+    const char *value = type ? skip_blank(type) : "";
+    if (x->decoder == api_inference_codec)
+        return x->reply.endpoint->begin != api_infer_begin &&
+               !api_request_header(&x->request, "Inference-Header-Content-Length");
+    return x->decoder == &codecs[JSON] && is_unspecific(value, api_essence_length(value));
 }
 
 bool api_codec_check_body(struct api_exchange *x)
 {
     const struct api_request *request = &x->request;
-    const char *type = api_request_header(request, "Content-Type");
-    const char *value = type ? skip_blank(type) : "";
-    if (x->decoder == &codecs[0])
-        return request->body_size == 0 || !is_unspecific(value, api_essence_length(value)) ||
-               is_object(request) || fail_untyped(x);
-    if (x->decoder != api_inference_codec || x->encoder == api_inference_codec ||
-        api_request_header(request, "Inference-Header-Content-Length"))
+    if (!is_untyped(x) || (request->body_size == 0 && x->decoder == &codecs[JSON]))
         return true;
-    if (!is_object(request))
-        return fail_untyped(x);
-    if (!memmem(request->body, request->body_size, "\"inputs\"", 8))
-        x->decoder = &codecs[0];
+    const struct sign *sign = recognize(request);
+    if (sign && sign->codec)
+        x->decoder = sign->codec;
+    else if (sign || !is_object(request))
+        return fail_untyped(x, sign);
+    else if (!memmem(request->body, request->body_size, "\"inputs\"", 8))
+        x->decoder = &codecs[JSON];
     return true;
 }
 
@@ -213,8 +225,8 @@ const struct api_codec *api_codec_for_answer(const char *accept, const char **me
     const struct api_codec *best = NULL;
     double best_quality = 0;
     if (!accept || !*skip_blank(accept) || strcmp(accept, "*/*") == 0) {
-        *media_type = codecs[0].media_types[0];
-        return &codecs[0];
+        *media_type = codecs[JSON].media_types[0];
+        return &codecs[JSON];
     }
     for (size_t i = 0; i < N_CODECS; i++)
         for (const char *const *type = codecs[i].media_types; *type && codecs[i].encode; type++) {

@@ -25,12 +25,13 @@ struct api_codec {
 extern const struct api_codec *const api_inference_codec;
 
 /* Finds the format of a body by its Content-Type. A missing type counts as JSON, and so do the
- * defaults of clients: application/x-www-form-urlencoded of curl, text/plain;
- * api_codec_check_body verifies that. Fails with media_type_unsupported. */
+ * defaults of clients: application/x-www-form-urlencoded of curl, text/plain; api_codec_check_body
+ * looks at the body. Fails with media_type_unsupported. */
 const struct api_codec *api_codec_for_body(const char *content_type, struct api_problem *problem);
 
-/* Checks the complete body: JSON sent as application/octet-stream is decoded as JSON; a body
- * that looks like another format fails, and the detail names that format's Content-Type. */
+/* Chooses the decoder of a complete body whose Content-Type leaves the format open, by its first
+ * bytes: JSON, npz or safetensors. A body that looks like none fails, and the detail names the
+ * Content-Type to send. */
 bool api_codec_check_body(struct api_exchange *x);
 
 /* Checks a planned call: fails with not_acceptable if the chosen format cannot hold the answer, or with

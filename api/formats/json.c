@@ -242,8 +242,8 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
     struct reader r = {
         .call = call,
         .envelope = {.body = body,
-                     .start = api_json_skip_space(body),
-                     .copied = api_json_skip_space(body),
+                     .start = api_json_start(body),
+                     .copied = api_json_start(body),
                      .most = MAX_ENVELOPE,
                      .too_large = "members other than tensors may have at most 64 KiB",
                      .text.budget = call->loss.budget,
@@ -278,7 +278,7 @@ static void write_gradients(struct api_call *call, struct api_buffer *out)
         api_append_text(out, before);
         api_append_text(out, api_tensor_names[i]);
         api_append_text(out, "\":");
-        api_json_tensor_write(out, &view, API_QUOTED);
+        api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
         before = ",\"";
     }
     if (*before == ',' && before[2] == '\0')
@@ -290,7 +290,7 @@ static void write_loss(struct api_call *call, struct api_buffer *out)
     struct kl_tensor view;
     api_call_output(call, API_LOSS, &view);
     api_append_text(out, "{\"loss\":");
-    api_json_tensor_write(out, &view, API_QUOTED);
+    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
     api_append_text(out, ",\"shape\":");
     api_append_sizes(out, view.shape, view.ndim);
 }
@@ -300,10 +300,10 @@ static void write_partial(struct api_call *call, struct api_buffer *out)
     struct kl_tensor view;
     api_call_output(call, API_SUM, &view);
     api_append_text(out, "{\"sum\":");
-    api_json_tensor_write(out, &view, API_QUOTED);
+    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
     api_call_output(call, API_DIVISOR, &view);
     api_append_text(out, ",\"divisor\":");
-    api_json_tensor_write(out, &view, API_QUOTED);
+    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
 }
 
 void api_json_encode(struct api_call *call, struct api_reply *reply)

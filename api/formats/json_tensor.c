@@ -51,25 +51,8 @@ static bool skip_word(struct reader *r, const char *word)
     return true;
 }
 
-/* Reads a word in place of a number, such as NaN, which JSON lacks; other words fail. */
-static bool read_word(struct reader *r, double *value)
+static bool fail_word(struct reader *r)
 {
-    static const struct {
-        const char *word;
-        double value;
-    } words[] = {{"NaN", (double)NAN},
-                 {"Infinity", (double)INFINITY},
-                 {"-Infinity", -(double)INFINITY},
-                 {"\"NaN\"", (double)NAN},
-                 {"\"Infinity\"", (double)INFINITY},
-                 {"\"-Infinity\"", -(double)INFINITY},
-                 {"\"Inf\"", (double)INFINITY},
-                 {"\"-Inf\"", -(double)INFINITY}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (skip_word(r, words[i].word)) {
-            *value = words[i].value;
-            return true;
-        }
     if (skip_word(r, "\"NA\""))
         return fail_here(
             r, "element_invalid",
@@ -90,6 +73,30 @@ static bool read_word(struct reader *r, double *value)
         return malformed(r,
                          "a number of JSON's grammar (no leading zero, digits around the point)");
     return malformed(r, "a number or an array");
+}
+
+/* Reads a word in place of a number, such as NaN, which JSON lacks; other words fail. In inferences null
+ * is NaN: KServe's clients write it. */
+static bool read_word(struct reader *r, double *value)
+{
+    static const struct {
+        const char *word;
+        double value;
+    } words[] = {{"NaN", (double)NAN},
+                 {"Infinity", (double)INFINITY},
+                 {"-Infinity", -(double)INFINITY},
+                 {"\"NaN\"", (double)NAN},
+                 {"\"Infinity\"", (double)INFINITY},
+                 {"\"-Infinity\"", -(double)INFINITY},
+                 {"\"Inf\"", (double)INFINITY},
+                 {"\"-Inf\"", -(double)INFINITY}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (skip_word(r, words[i].word)) {
+            *value = words[i].value;
+            return true;
+        }
+    *value = (double)NAN;
+    return (r->tensor->is_input && skip_word(r, "null")) || fail_word(r);
 }
 
 static bool read_bit(struct reader *r)
@@ -291,10 +298,18 @@ struct writer {
     enum kl_dtype digits; /* dtype that determines the number of digits */
 };
 
-static size_t strip_quotes(char *word, size_t size)
+/* Rewrites a quoted word; returns its new size. */
+static size_t rewrite(char *word, size_t size, enum api_nonfinite nonfinite)
 {
-    memmove(word, word + 1, size - 2);
-    return size - 2;
+    static const char null[] = {'n', 'u', 'l', 'l'};
+    if (nonfinite == API_QUOTED)
+        return size;
+    if (nonfinite == API_BARE) {
+        memmove(word, word + 1, size - 2);
+        return size - 2;
+    }
+    memcpy(word, null, sizeof null);
+    return sizeof null;
 }
 
 /* Writes n numbers with commas between them. */
@@ -309,7 +324,7 @@ static void write_numbers(struct writer *w, size_t n)
         char *p = w->out->data + w->out->size;
         for (; w->next < until; w->next++) {
             size_t size = api_decimal_write(p, w->digits, kl_load(t->dtype, t->data, w->next));
-            p += *p == '"' && w->nonfinite == API_BARE ? strip_quotes(p, size) : size;
+            p += *p == '"' ? rewrite(p, size, w->nonfinite) : size;
             *p++ = ',';
         }
         w->out->size = (size_t)(p - w->out->data);
@@ -339,11 +354,10 @@ static void write_level(struct writer *w, size_t depth)
 }
 
 void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tensor,
-                           enum api_nonfinite nonfinite)
+                           enum api_nonfinite nonfinite, enum kl_dtype digits)
 {
     enum { TYPICAL = 21 }; /* characters of a float64 and a comma */
-    bool wide = nonfinite == API_BARE && tensor->dtype == KL_BFLOAT16;
-    struct writer w = {out, tensor, 0, nonfinite, wide ? KL_FLOAT32 : tensor->dtype};
+    struct writer w = {out, tensor, 0, nonfinite, digits};
     size_t count;
     if (kl_tensor_count(tensor, &count))
         api_buffer_room(out, count * TYPICAL);

@@ -6,7 +6,7 @@
 
 /* Reads the value at `at`, in `text`: nested arrays of numbers, of equal length at each depth,
  * or one number, which is 0-dim. "NaN", "Infinity", "-Infinity" and R's "Inf" and "-Inf" are
- * numbers, quoted or bare. The call's mask takes 0, 1, false and true, which become API_BYTE.
+ * numbers, quoted or bare, and null is NaN in an inference request. The call's mask takes 0, 1, false and true, which become API_BYTE.
  *
  * Fills the tensor's shape and data, each number rounded once to `dtype`. Returns the position
  * after the value, or NULL with a problem that names the element. `text` ends with a NUL and
@@ -20,13 +20,9 @@ const char *api_json_tensor_read(const struct api_call *call, struct api_tensor 
 bool api_json_tensor_reshape(const struct api_call *call, struct api_tensor *tensor, size_t ndim,
                              const size_t *shape, struct api_problem *problem);
 
-/* api_nonfinite: the form of NaN and infinities, which JSON lacks: strings; or, in inference
- * answers, bare words, which many programs accept. With API_BARE, bfloat16 has the digits of
- * float32, the dtype in which clients hold it. */
-enum api_nonfinite { API_QUOTED, API_BARE };
-
-/* Appends the elements as nested arrays, numbers formatted by api_decimal_write. */
+/* Appends the elements as nested arrays, numbers formatted by api_decimal_write, with as many digits as
+ * `digits` needs, a dtype that has all values of the tensor's. */
 void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tensor,
-                           enum api_nonfinite nonfinite);
+                           enum api_nonfinite nonfinite, enum kl_dtype digits);
 
 #endif

@@ -166,7 +166,7 @@ static bool read_parts(struct reader *r)
 static bool read_json(struct reader *r, struct api_tensor *tensor, const struct part *part)
 {
     struct api_call *call = r->call;
-    const char *p = api_json_skip_space(part->content);
+    const char *p = api_json_start(part->content);
     if (p == part->end)
         return api_tensor_fail(call, tensor, NULL, r->problem, "multipart_malformed",
                                "the part is empty: it must hold a .npy file, or a JSON array");

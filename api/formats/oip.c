@@ -2,6 +2,7 @@
 
 #include "api/formats/oip_inputs.h"
 #include "api/formats/oip_slice.h"
+#include "api/query.h"
 #include "api/text/json_reader.h"
 #include "api/text/json_text.h"
 
@@ -16,16 +17,11 @@ static bool malformed(struct api_oip_reader *r, const char *place, const char *w
 
 /* ---- Parameters */
 
-/* Parameters of Triton's and MLServer's clients that have no meaning for a loss. */
-static const char *const ignored[] = {"binary_data_output",
-                                      "sequence_id",
-                                      "sequence_start",
-                                      "sequence_end",
-                                      "priority",
-                                      "timeout",
-                                      "headers",
-                                      "content_type",
-                                      NULL};
+/* Parameters that are no options: those of the answer, and those of Triton's and MLServer's clients that
+ * have no meaning for a loss. */
+static const char *const ignored[] = {
+    "binary_data_output", "non_finite", "sequence_id", "sequence_start", "sequence_end",
+    "priority",           "timeout",    "headers",     "content_type",   NULL};
 
 static bool is_ignored(const char *name)
 {
@@ -86,6 +82,58 @@ static bool is_word(const char *value, const char *word)
     return value && strncmp(value, word, strlen(word)) == 0;
 }
 
+static const char non_finite[] = "non_finite";
+
+/* Finds the form of a word; false if there is none. */
+static bool find_form(const char *word, enum api_nonfinite *form)
+{
+    static const char *const words[] = {
+        [API_QUOTED] = "string", [API_BARE] = "bare", [API_NULL_WORD] = "null"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i]) == 0) {
+            *form = (enum api_nonfinite)i;
+            return true;
+        }
+    return false;
+}
+
+/* Chooses the form of non-finite numbers; query and parameters must not contradict. */
+static bool set_form(struct api_oip_reader *r, enum api_place where, const char *word)
+{
+    const char *place = where == API_QUERY ? non_finite : "#/parameters/non_finite";
+    enum api_nonfinite form = API_BARE;
+    bool known = find_form(word, &form), same = !r->has_form || form == r->call->oip.nonfinite;
+    r->has_form = true;
+    r->call->oip.nonfinite = form;
+    if (!known)
+        return api_fail_at(r->problem, where, place, "inference_malformed",
+                           "non_finite must be \"bare\", \"string\" or \"null\"");
+    return same || api_fail_at(r->problem, where, place, "option_conflict",
+                               "non_finite is given twice, with different values");
+}
+
+static bool read_form_of_query(struct api_oip_reader *r, const char *query)
+{
+    struct api_parameter parameter;
+    for (const char *rest = query ? query : "";;) {
+        struct api_problem problem = {0};
+        bool good = api_query_next(&rest, &parameter, &problem);
+        if (!good && !problem.code)
+            return true;
+        if (strcmp(parameter.name, non_finite) == 0 && !set_form(r, API_QUERY, parameter.value))
+            return false;
+    }
+}
+
+static bool read_form(struct api_oip_reader *r, const char *value)
+{
+    char word[API_JSON_TEXT] = "";
+    if (!value)
+        return true;
+    api_json_string(api_json_scalar(value), word);
+    return set_form(r, API_BODY, word);
+}
+
 static bool read_parameters(struct api_oip_reader *r, const char *parameters)
 {
     char name[API_JSON_TEXT];
@@ -98,7 +146,7 @@ static bool read_parameters(struct api_oip_reader *r, const char *parameters)
             return false;
     r->call->oip.binary =
         is_word(api_json_member(parameters, "binary_data_output"), "true") ? ~0u : 0;
-    return true;
+    return read_form(r, api_json_member(parameters, non_finite));
 }
 
 /* ---- Outputs */
@@ -245,7 +293,8 @@ bool api_oip_decode(struct api_call *call, const struct api_request *request,
     struct api_oip_reader r = {
         .call = call, .problem = problem, .body.envelope.budget = call->loss.budget};
     const char *root = NULL;
-    bool good = api_oip_body_read(&r.body, request, &root, problem) && read_members(&r, root);
+    bool good = read_form_of_query(&r, request->query) &&
+                api_oip_body_read(&r.body, request, &root, problem) && read_members(&r, root);
     api_oip_body_free(&r.body);
     return good;
 }

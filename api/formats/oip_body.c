@@ -15,7 +15,7 @@ static bool split(struct api_oip_body *b, const struct api_request *request,
 {
     const char *header = api_request_header(request, "Inference-Header-Content-Length");
     size_t size = 0;
-    b->text = request->body;
+    b->text = api_json_skip_mark(request->body);
     b->raw_end = request->body + request->body_size;
     b->raw = b->end = b->raw_end;
     if (!header)
@@ -29,6 +29,8 @@ static bool split(struct api_oip_body *b, const struct api_request *request,
                         "bytes of the body",
                         header, request->body_size);
     b->raw = b->end = request->body + size;
+    if (b->text > b->end) /* the JSON part ends within a byte order mark */
+        b->text = request->body;
     return true;
 }
 

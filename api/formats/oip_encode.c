@@ -34,9 +34,10 @@ static void begin_output(struct api_buffer *out, const char *name, const struct 
     api_append_sizes(out, view->shape, view->ndim);
 }
 
-/* Writes one output, with its data or the size of its binary part. */
+/* Writes one output, with its data or the size of its binary part. Data of bfloat16 have the digits of
+ * float32, in which clients hold it. */
 static void write_output(struct api_buffer *out, const char *name, const struct kl_tensor *view,
-                         size_t size, bool binary)
+                         size_t size, bool binary, enum api_nonfinite nonfinite)
 {
     begin_output(out, name, view);
     if (binary) {
@@ -48,7 +49,8 @@ static void write_output(struct api_buffer *out, const char *name, const struct 
     size_t count = size / kl_dtype_size(view->dtype);
     struct kl_tensor flat = {view->dtype, 1, &count, view->data};
     api_append_text(out, ",\"data\":");
-    api_json_tensor_write(out, &flat, API_BARE);
+    api_json_tensor_write(out, &flat, nonfinite,
+                          view->dtype == KL_BFLOAT16 ? KL_FLOAT32 : view->dtype);
     api_append_text(out, "}");
 }
 
@@ -70,7 +72,7 @@ void api_oip_encode(struct api_call *call, struct api_reply *reply)
             api_append_text(out, "}");
             continue;
         }
-        write_output(out, api_output_names[i], &view, tensor->size, is_binary);
+        write_output(out, api_output_names[i], &view, tensor->size, is_binary, call->oip.nonfinite);
         if (is_binary)
             binary[n_binary++] = tensor;
     }

@@ -8,7 +8,8 @@
 struct api_oip_reader {
     struct api_call *call;
     struct api_oip_body body;
-    size_t input; /* the number of the one that is read */
+    size_t input;  /* the number of the one that is read */
+    bool has_form; /* true once non_finite was given */
     struct api_problem *problem;
 };
 

@@ -1,6 +1,7 @@
 #include "api/formats/table_formats.h"
 
 #include "api/accept.h"
+#include "api/text/json_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ static const struct api_table_format *guess(const char *body, size_t size)
         return &api_table_npz;
     if (size >= 10 && memcmp(body + 5, "\0\0\0{\"", 5) == 0)
         return &api_table_safetensors;
-    return body[strspn(body, " \t\r\n")] == '{' ? &api_table_json : &api_table_csv;
+    return *api_json_start(body) == '{' ? &api_table_json : &api_table_csv;
 }
 
 bool api_table_open(struct api_table *table, struct api_problem *problem)

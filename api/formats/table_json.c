@@ -184,7 +184,7 @@ static bool open_body(struct reader *r)
 static bool open_json(struct api_table *table, struct api_problem *problem)
 {
     struct api_cells *cells = table->state = calloc(1, sizeof *cells);
-    const char *start = api_json_skip_space(table->body);
+    const char *start = api_json_start(table->body);
     if (!cells)
         return api_fail_for_memory(problem);
     cells->table = table;

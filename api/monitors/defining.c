@@ -6,6 +6,7 @@
 #include "api/monitors/references.h"
 #include "api/reply.h"
 #include "api/text/json_load.h"
+#include "api/text/json_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +138,9 @@ static bool read_range(struct defining *d)
 {
     struct api_exchange *x = d->x;
     struct api_json json = {.budget = x->service->budget};
-    bool good = api_json_load(&json, x->request.body, x->request.body_size);
+    const char *text = api_json_skip_mark(x->request.body);
+    size_t size = x->request.body_size - (size_t)(text - x->request.body);
+    bool good = api_json_load(&json, text, size);
     if (!good && json.out_of_memory)
         api_fail_for_memory(&x->problem);
     else if (!good)

@@ -59,13 +59,16 @@ static bool check_escapes(struct api_exchange *x)
 /* Fails with 405 at a group's path for observations, which the path of a monitor would match. */
 static bool check_observations(struct api_exchange *x, const char *name)
 {
-    const char *end = strrchr(x->request.path, '/');
-    if (!name || strcmp(name, "observations") != 0 || strcmp(end, "/observations") != 0 ||
-        strcmp(x->request.method, "POST") == 0)
+    static const char last[] = "/observations";
+    const char *path = x->request.path;
+    size_t size = strlen(path), last_size = sizeof last - 1;
+    size -= path[size - 1] == '/';
+    if (!name || strcmp(name, last + 1) != 0 || strcmp(x->request.method, "POST") == 0 ||
+        strncmp(path + size - last_size, last, last_size) != 0)
         return true;
     api_reply_header(&x->reply, "Allow", "POST");
-    return api_fail(&x->problem, "method_not_allowed", "%.60s takes POST, not %.20s",
-                    x->request.path, x->request.method);
+    return api_fail(&x->problem, "method_not_allowed", "%.60s takes POST, not %.20s", path,
+                    x->request.method);
 }
 
 bool api_intake_names(struct api_exchange *x)

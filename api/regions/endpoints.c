@@ -100,12 +100,13 @@ static bool read_members(const char *root, struct api_region_key *key, char text
 static bool read_key(const struct api_request *request, struct api_region_key *key,
                      char text[API_JSON_TEXT], struct api_problem *problem)
 {
-    const char *at, *what;
-    if (!api_json_check(request->body, request->body_size, &at, &what)) {
-        api_json_malformed(request->body, at, what, problem);
+    const char *at, *what, *json = api_json_skip_mark(request->body);
+    size_t size = request->body_size - (size_t)(json - request->body);
+    if (!api_json_check(json, size, &at, &what)) {
+        api_json_malformed(json, at, what, problem);
         return false;
     }
-    const char *root = api_json_skip_space(request->body);
+    const char *root = api_json_skip_space(json);
     return *root == '{' ? read_members(root, key, text, problem)
                         : fail_member("key", "is missing", problem);
 }

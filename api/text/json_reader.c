@@ -214,6 +214,14 @@ bool api_json_next_item(struct api_json_reader *reader, const char **value)
     return true;
 }
 
+const char *api_json_scalar(const char *value)
+{
+    struct api_json_reader reader = api_json_read_array(value);
+    const char *first = value, *other;
+    return api_json_next_item(&reader, &first) && api_json_next_item(&reader, &other) ? value
+                                                                                      : first;
+}
+
 /* Skips the next member; returns its value. */
 static const char *skip_member(struct api_json_reader *reader)
 {

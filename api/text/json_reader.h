@@ -42,6 +42,9 @@ const char *api_json_members(const char *object, const char *const *names, const
  * text: false if it is malformed. */
 bool api_json_is_text(const char *string, const char *end, const char *text);
 
+/* The item of an array of one, which some clients make of every scalar; else the value itself. */
+const char *api_json_scalar(const char *value);
+
 /* Reads a string; false if `value` is NULL or of another kind. */
 bool api_json_string(const char *value, char to[API_JSON_TEXT]);
 

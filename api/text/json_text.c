@@ -96,7 +96,7 @@ bool api_json_malformed(const char *text, const char *at, const char *what,
                         struct api_problem *problem)
 {
     size_t line = 1, column = 1;
-    for (const char *p = text; p < at; p++) {
+    for (const char *p = api_json_skip_mark(text); p < at; p++) {
         bool continuation = (*p & 0xc0) == 0x80;
         column += !continuation;
         if (*p == '\n') {

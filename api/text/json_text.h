@@ -12,6 +12,18 @@ static inline const char *api_json_skip_space(const char *p)
     return p;
 }
 
+/* Skips a byte order mark, EF BB BF, which Windows PowerShell and some editors write before UTF-8. */
+static inline const char *api_json_skip_mark(const char *p)
+{
+    return p[0] == '\xef' && p[1] == '\xbb' && p[2] == '\xbf' ? p + 3 : p;
+}
+
+/* Start of the value of a text: skips a byte order mark and white space. */
+static inline const char *api_json_start(const char *text)
+{
+    return api_json_skip_space(api_json_skip_mark(text));
+}
+
 /* Skips the string whose opening quote is at `p`; NULL if it is unterminated. */
 const char *api_json_skip_string(const char *p);
 
@@ -26,7 +38,8 @@ long api_json_escape(const char *p, size_t *size);
 /* Writes a code point as UTF-8, at most 4 bytes; returns their number. */
 size_t api_utf8_write(char *to, long c);
 
-/* Fails with json_malformed: line and column of `at`, and the description `what`. */
+/* Fails with json_malformed: line and column of `at`, and the description `what`. A byte order mark
+ * takes no column. */
 bool api_json_malformed(const char *text, const char *at, const char *what,
                         struct api_problem *problem);
 

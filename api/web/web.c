@@ -24,8 +24,8 @@ struct page {
 
 static const struct page pages[] = {
     {"/", "/", "dashboard/calculator.html", NULL, POLICY("")},
-    {"/dashboard[/]", "/dashboard/", "dashboard/index.html", "dashboard/", POLICY("")},
-    {"/docs[/]", "/docs", "docs/index.html", "../docs", POLICY(" data:")},
+    {"/dashboard", "/dashboard/", "dashboard/index.html", "dashboard/", POLICY("")},
+    {"/docs", "/docs", "docs/index.html", "../docs", POLICY(" data:")},
 };
 
 static const struct page *page_of(const struct api_exchange *x)

@@ -1,14 +1,14 @@
-// openapi-fetch with the types of openapi-typescript: losses, inferences, and their errors.
+// openapi-fetch with the types of openapi-typescript: losses, inferences, monitors, and their errors.
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";
 import type { components, paths } from "./generated/schema.js";
 
-const client = createClient<paths, "application/json" | "application/problem+json">({ baseUrl: process.argv[2] });
+const client = createClient<paths>({ baseUrl: process.argv[2] });
 const input = [[-1, -0.5], [-2, -0.25]], target = [[0.25, 0.75], [0.5, 0.5]];
 const expected = 0.247258;
 
 const good = await client.POST("/kl_div", { body: { input, target, reduction: "batchmean" } });
-assert(good.data && "loss" in good.data && typeof good.data.loss === "number");
+assert(typeof good.data?.loss === "number");
 assert(Math.abs(good.data.loss - expected) < 1e-6);
 assert.deepEqual(good.data.warnings, []);
 
@@ -16,12 +16,11 @@ const rows = await client.POST("/kl_div", {
     params: { query: { reduction: "none", dim: [-1], gradient: ["input"], diagnose: true } },
     body: { input: [[0, "-Infinity"]], target: [[1, 0]], compat: "math", mask: [true] },
 });
-assert(rows.data && "loss" in rows.data);
-assert.deepEqual(rows.data.loss, [0]);
+assert.deepEqual(rows.data?.loss, [0]);
 assert.deepEqual(rows.data.gradient?.input, [[-1, -0]]);
 
 const part = await client.POST("/kl_div", { body: { input, target, reduction: "batchmean", partial: true } });
-assert(part.data && "sum" in part.data);
+assert(part.data?.sum && part.data.divisor);
 assert(Math.abs(Number(part.data.sum[0]) / Number(part.data.divisor[0]) - expected) < 1e-6);
 
 const wrong = await client.POST("/kl_div", { body: { input, target: [[1]] } });
@@ -46,7 +45,7 @@ assert.match(refused.error?.error ?? "", /target/);
 const health = await client.GET("/readyz");
 assert.equal(health.data?.status, "ok");
 const stats = await client.GET("/v2/models/stats");
-assert.equal(stats.data?.model_stats[0]?.inference_stats.success.count, 1);
+assert((stats.data?.model_stats[0]?.inference_stats.success.count ?? 0) >= 1);
 
 const path = { group: "wine", name: "od280/od315" };
 const made = await client.PUT("/monitors/{group}/{name}", {
@@ -61,8 +60,10 @@ const observed = await client.POST("/monitors/{group}/{name}/observations", {
 });
 assert.equal(observed.data?.verdict, "critical" satisfies components["schemas"]["State"]);
 assert.equal(observed.data.top[0], "[0, 1)");
-const listed = await client.GET("/monitors", { params: { query: { state: "critical" } } });
+const listed = await client.GET("/monitors", { params: { query: { state: "critical", group: "wine" } } });
 assert.equal(listed.data?.monitors[0]?.last_observation, "2025-01-31T12:00:00Z");
+const history = await client.GET("/monitors/{group}/{name}/windows", { params: { path } });
+assert.equal(history.data?.windows[0]?.n, 100);
 const absent = await client.GET("/monitors/{group}/{name}/windows/{window}", {
     params: { path: { ...path, window: "current" } },
 });

@@ -635,8 +635,11 @@ def add_inference():
     bad("nested another way", inference(x, dict(t, shape=[4, 1])), "target, which holds 4",
         "shape_invalid", 422)
     bad("data that is no array", inference(dict(x, data=1.5), t), "data must be an array")
-    bad("null in data", inference(dict(x, data=[1, None, 2, 3]), t), "null is not a number",
-        "element_invalid", 422)
+    good("null, which is NaN, under a mask", inference(
+        tensor("input", NAN_X, data=[-1, None, -2, -0.25]), t, weight,
+        tensor("mask", MASK, "BOOL", data=[True, False, True, True])), loss=WEIGHED)
+    bad("null in a mask", inference(x, t, tensor("mask", MASK, "BOOL", data=[None, True, True, True])),
+        "an element of mask must be", "element_invalid", 422)
     bad("data cut off", dict(body=inference(x, t)["body"][:90], json_size=None), "expected ','",
         "json_malformed")
     bad("shared memory", inference(tensor("input", X, parameters={"shared_memory_region": "r"}), t),
