@@ -36,7 +36,7 @@ struct srv_options {
     size_t max_regions;    /* of shared memory; set by srv_limits_apply */
     const char *store;     /* "memory", "sqlite:PATH" */
     size_t store_fallback; /* 0: none; 1: memory */
-    size_t max_store; /* bytes; 0: no limit */
+    size_t max_store;      /* bytes; 0: no limit */
     size_t max_monitors;
     bool ready_needs_store;      /* /readyz fails while the store does */
     const char *shared_memory;   /* prefix of objects that clients may register; or NULL */

@@ -1,4 +1,4 @@
-/* What retention_days lets go: windows and events alike, counted back from the newest window. */
+/* Retention lets windows and events go alike, counted back from the newest window. */
 #include "tests/monitors_support.h"
 
 #include <criterion/criterion.h>

@@ -220,7 +220,7 @@ static bool fail_for_place(struct connection *c)
     return api_database_fail(&c->base, "%.200s was removed or replaced", c->place.path);
 }
 
-/* What was committed while the files were away counts if they come back, so that all is read again. */
+/* A commit while the files were away counts if they come back, so that all is read again. */
 static bool reach(struct api_database *database)
 {
     struct connection *c = connection_of(database);
@@ -231,7 +231,7 @@ static bool reach(struct api_database *database)
     return true;
 }
 
-/* What is written to files that nobody finds again is not stored. */
+/* A commit to files that nobody finds again stores nothing. */
 static bool commit(struct api_database *database)
 {
     if (!script(database, "COMMIT"))
