@@ -327,7 +327,7 @@ uninitialized: $(B)/stress/calls
 	valgrind --quiet --error-exitcode=1 $< 600 avx2
 
 CROSS = $(wildcard lib/*.c lib/*/*.c) tests/kernels.c tests/accuracy.c tests/threads.c tests/rows.c \
-        tests/bins.c tests/cross/main.c
+        tests/softmax_accuracy.c tests/bins.c tests/cross/main.c
 build/%/kernels: $(CROSS) $(wildcard lib/*.h lib/*/*.h tests/*.h tests/cross/*/*.h)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"

@@ -287,9 +287,11 @@ struct kl_pool;
  * Losses of float64 of probabilities p against probabilities q are within 4 units, however close
  * the two are, where p, q and p / q are between 2^-900 and 2^900. Elsewhere, and where input holds
  * probabilities and target logarithms, or either holds logits, they err by 2^-50 of
- * p max(|log p|, |log q|, 1); of target's logits by max(|log p|, 1) times that; so that losses of
- * smaller dtypes, too, may be misrounded where logits make them cancel. Sums along rows of logits err
- * by 2^-46 of the sum of p max(|log p|, |log q|, 1). A divergence of a row below 2^-20 errs by
+ * p max(|log p|, |log q|, 1); of target's logits by max(|log p|, 1) times that. Logits of smaller
+ * dtypes have exponentials of fewer bits: there 2^-46 takes the place of 2^-50, before the result is
+ * rounded, so that losses may be misrounded where logits make them cancel (a row of one, whose loss
+ * is 0, may give 1e-14). Sums along rows of logits of any dtype err by 2^-46 of the sum of
+ * p max(|log p|, |log q|, 1). All of this holds for rows of any length. A divergence of a row below 2^-20 errs by
  * 2^-50 / d of itself between two softmaxes whose log-probabilities differ by d at most, if it is
  * summed whole, without a weight or mask of its elements. A sum
  * whose parts overflow double on the way is infinite or NaN. The result has the same bits for any
@@ -335,7 +337,10 @@ struct kl_results {
  * Of an operand that was broadcast, the derivatives of all that an element stood for are summed.
  *
  * Under KL_MATH a negative probability is an error, as it is for the loss. Computed in double and
- * rounded once, to the operand's dtype. `pool` as for kl_run. Fails with shape_mismatch if
+ * rounded once, to the operand's dtype. Those of unit losses by input's logits err by 2^-50 (2^-46 of
+ * smaller dtypes) of q max(|log q|, 1) + p max(|log p|, 1), by target's by 2^-49 (2^-45) of
+ * p max(|log p|, 1) max(|log p|, |log q|, |sum|, 1) with the row's sum of losses, both over the
+ * temperature. `pool` as for kl_run. Fails with shape_mismatch if
  * grad_output has another shape than the loss, with input_negative or target_negative, and with
  * out_of_memory. */
 bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
