@@ -292,8 +292,8 @@ struct kl_pool;
  * rounded, so that losses may be misrounded where logits make them cancel (a row of one, whose loss
  * is 0, may give 1e-14). Sums along rows of logits of any dtype err by 2^-46 of the sum of
  * p max(|log p|, |log q|, 1). All of this holds for rows of any length. A divergence of a row below 2^-20 errs by
- * 2^-50 / d of itself between two softmaxes whose log-probabilities differ by d at most, if it is
- * summed whole, without a weight or mask of its elements. A sum
+ * 2^-50 (1 / d + l) of itself between two softmaxes whose log-probabilities differ by d at most, and of
+ * which none is below -l, if it is summed whole, without a weight or mask of its elements. A sum
  * whose parts overflow double on the way is infinite or NaN. The result has the same bits for any
  * number of threads.
  *

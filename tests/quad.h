@@ -11,6 +11,7 @@ typedef __float128 quad;
 typedef long double quad; /* 113 bits of precision */
 #define logq logl
 #define expq expl
+#define expm1q expm1l
 #define fabsq fabsl
 #endif
 

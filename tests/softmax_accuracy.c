@@ -279,3 +279,84 @@ static void check_dtype(enum kl_dtype dtype)
 
 Test(softmax_accuracy, of_float64) { check_dtype(KL_FLOAT64); }
 Test(softmax_accuracy, of_float32) { check_dtype(KL_FLOAT32); }
+
+/* ---- Softmaxes that nearly agree */
+
+/* A divergence of terms p (d + expm1(-d)), with d = log(p / q), that do not cancel; the largest |d|
+ * and the largest |log p|. */
+struct close_row {
+    quad loss, most_d, most_log;
+};
+
+static struct close_row close_row(const struct call *call, size_t row)
+{
+    struct close_row exact = {0, 0, 0};
+    for (size_t i = 0; i < call->n; i++) {
+        size_t at = element_at(call, row, i);
+        quad log_p = call->logs[KL_TARGET][at], d = log_p - call->logs[KL_INPUT][at];
+        exact.loss += expq(log_p) * (d + expm1q(-d));
+        exact.most_d = greater(exact.most_d, fabsq(d));
+        exact.most_log = greater(exact.most_log, fabsq(log_p));
+    }
+    return exact;
+}
+
+/* Draws rows that spread by 10 to 100, and others that differ by 1e-8 to 1/10. */
+static void fill_close(struct call *call, unsigned long long *state)
+{
+    for (size_t row = 0; row < call->rows; row++) {
+        double spread = 10 * pow(10, uniform(state)), apart = pow(10, -1 - 7 * uniform(state));
+        double offset = row % 3 == 0 ? 1000 * uniform(state) : 0;
+        for (size_t i = 0; i < call->n; i++) {
+            size_t at = element_at(call, row, i);
+            double x = spread * (uniform(state) - 0.5);
+            double t = x + offset + apart * (uniform(state) - 0.5);
+            kl_store(call->dtype, call->operands[KL_INPUT], at, x);
+            kl_store(call->dtype, call->operands[KL_TARGET], at, t);
+            for (int o = 0; o < KL_OPERANDS; o++)
+                call->logs[o][at] = (quad)kl_load(call->dtype, call->operands[o], at);
+        }
+        for (int o = 0; o < KL_OPERANDS; o++)
+            normalize(call, call->logs[o], row);
+    }
+}
+
+static void check_close(const struct call *call, const struct kl_kernel *kernel, double *worst)
+{
+    double losses[SHORT_ROWS];
+    run(call, true, (char *)losses, NULL);
+    for (size_t row = 0; row < call->rows; row++) {
+        struct close_row exact = close_row(call, row);
+        if (exact.loss >= 0x1p-20)
+            continue;
+        quad bound = 0x1p-50 * (1 / exact.most_d + exact.most_log) * exact.loss;
+        double over = (double)(fabsq((quad)losses[row] - exact.loss) / bound);
+        *worst = over > *worst ? over : *worst;
+        cr_expect(over <= 1, "%s: a close row of %zu errs by %g times the bound: %g", kernel->name,
+                  call->n, over, losses[row]);
+    }
+}
+
+Test(softmax_accuracy, of_close_rows)
+{
+    static const size_t sizes[] = {2, 3, 10, 40, 100, 300};
+    struct call call = new_call(KL_FLOAT64);
+    unsigned long long state = 9;
+    double worst[KERNELS] = {0};
+    call.spaces[KL_INPUT] = call.spaces[KL_TARGET] = KL_LOGIT;
+    for (size_t i = 0; i < 2 * COUNT(sizes); i++) {
+        call.n = sizes[i / 2], call.rows = call.n < 40 ? SHORT_ROWS / 2 : 20;
+        call.columns = i % 2, call.temperature = 1;
+        fill_close(&call, &state);
+        for (size_t k = 0; kl_kernels[k]; k++)
+            if (kl_kernels[k]->supported()) {
+                cr_assert(kl_simd_select(kl_kernels[k]->name, NULL));
+                check_close(&call, kl_kernels[k], &worst[k]);
+            }
+    }
+    cr_assert(kl_simd_select("auto", NULL));
+    for (size_t k = 0; kl_kernels[k]; k++)
+        cr_log_info("%-8s close rows %6.3f of the bound", kl_kernels[k]->name, worst[k]);
+    for (int i = 0; i < KL_OPERANDS; i++)
+        free(call.operands[i]), free(call.logs[i]);
+}
