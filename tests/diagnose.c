@@ -134,7 +134,8 @@ Test(diagnose, says_how_many_where_and_what_to_do)
         const json_t *warning = json_array_get(warnings, i),
                      *index = json_object_get(warning, "index");
         cr_expect_str_eq(text_of(warning, "code"), expected[i].code);
-        cr_expect_str_eq(text_of(warning, "message"), expected[i].message);
+        cr_expect(!expected[i].message ||
+                  strcmp(text_of(warning, "message"), expected[i].message) == 0);
         cr_expect_eq(number_of(json_object_get(warning, "count")), expected[i].count);
         for (size_t j = 0; j < 2; j++)
             cr_expect_eq(number_of(json_array_get(index, j)), expected[i].index[j]);
@@ -219,7 +220,7 @@ static void count_row(const double *x, const double *t, const unsigned char *mas
             continue;
         exps += exp(x[i]), sum += t[i];
         greatest = fmax(greatest, x[i]), least = fmin(least, t[i]);
-        finite &= isfinite(x[i]) && isfinite(t[i]);
+        finite &= isfinite(x[i]) && isfinite(t[i]) && t[i] >= 0;
     }
     counts->rows++;
     counts->of[KL_INPUT_NOT_LOG_PROBABILITIES] += greatest > 0;
