@@ -90,9 +90,9 @@ $(B)/libkldiv.a: $(LIB)
 	@rm -f $@; $(AR) rcs $@ $^
 $(B)/libapi.a: $(API)
 	@rm -f $@; $(AR) rcs $@ $^
-$(B)/libkldiv.so: $(LIB)
+$(B)/libkldiv.so: $(LIB) lib/kldiv.map
 	@echo "  LINK $@"
-	@$(CC) -shared -Wl,-soname,libkldiv.so.0 $(filter-out -pie,$(LDFLAGS)) $^ -lm -o $@
+	@$(CC) -shared -Wl,-soname,libkldiv.so.0,--version-script=lib/kldiv.map $(filter-out -pie,$(LDFLAGS)) $(LIB) -lm -o $@
 $(B)/kldivd: $(SERVER) $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) $^ $(SERVER_LIBS) $(API_LIBS) -lm -o $@
@@ -339,7 +339,7 @@ uninitialized: $(B)/stress/calls
 	valgrind --quiet --error-exitcode=1 $< 600 avx2
 
 CROSS = $(wildcard lib/*.c lib/*/*.c) tests/kernels.c tests/accuracy.c tests/threads.c tests/rows.c \
-        tests/bins.c tests/cross/main.c
+        tests/softmax_accuracy.c tests/bins.c tests/cross/main.c
 build/%/kernels: $(CROSS) $(wildcard lib/*.h lib/*/*.h tests/*.h tests/cross/*/*.h)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"

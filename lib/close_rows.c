@@ -12,7 +12,7 @@ static const double CLOSE = 0x1p-20;
 static bool any_close(const double *losses, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (losses[i] != 0 && fabs(losses[i]) < CLOSE)
+        if (fabs(losses[i]) < CLOSE)
             return true;
     return false;
 }
@@ -42,6 +42,30 @@ static double log1p_rest(double r)
 /* FAR: |d| above which q is not taken of w, but of its own logarithm: where w is 0, all of q counts. */
 static const double FAR = 30;
 
+static struct kl_sum difference(double a, double b)
+{
+    struct kl_sum sum = {a, 0};
+    kl_sum_add(&sum, -b);
+    return sum;
+}
+
+/* (t - x) less that of the rows' maxima, with what rounding leaves of each: logits may be large, and
+ * their differences small. */
+static void load_differences(struct kl_row_block *b, const struct kl_tile *tile)
+{
+    double high[KL_ROWS], low[KL_ROWS], scale = 1 / b->job->plan->temperature;
+    for (size_t i = 0; i < tile->rows; i++) {
+        struct kl_sum of_max = difference(b->row_max[KL_TARGET][i], b->row_max[KL_INPUT][i]);
+        high[i] = of_max.high, low[i] = of_max.low;
+    }
+    kl_spread(b, tile, high, b->of_rows[0]);
+    kl_spread(b, tile, low, b->of_rows[1]);
+    for (size_t i = 0; i < kl_tile_size(tile); i++) {
+        struct kl_sum d = difference(b->v[KL_TARGET][i], b->v[KL_INPUT][i]);
+        b->grads[i] = ((d.high - b->of_rows[0][i]) + (d.low - b->of_rows[1][i])) * scale;
+    }
+}
+
 /* w of a tile to b->spare, d to b->grads, log q to b->losses. Maxima are subtracted before anything
  * else, for they may be large. */
 static void load_terms(struct kl_row_block *b, const struct kl_tile *tile)
@@ -53,8 +77,7 @@ static void load_terms(struct kl_row_block *b, const struct kl_tile *tile)
         memcpy(logs[i], b->v[i], n * sizeof *logs[i]);
         kl_shift_rows(b, tile, logs[i], b->row_max[i], NULL, scale);
     }
-    for (size_t i = 0; i < n; i++)
-        b->grads[i] = b->spare[i] - b->losses[i];
+    load_differences(b, tile);
     for (int i = 0; i < KL_OPERANDS; i++)
         kl_shift_rows(b, tile, logs[i], NULL, b->log_sum_exp[i], 1);
     b->job->kernel->exps(b->spare, b->spare, n);
@@ -101,7 +124,7 @@ static __attribute__((noinline)) void sum_again(struct kl_row_block *b, double *
     for (size_t i = 0; i < n; i++) {
         double rest = rest_high[i] + rest_low[i];
         double loss = high[i] + low[i] + log1p_rest(rest);
-        if (losses[i] != 0 && fabs(losses[i]) < CLOSE && isfinite(loss))
+        if (fabs(losses[i]) < CLOSE && isfinite(loss))
             losses[i] = loss;
     }
 }

@@ -86,7 +86,9 @@ struct kl_drift {
  * makes kl_reverse infinite; psi is if either is. G is infinite where an exact reference holds 0 for what was
  * counted. All of this is 0 where p and q are equal as doubles; js is at most ln 2. An exact reference
  * may sum to 1 + e: then kl is at least -e, and a size of e up to 2^-53 B counts as rounding of 0.
- * Scores are within a relative 1e-12 or an absolute 1e-18; p_value is within a relative 1e-10 down to
+ * Scores of counts whose sums n and N are at most 2^53, and so exact, are within a relative 1e-12 or an
+ * absolute 1e-18; greater sums round, and G errs by up to 2^-52 (n + N), which may leave no digit of p_value
+ * where the two nearly agree. p_value is within a relative 1e-10 down to
  * 1e-300. With one bin df, critical_kl and noise_floor are 0 and p_value is 1. */
 void kl_drift(const double *current, const double *reference, size_t bins,
               const struct kl_drift_options *options, struct kl_drift *scores,

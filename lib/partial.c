@@ -94,6 +94,8 @@ size_t kl_sizeof(enum kl_struct name)
         [KL_SIZEOF_OPTIONS] = sizeof(struct kl_options),
         [KL_SIZEOF_PLAN] = sizeof(struct kl_plan),
         [KL_SIZEOF_PARTIAL] = sizeof(struct kl_partial),
+        [KL_SIZEOF_RESULTS] = sizeof(struct kl_results),
+        [KL_SIZEOF_DIAGNOSIS] = sizeof(struct kl_diagnosis),
     };
     return (unsigned)name < sizeof sizes / sizeof *sizes ? sizes[name] : 0;
 }

@@ -1,20 +1,11 @@
 /* Errors of each kernel's losses and sums, measured with 113-bit arithmetic. */
 #include "lib/kernel.h"
 #include "tests/arrays.h"
+#include "tests/quad.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-
-#ifdef __x86_64__
-#include <quadmath.h>
-typedef __float128 quad;
-#else
-typedef long double quad; /* 113 bits of precision */
-#define logq logl
-#define expq expl
-#define fabsq fabsl
-#endif
 
 enum { N = 1 << 14 };
 

@@ -18,10 +18,14 @@ exports() { nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }' | grep -vE "^
 [ -z "$(exports "$1/libkldiv.a" kl_)" ] || complain "libkldiv.a exports $(exports "$1/libkldiv.a" kl_)"
 [ -z "$(exports "$1/libapi.a" api_)" ] || complain "libapi.a exports $(exports "$1/libapi.a" api_)"
 
-# libkldiv.so needs only libc, libm and pthread, and exports only functions that its headers declare.
+# libkldiv.so needs only libc, libm and pthread, and exports only functions that its headers declare, each
+# with the version of its soname.
 needed=$(readelf -d "$1/libkldiv.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^lib(c|m|pthread)\.so' || true)
 [ -z "$needed" ] || complain "libkldiv.so needs $needed"
-for name in $(nm -D --defined-only "$1/libkldiv.so" | awk '{ print $3 }'); do
+version=KLDIV_$(readelf -d "$1/libkldiv.so" | sed -n 's/.*SONAME.*\[libkldiv\.so\.\(.*\)\]/\1/p')
+for symbol in $(nm -D --defined-only "$1/libkldiv.so" | awk '$2 != "A" { print $3 }'); do
+    name=${symbol%%@*}
+    [ "$symbol" = "$name@@$version" ] || complain "libkldiv.so exports $symbol, not in version $version"
     grep -q "\b$name(" lib/kldiv.h lib/drift.h || complain "libkldiv.so exports $name, which no header declares"
 done
 exit $bad

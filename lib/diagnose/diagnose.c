@@ -107,15 +107,17 @@ static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
     return (struct kl_row_stats){s->least[i], s->greatest[i], s->sum[i], s->exps[i]};
 }
 
-/* Looks by the element at rows that may hold a loss that is not finite. Negative targets have a
- * finding of their own. */
+/* Looks by the element at rows that may hold a loss that is not finite. */
 static void check_losses(const struct kl_diagnosing *d, const struct kl_rows_stats *input,
                          const struct kl_rows_stats *target, size_t i, size_t row, bool fit,
                          struct kl_tallies *tallies)
 {
     struct kl_reason reason;
     bool no_logarithm = d->look.plan->spaces[KL_INPUT] == KL_PROB && input->least[i] <= 0;
-    bool suspect = !fit || no_logarithm || !isfinite(input->sum[i]) || !isfinite(target->sum[i]);
+    bool negative = d->look.plan->spaces[KL_TARGET] == KL_PROB && target->least[i] < 0 &&
+                    d->look.plan->options.compat != KL_ONEFLOW;
+    bool suspect =
+        !fit || no_logarithm || negative || !isfinite(input->sum[i]) || !isfinite(target->sum[i]);
     if (suspect && kl_find_not_finite(&d->look, row, &reason))
         note(tallies, KL_LOSS_NOT_FINITE, row, 0, KL_LIKE_LOGITS);
 }
@@ -289,8 +291,7 @@ static void check_sum(const struct kl_diagnosing *d, struct kl_pool *pool, struc
     struct kl_tally *tally = &all->of[KL_LOSS_NOT_FINITE];
     double divisor = kl_divisor_of(plan), cell;
     bool fits = all->bound <= DBL_MAX && all->bound / divisor <= kl_largest(plan->dtype);
-    bool known = tally->count > 0 || all->of[KL_TARGET_NEGATIVE].count > 0;
-    if (fits || known || plan->reduction == KL_NONE || !(divisor > 0) || all->rows == 0)
+    if (fits || tally->count > 0 || plan->reduction == KL_NONE || !(divisor > 0) || all->rows == 0)
         return;
     if (kl_run(plan, pool, &cell, NULL) && !isfinite(kl_load(plan->dtype, &cell, 0)))
         tally->count = all->rows;

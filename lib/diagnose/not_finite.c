@@ -132,6 +132,8 @@ static const char *words_for(enum kl_rule rule, double x, double t)
     bool nothing = kl_rule_is_log(rule) ? t == -(double)INFINITY : t == 0;
     if (isnan(x) || isnan(t))
         return "an operand is NaN there, or has no logarithm, or its row no softmax";
+    if (!kl_rule_is_log(rule) && t < 0)
+        return "target is negative there";
     if (nothing)
         return "target is a probability of 0 there, and input one of 0 or infinite: under "
                "compat=math the product is 0";
@@ -179,8 +181,7 @@ bool kl_find_not_finite(const struct kl_look *look, size_t row, struct kl_reason
     bool no_softmax = isnan(softmax[KL_INPUT].log_sum) || isnan(softmax[KL_TARGET].log_sum);
     for (size_t i = 0; i < look->layout.along.volume; i++) {
         x = element(look, KL_INPUT, row, i), t = element(look, KL_TARGET, row, i);
-        bool negative = plan->spaces[KL_TARGET] == KL_PROB && t < 0 && isfinite(t);
-        if (negative || (skip_ordinary && !no_softmax && is_ordinary(plan, x, t)) ||
+        if ((skip_ordinary && !no_softmax && is_ordinary(plan, x, t)) ||
             kl_is_masked(&look->layout, look->mask.data, row, i))
             continue;
         double a = as_taken(look, KL_INPUT, &softmax[KL_INPUT], x);

@@ -2,17 +2,9 @@
 
 /* ---- Blocks of rows of doubles. Single vectors, for rows may be short. */
 
-/* The vectors of a row after which a plain sum of doubles would lose the bits that compensation
- * keeps. */
-enum { PLAIN_VECTORS = 8 };
-
-/* Knuth's two-sum. Of a sum that is not finite the error is of no use. */
-FN sd s_sum_and_error(sd a, sd b, sd *error)
-{
-    sd sum = s_add(a, b), back = s_sub(sum, a);
-    *error = s_add(s_sub(a, s_sub(sum, back)), s_sub(b, back));
-    return sum;
-}
+/* The vectors of a row that are summed plainly: a sum of softmax's exponentials has no bit to lose to
+ * more roundings. */
+enum { PLAIN_VECTORS = 2 };
 
 /* The plain sum of n doubles, n above 0, whose lanes are to be added. */
 FN sd plain_lanes(const double *v, size_t n)

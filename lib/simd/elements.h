@@ -78,11 +78,15 @@ _Static_assert(LONG_BLOCK % BLOCK == 0, "a long block is looked at again as whol
 FN vm not_finite(vd v) { return m_not(v_eq(v_sub(v, v), v_set(0))); }
 
 /* Knuth's two-sum. Of a sum that is not finite the error is of no use. */
+FN sd s_sum_and_error(sd a, sd b, sd *error)
+{
+    sd sum = s_add(a, b), back = s_sub(sum, a);
+    *error = s_add(s_sub(a, s_sub(sum, back)), s_sub(b, back));
+    return sum;
+}
 FN vd sum_and_error(vd a, vd b, vd *error)
 {
-    vd sum = v_add(a, b), back = v_sub(sum, a);
-    *error = v_add(v_sub(a, v_sub(sum, back)), v_sub(b, back));
-    return sum;
+    return (vd){s_sum_and_error(a.a, b.a, &error->a), s_sum_and_error(a.b, b.b, &error->b)};
 }
 
 struct running {

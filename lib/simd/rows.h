@@ -66,11 +66,6 @@ FN vd prob_of(bool wide, vd t)
     return wide ? exp_wide(raised) : exp_narrow(raised);
 }
 
-struct row_sums {
-    vd losses, sum_p, exps, refused;
-    vm unusual;
-};
-
 /* row_term: an element's part of the sums of its row. A log-probability below -700 is of a probability
  * of 0, which a finite difference is multiplied by. */
 struct row_term {
@@ -97,83 +92,169 @@ FN struct row_term row_term(bool is_log, bool wide, bool with_exps, vd refused, 
     return term;
 }
 
-FN struct row_sums add_to_row_sums(struct row_sums sums, struct row_term term)
+/* row_reading: n elements of a row, and what is made of them. */
+struct row_reading {
+    enum kl_dtype dtype;
+    bool are_logits; /* both, none above its row's maximum: what is no number shows in the sums */
+    bool is_log, with_exps, scaled, keeps;
+    const char *operands[KL_OPERANDS];
+    vd by[KL_OPERANDS], scales[KL_OPERANDS], refused;
+    double *kept_p, *kept_q;
+    size_t n;
+};
+
+FN vd load_shifted(const struct row_reading *r, int operand, size_t i, size_t left)
 {
+    const char *from = r->operands[operand] + i * size_of(r->dtype);
+    vd v = left < LANES ? load_elements_part(r->dtype, from, left) : load(r->dtype, from);
+    v = v_sub(v, r->by[operand]);
+    return r->scaled ? v_mul(v, r->scales[operand]) : v;
+}
+
+/* row_sums: sums of lanes; exponentials of logits, none of which is above 1, to a sum that begins with
+ * EXPS_START. */
+#define EXPS_START 2.0
+struct row_sums {
+    vd losses;
+    struct running sum_p, exps;
+};
+
+FN struct running exps_start(void) { return (struct running){v_set(EXPS_START), v_set(0)}; }
+
+/* Dekker's fast two-sum, of a sum that is above what is added. */
+FN struct running add_exps(struct running sum, vd exps)
+{
+    vd high = v_add(sum.high, exps);
+    return (struct running){high, v_add(sum.low, v_sub(exps, v_sub(high, sum.high)))};
+}
+
+/* Adds an element. Plain sums drift where many numbers are equal: those of float64's probabilities are
+ * compensated at each step, losses and operands of 24 bits, whose exponentials err by more, at each
+ * block. */
+FN struct row_sums add_term(struct row_sums sums, const struct row_reading *r, struct row_term term)
+{
+    bool wide = r->dtype == KL_FLOAT64;
     sums.losses = v_fma(term.p, term.difference, sums.losses);
-    sums.sum_p = v_add(sums.sum_p, term.p);
-    sums.exps = v_add(sums.exps, term.e);
-    sums.unusual = m_or(sums.unusual, term.unusual);
+    if (!wide)
+        sums.sum_p.high = v_add(sums.sum_p.high, term.p);
+    else
+        sums.sum_p = r->are_logits ? add_exps(sums.sum_p, term.p) : add_block(sums.sum_p, term.p);
+    if (r->with_exps && !wide)
+        sums.exps.high = v_add(sums.exps.high, term.e);
+    else if (r->with_exps)
+        sums.exps = add_exps(sums.exps, term.e);
     return sums;
+}
+
+/* Adds `left` elements from i on, a vector at most. Lanes past the end have no loss and no p to speak
+ * of. */
+FN struct row_sums add_elements(struct row_sums sums, const struct row_reading *r, size_t i,
+                                size_t left, vm *unusual)
+{
+    const vd zero = v_set(0), nothing = v_set(-800);
+    vd x = load_shifted(r, KL_INPUT, i, left), t = load_shifted(r, KL_TARGET, i, left);
+    if (left < LANES) {
+        vm real = first_lanes(left);
+        x = v_select(real, x, nothing);
+        t = v_select(real, t, r->is_log ? nothing : zero);
+    }
+    struct row_term term =
+        row_term(r->is_log, r->dtype == KL_FLOAT64, r->with_exps, r->refused, x, t);
+    if (!r->are_logits)
+        *unusual = m_or(*unusual, term.unusual);
+    if (r->keeps) {
+        store_part(r->kept_p + i, term.p, left);
+        store_part(r->kept_q + i, term.e, left);
+    }
+    return add_term(sums, r, term);
+}
+
+/* The sum of lanes, each of which began with `start`. */
+FN double total_from(double start, struct running running)
+{
+    double lanes[SINGLE_LANES];
+    vd high = v_sub(running.high, v_set(start));
+    sd error, halves = s_sum_and_error(high.a, high.b, &error);
+    s_store_f64(lanes, halves);
+    double sum = lanes[0], low = s_total(s_add(error, s_add(running.low.a, running.low.b)));
+    for (size_t i = 1; i < SINGLE_LANES; i++) {
+        double more = sum + lanes[i], back = more - sum;
+        low += (sum - (more - back)) + (lanes[i] - back);
+        sum = more;
+    }
+    return sum + low;
+}
+
+/* The sums of a part of a row: by blocks, whose sums are compensated. */
+FN struct kl_row_sums sums_of(const struct row_reading *r)
+{
+    enum { BLOCK_VECTORS = 16 };
+    bool wide = r->dtype == KL_FLOAT64, has_starts = wide && r->are_logits;
+    const struct running none = {v_set(0), v_set(0)};
+    struct running losses = none, sum_p = none, exps = none;
+    struct row_sums sums = {v_set(0), has_starts ? exps_start() : none, wide ? exps_start() : none};
+    vm unusual = v_gt(v_set(0), v_set(0));
+    for (size_t i = 0; i < r->n;) {
+        size_t end = r->n - i < BLOCK_VECTORS * LANES ? r->n : i + BLOCK_VECTORS * LANES;
+        for (; end - i >= LANES; i += LANES)
+            sums = add_elements(sums, r, i, LANES, &unusual);
+        if (i < end) {
+            sums = add_elements(sums, r, i, end - i, &unusual);
+            i = end;
+        }
+        losses = add_block(losses, sums.losses);
+        sums.losses = v_set(0);
+        if (!wide) {
+            sum_p = add_block(sum_p, sums.sum_p.high);
+            exps = r->with_exps ? add_block(exps, sums.exps.high) : none;
+            sums.sum_p = sums.exps = none;
+        }
+    }
+    bool usual = r->are_logits || !m_any(unusual);
+    return (struct kl_row_sums){usual ? total_from(0, losses) : NAN,
+                                wide ? total_from(has_starts ? EXPS_START : 0, sums.sum_p)
+                                     : total_from(0, sum_p),
+                                !r->with_exps ? 0
+                                : wide        ? total_from(EXPS_START, sums.exps)
+                                              : total_from(0, exps)};
 }
 
 FN struct kl_row_sums row_sums_of(enum kl_dtype dtype, bool is_log, bool with_exps, double refused,
                                   const char *x, const char *t, const struct kl_shift *shifts,
                                   size_t n)
 {
-    const vd zero = v_set(0), nothing = v_set(-800);
-    const struct kl_shift x_shift = shifts[KL_INPUT], t_shift = shifts[KL_TARGET];
-    bool wide = dtype == KL_FLOAT64;
-    struct row_sums sums = {zero, zero, zero, v_set(refused), v_gt(zero, zero)};
-    size_t rest = n % LANES, i = 0;
-    for (; i < n - rest; i += LANES) {
-        vd xs = shifted(load(dtype, x + i * size_of(dtype)), x_shift);
-        vd ts = shifted(load(dtype, t + i * size_of(dtype)), t_shift);
-        sums = add_to_row_sums(sums, row_term(is_log, wide, with_exps, sums.refused, xs, ts));
-    }
-    if (rest) { /* padded with what has no loss and no p to speak of */
-        vm real = first_lanes(rest);
-        vd xs = shifted(load_elements_part(dtype, x + i * size_of(dtype), rest), x_shift);
-        vd ts = shifted(load_elements_part(dtype, t + i * size_of(dtype), rest), t_shift);
-        sums = add_to_row_sums(sums, row_term(is_log, wide, with_exps, sums.refused,
-                                              v_select(real, xs, nothing),
-                                              v_select(real, ts, is_log ? nothing : zero)));
-    }
-    return (struct kl_row_sums){m_any(sums.unusual) ? NAN : v_total(sums.losses),
-                                v_total(sums.sum_p), v_total(sums.exps)};
-}
-
-/* logit_sums: those of elements of which no logit is above its row's maximum; what is no number shows
- * in the sums. */
-struct logit_sums {
-    vd losses, sum_p, exps;
-};
-FN struct logit_sums add_logits(struct logit_sums sums, vd p, vd q, vd x, vd t)
-{
-    /* 0 times a finite number where t is far below */
-    sums.losses = v_fma(p, v_sub(v_raise(v_set(-700), t), x), sums.losses);
-    sums.sum_p = v_add(sums.sum_p, p);
-    sums.exps = v_add(sums.exps, q);
-    return sums;
+    const struct row_reading r = {
+        .dtype = dtype,
+        .is_log = is_log,
+        .with_exps = with_exps,
+        .scaled = true,
+        .operands = {x, t},
+        .by = {v_set(shifts[KL_INPUT].by), v_set(shifts[KL_TARGET].by)},
+        .scales = {v_set(shifts[KL_INPUT].scale), v_set(shifts[KL_TARGET].scale)},
+        .refused = v_set(refused),
+        .n = n};
+    return sums_of(&r);
 }
 
 FN struct kl_row_sums logit_sums_of(enum kl_dtype dtype, bool scaled, bool keeps, const char *x,
                                     const char *t, const struct kl_shift *shifts, double *kept_p,
                                     double *kept_q, size_t n)
 {
-    const vd zero = v_set(0), least = v_set(-700), scale = v_set(shifts[KL_INPUT].scale);
-    const vd x_by = v_set(shifts[KL_INPUT].by), t_by = v_set(shifts[KL_TARGET].by);
-    bool wide = dtype == KL_FLOAT64;
-    struct logit_sums sums = {zero, zero, zero};
-    for (size_t i = 0; i < n; i += LANES) {
-        vd xs = v_sub(load_elements_part(dtype, x + i * size_of(dtype), n - i), x_by);
-        vd ts = v_sub(load_elements_part(dtype, t + i * size_of(dtype), n - i), t_by);
-        if (scaled)
-            xs = v_mul(xs, scale), ts = v_mul(ts, scale);
-        vd p = v_select(v_gt(least, ts), zero, prob_of(wide, ts));
-        vd q = prob_of(wide, xs);
-        if (n - i < LANES) {
-            vm real = first_lanes(n - i);
-            p = v_select(real, p, zero);
-            q = v_select(real, q, zero);
-            xs = v_select(real, xs, zero);
-        }
-        if (keeps) {
-            store_part(kept_p + i, p, n - i);
-            store_part(kept_q + i, q, n - i);
-        }
-        sums = add_logits(sums, p, q, xs, ts);
-    }
-    return (struct kl_row_sums){v_total(sums.losses), v_total(sums.sum_p), v_total(sums.exps)};
+    const vd scale = v_set(shifts[KL_INPUT].scale);
+    const struct row_reading r = {.dtype = dtype,
+                                  .are_logits = true,
+                                  .is_log = true,
+                                  .with_exps = true,
+                                  .scaled = scaled,
+                                  .keeps = keeps,
+                                  .operands = {x, t},
+                                  .by = {v_set(shifts[KL_INPUT].by), v_set(shifts[KL_TARGET].by)},
+                                  .scales = {scale, scale},
+                                  .refused = v_set(NAN),
+                                  .kept_p = kept_p,
+                                  .kept_q = kept_q,
+                                  .n = n};
+    return sums_of(&r);
 }
 
 /* Derivatives by input of a row whose exponentials were kept. */

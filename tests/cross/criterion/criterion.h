@@ -43,6 +43,7 @@ extern int cross_failures;
         if (cross_failures != failures_before)                                                     \
             exit(1);                                                                               \
     } while (0)
+#define cr_log_info(...) (printf(__VA_ARGS__), puts(""))
 #define cr_expect_eq(a, b, ...) cr_expect((a) == (b), __VA_ARGS__)
 #define cr_assert_eq(a, b, ...) cr_assert((a) == (b), __VA_ARGS__)
 #define cr_expect_lt(a, b, ...) cr_expect((a) < (b), __VA_ARGS__)

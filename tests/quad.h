@@ -1,0 +1,18 @@
+/* Arithmetic of 113 bits. */
+#ifndef KLDIV_TESTS_QUAD_H
+#define KLDIV_TESTS_QUAD_H
+
+#include <math.h>
+
+#ifdef __x86_64__
+#include <quadmath.h>
+typedef __float128 quad;
+#else
+typedef long double quad; /* 113 bits of precision */
+#define logq logl
+#define expq expl
+#define expm1q expm1l
+#define fabsq fabsl
+#endif
+
+#endif
