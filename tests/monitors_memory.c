@@ -28,8 +28,8 @@ static size_t retained(const struct api_service *service)
     return atomic_load(&service->budget->retained);
 }
 
-/* Appends a reference of `n` bins: edges, or labels of `length` characters and more. */
-static void write_config(struct api_buffer *to, size_t n, size_t length)
+/* Appends a monitor of `n` bins: edges, or labels of `length` characters and more. */
+static void write_config(struct api_buffer *to, size_t n, size_t length, const char *window)
 {
     api_append_format(to, "{\"bins\":{\"%s\":[", length ? "labels" : "edges");
     for (size_t i = 0; i < n + (length == 0); i++) {
@@ -38,7 +38,7 @@ static void write_config(struct api_buffer *to, size_t n, size_t length)
             api_append_text(to, j ? "x" : "\"");
         api_append_format(to, length ? "%zu\"" : "%zu.125", i);
     }
-    api_append_text(to, "]},\"window\":{\"count\":1000000},\"reference\":{\"counts\":[");
+    api_append_format(to, "]},\"window\":%s,\"reference\":{\"counts\":[", window);
     for (size_t i = 0; i < n; i++)
         api_append_format(to, "%s%zu", i ? "," : "", 1000 + i);
     api_append_text(to, "]}}");
@@ -58,7 +58,7 @@ static void write_counts(struct api_buffer *to, size_t n)
 static void make_monitors(struct api_service *service, size_t count, size_t bins, size_t length)
 {
     struct api_buffer config = {0}, counts = {0};
-    write_config(&config, bins, length);
+    write_config(&config, bins, length, "{\"count\":1000000}");
     write_counts(&counts, bins);
     for (size_t i = 0; i < count; i++) {
         char line[100];
@@ -99,7 +99,7 @@ Test(monitors_memory, is_at_most_half_of_all)
     struct api_service service = monitors_new(100000);
     struct api_buffer config = {0};
     service.budget->limit = 4 << 20;
-    write_config(&config, 1000, 0);
+    write_config(&config, 1000, 0, "\"batch\"");
     for (int i = 0, status = 201; status == 201; i++) {
         char line[100];
         snprintf(line, sizeof line, "PUT /monitors/group/monitor_%d", i);
@@ -118,5 +118,35 @@ Test(monitors_memory, is_at_most_half_of_all)
     monitors_expect(&service, "DELETE /monitors/group", NULL, 204);
     monitors_expect(&service, "PUT /monitors/group/monitor_0", config.data, 201);
     api_buffer_free(&config);
+    monitors_end(&service);
+}
+
+/* A store in memory grows with its windows, which are of the same half. */
+Test(monitors_memory, holds_the_store_that_is_in_memory)
+{
+    struct api_service service = monitors_new(10);
+    struct api_buffer config = {0}, counts = {0};
+    if (getenv("KLDIV_TEST_STORE"))
+        cr_skip_test("the store is a database");
+    service.budget->limit = 8 << 20;
+    write_config(&config, 1000, 0, "\"batch\"");
+    monitors_expect(&service, "PUT /monitors/g/m", config.data, 201);
+    write_counts(&counts, 1000);
+    int i = 0, status;
+    do {
+        struct answer answer =
+            monitors_ask(&service, "POST /monitors/g/m/observations", counts.data);
+        status = answer.status;
+        if (status != 200)
+            cr_expect_str_eq(text_of(answer.json, "code"), "store_full");
+        answer_free(&answer);
+        cr_assert_lt(i, 10000);
+    } while (status == 200 && ++i);
+    cr_expect_gt(i, 30);
+    cr_expect_leq(retained(&service), 4 << 20);
+    monitors_expect(&service, "GET /monitors/g/m/windows?limit=1", NULL, 200);
+    monitors_expect(&service, "DELETE /monitors/g/m", NULL, 204);
+    api_buffer_free(&config);
+    api_buffer_free(&counts);
     monitors_end(&service);
 }

@@ -76,6 +76,7 @@ void api_monitors_free(struct api_monitors *monitors)
     api_registry_free(&monitors->registry);
     api_config_release(monitors->former);
     api_store_close(monitors->store);
+    api_budget_forget(monitors->budget, monitors->counted);
     api_statistics_free(monitors->statistics);
     pthread_cond_destroy(&monitors->wake);
     pthread_mutex_destroy(&monitors->lock);

@@ -91,18 +91,38 @@ static void publish(struct api_monitors *monitors, struct api_work *works)
 
 /* ---- The size of the store */
 
+/* Counts, for the budget, what a store in memory takes beyond OWN bytes. */
+static void count_size(struct api_monitors *monitors, size_t size)
+{
+    enum { OWN = 1 << 20 };
+    size_t counted = monitors->counted, bytes = size > OWN ? size - OWN : 0;
+    if (bytes < counted)
+        api_budget_forget(monitors->budget, counted - bytes);
+    monitors->is_full =
+        bytes > counted && !api_budget_retain(monitors->budget, bytes - counted, false);
+    if (!monitors->is_full)
+        monitors->counted = bytes;
+}
+
 bool api_note_size(struct api_monitors *monitors)
 {
     int64_t bytes;
     if (!api_store_size(monitors->store, &bytes))
         return false;
     atomic_store(&monitors->size, bytes);
+    if (api_store_is_in_memory(monitors->store))
+        count_size(monitors, (size_t)bytes);
     return true;
 }
 
 bool api_check_store(const struct api_monitors *monitors, struct api_problem *problem)
 {
     long long size = atomic_load(&monitors->size);
+    if (monitors->is_full)
+        return api_fail(problem, "store_full",
+                        "the store in memory has %lld bytes, and with monitors may have half of "
+                        "--max-memory; delete monitors, or have them keep windows for fewer days",
+                        size);
     return monitors->max_store == 0 || size < monitors->max_store ||
            api_fail(
                problem, "store_full",

@@ -50,6 +50,8 @@ struct api_monitors {
     struct api_budget *budget;
     size_t most;
     int64_t max_store; /* bytes; 0: no limit */
+    size_t counted;    /* bytes of a store in memory that the budget has */
+    bool is_full;      /* the budget has no more for it */
 
     /* Owned by the thread: */
     int64_t now; /* of this transaction, in microseconds since 1970 */

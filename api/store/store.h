@@ -60,6 +60,9 @@ const char *api_store_folder(const struct api_store *store);
  * time, and sees what those before it have stored. */
 bool api_store_is_shared(const struct api_store *store);
 
+/* True if it is in the memory of this process. */
+bool api_store_is_in_memory(const struct api_store *store);
+
 /* True once the store was found and its schema is up to date. */
 bool api_store_is_open(const struct api_store *store);
 
