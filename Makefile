@@ -225,7 +225,9 @@ build/assets/list.h: $(PACKED) FORCE
 
 # The tests as they are, the server under load and behind proxies, the tests with fewer rights, then the public contract, the READMEs, the library over processes and the pages, then the tests under sanitizers,
 # those of the kernels on an emulated ARM, then some seconds of each fuzzer, then lint.
+CPUS := $(shell nproc)
 test: deps-test
+	$(MAKE) -j$(CPUS) programs
 	$(MAKE) check
 	$(MAKE) local
 	$(MAKE) load
@@ -239,9 +241,12 @@ test: deps-test
 	$(MAKE) postgresql
 	$(MAKE) distributed
 	$(MAKE) page
+	$(MAKE) -j$(CPUS) programs VARIANT=asan
+	$(MAKE) -j$(CPUS) build/tsan/stress/pool build/tsan/kldivd VARIANT=tsan
 	$(MAKE) sanitize
 	$(MAKE) uninitialized
 	$(MAKE) neon
+	$(MAKE) -j$(CPUS) fuzzers
 	$(MAKE) fuzz
 	$(MAKE) lint
 
@@ -268,6 +273,10 @@ image-files: all
 # Builds the image by buildah, and runs it: root, debootstrap and the network, and some minutes.
 image-test:
 	docker/image/test.sh
+
+# Programs of one VARIANT that tests run, all at once on machines with more processors.
+.PHONY: programs
+programs: all $(B)/tests/all $(B)/load $(B)/proxies $(B)/stress/calls $(BENCHES)
 
 # The tests of one VARIANT.
 check: $(B)/tests/all $(B)/libkldiv.so $(BENCHES)
@@ -368,7 +377,9 @@ build/fuzz/seeds: tests/golden/bodies.py tests/fuzz/seeds.py
 	@if $(PYTHON) -c 'import numpy' 2>/dev/null; then \
 	    $(PYTHON) -W ignore $< $@ && $(PYTHON) tests/fuzz/seeds.py $@; \
 	else echo "(no python3-numpy: fuzzing without seeds)"; fi
-fuzz: $(FUZZERS) build/fuzz/seeds
+.PHONY: fuzzers
+fuzzers: $(FUZZERS) build/fuzz/seeds
+fuzz: fuzzers
 	@for f in $(FUZZERS); do \
 	    seeds=build/fuzz/seeds/$$(basename $$f); [ -d $$seeds ] || seeds=; \
 	    mkdir -p $$f.corpus && echo "$$f, $(SECONDS_EACH) s" && \
