@@ -276,7 +276,7 @@ image-test:
 
 # Programs of one VARIANT that tests run, all at once on machines with more processors.
 .PHONY: programs
-programs: all $(B)/tests/all $(B)/load $(B)/proxies $(B)/stress/calls $(BENCHES)
+programs: $(B)/kldivd $(B)/libkldiv.so $(B)/tests/all $(B)/load $(B)/proxies $(B)/stress/calls $(BENCHES)
 
 # The tests of one VARIANT.
 check: $(B)/tests/all $(B)/libkldiv.so $(BENCHES)
