@@ -76,8 +76,8 @@ struct api_reply {
     const char *content_type; /* NULL if there is no content */
     struct api_header headers[16];
     size_t n_headers;
-    char header_text[400]; /* storage for one value that is not static */
-    bool compress;         /* at any size, if the client accepts a coding */
+    char header_text[400];     /* storage for one value that is not static */
+    bool compress;             /* at any size, if the client accepts a coding */
     struct api_shared *shared; /* NULL if there is none */
     struct api_buffer body;
     struct api_buffer tensors[API_REPLY_TENSORS];
@@ -125,7 +125,7 @@ struct api_exchange {
     struct api_captures captures;
     const struct api_codec *decoder, *encoder; /* chosen from the header */
     double prepared; /* end of the first `prepare`, in ms of api_seconds */
-    void *state;                               /* owned by the endpoint, which frees it in `end` */
+    void *state;     /* owned by the endpoint, which frees it in `end` */
 };
 
 /* Checks everything but the body: host, token, path, method, media types, declared length. Returns false if
