@@ -77,8 +77,8 @@ Test(server, reaches_its_store_by_any_path_while_it_is_locked_in)
 
 /* ---- The log */
 
-/* COLUMNS, LABELS, LABEL: bytes of a label. A table of them is 10 MB, and as much in the log. */
-enum { COLUMNS = 100, LABELS = 1000, LABEL = 100, TABLES = 8, MIB = 1 << 20 };
+/* COLUMNS, LABELS, LABEL: bytes of a label. A table of them is 6 MB, and as much in the log. */
+enum { COLUMNS = 100, LABELS = 1000, LABEL = 60, TABLES = 13, MIB = 1 << 20 };
 
 /* Writes a reference table that differs from those of other versions. */
 static void write_table(struct api_buffer *to, int version)
