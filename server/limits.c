@@ -41,15 +41,31 @@ static size_t regions_for(const struct srv_options *options, size_t files)
     return most < API_REGIONS ? most : API_REGIONS;
 }
 
-/* The default of --max-memory where the process may have `memory` bytes in all. OWN is for what is not
- * counted: the program, its threads, connections, libraries, and blocks that malloc has in parts. */
+/* Bytes that the default of --max-memory leaves of what the process may have: for the program, its
+ * threads and libraries, connections, SQLite's pages, and blocks that malloc has in parts. 40 MiB of 64,
+ * 64 of 256, 15 % of more than 427. */
+static size_t own_memory(size_t memory)
+{
+    enum { MIB = 1 << 20, BASE = 32 * MIB, ENOUGH = 64 * MIB };
+    size_t own = BASE + memory / 8, part = memory / 100 * 15;
+    own = own < ENOUGH ? own : ENOUGH;
+    own = own > part ? own : part;
+    return own < memory / 8 * 5 ? own : memory / 8 * 5;
+}
+
+/* The default of --max-memory where the process may have `memory` bytes in all. */
 static size_t memory_for_requests(size_t memory)
 {
-    enum { OWN = 40 << 20 };
-    size_t part = memory / 100 * 85, small = memory / 8 * 3;
-    if (memory < part + OWN)
-        part = memory > small + OWN ? memory - OWN : small;
+    size_t part = memory - own_memory(memory);
     return part < most_memory ? part : most_memory;
+}
+
+/* The number of connections that fit into what a container leaves beside --max-memory. */
+static size_t connections_in(size_t memory)
+{
+    enum { PROGRAM = 28 << 20, EACH = 32 << 10, FEW = 64 };
+    size_t own = own_memory(memory), n = own > PROGRAM ? (own - PROGRAM) / EACH : 0;
+    return n > FEW ? n : FEW;
 }
 
 void srv_limits_apply(struct srv_options *options)
@@ -67,6 +83,8 @@ void srv_limits_apply(struct srv_options *options)
         options->http_threads = srv_cpus();
     if (options->max_memory == 0)
         options->max_memory = memory_for_requests(found.memory);
+    if (found.in_cgroup && connections_in(found.memory) < connections)
+        connections = connections_in(found.memory);
     if (options->max_connections > connections)
         options->max_connections = connections;
     options->max_files = files;

@@ -98,6 +98,12 @@ static void count_reply(struct srv_request *request)
  * clients do not read. */
 static const int scrape_buffer = 128 << 10;
 
+/* Bytes that are free once this reply is sent: not those that others send, too. */
+static size_t held_by(const struct api_reply *reply)
+{
+    return api_reply_size(reply) - (reply->shared ? reply->shared->bytes.size : 0);
+}
+
 static enum MHD_Result answer(struct srv_request *request)
 {
     if (request->exchange.reply.shared)
@@ -111,7 +117,7 @@ static enum MHD_Result answer(struct srv_request *request)
     if (!response)
         return MHD_NO;
     request->step = SRV_ANSWERED;
-    atomic_store(&request->entry->held, api_reply_size(&request->exchange.reply));
+    atomic_store(&request->entry->held, held_by(&request->exchange.reply));
     srv_connection_enter(request->entry, SRV_REPLY);
     count_reply(request);
     enum MHD_Result result =
@@ -280,13 +286,13 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
 
 /* ---- Work */
 
-/* Ends a job whose answer nobody waits for. */
 /* True if nobody is to get the answer; what is stored is answered by that none the less. */
 static bool is_stopped(const struct srv_request *request)
 {
     return atomic_load(&request->entry->stop) && !request->exchange.is_stored;
 }
 
+/* Ends a job whose answer nobody waits for. */
 static void refuse_stopped(struct srv_request *request)
 {
     const struct srv_refusal *ending = atomic_load(&request->entry->ending);

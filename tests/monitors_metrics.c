@@ -255,3 +255,25 @@ Test(monitors_metrics, are_those_of_their_moment)
     }
     monitors_end(&service);
 }
+
+/* Monitors have counted the memory for their lines, so that it is there where requests hold the rest. */
+Test(monitors_metrics, need_no_memory_of_requests)
+{
+    struct api_service service = monitors_new(1000);
+    struct api_budget *budget = service.budget;
+    size_t limit = budget->limit;
+    for (int n = 1; n <= 600; n++) {
+        char line[100];
+        snprintf(line, sizeof line, "PUT /monitors/some_group/monitor_with_a_name_%d", n);
+        monitors_expect(&service, line, CONFIG, 201);
+        if (n % 7 && n > 20)
+            continue;
+        budget->limit = atomic_load(&budget->used) + (32 << 10); /* for the body */
+        struct answer answer = monitors_ask(&service, "GET /metrics", NULL);
+        cr_assert_eq(answer.status, 200, "%d monitors", n);
+        cr_expect_gt(answer.reply.shared->bytes.size, (size_t)n * 500);
+        answer_free(&answer);
+        budget->limit = limit;
+    }
+    monitors_end(&service);
+}

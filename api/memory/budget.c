@@ -113,7 +113,7 @@ bool api_budget_retain(struct api_budget *budget, size_t size, bool is_stored)
     if (!budget)
         return true;
     size_t limit = budget->limit, retained = atomic_load(&budget->retained);
-    size_t most = is_stored ? limit - limit / 4 : limit / 2;
+    size_t most = is_stored ? limit : limit / 2;
     do
         if (limit && (retained > most || size > most - retained))
             return false;

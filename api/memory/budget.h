@@ -66,8 +66,8 @@ bool api_budget_reserve(struct api_budget *budget, size_t size);
 void api_budget_release(struct api_budget *budget, size_t size);
 
 /* Adds `size` bytes that outlive requests, of monitors, to the count, and removes them. New ones may take
- * what is retained to half of the limit, so that requests have the rest; what a store holds already, to
- * three quarters. Returns false and counts nothing beyond. */
+ * what is retained to half of the limit, so that requests have the rest; what was accepted before, to all of
+ * it. Returns false and counts nothing beyond. */
 bool api_budget_retain(struct api_budget *budget, size_t size, bool is_stored);
 void api_budget_forget(struct api_budget *budget, size_t size);
 

@@ -234,7 +234,7 @@ bool api_config_retain(struct api_config *config, struct api_budget *budget, siz
         return api_fail(
             problem, is_stored ? "store_unavailable" : "out_of_memory",
             "monitors hold %zu bytes, and may hold %s of --max-memory, which is %zu bytes",
-            atomic_load(&budget->retained), is_stored ? "three quarters" : "half", budget->limit);
+            atomic_load(&budget->retained), is_stored ? "all" : "half", budget->limit);
     config->budget = budget;
     config->retained = size;
     return true;

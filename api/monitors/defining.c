@@ -259,6 +259,7 @@ static struct defining *begin(struct api_exchange *x, bool rebases)
     d->x = x;
     d->rebases = rebases;
     d->references.stop = x->stop;
+    d->references.monitors = x->service->monitors;
     d->inflated.budget = d->references.warnings.budget = x->service->budget;
     return d;
 }

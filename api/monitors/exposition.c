@@ -63,10 +63,10 @@ static void add_sample(struct samples *samples, const struct api_monitor *monito
     api_append(labels, "\"", 2);
 }
 
-/* Reads the numbers of all monitors, with the registry locked for reading. */
+/* Reads the numbers of all monitors, with the registry locked for reading, into buffers that have room for
+ * them. */
 static void read_samples(struct samples *samples, const struct api_registry *registry)
 {
-    api_buffer_reserve(&samples->of_monitors, registry->n * sizeof(struct sample) + 1);
     for (size_t i = 0; i < registry->n && !samples->labels.failed; i++)
         add_sample(samples, registry->monitors[i]);
 }
@@ -193,21 +193,36 @@ static size_t escaped_size(const char *text)
     return size;
 }
 
-size_t api_exposition_size(const char *group, const char *name)
+/* sizes: bytes of the lines of monitors, at most; of their numbers, and of their labels. */
+struct sizes {
+    size_t lines, numbers, labels;
+};
+
+static void add_size(struct sizes *sizes, const char *group, const char *name)
 {
     /* LINES of a monitor: seven values, two thresholds, four states, two more values; LINE: the longest
      * name, a severity or a state, a number; LABELS: their names and quotes. */
     enum { LINES = 15, LINE = 48 + 32 + 28, LABELS = 24 };
     size_t labels = LABELS + escaped_size(group) + escaped_size(name);
-    return LINES * (LINE + labels) + 2 * (labels + sizeof(struct sample));
+    sizes->lines += LINES * (LINE + labels);
+    sizes->numbers += sizeof(struct sample);
+    sizes->labels += labels;
 }
 
-static size_t size_of_all(const struct api_registry *registry)
+size_t api_exposition_size(const char *group, const char *name)
 {
-    size_t size = HEADS;
+    struct sizes sizes = {0};
+    add_size(&sizes, group, name);
+    return sizes.lines + sizes.numbers + sizes.labels;
+}
+
+/* Adds up the sizes of all monitors, with the registry locked for reading. */
+static struct sizes sizes_of_all(const struct api_registry *registry)
+{
+    struct sizes sizes = {.lines = HEADS};
     for (size_t i = 0; i < registry->n; i++)
-        size += api_exposition_size(registry->monitors[i]->group, registry->monitors[i]->name);
-    return size;
+        add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name);
+    return sizes;
 }
 
 /* ---- Making */
@@ -241,11 +256,13 @@ static struct api_shared *make_lines(struct api_registry *registry, struct api_b
     if (!lines)
         return NULL;
     pthread_rwlock_rdlock(&registry->lock);
-    size_t size = size_of_all(registry);
-    read_samples(&samples, registry);
+    struct sizes sizes = sizes_of_all(registry);
+    bool good = api_buffer_reserve(&samples.of_monitors, sizes.numbers) &&
+                api_buffer_reserve(&samples.labels, sizes.labels);
+    if (good)
+        read_samples(&samples, registry);
     pthread_rwlock_unlock(&registry->lock);
-    bool good = !samples.of_monitors.failed && !samples.labels.failed &&
-                api_buffer_reserve(&lines->bytes, size);
+    good = good && !samples.labels.failed && api_buffer_reserve(&lines->bytes, sizes.lines);
     if (good)
         write_lines(&samples, &lines->bytes);
     free_samples(&samples);
@@ -255,13 +272,15 @@ static struct api_shared *make_lines(struct api_registry *registry, struct api_b
     return NULL;
 }
 
-/* Sets the memory that monitors have counted: whole blocks for the lines and what they are made of, and
- * the part that a budget has for small blocks alone. */
+/* Sets the memory that monitors have counted: whole blocks for their numbers, labels and lines, and the part
+ * that a budget has for small blocks alone. */
 static void set_paid(struct api_exposition *exposition, struct api_registry *registry)
 {
     pthread_rwlock_rdlock(&registry->lock);
-    size_t size = 2 * api_block_size(size_of_all(registry)) - size_of_all(registry) + HEADS;
+    struct sizes sizes = sizes_of_all(registry);
     pthread_rwlock_unlock(&registry->lock);
+    size_t size =
+        api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
     exposition->paid.limit = size + size / 16;
 }
 

@@ -14,9 +14,8 @@ struct api_exposition {
     double since;             /* time before the monitors were read, in s of api_seconds */
     struct api_budget paid;   /* memory for one text, which the monitors have counted already */
     struct api_shared *lines; /* NULL if there are none */
-    struct api_shared
-        *gzip;    /* the same, as the begin of a gzip stream; NULL before it was asked for */
-    uint32_t crc; /* of the lines; valid with `gzip` */
+    struct api_shared *gzip;  /* the same as the begin of a gzip stream; NULL if not asked for */
+    uint32_t crc;             /* of the lines; valid with `gzip` */
 };
 
 bool api_exposition_init(struct api_exposition *exposition);

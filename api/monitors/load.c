@@ -31,27 +31,48 @@ static int64_t time_of(const struct api_datum *datum)
     return datum->kind == API_SQL_INTEGER ? datum->integer : API_NO_TIME;
 }
 
-/* Config of a row: that of the registry, if it is the same version of the same monitor. */
+/* True if the registry has this version of this monitor. Where all is read anew, from what may be another copy of the
+ * database, its texts are compared, too. */
+static bool is_known(const struct loading *loading, const struct api_monitor *known,
+                     const struct api_datum *values, const char *settings, const char *definition)
+{
+    return known && known->id == values[0].integer && known->version == values[4].integer &&
+           (!loading->all || (strcmp(known->config->others, settings) == 0 &&
+                              strcmp(known->config->definition, definition) == 0));
+}
+
+/* Makes the config of a row. A monitor that the registry has is not left out for want of memory: it is read
+ * again later. */
+static struct api_config *read_config(struct loading *loading, const char *settings,
+                                      const char *definition, size_t monitor_size, bool is_new)
+{
+    struct api_budget *budget = loading->monitors->budget;
+    struct api_config *config = api_config_load(definition, settings, budget, &loading->problem);
+    bool good = config && api_config_retain(config, budget, monitor_size, true, &loading->problem);
+    if (good)
+        return config;
+    if (config && !is_new)
+        loading->problem.code = NULL;
+    api_config_release(config);
+    return NULL;
+}
+
+/* Config of a row: that of the registry, if it is the same. */
 static struct api_config *config_of(struct loading *loading, const struct api_datum *values,
                                     const char *group, const char *name)
 {
-    struct api_monitors *monitors = loading->monitors;
-    const struct api_monitor *known = api_registry_find(&monitors->registry, group, name);
-    if (known && !loading->all && known->id == values[0].integer &&
-        known->version == values[4].integer)
-        return api_config_hold(known->config);
+    struct api_registry *registry = &loading->monitors->registry;
+    const struct api_monitor *known = api_registry_find(registry, group, name);
     char *settings = text_of(&values[5]), *definition = text_of(&values[12]);
-    struct api_config *config =
-        settings && definition
-            ? api_config_load(definition, settings, monitors->budget, &loading->problem)
-            : NULL;
+    struct api_config *config = NULL;
+    if (settings && definition)
+        config =
+            is_known(loading, known, values, settings, definition)
+                ? api_config_hold(known->config)
+                : read_config(loading, settings, definition, api_monitor_size(group, name), !known);
     free(settings);
     free(definition);
-    if (config && api_config_retain(config, monitors->budget, api_monitor_size(group, name), true,
-                                    &loading->problem))
-        return config;
-    api_config_release(config);
-    return NULL;
+    return config;
 }
 
 static struct api_monitor *make_monitor(struct loading *loading, const struct api_datum *values,

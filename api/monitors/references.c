@@ -78,15 +78,27 @@ static struct api_replacement *add(struct api_references *references, const char
     return replacement;
 }
 
-/* Makes the config that a monitor shall have. */
-static bool configure(struct api_replacement *replacement, const json_t *members,
-                      struct api_bins *bins, struct api_weights *reference,
+static bool are_same(const struct api_config *a, const struct api_config *b)
+{
+    return strcmp(a->definition, b->definition) == 0 && strcmp(a->others, b->others) == 0;
+}
+
+/* Makes the config that a monitor shall have: the one that it has, if that is the same. */
+static bool configure(const struct api_references *references, struct api_replacement *replacement,
+                      const json_t *members, struct api_bins *bins, struct api_weights *reference,
                       struct api_budget *budget, struct api_problem *problem)
 {
-    replacement->config = api_config_new(members, bins, reference, problem);
-    size_t more = api_monitor_size(replacement->group, replacement->name);
-    return replacement->config &&
-           api_config_retain(replacement->config, budget, more, false, problem);
+    const char *group = replacement->group, *name = replacement->name;
+    int64_t id, revision;
+    struct api_config *made = api_config_new(members, bins, reference, problem);
+    struct api_config *known =
+        references->monitors ? api_intake_config(references->monitors, group, name, &id, &revision)
+                             : NULL;
+    bool is_known = known, is_same = made && known && are_same(made, known);
+    replacement->config = is_same ? known : made;
+    api_config_release(is_same ? made : known);
+    return is_same || (made && api_config_retain(made, budget, api_monitor_size(group, name),
+                                                 is_known, problem));
 }
 
 /* Makes bins and a config of collected values. */
@@ -104,7 +116,7 @@ static bool make_config(struct api_references *references, struct api_collection
     api_settings_init(&settings);
     bool good = replacement && api_settings_from_json(&settings, members, known, problem) &&
                 api_collection_bins(collection, &settings, &bins, &reference, problem) &&
-                configure(replacement, members, &bins, &reference, budget, problem);
+                configure(references, replacement, members, &bins, &reference, budget, problem);
     api_bins_free(&bins);
     api_weights_free(&reference);
     if (good)
@@ -220,7 +232,8 @@ static bool count_reference(struct api_references *references, struct api_table 
         api_counting_finish(&counted.counting);
     if (good && !counts_of(&counted.counting, &reference))
         good = api_fail_for_memory(problem);
-    good = good && configure(replacement, members, &bins, &reference, table->budget, problem);
+    good = good &&
+           configure(references, replacement, members, &bins, &reference, table->budget, problem);
     api_warn_of_unreadable(&references->warnings, replacement->name, &counted.counting.unreadable);
     api_counting_free(&counted.counting);
     api_bins_free(&bins);
@@ -263,7 +276,8 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
     struct api_replacement *replacement = add(references, group, name, problem);
     if (replacement && table->has_values)
         return count_reference(references, table, column, members, replacement, problem);
-    return replacement && configure(replacement, members, &bins, &none, table->budget, problem);
+    return replacement &&
+           configure(references, replacement, members, &bins, &none, table->budget, problem);
 }
 
 void api_references_free(struct api_references *references)

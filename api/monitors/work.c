@@ -91,17 +91,19 @@ static void publish(struct api_monitors *monitors, struct api_work *works)
 
 /* ---- The size of the store */
 
-/* Counts, for the budget, what a store in memory takes beyond OWN bytes. */
+/* Counts, for the budget, what a store in memory takes beyond OWN bytes; later, where requests have the
+ * memory now. */
 static void count_size(struct api_monitors *monitors, size_t size)
 {
     enum { OWN = 1 << 20 };
+    struct api_budget *budget = monitors->budget;
     size_t counted = monitors->counted, bytes = size > OWN ? size - OWN : 0;
     if (bytes < counted)
-        api_budget_forget(monitors->budget, counted - bytes);
-    monitors->is_full =
-        bytes > counted && !api_budget_retain(monitors->budget, bytes - counted, false);
-    if (!monitors->is_full)
+        api_budget_forget(budget, counted - bytes);
+    if (bytes <= counted || api_budget_retain(budget, bytes - counted, true))
         monitors->counted = bytes;
+    monitors->is_full =
+        budget && budget->limit && atomic_load(&budget->retained) > budget->limit / 2;
 }
 
 bool api_note_size(struct api_monitors *monitors)

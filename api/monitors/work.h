@@ -51,7 +51,7 @@ struct api_monitors {
     size_t most;
     int64_t max_store; /* bytes; 0: no limit */
     size_t counted;    /* bytes of a store in memory that the budget has */
-    bool is_full;      /* the budget has no more for it */
+    bool is_full;      /* it is in memory, of which monitors have no more */
 
     /* Owned by the thread: */
     int64_t now; /* of this transaction, in microseconds since 1970 */
