@@ -28,7 +28,7 @@ echo "  MAKE  clients by openapi-typescript, orval, @hey-api/openapi-ts, openapi
 rm -rf generated
 { openapi-typescript $document -o generated/schema.d.ts && orval --config orval.config.cjs; } >/dev/null &
 making=$!
-openapi --input $document --output generated/codegen --useOptions
+node node_modules/openapi-typescript-codegen/bin/index.js --input $document --output generated/codegen --useOptions
 openapi-ts --input $document --output generated/hey_api --client @hey-api/client-fetch --silent --no-log-file
 # Node wants whole names of files in imports.
 find generated/codegen generated/hey_api -name '*.ts' -exec sed -i -E \
