@@ -86,7 +86,7 @@ static bool is_same(const char *value, const struct setting *setting)
     copy_text(value, given);
     copy_text(setting->value, fixed);
     return strncmp(value, "null", 4) == 0 ||
-           (strcmp(given, fixed) == 0 && (*given || *value == '"'));
+           (strcmp(given, fixed) == 0 && (*given || *api_json_scalar(value) == '"'));
 }
 
 static bool check_member(struct api_exchange *x, const struct setting *settings, size_t n,

@@ -62,12 +62,13 @@ static bool matches(const char *pattern, const char *path, bool slash,
 }
 
 /* Takes a slash more at the end, since a redirection would lose the body of a POST. Probes have none:
- * proxies keep outsiders from /metrics by its exact path. */
+ * proxies keep outsiders from /metrics by its exact path. What writes has none: DELETE of "/monitors/g/$NAME"
+ * with an empty NAME must not delete the group. */
 bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path,
                            struct api_captures *captures)
 {
     captures->n = captures->used = 0;
-    return matches(endpoint->path, path, !api_endpoint_is_probe(endpoint), captures);
+    return matches(endpoint->path, path, !(endpoint->flags & (API_PROBE | API_WRITES)), captures);
 }
 
 bool api_endpoint_is_probe(const struct api_endpoint *endpoint)

@@ -478,8 +478,8 @@ const char *kl_finding_code(enum kl_finding finding);
 
 /* Looks at the operands, in one pass, and calls kl_run where finite losses may have a sum that is not.
  * Rows that are as they should be take 1 to 2.5 ns an element, about as long as kl_run or less. Rows that may hold a loss
- * which is not finite are looked at element by element, at 60 to 500 ns each: those with a NaN or an
- * infinity, and those whose losses could be beyond the dtype's range by a bound that knows only the row's
+ * which is not finite are looked at element by element, at 60 to 500 ns each: those with a NaN, an
+ * infinity or a negative target, and those whose losses could be beyond the dtype's range by a bound that knows only the row's
  * extremes, as in float16 from 65504 on. Fails with stopped or out_of_memory. */
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
                  struct kl_problem *problem);

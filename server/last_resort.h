@@ -10,8 +10,9 @@
  * --drain-timeout to end its threads and close its store. */
 enum { SRV_EXIT_STUCK = 2, SRV_LAST_RESORT = 5 };
 
-/* Starts the thread; false if it cannot be started. */
-bool srv_last_resort_start(void);
+/* Starts the thread; false if it cannot be started. Where a signal to end waits for 5 s, as the main thread
+ * is stuck, the process ends `seconds` later. */
+bool srv_last_resort_start(size_t seconds);
 
 /* Has the process end after so many seconds, with SRV_EXIT_STUCK and a line in the log. */
 void srv_last_resort_arm(size_t seconds);

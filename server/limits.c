@@ -60,11 +60,11 @@ static size_t memory_for_requests(size_t memory)
     return part < most_memory ? part : most_memory;
 }
 
-/* The number of connections that fit into what a container leaves beside --max-memory. */
-static size_t connections_in(size_t memory)
+/* The number of connections that fit into `own` bytes, which a container leaves beside --max-memory. */
+static size_t connections_in(size_t own)
 {
     enum { PROGRAM = 28 << 20, EACH = 32 << 10, FEW = 64 };
-    size_t own = own_memory(memory), n = own > PROGRAM ? (own - PROGRAM) / EACH : 0;
+    size_t n = own > PROGRAM ? (own - PROGRAM) / EACH : 0;
     return n > FEW ? n : FEW;
 }
 
@@ -83,8 +83,9 @@ void srv_limits_apply(struct srv_options *options)
         options->http_threads = srv_cpus();
     if (options->max_memory == 0)
         options->max_memory = memory_for_requests(found.memory);
-    if (found.in_cgroup && connections_in(found.memory) < connections)
-        connections = connections_in(found.memory);
+    size_t own = found.memory - (options->max_memory < found.memory ? options->max_memory : 0);
+    if (found.in_cgroup && connections_in(own) < connections)
+        connections = connections_in(own);
     if (options->max_connections > connections)
         options->max_connections = connections;
     options->max_files = files;

@@ -81,11 +81,12 @@ void srv_turn_away(int client)
                                  "Retry-After: 1\r\n"
                                  "Content-Length: 0\r\n"
                                  "Connection: close\r\n\r\n";
+    enum { PIECES = 16 }; /* of what the client has sent; more may come for ever */
     char ignored[4096];
     srv_metrics_connection_refused();
     if (send(client, answer, sizeof answer - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
         shutdown(client, SHUT_WR);
-        while (recv(client, ignored, sizeof ignored, MSG_DONTWAIT) > 0)
+        for (int i = 0; i < PIECES && recv(client, ignored, sizeof ignored, MSG_DONTWAIT) > 0; i++)
             ;
     }
 }

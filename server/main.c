@@ -141,12 +141,18 @@ static bool finish_requests(double deadline)
     return true;
 }
 
+/* Seconds from a signal to the end of a process that is stuck. */
+static size_t seconds_to_end(const struct srv_options *options)
+{
+    return options->drain_delay + options->drain_timeout + SRV_LAST_RESORT;
+}
+
 /* Shuts down in order: /readyz gives 503, keep-alive ends, load balancers have --drain-delay to
  * notice, the socket closes, requests finish. */
 static bool drain(const struct srv_options *options)
 {
     atomic_store(&ready, false);
-    srv_last_resort_arm(options->drain_delay + options->drain_timeout + SRV_LAST_RESORT);
+    srv_last_resort_arm(seconds_to_end(options));
     srv_notify("STOPPING=1\nSTATUS=Finishing the requests under way");
     srv_http_drain();
     srv_log(SRV_LOG_INFO, "draining");
@@ -169,7 +175,8 @@ static void log_store(bool is_failure, const char *sentence)
 
 static bool start_threads(const struct srv_options *options, const struct api_service *service)
 {
-    return srv_last_resort_start() && srv_connections_init(options->max_files) &&
+    return srv_last_resort_start(seconds_to_end(options)) &&
+           srv_connections_init(options->max_files) &&
            srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start(service->budget) &&
            srv_linger_start() && api_monitors_start(monitors, log_store) &&
            srv_http_start(service, options) && srv_sockets_accept(service->tls);

@@ -53,7 +53,7 @@ static const struct row {
      "largest request body; K, M and G are powers of 1024"},
     {"max-memory", "BYTES", BYTES, FIELD(max_memory), "0", 0, SIZE_MAX / 4, NULL,
      "memory for bodies, tensors and answers of all requests, and for monitors; 0: 85 % of the "
-     "cgroup's limit or of RAM, but 40M less than that, and at most 4G"},
+     "cgroup's limit or of RAM, in small containers less, and at most 4G"},
     {"max-connections", "N", NUMBER, FIELD(max_connections), "1000", 1, 100000, NULL,
      "open connections; the slowest makes room for a further one, which else is answered 503"},
     {"timeout", "SECONDS", NUMBER, FIELD(timeout), "75", 1, 86400, NULL,

@@ -150,7 +150,8 @@ static bool is_body_here(const struct srv_connection *c)
  * which keeps the connection open. */
 static enum MHD_Result answer_early(struct srv_request *request)
 {
-    if (request->expects_continue || !is_body_here(request->entry))
+    bool has_body = request->exchange.request.content_length > 0 || request->chunked;
+    if (request->expects_continue || (has_body && !is_body_here(request->entry)))
         return answer_at_once(request);
     request->step = SRV_REFUSED;
     return MHD_YES;

@@ -35,7 +35,8 @@ static const int allowed[] = {
     SCMP_SYS(set_robust_list),
     /* signals */
     SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
-    SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigtimedwait), SCMP_SYS(sigaltstack),
+    SCMP_SYS(rt_sigpending), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigtimedwait),
+    SCMP_SYS(sigaltstack),
     /* time, and what the process is */
     SCMP_SYS(clock_getres), SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep), SCMP_SYS(getcpu),
     SCMP_SYS(getegid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getpid), SCMP_SYS(getrandom),

@@ -71,6 +71,7 @@ static void sample_path(const struct api_endpoint *e, char *to)
 
 /* Answers are those of the path without the slash: a redirection would lose the body of a POST. Pages
  * have one address each, and so have probes, which proxies keep from outsiders. */
+/* Probes have none, nor has what writes: a script's empty name would be another path. */
 Test(endpoints, a_slash_at_the_end_of_a_path_changes_nothing)
 {
     static const char body[] = "{\"input\": [-1], \"target\": [1]}";
@@ -82,11 +83,12 @@ Test(endpoints, a_slash_at_the_end_of_a_path_changes_nothing)
         struct answer plain = ask(e->method, path, NULL, NULL, body, strlen(body));
         strcat(path, "/");
         struct answer slash = ask(e->method, path, NULL, NULL, body, strlen(body));
-        bool is_probe = e->flags & API_PROBE;
-        cr_expect_eq(slash.status, is_probe ? 404 : plain.status, "%s %s: %d", e->method, path,
-                     slash.status);
-        cr_expect_eq(slash.reply.endpoint, is_probe ? NULL : plain.reply.endpoint, "%s", path);
-        cr_expect(is_probe || slash.reply.body.size == plain.reply.body.size, "%s", path);
+        bool has_none = e->flags & (API_PROBE | API_WRITES);
+        bool is_unknown = slash.status == 404 || slash.status == 405;
+        cr_expect(has_none ? is_unknown : slash.status == plain.status, "%s %s: %d", e->method,
+                  path, slash.status);
+        cr_expect(has_none || slash.reply.endpoint == plain.reply.endpoint, "%s", path);
+        cr_expect(has_none || slash.reply.body.size == plain.reply.body.size, "%s", path);
         answer_free(&plain);
         answer_free(&slash);
     }

@@ -295,3 +295,30 @@ Test(framing, each_request_says_whether_it_is_the_last)
     }
     cr_expect_eq(server_stop(&server, false), 0);
 }
+
+/* A refused request without a body, and the begin of the next one, whose body comes later. */
+Test(framing, of_pipelined_requests_of_which_the_first_is_refused)
+{
+    static const char two[] =
+        "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n"
+        "POST /kl_div HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+        "Content-Type: application/json\r\nContent-Length: 30\r\n\r\n{\"input\"";
+    static const char rest[] = ": [-1], \"target\": [1]}";
+    struct server server = server_start(NULL);
+    char answer[4000] = "";
+    int client = dial(&server);
+    cr_assert_eq(send(client, two, sizeof two - 1, MSG_NOSIGNAL), sizeof two - 1);
+    usleep(100000);
+    cr_assert_eq(send(client, rest, sizeof rest - 1, MSG_NOSIGNAL), sizeof rest - 1);
+    for (size_t n = 0; n < sizeof answer - 1;) {
+        ssize_t size = recv(client, answer + n, sizeof answer - 1 - n, 0);
+        if (size <= 0)
+            break;
+        n += (size_t)size;
+        answer[n] = '\0';
+    }
+    cr_expect_eq(count_of(answer, "HTTP/1.1 404 "), 1, "%s", answer);
+    cr_expect_eq(count_of(answer, "HTTP/1.1 200 OK"), 1, "%s", answer);
+    close(client);
+    cr_expect_eq(server_stop(&server, false), 0);
+}

@@ -225,7 +225,7 @@ Test(monitors_windows, become_the_reference)
     monitors_refused(&service, "POST /monitors/g/m/reference", "{\"from\":\"x\",\"to\":1}",
                      "timestamp_invalid #/from");
     monitors_refused(&service, "POST /monitors/g/m/reference", "[", "json_malformed");
-    monitors_refused(&service, "POST /monitors/g/m/reference/",
+    monitors_refused(&service, "POST /monitors/g/m/reference",
                      "\xef\xbb\xbf{\"from\":0,\"to\":600}", "windows_missing");
     json_t *json = monitors_get(&service, "POST /monitors/g/m/reference",
                                 "{\"from\":600,\"to\":\"1970-01-01T00:12:00Z\"}", 200);

@@ -51,16 +51,6 @@ static bool add_value(struct api_oip_reader *r, struct api_setting *setting, con
     return api_setting_add(setting, &(struct api_value){.kind = API_TEXT, .text = text});
 }
 
-/* The value of an array of one, which R's jsonlite makes of every scalar; others as they are. */
-static const char *unboxed(const char *value)
-{
-    const char *item, *next;
-    struct api_json_reader reader = api_json_read_array(value);
-    bool is_one =
-        *value == '[' && api_json_next_item(&reader, &item) && !api_json_next_item(&reader, &next);
-    return is_one ? item : value;
-}
-
 static bool read_parameter(struct api_oip_reader *r, const char *name, const char *value)
 {
     const struct api_origin origin = {"#/parameters/", name};
@@ -69,7 +59,7 @@ static bool read_parameter(struct api_oip_reader *r, const char *name, const cha
     if (!api_setting_begin(&setting, &r->call->options, origin, NULL, r->problem))
         return false;
     if (*value != '[' || !api_option_is_list(setting.option))
-        return add_value(r, &setting, unboxed(value)) && api_setting_end(&setting);
+        return add_value(r, &setting, api_json_scalar(value)) && api_setting_end(&setting);
     struct api_json_reader reader = api_json_read_array(value);
     while (api_json_next_item(&reader, &item))
         if (!add_value(r, &setting, item))

@@ -340,7 +340,7 @@ def try_unreadable(a, b):
         expect(a.ask("PUT", "/monitors/damaged/" + name, BASKET)[0] == 201, "PUT")
         expect(b.ask("GET", "/monitors/damaged/" + name)[0] == 200, "GET by the other")
     which = "group_name = 'damaged' AND name = 'x'"
-    sql("UPDATE meta SET value = value + 1 WHERE name = 'change';"
+    sql("UPDATE kldiv_meta SET value = value + 1 WHERE name = 'change';"
         "UPDATE kldiv_revisions SET definition = '{' WHERE monitor = (SELECT id FROM kldiv_monitors WHERE %s);"
         "UPDATE kldiv_monitors SET version = version + 1,"
         " changed = (SELECT value FROM kldiv_meta WHERE name = 'change') WHERE %s" % (which, which), "kldiv")
