@@ -9,10 +9,39 @@
 /* CLOSE: the loss, in nats, below which the sums of softmax.c leave fewer than 27 bits. */
 static const double CLOSE = 0x1p-20;
 
-static bool any_close(const double *losses, size_t n)
+/* True if row i of a tile is the same in both operands, bit by bit. */
+static bool is_same_row(const struct kl_tile *tile, const char *input, const char *target, size_t i,
+                        size_t size)
+{
+    if (!tile->columns)
+        return memcmp(input + i * tile->length * size, target + i * tile->length * size,
+                      tile->length * size) == 0;
+    for (size_t j = 0; j < tile->length; j++) {
+        size_t at = (j * tile->rows + i) * size;
+        if (memcmp(input + at, target + at, size) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* True for a row whose operands are the same, as in padding: its loss is 0, without another sum. */
+static bool is_same(struct kl_row_block *b, size_t row)
+{
+    size_t size = kl_dtype_size(b->job->plan->dtype);
+    KL_FOR_EACH_TILE (b, tile) {
+        const char *input = kl_operand(b, &tile, KL_INPUT);
+        if (!is_same_row(&tile, input, kl_operand(b, &tile, KL_TARGET), row, size))
+            return false;
+    }
+    return true;
+}
+
+/* True if a loss is too small for the sums of softmax.c; one that they find to be 0 may be of rows that
+ * differ. */
+static bool any_close(struct kl_row_block *b, const double *losses, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (fabs(losses[i]) < CLOSE)
+        if (fabs(losses[i]) < CLOSE && (losses[i] != 0 || !is_same(b, i)))
             return true;
     return false;
 }
@@ -132,7 +161,7 @@ static __attribute__((noinline)) void sum_again(struct kl_row_block *b, double *
 void kl_sum_close_rows(struct kl_row_block *b, double *losses)
 {
     bool logits = kl_is_logit(b->job, KL_INPUT) && kl_is_logit(b->job, KL_TARGET);
-    if (logits && any_close(losses, b->group->rows)) {
+    if (logits && any_close(b, losses, b->group->rows)) {
         sum_again(b, losses);
         b->has_exps = false; /* in v, which was taken */
     }
