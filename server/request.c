@@ -280,7 +280,6 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
 
 /* ---- Work */
 
-/* Ends a job whose answer nobody waits for. */
 /* True if nobody is to get the answer; what is stored is answered by that none the less. */
 static bool is_stopped(const struct srv_request *request)
 {
@@ -350,7 +349,8 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
 {
     struct api_buffer *body = &request->body;
     if (request->step == SRV_WORKING && request->exchange.reply.status == 0) {
-        if (!is_stopped(request))
+        /* The endpoint alone knows if its work has been stored. */
+        if (request->exchange.work || !is_stopped(request))
             return go_on(request, connection);
         refuse_stopped(request);
     }
