@@ -203,8 +203,8 @@ struct late {
     int status;
 };
 
-/* Sends observations or a config, and has the store wait until --request-timeout has passed. */
-static void outwait(const struct server *server, const struct late *late)
+/* Has the store wait from now on, and sends it a request; gives the connection. */
+static int send_late(const struct server *server, const struct late *late)
 {
     static const struct kind slow = {"fdatasync", FAULT_FILE_SYNC, 0};
     struct api_buffer request = {0};
@@ -215,12 +215,17 @@ static void outwait(const struct server *server, const struct late *late)
                       "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
                       late->method, late->target, strlen(late->body), late->body);
     cr_assert_eq(send(fd, request.data, request.size, 0), (ssize_t)request.size);
-    wait_ms(1600);
+    api_buffer_free(&request);
+    return fd;
+}
+
+/* Has the store go on, and expects the answer. */
+static void expect_late(int fd, const struct late *late)
+{
     faults_disarm();
     int status = read_status(fd, PATIENCE);
     cr_expect_eq(status, late->status, "%s %s: %d", late->method, late->target, status);
     close(fd);
-    api_buffer_free(&request);
 }
 
 /* A refusal would have it sent again, and counted twice. */
@@ -234,11 +239,50 @@ Test(faults, what_is_stored_after_its_time_is_answered_so)
     faults_preload();
     struct server server = store_start(&place, flags);
     define(&server);
-    for (size_t i = 0; i < COUNT(late); i++)
-        outwait(&server, &late[i]);
+    for (size_t i = 0; i < COUNT(late); i++) {
+        int fd = send_late(&server, &late[i]);
+        wait_ms(1600);
+        expect_late(fd, &late[i]);
+    }
     cr_expect_eq(stored(&server), 2);
     cr_expect_eq(server_stop(&server, false), 0);
     faults_unload();
+    place_free(&place);
+}
+
+/* Has a commit end while the file is away, then the file come back while no memory is left. */
+static void lose(struct tally *tally, const struct place *place, long first)
+{
+    static const struct late late = {"POST", "/monitors/g/m/observations", observed, 503};
+    char away[80];
+    snprintf(away, sizeof away, "%s.away", place->path);
+    int fd = send_late(&tally->server, &late);
+    wait_ms(300);
+    cr_assert_eq(rename(place->path, away), 0);
+    expect_late(fd, &late);
+    tally->sure += 2;
+    tally->most += 2;
+    faults_arm(&memory, first, true);
+    cr_assert_eq(rename(away, place->path), 0);
+    wait_ms(1500);
+    faults_disarm();
+    for (double end = now_seconds() + PATIENCE;
+         observe(tally) != 200 && now_seconds() < end;) /* 503: nothing is stored */
+        wait_ms(50);
+    cr_expect_eq(stored(&tally->server), tally->sure, "%ld", first);
+}
+
+/* All is read again as soon as that can be done. */
+Test(faults, a_store_that_comes_back_while_no_memory_is_left)
+{
+    static const long first[] = {0, 3, 10, 30};
+    struct place place = place_new();
+    faults_preload();
+    struct tally tally = {.server = store_start(&place, NULL)};
+    define(&tally.server);
+    for (size_t i = 0; i < COUNT(first); i++)
+        lose(&tally, &place, first[i]);
+    expect_all(&tally, &place);
     place_free(&place);
 }
 
