@@ -357,7 +357,8 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
 {
     struct api_buffer *body = &request->body;
     if (request->step == SRV_WORKING && request->exchange.reply.status == 0) {
-        if (!is_stopped(request))
+        /* The endpoint alone knows if its work has been stored. */
+        if (request->exchange.work || !is_stopped(request))
             return go_on(request, connection);
         refuse_stopped(request);
     }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Each of the first calls fails in its turn, then one in so many: under requests, and in starts. */
@@ -192,6 +193,97 @@ Test(faults, allocations_under_requests_of_monitors)
         {"POST", "/monitors/g/p/reference", "{\"from\": 0, \"to\": 4000000000}", {200, 422}},
         {"DELETE", "/monitors/t", NULL, {204, 404}}};
     sweep(&memory, 1, requests, COUNT(requests));
+}
+
+/* ---- Waits */
+
+/* late: a request that waits for the store while its time ends, and its answer. */
+struct late {
+    const char *method, *target, *body;
+    int status;
+};
+
+/* Has the store wait from now on, and sends it a request; gives the connection. */
+static int send_late(const struct server *server, const struct late *late)
+{
+    static const struct kind slow = {"fdatasync", FAULT_FILE_SYNC, 0};
+    struct api_buffer request = {0};
+    faults_arm(&slow, 0, true);
+    int fd = dial(server);
+    api_append_format(&request,
+                      "%s %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+                      "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+                      late->method, late->target, strlen(late->body), late->body);
+    cr_assert_eq(send(fd, request.data, request.size, 0), (ssize_t)request.size);
+    api_buffer_free(&request);
+    return fd;
+}
+
+/* Has the store go on, and expects the answer. */
+static void expect_late(int fd, const struct late *late)
+{
+    faults_disarm();
+    int status = read_status(fd, PATIENCE);
+    cr_expect_eq(status, late->status, "%s %s: %d", late->method, late->target, status);
+    close(fd);
+}
+
+/* A refusal would have it sent again, and counted twice. */
+Test(faults, what_is_stored_after_its_time_is_answered_so)
+{
+    static const char *const flags[] = {"--request-timeout", "1", NULL};
+    static const struct late late[] = {
+        {"POST", "/monitors/g/m/observations", observed, 200},
+        {"PUT", "/monitors/g/n", "{\"reference\": {\"values\": [1, 2, 3]}}", 201}};
+    struct place place = place_new();
+    faults_preload();
+    struct server server = store_start(&place, flags);
+    define(&server);
+    for (size_t i = 0; i < COUNT(late); i++) {
+        int fd = send_late(&server, &late[i]);
+        wait_ms(1600);
+        expect_late(fd, &late[i]);
+    }
+    cr_expect_eq(stored(&server), 2);
+    cr_expect_eq(server_stop(&server, false), 0);
+    faults_unload();
+    place_free(&place);
+}
+
+/* Has a commit end while the file is away, then the file come back while no memory is left. */
+static void lose(struct tally *tally, const struct place *place, long first)
+{
+    static const struct late late = {"POST", "/monitors/g/m/observations", observed, 503};
+    char away[80];
+    snprintf(away, sizeof away, "%s.away", place->path);
+    int fd = send_late(&tally->server, &late);
+    wait_ms(300);
+    cr_assert_eq(rename(place->path, away), 0);
+    expect_late(fd, &late);
+    tally->sure += 2;
+    tally->most += 2;
+    faults_arm(&memory, first, true);
+    cr_assert_eq(rename(away, place->path), 0);
+    wait_ms(1500);
+    faults_disarm();
+    for (double end = now_seconds() + PATIENCE;
+         observe(tally) != 200 && now_seconds() < end;) /* 503: nothing is stored */
+        wait_ms(50);
+    cr_expect_eq(stored(&tally->server), tally->sure, "%ld", first);
+}
+
+/* All is read again as soon as that can be done. */
+Test(faults, a_store_that_comes_back_while_no_memory_is_left)
+{
+    static const long first[] = {0, 3, 10, 30};
+    struct place place = place_new();
+    faults_preload();
+    struct tally tally = {.server = store_start(&place, NULL)};
+    define(&tally.server);
+    for (size_t i = 0; i < COUNT(first); i++)
+        lose(&tally, &place, first[i]);
+    expect_all(&tally, &place);
+    place_free(&place);
 }
 
 /* ---- Starts */

@@ -121,6 +121,23 @@ static void expect_taken(const struct server *server, const char *body, const ch
     free(text);
 }
 
+/* Lets 20 days pass, and expects that the window of 80 days ago goes by the observations that follow. */
+static void expect_expiry(const struct server *server, const char *body)
+{
+    char target[80];
+    snprintf(target, sizeof target, MONITOR "/windows?to=%ld", time(NULL) - 24L * 70 * HOUR);
+    json_t *before = get(server, target);
+    cr_expect_eq(json_array_size(json_object_get(before, "windows")), 1);
+    set_clock(20L * 24 * HOUR);
+    expect_taken(server, body, "\"verdict\":\"ok\"", true);
+    expect_taken(server, body, "\"verdict\":\"ok\"", true);
+    json_t *after = get(server, target);
+    cr_expect_eq(json_array_size(json_object_get(after, "windows")), 0);
+    set_clock(0);
+    json_decref(before);
+    json_decref(after);
+}
+
 /* The window of a wrong clock neither makes the state, nor is it what retention counts back from. */
 Test(faults, a_clock_that_was_ten_years_ahead)
 {
@@ -147,6 +164,7 @@ Test(faults, a_clock_that_was_ten_years_ahead)
         snprintf(target, sizeof target, MONITOR "/observations?timestamp=%ld",
                  time(NULL) - 24L * 100 * HOUR);
         free(expect_status(&server, "POST", target, good, 422));
+        expect_expiry(&server, good);
         server_kill(&server, false);
         server = store_start(&place, NULL);
         expect_taken(&server, good, "\"verdict\":\"ok\"", true);

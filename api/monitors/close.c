@@ -139,14 +139,15 @@ static bool write_window(struct api_monitors *monitors, struct api_draft *draft,
            write_open(monitors, draft->monitor->id, touched);
 }
 
-/* Lets windows go that are too old beside the newest; the rest of many is swept later. */
+/* Lets windows go that are too old beside the newest; the rest of many is swept later. A newest window
+ * ahead of the clock hides those that follow it, so that each flush has to look. */
 static bool expire(struct api_monitors *monitors, struct api_draft *draft, bool *expired)
 {
     int64_t newest = draft->live.newest_end;
     for (const struct api_touched *t = draft->windows; t; t = t->next)
         newest = t->view->window.end > newest ? t->view->window.end : newest;
     *expired = false;
-    if (newest == draft->live.newest_end)
+    if (newest == draft->live.newest_end && !api_end_is_ahead(monitors, draft->monitor, newest))
         return true;
     draft->live.newest_end = newest;
     return api_expire(monitors, draft, expired);

@@ -155,6 +155,28 @@ static bool read_range(struct defining *d)
     return good;
 }
 
+/* ---- Room for the answer */
+
+/* Bytes of the answer, at most. */
+static size_t reply_size(const struct defining *d)
+{
+    enum { BESIDE = 200, ESCAPED = 6 };
+    size_t size = BESIDE + d->references.warnings.size + ESCAPED * strlen(api_group_of(d->x));
+    for (size_t i = 0; i < d->references.n; i++) {
+        const struct api_replacement *r = &d->references.replacements[i];
+        size += BESIDE + ESCAPED * (strlen(r->group) + strlen(r->name));
+        if (r->config)
+            size += strlen(r->config->definition) + strlen(r->config->others);
+    }
+    return size;
+}
+
+/* Makes room for the answer before anything is stored: what is stored is not refused for memory. */
+static bool reserve_reply(const struct defining *d, struct api_problem *problem)
+{
+    return api_buffer_reserve(&d->x->reply.body, reply_size(d)) || api_fail_for_memory(problem);
+}
+
 /* ---- In the store's thread */
 
 static struct defining *defining_of(struct api_work *work) { return (struct defining *)work; }
@@ -215,7 +237,8 @@ static bool make_reference(struct defining *d, struct api_monitors *monitors)
     free(counts);
     return r->config &&
            api_config_retain(r->config, monitors->budget, api_monitor_size(r->group, r->name),
-                             false, &d->work.problem);
+                             false, &d->work.problem) &&
+           reserve_reply(d, &d->work.problem);
 }
 
 static bool run(struct api_work *work, struct api_monitors *monitors)
@@ -280,27 +303,6 @@ static bool add_rebased(struct defining *d)
     return true;
 }
 
-/* Bytes of the answer, about. */
-static size_t reply_size(const struct defining *d)
-{
-    enum { BESIDE = 200, ESCAPED = 6 };
-    size_t size = BESIDE + d->references.warnings.size + ESCAPED * strlen(api_group_of(d->x));
-    for (size_t i = 0; i < d->references.n; i++) {
-        const struct api_replacement *r = &d->references.replacements[i];
-        size += BESIDE + ESCAPED * (strlen(r->group) + strlen(r->name));
-        if (r->config)
-            size += strlen(r->config->definition) + strlen(r->config->others);
-    }
-    return size;
-}
-
-/* Makes room for the answer before anything is stored. */
-static bool reserve_reply(const struct defining *d)
-{
-    return api_buffer_reserve(&d->x->reply.body, reply_size(d)) ||
-           api_fail_for_memory(&d->x->problem);
-}
-
 static bool read_body(struct defining *d, double most_ns)
 {
     struct api_exchange *x = d->x;
@@ -319,7 +321,7 @@ static bool read_body(struct defining *d, double most_ns)
         d->work =
             (struct api_work){.alone = true, .run = run, .collect = collect, .publish = publish};
     x->work = &d->work;
-    return reserve_reply(d);
+    return reserve_reply(d, &x->problem);
 }
 
 static bool prepare(struct api_exchange *x, bool rebases, double most_ns)
@@ -329,8 +331,10 @@ static bool prepare(struct api_exchange *x, bool rebases, double most_ns)
         return false;
     if (!d->is_read)
         return read_body(d, most_ns);
-    if (x->work && d->work.done)
+    if (x->work && d->work.done) {
         x->work = NULL;
+        x->is_stored = !d->work.problem.code && !d->is_dry;
+    }
     if (!x->work && d->work.problem.code)
         x->problem = d->work.problem;
     if (!x->work)

@@ -12,7 +12,7 @@ struct api_database {
     bool is_away;       /* it could not be reached, which may pass */
     bool is_lost; /* the transaction failed for the connection, or for a wait that was too long */
     bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
-    bool is_new;       /* it was connected to for this transaction */
+    bool is_new;       /* it was connected to, or came back, since the last commit */
     bool is_accepted;  /* its schema is known; until then, nothing that was there may change */
 };
 

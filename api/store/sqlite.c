@@ -17,7 +17,6 @@ struct connection {
     sqlite3_stmt *rollback; /* prepared before it is needed: it may be for want of memory */
     sqlite3_stmt *used;     /* pages that are not free, and the size of one */
     struct api_sqlite_place place;
-    bool was_lost; /* the files were not in their place */
     char *folder;
     bool has_log;  /* it had one before it was opened */
     bool is_empty; /* it has no table */
@@ -214,21 +213,16 @@ static bool is_in_place(struct api_database *database)
     return api_sqlite_is_in_place(&connection_of(database)->place);
 }
 
+/* A commit while the files were away counts if they come back, so that all is read again. */
 static bool fail_for_place(struct connection *c)
 {
-    c->was_lost = c->base.is_lost = true;
+    c->base.is_new = c->base.is_lost = true;
     return api_database_fail(&c->base, "%.200s was removed or replaced", c->place.path);
 }
 
-/* A commit while the files were away counts if they come back, so that all is read again. */
 static bool reach(struct api_database *database)
 {
-    struct connection *c = connection_of(database);
-    if (!is_in_place(database))
-        return fail_for_place(c);
-    database->is_new = c->was_lost;
-    c->was_lost = false;
-    return true;
+    return is_in_place(database) || fail_for_place(connection_of(database));
 }
 
 /* A commit to files that nobody finds again stores nothing. */

@@ -232,7 +232,7 @@ bool api_store_shrink(struct api_store *store)
 bool api_store_begin(struct api_store *store)
 {
     struct api_database *database = store->database;
-    database->out_of_memory = database->is_lost = database->is_uncertain = database->is_new = false;
+    database->out_of_memory = database->is_lost = database->is_uncertain = false;
     bool good = prepare(store) && database->engine->script(database, database->engine->transaction);
     store->has_written = false;
     return good;
@@ -240,7 +240,10 @@ bool api_store_begin(struct api_store *store)
 
 bool api_store_commit(struct api_store *store)
 {
-    return store->database->engine->commit(store->database);
+    struct api_database *database = store->database;
+    bool good = database->engine->commit(database);
+    database->is_new &= !good;
+    return good;
 }
 
 void api_store_rollback(struct api_store *store)
