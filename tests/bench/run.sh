@@ -79,6 +79,9 @@ else
     echo; echo "(wrk is not installed: no rate of small requests)"
 fi
 
+echo
+/usr/bin/python3 tests/bench/scrapes.py build/kldivd
+
 build/release/bench/wire "$port" "$bare_port" $server
 
 if /usr/bin/python3 -c 'import numpy, torch' 2>/dev/null; then

@@ -245,6 +245,9 @@ def drill(binary, mib, folder):
         peak = server.resident()
         stop.set()
         watcher.join()
+        assert made >= 500, "no table of 500 columns fits"
+        refused = sum(status != 200 for _, status in lates)
+        assert len(lates) >= 100 and refused == 0, f"{refused} of {len(lates)} health checks had no 200"
         assert server.stop() == 0
         server = Server(binary, group, store)
         assert count_monitors(server) == there, "monitors are lost after a start"
