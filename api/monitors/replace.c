@@ -149,6 +149,16 @@ bool api_replace_foresee(struct api_monitors *monitors, struct api_replacement *
     return check_room(monitors, replacements, n, problem);
 }
 
+/* Deletes the sum of the windows before if it is of others from now on. */
+static bool forget_sum(struct api_monitors *monitors, const struct api_draft *draft,
+                       const struct api_replacement *r)
+{
+    const struct api_datum of[] = {API_INTEGER(r->id)};
+    bool fits =
+        !r->revises && draft->monitor->config->settings.previous == r->config->settings.previous;
+    return fits || api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL);
+}
+
 bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *replacements,
                          size_t n)
 {
@@ -157,8 +167,7 @@ bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *
         if (!r->changes || r->is_new)
             continue;
         struct api_draft *draft = api_draft_of(monitors, find(monitors, r));
-        const struct api_datum of[] = {API_INTEGER(r->id)};
-        if (!draft || !api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL))
+        if (!draft || !forget_sum(monitors, draft, r))
             return false;
         double longer = r->config->settings.grace - draft->monitor->config->settings.grace;
         if (r->revises)
