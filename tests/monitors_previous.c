@@ -143,11 +143,14 @@ static void evaluate(const struct api_service *service, const struct model *mode
 /* Makes the monitor, or changes it: other edges are a new revision, which has no windows. */
 static void define(const struct api_service *service, struct model *model, double edge)
 {
-    char line[200], body[100];
+    static int number;
+    char line[200], body[140];
     snprintf(line, sizeof line,
              "PUT /monitors/g/m?window=%s&compare=previous:%zu&retention_days=%g",
              windows[model->kind], model->k, (double)model->retention / 86400);
-    snprintf(body, sizeof body, "{\"bins\": {\"edges\": [0, 1, 2, %g]}}", edge);
+    snprintf(body, sizeof body,
+             "{\"bins\": {\"edges\": [0, 1, 2, %g]}, \"annotations\": {\"n\": \"%d\"}}", edge,
+             ++number);
     struct answer answer = monitors_ask(service, line, body);
     cr_assert(answer.status == 200 || answer.status == 201);
     answer_free(&answer);
@@ -176,6 +179,9 @@ static void disturb(struct api_service *service, struct model *model, double *ed
         break;
     case 3:
         monitors_restart(service, 10);
+        break;
+    case 4: /* another annotation */
+        define(service, model, *edge);
         break;
     }
 }
@@ -234,7 +240,7 @@ Test(monitors_previous, sums_of_windows_that_overlap_are_those_added_up_anew)
 /* ---- Work */
 
 /* PREVIOUS: windows that are compared with. WIDE: columns, of 1,000 bins. */
-enum { PREVIOUS = 1000, WIDE = 5, WINDOWS = PREVIOUS / 2 + 1 };
+enum { PREVIOUS = 1000, WIDE = 5, WINDOWS = PREVIOUS / 2 + 1, ALL = 810 };
 
 static void make_wide(const struct api_service *service)
 {
@@ -268,5 +274,59 @@ Test(monitors_previous, work_of_one_request_is_bounded)
     snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d",
              BEGIN + WINDOWS - 20);
     monitors_expect(&service, line, table, 200);
+    monitors_end(&service);
+}
+
+/* Transactions that were begun to write. */
+static double transactions(const struct api_service *service)
+{
+    static const char name[] =
+        "\nkldiv_store_operation_duration_seconds_count{operation=\"write\"} ";
+    struct answer answer = monitors_ask(service, "GET /metrics", NULL);
+    char *text = body_of(&answer), *line = strstr(text, name);
+    cr_assert(line);
+    double n = atof(line + sizeof name - 1);
+    free(text);
+    answer_free(&answer);
+    return n;
+}
+
+static void compare_with(const struct api_service *service, int k)
+{
+    for (int i = 0; i < WIDE; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "GET /monitors/wide/c%d", i);
+        json_t *config = monitors_get(service, line, NULL, 200);
+        cr_assert_eq(json_object_set_new(config, "compare", json_pack("{s:i}", "previous", k)), 0);
+        char *body = json_dumps(config, 0);
+        snprintf(line, sizeof line, "PUT /monitors/wide/c%d", i);
+        monitors_expect(service, line, body, 200);
+        free(body);
+        json_decref(config);
+    }
+}
+
+/* Sums that are not there, as after a change of k, are added up in as many transactions as it takes. */
+Test(monitors_previous, work_for_sums_that_lack_is_bounded)
+{
+    static const char table[] = "c0,c1,c2,c3,c4\n1,2,3,4,5\n";
+    struct api_service service = monitors_new(10);
+    char line[80];
+    make_wide(&service);
+    for (int i = 0; i < ALL; i++) {
+        snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d", BEGIN + i);
+        monitors_expect(&service, line, table, 200);
+    }
+    compare_with(&service, PREVIOUS - 1);
+    double before = transactions(&service);
+    snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d", BEGIN + ALL);
+    json_t *json = monitors_get(&service, line, table, 200);
+    cr_expect_geq(transactions(&service) - before, 2);
+    for (int i = 0; i < WIDE; i++) {
+        char path[40];
+        snprintf(path, sizeof path, "monitors.%d.n_reference", i);
+        cr_expect_eq(number_at(json, path), ALL);
+    }
+    json_decref(json);
     monitors_end(&service);
 }

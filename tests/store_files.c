@@ -1,5 +1,6 @@
 /* Files that are no store, or cannot be written: the server says so in a line, ends, and leaves them as
  * they are. Where no file can be made, it serves from memory if told. */
+#include "tests/crowd.h"
 #include "tests/store_support.h"
 #include "tests/support.h"
 
@@ -364,6 +365,28 @@ Test(server, leaves_out_a_monitor_that_cannot_be_read, .timeout = 60)
     cr_expect_eq(server_stop(&server, false), 0);
     cr_expect_eq(ask_file(&place, "SELECT count(*) FROM kldiv_monitors"), 0);
     place_free(&place);
+}
+
+/* A DELETE of its name or its group takes it away, with its rows. */
+Test(server, deletes_a_monitor_that_cannot_be_read)
+{
+    static const char *const targets[] = {"/monitors/g/a", "/monitors/g"};
+    for (size_t i = 0; i < COUNT(targets); i++) {
+        struct place place = place_new();
+        make_store(&place);
+        define(&place, "'{'");
+        struct server server = store_start(&place, NULL);
+        free(expect_status(&server, "DELETE", "/monitors/g/c", NULL, 404));
+        free(expect_status(&server, "DELETE", targets[i], NULL, 204));
+        free(expect_status(&server, "DELETE", targets[i], NULL, 404));
+        free(expect_status(&server, "GET", "/monitors/g/b", NULL, i == 0 ? 200 : 404));
+        wait_ms(2500); /* upkeep sweeps */
+        cr_expect_eq(server_stop(&server, true), 0);
+        cr_expect_eq(ask_file(&place, "SELECT count(*) FROM kldiv_monitors"), i == 0 ? 1 : 0);
+        cr_expect_eq(ask_file(&place, "SELECT count(DISTINCT monitor) FROM kldiv_revisions"),
+                     i == 0 ? 1 : 0);
+        place_free(&place);
+    }
 }
 
 /* Labels as versions before the limit stored them, one of 2 MiB. What GET gives, PUT takes, up to a body's

@@ -349,3 +349,29 @@ Test(server, tells_the_same_of_its_monitors_after_a_start)
     api_buffer_free(&before);
     place_free(&place);
 }
+
+/* Another setting, or annotation, leaves the sum that windows are compared with as it is. */
+Test(server, keeps_sums_of_windows_while_what_they_are_of_stays)
+{
+    static const char config[] = "{\"bins\": {\"edges\": [0, 1, 2]}}";
+    static const struct {
+        const char *query;
+        int kept;
+    } changes[] = {{"?compare=previous:3&critical=0.7", 1},
+                   {"?compare=previous:3&retention_days=7", 1},
+                   {"?compare=previous:2&retention_days=7", 0}};
+    struct place place = place_new();
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        struct server server = store_start(&place, NULL);
+        char target[100];
+        if (i == 0)
+            free(expect_status(&server, "PUT", MONITOR "?compare=previous:3", config, 201));
+        observe(&server, 3, "");
+        snprintf(target, sizeof target, MONITOR "%s", changes[i].query);
+        free(expect_status(&server, "PUT", target, config, 200));
+        cr_expect_eq(server_stop(&server, false), 0);
+        cr_expect_eq(ask_file(&place, "SELECT count(*) FROM kldiv_sums"), changes[i].kept, "%s",
+                     target);
+    }
+    place_free(&place);
+}

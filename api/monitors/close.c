@@ -217,6 +217,7 @@ bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, 
         return false;
     if (good && list.n == 0) /* another window than was thought is due */
         good = api_live_read_next_close(monitors, monitor, &draft->live);
+    good = good && (list.n == 0 || api_draft_previous(monitors, draft, true));
     for (size_t i = 0; good && i < list.n; i++) {
         struct api_touched *touched = calloc(1, sizeof *touched);
         struct api_view *view = touched ? api_view_of(monitors, monitor, &list.windows[i]) : NULL;

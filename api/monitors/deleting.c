@@ -28,25 +28,35 @@ static bool has_no_parameters(struct api_exchange *x)
 
 bool api_deleting_begin(struct api_exchange *x)
 {
-    return has_no_parameters(x) && api_intake_names(x) && api_intake_may_exist(x);
+    return has_no_parameters(x) && api_intake_names(x);
+}
+
+/* Finds the monitors that are known; what cannot be read may be there none the less. */
+static void find(struct deleting *d, const struct api_registry *registry)
+{
+    const char *group = api_group_of(d->x), *name = api_name_of(d->x);
+    d->first = name ? api_registry_place(registry, group, name)
+                    : api_registry_group(registry, group, &d->n);
+    if (name)
+        d->n = api_registry_find(registry, group, name) ? 1 : 0;
 }
 
 static bool run(struct api_work *work, struct api_monitors *monitors)
 {
     struct deleting *d = (struct deleting *)work;
-    const char *name = api_name_of(d->x);
-    if (!api_intake_find(d->x, &work->problem) ||
-        !api_intake_conditions(d->x, monitors, &work->problem))
+    find(d, &monitors->registry);
+    if (d->n > 0 && !api_intake_conditions(d->x, monitors, &work->problem))
         return false;
-    d->first = name ? api_registry_place(&monitors->registry, api_group_of(d->x), name)
-                    : api_registry_group(&monitors->registry, api_group_of(d->x), &d->n);
-    if (name)
-        d->n = 1;
+    size_t n = d->n;
     for (size_t i = 0; i < d->n; i++) {
         const struct api_datum id[] = {API_INTEGER(monitors->registry.monitors[d->first + i]->id)};
         if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE, id, NULL))
             return false;
     }
+    if (!api_delete_left_out(monitors, api_group_of(d->x), api_name_of(d->x), &n))
+        return false;
+    if (n == 0)
+        return api_intake_find(d->x, &work->problem);
     const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
     return api_store_run(monitors->store, API_SQL_DELETION_SET, change, NULL);
 }

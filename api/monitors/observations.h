@@ -27,8 +27,9 @@ struct api_observations {
     size_t reserved; /* bytes of the budget for counts and windows of the columns */
     int64_t time;
     bool is_read, evaluates, stale, replayed, has_key;
-    bool caught_up; /* with what other servers changed */
-    size_t unknown; /* columns without a monitor */
+    bool unfinished; /* nothing is counted: what it is compared with is not added up yet */
+    bool caught_up;  /* with what other servers changed */
+    size_t unknown;  /* columns without a monitor */
     unsigned tries;
     unsigned char key[API_HASH], body[API_HASH];
     struct api_buffer answer; /* of the key: pairs of the numbers of monitors and windows */

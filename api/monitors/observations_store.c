@@ -110,25 +110,63 @@ static void read_number(void *context, const struct api_datum *values)
     *(int64_t *)context = values[0].integer;
 }
 
+/* Counts closed windows of a monitor from a time on, up to a limit. */
+static bool count_windows(struct api_monitors *monitors, const struct api_monitor *monitor,
+                          int64_t time, int64_t limit, int64_t *n)
+{
+    const struct api_datum from[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+                                     API_INTEGER(time), API_INTEGER(0), API_INTEGER(limit)};
+    return api_store_run(monitors->store, API_SQL_WINDOWS_COUNT_FROM, from,
+                         &(struct api_rows){read_number, n});
+}
+
+/* most_reads: counts that one request may have read of windows before its own in a transaction, which takes
+ * about a second and keeps others from the store. One column never needs as many. */
+static const double most_reads = 4e6;
+
+/* Reads the sum that a column's windows are compared with. If the store has none, as after a change of how
+ * many windows are compared with, it is added up, unless the transaction has read enough. */
+static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
+{
+    int64_t k = (int64_t)monitor->config->settings.previous, n = 0;
+    struct api_draft *draft = k > 0 ? api_draft_of(monitors, monitor) : NULL;
+    if (k == 0)
+        return true;
+    if (!draft || !api_draft_previous(monitors, draft, false))
+        return false;
+    if (draft->previous.holds)
+        return true;
+    if (!count_windows(monitors, monitor, INT64_MIN, k, &n))
+        return false;
+    *reads += (double)n * (double)monitor->config->bins.places;
+    return *reads > most_reads || api_draft_previous(monitors, draft, true);
+}
+
+/* Makes the sums that are not there. If they are too many for a transaction, it keeps some, and the request
+ * comes again. */
+static bool make_sums(struct api_observations *o, struct api_monitors *monitors)
+{
+    double reads = 0;
+    for (size_t i = 0; i < o->n && reads <= most_reads; i++)
+        if (!make_sum(monitors, same_monitor(o, monitors, &o->observed[i]), &reads))
+            return false;
+    o->unfinished = reads > most_reads;
+    return true;
+}
+
 /* Adds the counts that are read for a window with which a monitor goes back: see api_previous_add_up. */
 static bool add_reads(struct api_observations *o, struct api_monitors *monitors,
                       const struct api_monitor *monitor, double *reads)
 {
     int64_t k = (int64_t)monitor->config->settings.previous, n = 0;
-    const struct api_datum from[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                     API_INTEGER(o->time), API_INTEGER(0), API_INTEGER(k / 2 + 1)};
-    if (k == 0 || !monitor->live.has_last || o->time >= monitor->live.last.start)
+    const struct api_previous *sum = k > 0 ? &monitor->draft->previous : NULL;
+    if (k == 0 || sum->n == 0 || o->time >= sum->newest.start)
         return true;
-    if (!api_store_run(monitors->store, API_SQL_WINDOWS_COUNT_FROM, from,
-                       &(struct api_rows){read_number, &n}))
+    if (!count_windows(monitors, monitor, o->time, k / 2 + 1, &n))
         return false;
     *reads += (double)(2 * n < k ? 2 * n : k) * (double)monitor->config->bins.places;
     return true;
 }
-
-/* most_reads: counts that one request may have read of windows before its own, which takes about a second
- * and keeps others from the store. One column never needs as many. */
-static const double most_reads = 4e6;
 
 static bool check_reads(struct api_observations *o, struct api_monitors *monitors)
 {
@@ -145,7 +183,7 @@ static bool check_reads(struct api_observations *o, struct api_monitors *monitor
 bool api_observations_run(struct api_work *work, struct api_monitors *monitors)
 {
     struct api_observations *o = (struct api_observations *)work;
-    o->stale = o->replayed = false;
+    o->stale = o->replayed = o->unfinished = false;
     for (size_t i = 0; i < o->n && !o->stale; i++) {
         const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
         o->stale = !monitor;
@@ -155,7 +193,11 @@ bool api_observations_run(struct api_work *work, struct api_monitors *monitors)
     o->stale = o->stale && !o->replayed;
     if (o->stale || o->replayed)
         return true;
-    if (!api_check_store(monitors, &o->work.problem) || !check_reads(o, monitors))
+    if (!api_check_store(monitors, &o->work.problem) || !make_sums(o, monitors))
+        return false;
+    if (o->unfinished)
+        return true;
+    if (!check_reads(o, monitors))
         return false;
     for (size_t i = 0; i < o->n; i++) {
         const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
@@ -210,7 +252,7 @@ bool api_observations_collect(struct api_work *work, struct api_monitors *monito
     struct api_observations *o = (struct api_observations *)work;
     if (o->replayed)
         return collect_replay(o, monitors);
-    for (size_t i = 0; i < o->n && !o->stale; i++) {
+    for (size_t i = 0; i < o->n && !o->stale && !o->unfinished; i++) {
         api_view_release(o->observed[i].view);
         o->observed[i].view = o->observed[i].touched->view;
         atomic_fetch_add(&o->observed[i].view->references, 1);

@@ -173,6 +173,10 @@ static bool after_work(struct api_observations *o, double most_ns)
         x->problem = o->work.problem;
         return false;
     }
+    if (o->unfinished) {
+        x->work = &o->work;
+        return true;
+    }
     x->is_stored = !o->stale && !o->evaluates;
     if (!o->stale)
         return true;

@@ -106,12 +106,10 @@ static bool make(struct api_previous *previous, struct api_store *store)
     return true;
 }
 
-bool api_previous_read(struct api_previous *previous, struct api_store *store,
-                       const struct api_previous_of *of, bool makes)
+static bool read(struct api_previous *previous, struct api_store *store,
+                 const struct api_previous_of *of)
 {
     const struct api_datum monitor[] = {API_INTEGER(of->monitor)};
-    if (previous->is_read)
-        return true;
     previous->of = *of;
     previous->counts = calloc(of->places, sizeof *previous->counts);
     if (!previous->counts) {
@@ -119,9 +117,15 @@ bool api_previous_read(struct api_previous *previous, struct api_store *store,
         return false;
     }
     previous->is_read =
-        api_store_run(store, API_SQL_SUM, monitor, &(struct api_rows){read_row, previous}) &&
-        (previous->holds || !makes || make(previous, store));
+        api_store_run(store, API_SQL_SUM, monitor, &(struct api_rows){read_row, previous});
     return previous->is_read;
+}
+
+bool api_previous_read(struct api_previous *previous, struct api_store *store,
+                       const struct api_previous_of *of, bool makes)
+{
+    return (previous->is_read || read(previous, store, of)) &&
+           (previous->holds || !makes || make(previous, store));
 }
 
 /* ---- Windows before a position */

@@ -3,6 +3,7 @@
 #include "api/monitors/close.h"
 #include "api/monitors/live.h"
 #include "api/monitors/load.h"
+#include "api/monitors/sweep.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,14 +58,13 @@ static void read_number(void *context, const struct api_datum *values)
     *(int64_t *)context = values[0].integer;
 }
 
-/* Makes the monitor, which nobody sees yet. The store may have one of its name that was left out; what is
- * left of that goes at the next start. */
+/* Makes the monitor, which nobody sees yet, in the place of one of its name that was left out. */
 static bool make(struct api_monitors *monitors, struct api_replacement *r)
 {
-    const struct api_datum names[] = {API_TEXT_DATUM(r->group), API_TEXT_DATUM(r->name)};
+    size_t left_out = 0;
     r->is_new = r->changes = r->revises = true;
     r->revision = r->version = 1;
-    if (!api_store_run(monitors->store, API_SQL_MONITOR_REMOVE, names, NULL) ||
+    if (!api_delete_left_out(monitors, r->group, r->name, &left_out) ||
         !api_store_run(monitors->store, API_SQL_NEXT_MONITOR, NULL,
                        &(struct api_rows){read_number, &r->id}))
         return false;
@@ -149,6 +149,16 @@ bool api_replace_foresee(struct api_monitors *monitors, struct api_replacement *
     return check_room(monitors, replacements, n, problem);
 }
 
+/* Deletes the sum of the windows before if it is of others from now on. */
+static bool forget_sum(struct api_monitors *monitors, const struct api_draft *draft,
+                       const struct api_replacement *r)
+{
+    const struct api_datum of[] = {API_INTEGER(r->id)};
+    bool fits =
+        !r->revises && draft->monitor->config->settings.previous == r->config->settings.previous;
+    return fits || api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL);
+}
+
 bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *replacements,
                          size_t n)
 {
@@ -157,8 +167,7 @@ bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *
         if (!r->changes || r->is_new)
             continue;
         struct api_draft *draft = api_draft_of(monitors, find(monitors, r));
-        const struct api_datum of[] = {API_INTEGER(r->id)};
-        if (!draft || !api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL))
+        if (!draft || !forget_sum(monitors, draft, r))
             return false;
         double longer = r->config->settings.grace - draft->monitor->config->settings.grace;
         if (r->revises)

@@ -151,3 +151,29 @@ bool api_add_dead(struct api_monitors *monitors, int64_t monitor)
     dead[monitors->n_dead++] = monitor;
     return true;
 }
+
+/* left_out: monitors that are deleted. */
+struct left_out {
+    struct api_monitors *monitors;
+    size_t n;
+    bool failed;
+};
+
+static void add_left_out(void *context, const struct api_datum *values)
+{
+    struct left_out *left_out = context;
+    left_out->n++;
+    left_out->failed |= !api_add_dead(left_out->monitors, values[0].integer);
+}
+
+bool api_delete_left_out(struct api_monitors *monitors, const char *group, const char *name,
+                         size_t *n)
+{
+    struct left_out left_out = {.monitors = monitors};
+    const struct api_datum names[] = {API_TEXT_DATUM(group), API_TEXT_DATUM(name ? name : "")};
+    if (!api_store_run(monitors->store, name ? API_SQL_MONITOR_REMOVE : API_SQL_GROUP_REMOVE, names,
+                       &(struct api_rows){add_left_out, &left_out}))
+        return false;
+    *n += left_out.n;
+    return !left_out.failed || api_work_out_of_memory(monitors);
+}

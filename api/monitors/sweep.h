@@ -14,4 +14,10 @@ bool api_expire(struct api_monitors *monitors, struct api_draft *draft, bool *ex
 /* Remembers a deleted monitor, so that its rows are swept. False if memory is exhausted. */
 bool api_add_dead(struct api_monitors *monitors, int64_t monitor);
 
+/* Deletes monitors of this name, or of the group if it is NULL, that were left out as they could not be
+ * read; adds their number to *n, and sweeps their rows later. Those that are known must be deleted
+ * before. */
+bool api_delete_left_out(struct api_monitors *monitors, const char *group, const char *name,
+                         size_t *n);
+
 #endif

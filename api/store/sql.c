@@ -115,7 +115,9 @@ const char *const api_sql[API_STATEMENTS] = {
         "UPDATE kldiv_monitors SET state = $1, observations = $2, last_observation = $3,"
         " last_window = $4, since = $5, newest_end = $6, changed = $7 WHERE id = $8",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM kldiv_monitors WHERE id = $1",
-    [API_SQL_MONITOR_REMOVE] = "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2",
+    [API_SQL_MONITOR_REMOVE] =
+        "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id",
+    [API_SQL_GROUP_REMOVE] = "DELETE FROM kldiv_monitors WHERE group_name = $1 RETURNING id",
     [API_SQL_REVISION_PUT] = "INSERT INTO kldiv_revisions VALUES ($1, $2, $3)",
     [API_SQL_REVISION] =
         "SELECT definition FROM kldiv_revisions WHERE monitor = $1 AND revision = $2",

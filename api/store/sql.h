@@ -21,7 +21,8 @@ enum api_statement {
     API_SQL_MONITOR_LIVE,     /* state, observations, last observation, last window, since, newest
                                  end of a window, change; id */
     API_SQL_MONITOR_DELETE,   /* id */
-    API_SQL_MONITOR_REMOVE,   /* group, name: deletes one that could not be read */
+    API_SQL_MONITOR_REMOVE,   /* group, name: deletes one that could not be read; id */
+    API_SQL_GROUP_REMOVE,     /* group: those of it that are left; id */
     API_SQL_REVISION_PUT,     /* monitor, revision, definition */
     API_SQL_REVISION,         /* monitor, revision → definition */
     API_SQL_REVISIONS_DELETE, /* monitor */
