@@ -9,7 +9,7 @@
 /* SRV_SLOT: the place of a field, by the length and the first letter of its name in lower case;
  * fields.c has the names. No two of them share a place. */
 enum { SRV_SLOTS = 64 };
-#define SRV_SLOT(size, letter) (((size) + 7 * (letter)) % SRV_SLOTS)
+#define SRV_SLOT(size, letter) (((size) + (size_t)7 * (letter)) % SRV_SLOTS)
 enum {
     SRV_EXPECT = SRV_SLOT(6, 'e'),
     SRV_ACCEPT = SRV_SLOT(6, 'a'),
