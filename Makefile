@@ -390,6 +390,7 @@ fuzz: fuzzers
 
 SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* server tests tests/* tests/cross/criterion))
 SCRIPTS = $(wildcard api/web/*/*.js tests/page/*.mjs tests/clients/*.mjs tests/manifests/*.mjs)
+TIDIED = $(wildcard lib/*.c lib/diagnose/*.c api/*.c api/*/*.c server/*.c) lib/simd/reference.c lib/simd/generic.c
 lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so $(PAGE_TOOLS) $(WEB_PACKAGES)
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/layers.sh $(B)
@@ -397,8 +398,8 @@ lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so $(PAGE_TOOLS) $(WEB_PACKAGE
 	tests/page/node_modules/.bin/tsc -p tests/page
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem -D__x86_64__ -I. lib api server
-	clang-tidy --quiet $(wildcard lib/*.c lib/diagnose/*.c api/*.c api/*/*.c server/*.c) lib/simd/reference.c lib/simd/generic.c -- \
-	    -std=c11 -D_GNU_SOURCE -I. 2>/dev/null
+	@echo "  TIDY"; printf '%s\n' $(TIDIED) | xargs -P $(CPUS) -n 8 sh -c \
+	    'clang-tidy --quiet "$$@" -- -std=c11 -D_GNU_SOURCE -I. 2>/dev/null' tidy
 
 # numbers reads a hundred million random strings as strtod does, which takes minutes. The others
 # need python3-torch, python3-numpy, python3-scipy, python3-mpmath; bench takes what it finds of them, python3-scipy, libsleef-dev,
