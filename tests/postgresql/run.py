@@ -347,7 +347,7 @@ def try_unreadable(a, b):
     for server in (a, b):
         wait_until(lambda: server.ask("GET", "/monitors/damaged/x")[0] == 404, "the monitor is left out")
         expect(server.ask("POST", "/monitors/damaged/y/observations", {"counts": [1, 2, 3]})[0] == 200, "POST")
-        expect("'x' of the group 'damaged' cannot be read" in open(server.log).read(), "the log names it")
+        wait_until(lambda: "'x' of the group 'damaged' cannot be read" in open(server.log).read(), "the log names it")
     expect(b.ask("PUT", "/monitors/damaged/x", BASKET)[0] == 201, "PUT of what was left out")
     status, body = a.ask("POST", "/monitors/damaged/x/observations", {"counts": [1, 2, 3]})
     expect(status == 200 and body["window"]["id"] == 1, "POST by the other: %d %r" % (status, body))
