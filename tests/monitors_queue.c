@@ -109,8 +109,8 @@ Test(monitors_queue, small_requests_and_large_ones_take_turns)
 {
     static const struct question large = {.path = "/monitors/large/observations"},
                                  small = {.path = "/monitors/g/m/observations"};
-    static char table[] = "c0,c1,c2,c3,c4,c5,c6,c7,c8\n1,1,1,1,1,1,1,1,1\n";
-    static char counts[] = "{\"counts\":[1,2]}";
+    static char table[64 + API_PADDING] = "c0,c1,c2,c3,c4,c5,c6,c7,c8\n1,1,1,1,1,1,1,1,1\n";
+    static char counts[64 + API_PADDING] = "{\"counts\":[1,2]}";
     struct api_service service = monitors_new(10);
     struct api_exchange waiting[LARGE + SMALL];
     make_monitors(&service);
