@@ -179,7 +179,14 @@ static bool start_threads(const struct srv_options *options, const struct api_se
            srv_connections_init(options->max_files) &&
            srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start(service->budget) &&
            srv_linger_start() && api_monitors_start(monitors, log_store) &&
-           srv_http_start(service, options) && srv_sockets_accept(service->tls);
+           srv_http_start(service, options);
+}
+
+/* Serves from the first connection on: who asks /readyz then is told so. */
+static bool accept_clients(const struct api_service *service)
+{
+    atomic_store(&ready, true);
+    return srv_sockets_accept(service->tls);
 }
 
 static void log_start(const struct srv_options *options, const struct api_service *service,
@@ -208,12 +215,11 @@ static bool start(const struct srv_options *options, const struct api_service *s
         return false;
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
-    if (!start_threads(options, service)) {
+    if (!start_threads(options, service) || !accept_clients(service)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads, or no "
                         "memory or descriptors are left\n");
         return false;
     }
-    atomic_store(&ready, true);
     if (!write_port_file(opened, options->port_file))
         return false;
     log_start(options, service, opened);
