@@ -160,7 +160,7 @@ static bool add_reads(struct api_observations *o, struct api_monitors *monitors,
 {
     int64_t k = (int64_t)monitor->config->settings.previous, n = 0;
     const struct api_previous *sum = k > 0 ? &monitor->draft->previous : NULL;
-    if (k == 0 || sum->n == 0 || o->time >= sum->newest.start)
+    if (!sum || sum->n == 0 || o->time >= sum->newest.start)
         return true;
     if (!count_windows(monitors, monitor, o->time, k / 2 + 1, &n))
         return false;
