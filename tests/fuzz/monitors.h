@@ -79,7 +79,7 @@ static inline int fuzz_ask_table(struct question question, const uint8_t *data, 
 static inline void check_memory(void)
 {
     api_budget_trim(&budget, 0);
-    if (atomic_load(&budget.used) != 0)
+    if (atomic_load(&budget.used) != atomic_load(&budget.retained))
         abort();
 }
 
