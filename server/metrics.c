@@ -222,9 +222,10 @@ static void write_memory(const struct api_budget *budget, size_t reserved, struc
     single(out, "kldiv_memory_reserved_bytes", "gauge",
            "Held for bodies, tensors, answers and monitors; at most --max-memory.",
            (double)reserved);
-    single(out, "kldiv_memory_retained_bytes", "gauge",
-           "Held by monitors, of what is reserved; at most half of --max-memory.",
-           (double)atomic_load(&budget->retained));
+    single(
+        out, "kldiv_memory_retained_bytes", "gauge",
+        "Held by monitors, of what is reserved; new ones are refused beyond half of --max-memory.",
+        (double)atomic_load(&budget->retained));
     single(out, "kldiv_memory_idle_bytes", "gauge",
            "Kept for reuse for 10 s; freed earlier if the limit demands it.",
            (double)atomic_load(&budget->idle));
