@@ -2,19 +2,19 @@
 
 #include "api/endpoints.h"
 #include "api/hosts.h"
-#include "api/reply.h"
+#include "api/response.h"
 
 #include <string.h>
 #include <strings.h>
 
 static bool is_open(const struct api_exchange *x)
 {
-    return x->reply.endpoint && x->reply.endpoint->flags & API_OPEN;
+    return x->response.endpoint && x->response.endpoint->flags & API_OPEN;
 }
 
 static bool wants_no_token(const struct api_exchange *x)
 {
-    return x->reply.endpoint && x->reply.endpoint->flags & (API_OPEN | API_PUBLIC);
+    return x->response.endpoint && x->response.endpoint->flags & (API_OPEN | API_PUBLIC);
 }
 
 bool api_check_host(struct api_exchange *x)
@@ -46,7 +46,7 @@ bool api_require_token(struct api_exchange *x)
         x->service->tokens, api_request_header(&x->request, "Authorization"), &x->token);
     if (bearer == API_BEARER_KNOWN)
         return true;
-    api_reply_header(&x->reply, "WWW-Authenticate", refusals[bearer].challenge);
+    api_response_header(&x->response, "WWW-Authenticate", refusals[bearer].challenge);
     return api_fail(&x->problem, "unauthorized", "%s", refusals[bearer].detail);
 }
 
@@ -56,14 +56,17 @@ static bool require_scope(struct api_exchange *x, bool writes)
 {
     if (!x->service->tokens || x->token.scopes & (writes ? API_SCOPE_WRITE : API_SCOPE_READ))
         return true;
-    api_reply_header(&x->reply, "WWW-Authenticate",
-                     writes ? CHALLENGE ", error=\"insufficient_scope\", scope=\"write\""
-                            : CHALLENGE ", error=\"insufficient_scope\", scope=\"read\"");
+    api_response_header(&x->response, "WWW-Authenticate",
+                        writes ? CHALLENGE ", error=\"insufficient_scope\", scope=\"write\""
+                               : CHALLENGE ", error=\"insufficient_scope\", scope=\"read\"");
     return api_fail(&x->problem, "scope_missing", "the token '%s' has no scope %s", x->token.name,
                     writes ? "write" : "read");
 }
 
-static bool writes(const struct api_exchange *x) { return x->reply.endpoint->flags & API_WRITES; }
+static bool writes(const struct api_exchange *x)
+{
+    return x->response.endpoint->flags & API_WRITES;
+}
 
 bool api_require_scope(struct api_exchange *x) { return require_scope(x, writes(x)); }
 

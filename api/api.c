@@ -4,7 +4,7 @@
 #include "api/access.h"
 #include "api/endpoints.h"
 #include "api/formats/coding.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "api/security.h"
 #include "api/warnings.h"
 
@@ -62,13 +62,13 @@ static void list_methods(const struct api_exchange *x, char *to, size_t size)
 /* Fails unless there is an endpoint for the path, and for the method. */
 static bool check_route(struct api_exchange *x, bool method_allowed)
 {
-    if (!x->reply.endpoint)
+    if (!x->response.endpoint)
         return api_dialect_of(x->request.path)->fail_not_found(x->request.path, &x->problem);
     if (method_allowed)
         return true;
-    char *allow = x->reply.header_text;
-    list_methods(x, allow, sizeof x->reply.header_text);
-    api_reply_header(&x->reply, "Allow", allow);
+    char *allow = x->response.header_text;
+    list_methods(x, allow, sizeof x->response.header_text);
+    api_response_header(&x->response, "Allow", allow);
     return api_fail(&x->problem, "method_not_allowed", "%.60s takes %s, not %.20s", x->request.path,
                     allow, x->request.method);
 }
@@ -79,48 +79,50 @@ static void add_cors(struct api_exchange *x)
 {
     if (!x->service->cors_origin)
         return;
-    api_reply_header(&x->reply, "Access-Control-Allow-Origin", x->service->cors_origin);
-    api_reply_header(&x->reply, "Access-Control-Expose-Headers",
-                     "ETag, Idempotent-Replayed, Inference-Header-Content-Length, KL-Div-Warnings, "
-                     "Link, Location, Next-Cursor, Retry-After, Server-Timing, X-Request-Id");
+    api_response_header(&x->response, "Access-Control-Allow-Origin", x->service->cors_origin);
+    api_response_header(
+        &x->response, "Access-Control-Expose-Headers",
+        "ETag, Idempotent-Replayed, Inference-Header-Content-Length, KL-Div-Warnings, "
+        "Link, Location, Next-Cursor, Retry-After, Server-Timing, X-Request-Id");
 }
 
 /* Answers OPTIONS of a served path with its methods. Browsers ask for them before a page of
  * another origin may send. */
 static void answer_options(struct api_exchange *x)
 {
-    struct api_reply *reply = &x->reply;
-    list_methods(x, reply->header_text, sizeof reply->header_text);
-    reply->status = 204;
-    api_reply_header(reply, "Allow", reply->header_text);
+    struct api_response *response = &x->response;
+    list_methods(x, response->header_text, sizeof response->header_text);
+    response->status = 204;
+    api_response_header(response, "Allow", response->header_text);
     if (x->service->cors_origin) {
         add_cors(x);
-        api_reply_header(reply, "Access-Control-Allow-Methods", reply->header_text);
-        api_reply_header(reply, "Access-Control-Allow-Headers",
-                         "Accept, Authorization, Content-Encoding, Content-Type, Idempotency-Key, "
-                         "If-Match, If-None-Match, Inference-Header-Content-Length, X-Request-Id");
-        api_reply_header(reply, "Access-Control-Max-Age", "86400");
+        api_response_header(response, "Access-Control-Allow-Methods", response->header_text);
+        api_response_header(
+            response, "Access-Control-Allow-Headers",
+            "Accept, Authorization, Content-Encoding, Content-Type, Idempotency-Key, "
+            "If-Match, If-None-Match, Inference-Header-Content-Length, X-Request-Id");
+        api_response_header(response, "Access-Control-Max-Age", "86400");
     }
     api_security_headers(x);
 }
 
-/* ---- Replies */
+/* ---- Responses */
 
-static void reply_with_problem(struct api_exchange *x)
+static void response_with_problem(struct api_exchange *x)
 {
-    struct api_reply *reply = &x->reply;
+    struct api_response *response = &x->response;
     const struct api_dialect *dialect = api_dialect_of(x->request.path);
-    reply->code = x->problem.code;
-    reply->status = api_problem_status(&x->problem);
-    reply->compress = false;
-    api_reply_free(reply);
-    reply->body.budget = NULL;
-    reply->content_type = dialect->content_type;
-    dialect->write_problem(x, &reply->body);
-    if (reply->body.failed) /* the reply is its status alone */
-        api_buffer_free(&reply->body);
-    if (reply->status == 503)
-        api_reply_header(reply, "Retry-After", "1");
+    response->code = x->problem.code;
+    response->status = api_problem_status(&x->problem);
+    response->compress = false;
+    api_response_free(response);
+    response->body.budget = NULL;
+    response->content_type = dialect->content_type;
+    dialect->write_problem(x, &response->body);
+    if (response->body.failed) /* the response is its status alone */
+        api_buffer_free(&response->body);
+    if (response->status == 503)
+        api_response_header(response, "Retry-After", "1");
 }
 
 static bool is_json(const char *content_type)
@@ -131,45 +133,46 @@ static bool is_json(const char *content_type)
 
 static void compress(struct api_exchange *x)
 {
-    struct api_reply *reply = &x->reply;
-    bool large = is_json(reply->content_type) && api_reply_size(reply) > WORTH_COMPRESSING &&
+    struct api_response *response = &x->response;
+    bool large = is_json(response->content_type) &&
+                 api_response_size(response) > WORTH_COMPRESSING &&
                  api_dialect_of(x->request.path)->compresses;
-    if (!large && !reply->compress)
+    if (!large && !response->compress)
         return;
     const char *coding = api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding"));
-    if (coding && !api_deflate_reply(reply, coding) && !x->is_stored)
-        reply->body.failed = true;
-    api_reply_header(reply, "Vary", "Accept-Encoding");
+    if (coding && !api_deflate_response(response, coding) && !x->is_stored)
+        response->body.failed = true;
+    api_response_header(response, "Vary", "Accept-Encoding");
 }
 
 static void end_state(struct api_exchange *x)
 {
     if (x->state)
-        x->reply.endpoint->end(x);
+        x->response.endpoint->end(x);
     x->state = NULL;
 }
 
 static bool check_memory(struct api_exchange *x)
 {
-    return !x->reply.body.failed || api_fail_for_memory(&x->problem);
+    return !x->response.body.failed || api_fail_for_memory(&x->problem);
 }
 
-/* Completes the reply: the endpoint's, or that of the problem. */
+/* Completes the response: the endpoint's, or that of the problem. */
 static void finish(struct api_exchange *x, bool good)
 {
-    struct api_reply *reply = &x->reply;
-    if (good && reply->status == 0)
-        reply->status = 200;
+    struct api_response *response = &x->response;
+    if (good && response->status == 0)
+        response->status = 200;
     good = good && check_memory(x);
     if (good)
         compress(x);
     good = good && check_memory(x);
     if (!good)
-        reply_with_problem(x);
-    if (reply->warnings & API_DEPRECATIONS)
-        api_reply_header(reply, "Link",
-                         "<https://pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html>; "
-                         "rel=\"deprecation\"");
+        response_with_problem(x);
+    if (response->warnings & API_DEPRECATIONS)
+        api_response_header(response, "Link",
+                            "<https://pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html>; "
+                            "rel=\"deprecation\"");
     add_cors(x);
     api_security_headers(x);
     end_state(x);
@@ -177,19 +180,19 @@ static void finish(struct api_exchange *x, bool good)
 
 bool api_begin(struct api_exchange *x)
 {
-    struct api_reply *reply = &x->reply;
+    struct api_response *response = &x->response;
     bool method_allowed;
-    reply->endpoint = find_endpoint(x, &method_allowed);
+    response->endpoint = find_endpoint(x, &method_allowed);
     bool good = api_check_host(x);
-    if (good && reply->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
+    if (good && response->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
         answer_options(x); /* also without a token, which browsers do not send with it */
         return false;
     }
     if (good && api_check_token(x) && check_route(x, method_allowed) && api_check_scope(x) &&
         api_check_origin(x)) {
-        if (!(reply->endpoint->flags & API_OPEN))
-            reply->body.budget = x->service->budget;
-        if (!reply->endpoint->begin || reply->endpoint->begin(x))
+        if (!(response->endpoint->flags & API_OPEN))
+            response->body.budget = x->service->budget;
+        if (!response->endpoint->begin || response->endpoint->begin(x))
             return true;
     }
     finish(x, false);
@@ -198,7 +201,7 @@ bool api_begin(struct api_exchange *x)
 
 bool api_handle(struct api_exchange *x, double most_ns)
 {
-    const struct api_endpoint *endpoint = x->reply.endpoint;
+    const struct api_endpoint *endpoint = x->response.endpoint;
     x->cost_ns = endpoint->flags & API_HEAVY ? 2 * API_LIGHT_NS : 0;
     bool good = !endpoint->prepare || endpoint->prepare(x, most_ns);
     if (good && (x->work || x->cost_ns > most_ns))
@@ -209,10 +212,11 @@ bool api_handle(struct api_exchange *x, double most_ns)
 
 void api_refuse(struct api_exchange *x, const char *code, const char *detail)
 {
-    const struct api_endpoint *endpoint = x->reply.endpoint;
+    const struct api_endpoint *endpoint = x->response.endpoint;
     bool ignored;
-    api_reply_free(&x->reply);
-    x->reply = (struct api_reply){.endpoint = endpoint ? endpoint : find_endpoint(x, &ignored)};
+    api_response_free(&x->response);
+    x->response =
+        (struct api_response){.endpoint = endpoint ? endpoint : find_endpoint(x, &ignored)};
     x->problem.code = NULL;
     api_fail(&x->problem, code, "%s", detail);
     finish(x, false);
@@ -221,5 +225,5 @@ void api_refuse(struct api_exchange *x, const char *code, const char *detail)
 void api_end(struct api_exchange *x)
 {
     end_state(x);
-    api_reply_free(&x->reply);
+    api_response_free(&x->response);
 }

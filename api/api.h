@@ -1,4 +1,4 @@
-/* The whole service without a socket: requests and replies as bytes. The host (a server, a test,
+/* The whole service without a socket: requests and responses as bytes. The host (a server, a test,
  * a fuzzer) owns connections and threads; this owns what requests mean.
  *
  *     struct api_exchange x = {.service = &service, .request = {...}};
@@ -6,7 +6,7 @@
  *         ... read the body into x.request.body
  *         api_handle(&x, HUGE_VAL);
  *     }
- *     ... send x.reply
+ *     ... send x.response
  *     api_end(&x);
  */
 #ifndef KLDIV_API_API_H
@@ -29,7 +29,7 @@ enum api_log_level { API_LOG_ERROR, API_LOG_WARNING, API_LOG_INFO, API_LOG_DEBUG
 struct api_service {
     const struct api_endpoint *endpoints; /* up to a row without a path; NULL: api_endpoints */
     struct kl_pool *pool;                 /* may be NULL */
-    struct api_budget *budget;            /* for bodies, tensors and replies; may be NULL */
+    struct api_budget *budget;            /* for bodies, tensors and responses; may be NULL */
     size_t max_body;                      /* bytes, after inflation */
     struct api_statistics *statistics;    /* of inference requests; may be NULL */
     const char *cors_origin;       /* origin whose pages may read answers and write, "*", or NULL */
@@ -62,7 +62,7 @@ struct api_request {
 
 const char *api_request_header(const struct api_request *request, const char *name);
 
-/* api_header: a header field. Both strings are static, or live as long as the reply. */
+/* api_header: a header field. Both strings are static, or live as long as the response. */
 struct api_header {
     const char *name, *value;
 };
@@ -70,9 +70,9 @@ struct api_header {
 /* Most tensors of an answer that are sent without a copy. */
 #define API_REPLY_TENSORS 3
 
-/* api_reply: the reply to a request. Its content is `file`; or `shared`, then `body`, then `tensors`. */
-struct api_reply {
-    int status;               /* 0 until the reply is made */
+/* api_response: the response to a request. Its content is `file`; or `shared`, then `body`, then `tensors`. */
+struct api_response {
+    int status;               /* 0 until the response is made */
     const char *content_type; /* NULL if there is no content */
     struct api_header headers[16];
     size_t n_headers;
@@ -105,19 +105,19 @@ struct api_captures {
     char text[API_CAPTURED];
 };
 
-/* api_exchange: one request from its header to its reply. The host sets `service` and `request`
+/* api_exchange: one request from its header to its response. The host sets `service` and `request`
  * and zeroes the rest; only one thread uses it at a time. */
 struct api_exchange {
     const struct api_service *service;
     struct api_request request;
-    struct api_reply reply;
+    struct api_response response;
     struct api_token token;  /* the one that came with the request; no name if none was wanted */
     double cost_ns;          /* estimate of the work that api_handle left undone */
     const atomic_bool *stop; /* set by any thread when nobody waits for the answer; may be NULL */
 
     /* Called once by another thread when what api_wait was told is done. NULL: api_wait blocks. */
     void (*resume)(struct api_exchange *x);
-    struct api_work *work; /* what the store has to do before the reply can be made; or NULL */
+    struct api_work *work; /* what the store has to do before the response can be made; or NULL */
     bool is_stored;        /* the store has done so: a refusal would deny what is kept */
 
     /* Private to the service: */
@@ -129,33 +129,33 @@ struct api_exchange {
 };
 
 /* Checks everything but the body: host, token, path, method, media types, declared length. Returns false if
- * the request is refused: the reply is complete, and the body need not be read. Never blocks. */
+ * the request is refused: the response is complete, and the body need not be read. Never blocks. */
 bool api_begin(struct api_exchange *x);
 
-/* Makes the reply; called after api_begin returned true and the body is complete. Returns false
+/* Makes the response; called after api_begin returned true and the body is complete. Returns false
  * before work of more than about `most_ns`, with an estimate above that in x->cost_ns: call it
- * again with more, from a thread that has the time. Returns false with x->work set if the reply has
+ * again with more, from a thread that has the time. Returns false with x->work set if the response has
  * to wait for the store: call api_wait, then this again. Once *stop is true, work ends at the next
- * chunk and the reply is of no use. */
+ * chunk and the response is of no use. */
 bool api_handle(struct api_exchange *x, double most_ns);
 
 /* Has the store do x->work, which x->resume tells the end of; perhaps before this returns. False if
- * too much waits for the store: the reply, which says so, is complete. */
+ * too much waits for the store: the response, which says so, is complete. */
 bool api_wait(struct api_exchange *x);
 
 /* API_LIGHT_NS: the most work, in ns, that a network thread does. Handing work to another thread
  * costs 5,000 to 8,000 ns. */
 #define API_LIGHT_NS 100e3
 
-/* Makes the reply to a request that the host refuses, with any code of api/problem.c. Replaces
- * an earlier reply. */
+/* Makes the response to a request that the host refuses, with any code of api/problem.c. Replaces
+ * an earlier response. */
 void api_refuse(struct api_exchange *x, const char *code, const char *detail);
 
-/* Frees what the exchange holds, its reply included. */
+/* Frees what the exchange holds, its response included. */
 void api_end(struct api_exchange *x);
 
-/* Size of the reply's content, in bytes. */
-size_t api_reply_size(const struct api_reply *reply);
+/* Size of the response's content, in bytes. */
+size_t api_response_size(const struct api_response *response);
 
 /* True if machines poll the endpoint: its successes are not logged. */
 bool api_endpoint_is_probe(const struct api_endpoint *endpoint);

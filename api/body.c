@@ -1,7 +1,7 @@
 #include "api/body.h"
 
 #include "api/formats/coding.h"
-#include "api/reply.h"
+#include "api/response.h"
 
 #include <stdint.h>
 
@@ -13,7 +13,7 @@ bool api_body_check_coding(struct api_exchange *x)
     const char *coding = api_request_header(&x->request, "Content-Encoding");
     if (api_coding_known(coding))
         return true;
-    api_reply_header(&x->reply, "Accept-Encoding", api_codings);
+    api_response_header(&x->response, "Accept-Encoding", api_codings);
     return api_fail(&x->problem, "content_coding_unsupported",
                     "Content-Encoding '%.40s' is not among those this path reads: %s", coding,
                     api_codings);

@@ -11,16 +11,16 @@
 
 #include <string.h>
 
-static bool text_reply(struct api_exchange *x, const char *content_type, const char *text)
+static bool text_response(struct api_exchange *x, const char *content_type, const char *text)
 {
-    x->reply.content_type = content_type;
-    api_append_text(&x->reply.body, text);
+    x->response.content_type = content_type;
+    api_append_text(&x->response.body, text);
     return true;
 }
 
 static bool live(struct api_exchange *x)
 {
-    return text_reply(x, "application/json", "{\"status\":\"ok\"}\n");
+    return text_response(x, "application/json", "{\"status\":\"ok\"}\n");
 }
 
 static bool ready(struct api_exchange *x)
@@ -30,15 +30,15 @@ static bool ready(struct api_exchange *x)
         return false;
     if (!service->monitors)
         return live(x);
-    return text_reply(x, "application/json",
-                      api_monitors_are_stored(service->monitors)
-                          ? "{\"status\":\"ok\",\"store\":\"up\"}\n"
-                          : "{\"status\":\"ok\",\"store\":\"down\"}\n");
+    return text_response(x, "application/json",
+                         api_monitors_are_stored(service->monitors)
+                             ? "{\"status\":\"ok\",\"store\":\"up\"}\n"
+                             : "{\"status\":\"ok\",\"store\":\"down\"}\n");
 }
 
 static bool openapi(struct api_exchange *x)
 {
-    return text_reply(x, "application/json", api_openapi);
+    return text_response(x, "application/json", api_openapi);
 }
 
 #define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"
@@ -135,8 +135,8 @@ _Static_assert(sizeof api_endpoints / sizeof *api_endpoints <= API_MAX_ENDPOINTS
 /* Appends the object of RFC 9457, with the warnings as a member. */
 static void write_problem(const struct api_exchange *x, struct api_buffer *out)
 {
-    const struct api_warnings warnings = {.bits = x->reply.warnings & API_DEPRECATIONS,
-                                          .reduction = x->reply.reduction};
+    const struct api_warnings warnings = {.bits = x->response.warnings & API_DEPRECATIONS,
+                                          .reduction = x->response.reduction};
     api_append_text(out, "{");
     api_problem_write(&x->problem, out);
     if (warnings.bits) {

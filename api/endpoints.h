@@ -28,10 +28,10 @@ struct api_endpoint {
      * again, with more, if the cost is higher. NULL for endpoints without work. */
     bool (*prepare)(struct api_exchange *x, double most_ns);
 
-    /* Fills the reply's body and content_type, and its status unless that is 200; or fails. */
+    /* Fills the response's body and content_type, and its status unless that is 200; or fails. */
     bool (*handle)(struct api_exchange *x);
 
-    /* Frees x->state, if set, after the reply is made. */
+    /* Frees x->state, if set, after the response is made. */
     void (*end)(struct api_exchange *x);
 };
 

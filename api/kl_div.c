@@ -7,7 +7,7 @@
 #include "api/formats/codecs.h"
 #include "api/formats/coding.h"
 #include "api/memory/spare.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "api/statistics.h"
 
 #include <stdatomic.h>
@@ -21,17 +21,17 @@ static const double compress_ns = 10;
 
 bool api_kl_div_begin(struct api_exchange *x)
 {
-    struct api_reply *reply = &x->reply;
+    struct api_response *response = &x->response;
     if (!api_body_check_coding(x))
         return false;
     x->decoder = api_codec_for_body(api_request_header(&x->request, "Content-Type"), &x->problem);
     if (!x->decoder) {
-        api_codec_list_readable(reply->header_text, sizeof reply->header_text);
-        api_reply_header(reply, "Accept", reply->header_text);
+        api_codec_list_readable(response->header_text, sizeof response->header_text);
+        api_response_header(response, "Accept", response->header_text);
         return false;
     }
     x->encoder = api_codec_for_answer(api_request_header(&x->request, "Accept"),
-                                      &reply->content_type, &x->problem);
+                                      &response->content_type, &x->problem);
     return x->encoder && api_body_check_size(x);
 }
 
@@ -51,8 +51,8 @@ static bool read_call(struct api_exchange *x, struct api_call *call)
         api_options_from_query(&call->options, x->request.query, known_alone, &x->problem) &&
         x->decoder->decode(call, &x->request, &x->problem) && api_call_plan(call, &x->problem) &&
         api_codec_check_answer(x, call) && (!api_call_writes(call) || api_check_writer(x));
-    x->reply.reduction = call->plan.reduction;
-    x->reply.warnings = api_call_warnings(call).bits; /* also part of a problem */
+    x->response.reduction = call->plan.reduction;
+    x->response.warnings = api_call_warnings(call).bits; /* also part of a problem */
     return good;
 }
 
@@ -111,22 +111,22 @@ bool api_loss_prepare(struct api_exchange *x, double most_ns)
     if (call->is_planned)
         x->cost_ns = decode_cost(x) + answer_cost(x, call);
     x->prepared = 1e3 * api_seconds();
-    x->reply.decode_ms += x->prepared - start;
+    x->response.decode_ms += x->prepared - start;
     return true;
 }
 
 bool api_loss(struct api_exchange *x)
 {
-    struct api_reply *reply = &x->reply;
+    struct api_response *response = &x->response;
     struct api_call *call = x->state;
     bool good = api_call_run(call, &x->problem);
     double computed = 1e3 * api_seconds();
     if (good)
-        x->encoder->encode(call, reply);
-    reply->compute_ms = computed - x->prepared;
-    reply->encode_ms = 1e3 * api_seconds() - computed;
-    reply->elements = good ? call->plan.count : 0;
-    reply->warnings = api_call_warnings(call).bits;
+        x->encoder->encode(call, response);
+    response->compute_ms = computed - x->prepared;
+    response->encode_ms = 1e3 * api_seconds() - computed;
+    response->elements = good ? call->plan.count : 0;
+    response->warnings = api_call_warnings(call).bits;
     return good;
 }
 
@@ -146,16 +146,16 @@ static void count(struct api_duration *duration, double ms)
 
 void api_infer_end(struct api_exchange *x)
 {
-    const struct api_reply *reply = &x->reply;
+    const struct api_response *response = &x->response;
     struct api_statistics *statistics = x->service->statistics;
-    bool good = reply->status == 200;
+    bool good = response->status == 200;
     if (statistics)
         count(good ? &statistics->success : &statistics->fail,
-              reply->decode_ms + reply->compute_ms + reply->encode_ms);
+              response->decode_ms + response->compute_ms + response->encode_ms);
     if (statistics && good) {
-        count(&statistics->decode, reply->decode_ms);
-        count(&statistics->compute, reply->compute_ms);
-        count(&statistics->encode, reply->encode_ms);
+        count(&statistics->decode, response->decode_ms);
+        count(&statistics->compute, response->compute_ms);
+        count(&statistics->encode, response->encode_ms);
         atomic_store(&statistics->last_ms, (unsigned long long)time(NULL) * 1000);
     }
     api_kl_div_end(x);

@@ -4,7 +4,7 @@
 #include "api/endpoints.h"
 #include "api/formats/coding.h"
 #include "api/monitors/monitors.h"
-#include "api/reply.h"
+#include "api/response.h"
 
 #include <string.h>
 
@@ -47,14 +47,14 @@ bool api_metrics(struct api_exchange *x)
     const char *accepted = api_request_header(&x->request, "Accept-Encoding");
     const char *coding = api_coding_for_answer(accepted);
     struct api_monitors *monitors = x->service->monitors;
-    x->reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    write_own(x->service, &x->reply.body);
+    x->response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    write_own(x->service, &x->response.body);
     if (!monitors || api_monitors_count(monitors) == 0) {
-        x->reply.compress = true;
+        x->response.compress = true;
         return true;
     }
-    api_reply_header(&x->reply, "Vary", "Accept-Encoding");
+    api_response_header(&x->response, "Vary", "Accept-Encoding");
     return api_monitors_expose(monitors, x->prepared / 1e3, coding && strcmp(coding, "gzip") == 0,
-                               &x->reply) ||
+                               &x->response) ||
            api_fail_for_memory(&x->problem);
 }

@@ -4,10 +4,10 @@
 #include "api/option_values.h"
 #include "api/statistics.h"
 
-static bool json_reply(struct api_exchange *x, const char *text)
+static bool json_response(struct api_exchange *x, const char *text)
 {
-    x->reply.content_type = "application/json";
-    api_append_text(&x->reply.body, text);
+    x->response.content_type = "application/json";
+    api_append_text(&x->response.body, text);
     return true;
 }
 
@@ -18,16 +18,16 @@ static bool is_ready(const struct api_exchange *x)
 
 bool api_oip_server(struct api_exchange *x)
 {
-    json_reply(x, "{\"name\":\"kldiv\",\"version\":\"" KLDIV_VERSION
-                  "\",\"extensions\":[\"binary_tensor_data\",\"statistics\","
-                  "\"model_configuration\",\"parameters\",\"trace\",\"logging\"");
-    return json_reply(x, x->service->regions ? ",\"system_shared_memory\"]}" : "]}");
+    json_response(x, "{\"name\":\"kldiv\",\"version\":\"" KLDIV_VERSION
+                     "\",\"extensions\":[\"binary_tensor_data\",\"statistics\","
+                     "\"model_configuration\",\"parameters\",\"trace\",\"logging\"");
+    return json_response(x, x->service->regions ? ",\"system_shared_memory\"]}" : "]}");
 }
 
 bool api_oip_live(struct api_exchange *x)
 {
-    return json_reply(x, is_ready(x) ? "{\"live\":true,\"ready\":true}"
-                                     : "{\"live\":true,\"ready\":false}");
+    return json_response(x, is_ready(x) ? "{\"live\":true,\"ready\":true}"
+                                        : "{\"live\":true,\"ready\":false}");
 }
 
 bool api_oip_ready(struct api_exchange *x)
@@ -55,39 +55,39 @@ static void write_parameters(struct api_buffer *out)
  * Inferences take any dtype and shape. */
 bool api_oip_model(struct api_exchange *x)
 {
-    json_reply(x, "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
-                  "\"],\"platform\":\"kldiv\",\"inputs\":["
-                  "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                  "{\"name\":\"target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
-                  "\"outputs\":[{\"name\":\"loss\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                  "{\"name\":\"gradient.input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                  "{\"name\":\"gradient.target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
-                  "\"parameters\":{\"optional_inputs\":\"" OPTIONAL_INPUTS
-                  "\",\"request_parameters\":\"");
-    write_parameters(&x->reply.body);
-    return json_reply(x, "\"}}");
+    json_response(x, "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
+                     "\"],\"platform\":\"kldiv\",\"inputs\":["
+                     "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                     "{\"name\":\"target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
+                     "\"outputs\":[{\"name\":\"loss\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                     "{\"name\":\"gradient.input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                     "{\"name\":\"gradient.target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
+                     "\"parameters\":{\"optional_inputs\":\"" OPTIONAL_INPUTS
+                     "\",\"request_parameters\":\"");
+    write_parameters(&x->response.body);
+    return json_response(x, "\"}}");
 }
 
 bool api_oip_model_ready(struct api_exchange *x)
 {
     if (!is_ready(x))
         return api_fail(&x->problem, "draining", "the server is shutting down");
-    return json_reply(x, "{\"name\":\"" API_OIP_MODEL "\",\"ready\":true}");
+    return json_response(x, "{\"name\":\"" API_OIP_MODEL "\",\"ready\":true}");
 }
 
 bool api_oip_config(struct api_exchange *x)
 {
-    json_reply(x, "{\"name\":\"" API_OIP_MODEL "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\","
-                  "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,"
-                  "\"input\":[{\"name\":\"input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-                  "{\"name\":\"target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
-                  "\"output\":[{\"name\":\"loss\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-                  "{\"name\":\"gradient.input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-                  "{\"name\":\"gradient.target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
-                  "\"parameters\":{\"optional_inputs\":{\"string_value\":\"" OPTIONAL_INPUTS
-                  "\"},\"request_parameters\":{\"string_value\":\"");
-    write_parameters(&x->reply.body);
-    return json_reply(x, "\"}}}");
+    json_response(x, "{\"name\":\"" API_OIP_MODEL "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\","
+                     "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,"
+                     "\"input\":[{\"name\":\"input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+                     "{\"name\":\"target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
+                     "\"output\":[{\"name\":\"loss\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+                     "{\"name\":\"gradient.input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
+                     "{\"name\":\"gradient.target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
+                     "\"parameters\":{\"optional_inputs\":{\"string_value\":\"" OPTIONAL_INPUTS
+                     "\"},\"request_parameters\":{\"string_value\":\"");
+    write_parameters(&x->response.body);
+    return json_response(x, "\"}}}");
 }
 
 static void write_duration(struct api_buffer *out, const char *name,
@@ -102,7 +102,7 @@ bool api_oip_stats(struct api_exchange *x)
     static const struct api_statistics none;
     static const struct api_duration never;
     const struct api_statistics *s = x->service->statistics ? x->service->statistics : &none;
-    struct api_buffer *out = &x->reply.body;
+    struct api_buffer *out = &x->response.body;
     /* perf_analyzer detects the server's version by the queue's count: each inference counts,
      * with 0 ns. */
     const struct api_duration queue = {.count = atomic_load(&s->success.count)};
@@ -117,7 +117,7 @@ bool api_oip_stats(struct api_exchange *x)
                      {"compute_output", &s->encode},
                      {"cache_hit", &never},
                      {"cache_miss", &never}};
-    x->reply.content_type = "application/json";
+    x->response.content_type = "application/json";
     api_append_format(out,
                       "{\"model_stats\":[{\"name\":\"" API_OIP_MODEL
                       "\",\"version\":\"" API_OIP_VERSION "\",\"last_inference\":%llu,"
@@ -134,6 +134,6 @@ bool api_oip_stats(struct api_exchange *x)
 
 bool api_oip_index(struct api_exchange *x)
 {
-    return json_reply(x, "[{\"name\":\"" API_OIP_MODEL "\",\"version\":\"" API_OIP_VERSION
-                         "\",\"state\":\"READY\",\"reason\":\"\"}]");
+    return json_response(x, "[{\"name\":\"" API_OIP_MODEL "\",\"version\":\"" API_OIP_VERSION
+                            "\",\"state\":\"READY\",\"reason\":\"\"}]");
 }

@@ -37,10 +37,10 @@ static void find_logging(const struct api_service *service, struct setting to[N_
     memcpy(to, settings, sizeof settings);
 }
 
-static bool reply_with(struct api_exchange *x, const struct setting *settings, size_t n)
+static bool response_with(struct api_exchange *x, const struct setting *settings, size_t n)
 {
-    struct api_buffer *out = &x->reply.body;
-    x->reply.content_type = "application/json";
+    struct api_buffer *out = &x->response.body;
+    x->response.content_type = "application/json";
     for (size_t i = 0; i < n; i++)
         api_append_format(out, "%s\"%s\":%s", i ? "," : "{", settings[i].name, settings[i].value);
     api_append_text(out, "}");
@@ -104,7 +104,7 @@ static bool check_member(struct api_exchange *x, const struct setting *settings,
                        "there is no setting '%.60s' here", name);
 }
 
-/* Checks a body, which may be empty, and replies with the settings. */
+/* Checks a body, which may be empty, and responses with the settings. */
 static bool set(struct api_exchange *x, const struct setting *settings, size_t n)
 {
     const char *at, *what, *value, *json = api_json_skip_mark(x->request.body);
@@ -113,7 +113,7 @@ static bool set(struct api_exchange *x, const struct setting *settings, size_t n
     if (!check_size(x, x->request.body_size))
         return false;
     if (size == 0)
-        return reply_with(x, settings, n);
+        return response_with(x, settings, n);
     if (!api_json_check(json, size, &at, &what))
         return api_json_malformed(json, at, what, &x->problem);
     const char *root = api_json_skip_space(json);
@@ -123,12 +123,12 @@ static bool set(struct api_exchange *x, const struct setting *settings, size_t n
     while (api_json_next_member(&reader, name, &value))
         if (!check_member(x, settings, n, name, value))
             return false;
-    return reply_with(x, settings, n);
+    return response_with(x, settings, n);
 }
 
 /* ---- Endpoints */
 
-bool api_oip_trace(struct api_exchange *x) { return reply_with(x, trace, N_TRACE); }
+bool api_oip_trace(struct api_exchange *x) { return response_with(x, trace, N_TRACE); }
 
 bool api_oip_set_trace(struct api_exchange *x) { return set(x, trace, N_TRACE); }
 
@@ -136,7 +136,7 @@ bool api_oip_logging(struct api_exchange *x)
 {
     struct setting logging[N_LOGGING];
     find_logging(x->service, logging);
-    return reply_with(x, logging, N_LOGGING);
+    return response_with(x, logging, N_LOGGING);
 }
 
 bool api_oip_set_logging(struct api_exchange *x)

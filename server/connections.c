@@ -232,7 +232,7 @@ void srv_connection_suspend(struct srv_connection *c, struct MHD_Connection *lib
 
 void srv_connection_resume(struct srv_connection *c)
 {
-    srv_connections_lock(); /* a probe of the client must not mix with the reply */
+    srv_connections_lock(); /* a probe of the client must not mix with the response */
     void *library = atomic_exchange(&c->suspended, NULL);
     if (library)
         MHD_resume_connection(library);

@@ -31,7 +31,7 @@ enum srv_phase {
     SRV_BODY,   /* the rest of a body */
     SRV_PAUSED, /* memory for the rest of a body; suspended */
     SRV_WORK,   /* the server */
-    SRV_REPLY,  /* the client, which reads the reply */
+    SRV_REPLY,  /* the client, which reads the response */
 };
 
 /* srv_client: what the client has done with its side of the connection. */
@@ -60,7 +60,7 @@ struct srv_connection {
     atomic_ullong since;       /* start of the phase, in ms; moved on by the time of pauses */
     atomic_ullong begun;       /* start of the request, in ms */
     atomic_size_t received;    /* bytes of the body so far */
-    atomic_size_t held;        /* bytes of memory of the body, or of the reply */
+    atomic_size_t held;        /* bytes of memory of the body, or of the response */
     atomic_size_t announced;   /* bytes of memory that the body will need; 0 if unknown */
     atomic_size_t wanted;      /* bytes that a paused body waits for */
     atomic_ullong body_ms;     /* time that a paused body has taken so far */
@@ -79,7 +79,7 @@ struct srv_connection {
     enum srv_client client;
     unsigned long long probed_at;       /* in ms */
     unsigned long long acked, acked_at; /* bytes that the client has taken; when, in ms */
-    unsigned long long first_acked;     /* at the first look at this reply */
+    unsigned long long first_acked;     /* at the first look at this response */
     unsigned long long behind, seen_at; /* how far the body is behind the least rate; when; in ms */
     size_t seen;                        /* `received` at that time */
 };

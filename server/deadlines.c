@@ -11,11 +11,11 @@ enum {
     ADMITTED_MS = 500,
 };
 
-/* REPLY_RATE: the least rate of a reply, in bytes per ms, after its grace: 4 KiB/s. */
+/* REPLY_RATE: the least rate of a response, in bytes per ms, after its grace: 4 KiB/s. */
 enum { REPLY_RATE = 4 };
 
 static unsigned long long idle_ms = 75000, request_ms;
-static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, reply_ms = REPLY_MS;
+static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, response_ms = REPLY_MS;
 
 static const struct srv_refusal
     late_header = {"request_timeout", "the header took more than 10 s, or --timeout"},
@@ -44,14 +44,14 @@ void srv_deadlines_set(size_t timeout, size_t request_timeout)
     idle_ms = timeout * 1000ull;
     header_ms = lesser(idle_ms, HEADER_MS);
     grace_ms = lesser(idle_ms, BODY_GRACE_MS);
-    reply_ms = lesser(idle_ms, REPLY_MS);
+    response_ms = lesser(idle_ms, REPLY_MS);
     request_ms = request_timeout * 1000ull;
 }
 
 size_t srv_idle_seconds(void) { return idle_ms / 1000; }
 
-/* Time that a reply has made no progress, or less than the least rate allows, in ms. */
-static unsigned long long reply_lateness(const struct srv_connection *c, unsigned long long now)
+/* Time that a response has made no progress, or less than the least rate allows, in ms. */
+static unsigned long long response_lateness(const struct srv_connection *c, unsigned long long now)
 {
     unsigned long long since = atomic_load(&c->since), stalled = 0;
     unsigned long long acked = c->acked > c->first_acked ? c->acked - c->first_acked : 0;
@@ -85,7 +85,7 @@ const struct srv_refusal *srv_overdue(const struct srv_connection *c, unsigned l
     case SRV_WORK:
         return too_long ? &late_work : NULL;
     case SRV_REPLY:
-        return reply_lateness(c, now) > reply_ms || too_long ? &late_reader : NULL;
+        return response_lateness(c, now) > response_ms || too_long ? &late_reader : NULL;
     }
     return NULL;
 }
@@ -125,7 +125,7 @@ unsigned long long srv_lateness(const struct srv_connection *c, unsigned long lo
     if (phase == SRV_BODY)
         late = srv_behind(c, now);
     if (phase == SRV_REPLY)
-        late = reply_lateness(c, now);
+        late = response_lateness(c, now);
     if (late < (c->quota == SRV_REGULAR ? ADMITTED_MS : ADMITTED_MS / 10))
         return 0;
     return phase == SRV_IDLE ? late / 8 : late; /* a client that keeps a connection is not slow */

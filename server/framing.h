@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Limits of a request. libmicrohttpd keeps the header and 64 bytes for each field in the memory of
- * the connection, where the header of the reply needs some 2 KiB. */
+ * the connection, where the header of the response needs some 2 KiB. */
 enum {
     SRV_HEADER_SIZE = 16 << 10, /* bytes of the request line and all fields, a trailer's too */
     SRV_HEADER_FIELDS = 100,    /* with a trailer's, and each cookie */

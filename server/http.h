@@ -1,5 +1,5 @@
 /* The service on libmicrohttpd: accepts connections, calls api_begin and api_handle, sends
- * replies. */
+ * responses. */
 #ifndef KLDIV_SERVER_HTTP_H
 #define KLDIV_SERVER_HTTP_H
 
@@ -24,7 +24,7 @@ void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t s
 /* Number of connections beyond --max-connections that may be open. */
 size_t srv_http_descriptors(void);
 
-/* Adds "Connection: close" to all later replies. */
+/* Adds "Connection: close" to all later responses. */
 void srv_http_drain(void);
 bool srv_http_is_draining(void);
 

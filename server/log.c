@@ -359,7 +359,7 @@ void srv_log_access(const struct srv_access *access)
     add_number(&line, FIELD("status"), (size_t)access->status);
     add_text(&line, FIELD("code"), access->code);
     add_number(&line, FIELD("body_bytes"), access->body_bytes);
-    add_number(&line, FIELD("reply_bytes"), access->reply_bytes);
+    add_number(&line, FIELD("reply_bytes"), access->response_bytes);
     add_number(&line, FIELD("elements"), access->elements);
     add_ms(&line, FIELD("ms"), access->ms);
     if (access->peer)

@@ -30,7 +30,7 @@ struct srv_access {
     const char *request_id, *method, *target, *code, *token;
     const struct ucred *peer;
     int status;
-    size_t body_bytes, reply_bytes, elements;
+    size_t body_bytes, response_bytes, elements;
     double ms;
 };
 

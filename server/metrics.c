@@ -101,22 +101,23 @@ void srv_metrics_begin_request(void)
     atomic_fetch_add_explicit(&counters.in_flight, 1, memory_order_relaxed);
 }
 
-void srv_metrics_count_reply(const struct api_reply *reply, const char *method, size_t body_size)
+void srv_metrics_count_response(const struct api_response *response, const char *method,
+                                size_t body_size)
 {
-    size_t route = route_index(reply->endpoint);
+    size_t route = route_index(response->endpoint);
     size_t method_index = index_of(method, methods, COUNT(methods));
-    add(&counters.requests[route][method_index][status_index(reply->status)], 1);
+    add(&counters.requests[route][method_index][status_index(response->status)], 1);
     observe(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size, 1);
-    add(&counters.elements, reply->elements);
+    add(&counters.elements, response->elements);
     for (unsigned i = 0; i < API_WARNINGS; i++)
-        if (reply->warnings & 1u << i)
+        if (response->warnings & 1u << i)
             add(&counters.warnings[i], 1);
 }
 
-void srv_metrics_count_time(const struct api_reply *reply, double seconds)
+void srv_metrics_count_time(const struct api_response *response, double seconds)
 {
-    observe(&counters.seconds[route_index(reply->endpoint)], seconds_bounds, COUNT(seconds_bounds),
-            seconds, MICRO);
+    observe(&counters.seconds[route_index(response->endpoint)], seconds_bounds,
+            COUNT(seconds_bounds), seconds, MICRO);
 }
 
 void srv_metrics_end_request(void)
@@ -178,7 +179,7 @@ static void write_requests(struct api_buffer *out)
                                       route_name(r), methods[m], statuses[s], n);
             }
     head(out, "kldiv_http_request_duration_seconds", "histogram",
-         "From the request's header to the end of its reply.");
+         "From the request's header to the end of its response.");
     for (size_t r = 0; r == 0 || api_endpoints[r - 1].path; r++) {
         char labels[80];
         snprintf(labels, sizeof labels, "route=\"%s\",", route_name(r));

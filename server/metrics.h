@@ -8,12 +8,13 @@
 /* Counts a request that begins. Counters are atomic; any thread may update them. */
 void srv_metrics_begin_request(void);
 
-/* Counts a request by its reply. A call before the reply is sent lets a client that has it find it
+/* Counts a request by its response. A call before the response is sent lets a client that has it find it
  * counted. The size of the request's body is in bytes. */
-void srv_metrics_count_reply(const struct api_reply *reply, const char *method, size_t body_size);
+void srv_metrics_count_response(const struct api_response *response, const char *method,
+                                size_t body_size);
 
-/* Counts the time in seconds that a request took to the end of its reply. */
-void srv_metrics_count_time(const struct api_reply *reply, double seconds);
+/* Counts the time in seconds that a request took to the end of its response. */
+void srv_metrics_count_time(const struct api_response *response, double seconds);
 
 /* Counts the end of a request, once its memory is free: whoever reads that none is in flight finds all
  * other numbers settled. */

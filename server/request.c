@@ -63,7 +63,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
     request->references = 1;
     request->unread = -1;
     request->body.budget = service->budget;
-    api_buffer_lend(&request->exchange.reply.body, request->small_reply, SMALL_REPLY);
+    api_buffer_lend(&request->exchange.response.body, request->small_response, SMALL_REPLY);
     request->start = api_seconds();
     srv_metrics_begin_request();
     return request;
@@ -83,14 +83,14 @@ void srv_request_release(void *argument)
     srv_metrics_end_request();
 }
 
-/* Counts the request once, by the reply that it gets or would have got. */
-static void count_reply(struct srv_request *request)
+/* Counts the request once, by the response that it gets or would have got. */
+static void count_response(struct srv_request *request)
 {
-    const struct api_reply *reply = &request->exchange.reply;
-    if (request->is_counted || reply->status == 0)
+    const struct api_response *response = &request->exchange.response;
+    if (request->is_counted || response->status == 0)
         return;
     request->is_counted = true;
-    srv_metrics_count_reply(reply, request->method, request->received);
+    srv_metrics_count_response(response, request->method, request->received);
 }
 
 /* scrape_buffer: bytes of an answer to a scrape that the kernel takes at once. It would take 4 MB of the
@@ -98,31 +98,31 @@ static void count_reply(struct srv_request *request)
  * clients do not read. */
 static const int scrape_buffer = 128 << 10;
 
-/* Bytes that are free once this reply is sent: not those that others send, too. */
-static size_t held_by(const struct api_reply *reply)
+/* Bytes that are free once this response is sent: not those that others send, too. */
+static size_t held_by(const struct api_response *response)
 {
-    return api_reply_size(reply) - (reply->shared ? reply->shared->bytes.size : 0);
+    return api_response_size(response) - (response->shared ? response->shared->bytes.size : 0);
 }
 
 static enum MHD_Result answer(struct srv_request *request)
 {
-    if (request->exchange.reply.shared)
+    if (request->exchange.response.shared)
         setsockopt(request->entry->fd, SOL_SOCKET, SO_SNDBUF, &scrape_buffer, sizeof scrape_buffer);
 
-    struct MHD_Response *response = srv_response_make(request);
-    if (!response) {
+    struct MHD_Response *mhd_response = srv_response_make(request);
+    if (!mhd_response) {
         api_refuse(&request->exchange, "out_of_memory", "no memory is left for the answer");
-        response = srv_response_make(request);
+        mhd_response = srv_response_make(request);
     }
-    if (!response)
+    if (!mhd_response)
         return MHD_NO;
     request->step = SRV_ANSWERED;
-    atomic_store(&request->entry->held, held_by(&request->exchange.reply));
+    atomic_store(&request->entry->held, held_by(&request->exchange.response));
     srv_connection_enter(request->entry, SRV_REPLY);
-    count_reply(request);
-    enum MHD_Result result =
-        MHD_queue_response(request->connection, (unsigned)request->exchange.reply.status, response);
-    MHD_destroy_response(response);
+    count_response(request);
+    enum MHD_Result result = MHD_queue_response(
+        request->connection, (unsigned)request->exchange.response.status, mhd_response);
+    MHD_destroy_response(mhd_response);
     return result;
 }
 
@@ -242,7 +242,7 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
         return refuse_repeated(request);
     if (!api_begin(&request->exchange))
         return answer_early(request);
-    bool is_probe = api_endpoint_is_probe(request->exchange.reply.endpoint);
+    bool is_probe = api_endpoint_is_probe(request->exchange.response.endpoint);
     if (request->entry->quota == SRV_ADMIN && !is_probe)
         return refuse(request, "not_found", "this address has health and metrics alone");
     request->must_close = request->entry->quota == SRV_RESERVED;
@@ -281,7 +281,7 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
     request->entry->upload = (struct srv_upload){0};
     api_buffer_free(&request->body);
     atomic_store(&request->entry->held, 0);
-    count_reply(request);
+    count_response(request);
     srv_response_send(request);
 }
 
@@ -324,7 +324,7 @@ static bool hand_over(struct srv_request *request)
     request->job.run = work;
     request->job.cost_ns = request->exchange.cost_ns;
     request->lane = request->exchange.cost_ns > most_ns[SRV_LARGE] ? SRV_HUGE : SRV_LARGE;
-    if (api_endpoint_is_probe(request->exchange.reply.endpoint))
+    if (api_endpoint_is_probe(request->exchange.response.endpoint))
         request->lane = SRV_PROBES;
     if (srv_jobs_add(request->lane, &request->job))
         return true;
@@ -356,7 +356,7 @@ static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection 
 enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Connection *connection)
 {
     struct api_buffer *body = &request->body;
-    if (request->step == SRV_WORKING && request->exchange.reply.status == 0) {
+    if (request->step == SRV_WORKING && request->exchange.response.status == 0) {
         /* The endpoint alone knows if its work has been stored. */
         if (request->exchange.work || !is_stopped(request))
             return go_on(request, connection);
@@ -381,26 +381,26 @@ static uint64_t unread_size(const struct srv_request *request)
 
 void srv_request_done(struct srv_request *request, bool sent)
 {
-    const struct api_reply *reply = &request->exchange.reply;
+    const struct api_response *response = &request->exchange.response;
     const char *method = request->exchange.request.method ? request->exchange.request.method : "";
     double seconds = api_seconds() - request->start;
     const char *token = request->exchange.token.name;
     const struct srv_refusal *ending = atomic_load(&request->entry->ending);
     const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
-    bool probe = reply->endpoint && api_endpoint_is_probe(reply->endpoint);
-    count_reply(request);
-    if (reply->status != 0)
-        srv_metrics_count_time(reply, seconds);
-    if (!probe || reply->status != 200) {
+    bool probe = response->endpoint && api_endpoint_is_probe(response->endpoint);
+    count_response(request);
+    if (response->status != 0)
+        srv_metrics_count_time(response, seconds);
+    if (!probe || response->status != 200) {
         struct srv_access access = {.request_id = request->id,
                                     .method = method,
                                     .target = request->target,
                                     .token = *token ? token : NULL,
-                                    .status = reply->status,
-                                    .code = sent || request->sent ? reply->code : lost,
+                                    .status = response->status,
+                                    .code = sent || request->sent ? response->code : lost,
                                     .body_bytes = request->received,
-                                    .reply_bytes = api_reply_size(reply),
-                                    .elements = reply->elements,
+                                    .response_bytes = api_response_size(response),
+                                    .elements = response->elements,
                                     .peer = request->entry->local ? &request->entry->peer : NULL,
                                     .ms = seconds * 1e3};
         srv_log_access(&access);

@@ -1,4 +1,4 @@
-/* srv_request: one request from its first line to the end of its reply. The connection's network
+/* srv_request: one request from its first line to the end of its response. The connection's network
  * thread makes all calls; only the work on a large request runs on a job thread, while the
  * connection is suspended. */
 #ifndef KLDIV_SERVER_REQUEST_H
@@ -12,14 +12,14 @@
 #include <microhttpd.h>
 #include <stdatomic.h>
 
-/* SMALL_BODY, SMALL_REPLY: bytes up to which a body of a known length and the body of a reply need
+/* SMALL_BODY, SMALL_REPLY: bytes up to which a body of a known length and the body of a response need
  * no allocation. */
 enum { SMALL_BODY = 4 << 10, SMALL_REPLY = 1 << 10 };
 
 enum srv_step {
     SRV_NEW,     /* before the header is complete */
     SRV_READING, /* the body arrives */
-    SRV_REFUSED, /* the reply is complete; the body, which has arrived, is dropped */
+    SRV_REFUSED, /* the response is complete; the body, which has arrived, is dropped */
     SRV_WORKING, /* owned by a job thread */
     SRV_ANSWERED,
 };
@@ -36,8 +36,8 @@ struct srv_request {
     bool is_spare;   /* kept for another request when it is done */
     bool was_paused; /* and is the first to get memory */
     bool sent;       /* without libmicrohttpd */
-    bool is_counted; /* by its reply */
-    int unread;      /* duplicated descriptor whose unread body is dropped after the reply, or -1 */
+    bool is_counted; /* by its response */
+    int unread; /* duplicated descriptor whose unread body is dropped after the response, or -1 */
     struct api_exchange exchange;
     struct api_buffer body;
     size_t received; /* bytes of the body, dropped ones included */
@@ -47,8 +47,8 @@ struct srv_request {
     const char *authority; /* of an absolute target, in place of Host; NULL for a path */
 
     /* Not zeroed at the begin: */
-    struct srv_fields fields;                                            /* of a complete header */
-    char small_body[SMALL_BODY + API_PADDING], small_reply[SMALL_REPLY]; /* lent */
+    struct srv_fields fields; /* of a complete header */
+    char small_body[SMALL_BODY + API_PADDING], small_response[SMALL_REPLY]; /* lent */
     char target[]; /* as sent, NUL, then its path, percent-encoded, NUL, its authority */
 };
 
@@ -80,7 +80,7 @@ enum MHD_Result srv_request_complete(struct srv_request *request,
 void srv_request_release(void *argument);
 
 /* Logs and counts the request and drops its reference, the last of which frees it. `sent` is true
- * if the whole reply was sent. */
+ * if the whole response was sent. */
 void srv_request_done(struct srv_request *request, bool sent);
 
 #endif

@@ -1,14 +1,14 @@
-/* Replies on their way out: as responses of libmicrohttpd, or past it. */
+/* Responses on their way out: as responses of libmicrohttpd, or past it. */
 #ifndef KLDIV_SERVER_RESPONSE_H
 #define KLDIV_SERVER_RESPONSE_H
 
 #include "server/request.h"
 
-/* Makes the response to a request, which holds a reference to it; NULL if memory is exhausted. A reply
+/* Makes the response to a request, which holds a reference to it; NULL if memory is exhausted. A response
  * that lacks a field would be another one: without its Content-Encoding, a body is taken for JSON. */
 struct MHD_Response *srv_response_make(struct srv_request *request);
 
-/* Sends the reply while its request still arrives, when libmicrohttpd takes no response. The caller
+/* Sends the response while its request still arrives, when libmicrohttpd takes no response. The caller
  * has the connection closed. */
 void srv_response_send(struct srv_request *request);
 

@@ -135,7 +135,7 @@ static bool bytes_taken(const struct srv_connection *c, unsigned long long *byte
     return true;
 }
 
-static void look_at_reply(struct srv_connection *c, unsigned long long now)
+static void look_at_response(struct srv_connection *c, unsigned long long now)
 {
     unsigned long long since = atomic_load(&c->since), taken;
     if (now < since + 1000 || !bytes_taken(c, &taken))
@@ -265,7 +265,7 @@ static int look(void)
     bool soon = srv_connections_paused() > 0;
     for (struct srv_connection *c = first; c; c = c->next) {
         if (atomic_load(&c->phase) == SRV_REPLY)
-            look_at_reply(c, now);
+            look_at_response(c, now);
         srv_follow_body(c, now);
         end_late(c, now);
         soon |= follow_client(c, now);

@@ -14,22 +14,22 @@
 
 static const char *header_of(const struct answer *answer, const char *name)
 {
-    for (size_t i = 0; i < answer->reply.n_headers; i++)
-        if (strcmp(answer->reply.headers[i].name, name) == 0)
-            return answer->reply.headers[i].value;
+    for (size_t i = 0; i < answer->response.n_headers; i++)
+        if (strcmp(answer->response.headers[i].name, name) == 0)
+            return answer->response.headers[i].value;
     return "";
 }
 
 static bool put(struct api_exchange *x)
 {
-    x->reply.status = 204;
+    x->response.status = 204;
     return true;
 }
 
 static bool get(struct api_exchange *x)
 {
-    x->reply.content_type = "text/plain";
-    api_append_text(&x->reply.body, "thing\n");
+    x->response.content_type = "text/plain";
+    api_append_text(&x->response.body, "thing\n");
     return true;
 }
 
@@ -161,7 +161,7 @@ Test(access, refusals_have_the_form_of_their_path)
     struct question question = {.path = "/kl_div", .others = {{"Host", "here"}}};
     struct answer answer = ask_question(&question, &service, "", 0);
     cr_expect_str_eq(text_of(answer.json, "code"), "unauthorized");
-    cr_expect_str_eq(answer.reply.content_type, "application/problem+json");
+    cr_expect_str_eq(answer.response.content_type, "application/problem+json");
     answer_free(&answer);
     question.path = "/v2/models/kl_div/infer";
     answer = ask_question(&question, &service, "", 0);
@@ -413,7 +413,7 @@ Test(access, browsers_are_told_what_they_must_not_do)
             cr_expect_str_eq(header_of(&answer, "Referrer-Policy"), is_shown ? "no-referrer" : "");
             cr_expect_str_eq(header_of(&answer, "Cross-Origin-Resource-Policy"),
                              is_shown && !service.cors_origin ? "same-origin" : "");
-            cr_expect_lt(answer.reply.n_headers, COUNT(answer.reply.headers), "room for all");
+            cr_expect_lt(answer.response.n_headers, COUNT(answer.response.headers), "room for all");
             answer_free(&answer);
         }
 }

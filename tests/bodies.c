@@ -83,7 +83,7 @@ static void check_row(const struct row *row)
         cr_expect_leq(fabs(loss - exact), (float32 ? 1e-6 : 1e-14) * fabs(exact),
                       "%s, %s: %.17g is not %.17g", row->format, row->name, loss, exact);
     } else if (answer.status != 200) {
-        cr_expect_str_eq(answer.reply.code, text_of(row->json, "code"), "%s, %s", row->format,
+        cr_expect_str_eq(answer.response.code, text_of(row->json, "code"), "%s, %s", row->format,
                          row->name);
         cr_expect(strstr(detail, text_of(row->json, "detail")), "%s, %s: %s", row->format,
                   row->name, detail);
@@ -173,8 +173,8 @@ Test(bodies, inferences_may_begin_with_a_byte_order_mark) { for_each_row(add_mar
 static void expect_an_answer(const struct row *row, const char *body, size_t size)
 {
     struct answer answer = ask_row(row, body, size);
-    cr_expect(answer.reply.body.size > 0 && (answer.status == 200 || answer.status == 400 ||
-                                             answer.status == 413 || answer.status == 422),
+    cr_expect(answer.response.body.size > 0 && (answer.status == 200 || answer.status == 400 ||
+                                                answer.status == 413 || answer.status == 422),
               "%s, %s, changed: %d", row->format, row->name, answer.status);
     answer_free(&answer);
     cr_expect_eq(bytes_held(), 0);
@@ -213,7 +213,7 @@ static void run_out_of_memory(const struct row *row)
             struct answer answer = ask_row(row, row->body, row->size);
             bool failed = allocation_failed();
             fail_allocation(-1, false);
-            int status = answer.reply.status;
+            int status = answer.response.status;
             answer_free(&answer);
             cr_expect_eq(bytes_held(), 0);
             cr_expect(status == expected || (failed && status == 503), "%s, %s, allocation %ld: %d",

@@ -57,8 +57,8 @@ Test(cost, decides_what_thread_runs_a_request)
             .accept = "application/safetensors", /* which is never compressed */
             .accept_encoding = "gzip"};
         struct answer answer = ask_question(&question, NULL, body.data, body.size);
-        cr_expect_eq(answer.status, 200, "%.*s", (int)answer.reply.body.size,
-                     answer.reply.body.data);
+        cr_expect_eq(answer.status, 200, "%.*s", (int)answer.response.body.size,
+                     answer.response.body.data);
         cr_expect_eq(answer.handed_over, cases[i / 2].handed_over, "case %zu", i / 2);
         answer_free(&answer);
         api_buffer_free(&body);
@@ -84,8 +84,8 @@ Test(cost, of_binary_inferences_is_not_that_of_decimals)
         const struct question question = {.path = "/v2/models/kl_div/infer",
                                           .inference_header_length = json_size};
         struct answer answer = ask_question(&question, NULL, body.data, body.size);
-        cr_expect_eq(answer.status, 200, "%.*s", (int)answer.reply.body.size,
-                     answer.reply.body.data);
+        cr_expect_eq(answer.status, 200, "%.*s", (int)answer.response.body.size,
+                     answer.response.body.data);
         cr_expect_eq(answer.handed_over, i == 1);
         answer_free(&answer);
         api_buffer_free(&body);

@@ -1,12 +1,12 @@
 /* An endpoint for tests in one file and two rows: a row of the table suffices for a resource. */
 #include "api/endpoints.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "tests/support.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-static int ended; /* status of the reply that ended an exchange */
+static int ended; /* status of the response that ended an exchange */
 
 /* Handles PUT /things/{group}/{name} of text/csv, with If-Match. */
 static bool begin_put(struct api_exchange *x)
@@ -22,21 +22,21 @@ static bool begin_put(struct api_exchange *x)
 
 static bool put(struct api_exchange *x)
 {
-    struct api_reply *reply = &x->reply;
-    reply->status = 201;
-    reply->content_type = "text/plain";
+    struct api_response *response = &x->response;
+    response->status = 201;
+    response->content_type = "text/plain";
     for (size_t i = 0; i < x->captures.n; i++)
-        api_append_format(&reply->body, "<%s>", x->captures.value[i]);
-    api_append(&reply->body, x->request.body, x->request.body_size);
-    api_reply_header(reply, "ETag", "\"1\"");
+        api_append_format(&response->body, "<%s>", x->captures.value[i]);
+    api_append(&response->body, x->request.body, x->request.body_size);
+    api_response_header(response, "ETag", "\"1\"");
     return true;
 }
 
-static void end_put(struct api_exchange *x) { ended = x->reply.status; }
+static void end_put(struct api_exchange *x) { ended = x->response.status; }
 
 static bool delete (struct api_exchange *x)
 {
-    x->reply.status = 204;
+    x->response.status = 204;
     return true;
 }
 
@@ -57,9 +57,9 @@ static struct answer ask_rows(const struct question *question, const char *body)
 
 static const char *header_of(const struct answer *answer, const char *name)
 {
-    for (size_t i = 0; i < answer->reply.n_headers; i++)
-        if (strcmp(answer->reply.headers[i].name, name) == 0)
-            return answer->reply.headers[i].value;
+    for (size_t i = 0; i < answer->response.n_headers; i++)
+        if (strcmp(answer->response.headers[i].name, name) == 0)
+            return answer->response.headers[i].value;
     return "";
 }
 
@@ -155,12 +155,12 @@ Test(endpoint_rows, carry_captures_headers_statuses_and_flags)
         cr_expect_eq(answer.handed_over, answer.status == 201,
                      "heavy rows are never handled inline");
         if (cases[i].content && *cases[i].content)
-            cr_expect(
-                answer.reply.body.size == strlen(cases[i].content) &&
-                    memcmp(answer.reply.body.data, cases[i].content, answer.reply.body.size) == 0,
-                "%.*s", (int)answer.reply.body.size, answer.reply.body.data);
+            cr_expect(answer.response.body.size == strlen(cases[i].content) &&
+                          memcmp(answer.response.body.data, cases[i].content,
+                                 answer.response.body.size) == 0,
+                      "%.*s", (int)answer.response.body.size, answer.response.body.data);
         else if (cases[i].content)
-            cr_expect_eq(answer.reply.body.size, 0);
+            cr_expect_eq(answer.response.body.size, 0);
         if (answer.status == 201)
             cr_expect_str_eq(header_of(&answer, "ETag"), "\"1\"");
         if (answer.status == 405)

@@ -9,9 +9,9 @@
 
 static const char *header_of(const struct answer *answer, const char *name)
 {
-    for (size_t i = 0; i < answer->reply.n_headers; i++)
-        if (strcmp(answer->reply.headers[i].name, name) == 0)
-            return answer->reply.headers[i].value;
+    for (size_t i = 0; i < answer->response.n_headers; i++)
+        if (strcmp(answer->response.headers[i].name, name) == 0)
+            return answer->response.headers[i].value;
     return "";
 }
 
@@ -87,8 +87,8 @@ Test(endpoints, a_slash_at_the_end_of_a_path_changes_nothing)
         bool is_unknown = slash.status == 404 || slash.status == 405;
         cr_expect(has_none ? is_unknown : slash.status == plain.status, "%s %s: %d", e->method,
                   path, slash.status);
-        cr_expect(has_none || slash.reply.endpoint == plain.reply.endpoint, "%s", path);
-        cr_expect(has_none || slash.reply.body.size == plain.reply.body.size, "%s", path);
+        cr_expect(has_none || slash.response.endpoint == plain.response.endpoint, "%s", path);
+        cr_expect(has_none || slash.response.body.size == plain.response.body.size, "%s", path);
         answer_free(&plain);
         answer_free(&slash);
     }

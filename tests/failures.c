@@ -67,10 +67,10 @@ Test(failures, answers_without_memory_are_whole_problems)
             failed = allocation_failed();
             cr_expect(answer.status == (failed ? 503 : 200) || answer.status == 200, "%s, %ld: %d",
                       accept[i], n, answer.status);
-            for (size_t j = 0; j < answer.reply.n_headers; j++)
+            for (size_t j = 0; j < answer.response.n_headers; j++)
                 cr_expect(answer.status == 200 ||
-                          strcmp(answer.reply.headers[j].name, "Content-Encoding") != 0);
-            cr_expect(answer.status != 503 || answer.json || answer.reply.body.size == 0);
+                          strcmp(answer.response.headers[j].name, "Content-Encoding") != 0);
+            cr_expect(answer.status != 503 || answer.json || answer.response.body.size == 0);
             answer_free(&answer);
         }
 }
@@ -86,7 +86,7 @@ Test(failures, a_full_budget_is_503_and_nothing_is_kept)
     n += (size_t)snprintf(body + n, 40, "], \"target\": 1}");
     struct answer answer = ask_question(&(struct question){.chunked = true}, &service, body, n);
     cr_expect_eq(answer.status, 503);
-    cr_expect_str_eq(answer.reply.code, "out_of_memory");
+    cr_expect_str_eq(answer.response.code, "out_of_memory");
     answer_free(&answer);
     cr_expect_eq(atomic_load(&budget.used), 0);
 }

@@ -151,7 +151,7 @@ Test(server, connections_stay_for_another_request_and_say_how_long)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, a_reply_that_nobody_reads_ends)
+Test(server, a_response_that_nobody_reads_ends)
 {
     enum { N = 4 << 20 };
     static const char *const flags[] = {"--timeout", "2", NULL};

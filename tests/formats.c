@@ -277,11 +277,11 @@ static struct api_buffer ask_form(const struct form *form, const struct tensors 
                                 .inference_header_length =
                                     form->kind == INFERENCE && form->variant ? json_size : NULL};
     struct answer answer = ask_question(&question, NULL, body.data, body.size);
-    cr_assert_eq(answer.status, 200, "%s: %.*s", form->name, (int)answer.reply.body.size,
-                 answer.reply.body.data);
-    api_append(&content, answer.reply.body.data, answer.reply.body.size);
-    for (size_t i = 0; i < answer.reply.n_tensors; i++)
-        api_append(&content, answer.reply.tensors[i].data, answer.reply.tensors[i].size);
+    cr_assert_eq(answer.status, 200, "%s: %.*s", form->name, (int)answer.response.body.size,
+                 answer.response.body.data);
+    api_append(&content, answer.response.body.data, answer.response.body.size);
+    for (size_t i = 0; i < answer.response.n_tensors; i++)
+        api_append(&content, answer.response.tensors[i].data, answer.response.tensors[i].size);
     answer_free(&answer);
     api_buffer_free(&body);
     return content;
@@ -423,10 +423,11 @@ Test(formats, npz_answers_hold_what_safetensors_answers_hold)
                 .query = query, .content_type = accept[0], .accept = accept[i]};
             struct answer answer = ask_question(&question, NULL, body.data, body.size);
             cr_assert_eq(answer.status, 200);
-            cr_expect_str_eq(answer.reply.content_type, accept[i]);
-            api_append(&answers[i], answer.reply.body.data, answer.reply.body.size);
-            for (size_t j = 0; j < answer.reply.n_tensors; j++)
-                api_append(&answers[i], answer.reply.tensors[j].data, answer.reply.tensors[j].size);
+            cr_expect_str_eq(answer.response.content_type, accept[i]);
+            api_append(&answers[i], answer.response.body.data, answer.response.body.size);
+            for (size_t j = 0; j < answer.response.n_tensors; j++)
+                api_append(&answers[i], answer.response.tensors[j].data,
+                           answer.response.tensors[j].size);
             answer_free(&answer);
         }
         zip_error_t error;

@@ -52,11 +52,11 @@ Test(metrics, no_problem_counts_as_other)
         struct api_buffer text = {0};
         char label[40];
         const struct api_problem problem = {.code = api_problem_code(i)};
-        const struct api_reply reply = {.status = api_problem_status(&problem)};
-        srv_metrics_count_reply(&reply, "GET", 0);
+        const struct api_response response = {.status = api_problem_status(&problem)};
+        srv_metrics_count_response(&response, "GET", 0);
         srv_metrics_write(&(struct srv_moment){.budget = &budget}, &text);
         api_append(&text, "", 1);
-        snprintf(label, sizeof label, "code=\"%d\"", reply.status);
+        snprintf(label, sizeof label, "code=\"%d\"", response.status);
         cr_expect(strstr(text.data, label), "%s: %s", problem.code, label);
         api_buffer_free(&text);
     }
@@ -99,7 +99,7 @@ Test(server, metrics_count_what_happened)
 
 /* Two connections may be on two network threads. On one CPU, a client that gets its answer often
  * runs before the thread that sent it goes on. */
-Test(server, metrics_have_a_reply_that_its_client_has)
+Test(server, metrics_have_a_response_that_its_client_has)
 {
     static const char *const flags[] = {"--http-threads", "2", NULL};
     enum { ROUNDS = 300 };
@@ -109,7 +109,7 @@ Test(server, metrics_have_a_reply_that_its_client_has)
     cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
     struct server server = server_start(flags);
     struct api_buffer post = {0}, get = {0};
-    struct reply reply = {0};
+    struct response response = {0};
     int clients[] = {dial(&server), dial(&server)};
     api_append_format(&post,
                       "POST /kl_div HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -118,19 +118,19 @@ Test(server, metrics_have_a_reply_that_its_client_has)
     api_append_text(&get, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
     for (int i = 1; i <= ROUNDS; i++) {
         char line[100];
-        cr_assert(converse_on(clients[0], &post, &reply));
-        cr_assert_eq(reply.status, 200);
-        cr_assert(converse_on(clients[1], &get, &reply));
+        cr_assert(converse_on(clients[0], &post, &response));
+        cr_assert_eq(response.status, 200);
+        cr_assert(converse_on(clients[1], &get, &response));
         snprintf(line, sizeof line, "{route=\"/kl_div\",method=\"POST\",code=\"200\"} %d\n", i);
-        cr_expect(strstr(reply.body, line), "round %d", i);
+        cr_expect(strstr(response.body, line), "round %d", i);
         snprintf(line, sizeof line, "\nkldiv_elements_total %d\n", 4 * i);
-        cr_expect(strstr(reply.body, line), "round %d", i);
+        cr_expect(strstr(response.body, line), "round %d", i);
     }
     for (size_t i = 0; i < COUNT(clients); i++)
         close(clients[i]);
     api_buffer_free(&post);
     api_buffer_free(&get);
-    api_buffer_free(&reply.bytes);
+    api_buffer_free(&response.bytes);
     cr_expect_eq(server_stop(&server, false), 0);
 }
 

@@ -107,7 +107,8 @@ Test(monitors_configs, what_get_gives_put_takes_without_a_change)
         seed = i;
         append_config(&body);
         struct answer put = monitors_ask(&service, "PUT /monitors/g/m", body.data);
-        cr_assert_leq(put.status, 201, "%d %.400s\n%s", put.status, body.data, put.reply.body.data);
+        cr_assert_leq(put.status, 201, "%d %.400s\n%s", put.status, body.data,
+                      put.response.body.data);
         char *first = body_of(&put), etag[100];
         struct answer get = monitors_ask(&service, "GET /monitors/g/m", NULL);
         char *second = body_of(&get);

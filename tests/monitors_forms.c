@@ -252,7 +252,7 @@ static char *ask_body(const struct api_service *service, const char *line, const
     struct answer answer = monitors_send(
         service, &(struct monitors_request){line, type, body->data, body->size, {{0}}});
     cr_expect_eq(answer.status, 200, "%s: %d %.*s", line, answer.status,
-                 (int)answer.reply.body.size, answer.reply.body.data);
+                 (int)answer.response.body.size, answer.response.body.data);
     char *text = body_of(&answer);
     answer_free(&answer);
     return text;

@@ -191,10 +191,10 @@ static struct answer scrape(const struct api_service *service, const char *accep
 
 static bool has_header(const struct answer *answer, const char *name, const char *value)
 {
-    const struct api_reply *reply = &answer->reply;
-    for (size_t i = 0; i < reply->n_headers; i++)
-        if (strcmp(reply->headers[i].name, name) == 0)
-            return strcmp(reply->headers[i].value, value) == 0;
+    const struct api_response *response = &answer->response;
+    for (size_t i = 0; i < response->n_headers; i++)
+        if (strcmp(response->headers[i].name, name) == 0)
+            return strcmp(response->headers[i].value, value) == 0;
     return false;
 }
 
@@ -214,7 +214,7 @@ Test(monitors_metrics, compressed_are_the_same)
     struct api_problem problem = {.code = NULL};
     struct api_buffer inflated = {0};
     char *text = body_of(&plain);
-    const struct api_buffer *first = &coded.reply.shared->bytes, *second = &coded.reply.body;
+    const struct api_buffer *first = &coded.response.shared->bytes, *second = &coded.response.body;
     size_t size = first->size + second->size;
     char *both = malloc(size);
     cr_assert(both);
@@ -271,7 +271,7 @@ Test(monitors_metrics, need_no_memory_of_requests)
         budget->limit = atomic_load(&budget->used) + (32 << 10); /* for the body */
         struct answer answer = monitors_ask(&service, "GET /metrics", NULL);
         cr_assert_eq(answer.status, 200, "%d monitors", n);
-        cr_expect_gt(answer.reply.shared->bytes.size, (size_t)n * 500);
+        cr_expect_gt(answer.response.shared->bytes.size, (size_t)n * 500);
         answer_free(&answer);
         budget->limit = limit;
     }

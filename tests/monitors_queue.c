@@ -34,9 +34,9 @@ static bool begin(struct api_exchange *x, const struct question *question,
 
 static const char *header_of(const struct api_exchange *x, const char *name)
 {
-    for (size_t i = 0; i < x->reply.n_headers; i++)
-        if (strcmp(x->reply.headers[i].name, name) == 0)
-            return x->reply.headers[i].value;
+    for (size_t i = 0; i < x->response.n_headers; i++)
+        if (strcmp(x->response.headers[i].name, name) == 0)
+            return x->response.headers[i].value;
     return "";
 }
 
@@ -53,8 +53,8 @@ Test(monitors_queue, is_bounded_and_loses_nothing)
     for (size_t i = 0; i < MOST; i++)
         cr_assert(begin(&waiting[i], &question, &service, body));
     cr_expect_not(begin(&refused, &question, &service, body));
-    cr_expect_eq(refused.reply.status, 503);
-    cr_expect_str_eq(refused.reply.code, "overloaded");
+    cr_expect_eq(refused.response.status, 503);
+    cr_expect_str_eq(refused.response.code, "overloaded");
     cr_expect_str_eq(header_of(&refused, "Retry-After"), "1");
     cr_expect_eq(atomic_load(&resumed), 0);
     api_end(&refused);
@@ -65,7 +65,7 @@ Test(monitors_queue, is_bounded_and_loses_nothing)
     cr_assert_eq(atomic_load(&resumed), MOST);
     for (size_t i = 0; i < MOST; i++) {
         cr_assert(api_handle(&waiting[i], HUGE_VAL));
-        cr_expect_eq(waiting[i].reply.status, 200);
+        cr_expect_eq(waiting[i].response.status, 200);
         api_end(&waiting[i]);
     }
     json_t *current = monitors_get(&service, "GET /monitors/g/m/windows/current", NULL, 200);
@@ -130,7 +130,7 @@ Test(monitors_queue, small_requests_and_large_ones_take_turns)
     cr_expect_eq(first, 1, "%zu of %d large requests were first", first, LARGE);
     for (size_t i = 0; i < LARGE + SMALL; i++) {
         cr_expect(api_handle(&waiting[i], HUGE_VAL));
-        cr_expect_eq(waiting[i].reply.status, 200);
+        cr_expect_eq(waiting[i].response.status, 200);
         api_end(&waiting[i]);
     }
     monitors_end(&service);

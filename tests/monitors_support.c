@@ -103,7 +103,7 @@ json_t *monitors_get(const struct api_service *service, const char *request, con
 {
     struct answer answer = monitors_ask(service, request, body);
     cr_assert_eq(answer.status, status, "%s %.300s: %d %.*s", request, body ? body : "",
-                 answer.status, (int)answer.reply.body.size, answer.reply.body.data);
+                 answer.status, (int)answer.response.body.size, answer.response.body.data);
     json_t *json = json_incref(answer.json);
     answer_free(&answer);
     return json;
@@ -171,21 +171,21 @@ void expect_at(const json_t *json, const char *path, const char *expected)
 
 const char *header_of_answer(const struct answer *answer, const char *name)
 {
-    for (size_t i = 0; i < answer->reply.n_headers; i++)
-        if (strcmp(answer->reply.headers[i].name, name) == 0)
-            return answer->reply.headers[i].value;
+    for (size_t i = 0; i < answer->response.n_headers; i++)
+        if (strcmp(answer->response.headers[i].name, name) == 0)
+            return answer->response.headers[i].value;
     return "";
 }
 
 char *body_of(const struct answer *answer)
 {
-    const struct api_reply *reply = &answer->reply;
-    size_t shared = reply->shared ? reply->shared->bytes.size : 0, size = reply->body.size;
+    const struct api_response *response = &answer->response;
+    size_t shared = response->shared ? response->shared->bytes.size : 0, size = response->body.size;
     char *text = calloc(1, shared + size + 1);
     cr_assert(text);
     if (shared > 0)
-        memcpy(text, reply->shared->bytes.data, shared);
+        memcpy(text, response->shared->bytes.data, shared);
     if (size > 0)
-        memcpy(text + shared, reply->body.data, size);
+        memcpy(text + shared, response->body.data, size);
     return text;
 }

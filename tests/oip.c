@@ -369,7 +369,7 @@ Test(oip, requests_choose_how_json_writes_nan_and_infinities)
         snprintf(body, sizeof body, NON_FINITE("%s%s"),
                  *cases[i].parameters ? ",\"parameters\":" : "", cases[i].parameters);
         struct answer answer = infer(query, body);
-        const struct api_buffer *got = &answer.reply.body;
+        const struct api_buffer *got = &answer.response.body;
         cr_expect_eq(answer.status, *cases[i].data == '[' ? 200 : 400, "%s", cases[i].parameters);
         cr_expect(memmem(got->data, got->size, cases[i].data, strlen(cases[i].data)), "%s: %.*s",
                   cases[i].parameters, (int)got->size, got->data);

@@ -290,7 +290,7 @@ static void expect_answer_of_example(const struct answer *answer)
     const json_t *responses = json_object_get(operation("/kl_div", "POST"), "responses");
     const json_t *media = media_of(json_object_get(responses, "200"), "application/json");
     cr_expect(json_equal(answer->json, json_object_get(media, "example")), "%.*s",
-              (int)answer->reply.body.size, answer->reply.body.data);
+              (int)answer->response.body.size, answer->response.body.data);
 }
 
 Test(openapi, its_examples_are_true)

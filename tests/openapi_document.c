@@ -128,7 +128,7 @@ const json_t *operation(const char *path, const char *method)
 void check_answer(const struct answer *answer, const char *path, const char *method)
 {
     char status[8], type[80];
-    const char *given = answer->reply.content_type ? answer->reply.content_type : "";
+    const char *given = answer->response.content_type ? answer->response.content_type : "";
     snprintf(status, sizeof status, "%d", answer->status);
     snprintf(type, sizeof type, "%.*s", (int)strcspn(given, ";"), given);
     const json_t *response =
@@ -139,5 +139,5 @@ void check_answer(const struct answer *answer, const char *path, const char *met
               "%s %s: %s with %s is not in the document", method, path, status, type);
     if (answer->json)
         cr_expect(matches(answer->json, json_object_get(content, "schema")), "%s %s: %.*s", method,
-                  path, (int)answer->reply.body.size, answer->reply.body.data);
+                  path, (int)answer->response.body.size, answer->response.body.data);
 }

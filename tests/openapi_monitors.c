@@ -147,10 +147,10 @@ static size_t check_example(const struct api_endpoint *e, const char *type, cons
                      : strcmp(e->method, "DELETE") == 0 ? 204
                                                         : 200,
                      "%s %s: %d %.*s", e->method, e->path, answer.status,
-                     (int)answer.reply.body.size, answer.reply.body.data);
+                     (int)answer.response.body.size, answer.response.body.data);
         if (exact && example)
             cr_expect(is_near(answer.json, example), "%s %s: %.*s", e->method, e->path,
-                      (int)answer.reply.body.size, answer.reply.body.data);
+                      (int)answer.response.body.size, answer.response.body.data);
         answer_free(&answer);
     }
     monitors_end(&service);
@@ -286,7 +286,8 @@ Test(openapi_monitors, formats_of_windows_are_as_it_says)
             .method = "GET", .path = path, .query = cases[i].query, .accept = cases[i].accept};
         struct answer answer = ask_question(&question, &service, "", 0);
         cr_expect_eq(answer.status, cases[i].status, "case %zu: %d", i, answer.status);
-        cr_expect_eq(strncmp(answer.reply.content_type, cases[i].type, strlen(cases[i].type)), 0);
+        cr_expect_eq(strncmp(answer.response.content_type, cases[i].type, strlen(cases[i].type)),
+                     0);
         check_answer(&answer, template, "GET");
         answer_free(&answer);
     }

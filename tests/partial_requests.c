@@ -39,7 +39,7 @@ Test(partial_requests, answer_sum_and_divisor_instead_of_the_loss)
 {
     for (size_t i = 0; i < COUNT(answers); i++) {
         struct answer answer = ask_loss(answers[i].query, answers[i].body);
-        const struct api_buffer *body = &answer.reply.body;
+        const struct api_buffer *body = &answer.response.body;
         cr_expect(body->size == strlen(answers[i].answer) &&
                       memcmp(body->data, answers[i].answer, body->size) == 0,
                   "case %zu: %.*s", i, (int)body->size, body->data);
@@ -99,11 +99,11 @@ Test(partial_requests, are_tensors_of_binary_answers)
                                           .accept = types[i]};
         const char body[] = "{" ONES "}";
         struct answer answer = ask_question(&question, NULL, body, strlen(body));
-        const struct api_reply *reply = &answer.reply;
+        const struct api_response *response = &answer.response;
         struct api_buffer all = {0};
-        api_append(&all, reply->body.data, reply->body.size);
-        for (size_t j = 0; j < reply->n_tensors; j++)
-            api_append(&all, reply->tensors[j].data, reply->tensors[j].size);
+        api_append(&all, response->body.data, response->body.size);
+        for (size_t j = 0; j < response->n_tensors; j++)
+            api_append(&all, response->tensors[j].data, response->tensors[j].size);
         cr_expect_eq(answer.status, 200, "%s", types[i]);
         for (size_t j = 0; j < 2; j++)
             cr_expect(memmem(all.data, all.size, pairs + 2 * j, 2 * sizeof *pairs), "%s", types[i]);

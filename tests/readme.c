@@ -37,8 +37,8 @@ static void check(const struct api_service *service, char *command, const char *
     const struct question question = {
         .method = body ? "POST" : "GET", .path = path, .query = query};
     struct answer ours = ask_question(&question, service, body, body ? strlen(body) : 0);
-    size_t size = ours.reply.body.size;
-    const char *text = ours.reply.body.data;
+    size_t size = ours.response.body.size;
+    const char *text = ours.response.body.data;
     size -= size > 0 && text[size - 1] == '\n';
     cr_expect(size == strlen(answer) && strncmp(text, answer, size) == 0, "%s %s: %.*s", path, body,
               (int)size, text);

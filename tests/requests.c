@@ -184,7 +184,7 @@ static void check_bad(const struct bad *b, bool marked)
     const char *place =
         *text_of(error, "pointer") ? text_of(error, "pointer") : text_of(error, "parameter");
     cr_expect_eq(answer.status, b->status, "%s: %d", b->body, answer.status);
-    cr_expect_str_eq(answer.reply.content_type, "application/problem+json");
+    cr_expect_str_eq(answer.response.content_type, "application/problem+json");
     cr_expect_eq(json_integer_value(json_object_get(answer.json, "status")), b->status);
     cr_expect_str_eq(text_of(answer.json, "code"), b->code, "%s: %s", b->body,
                      text_of(answer.json, "code"));
@@ -328,9 +328,9 @@ Test(requests, non_finite_numbers_come_quoted_or_bare_and_go_quoted)
                            "\"shape\":[5],\"dtype\":\"float64\",\"reduction\":\"none\","
                            "\"warnings\":[]}\n";
     cr_expect_eq(answer.status, 200);
-    cr_expect(answer.reply.body.size == strlen(expected) &&
-                  memcmp(answer.reply.body.data, expected, strlen(expected)) == 0,
-              "%.*s", (int)answer.reply.body.size, answer.reply.body.data);
+    cr_expect(answer.response.body.size == strlen(expected) &&
+                  memcmp(answer.response.body.data, expected, strlen(expected)) == 0,
+              "%.*s", (int)answer.response.body.size, answer.response.body.data);
     answer_free(&answer);
 }
 

@@ -35,7 +35,7 @@ static struct answer infer_around(const struct place places[3], const char *redu
     cr_assert_not(api_handle(&x, API_LIGHT_NS), "the call waits for a thread with more time");
     happen();
     cr_assert(api_handle(&x, HUGE_VAL));
-    return (struct answer){.status = x.reply.status, .reply = x.reply};
+    return (struct answer){.status = x.response.status, .response = x.response};
 }
 
 static void vanish(void) { resize_object(0); }
@@ -129,7 +129,7 @@ Test(shared_memory_changes, inputs_are_those_of_the_object_that_was_registered)
     fill(N, X, T);
     char sum_of_losses[100];
     struct answer answer = infer(N, reduced, "sum");
-    const struct api_buffer *body = &answer.reply.body;
+    const struct api_buffer *body = &answer.response.body;
     const char *data = memmem(body->data, body->size, "\"data\"", strlen("\"data\""));
     cr_assert(data);
     snprintf(sum_of_losses, sizeof sum_of_losses, "%.*s", (int)(body->data + body->size - data),

@@ -110,16 +110,16 @@ static struct answer ask_draw(struct draw *d, bool shared)
 }
 
 /* Appends the binary part of an answer. */
-static void append_binary(const struct api_reply *reply, struct api_buffer *out)
+static void append_binary(const struct api_response *response, struct api_buffer *out)
 {
     size_t json = 0;
-    for (size_t i = 0; i < reply->n_headers; i++)
-        if (strcmp(reply->headers[i].name, "Inference-Header-Content-Length") == 0)
-            json = strtoul(reply->headers[i].value, NULL, 10);
+    for (size_t i = 0; i < response->n_headers; i++)
+        if (strcmp(response->headers[i].name, "Inference-Header-Content-Length") == 0)
+            json = strtoul(response->headers[i].value, NULL, 10);
     cr_assert(json > 0);
-    api_append(out, reply->body.data + json, reply->body.size - json);
-    for (size_t i = 0; i < reply->n_tensors; i++)
-        api_append(out, reply->tensors[i].data, reply->tensors[i].size);
+    api_append(out, response->body.data + json, response->body.size - json);
+    for (size_t i = 0; i < response->n_tensors; i++)
+        api_append(out, response->tensors[i].data, response->tensors[i].size);
 }
 
 /* Compares outputs in the object with those of a binary part; gradients have their operands' size. */
@@ -147,10 +147,10 @@ Test(shared_memory_formats, gives_the_bytes_of_the_binary_part)
         draw(&d);
         memset(bytes + RESULT_AT, 0x77, OBJECT_SIZE - RESULT_AT);
         struct answer binary = ask_draw(&d, false);
-        cr_assert_eq(binary.status, 200, "%s: %.300s", d.options, binary.reply.body.data);
-        append_binary(&binary.reply, &expected);
+        cr_assert_eq(binary.status, 200, "%s: %.300s", d.options, binary.response.body.data);
+        append_binary(&binary.response, &expected);
         struct answer shared = ask_draw(&d, true);
-        cr_assert_eq(shared.status, 200, "%s: %.300s", d.options, shared.reply.body.data);
+        cr_assert_eq(shared.status, 200, "%s: %.300s", d.options, shared.response.body.data);
         compare(&d, &expected);
         api_buffer_free(&expected);
         answer_free(&binary);

@@ -53,11 +53,11 @@ struct answer ask_path(const char *method, const char *path, const char *body)
 
 void expect(struct answer answer, int status, const char *code, const char *part)
 {
-    const struct api_buffer *body = &answer.reply.body;
+    const struct api_buffer *body = &answer.response.body;
     char text[2000];
     snprintf(text, sizeof text, "%.*s", (int)body->size, body->data ? body->data : "");
     cr_expect_eq(answer.status, status, "%d %s", answer.status, text);
-    cr_expect_str_eq(answer.reply.code ? answer.reply.code : "", code, "%s", text);
+    cr_expect_str_eq(answer.response.code ? answer.response.code : "", code, "%s", text);
     cr_expect(strstr(text, part), "%s is not in %s", part, text);
     answer_free(&answer);
 }

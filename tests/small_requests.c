@@ -12,7 +12,7 @@ enum { BODY = 4 << 10, REPLY = 1 << 10 };
 /* Answers a request with memory that the host lends, as the server does; gives the bytes allocated. */
 static size_t answer(const char *json)
 {
-    static char body[BODY + API_PADDING], reply[REPLY];
+    static char body[BODY + API_PADDING], response[REPLY];
     struct api_service service = {.max_body = 1 << 20};
     struct api_exchange x = {.service = &service,
                              .request = {.method = "POST",
@@ -23,11 +23,11 @@ static size_t answer(const char *json)
                                          .body_size = strlen(json)}};
     memset(body, 0, sizeof body);
     memcpy(body, json, strlen(json));
-    api_buffer_lend(&x.reply.body, reply, sizeof reply);
+    api_buffer_lend(&x.response.body, response, sizeof response);
     size_t before = bytes_allocated();
     cr_expect(api_begin(&x));
     cr_expect(api_handle(&x, HUGE_VAL));
-    cr_expect_eq(x.reply.status, 200, "%.*s", (int)x.reply.body.size, x.reply.body.data);
+    cr_expect_eq(x.response.status, 200, "%.*s", (int)x.response.body.size, x.response.body.data);
     api_end(&x);
     return bytes_allocated() - before;
 }

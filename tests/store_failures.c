@@ -56,7 +56,7 @@ static void expect(const char *method, const char *target, const char *body, int
 {
     struct answer answer = request(method, target, body);
     cr_expect_eq(answer.status, status, "%s %s: %d %.300s", method, target, answer.status,
-                 answer.reply.body.data);
+                 answer.response.body.data);
     answer_free(&answer);
 }
 
@@ -103,8 +103,8 @@ static void fail_each(const char *method, const char *target, const char *body, 
                   answer.status);
         if (answer.status == first)
             first = later;
-        cr_expect(answer.status != 503 || strcmp(answer.reply.code, "out_of_memory") == 0, "%s",
-                  answer.reply.code);
+        cr_expect(answer.status != 503 || strcmp(answer.response.code, "out_of_memory") == 0, "%s",
+                  answer.response.code);
         answer_free(&answer);
         expect("POST", "/monitors/g/m/observations", "{\"values\": [1, 2]}", 200);
         if (!failed)
@@ -190,7 +190,7 @@ static void fail_each_observation(const char *target, const char *body, bool sti
         cr_expect(answer.status == (is_stored ? 200 : 503),
                   "%s %s, allocation %ld%s: %d, and it is %sstored", target, body, n,
                   sticky ? " and later ones" : "", answer.status, is_stored ? "" : "not ");
-        cr_expect(answer.status != 200 || answer.reply.body.size > 20);
+        cr_expect(answer.status != 200 || answer.response.body.size > 20);
         answer_free(&answer);
     }
 }

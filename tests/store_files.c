@@ -30,18 +30,18 @@ static void expect_line(const struct place *place, const char *format)
 static void make_store(const struct place *place)
 {
     struct api_buffer request = {0};
-    struct reply reply = {0};
+    struct response response = {0};
     struct server server = store_start(place, NULL);
     free(expect_status(&server, "PUT", "/monitors/g", "a,b\n1,2\n2,3\n3,1\n", 201));
     int fd = dial(&server);
     for (int i = 0; i < 1000; i++) {
         write_post(&request, "/monitors/g/observations", "", "a,b\n1,2\n");
-        cr_assert(converse_on(fd, &request, &reply));
-        cr_assert_eq(reply.status, 200);
+        cr_assert(converse_on(fd, &request, &response));
+        cr_assert_eq(response.status, 200);
     }
     close(fd);
     api_buffer_free(&request);
-    api_buffer_free(&reply.bytes);
+    api_buffer_free(&response.bytes);
     cr_expect_eq(server_stop(&server, false), 0);
 }
 

@@ -57,19 +57,19 @@ static void write_request(struct api_buffer *to, long post)
 }
 
 /* Takes down what the answer says; false if there is none. */
-static bool note(struct load *load, long post, const struct reply *reply)
+static bool note(struct load *load, long post, const struct response *response)
 {
     struct post *noted = &load->posts[post];
     noted->fate = UNKNOWN;
-    atomic_fetch_add(&load->lost, reply->status == 0 && load->redials);
-    if (reply->status == 0)
+    atomic_fetch_add(&load->lost, response->status == 0 && load->redials);
+    if (response->status == 0)
         return false;
-    atomic_fetch_add(&load->replayed, reply->replayed);
-    atomic_fetch_add(&load->refused, reply->status != 200);
-    if (reply->status != 200)
+    atomic_fetch_add(&load->replayed, response->replayed);
+    atomic_fetch_add(&load->refused, response->status != 200);
+    if (response->status != 200)
         return false;
     noted->fate = STORED;
-    for (const char *p = reply->body; (p = strstr(p, "\"window\":{\"id\":")); p++) {
+    for (const char *p = response->body; (p = strstr(p, "\"window\":{\"id\":")); p++) {
         long window = atol(p + strlen("\"window\":{\"id\":"));
         cr_expect(noted->window == 0 || noted->window == window, "post %ld: %ld, %ld", post,
                   noted->window, window);
@@ -94,18 +94,18 @@ static void *post_all(void *argument)
     struct poster *poster = argument;
     struct load *load = poster->load;
     struct api_buffer request = {0};
-    struct reply reply = {0};
+    struct response response = {0};
     bool good = true;
     while (good && !atomic_load(&load->stop) && (!load->redials || redial(poster))) {
         long post = poster->pending >= 0 ? poster->pending : atomic_fetch_add(&load->n, 1);
         cr_assert_lt(post, MOST_POSTS);
         write_request(&request, post);
-        converse_on(poster->fd, &request, &reply);
-        good = note(load, post, &reply);
+        converse_on(poster->fd, &request, &response);
+        good = note(load, post, &response);
         poster->pending = !good && has_key(post) ? post : -1;
     }
     api_buffer_free(&request);
-    api_buffer_free(&reply.bytes);
+    api_buffer_free(&response.bytes);
     close(poster->fd);
     return NULL;
 }
@@ -131,20 +131,20 @@ void load_end(struct load *load)
 void load_settle(struct load *load, const struct server *server)
 {
     struct api_buffer request = {0};
-    struct reply reply = {0};
+    struct response response = {0};
     for (size_t i = 0; i < POSTERS; i++) {
         struct poster *poster = &load->posters[i];
         if (poster->pending < 0)
             continue;
         int fd = dial(server);
         write_request(&request, poster->pending);
-        converse_on(fd, &request, &reply);
-        cr_expect(note(load, poster->pending, &reply), "%d", reply.status);
+        converse_on(fd, &request, &response);
+        cr_expect(note(load, poster->pending, &response), "%d", response.status);
         poster->pending = -1;
         close(fd);
     }
     api_buffer_free(&request);
-    api_buffer_free(&reply.bytes);
+    api_buffer_free(&response.bytes);
 }
 
 /* ---- Book-keeping */

@@ -166,38 +166,38 @@ void write_post(struct api_buffer *to, const char *target, const char *fields, c
 }
 
 /* Length of the answer that the buffer begins with; 0 while its head is not complete. */
-static size_t length_of(struct reply *reply)
+static size_t length_of(struct response *response)
 {
-    char *end = memmem(reply->bytes.data, reply->bytes.size, "\r\n\r\n", 4);
+    char *end = memmem(response->bytes.data, response->bytes.size, "\r\n\r\n", 4);
     if (!end)
         return 0;
     *end = '\0';
-    const char *length = strstr(reply->bytes.data, "Content-Length: ");
-    reply->body = end + 4;
-    reply->replayed = strstr(reply->bytes.data, "\nIdempotent-Replayed: true") != NULL;
-    size_t size = (size_t)(end + 4 - reply->bytes.data) +
+    const char *length = strstr(response->bytes.data, "Content-Length: ");
+    response->body = end + 4;
+    response->replayed = strstr(response->bytes.data, "\nIdempotent-Replayed: true") != NULL;
+    size_t size = (size_t)(end + 4 - response->bytes.data) +
                   (length ? strtoul(length + strlen("Content-Length: "), NULL, 10) : 0);
     *end = '\r';
     return size;
 }
 
-bool converse_on(int fd, const struct api_buffer *request, struct reply *reply)
+bool converse_on(int fd, const struct api_buffer *request, struct response *response)
 {
     char part[16384];
     size_t length = 0;
-    reply->status = 0;
-    reply->bytes.size = 0;
+    response->status = 0;
+    response->bytes.size = 0;
     if (send(fd, request->data, request->size, MSG_NOSIGNAL) != (ssize_t)request->size)
         return false;
-    while (length == 0 || reply->bytes.size < length) {
+    while (length == 0 || response->bytes.size < length) {
         ssize_t n = recv(fd, part, sizeof part, 0);
         if (n <= 0)
             return false;
-        api_append(&reply->bytes, part, (size_t)n);
-        length = length_of(reply);
+        api_append(&response->bytes, part, (size_t)n);
+        length = length_of(response);
     }
-    api_append(&reply->bytes, "", 1);
-    length_of(reply); /* the buffer may have moved */
-    reply->status = atoi(reply->bytes.data + strlen("HTTP/1.1 "));
+    api_append(&response->bytes, "", 1);
+    length_of(response); /* the buffer may have moved */
+    response->status = atoi(response->bytes.data + strlen("HTTP/1.1 "));
     return true;
 }

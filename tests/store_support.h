@@ -34,16 +34,16 @@ double ask_file(const struct place *place, const char *query);
 /* Runs statements on the file. */
 void change_file(const struct place *place, const char *statements);
 
-/* reply: an answer on a connection that stays open. `status` 0 if the connection ended before. */
-struct reply {
+/* response: an answer on a connection that stays open. `status` 0 if the connection ended before. */
+struct response {
     int status;
     bool replayed;
     struct api_buffer bytes;
     const char *body; /* ends with a NUL */
 };
 
-/* Sends a request and reads its answer; the buffer of `reply` is used again. */
-bool converse_on(int fd, const struct api_buffer *request, struct reply *reply);
+/* Sends a request and reads its answer; the buffer of `response` is used again. */
+bool converse_on(int fd, const struct api_buffer *request, struct response *response);
 
 /* Writes a POST. `fields` are header lines with their ends. */
 void write_post(struct api_buffer *to, const char *target, const char *fields, const char *body);

@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "api/reply.h"
+#include "api/response.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -25,17 +25,17 @@ struct api_service service_of(size_t max_body)
     return (struct api_service){.budget = &budget, .max_body = max_body};
 }
 
-/* Copies the reply, so that it outlives the exchange. The one text that is not static lives
+/* Copies the response, so that it outlives the exchange. The one text that is not static lives
  * until this thread's next answer. */
-static struct api_reply keep_reply(const struct api_exchange *x)
+static struct api_response keep_response(const struct api_exchange *x)
 {
-    static _Thread_local char text[sizeof x->reply.header_text];
-    struct api_reply reply = x->reply;
-    memcpy(text, x->reply.header_text, sizeof text);
-    for (size_t i = 0; i < reply.n_headers; i++)
-        if (reply.headers[i].value == x->reply.header_text)
-            reply.headers[i].value = text;
-    return reply;
+    static _Thread_local char text[sizeof x->response.header_text];
+    struct api_response response = x->response;
+    memcpy(text, x->response.header_text, sizeof text);
+    for (size_t i = 0; i < response.n_headers; i++)
+        if (response.headers[i].value == x->response.header_text)
+            response.headers[i].value = text;
+    return response;
 }
 
 /* Handles a request as a host without `resume` does; true if it was too long for a network thread. */
@@ -64,10 +64,10 @@ struct answer ask_question(const struct question *question, const struct api_ser
         answer.handed_over = handle(&x);
     }
     failing.on = failing.armed = false;
-    answer.status = x.reply.status;
-    answer.reply = keep_reply(&x);
-    if (answer.reply.body.size)
-        answer.json = json_loadb(answer.reply.body.data, answer.reply.body.size, 0, NULL);
+    answer.status = x.response.status;
+    answer.response = keep_response(&x);
+    if (answer.response.body.size)
+        answer.json = json_loadb(answer.response.body.data, answer.response.body.size, 0, NULL);
     free(padded);
     return answer;
 }
@@ -88,7 +88,7 @@ struct answer ask_loss(const char *query, const char *body)
 void answer_free(struct answer *answer)
 {
     json_decref(answer->json);
-    api_reply_free(&answer->reply);
+    api_response_free(&answer->response);
 }
 
 const char *text_of(const json_t *object, const char *name)

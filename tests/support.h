@@ -14,7 +14,7 @@ struct answer {
     int status;
     json_t *json;     /* NULL if the body is not JSON */
     bool handed_over; /* too long for a network thread */
-    struct api_reply reply;
+    struct api_response response;
 };
 
 struct answer ask(const char *method, const char *path, const char *query, const char *content_type,

@@ -229,12 +229,12 @@ Test(server, tls_carries_large_bodies_both_ways)
         struct fetched f = fetch(&secure.server, "POST", "/kl_div?reduction=none&gradient=input",
                                  tensors, body.data, body.size);
         cr_expect_eq(f.status, 200, "%zu", sizes[i]);
-        cr_assert_eq(f.body.size - 1, api_reply_size(&ours.reply), "%zu", sizes[i]);
+        cr_assert_eq(f.body.size - 1, api_response_size(&ours.response), "%zu", sizes[i]);
         const char *at = f.body.data;
-        cr_expect(memcmp(at, ours.reply.body.data, ours.reply.body.size) == 0);
-        at += ours.reply.body.size;
-        for (size_t j = 0; j < ours.reply.n_tensors; j++) {
-            const struct api_buffer *tensor = &ours.reply.tensors[j];
+        cr_expect(memcmp(at, ours.response.body.data, ours.response.body.size) == 0);
+        at += ours.response.body.size;
+        for (size_t j = 0; j < ours.response.n_tensors; j++) {
+            const struct api_buffer *tensor = &ours.response.tensors[j];
             cr_expect(memcmp(at, tensor->data, tensor->size) == 0, "%zu", sizes[i]);
             at += tensor->size;
         }

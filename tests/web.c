@@ -46,11 +46,11 @@ Test(web, files_have_a_type_a_tag_and_a_policy, .init = skip_without_pages)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct answer answer = get(cases[i].path, NULL, codings, NULL);
         cr_expect_eq(answer.status, 200, "%s", cases[i].path);
-        cr_expect_str_eq(answer.reply.content_type, cases[i].type);
+        cr_expect_str_eq(answer.response.content_type, cases[i].type);
         cr_expect_str_eq(header_of_answer(&answer, "Content-Encoding"), "gzip");
         cr_expect_str_eq(header_of_answer(&answer, "Vary"), "Accept-Encoding");
         cr_expect_str_eq(header_of_answer(&answer, "X-Content-Type-Options"), "nosniff");
-        cr_expect_str_eq(answer.reply.cache_control, "no-cache");
+        cr_expect_str_eq(answer.response.cache_control, "no-cache");
         const char *policy = header_of_answer(&answer, "Content-Security-Policy");
         cr_expect(strstr(policy, "frame-ancestors 'none'") &&
                       strstr(policy, "script-src 'self';") && strstr(policy, "style-src 'self';") &&
@@ -76,7 +76,7 @@ Test(web, a_client_that_has_a_file_is_told_so, .init = skip_without_pages)
         struct answer answer = get("/dashboard/start.js", NULL, codings, cases[i].known);
         cr_expect_eq(answer.status, cases[i].status, "%s", cases[i].known);
         cr_expect_str_eq(header_of_answer(&answer, "ETag"), etag);
-        cr_expect_eq(api_reply_size(&answer.reply) == 0, cases[i].status == 304);
+        cr_expect_eq(api_response_size(&answer.response) == 0, cases[i].status == 304);
         answer_free(&answer);
     }
 }
@@ -89,16 +89,16 @@ Test(web, clients_without_gzip_get_the_same_bytes, .init = skip_without_pages)
     for (size_t i = 0; i < COUNT(paths); i++) {
         struct answer coded = get(paths[i], NULL, codings, NULL),
                       plain = get(paths[i], NULL, NULL, NULL);
-        size_t size = plain.reply.body.size;
+        size_t size = plain.response.body.size;
         unsigned char *inflated = malloc(size + 1);
-        z_stream stream = {.next_in = (unsigned char *)(uintptr_t)coded.reply.file,
-                           .avail_in = (unsigned)coded.reply.file_size,
+        z_stream stream = {.next_in = (unsigned char *)(uintptr_t)coded.response.file,
+                           .avail_in = (unsigned)coded.response.file_size,
                            .next_out = inflated,
                            .avail_out = (unsigned)size + 1};
         cr_assert_eq(inflateInit2(&stream, 16 + MAX_WBITS), Z_OK);
         cr_expect_eq(inflate(&stream, Z_FINISH), Z_STREAM_END);
         cr_expect_eq(stream.total_out, size);
-        cr_expect_eq(memcmp(inflated, plain.reply.body.data, size), 0, "%s", paths[i]);
+        cr_expect_eq(memcmp(inflated, plain.response.body.data, size), 0, "%s", paths[i]);
         cr_expect_str_eq(header_of_answer(&plain, "Content-Encoding"), "");
         inflateEnd(&stream);
         free(inflated);
@@ -122,7 +122,7 @@ Test(web, the_root_is_a_page_for_those_who_like_html_better, .init = skip_withou
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct answer answer = get("/", cases[i].accept, codings, NULL);
         cr_expect_eq(answer.status, 200);
-        cr_expect_str_eq(answer.reply.content_type, cases[i].type, "%s", cases[i].accept);
+        cr_expect_str_eq(answer.response.content_type, cases[i].type, "%s", cases[i].accept);
         cr_expect_str_eq(header_of_answer(&answer, "Vary"), cases[i].vary);
         answer_free(&answer);
     }

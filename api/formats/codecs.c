@@ -8,7 +8,7 @@
 #include "api/formats/npz.h"
 #include "api/formats/oip.h"
 #include "api/formats/safetensors.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "api/text/json_text.h"
 
 #include <stdio.h>
@@ -138,9 +138,9 @@ static const struct sign *recognize(const struct api_request *request)
 
 static bool fail_untyped(struct api_exchange *x, const struct sign *sign)
 {
-    char *readable = x->reply.header_text;
-    api_codec_list_readable(readable, sizeof x->reply.header_text);
-    api_reply_header(&x->reply, "Accept", readable);
+    char *readable = x->response.header_text;
+    api_codec_list_readable(readable, sizeof x->response.header_text);
+    api_response_header(&x->response, "Accept", readable);
     if (sign)
         return api_fail(&x->problem, "media_type_unsupported",
                         "the body needs a Content-Type that names its format: it looks like %s",
@@ -163,7 +163,7 @@ static bool is_untyped(const struct api_exchange *x)
     const char *type = api_request_header(&x->request, "Content-Type");
     const char *value = type ? skip_blank(type) : "";
     if (x->decoder == api_inference_codec)
-        return x->reply.endpoint->begin != api_infer_begin &&
+        return x->response.endpoint->begin != api_infer_begin &&
                !api_request_header(&x->request, "Inference-Header-Content-Length");
     return x->decoder == &codecs[JSON] && is_unspecific(value, api_essence_length(value));
 }
@@ -192,7 +192,7 @@ bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)
     if (call->options.partial && x->encoder->loss_only)
         return api_fail(&x->problem, "not_acceptable",
                         "%s holds one array, and a partial result is two: accept application/x-npz",
-                        x->reply.content_type);
+                        x->response.content_type);
     if (x->encoder != api_inference_codec)
         for (size_t i = 0; i < API_RESULTS; i++)
             if (call->oip.slices[i].in)
@@ -200,11 +200,11 @@ bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)
                                       "not_acceptable", &x->problem,
                                       "%s does not tell of shared memory: accept "
                                       "application/octet-stream",
-                                      x->reply.content_type);
+                                      x->response.content_type);
     return !x->encoder->loss_only || !call->options.gradient ||
            api_fail(&x->problem, "not_acceptable",
                     "%s holds only the loss, but a gradient is requested: accept application/x-npz",
-                    x->reply.content_type);
+                    x->response.content_type);
 }
 
 static void not_acceptable(const char *accept, struct api_problem *problem)

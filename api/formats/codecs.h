@@ -15,7 +15,8 @@ struct api_codec {
     /* Upper bound of the bytes of a body that are parsed or inflated rather than read in place.
      * NULL if there are next to none. */
     double (*parsed_size)(const struct api_request *request);
-    void (*encode)(struct api_call *call, struct api_reply *reply); /* may empty call's buffers */
+    void (*encode)(struct api_call *call,
+                   struct api_response *response);         /* may empty call's buffers */
     double (*ns_per_element)(const struct api_call *call); /* to encode an answer, if it does */
     bool compresses; /* answers are worth a Content-Encoding */
     bool loss_only;  /* cannot hold gradients, nor a partial result */

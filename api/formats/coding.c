@@ -1,7 +1,7 @@
 #include "api/formats/coding.h"
 
 #include "api/accept.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "api/text/number.h"
 
 #include <limits.h>
@@ -233,25 +233,26 @@ bool api_gzip_end(const struct api_buffer *second, uint32_t crc, size_t first_si
     return good && !out->failed;
 }
 
-bool api_deflate_reply(struct api_reply *reply, const char *coding)
+bool api_deflate_response(struct api_response *response, const char *coding)
 {
     bool gzip = strcmp(coding, "gzip") == 0;
-    struct api_buffer out = {.budget = reply->body.budget};
+    struct api_buffer out = {.budget = response->body.budget};
     z_stream z = {0};
     bool good = begin_deflate(&z, gzip ? GZIP_BITS : ZLIB_BITS);
     if (good) {
-        size_t n = reply->n_tensors;
-        good = deflate_piece(&z, &reply->body, n == 0 ? Z_FINISH : Z_NO_FLUSH, &out);
+        size_t n = response->n_tensors;
+        good = deflate_piece(&z, &response->body, n == 0 ? Z_FINISH : Z_NO_FLUSH, &out);
         for (size_t i = 0; good && i < n; i++)
-            good = deflate_piece(&z, &reply->tensors[i], i + 1 == n ? Z_FINISH : Z_NO_FLUSH, &out);
+            good =
+                deflate_piece(&z, &response->tensors[i], i + 1 == n ? Z_FINISH : Z_NO_FLUSH, &out);
         deflateEnd(&z);
     }
     if (!good || out.failed) {
         api_buffer_free(&out);
         return false;
     }
-    api_reply_free(reply);
-    reply->body = out;
-    api_reply_header(reply, "Content-Encoding", coding);
+    api_response_free(response);
+    response->body = out;
+    api_response_header(response, "Content-Encoding", coding);
     return true;
 }

@@ -36,15 +36,15 @@ bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,
  * NULL header selects none. */
 const char *api_coding_for_answer(const char *accept_encoding);
 
-/* A gzip stream of two parts, the first of which many replies have: the first part, after the header of
+/* A gzip stream of two parts, the first of which many responses have: the first part, after the header of
  * the stream, ends at a byte without a last block; *crc becomes its CRC-32. The second one needs that, and
  * the size of the first part, for the end of the stream. False if memory is exhausted. */
 bool api_gzip_begin(const struct api_buffer *first, uint32_t *crc, struct api_buffer *out);
 bool api_gzip_end(const struct api_buffer *second, uint32_t crc, size_t first_size,
                   struct api_buffer *out);
 
-/* Compresses a reply's content, tensors included, and adds Content-Encoding. False if memory is exhausted;
- * the reply is then as it was. */
-bool api_deflate_reply(struct api_reply *reply, const char *coding);
+/* Compresses a response's content, tensors included, and adds Content-Encoding. False if memory is exhausted;
+ * the response is then as it was. */
+bool api_deflate_response(struct api_response *response, const char *coding);
 
 #endif

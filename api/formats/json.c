@@ -306,10 +306,10 @@ static void write_partial(struct api_call *call, struct api_buffer *out)
     api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
 }
 
-void api_json_encode(struct api_call *call, struct api_reply *reply)
+void api_json_encode(struct api_call *call, struct api_response *response)
 {
     const struct kl_plan *plan = &call->plan;
-    struct api_buffer *out = &reply->body;
+    struct api_buffer *out = &response->body;
     (call->options.partial ? write_partial : write_loss)(call, out);
     api_append_text(out, ",\"dtype\":\"");
     api_append_text(out, kl_dtype_name(plan->dtype));

@@ -1,4 +1,4 @@
-/* Requests and replies of /kl_div as application/json. */
+/* Requests and responses of /kl_div as application/json. */
 #ifndef KLDIV_API_FORMATS_JSON_H
 #define KLDIV_API_FORMATS_JSON_H
 
@@ -11,6 +11,6 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
                      struct api_problem *problem);
 
 /* Appends the answer to a completed call. */
-void api_json_encode(struct api_call *call, struct api_reply *reply);
+void api_json_encode(struct api_call *call, struct api_response *response);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "api/formats/dtypes.h"
 #include "api/formats/npy_header.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "api/warnings.h"
 
 #include <stdint.h>
@@ -163,21 +163,21 @@ struct api_buffer *api_npy_output(struct api_call *call, size_t output, struct k
     return numbers;
 }
 
-void api_npy_warnings(const struct api_call *call, struct api_reply *reply)
+void api_npy_warnings(const struct api_call *call, struct api_response *response)
 {
     const struct api_warnings warnings = api_call_warnings(call);
     if (!warnings.bits)
         return;
-    api_warnings_codes(&warnings, reply->header_text, sizeof reply->header_text);
-    api_reply_header(reply, "KL-Div-Warnings", reply->header_text);
+    api_warnings_codes(&warnings, response->header_text, sizeof response->header_text);
+    api_response_header(response, "KL-Div-Warnings", response->header_text);
 }
 
-void api_npy_encode(struct api_call *call, struct api_reply *reply)
+void api_npy_encode(struct api_call *call, struct api_response *response)
 {
     struct kl_tensor view;
     struct api_buffer *loss = api_npy_output(call, 0, &view);
-    reply->body.failed |= loss->failed;
-    api_npy_header(&reply->body, &view);
-    api_reply_take(reply, loss);
-    api_npy_warnings(call, reply);
+    response->body.failed |= loss->failed;
+    api_npy_header(&response->body, &view);
+    api_response_take(response, loss);
+    api_npy_warnings(call, response);
 }

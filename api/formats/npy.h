@@ -21,9 +21,9 @@ void api_npy_header(struct api_buffer *out, const struct kl_tensor *tensor);
 struct api_buffer *api_npy_output(struct api_call *call, size_t output, struct kl_tensor *view);
 
 /* Adds a header with the codes of warnings, which the format cannot hold. */
-void api_npy_warnings(const struct api_call *call, struct api_reply *reply);
+void api_npy_warnings(const struct api_call *call, struct api_response *response);
 
 /* Writes the loss alone. */
-void api_npy_encode(struct api_call *call, struct api_reply *reply);
+void api_npy_encode(struct api_call *call, struct api_response *response);
 
 #endif

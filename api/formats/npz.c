@@ -81,7 +81,7 @@ static bool add_outputs(zip_t *archive, struct api_call *call, struct api_buffer
     return true;
 }
 
-/* Copies the archive that libzip wrote into the reply. */
+/* Copies the archive that libzip wrote into the response. */
 static bool copy_archive(zip_source_t *written, struct api_buffer *to)
 {
     zip_stat_t stat;
@@ -109,7 +109,7 @@ static bool write_archive(zip_source_t *written, struct api_call *call, struct a
     return false;
 }
 
-void api_npz_encode(struct api_call *call, struct api_reply *reply)
+void api_npz_encode(struct api_call *call, struct api_response *response)
 {
     struct api_buffer headers[API_OUTPUTS] = {{0}};
     struct api_budget *budget = call->service->budget;
@@ -118,17 +118,18 @@ void api_npz_encode(struct api_call *call, struct api_reply *reply)
     for (size_t i = 0; i < KL_OPERANDS; i++)
         copied += call->gradients[i].size;
     if (!api_budget_reserve(budget, copied)) { /* libzip keeps a copy until it is read */
-        reply->body.failed = true;
+        response->body.failed = true;
         return;
     }
     zip_error_init(&error);
     zip_source_t *written = zip_source_buffer_create(NULL, 0, 0, &error);
     zip_error_fini(&error);
-    if (!written || !write_archive(written, call, headers) || !copy_archive(written, &reply->body))
-        reply->body.failed = true;
+    if (!written || !write_archive(written, call, headers) ||
+        !copy_archive(written, &response->body))
+        response->body.failed = true;
     zip_source_free(written);
     api_budget_release(budget, copied);
     for (size_t i = 0; i < API_OUTPUTS; i++)
         api_buffer_free(&headers[i]);
-    api_npy_warnings(call, reply);
+    api_npy_warnings(call, response);
 }

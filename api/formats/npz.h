@@ -1,4 +1,4 @@
-/* Requests and replies of /kl_div as numpy's .npz, a zip archive of .npy files. */
+/* Requests and responses of /kl_div as numpy's .npz, a zip archive of .npy files. */
 #ifndef KLDIV_API_FORMATS_NPZ_H
 #define KLDIV_API_FORMATS_NPZ_H
 
@@ -10,6 +10,6 @@ bool api_npz_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem);
 
 /* Writes stored entries loss.npy and, if requested, gradient.input.npy and gradient.target.npy. */
-void api_npz_encode(struct api_call *call, struct api_reply *reply);
+void api_npz_encode(struct api_call *call, struct api_response *response);
 
 #endif

@@ -1,4 +1,4 @@
-/* Requests and replies of the Open Inference Protocol
+/* Requests and responses of the Open Inference Protocol
  * (https://github.com/kserve/open-inference-protocol), with Triton's binary tensor data
  * extension: JSON of Inference-Header-Content-Length bytes, then the elements in C order. */
 #ifndef KLDIV_API_FORMATS_OIP_H
@@ -15,7 +15,7 @@ bool api_oip_decode(struct api_call *call, const struct api_request *request,
                     struct api_problem *problem);
 
 /* Writes the outputs in call->oip, as JSON or binary. */
-void api_oip_encode(struct api_call *call, struct api_reply *reply);
+void api_oip_encode(struct api_call *call, struct api_response *response);
 
 /* Writes a problem as the protocol's error: {"error": "..."} alone. */
 void api_oip_write_problem(const struct api_exchange *x, struct api_buffer *out);

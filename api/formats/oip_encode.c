@@ -3,7 +3,7 @@
 #include "api/endpoints.h"
 #include "api/formats/dtypes.h"
 #include "api/formats/json_tensor.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "api/warnings.h"
 
 #include <stdio.h>
@@ -54,9 +54,9 @@ static void write_output(struct api_buffer *out, const char *name, const struct 
     api_append_text(out, "}");
 }
 
-void api_oip_encode(struct api_call *call, struct api_reply *reply)
+void api_oip_encode(struct api_call *call, struct api_response *response)
 {
-    struct api_buffer *out = &reply->body, *binary[API_OUTPUTS], *tensor;
+    struct api_buffer *out = &response->body, *binary[API_OUTPUTS], *tensor;
     struct kl_tensor view;
     size_t n_binary = 0;
     const char *separator = "";
@@ -77,14 +77,14 @@ void api_oip_encode(struct api_call *call, struct api_reply *reply)
             binary[n_binary++] = tensor;
     }
     api_append_text(out, "]}");
-    reply->compress = true;
-    reply->content_type = n_binary ? "application/octet-stream" : "application/json";
+    response->compress = true;
+    response->content_type = n_binary ? "application/octet-stream" : "application/json";
     if (n_binary == 0)
         return;
-    snprintf(reply->header_text, sizeof reply->header_text, "%zu", out->size);
-    api_reply_header(reply, "Inference-Header-Content-Length", reply->header_text);
+    snprintf(response->header_text, sizeof response->header_text, "%zu", out->size);
+    api_response_header(response, "Inference-Header-Content-Length", response->header_text);
     for (size_t i = 0; i < n_binary; i++)
-        api_reply_take(reply, binary[i]);
+        api_response_take(response, binary[i]);
 }
 
 void api_oip_write_problem(const struct api_exchange *x, struct api_buffer *out)

@@ -2,7 +2,7 @@
 
 #include "api/formats/dtypes.h"
 #include "api/formats/safetensors_file.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "api/text/json_reader.h"
 #include "api/warnings.h"
 
@@ -180,9 +180,9 @@ static size_t write_entry(struct api_buffer *out, const char *name, const struct
     return begin + size;
 }
 
-void api_safetensors_encode(struct api_call *call, struct api_reply *reply)
+void api_safetensors_encode(struct api_call *call, struct api_response *response)
 {
-    struct api_buffer *out = &reply->body, *tensor;
+    struct api_buffer *out = &response->body, *tensor;
     struct kl_tensor view;
     size_t end = 0;
     uint64_t size = 0;
@@ -200,5 +200,5 @@ void api_safetensors_encode(struct api_call *call, struct api_reply *reply)
         memcpy(out->data, &size, sizeof size);
     for (size_t i = 0; i < API_OUTPUTS; i++)
         if ((tensor = api_call_output(call, i, &view)))
-            api_reply_take(reply, tensor);
+            api_response_take(response, tensor);
 }

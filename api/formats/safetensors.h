@@ -1,4 +1,4 @@
-/* Requests and replies of /kl_div as safetensors
+/* Requests and responses of /kl_div as safetensors
  * (https://github.com/huggingface/safetensors#format): eight bytes with the header's length, a
  * JSON header with the offsets of each tensor, the tensors. */
 #ifndef KLDIV_API_FORMATS_SAFETENSORS_H
@@ -15,6 +15,6 @@ bool api_safetensors_decode(struct api_call *call, const struct api_request *req
 
 /* Writes the tensors loss and, if requested, gradient.input and gradient.target; __metadata__
  * has the reduction, and warnings as the text of a JSON array. */
-void api_safetensors_encode(struct api_call *call, struct api_reply *reply);
+void api_safetensors_encode(struct api_call *call, struct api_response *response);
 
 #endif

@@ -1,4 +1,4 @@
-/* api_budget: memory for bodies, tensors and replies, bounded for the whole process. Large
+/* api_budget: memory for bodies, tensors and responses, bounded for the whole process. Large
  * blocks are mapped pages, which are kept for a while after they are freed: the kernel takes
  * longer to clear and map new pages than the kernels of lib/ take to read them. */
 #ifndef KLDIV_API_MEMORY_BUDGET_H

@@ -1,4 +1,4 @@
-/* api_shared: bytes that several replies send at the same time, kept once. */
+/* api_shared: bytes that several responses send at the same time, kept once. */
 #ifndef KLDIV_API_MEMORY_SHARED_H
 #define KLDIV_API_MEMORY_SHARED_H
 

@@ -5,7 +5,7 @@
 #include "api/monitors/page.h"
 #include "api/monitors/replace.h"
 #include "api/monitors/top.h"
-#include "api/reply.h"
+#include "api/response.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -159,7 +159,7 @@ static struct rank *rank_all(const struct api_registry *registry, const struct f
 static bool write_list(struct api_exchange *x, const struct api_page *page)
 {
     struct api_registry *registry = &x->service->monitors->registry;
-    struct api_buffer *out = &x->reply.body;
+    struct api_buffer *out = &x->response.body;
     const struct filter filter = {api_page_text(page, "group"), api_page_text(page, "state"),
                                   api_page_text(page, "q")};
     struct rank after;
@@ -200,7 +200,7 @@ bool api_list_monitors(struct api_exchange *x)
 {
     static const char *const known[] = {"group", "state", "q", "limit", "cursor", NULL};
     struct api_page page;
-    api_intake_reply(x);
+    api_intake_response(x);
     bool good = api_page_read(&page, x->request.query, known, &x->problem) &&
                 check_state(&page, &x->problem) && write_list(x, &page);
     api_page_free(&page);
@@ -227,11 +227,11 @@ static bool check_no_parameters(struct api_exchange *x)
 bool api_list_group(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;
-    struct api_buffer *out = &x->reply.body;
+    struct api_buffer *out = &x->response.body;
     size_t n;
     if (!check_no_parameters(x))
         return false;
-    api_intake_reply(x);
+    api_intake_response(x);
     api_append_text(out, "{\"group\":");
     api_append_json_string(out, api_group_of(x));
     api_append_text(out, ",\"monitors\":[");
@@ -252,18 +252,18 @@ bool api_show_monitor(struct api_exchange *x)
     struct api_registry *registry = &x->service->monitors->registry;
     if (!check_no_parameters(x))
         return false;
-    api_intake_reply(x);
+    api_intake_response(x);
     pthread_rwlock_rdlock(&registry->lock);
     const struct api_monitor *monitor =
         api_registry_find(registry, api_group_of(x), api_name_of(x));
     if (monitor) {
-        write_config(monitor, &x->reply.body);
-        api_monitor_etag(monitor->id, monitor->version, x->reply.header_text);
+        write_config(monitor, &x->response.body);
+        api_monitor_etag(monitor->id, monitor->version, x->response.header_text);
     }
     pthread_rwlock_unlock(&registry->lock);
     if (!monitor)
         return api_intake_exists(x);
-    api_reply_header(&x->reply, "ETag", x->reply.header_text);
-    api_append_text(&x->reply.body, "\n");
+    api_response_header(&x->response, "ETag", x->response.header_text);
+    api_append_text(&x->response.body, "\n");
     return true;
 }

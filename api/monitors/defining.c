@@ -4,7 +4,7 @@
 #include "api/body.h"
 #include "api/monitors/intake.h"
 #include "api/monitors/references.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "api/text/json_load.h"
 #include "api/text/json_text.h"
 
@@ -158,7 +158,7 @@ static bool read_range(struct defining *d)
 /* ---- Room for the answer */
 
 /* Bytes of the answer, at most. */
-static size_t reply_size(const struct defining *d)
+static size_t response_size(const struct defining *d)
 {
     enum { BESIDE = 200, ESCAPED = 6 };
     size_t size = BESIDE + d->references.warnings.size + ESCAPED * strlen(api_group_of(d->x));
@@ -172,9 +172,10 @@ static size_t reply_size(const struct defining *d)
 }
 
 /* Makes room for the answer before anything is stored: what is stored is not refused for memory. */
-static bool reserve_reply(const struct defining *d, struct api_problem *problem)
+static bool reserve_response(const struct defining *d, struct api_problem *problem)
 {
-    return api_buffer_reserve(&d->x->reply.body, reply_size(d)) || api_fail_for_memory(problem);
+    return api_buffer_reserve(&d->x->response.body, response_size(d)) ||
+           api_fail_for_memory(problem);
 }
 
 /* ---- In the store's thread */
@@ -238,7 +239,7 @@ static bool make_reference(struct defining *d, struct api_monitors *monitors)
     return r->config &&
            api_config_retain(r->config, monitors->budget, api_monitor_size(r->group, r->name),
                              false, &d->work.problem) &&
-           reserve_reply(d, &d->work.problem);
+           reserve_response(d, &d->work.problem);
 }
 
 static bool run(struct api_work *work, struct api_monitors *monitors)
@@ -321,7 +322,7 @@ static bool read_body(struct defining *d, double most_ns)
         d->work =
             (struct api_work){.alone = true, .run = run, .collect = collect, .publish = publish};
     x->work = &d->work;
-    return reserve_reply(d, &x->problem);
+    return reserve_response(d, &x->problem);
 }
 
 static bool prepare(struct api_exchange *x, bool rebases, double most_ns)
@@ -338,7 +339,7 @@ static bool prepare(struct api_exchange *x, bool rebases, double most_ns)
     if (!x->work && d->work.problem.code)
         x->problem = d->work.problem;
     if (!x->work)
-        x->cost_ns = (double)reply_size(d); /* a nanosecond a byte */
+        x->cost_ns = (double)response_size(d); /* a nanosecond a byte */
     return !x->problem.code;
 }
 
@@ -381,18 +382,18 @@ bool api_defining(struct api_exchange *x)
     bool is_new = false;
     for (size_t i = 0; i < d->references.n; i++)
         is_new |= r[i].is_new;
-    x->reply.status = is_new && !d->is_dry ? 201 : 200;
-    api_intake_reply(x);
+    x->response.status = is_new && !d->is_dry ? 201 : 200;
+    api_intake_response(x);
     if (!api_name_of(x)) {
-        write_group(d, &x->reply.body);
+        write_group(d, &x->response.body);
         return true;
     }
     const struct api_buffer *warnings = &d->references.warnings;
-    write_replaced(d, 0, warnings->size > 0 ? warnings : NULL, &x->reply.body);
-    api_append_text(&x->reply.body, "\n");
+    write_replaced(d, 0, warnings->size > 0 ? warnings : NULL, &x->response.body);
+    api_append_text(&x->response.body, "\n");
     if (d->is_dry)
         return true;
-    api_monitor_etag(r->id, r->version, x->reply.header_text);
-    api_reply_header(&x->reply, "ETag", x->reply.header_text);
+    api_monitor_etag(r->id, r->version, x->response.header_text);
+    api_response_header(&x->response, "ETag", x->response.header_text);
     return true;
 }

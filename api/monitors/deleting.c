@@ -92,7 +92,7 @@ bool api_deleting_prepare(struct api_exchange *x, double most_ns)
 
 bool api_deleting(struct api_exchange *x)
 {
-    x->reply.status = 204;
+    x->response.status = 204;
     return true;
 }
 

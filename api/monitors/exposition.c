@@ -3,7 +3,7 @@
 #include "api/clock.h"
 #include "api/formats/coding.h"
 #include "api/monitors/write.h"
-#include "api/reply.h"
+#include "api/response.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -284,7 +284,7 @@ static void set_paid(struct api_exposition *exposition, struct api_registry *reg
     exposition->paid.limit = size + size / 16;
 }
 
-/* Makes new lines, in the memory that is counted already or, while replies have that, on the budget. */
+/* Makes new lines, in the memory that is counted already or, while responses have that, on the budget. */
 static bool renew(struct api_exposition *exposition, struct api_registry *registry,
                   struct api_budget *budget)
 {
@@ -319,29 +319,29 @@ static bool compress(struct api_exposition *exposition, struct api_budget *budge
 }
 
 /* Replaces the body, which ends the stream, by its compressed form. */
-static bool reply_gzip(const struct api_exposition *exposition, struct api_reply *reply)
+static bool response_gzip(const struct api_exposition *exposition, struct api_response *response)
 {
-    struct api_buffer end = {.budget = reply->body.budget};
-    if (!api_gzip_end(&reply->body, exposition->crc, exposition->lines->bytes.size, &end)) {
+    struct api_buffer end = {.budget = response->body.budget};
+    if (!api_gzip_end(&response->body, exposition->crc, exposition->lines->bytes.size, &end)) {
         api_buffer_free(&end);
         return false;
     }
-    api_buffer_free(&reply->body);
-    reply->body = end;
-    reply->shared = api_shared_hold(exposition->gzip);
-    api_reply_header(reply, "Content-Encoding", "gzip");
+    api_buffer_free(&response->body);
+    response->body = end;
+    response->shared = api_shared_hold(exposition->gzip);
+    api_response_header(response, "Content-Encoding", "gzip");
     return true;
 }
 
-bool api_exposition_reply(struct api_exposition *exposition, struct api_registry *registry,
-                          double since, bool with_gzip, struct api_reply *reply,
-                          struct api_budget *budget)
+bool api_exposition_response(struct api_exposition *exposition, struct api_registry *registry,
+                             double since, bool with_gzip, struct api_response *response,
+                             struct api_budget *budget)
 {
     pthread_mutex_lock(&exposition->lock);
     bool is_new = exposition->lines && exposition->since >= since;
     bool good = is_new || renew(exposition, registry, budget) || exposition->lines;
-    if (good && !(with_gzip && compress(exposition, budget) && reply_gzip(exposition, reply)))
-        reply->shared = api_shared_hold(exposition->lines);
+    if (good && !(with_gzip && compress(exposition, budget) && response_gzip(exposition, response)))
+        response->shared = api_shared_hold(exposition->lines);
     pthread_mutex_unlock(&exposition->lock);
     return good;
 }

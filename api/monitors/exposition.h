@@ -24,15 +24,15 @@ void api_exposition_free(struct api_exposition *exposition);
 /* Bytes that the lines of a monitor of this name take at most, with what they are made of. */
 size_t api_exposition_size(const char *group, const char *name);
 
-/* Adds the lines of all monitors to a reply, as they are not before `since`, in s of api_seconds. The
- * reply's body, which is complete, comes after them. Both are compressed if `with_gzip` is true and memory
+/* Adds the lines of all monitors to a response, as they are not before `since`, in s of api_seconds. The
+ * response's body, which is complete, comes after them. Both are compressed if `with_gzip` is true and memory
  * allows it. Where it does not allow new lines while slow clients read old ones, the last lines are given
  * again. False if memory is exhausted. */
-bool api_exposition_reply(struct api_exposition *exposition, struct api_registry *registry,
-                          double since, bool with_gzip, struct api_reply *reply,
-                          struct api_budget *budget);
+bool api_exposition_response(struct api_exposition *exposition, struct api_registry *registry,
+                             double since, bool with_gzip, struct api_response *response,
+                             struct api_budget *budget);
 
-/* Frees lines that were made more than `seconds` ago, unless a reply has them. */
+/* Frees lines that were made more than `seconds` ago, unless a response has them. */
 void api_exposition_trim(struct api_exposition *exposition, double seconds);
 
 #endif

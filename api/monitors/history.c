@@ -5,7 +5,7 @@
 #include "api/monitors/intake.h"
 #include "api/monitors/page.h"
 #include "api/monitors/stored.h"
-#include "api/reply.h"
+#include "api/response.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -221,13 +221,13 @@ static void write_next(const struct history *h, struct api_buffer *out)
 
 static bool write_csv(struct api_exchange *x, const struct history *h)
 {
-    struct api_buffer *out = &x->reply.body;
+    struct api_buffer *out = &x->response.body;
     const struct api_window *last = h->n > 0 ? &h->views[h->n - 1]->window : NULL;
-    x->reply.content_type = "text/csv; charset=utf-8; header=present";
+    x->response.content_type = "text/csv; charset=utf-8; header=present";
     if (h->more && last) {
-        snprintf(x->reply.header_text, sizeof x->reply.header_text, "%" PRId64 "_%" PRId64,
+        snprintf(x->response.header_text, sizeof x->response.header_text, "%" PRId64 "_%" PRId64,
                  last->start, last->id);
-        api_reply_header(&x->reply, "Next-Cursor", x->reply.header_text);
+        api_response_header(&x->response, "Next-Cursor", x->response.header_text);
     }
     api_append_text(
         out, "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict\r\n");
@@ -239,11 +239,11 @@ static bool write_csv(struct api_exchange *x, const struct history *h)
 bool api_windows(struct api_exchange *x)
 {
     const struct history *h = x->state;
-    struct api_buffer *out = &x->reply.body;
-    api_reply_header(&x->reply, "Vary", "Accept");
+    struct api_buffer *out = &x->response.body;
+    api_response_header(&x->response, "Vary", "Accept");
     if (h->as_csv)
         return write_csv(x, h);
-    api_intake_reply(x);
+    api_intake_response(x);
     api_append_text(out, "{\"windows\":[");
     for (size_t i = 0; i < h->n; i++) {
         api_append_text(out, i ? ",{" : "{");
@@ -309,8 +309,8 @@ bool api_window_prepare(struct api_exchange *x, double most_ns)
 bool api_window_show(struct api_exchange *x)
 {
     const struct history *h = x->state;
-    struct api_buffer *out = &x->reply.body;
-    api_intake_reply(x);
+    struct api_buffer *out = &x->response.body;
+    api_intake_response(x);
     api_append_text(out, "{\"group\":");
     api_append_json_string(out, api_group_of(x));
     api_append_text(out, ",\"name\":");
@@ -372,8 +372,8 @@ bool api_events_prepare(struct api_exchange *x, double most_ns)
 bool api_events(struct api_exchange *x)
 {
     const struct history *h = x->state;
-    struct api_buffer *out = &x->reply.body;
-    api_intake_reply(x);
+    struct api_buffer *out = &x->response.body;
+    api_intake_response(x);
     api_append_text(out, "{\"events\":[");
     for (size_t i = 0; i < h->n; i++) {
         const struct event *event = &h->events[i];

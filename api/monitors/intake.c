@@ -4,7 +4,7 @@
 #include "api/body.h"
 #include "api/etag.h"
 #include "api/monitors/write.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "api/text/json_load.h"
 #include "api/text/percent.h"
 
@@ -24,7 +24,7 @@ static bool check_accept(struct api_exchange *x)
 {
     static const char windows[] = "/windows";
     const char *accept = api_request_header(&x->request, "Accept");
-    const char *path = x->reply.endpoint->path;
+    const char *path = x->response.endpoint->path;
     size_t size = strlen(path), suffix = sizeof windows - 1;
     bool csv = size > suffix && strcmp(path + size - suffix, windows) == 0;
     if (!accept || !*accept || api_accept_quality(accept, "application/json") > 0 ||
@@ -66,7 +66,7 @@ static bool check_observations(struct api_exchange *x, const char *name)
     if (!name || strcmp(name, last + 1) != 0 || strcmp(x->request.method, "POST") == 0 ||
         strncmp(path + size - last_size, last, last_size) != 0)
         return true;
-    api_reply_header(&x->reply, "Allow", "POST");
+    api_response_header(&x->response, "Allow", "POST");
     return api_fail(&x->problem, "method_not_allowed", "%.60s takes POST, not %.20s", path,
                     x->request.method);
 }
@@ -85,8 +85,8 @@ bool api_intake_body(struct api_exchange *x)
     if (!api_body_check_coding(x))
         return false;
     if (!api_table_format(type, &x->problem)) {
-        api_table_list_formats(x->reply.header_text, sizeof x->reply.header_text);
-        api_reply_header(&x->reply, "Accept", x->reply.header_text);
+        api_table_list_formats(x->response.header_text, sizeof x->response.header_text);
+        api_response_header(&x->response, "Accept", x->response.header_text);
         return false;
     }
     return api_body_check_size(x);
@@ -243,4 +243,4 @@ bool api_intake_conditions(struct api_exchange *x, const struct api_monitors *mo
                             monitor ? "has the ETag " : "does not exist", etag);
 }
 
-void api_intake_reply(struct api_exchange *x) { x->reply.content_type = "application/json"; }
+void api_intake_response(struct api_exchange *x) { x->response.content_type = "application/json"; }

@@ -70,7 +70,7 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
 bool api_intake_conditions(struct api_exchange *x, const struct api_monitors *monitors,
                            struct api_problem *problem);
 
-/* Begins the reply: its content type. */
-void api_intake_reply(struct api_exchange *x);
+/* Begins the response: its content type. */
+void api_intake_response(struct api_exchange *x);
 
 #endif

@@ -108,10 +108,10 @@ void api_monitors_write_store(const struct api_monitors *monitors, struct api_bu
 }
 
 bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,
-                         struct api_reply *reply)
+                         struct api_response *response)
 {
-    return api_exposition_reply(&monitors->exposition, &monitors->registry, since, with_gzip, reply,
-                                monitors->budget);
+    return api_exposition_response(&monitors->exposition, &monitors->registry, since, with_gzip,
+                                   response, monitors->budget);
 }
 
 void api_monitors_trim(struct api_monitors *monitors, double seconds)

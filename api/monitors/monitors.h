@@ -38,9 +38,9 @@ size_t api_monitors_count(struct api_monitors *monitors);
 /* Appends the exposition of the store. */
 void api_monitors_write_store(const struct api_monitors *monitors, struct api_buffer *out);
 
-/* Adds the exposition of the monitors to a reply whose body is complete; see api_exposition_reply. */
+/* Adds the exposition of the monitors to a response whose body is complete; see api_exposition_response. */
 bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,
-                         struct api_reply *reply);
+                         struct api_response *response);
 
 /* Frees what was kept for requests and not used for `seconds`; call it now and then. */
 void api_monitors_trim(struct api_monitors *monitors, double seconds);

@@ -4,7 +4,7 @@
 #include "api/body.h"
 #include "api/monitors/observations.h"
 #include "api/monitors/stored.h"
-#include "api/reply.h"
+#include "api/response.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,14 +97,14 @@ static struct api_observations *begin(struct api_exchange *x, bool evaluates)
 
 /* Makes room for the answer before anything is stored: a request that is refused for want of memory must
  * not be counted. */
-static bool reserve_reply(struct api_observations *o)
+static bool reserve_response(struct api_observations *o)
 {
     enum { BESIDE = 200, ESCAPED = 6, WARNING = 1200 };
     size_t size = BESIDE + WARNING + o->warnings.size + ESCAPED * strlen(api_group_of(o->x));
     for (size_t i = 0; i < o->n; i++)
         size +=
             api_config_result_size(o->observed[i].config) + ESCAPED * strlen(o->observed[i].name);
-    return (api_buffer_reserve(&o->x->reply.body, size) &&
+    return (api_buffer_reserve(&o->x->response.body, size) &&
             api_buffer_reserve(&o->warnings, o->warnings.size + WARNING)) ||
            api_fail_for_memory(&o->x->problem);
 }
@@ -161,7 +161,7 @@ static bool read_body(struct api_observations *o, double most_ns)
         o->work.counts += o->observed[i].config->bins.places;
     if (o->n > 0 && (!o->evaluates || o->observed->view->settings.previous > 0))
         x->work = &o->work;
-    return reserve_reply(o);
+    return reserve_response(o);
 }
 
 /* Goes on after the store has done its work. */
@@ -281,15 +281,15 @@ static void cut_results(const struct api_observations *o, struct api_buffer *out
 bool api_observing(struct api_exchange *x)
 {
     struct api_observations *o = x->state;
-    api_intake_reply(x);
+    api_intake_response(x);
     if (o->replayed)
-        api_reply_header(&x->reply, "Idempotent-Replayed", "true");
+        api_response_header(&x->response, "Idempotent-Replayed", "true");
     warn_of_windows_ahead(o);
-    if (!write_results(o, &x->reply.body))
+    if (!write_results(o, &x->response.body))
         return api_fail(&x->problem, "window_not_found",
                         "the request was stored before, and its window is gone");
-    if (x->reply.body.failed && x->is_stored)
-        cut_results(o, &x->reply.body);
-    x->reply.elements = 0;
+    if (x->response.body.failed && x->is_stored)
+        cut_results(o, &x->response.body);
+    x->response.elements = 0;
     return true;
 }

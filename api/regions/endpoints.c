@@ -17,10 +17,10 @@ static const char *name_of(const struct api_exchange *x)
     return x->captures.n > 0 ? x->captures.value[0] : NULL;
 }
 
-static bool reply_json(struct api_exchange *x, const char *text)
+static bool response_json(struct api_exchange *x, const char *text)
 {
-    x->reply.content_type = "application/json";
-    api_append_text(&x->reply.body, text);
+    x->response.content_type = "application/json";
+    api_append_text(&x->response.body, text);
     return true;
 }
 
@@ -49,9 +49,9 @@ bool api_region_status(struct api_exchange *x)
 {
     const char *name = name_of(x);
     if (!x->service->regions)
-        return name ? fail_unknown(x) : reply_json(x, "[]");
-    return api_regions_write(x->service->regions, name, &x->reply.body) ? reply_json(x, "")
-                                                                        : fail_unknown(x);
+        return name ? fail_unknown(x) : response_json(x, "[]");
+    return api_regions_write(x->service->regions, name, &x->response.body) ? response_json(x, "")
+                                                                           : fail_unknown(x);
 }
 
 /* ---- Registration */
@@ -122,8 +122,8 @@ bool api_region_register(struct api_exchange *x)
     if (!check_size(x, x->request.body_size) || !check_name(name_of(x), &x->problem) ||
         !read_key(&x->request, &key, text, &x->problem))
         return false;
-    reply_json(x, "{}"); /* first: without memory for the answer nothing is registered */
-    return x->reply.body.failed ||
+    response_json(x, "{}"); /* first: without memory for the answer nothing is registered */
+    return x->response.body.failed ||
            api_regions_register(x->service->regions, name_of(x), &key, &x->problem);
 }
 
@@ -131,14 +131,14 @@ bool api_region_unregister(struct api_exchange *x)
 {
     if (x->service->regions)
         api_regions_unregister(x->service->regions, name_of(x));
-    return reply_json(x, "{}");
+    return response_json(x, "{}");
 }
 
 /* ---- CUDA */
 
 bool api_cuda_region_status(struct api_exchange *x)
 {
-    return name_of(x) ? fail_unknown(x) : reply_json(x, "[]");
+    return name_of(x) ? fail_unknown(x) : response_json(x, "[]");
 }
 
 bool api_cuda_region_register(struct api_exchange *x)
@@ -147,4 +147,4 @@ bool api_cuda_region_register(struct api_exchange *x)
                     "this server has no GPU: register system shared memory instead");
 }
 
-bool api_cuda_region_unregister(struct api_exchange *x) { return reply_json(x, "{}"); }
+bool api_cuda_region_unregister(struct api_exchange *x) { return response_json(x, "{}"); }

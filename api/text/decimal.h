@@ -10,7 +10,7 @@
 enum { API_DECIMAL_MAX = 40 };
 
 /* Writes an unsigned integer, at most 20 digits, without a NUL; returns its length. Takes a
- * fifth of printf's time, and every reply and log line has several numbers. */
+ * fifth of printf's time, and every response and log line has several numbers. */
 size_t api_unsigned_write(char *to, uint64_t value);
 
 /* Writes `value`, which must be a value of `dtype`, as the shortest decimal that reads back to

@@ -5,7 +5,7 @@
 #include "api/endpoints.h"
 #include "api/etag.h"
 #include "api/formats/coding.h"
-#include "api/reply.h"
+#include "api/response.h"
 #include "api/web/files.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const struct page pages[] = {
 static const struct page *page_of(const struct api_exchange *x)
 {
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
-        if (strcmp(pages[i].endpoint, x->reply.endpoint->path) == 0)
+        if (strcmp(pages[i].endpoint, x->response.endpoint->path) == 0)
             return &pages[i];
     return NULL;
 }
@@ -52,7 +52,7 @@ static const struct api_file *file_of(const struct api_exchange *x)
         return api_file_find(page->file);
     if (is_page(x->captures.value[0]))
         return NULL;
-    const char *pattern = x->reply.endpoint->path + 1;
+    const char *pattern = x->response.endpoint->path + 1;
     snprintf(path, sizeof path, "%.*s%s", (int)strcspn(pattern, "{"), pattern,
              x->captures.value[0]);
     return api_file_find(path);
@@ -69,13 +69,13 @@ bool api_web_begin(struct api_exchange *x)
 /* Sends the client to the page's address; relative, so that it is right behind a prefix. */
 static bool redirect(struct api_exchange *x, const struct page *page)
 {
-    struct api_reply *reply = &x->reply;
+    struct api_response *response = &x->response;
     const char *query = x->request.query ? x->request.query : "";
-    bool fits = strlen(query) < sizeof reply->header_text - 32;
-    snprintf(reply->header_text, sizeof reply->header_text, "%s%s%s", page->redirection,
+    bool fits = strlen(query) < sizeof response->header_text - 32;
+    snprintf(response->header_text, sizeof response->header_text, "%s%s%s", page->redirection,
              *query && fits ? "?" : "", fits ? query : "");
-    reply->status = 308;
-    api_reply_header(reply, "Location", reply->header_text);
+    response->status = 308;
+    api_response_header(response, "Location", response->header_text);
     return true;
 }
 
@@ -87,32 +87,32 @@ static bool inflate(struct api_exchange *x, const struct api_file *file)
                                       .size = (size_t)(file->end - file->gzip),
                                       .most = SIZE_MAX / 2,
                                       .affordable = SIZE_MAX / 2};
-    return api_inflate(&inflation, &x->reply.body, &x->problem);
+    return api_inflate(&inflation, &x->response.body, &x->problem);
 }
 
 static bool send_file(struct api_exchange *x, const struct api_file *file, const char *vary)
 {
-    struct api_reply *reply = &x->reply;
+    struct api_response *response = &x->response;
     const char *known = api_request_header(&x->request, "If-None-Match");
     const char *coding = api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding"));
     char etag[API_FILE_ETAG];
     api_file_etag(file, etag);
-    snprintf(reply->header_text, sizeof reply->header_text, "W/%s", etag);
-    reply->cache_control = "no-cache";
+    snprintf(response->header_text, sizeof response->header_text, "W/%s", etag);
+    response->cache_control = "no-cache";
     const struct page *page = page_of(x);
-    reply->policy = page ? page->policy : POLICY("");
-    api_reply_header(reply, "ETag", reply->header_text);
-    api_reply_header(reply, "Vary", vary);
+    response->policy = page ? page->policy : POLICY("");
+    api_response_header(response, "ETag", response->header_text);
+    api_response_header(response, "Vary", vary);
     if (known && api_etag_is_listed(known, etag, true)) {
-        reply->status = 304;
+        response->status = 304;
         return true;
     }
-    reply->content_type = api_file_type(file);
+    response->content_type = api_file_type(file);
     if (!coding || strcmp(coding, "gzip") != 0)
         return inflate(x, file);
-    api_reply_header(reply, "Content-Encoding", "gzip");
-    reply->file = file->gzip;
-    reply->file_size = (size_t)(file->end - file->gzip);
+    api_response_header(response, "Content-Encoding", "gzip");
+    response->file = file->gzip;
+    response->file_size = (size_t)(file->end - file->gzip);
     return true;
 }
 
@@ -140,9 +140,9 @@ bool api_web_root_begin(struct api_exchange *x)
 
 static bool list_endpoints(struct api_exchange *x)
 {
-    struct api_buffer *out = &x->reply.body;
-    x->reply.content_type = "text/plain; charset=utf-8";
-    api_reply_header(&x->reply, "Vary", "Accept");
+    struct api_buffer *out = &x->response.body;
+    x->response.content_type = "text/plain; charset=utf-8";
+    api_response_header(&x->response, "Vary", "Accept");
     api_append_text(out, "kldiv " KLDIV_VERSION ": the Kullback-Leibler divergence loss, "
                          "KL(target || input)\n\n");
     for (const struct api_endpoint *e = api_endpoints_of(x); e->path; e++)

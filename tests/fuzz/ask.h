@@ -28,7 +28,7 @@ static inline void ask_of_regions(struct api_regions *regions, struct question q
         if (!api_handle(&x, API_LIGHT_NS))
             api_handle(&x, HUGE_VAL);
     }
-    if (x.reply.status < 200 || x.reply.status == 500 || api_reply_size(&x.reply) == 0)
+    if (x.response.status < 200 || x.response.status == 500 || api_response_size(&x.response) == 0)
         abort();
     api_end(&x);
     api_budget_trim(&budget, 0);

@@ -52,10 +52,10 @@ static inline int fuzz_ask(struct question question, const void *body, size_t si
         while (!done && (!x.work || api_wait(&x)))
             done = api_handle(&x, HUGE_VAL);
     }
-    int status = x.reply.status;
-    if (!is_documented(status) || (status != 204 && api_reply_size(&x.reply) == 0))
+    int status = x.response.status;
+    if (!is_documented(status) || (status != 204 && api_response_size(&x.response) == 0))
         abort();
-    if (answer && !(*answer = strndup(x.reply.body.data, x.reply.body.size)))
+    if (answer && !(*answer = strndup(x.response.body.data, x.response.body.size)))
         abort();
     api_end(&x);
     free(padded);

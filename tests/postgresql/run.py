@@ -82,10 +82,10 @@ def ask(port, method, path, body=None, headers={}):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
     try:
         connection.request(method, path, None if body is None else json.dumps(body), headers)
-        reply = connection.getresponse()
-        text = reply.read()
-        is_json = "json" in (reply.getheader("Content-Type") or "")
-        return reply.status, json.loads(text) if is_json else text
+        response = connection.getresponse()
+        text = response.read()
+        is_json = "json" in (response.getheader("Content-Type") or "")
+        return response.status, json.loads(text) if is_json else text
     except (OSError, http.client.HTTPException):
         return 0, None
     finally:
