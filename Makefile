@@ -75,8 +75,8 @@ API = $(call objects,api/*.c api/*/*.c)
 SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 # Folders of suites. The others under tests/ are programs of their own.
-SUITES = lib formats tables service shared_memory monitors store server faults project
-TESTS = $(call objects,$(SUITES:%=tests/%/*.c) tests/support/*.c)
+SUITES = $(wildcard $(addprefix tests/,$(addsuffix /*.c,lib formats tables service shared_memory monitors store server faults project)))
+TESTS = $(call objects,$(SUITES) tests/support/*.c)
 
 .PHONY: all run test check load soak proxies unprivileged uninitialized contract manifests journey postgresql distributed units page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
@@ -307,7 +307,7 @@ units: build/kldivd
 	$(PYTHON) tests/boot/run.py build/kldivd
 
 unprivileged: $(B)/tests/all
-	tests/unprivileged.sh $(B)
+	tests/unprivileged.sh $(B) '$(SERVER_SUITES)/*'
 
 # The document under its linters; clients that are generated from it call the server.
 contract: build/kldivd $(CONTRACT_TOOLS)
@@ -333,16 +333,19 @@ distributed: $(B)/libkldiv.so
 page: build/kldivd $(PAGE_TOOLS)
 	node tests/page/run.mjs build/kldivd
 
+# Suites that start a server, and are run again where it or its clients differ.
+SERVER_SUITES = @(server|abandoned_work|addresses|fairness|large|locked_in|metrics|oip|partial_requests|refusals|reload|scarce_memory|service_manager|tls|unix_clients|unix_sockets|store_bounds|store_files|store_full|store_killed|store_locked_in|store_times)
+
 # The tests of the server by clients that connect to a unix socket.
 .PHONY: local
 local: $(B)/tests/all
-	KLDIV_OVER_UNIX=yes $(B)/tests/all --filter 'server/*'
+	KLDIV_OVER_UNIX=yes $(B)/tests/all --filter '$(SERVER_SUITES)/*'
 
 sanitize:
 	$(MAKE) check VARIANT=asan
 	$(MAKE) build/tsan/stress/pool build/tsan/kldivd VARIANT=tsan
 	build/tsan/stress/pool
-	KLDIV_SERVER=build/tsan/kldivd build/release/tests/all --filter 'server/*'
+	KLDIV_SERVER=build/tsan/kldivd build/release/tests/all --filter '$(SERVER_SUITES)/*'
 
 # Decisions on memory that nobody has set, by kernels that valgrind can run.
 uninitialized: $(B)/stress/calls
@@ -396,6 +399,7 @@ TIDIED = $(wildcard lib/*.c lib/diagnose/*.c api/*.c api/*/*.c server/*.c) lib/s
 lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so $(PAGE_TOOLS) $(WEB_PACKAGES)
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/layers.sh $(B)
+	tests/suites.sh $(SUITES)
 	tests/comments.sh $(SOURCES) $(SCRIPTS)
 	tests/page/node_modules/.bin/tsc -p tests/page
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \

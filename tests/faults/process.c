@@ -81,8 +81,8 @@ static void start_all(bool sticky)
     faults_unload();
 }
 
-Test(faults, a_call_that_fails_while_a_server_starts) { start_all(false); }
-Test(faults, calls_that_fail_from_then_on_while_a_server_starts) { start_all(true); }
+Test(faults_process, a_call_that_fails_while_a_server_starts) { start_all(false); }
+Test(faults_process, calls_that_fail_from_then_on_while_a_server_starts) { start_all(true); }
 
 /* Waits for a text in the log. */
 static bool is_logged(const struct server *server, const char *text)
@@ -96,7 +96,7 @@ static bool is_logged(const struct server *server, const char *text)
     return found;
 }
 
-Test(faults, lines_that_cannot_be_written_are_counted)
+Test(faults_process, lines_that_cannot_be_written_are_counted)
 {
     static const struct kind full = {"write", FAULT_LOG, ENOSPC};
     faults_preload();
@@ -117,7 +117,7 @@ Test(faults, lines_that_cannot_be_written_are_counted)
 }
 
 /* No request is under way; connections that are open are closed. */
-Test(faults, servers_end_while_calls_fail)
+Test(faults_process, servers_end_while_calls_fail)
 {
     static const struct kind ending[] = {
         {"allocation", FAULT_MEMORY, ENOMEM}, {"accept4", FAULT_ACCEPT, ENOMEM},
@@ -139,7 +139,7 @@ Test(faults, servers_end_while_calls_fail)
 
 /* Threads that are not woken, and a store that never finishes, keep the process no longer than
  * --drain-timeout and 5 s. */
-Test(faults, nothing_keeps_a_process_after_the_drain)
+Test(faults_process, nothing_keeps_a_process_after_the_drain)
 {
     static const struct kind stuck[] = {{"eventfd_write", FAULT_WAKE, EIO},
                                         {"pwrite", FAULT_FILE_WRITE, 0}};

@@ -236,7 +236,7 @@ static void sweep(size_t first, size_t step, const struct kind *kind, size_t n_k
 }
 
 /* Objects that a server keeps for later requests are allocated by the first. */
-Test(faults, allocations_of_the_first_request)
+Test(faults_requests, allocations_of_the_first_request)
 {
     enum { FIRST = 12 };
     static struct asked script[MAX_ASKED];
@@ -259,13 +259,22 @@ Test(faults, allocations_of_the_first_request)
 
 /* The script in parts, which run at the same time. */
 enum { PARTS = 3 };
-Test(faults, calls_that_fail_under_requests_1) { sweep(0, PARTS, kinds, COUNT(kinds), NULL); }
-Test(faults, calls_that_fail_under_requests_2) { sweep(1, PARTS, kinds, COUNT(kinds), NULL); }
-Test(faults, calls_that_fail_under_requests_3) { sweep(2, PARTS, kinds, COUNT(kinds), NULL); }
+Test(faults_requests, calls_that_fail_under_requests_1)
+{
+    sweep(0, PARTS, kinds, COUNT(kinds), NULL);
+}
+Test(faults_requests, calls_that_fail_under_requests_2)
+{
+    sweep(1, PARTS, kinds, COUNT(kinds), NULL);
+}
+Test(faults_requests, calls_that_fail_under_requests_3)
+{
+    sweep(2, PARTS, kinds, COUNT(kinds), NULL);
+}
 
 /* A server that cannot accept says so in a warning. These wait long: one in five of the script, with a
  * body refused early, for which a descriptor is duplicated, and metrics, which open files. */
-Test(faults, connections_that_cannot_be_accepted)
+Test(faults_requests, connections_that_cannot_be_accepted)
 {
     sweep(0, 5, accepting, COUNT(accepting), "cannot accept: ");
 }

@@ -232,7 +232,7 @@ Test(semantics, half_batchmean_does_not_overflow_on_the_way)
     cr_expect_eq(kl_load(KL_FLOAT16, &loss, 0), 5120);
 }
 
-Test(plan, legacy_flags_follow_the_truth_table)
+Test(semantics, legacy_flags_follow_the_truth_table)
 {
     static const enum kl_reduction expected[3][3] = {
         /* reduce:       absent   true     false */
@@ -254,7 +254,7 @@ Test(plan, legacy_flags_follow_the_truth_table)
         }
 }
 
-Test(plan, shapes_must_be_the_same)
+Test(semantics, shapes_must_be_the_same)
 {
     size_t a[] = {3, 5}, b[] = {5, 3}, c[] = {3}, huge[] = {(size_t)1 << 40, (size_t)1 << 40};
     double value = 1;
@@ -277,7 +277,7 @@ Test(plan, shapes_must_be_the_same)
     cr_expect(!kl_plan(&plan, &too_large, &too_large, &options, NULL));
 }
 
-Test(plan, numbers_that_are_no_enum_are_refused)
+Test(semantics, numbers_that_are_no_enum_are_refused)
 {
     double value = 1;
     struct kl_tensor good = {KL_FLOAT64, 0, NULL, &value},
@@ -291,7 +291,7 @@ Test(plan, numbers_that_are_no_enum_are_refused)
         cr_expect(!kl_plan(&plan, &good, &good, &odd[i], NULL));
 }
 
-Test(plan, dtypes_are_promoted_as_pytorch_does)
+Test(semantics, dtypes_are_promoted_as_pytorch_does)
 {
     static const enum kl_dtype expected[KL_DTYPES][KL_DTYPES] = {
         [KL_FLOAT64] = {KL_FLOAT64, KL_FLOAT64, KL_FLOAT64, KL_FLOAT64},
@@ -304,7 +304,7 @@ Test(plan, dtypes_are_promoted_as_pytorch_does)
             cr_expect_eq(kl_dtype_promote(a, b), expected[a][b]);
 }
 
-Test(plan, names_that_are_refused_say_why)
+Test(semantics, names_that_are_refused_say_why)
 {
     static const struct {
         const char *name, *code, *detail;

@@ -60,7 +60,7 @@ static void expect(const char *method, const char *target, const char *body, int
     answer_free(&answer);
 }
 
-Test(failures, broken_bodies_of_monitors_leave_nothing_behind)
+Test(monitors_failures, broken_bodies_of_monitors_leave_nothing_behind)
 {
     static const char *const broken[] = {"{\"values\": [1], \"timestamp\": ",
                                          "{\"values\": [1], \"x\": 1, \"x\": 2}",
@@ -113,7 +113,7 @@ static void fail_each(const char *method, const char *target, const char *body, 
     cr_expect(false, "%s %s never comes through", method, target);
 }
 
-Test(failures, each_allocation_of_monitors_in_turn)
+Test(monitors_failures, each_allocation_of_monitors_in_turn)
 {
     static const struct {
         const char *method, *target, *body;
@@ -216,7 +216,7 @@ static void make_labels(char *config, size_t size, char *table)
     snprintf(config + n, size - (size_t)n, "]}}");
 }
 
-Test(failures, observations_are_stored_and_answered_or_neither)
+Test(monitors_failures, observations_are_stored_and_answered_or_neither)
 {
     static const char config[] =
         "{\"bins\": {\"edges\": [0, 1, 2]}, \"reference\": {\"counts\": [5, 5]}}";
@@ -297,7 +297,7 @@ static void write_labels(char *to)
     strcpy(to, "]}, \"compare\": {\"previous\": 2}}");
 }
 
-Test(failures, changes_are_stored_and_answered_or_neither)
+Test(monitors_failures, changes_are_stored_and_answered_or_neither)
 {
     char labels[4000];
     const struct change changes[] = {

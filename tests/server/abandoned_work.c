@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* The answer of a job is not lost because what follows it is refused. */
-Test(server, a_job_is_answered_before_what_follows_is_refused)
+Test(abandoned_work, a_job_is_answered_before_what_follows_is_refused)
 {
     struct server server = server_start(NULL);
     struct api_buffer heavy = heavy_call(12000, 20000);
@@ -38,7 +38,7 @@ Test(server, a_job_is_answered_before_what_follows_is_refused)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, a_client_that_closes_its_sending_side_gets_its_answer)
+Test(abandoned_work, a_client_that_closes_its_sending_side_gets_its_answer)
 {
     struct server server = server_start(NULL);
     struct api_buffer heavy = heavy_call(6000, 20000);
@@ -55,7 +55,7 @@ Test(server, a_client_that_closes_its_sending_side_gets_its_answer)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, work_stops_when_its_client_leaves)
+Test(abandoned_work, work_stops_when_its_client_leaves)
 {
     enum { CLIENTS = 6 };
     static const char *const flags[] = {"--max-body", "32G", NULL};
@@ -74,7 +74,7 @@ Test(server, work_stops_when_its_client_leaves)
     cr_expect_eq(server_stop(&server, true), 0); /* --max-body exceeds --max-memory */
 }
 
-Test(server, queues_of_work_have_an_end)
+Test(abandoned_work, queues_of_work_have_an_end)
 {
     enum { CLIENTS = 24 };
     static const char *const flags[] = {"--max-body", "32G", NULL};
@@ -99,7 +99,7 @@ Test(server, queues_of_work_have_an_end)
 }
 
 /* 2 KB inflate to 2 MiB. */
-Test(server, bodies_that_inflate_without_measure_are_refused)
+Test(abandoned_work, bodies_that_inflate_without_measure_are_refused)
 {
     static const char *const headers[] = {"Content-Encoding: gzip", NULL};
     struct server server = server_start(NULL);

@@ -47,7 +47,7 @@ static void expect_loss(const struct server *server)
     fetched_free(&f);
 }
 
-Test(server, listens_on_ipv6_and_ipv4_at_once)
+Test(addresses, listens_on_ipv6_and_ipv4_at_once)
 {
     if (!has_ipv6())
         cr_skip("(not tried: no IPv6 here)");
@@ -58,7 +58,7 @@ Test(server, listens_on_ipv6_and_ipv4_at_once)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, listens_on_ipv4_where_there_is_no_ipv6)
+Test(addresses, listens_on_ipv4_where_there_is_no_ipv6)
 {
     if (!take_ipv6_away())
         cr_skip("(not tried: no filter of system calls can be set here)");

@@ -13,7 +13,7 @@
 /* ---- Places */
 
 /* libmicrohttpd loses the end of a connection that comes with bytes. */
-Test(server, uploads_that_are_given_up_free_their_places)
+Test(fairness, uploads_that_are_given_up_free_their_places)
 {
     enum { CLIENTS = 80 };
     static const char *const flags[] = {"--max-connections", "100", NULL};
@@ -48,7 +48,7 @@ static bool has_place_within_a_second(const struct server *server)
     return true;
 }
 
-Test(server, bodies_that_were_refused_hold_no_place)
+Test(fairness, bodies_that_were_refused_hold_no_place)
 {
     enum { CLIENTS = 80 };
     static const char *const flags[] = {"--max-connections", "20", NULL};
@@ -67,7 +67,7 @@ Test(server, bodies_that_were_refused_hold_no_place)
 }
 
 /* Slow clients of every kind hold all places: a new client gets that of the slowest. */
-Test(server, the_slowest_client_makes_room)
+Test(fairness, the_slowest_client_makes_room)
 {
     static const char *const begun[] = {"", "GET /li", "GET /livez HTTP/1.1\r\nHost: a\r\nX:",
                                         POST "Content-Length: 1000000\r\n\r\n{"};
@@ -87,7 +87,7 @@ Test(server, the_slowest_client_makes_room)
 }
 
 /* Few descriptors: a client for whom none is left is told. */
-Test(server, clients_without_a_descriptor_are_told)
+Test(fairness, clients_without_a_descriptor_are_told)
 {
     enum { CLIENTS = 90 };
     int sockets[CLIENTS], answered = 0;
@@ -110,7 +110,7 @@ Test(server, clients_without_a_descriptor_are_told)
 
 /* ---- Time */
 
-Test(server, a_slow_body_is_told_so)
+Test(fairness, a_slow_body_is_told_so)
 {
     struct server server = server_start(NULL);
     int fd = dial(&server);
@@ -131,7 +131,7 @@ Test(server, a_slow_body_is_told_so)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, connections_stay_for_another_request_and_say_how_long)
+Test(fairness, connections_stay_for_another_request_and_say_how_long)
 {
     static const char *const flags[] = {"--timeout", "2", NULL};
     static const char request[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -151,7 +151,7 @@ Test(server, connections_stay_for_another_request_and_say_how_long)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, a_response_that_nobody_reads_ends)
+Test(fairness, a_response_that_nobody_reads_ends)
 {
     enum { N = 4 << 20 };
     static const char *const flags[] = {"--timeout", "2", NULL};
@@ -189,7 +189,7 @@ Test(server, a_response_that_nobody_reads_ends)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, a_request_is_bounded_as_a_whole)
+Test(fairness, a_request_is_bounded_as_a_whole)
 {
     static const char *const flags[] = {"--request-timeout", "1", "--max-body", "32G", NULL};
     struct server server = server_start(flags);
@@ -222,7 +222,7 @@ static struct server admin_of(const struct server *server)
     return admin;
 }
 
-Test(server, the_admin_address_has_health_and_metrics_alone)
+Test(fairness, the_admin_address_has_health_and_metrics_alone)
 {
     static const char *const flags[] = {"--admin-listen", "127.0.0.1:0", NULL};
     struct server server = server_start(flags), admin = admin_of(&server);

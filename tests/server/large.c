@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Sends 64 MiB of float32 and receives 32 MiB: both are mapped blocks. */
-Test(server, takes_and_gives_large_tensors)
+Test(large, takes_and_gives_large_tensors)
 {
     enum { N = 8 << 20 };
     static const char *const headers[] = {"Content-Type: application/vnd.safetensors",

@@ -106,7 +106,7 @@ static void check_answers(const struct server *server)
     fetched_free(&f);
 }
 
-Test(server, is_locked_in_with_all_its_threads_and_serves)
+Test(locked_in, is_locked_in_with_all_its_threads_and_serves)
 {
     struct server server = server_start(NULL);
     char *line = line_of_log(&server);
@@ -124,7 +124,7 @@ Test(server, is_locked_in_with_all_its_threads_and_serves)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, keeps_its_rights_if_told)
+Test(locked_in, keeps_its_rights_if_told)
 {
     static const char *const flags[] = {"--drop-privileges=off", "--seccomp=off", "--landlock=off",
                                         NULL};

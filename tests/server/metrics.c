@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-Test(server, metrics_count_every_kind_of_answer)
+Test(metrics, metrics_count_every_kind_of_answer)
 {
     static const char *const preflight[] = {"Origin: https://example.org",
                                             "Access-Control-Request-Method: POST", NULL};
@@ -62,7 +62,7 @@ Test(metrics, no_problem_counts_as_other)
     }
 }
 
-Test(server, metrics_count_what_happened)
+Test(metrics, metrics_count_what_happened)
 {
     static const char *const lines[] = {
         "kldiv_http_requests_total{route=\"/kl_div\",method=\"POST\",code=\"200\"} 2\n",
@@ -99,7 +99,7 @@ Test(server, metrics_count_what_happened)
 
 /* Two connections may be on two network threads. On one CPU, a client that gets its answer often
  * runs before the thread that sent it goes on. */
-Test(server, metrics_have_a_response_that_its_client_has)
+Test(metrics, metrics_have_a_response_that_its_client_has)
 {
     static const char *const flags[] = {"--http-threads", "2", NULL};
     enum { ROUNDS = 300 };
@@ -145,7 +145,7 @@ static bool is_new_series(json_t *seen, const char *line)
 }
 
 /* Methods of a path are rows of their own in the table of endpoints. */
-Test(server, metrics_have_no_series_twice)
+Test(metrics, metrics_have_no_series_twice)
 {
     static const struct {
         const char *method, *target, *body;

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-Test(server, bodies_over_the_limit_are_refused_before_they_are_read)
+Test(refusals, bodies_over_the_limit_are_refused_before_they_are_read)
 {
     static const char *const flags[] = {"--max-body", "1K", NULL};
     static const char *const chunked[] = {"Transfer-Encoding: chunked", "Expect:", NULL};
@@ -43,7 +43,7 @@ Test(server, bodies_over_the_limit_are_refused_before_they_are_read)
 }
 
 /* Clients that send the whole body before they read, as urllib does, receive the refusal. */
-Test(server, refusals_of_large_bodies_can_be_read)
+Test(refusals, refusals_of_large_bodies_can_be_read)
 {
     static const char *const flags[] = {"--max-body", "150M", NULL};
     enum { BODY = 100 << 20, PIECE = 1 << 20 };
@@ -83,7 +83,7 @@ Test(server, refusals_of_large_bodies_can_be_read)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, framing_that_could_smuggle_is_refused)
+Test(refusals, framing_that_could_smuggle_is_refused)
 {
     static const struct {
         const char *request;
@@ -140,7 +140,7 @@ Test(server, framing_that_could_smuggle_is_refused)
 
 /* Chunked bodies outgrow what is taken while they arrive. The client looks at the answer when it has
  * sent all. */
-Test(server, refusals_of_chunked_bodies_can_be_read)
+Test(refusals, refusals_of_chunked_bodies_can_be_read)
 {
     static const char *const flags[] = {"--max-body", "1M", NULL};
     enum { CHUNKS = 100, CHUNK = 1 << 20 };
@@ -171,7 +171,7 @@ Test(server, refusals_of_chunked_bodies_can_be_read)
 }
 
 /* libmicrohttpd's pool has no room for a record of each of so many parameters. */
-Test(server, queries_of_many_parameters_are_answered_and_leave_nothing)
+Test(refusals, queries_of_many_parameters_are_answered_and_leave_nothing)
 {
     enum { PARAMETERS = 2000, ROUNDS = 200 };
     static char request[PARAMETERS * 6 + 1000];
@@ -219,7 +219,7 @@ static int send_head(const struct server *server, size_t i, size_t length)
     return fd;
 }
 
-Test(server, refusals_do_not_wait_for_the_body)
+Test(refusals, refusals_do_not_wait_for_the_body)
 {
     struct server server = server_start(NULL);
     for (size_t i = 0; i < COUNT(early); i++)
@@ -235,7 +235,7 @@ Test(server, refusals_do_not_wait_for_the_body)
 
 /* All send their bodies a moment after their heads, and read when they have sent all: more clients than the
  * server waits for at once. */
-Test(server, refusals_of_small_bodies_can_be_read)
+Test(refusals, refusals_of_small_bodies_can_be_read)
 {
     enum { CLIENTS = 150, BODY = 900000 };
     struct server server = server_start(NULL);
@@ -258,7 +258,7 @@ Test(server, refusals_of_small_bodies_can_be_read)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, refusals_keep_the_connection_where_the_body_came_along)
+Test(refusals, refusals_keep_the_connection_where_the_body_came_along)
 {
     static const char again[] = "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     static const char *const bodies[] = {"Content-Length: 7\r\n\r\n1234567",
@@ -276,7 +276,7 @@ Test(server, refusals_keep_the_connection_where_the_body_came_along)
 }
 
 /* The server gives up a body while the client still sends, and the client reads when it has sent all. */
-Test(server, a_client_whose_body_was_given_up_reads_why)
+Test(refusals, a_client_whose_body_was_given_up_reads_why)
 {
     static const char *const flags[] = {"--request-timeout", "1", NULL};
     static const char head[] = POST "Content-Length: 200000000\r\n\r\n";

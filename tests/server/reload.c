@@ -22,7 +22,7 @@ static long status_with(const struct server *server, const char *target, const c
     return status;
 }
 
-Test(server, tokens_are_wanted_named_in_the_log_and_read_again_at_sighup)
+Test(reload, tokens_are_wanted_named_in_the_log_and_read_again_at_sighup)
 {
     char path[] = "/tmp/kldiv-tokens-XXXXXX", port[40], output[1000];
     close(mkstemp(path));
@@ -62,7 +62,7 @@ Test(server, tokens_are_wanted_named_in_the_log_and_read_again_at_sighup)
     cr_expect_eq(server_stop(&server, true), 0);
 }
 
-Test(server, a_token_is_wanted_before_the_body)
+Test(reload, a_token_is_wanted_before_the_body)
 {
     static const char head[] = "POST /kl_div HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
                                "Expect: 100-continue\r\n\r\n";
@@ -79,7 +79,7 @@ Test(server, a_token_is_wanted_before_the_body)
     unlink(path);
 }
 
-Test(server, bad_token_files_are_told_without_the_token)
+Test(reload, bad_token_files_are_told_without_the_token)
 {
     static const struct {
         const char *text, *says;
@@ -105,7 +105,7 @@ Test(server, bad_token_files_are_told_without_the_token)
     }
 }
 
-Test(server, sighup_without_a_file_changes_nothing)
+Test(reload, sighup_without_a_file_changes_nothing)
 {
     struct server server = server_start(NULL);
     kill(server.pid, SIGHUP);
@@ -115,7 +115,7 @@ Test(server, sighup_without_a_file_changes_nothing)
 }
 
 /* An absolute target names the host, whatever Host says (RFC 9112, 3.2.2). */
-Test(server, hosts_that_are_not_listed_are_refused)
+Test(reload, hosts_that_are_not_listed_are_refused)
 {
     static const struct {
         const char *target, *host;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* A declared length is no reason to reserve memory. */
-Test(server, bodies_hold_what_has_arrived)
+Test(scarce_memory, bodies_hold_what_has_arrived)
 {
     enum { CLIENTS = 80, SENT = 1000, LARGE = 3 << 20 };
     static const char *const flags[] = {"--max-memory", "64M", "--max-body", "60M", NULL};
@@ -64,7 +64,7 @@ static void expect_uploads(const struct server *server)
 }
 
 /* Together they need four times the memory: reading stops until others are done. */
-Test(server, bodies_wait_for_memory)
+Test(scarce_memory, bodies_wait_for_memory)
 {
     static const char *const flags[] = {"--max-memory", SCARCE, NULL};
     struct server server = server_start(flags);
@@ -75,7 +75,7 @@ Test(server, bodies_wait_for_memory)
 
 /* Clients that stop half-way hold most of the memory: small bodies are served at once, large ones
  * after the slowest have ended. */
-Test(server, the_slowest_client_gives_its_memory)
+Test(scarce_memory, the_slowest_client_gives_its_memory)
 {
     enum { CLIENTS = 12, SENT = 4 << 20, SIZE = 12 << 20 };
     static const char *const flags[] = {"--max-memory", "40M", NULL};
@@ -104,7 +104,7 @@ Test(server, the_slowest_client_gives_its_memory)
 
 /* Clients that send 4 MiB at once and then nothing hold the memory, among others that are as slow and
  * hold little: those that hold much make room. */
-Test(server, bytes_that_came_early_are_no_credit)
+Test(scarce_memory, bytes_that_came_early_are_no_credit)
 {
     enum { HOLDERS = 8, OTHERS = 60, SENT = 4 << 20, SIZE = 12 << 20 };
     static const char *const flags[] = {"--max-memory", "40M", NULL};
@@ -133,7 +133,7 @@ Test(server, bytes_that_came_early_are_no_credit)
 }
 
 /* A small body under way is no reason to give memory to large ones that cannot end. */
-Test(server, bodies_wait_for_memory_beside_small_ones)
+Test(scarce_memory, bodies_wait_for_memory_beside_small_ones)
 {
     static const char *const flags[] = {"--max-memory", SCARCE, NULL};
     struct server server = server_start(flags);
@@ -145,7 +145,7 @@ Test(server, bodies_wait_for_memory_beside_small_ones)
 }
 
 /* Clients that reset while their bodies wait leave nothing behind, not even a count. */
-Test(server, bodies_that_wait_and_are_reset_are_forgotten)
+Test(scarce_memory, bodies_that_wait_and_are_reset_are_forgotten)
 {
     enum { CLIENTS = 12, SENT = 4 << 20 };
     static const char *const flags[] = {"--max-memory", "32M", NULL};
@@ -177,7 +177,7 @@ Test(server, bodies_that_wait_and_are_reset_are_forgotten)
 }
 
 /* A body of unknown length may take nearly all of the memory when it is alone. */
-Test(server, chunked_bodies_may_be_large)
+Test(scarce_memory, chunked_bodies_may_be_large)
 {
     enum { SIZE = 40 << 20 };
     static const char *const flags[] = {"--max-memory", "64M", "--max-body", "60M", NULL};

@@ -39,7 +39,7 @@ static void expect_status(const struct server *server, int port, const char *pat
     fetched_free(&f);
 }
 
-Test(server, serves_the_sockets_that_it_is_passed)
+Test(service_manager, serves_the_sockets_that_it_is_passed)
 {
     int http, admin;
     server_pass(make_socket(SOCK_STREAM, &http), make_socket(SOCK_STREAM, &admin));
@@ -52,7 +52,7 @@ Test(server, serves_the_sockets_that_it_is_passed)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, serves_all_sockets_that_it_is_passed_for_all)
+Test(service_manager, serves_all_sockets_that_it_is_passed_for_all)
 {
     int one, two;
     setenv("LISTEN_FDNAMES", "one:two", 1);
@@ -65,7 +65,7 @@ Test(server, serves_all_sockets_that_it_is_passed_for_all)
 }
 
 /* Clients that came while there was no process. */
-Test(server, leaves_clients_that_wait_to_the_next_that_has_the_socket)
+Test(service_manager, leaves_clients_that_wait_to_the_next_that_has_the_socket)
 {
     enum { WAITING = 40 };
     static const char request[] = "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -88,7 +88,7 @@ Test(server, leaves_clients_that_wait_to_the_next_that_has_the_socket)
     cr_expect_eq(server_stop(&second, false), 0);
 }
 
-Test(server, takes_no_socket_that_was_meant_for_another_process)
+Test(service_manager, takes_no_socket_that_was_meant_for_another_process)
 {
     int port;
     setenv("LISTEN_PID", "1", 1);
@@ -109,7 +109,7 @@ static void expect_refusal(int http, int admin, const char *text)
     cr_expect(strstr(output, text) && strchr(output, '\n') == strrchr(output, '\n'), "%s", output);
 }
 
-Test(server, refuses_what_it_cannot_listen_on)
+Test(service_manager, refuses_what_it_cannot_listen_on)
 {
     int port, http = make_socket(SOCK_STREAM, &port), datagrams = make_socket(SOCK_DGRAM, &port);
     int local = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -174,7 +174,7 @@ static void check_life(const char *name)
     close(fd);
 }
 
-Test(server, tells_its_manager_that_it_is_ready_reloads_and_stops)
+Test(service_manager, tells_its_manager_that_it_is_ready_reloads_and_stops)
 {
     char folder[] = "/tmp/kldiv-manager-XXXXXX", path[60], name[60];
     cr_assert(mkdtemp(folder));
@@ -186,7 +186,7 @@ Test(server, tells_its_manager_that_it_is_ready_reloads_and_stops)
     check_life(name);
 }
 
-Test(server, serves_although_its_manager_cannot_be_told)
+Test(service_manager, serves_although_its_manager_cannot_be_told)
 {
     static const char *const names[] = {"/nowhere/notify", "vsock:2:1", ""};
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -209,7 +209,7 @@ static int watch_servers(char *name, size_t size)
     return listen_at(name);
 }
 
-Test(server, tells_its_manager_again_and_again_that_it_works)
+Test(service_manager, tells_its_manager_again_and_again_that_it_works)
 {
     char name[60];
     int fd = watch_servers(name, sizeof name);
@@ -221,7 +221,7 @@ Test(server, tells_its_manager_again_and_again_that_it_works)
     close(fd);
 }
 
-Test(server, tells_nothing_to_the_watchdog_of_another_process)
+Test(service_manager, tells_nothing_to_the_watchdog_of_another_process)
 {
     char name[60], text[600];
     int fd = watch_servers(name, sizeof name);
@@ -256,7 +256,7 @@ static void check_hang(const struct kind *kind)
     close(fd);
 }
 
-Test(faults, a_thread_that_hangs_silences_the_watchdog)
+Test(service_manager, a_thread_that_hangs_silences_the_watchdog)
 {
     static const struct kind kinds[] = {{"accept4", FAULT_ACCEPT, 0},
                                         {"epoll_ctl", FAULT_EPOLL, 0}};

@@ -57,7 +57,7 @@ static void stop(bool may_complain)
     remove_files();
 }
 
-Test(server, tls_answers_a_client_that_verifies_it)
+Test(tls, tls_answers_a_client_that_verifies_it)
 {
     char address[40], output[1000], value[100];
     start(GNUTLS_PK_ECDSA, NULL);
@@ -84,7 +84,7 @@ static void expect_refusal(const char *priorities)
 }
 
 /* An RSA certificate would allow all of the key exchanges. */
-Test(server, tls_is_1_2_and_1_3_with_forward_secrecy_and_aead)
+Test(tls, tls_is_1_2_and_1_3_with_forward_secrecy_and_aead)
 {
     static const char *const good[] = {
         "NORMAL",
@@ -119,7 +119,7 @@ Test(server, tls_is_1_2_and_1_3_with_forward_secrecy_and_aead)
     stop(false);
 }
 
-Test(server, tls_is_neither_renegotiated_nor_resumed)
+Test(tls, tls_is_neither_renegotiated_nor_resumed)
 {
     gnutls_datum_t session;
     start(GNUTLS_PK_ECDSA, NULL);
@@ -140,7 +140,7 @@ Test(server, tls_is_neither_renegotiated_nor_resumed)
 }
 
 /* Bytes that are no handshake end the connection, and nothing else. */
-Test(server, plain_requests_to_a_tls_port_are_closed)
+Test(tls, plain_requests_to_a_tls_port_are_closed)
 {
     static const char plain[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
     static const char *const odd[] = {"\x16\x03\x01\x3f\xff\x01", "\x16\x03\x03\x00\x00",
@@ -178,7 +178,7 @@ static void expect_end(int fd)
 }
 
 /* libmicrohttpd under epoll asks the socket again and again instead of waiting. */
-Test(server, tls_waits_for_a_slow_handshake_without_work_and_not_for_ever)
+Test(tls, tls_waits_for_a_slow_handshake_without_work_and_not_for_ever)
 {
     start(GNUTLS_PK_ECDSA, NULL);
     int silent = dial(&secure.server), slow = dial(&secure.server);
@@ -215,7 +215,7 @@ static struct api_buffer make_body(size_t n)
 static const char *const tensors[] = {"Content-Type: application/x-safetensors",
                                       "Accept: application/x-safetensors", "Expect:", NULL};
 
-Test(server, tls_carries_large_bodies_both_ways)
+Test(tls, tls_carries_large_bodies_both_ways)
 {
     static const size_t sizes[] = {1, 1000, 5000, 1 << 20, 8 << 20};
     static const char query[] = "reduction=none&gradient=input";
@@ -246,7 +246,7 @@ Test(server, tls_carries_large_bodies_both_ways)
 }
 
 /* Refusals before the body is read, while it is sent, and by a client that waits for leave. */
-Test(server, tls_refuses_bodies_that_are_too_large)
+Test(tls, tls_refuses_bodies_that_are_too_large)
 {
     static const char *const flags[] = {"--max-body", "1M", NULL};
     static const char *const waits[] = {"Content-Type: application/x-safetensors",
@@ -264,7 +264,7 @@ Test(server, tls_refuses_bodies_that_are_too_large)
 }
 
 /* Refusals while a request arrives are told through TLS as well. */
-Test(server, tls_tells_refusals_of_bytes_and_of_bodies)
+Test(tls, tls_tells_refusals_of_bytes_and_of_bodies)
 {
     static const struct {
         const char *request;
@@ -293,7 +293,7 @@ Test(server, tls_tells_refusals_of_bytes_and_of_bodies)
 
 /* Requests that stop half-way end in time: the thread of a connection with TLS is woken in a way of its
  * own. */
-Test(server, tls_tells_those_that_are_late)
+Test(tls, tls_tells_those_that_are_late)
 {
     static const char *const late[] = {
         "GET /livez HTTP/1.1\r\nHost: a\r\nX: ",
@@ -339,7 +339,7 @@ static long connections_for_request(CURL *curl)
     return n;
 }
 
-Test(server, tls_takes_a_new_certificate_at_sighup_and_keeps_connections)
+Test(tls, tls_takes_a_new_certificate_at_sighup_and_keeps_connections)
 {
     start(GNUTLS_PK_ECDSA, NULL);
     make_certificate(secure.other_cert, secure.other_key, GNUTLS_PK_RSA, 30);
@@ -369,7 +369,7 @@ Test(server, tls_takes_a_new_certificate_at_sighup_and_keeps_connections)
     stop(true);
 }
 
-Test(server, tls_warns_of_a_certificate_that_has_ended)
+Test(tls, tls_warns_of_a_certificate_that_has_ended)
 {
     start(GNUTLS_PK_ECDSA, NULL);
     make_certificate(secure.cert, secure.key, GNUTLS_PK_ECDSA, -1);
@@ -378,7 +378,7 @@ Test(server, tls_warns_of_a_certificate_that_has_ended)
     stop(true);
 }
 
-Test(server, bad_certificates_are_told_in_one_line)
+Test(tls, bad_certificates_are_told_in_one_line)
 {
     char output[1000];
     make_files();
@@ -428,7 +428,7 @@ static void *keep_asking(void *argument)
 
 /* Each request is a connection with a handshake. Certificates change while handshakes go on; then
  * the server ends. */
-Test(server, tls_loses_no_request_by_sighup_and_sigterm)
+Test(tls, tls_loses_no_request_by_sighup_and_sigterm)
 {
     struct load load = {0};
     pthread_t clients[4];

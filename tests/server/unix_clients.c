@@ -67,7 +67,7 @@ static size_t read_steadily(int fd, size_t bytes_each_300_ms, double seconds)
 
 /* Three at once, under a bound of 2 s: one that reads nothing; one that reads 128 KiB and stops; one that
  * reads 55 KB a second for 9 s, of which the kernel has room for three in its buffers. */
-Test(server, a_local_reader_is_ended_if_it_is_stuck_and_not_if_it_is_steady, .init = choose,
+Test(unix_clients, a_local_reader_is_ended_if_it_is_stuck_and_not_if_it_is_steady, .init = choose,
      .fini = clean)
 {
     enum { WHOLE = 16 << 20, BEGUN = 128 << 10 };
@@ -108,7 +108,7 @@ static bool send_much(int fd)
 }
 
 /* The client never fails to send before it has read why: many would not look for an answer then. */
-Test(server, a_local_client_that_is_refused_can_send_and_read, .init = choose, .fini = clean)
+Test(unix_clients, a_local_client_that_is_refused_can_send_and_read, .init = choose, .fini = clean)
 {
     static const char *const flags[] = {"--request-timeout", "1", NULL};
     static const char head[] = POST "Content-Length: 4000000\r\n\r\n";
@@ -127,7 +127,7 @@ Test(server, a_local_client_that_is_refused_can_send_and_read, .init = choose, .
 }
 
 /* A body that is refused by its header, larger than all buffers: libcurl sends all of it, then reads. */
-Test(server, a_local_body_that_is_refused_early_is_dropped, .init = choose, .fini = clean)
+Test(unix_clients, a_local_body_that_is_refused_early_is_dropped, .init = choose, .fini = clean)
 {
     enum { SIZE = 8 << 20 };
     static const char *const headers[] = {"Expect:", "Content-Type: text/none", NULL};
@@ -160,7 +160,7 @@ static void *ask_again_and_again(void *argument)
     return NULL;
 }
 
-Test(server, ends_under_load_without_losing_a_local_request, .init = choose, .fini = clean)
+Test(unix_clients, ends_under_load_without_losing_a_local_request, .init = choose, .fini = clean)
 {
     enum { CLIENTS = 12, ROUNDS = 10 };
     static const char *const flags[] = {"--log-level", "warning", NULL};
@@ -183,7 +183,7 @@ Test(server, ends_under_load_without_losing_a_local_request, .init = choose, .fi
 }
 
 /* Clients that connected before the end, and ask after it began. */
-Test(server, answers_local_clients_that_waited_in_the_backlog, .init = choose, .fini = clean)
+Test(unix_clients, answers_local_clients_that_waited_in_the_backlog, .init = choose, .fini = clean)
 {
     enum { WAITING = 100 };
     static const char request[] = "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -200,7 +200,7 @@ Test(server, answers_local_clients_that_waited_in_the_backlog, .init = choose, .
 }
 
 /* The path goes even where requests are cut off. */
-Test(server, removes_its_socket_when_time_is_up, .init = choose, .fini = clean)
+Test(unix_clients, removes_its_socket_when_time_is_up, .init = choose, .fini = clean)
 {
     static const char *const flags[] = {"--drain-timeout", "0", NULL};
     struct server server = server_start_at(address, flags);
@@ -252,7 +252,7 @@ static void leave_in_the_middle(const struct server *server, unsigned turn)
     close(fd);
 }
 
-Test(server, local_clients_that_are_killed_leave_nothing, .init = choose, .fini = clean)
+Test(unix_clients, local_clients_that_are_killed_leave_nothing, .init = choose, .fini = clean)
 {
     enum { TURNS = 1500 };
     struct server server = server_start_at(address, NULL);

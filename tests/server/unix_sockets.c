@@ -64,7 +64,8 @@ static bool has_logged(const struct server *server, const char *text)
 
 /* ---- Files */
 
-Test(server, answers_on_a_unix_socket_and_removes_it, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, answers_on_a_unix_socket_and_removes_it, .init = make_folder,
+     .fini = remove_folder)
 {
     struct server server = server_start_at(address, NULL);
     char text[100];
@@ -76,7 +77,8 @@ Test(server, answers_on_a_unix_socket_and_removes_it, .init = make_folder, .fini
     cr_expect(!is_there());
 }
 
-Test(server, gives_its_socket_the_mode_that_is_wanted, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, gives_its_socket_the_mode_that_is_wanted, .init = make_folder,
+     .fini = remove_folder)
 {
     static const struct {
         const char *flags[3];
@@ -99,7 +101,7 @@ Test(server, gives_its_socket_the_mode_that_is_wanted, .init = make_folder, .fin
     expect_refusal(too_much, "--listen-mode: '1777'");
 }
 
-Test(server, replaces_a_socket_that_is_left, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, replaces_a_socket_that_is_left, .init = make_folder, .fini = remove_folder)
 {
     struct server first = server_start_at(address, NULL);
     server_kill(&first, false);
@@ -110,7 +112,7 @@ Test(server, replaces_a_socket_that_is_left, .init = make_folder, .fini = remove
     cr_expect(!is_there());
 }
 
-Test(server, leaves_a_socket_that_is_used, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, leaves_a_socket_that_is_used, .init = make_folder, .fini = remove_folder)
 {
     struct server server = server_start_at(address, NULL);
     expect_refused(address, "--listen: cannot listen on unix:/tmp/kldiv-unix-");
@@ -120,7 +122,7 @@ Test(server, leaves_a_socket_that_is_used, .init = make_folder, .fini = remove_f
 }
 
 /* Servers that start at the same moment where a socket is left: one has it, and keeps it. */
-Test(server, one_of_many_that_start_at_once_has_the_socket, .init = make_folder,
+Test(unix_sockets, one_of_many_that_start_at_once_has_the_socket, .init = make_folder,
      .fini = remove_folder)
 {
     static const char script[] =
@@ -141,7 +143,7 @@ Test(server, one_of_many_that_start_at_once_has_the_socket, .init = make_folder,
     cr_expect_eq(system(command), 0);
 }
 
-Test(server, leaves_the_socket_of_another_that_has_replaced_its_own, .init = make_folder,
+Test(unix_sockets, leaves_the_socket_of_another_that_has_replaced_its_own, .init = make_folder,
      .fini = remove_folder)
 {
     struct server first = server_start_at(address, NULL);
@@ -153,7 +155,7 @@ Test(server, leaves_the_socket_of_another_that_has_replaced_its_own, .init = mak
     cr_expect(!is_there());
 }
 
-Test(server, touches_no_other_file, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, touches_no_other_file, .init = make_folder, .fini = remove_folder)
 {
     size_t size;
     write_file(path, "mine");
@@ -166,7 +168,7 @@ Test(server, touches_no_other_file, .init = make_folder, .fini = remove_folder)
     expect_refused(address, "there is a file that is no socket");
 }
 
-Test(server, tells_why_it_cannot_listen_on_a_path, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, tells_why_it_cannot_listen_on_a_path, .init = make_folder, .fini = remove_folder)
 {
     char text[400];
     snprintf(text, sizeof text, "unix:%s/%0120d", folder, 0);
@@ -193,7 +195,7 @@ Test(server, tells_why_it_cannot_listen_on_a_path, .init = make_folder, .fini = 
 
 /* ---- Names and addresses */
 
-Test(server, answers_on_an_abstract_socket)
+Test(unix_sockets, answers_on_an_abstract_socket)
 {
     char name[60], text[100];
     snprintf(name, sizeof name, "unix:@kldiv-test-%d", (int)getpid());
@@ -216,7 +218,7 @@ static void expect_both(const struct server *server)
     expect_loss(&local);
 }
 
-Test(server, answers_on_several_addresses, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, answers_on_several_addresses, .init = make_folder, .fini = remove_folder)
 {
     char list[100];
     const char *const flags[] = {"--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0",
@@ -232,7 +234,7 @@ Test(server, answers_on_several_addresses, .init = make_folder, .fini = remove_f
     cr_expect(!is_there());
 }
 
-Test(server, takes_addresses_of_the_environment_unless_flags_give_others, .init = make_folder,
+Test(unix_sockets, takes_addresses_of_the_environment_unless_flags_give_others, .init = make_folder,
      .fini = remove_folder)
 {
     char list[100], port_file[80], output[300];
@@ -256,7 +258,8 @@ Test(server, takes_addresses_of_the_environment_unless_flags_give_others, .init 
     cr_expect_eq(server_stop(&other, false), 0);
 }
 
-Test(server, answers_health_on_a_unix_socket_of_its_own, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, answers_health_on_a_unix_socket_of_its_own, .init = make_folder,
+     .fini = remove_folder)
 {
     char output[300];
     const char *const flags[] = {"--admin-listen", address, NULL};
@@ -274,7 +277,8 @@ Test(server, answers_health_on_a_unix_socket_of_its_own, .init = make_folder, .f
     cr_expect_eq(run_server(check, output, sizeof output), 1);
 }
 
-Test(server, finds_itself_healthy_by_its_first_address, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, finds_itself_healthy_by_its_first_address, .init = make_folder,
+     .fini = remove_folder)
 {
     char output[300];
     struct server server = server_start_at(address, NULL);
@@ -287,7 +291,7 @@ Test(server, finds_itself_healthy_by_its_first_address, .init = make_folder, .fi
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(server, speaks_tls_on_a_unix_socket, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, speaks_tls_on_a_unix_socket, .init = make_folder, .fini = remove_folder)
 {
     char cert[70], key[70], output[500];
     snprintf(cert, sizeof cert, "%s/cert", folder);
@@ -310,7 +314,7 @@ Test(server, speaks_tls_on_a_unix_socket, .init = make_folder, .fini = remove_fo
 
 /* ---- Who asks */
 
-Test(server, logs_the_process_that_asks_over_a_unix_socket, .init = make_folder,
+Test(unix_sockets, logs_the_process_that_asks_over_a_unix_socket, .init = make_folder,
      .fini = remove_folder)
 {
     static const char *const json[] = {"--log-format", "json", NULL};
@@ -350,7 +354,8 @@ static int listen_locally(void)
 }
 
 /* The manager's socket stays, for the next process. */
-Test(server, serves_a_unix_socket_that_it_is_passed, .init = make_folder, .fini = remove_folder)
+Test(unix_sockets, serves_a_unix_socket_that_it_is_passed, .init = make_folder,
+     .fini = remove_folder)
 {
     static const char *const flags[] = {"--listen", "127.0.0.1:0", NULL};
     static const char request[] = "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -15,7 +15,7 @@ static const char *header_of(const struct answer *answer, const char *name)
     return "";
 }
 
-Test(requests, deprecation_warnings_come_with_a_link)
+Test(endpoints, deprecation_warnings_come_with_a_link)
 {
     struct answer answer = ask_loss("reduce=true", "{\"input\": 1, \"target\": 1}");
     cr_expect(strstr(header_of(&answer, "Link"), "rel=\"deprecation\""));

@@ -156,7 +156,7 @@ static void add_pair(const json_t *json, const char *name, __float128 *sum)
 
 #define LOGITS "/kl_div?input_space=logit&target_space=logit&base=2&reduction=batchmean"
 
-Test(server, partial_results_of_shards_add_up_to_the_bits_of_one_request)
+Test(partial_requests, partial_results_of_shards_add_up_to_the_bits_of_one_request)
 {
     double x[ROWS * LENGTH], t[ROWS * LENGTH];
     struct server server = server_start(NULL);

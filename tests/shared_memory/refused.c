@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-TestSuite(shared_memory, .init = shared_memory_begin, .fini = shared_memory_end);
+TestSuite(shared_memory_refused, .init = shared_memory_begin, .fini = shared_memory_end);
 
-Test(shared_memory, regions_are_listed_until_they_are_unregistered)
+Test(shared_memory_refused, regions_are_listed_until_they_are_unregistered)
 {
     char key[100];
     snprintf(key, sizeof key, "\"key\":\"%s\",\"offset\":5,\"byte_size\":100}", object);
@@ -28,7 +28,7 @@ Test(shared_memory, regions_are_listed_until_they_are_unregistered)
     expect(ask_path("GET", "/v2/systemsharedmemory/status", ""), 200, "", "[]");
 }
 
-Test(shared_memory, no_more_regions_than_the_limit)
+Test(shared_memory_refused, no_more_regions_than_the_limit)
 {
     for (int i = 0; i < 4; i++) {
         char name[10];
@@ -44,7 +44,7 @@ Test(shared_memory, no_more_regions_than_the_limit)
 }
 
 /* Without a bound, objects that have no memory take all addresses of the process. */
-Test(shared_memory, no_more_bytes_of_regions_than_addresses_allow)
+Test(shared_memory_refused, no_more_bytes_of_regions_than_addresses_allow)
 {
     const size_t most = (size_t)16 << 40;
     resize_object(2 * most);
@@ -57,7 +57,7 @@ Test(shared_memory, no_more_bytes_of_regions_than_addresses_allow)
     resize_object(OBJECT_SIZE);
 }
 
-Test(shared_memory, wrong_registrations_are_refused)
+Test(shared_memory_refused, wrong_registrations_are_refused)
 {
     static const struct {
         const char *body, *code, *part;
@@ -97,7 +97,7 @@ Test(shared_memory, wrong_registrations_are_refused)
     expect(ask_path("GET", "/v2/systemsharedmemory/status", ""), 200, "", "[]");
 }
 
-Test(shared_memory, registrations_are_small)
+Test(shared_memory_refused, registrations_are_small)
 {
     static char body[40000];
     memset(body, ' ', sizeof body - 1);
@@ -110,7 +110,7 @@ Test(shared_memory, registrations_are_small)
 }
 
 /* A link or a pipe of a good name leads nowhere. */
-Test(shared_memory, only_regular_files_are_mapped)
+Test(shared_memory_refused, only_regular_files_are_mapped)
 {
     char path[100];
     snprintf(path, sizeof path, "/dev/shm%s_other", object);
@@ -125,7 +125,7 @@ Test(shared_memory, only_regular_files_are_mapped)
     rmdir(path);
 }
 
-Test(shared_memory, is_off_without_the_option)
+Test(shared_memory_refused, is_off_without_the_option)
 {
     struct api_regions *regions = service.regions;
     service.regions = NULL;
@@ -138,7 +138,7 @@ Test(shared_memory, is_off_without_the_option)
 }
 
 /* Triton's examples unregister both kinds before they begin. */
-Test(shared_memory, there_is_none_of_a_gpu)
+Test(shared_memory_refused, there_is_none_of_a_gpu)
 {
     unregister("/v2/cudasharedmemory/unregister");
     unregister("/v2/cudasharedmemory/region/a/unregister");
@@ -158,7 +158,7 @@ static float loss_at(size_t i, size_t x_at, size_t t_at)
     return (float)((double)t * (log((double)t) - (double)x));
 }
 
-Test(shared_memory, outputs_are_written_in_place_at_any_offset)
+Test(shared_memory_refused, outputs_are_written_in_place_at_any_offset)
 {
     enum { N = 1003, X = 1, T = X + 4 * N + 6, LOSS = T + 4 * N + 3, REGION_AT = 4097 };
     expect(register_region("a", object, REGION_AT, OBJECT_SIZE - REGION_AT), 200, "", "{}");
@@ -176,7 +176,7 @@ Test(shared_memory, outputs_are_written_in_place_at_any_offset)
     cr_expect_eq(bytes[REGION_AT + LOSS + 4 * N], 0x55, "beyond the output nothing is written");
 }
 
-Test(shared_memory, wrong_places_are_refused)
+Test(shared_memory_refused, wrong_places_are_refused)
 {
     static const struct {
         struct place places[3];
@@ -198,7 +198,7 @@ Test(shared_memory, wrong_places_are_refused)
         expect(infer(10, cases[i].places, "none"), 400, cases[i].code, cases[i].part);
 }
 
-Test(shared_memory, wrong_parameters_are_refused)
+Test(shared_memory_refused, wrong_parameters_are_refused)
 {
     static const struct {
         const char *input, *code, *part;
@@ -236,7 +236,7 @@ Test(shared_memory, wrong_parameters_are_refused)
 }
 
 /* An output that is written is a change: it wants the scope, and a page's own origin. */
-Test(shared_memory, outputs_are_written_for_those_who_may_write)
+Test(shared_memory_refused, outputs_are_written_for_those_who_may_write)
 {
     static const struct {
         const char *token, *origin;
@@ -274,7 +274,7 @@ Test(shared_memory, outputs_are_written_for_those_who_may_write)
     service.tokens = NULL;
 }
 
-Test(shared_memory, an_output_that_is_named_twice_goes_where_it_is_named_last)
+Test(shared_memory_refused, an_output_that_is_named_twice_goes_where_it_is_named_last)
 {
     const struct place places[] = {{"a", 0, 40}, {"a", 100, 40}, {"a", 200, 40}};
     char body[2000];
@@ -286,7 +286,7 @@ Test(shared_memory, an_output_that_is_named_twice_goes_where_it_is_named_last)
 }
 
 /* Answers in other formats do not tell of shared memory. */
-Test(shared_memory, outputs_need_an_inference_answer)
+Test(shared_memory_refused, outputs_need_an_inference_answer)
 {
     enum { N = 10 };
     const struct place places[] = {{"a", 0, 4 * N}, {"a", 100, 4 * N}, {"a", 200, 4 * N}};

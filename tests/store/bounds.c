@@ -80,7 +80,7 @@ static void expect_room(const struct server *server)
     cr_expect_eq(status, 200);
 }
 
-Test(server, keeps_its_store_within_max_store)
+Test(store_bounds, keeps_its_store_within_max_store)
 {
     static const char *const flags[] = {"--max-store", LIMIT, NULL};
     struct place place = place_new();
@@ -120,7 +120,7 @@ static void expect_to_shrink(const struct place *place, struct server *server)
         0);
 }
 
-Test(server, gives_back_what_its_store_does_not_need)
+Test(store_bounds, gives_back_what_its_store_does_not_need)
 {
     for (int is_former = 0; is_former <= 1; is_former++) {
         struct place place = place_new();
@@ -165,7 +165,7 @@ static void expect_gone(const struct server *server)
 }
 
 /* Nothing is asked of the store while its files are away: it is found out all the same. */
-Test(server, tells_that_the_files_of_its_store_are_gone)
+Test(store_bounds, tells_that_the_files_of_its_store_are_gone)
 {
     static const char *const suffixes[] = {"", "-wal"};
     for (size_t i = 0; i < COUNT(suffixes); i++) {

@@ -160,7 +160,7 @@ static void sweep(const struct kind *failing, size_t n_kinds, const struct reque
     place_free(&place);
 }
 
-Test(faults, calls_of_the_store_under_requests)
+Test(store_faults, calls_of_the_store_under_requests)
 {
     static const struct request requests[] = {
         {"PUT", "/monitors/g/other", "{\"reference\": {\"values\": [1, 2, 3]}}", {200, 201}},
@@ -171,7 +171,7 @@ Test(faults, calls_of_the_store_under_requests)
 }
 
 /* Memory of SQLite, too. */
-Test(faults, allocations_under_requests_of_monitors)
+Test(store_faults, allocations_under_requests_of_monitors)
 {
     static const struct request requests[] = {
         {"PUT", "/monitors/t", "a,b\n1,x\n2,y\n", {200, 201}},
@@ -229,7 +229,7 @@ static void expect_late(int fd, const struct late *late)
 }
 
 /* A refusal would have it sent again, and counted twice. */
-Test(faults, what_is_stored_after_its_time_is_answered_so)
+Test(store_faults, what_is_stored_after_its_time_is_answered_so)
 {
     static const char *const flags[] = {"--request-timeout", "1", NULL};
     static const struct late late[] = {
@@ -273,7 +273,7 @@ static void lose(struct tally *tally, const struct place *place, long first)
 }
 
 /* All is read again as soon as that can be done. */
-Test(faults, a_store_that_comes_back_while_no_memory_is_left)
+Test(store_faults, a_store_that_comes_back_while_no_memory_is_left)
 {
     static const long first[] = {0, 3, 10, 30};
     struct place place = place_new();
@@ -346,7 +346,7 @@ static bool start_one(const struct place *place, const struct files *files, cons
     return failed;
 }
 
-Test(faults, calls_of_the_store_while_a_server_starts)
+Test(store_faults, calls_of_the_store_while_a_server_starts)
 {
     struct place place = place_new();
     struct files files;

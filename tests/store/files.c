@@ -78,7 +78,7 @@ static bool give_up_rights(void)
 
 /* ---- No store */
 
-Test(server, leaves_files_that_are_no_store_as_they_are)
+Test(store_files, leaves_files_that_are_no_store_as_they_are)
 {
     struct place place = place_new();
     static const char *const texts[] = {"a,b\n1,2\n", "SQLite format 3",
@@ -96,7 +96,7 @@ Test(server, leaves_files_that_are_no_store_as_they_are)
     place_free(&place);
 }
 
-Test(server, leaves_what_is_no_file_as_it_is)
+Test(store_files, leaves_what_is_no_file_as_it_is)
 {
     struct place place = place_new();
     cr_assert_eq(mkdir(place.path, 0777), 0);
@@ -111,7 +111,7 @@ Test(server, leaves_what_is_no_file_as_it_is)
     place_free(&place);
 }
 
-Test(server, takes_a_store_that_another_server_has_for_no_store_of_its_own)
+Test(store_files, takes_a_store_that_another_server_has_for_no_store_of_its_own)
 {
     struct place place = place_new();
     struct server server = store_start(&place, NULL);
@@ -124,7 +124,7 @@ Test(server, takes_a_store_that_another_server_has_for_no_store_of_its_own)
     place_free(&place);
 }
 
-Test(server, leaves_stores_of_newer_versions_as_they_are)
+Test(store_files, leaves_stores_of_newer_versions_as_they_are)
 {
     struct place place = place_new();
     make_store(&place);
@@ -136,7 +136,7 @@ Test(server, leaves_stores_of_newer_versions_as_they_are)
 
 /* ---- Rights */
 
-Test(server, tells_which_rights_to_its_store_it_lacks)
+Test(store_files, tells_which_rights_to_its_store_it_lacks)
 {
     struct place place = place_new();
     make_store(&place);
@@ -158,7 +158,7 @@ Test(server, tells_which_rights_to_its_store_it_lacks)
     place_free(&place);
 }
 
-Test(server, tells_of_a_file_system_that_is_read_only)
+Test(store_files, tells_of_a_file_system_that_is_read_only)
 {
     struct place place = place_new();
     if (!place_mount(&place)) {
@@ -205,7 +205,7 @@ static void expect_exit_despite(const struct place *place)
     cr_expect_eq(hash_of_folder(place->folder), before, "%s has changed", place->location);
 }
 
-Test(server, keeps_monitors_in_memory_if_told_where_no_file_can_be_made)
+Test(store_files, keeps_monitors_in_memory_if_told_where_no_file_can_be_made)
 {
     struct place place = place_new(), inner = place;
     snprintf(inner.path, sizeof inner.path, "%s/none/store.db", place.folder);
@@ -223,7 +223,7 @@ Test(server, keeps_monitors_in_memory_if_told_where_no_file_can_be_made)
     place_free(&place);
 }
 
-Test(server, never_falls_back_from_a_file_that_is_there)
+Test(store_files, never_falls_back_from_a_file_that_is_there)
 {
     struct place place = place_new();
     write_file(place.path, "a,b\n1,2\n");
@@ -246,7 +246,7 @@ Test(server, never_falls_back_from_a_file_that_is_there)
     place_free(&place);
 }
 
-Test(server, keeps_monitors_in_memory_if_told_on_a_file_system_that_is_read_only)
+Test(store_files, keeps_monitors_in_memory_if_told_on_a_file_system_that_is_read_only)
 {
     struct place place = place_new();
     if (!place_mount(&place)) {
@@ -266,7 +266,7 @@ Test(server, keeps_monitors_in_memory_if_told_on_a_file_system_that_is_read_only
 /* ---- Damage */
 
 /* Values that no version writes are damage that SQLite does not see. */
-Test(server, serves_a_store_with_values_that_mean_nothing)
+Test(store_files, serves_a_store_with_values_that_mean_nothing)
 {
     static const char *const views[] = {"/monitors",
                                         "/monitors/g/a",
@@ -290,7 +290,7 @@ Test(server, serves_a_store_with_values_that_mean_nothing)
     place_free(&place);
 }
 
-Test(server, leaves_a_damaged_store_as_it_is)
+Test(store_files, leaves_a_damaged_store_as_it_is)
 {
     struct place place = place_new();
     make_store(&place);
@@ -343,7 +343,7 @@ static void define(const struct place *place, const char *expression)
 
 /* One that is malformed, has settings that mean nothing, or is larger than all memory is told by name; the
  * others are served, and a PUT makes it anew. */
-Test(server, leaves_out_a_monitor_that_cannot_be_read, .timeout = 60)
+Test(store_files, leaves_out_a_monitor_that_cannot_be_read, .timeout = 60)
 {
     static const char *const scarce[] = {"--max-memory", "64M", NULL};
     static const char *const broken[] = {"'{'", "'{\"bins\":{\"labels\":[]},\"reference\":null}'",
@@ -368,7 +368,7 @@ Test(server, leaves_out_a_monitor_that_cannot_be_read, .timeout = 60)
 }
 
 /* A DELETE of its name or its group takes it away, with its rows. */
-Test(server, deletes_a_monitor_that_cannot_be_read)
+Test(store_files, deletes_a_monitor_that_cannot_be_read)
 {
     static const char *const targets[] = {"/monitors/g/a", "/monitors/g"};
     for (size_t i = 0; i < COUNT(targets); i++) {
@@ -391,7 +391,7 @@ Test(server, deletes_a_monitor_that_cannot_be_read)
 
 /* Labels as versions before the limit stored them, one of 2 MiB. What GET gives, PUT takes, up to a body's
  * 1 MiB without values. */
-Test(server, reads_labels_that_were_stored_before_they_had_a_limit)
+Test(store_files, reads_labels_that_were_stored_before_they_had_a_limit)
 {
     static const char *const scarce[] = {"--max-memory", "64M", NULL};
     struct place place = place_new();

@@ -126,23 +126,23 @@ static void fail_under_load(const struct kind *kind, const char *reason)
     place_free(&place);
 }
 
-Test(faults, a_full_disk)
+Test(store_full, a_full_disk)
 {
     fail_under_load(&(struct kind){"pwrite64", FAULT_FILE_WRITE, ENOSPC},
                     "database or disk is full");
 }
 
-Test(faults, a_disk_that_fails_to_write)
+Test(store_full, a_disk_that_fails_to_write)
 {
     fail_under_load(&(struct kind){"pwrite64", FAULT_FILE_WRITE, EIO}, "disk I/O error");
 }
 
-Test(faults, a_disk_that_fails_to_sync)
+Test(store_full, a_disk_that_fails_to_sync)
 {
     fail_under_load(&(struct kind){"fdatasync", FAULT_FILE_SYNC, EIO}, "disk I/O error");
 }
 
-Test(faults, readiness_follows_the_store_if_told)
+Test(store_full, readiness_follows_the_store_if_told)
 {
     static const char *const flags[] = {"--ready-needs-store", NULL};
     static const struct kind full = {"pwrite64", FAULT_FILE_WRITE, ENOSPC};
@@ -175,7 +175,7 @@ static void fill(const struct place *place, char *path, size_t size)
     close(fd);
 }
 
-Test(server, works_again_once_its_disk_has_room)
+Test(store_full, works_again_once_its_disk_has_room)
 {
     struct place place = place_new();
     struct load load;
@@ -209,7 +209,7 @@ Test(server, works_again_once_its_disk_has_room)
 }
 
 /* SIGXFSZ would end the server. */
-Test(store, a_limit_on_the_size_of_files_is_a_store_that_cannot_be_written)
+Test(store_full, a_limit_on_the_size_of_files_is_a_store_that_cannot_be_written)
 {
     struct place place = place_new();
     struct server server = store_start(&place, NULL);

@@ -15,7 +15,7 @@ enum { ROUNDS = 100 };
 #endif
 
 /* Each round loads a server for up to 0.15 s, and kills it. */
-Test(server, loses_nothing_acknowledged_when_it_is_killed)
+Test(store_killed, loses_nothing_acknowledged_when_it_is_killed)
 {
     struct place place = place_new();
     struct load load;
@@ -46,7 +46,7 @@ Test(server, loses_nothing_acknowledged_when_it_is_killed)
 enum { DRAINS = 10 };
 
 /* Each round goes on with the same file. */
-Test(server, stores_what_it_accepts_while_it_drains)
+Test(store_killed, stores_what_it_accepts_while_it_drains)
 {
     struct place place = place_new();
     struct load load;
@@ -74,7 +74,7 @@ Test(server, stores_what_it_accepts_while_it_drains)
 /* LEAVING: clients that leave while the store waits for its disk. */
 enum { LEAVING = 100 };
 
-Test(faults, clients_that_leave_while_the_store_waits)
+Test(store_killed, clients_that_leave_while_the_store_waits)
 {
     static const struct kind slow = {"fdatasync", FAULT_FILE_SYNC, 0};
     static const char body[] = "{\"values\": [1]}";

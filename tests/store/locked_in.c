@@ -50,7 +50,7 @@ static void make_relative(char *to, size_t size, const char *path)
     snprintf(to + used, size - (size_t)used, "%s", path + 1);
 }
 
-Test(server, reaches_its_store_by_any_path_while_it_is_locked_in)
+Test(store_locked_in, reaches_its_store_by_any_path_while_it_is_locked_in)
 {
     struct place place = place_new(), other = place_new();
     char location[2 * PATH_MAX];
@@ -100,7 +100,7 @@ static off_t size_of(const char *path, const char *suffix)
     return stat(name, &status) == 0 ? status.st_size : 0;
 }
 
-Test(server, moves_its_log_into_the_file_while_it_is_locked_in)
+Test(store_locked_in, moves_its_log_into_the_file_while_it_is_locked_in)
 {
     struct place place = place_new();
     struct api_buffer table = {0};

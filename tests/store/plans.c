@@ -51,7 +51,7 @@ static bool may_take_all(size_t statement)
     return false;
 }
 
-Test(store, statements_find_windows_by_an_index)
+Test(store_plans, statements_find_windows_by_an_index)
 {
     sqlite3 *sqlite = make_schema();
     for (size_t i = 0; i < API_STATEMENTS; i++) {

@@ -70,7 +70,7 @@ static void expect_windows(const struct server *server, const int *counts, size_
 static void set_clock(long seconds) { atomic_store(&faults->clock, seconds); }
 
 /* Each window is told from the others by its count. */
-Test(faults, clocks_that_jump_by_an_hour)
+Test(store_times, clocks_that_jump_by_an_hour)
 {
     struct place place = place_new();
     char late[40];
@@ -139,7 +139,7 @@ static void expect_expiry(const struct server *server, const char *body)
 }
 
 /* The window of a wrong clock neither makes the state, nor is it what retention counts back from. */
-Test(faults, a_clock_that_was_ten_years_ahead)
+Test(store_times, a_clock_that_was_ten_years_ahead)
 {
     static const char good[] = "{\"counts\": [500, 500]}", bad[] = "{\"counts\": [900, 100]}";
     static const char config[] = "{\"bins\": {\"edges\": [0, 1, 2]},"
@@ -325,7 +325,7 @@ static void make_first(const struct place *place)
         "ALTER TABLE kldiv_keys RENAME TO keys;");
 }
 
-Test(server, tells_the_same_of_its_monitors_after_a_start)
+Test(store_times, tells_the_same_of_its_monitors_after_a_start)
 {
     struct place place = place_new();
     struct server server = store_start(&place, NULL);
@@ -351,7 +351,7 @@ Test(server, tells_the_same_of_its_monitors_after_a_start)
 }
 
 /* Another setting, or annotation, leaves the sum that windows are compared with as it is. */
-Test(server, keeps_sums_of_windows_while_what_they_are_of_stays)
+Test(store_times, keeps_sums_of_windows_while_what_they_are_of_stays)
 {
     static const char config[] = "{\"bins\": {\"edges\": [0, 1, 2]}}";
     static const struct {

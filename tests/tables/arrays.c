@@ -34,7 +34,7 @@ static void check_npz(const struct tables_array *arrays, size_t n, const char *e
     }
 }
 
-Test(tables, npz_has_numbers_truths_and_texts)
+Test(tables_arrays, npz_has_numbers_truths_and_texts)
 {
     static const double large[] = {9007199254740993, 9223372036854775000, -5};
     const struct tables_array arrays[] = {
@@ -53,7 +53,7 @@ Test(tables, npz_has_numbers_truths_and_texts)
               "h: 9007199254740992 9.2233720368547748e+18 -5");
 }
 
-Test(tables, npz_that_has_no_columns_is_refused)
+Test(tables_arrays, npz_that_has_no_columns_is_refused)
 {
     static const struct {
         struct tables_array arrays[2];
@@ -114,7 +114,7 @@ static void check_body(const char *type, const struct api_buffer *body, const ch
     table_text_free(&result);
 }
 
-Test(tables, broken_archives_are_refused)
+Test(tables_arrays, broken_archives_are_refused)
 {
     const struct tables_array array = {.name = "a", .dtype = "f8", .n = 5, .numbers = numbers};
     struct api_buffer body = {0};
@@ -130,7 +130,7 @@ Test(tables, broken_archives_are_refused)
 }
 
 /* Two thousand entries, and one array that inflates to more than the reader of the tests allows. */
-Test(tables, archives_have_many_entries_of_a_bounded_size)
+Test(tables_arrays, archives_have_many_entries_of_a_bounded_size)
 {
     enum { ENTRIES = 2000, ELEMENTS = 9 << 20 };
     static struct tables_array arrays[ENTRIES];
@@ -169,7 +169,7 @@ static void mend_checksum(struct api_buffer *body)
     memcpy(entry + 16, &checksum, sizeof checksum);
 }
 
-Test(tables, texts_of_numpy_are_unicode)
+Test(tables_arrays, texts_of_numpy_are_unicode)
 {
     static const uint32_t wrong[] = {0xd800, 0xdfff, 0x110000, 0xffffffff, 0};
     const struct tables_array array = {
@@ -195,7 +195,7 @@ static void put_safetensors(struct api_buffer *to, const char *header, size_t da
         api_append(to, "\1", 1);
 }
 
-Test(tables, safetensors_are_read_by_their_rules)
+Test(tables_arrays, safetensors_are_read_by_their_rules)
 {
     static const struct {
         const char *header;
@@ -279,7 +279,7 @@ static void fail_each(const char *type, const char *body, size_t size, const cha
         }
 }
 
-Test(tables, each_allocation_fails_in_turn)
+Test(tables_arrays, each_allocation_fails_in_turn)
 {
     static char quoted[3000] = "a,b\n\"";
     static const char json[] = "{\"values\":[\"\\u0061\",1],\"n\":[1,2]}";
@@ -307,7 +307,7 @@ Test(tables, each_allocation_fails_in_turn)
 }
 
 /* A table is read with little memory beside its body. */
-Test(tables, csv_of_many_columns_takes_little_memory)
+Test(tables_arrays, csv_of_many_columns_takes_little_memory)
 {
     enum { COLUMNS = 100, ROWS = 10000 };
     struct api_budget budget = {.limit = 200 << 10};

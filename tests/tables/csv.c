@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-Test(tables, csv_is_that_of_rfc_4180)
+Test(tables_csv, csv_is_that_of_rfc_4180)
 {
     static const struct table_case cases[] = {
         {"a,b\n1,2\n3,4\n", "a: `1` `3`|b: `2` `4`"},
@@ -42,7 +42,7 @@ Test(tables, csv_is_that_of_rfc_4180)
     table_check("text/csv", API_MANY_COLUMNS, cases, COUNT(cases));
 }
 
-Test(tables, blank_lines_are_empty_fields_of_one_column_alone)
+Test(tables_csv, blank_lines_are_empty_fields_of_one_column_alone)
 {
     static const struct table_case cases[] = {
         {"\n\na,b\n\n1,2\n\n\n3,4\n\n", "a: `1`@5 `3`@8|b: `2`@5 `4`@8"},
@@ -59,7 +59,7 @@ Test(tables, blank_lines_are_empty_fields_of_one_column_alone)
     table_check("text/csv", API_MANY_COLUMNS, cases, COUNT(cases));
 }
 
-Test(tables, csv_that_is_malformed_is_refused_with_its_line)
+Test(tables_csv, csv_that_is_malformed_is_refused_with_its_line)
 {
     static const struct table_case cases[] = {
         {"a,b\n1,2\n3\n", "csv_malformed line 3 has 1 fields, and the header has 2"},
@@ -91,7 +91,7 @@ Test(tables, csv_that_is_malformed_is_refused_with_its_line)
     table_text_free(&result);
 }
 
-Test(tables, decimal_commas_are_those_of_tables_without_a_dot)
+Test(tables_csv, decimal_commas_are_those_of_tables_without_a_dot)
 {
     static const struct table_case cases[] = {
         {"a;b\n1,5;2\n-0,25;1e3\n", "a: 1.5 -0.25|b: 2 1000"},
@@ -110,7 +110,7 @@ Test(tables, decimal_commas_are_those_of_tables_without_a_dot)
     }
 }
 
-Test(tables, numbers_of_fields_are_those_of_strtod)
+Test(tables_csv, numbers_of_fields_are_those_of_strtod)
 {
     static const struct {
         const char *field;
@@ -192,7 +192,7 @@ Test(tables, numbers_of_fields_are_those_of_strtod)
 }
 
 /* Digits far past those of a double decide between its neighbours. */
-Test(tables, long_numbers_are_rounded_by_all_their_digits)
+Test(tables_csv, long_numbers_are_rounded_by_all_their_digits)
 {
     enum { ZEROS = 3000 };
     static char field[ZEROS + 100];
@@ -211,7 +211,7 @@ Test(tables, long_numbers_are_rounded_by_all_their_digits)
     }
 }
 
-Test(tables, texts_that_are_missing)
+Test(tables_csv, texts_that_are_missing)
 {
     static const char *const missing[] = {"", "NaN", "NA", "null", "None"};
     static const char *const present[] = {" ", "nan", "N/A", "NULL", "none", "0", "NaN "};
@@ -221,7 +221,7 @@ Test(tables, texts_that_are_missing)
         cr_expect(!api_text_is_missing(present[i], strlen(present[i])), "%s", present[i]);
 }
 
-Test(tables, columns_are_at_most_10000)
+Test(tables_csv, columns_are_at_most_10000)
 {
     static char body[100000];
     for (int n = 10000; n <= 10001; n++) {

@@ -44,7 +44,7 @@ static void replay(const json_t *row)
     free(body);
 }
 
-Test(tables, csv_is_read_as_python_reads_it)
+Test(tables_golden, csv_is_read_as_python_reads_it)
 {
     size_t size, n = 0;
     char *all = read_file("tests/golden/tables.jsonl", &size), *rest = all;

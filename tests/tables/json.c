@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-Test(tables, json_of_columns)
+Test(tables_json, json_of_columns)
 {
     static const struct table_case cases[] = {
         {"{\"columns\": {\"a\": [1, 2.5, null], \"b\": [\"x\", true, false]}}",
@@ -66,7 +66,7 @@ Test(tables, json_of_columns)
     table_check("application/json", API_MANY_COLUMNS, cases, COUNT(cases));
 }
 
-Test(tables, json_of_rows)
+Test(tables_json, json_of_rows)
 {
     static const struct table_case cases[] = {
         {"{\"rows\":[{\"a\":1,\"b\":\"x\"},{\"b\":\"y\",\"a\":2}]}", "a: 1 2|b: 'x' 'y'"},
@@ -89,7 +89,7 @@ Test(tables, json_of_rows)
     table_check("application/json", API_MANY_COLUMNS, cases, COUNT(cases));
 }
 
-Test(tables, json_of_one_column)
+Test(tables_json, json_of_one_column)
 {
     static const struct {
         const char *body, *expected, *members;
@@ -126,7 +126,7 @@ Test(tables, json_of_one_column)
     }
 }
 
-Test(tables, problems_have_pointers)
+Test(tables_json, problems_have_pointers)
 {
     static const struct {
         const char *body, *place;
@@ -151,7 +151,7 @@ Test(tables, problems_have_pointers)
     }
 }
 
-Test(tables, envelopes_may_have_a_mebibyte)
+Test(tables_json, envelopes_may_have_a_mebibyte)
 {
     static char body[(1 << 20) + 200];
     for (int larger = 0; larger <= 1; larger++) {
@@ -165,7 +165,7 @@ Test(tables, envelopes_may_have_a_mebibyte)
     }
 }
 
-Test(tables, rows_that_lack_most_members_are_refused)
+Test(tables_json, rows_that_lack_most_members_are_refused)
 {
     enum { COLUMNS = 2000, ROWS = 1000000 };
     char *body = malloc(COLUMNS * 16 + ROWS * 3 + 100);

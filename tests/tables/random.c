@@ -323,7 +323,7 @@ static void check_arrays(struct model *m)
     api_buffer_free(&safe);
 }
 
-Test(tables, random_tables_are_the_same_in_every_format)
+Test(tables_random, random_tables_are_the_same_in_every_format)
 {
     static struct model m;
     for (unsigned long long i = 0; i < TABLES; i++) {
