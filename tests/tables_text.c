@@ -1,5 +1,6 @@
 #include "tests/tables.h"
 
+#include "api/formats/field.h"
 #include "tests/support.h"
 
 #include <math.h>
