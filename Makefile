@@ -85,7 +85,7 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC   $@"
 	@$(CC) $(CFLAGS) -c $< -o $@
-$(B)/api/openapi.o: api/openapi.json
+$(B)/api/endpoints.o: api/openapi.json
 $(B)/api/web/files.o: build/assets/list.h $(PACKED)
 
 $(B)/libkldiv.a: $(LIB)
@@ -369,7 +369,7 @@ build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC   $@"
 	@$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c $< -o $@
-build/fuzz/api/openapi.o: api/openapi.json
+build/fuzz/api/endpoints.o: api/openapi.json
 build/fuzz/api/web/files.o: build/assets/list.h $(PACKED)
 .SECONDARY: $(FUZZED)
 build/fuzz/%: tests/fuzz/%.c $(wildcard tests/fuzz/*.h) $(FUZZED)

@@ -1,8 +1,8 @@
 #include "api/access.h"
 
-#include "api/endpoints.h"
 #include "api/hosts.h"
 #include "api/response.h"
+#include "api/route.h"
 
 #include <string.h>
 #include <strings.h>

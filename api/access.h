@@ -4,7 +4,7 @@
 #ifndef KLDIV_API_ACCESS_H
 #define KLDIV_API_ACCESS_H
 
-#include "api/api.h"
+#include "api/exchange.h"
 
 /* 421, unless service->allowed_hosts is NULL or has the request's host. */
 bool api_check_host(struct api_exchange *x);

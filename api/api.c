@@ -1,10 +1,10 @@
 #include "api/api.h"
 
-#include "api/accept.h"
 #include "api/access.h"
-#include "api/endpoints.h"
+#include "api/error_format.h"
 #include "api/formats/coding.h"
 #include "api/response.h"
+#include "api/route.h"
 #include "api/security.h"
 #include "api/warnings.h"
 
@@ -15,59 +15,15 @@
 /* WORTH_COMPRESSING: the least size, in bytes, of JSON that is compressed. */
 enum { WORTH_COMPRESSING = 1 << 10 };
 
-const char *api_request_header(const struct api_request *request, const char *name)
-{
-    return request->header ? request->header(request->headers, name) : NULL;
-}
-
-/* ---- Routing */
-
-static bool has_method(const struct api_endpoint *endpoint, const char *method)
-{
-    return strcmp(endpoint->method, method) == 0 ||
-           (strcmp(endpoint->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
-}
-
-const struct api_endpoint *api_endpoints_of(const struct api_exchange *x)
-{
-    return x->service->endpoints ? x->service->endpoints : api_endpoints;
-}
-
-/* Endpoint that serves the path and the method, else one that serves the path, else NULL. */
-static const struct api_endpoint *find_endpoint(struct api_exchange *x, bool *method_allowed)
-{
-    const struct api_endpoint *of_path = NULL;
-    *method_allowed = false;
-    for (const struct api_endpoint *e = api_endpoints_of(x); e->path && !*method_allowed; e++)
-        if (has_method(e, x->request.method) || !of_path)
-            if (api_endpoint_has_path(e, x->request.path, &x->captures)) {
-                of_path = e;
-                *method_allowed = has_method(e, x->request.method);
-            }
-    return of_path;
-}
-
-/* Formats the methods that the path supports: "GET, HEAD". */
-static void list_methods(const struct api_exchange *x, char *to, size_t size)
-{
-    struct api_captures ignored = {.n = 0};
-    size_t used = 0;
-    *to = '\0';
-    for (const struct api_endpoint *e = api_endpoints_of(x); e->path; e++)
-        if (used < size && api_endpoint_has_path(e, x->request.path, &ignored))
-            used += (size_t)snprintf(to + used, size - used, "%s%s%s", used ? ", " : "", e->method,
-                                     strcmp(e->method, "GET") == 0 ? ", HEAD" : "");
-}
-
 /* Fails unless there is an endpoint for the path, and for the method. */
 static bool check_route(struct api_exchange *x, bool method_allowed)
 {
     if (!x->response.endpoint)
-        return api_dialect_of(x->request.path)->fail_not_found(x->request.path, &x->problem);
+        return x->errors->fail_not_found(x->request.path, &x->problem);
     if (method_allowed)
         return true;
     char *allow = x->response.header_text;
-    list_methods(x, allow, sizeof x->response.header_text);
+    api_route_methods(x, allow, sizeof x->response.header_text);
     api_response_header(&x->response, "Allow", allow);
     return api_fail(&x->problem, "method_not_allowed", "%.60s takes %s, not %.20s", x->request.path,
                     allow, x->request.method);
@@ -91,7 +47,7 @@ static void add_cors(struct api_exchange *x)
 static void answer_options(struct api_exchange *x)
 {
     struct api_response *response = &x->response;
-    list_methods(x, response->header_text, sizeof response->header_text);
+    api_route_methods(x, response->header_text, sizeof response->header_text);
     response->status = 204;
     api_response_header(response, "Allow", response->header_text);
     if (x->service->cors_origin) {
@@ -111,14 +67,13 @@ static void answer_options(struct api_exchange *x)
 static void response_with_problem(struct api_exchange *x)
 {
     struct api_response *response = &x->response;
-    const struct api_dialect *dialect = api_dialect_of(x->request.path);
     response->code = x->problem.code;
     response->status = api_problem_status(&x->problem);
     response->compress = false;
     api_response_free(response);
     response->body.budget = NULL;
-    response->content_type = dialect->content_type;
-    dialect->write_problem(x, &response->body);
+    response->content_type = x->errors->content_type;
+    x->errors->write(x, &response->body);
     if (response->body.failed) /* the response is its status alone */
         api_buffer_free(&response->body);
     if (response->status == 503)
@@ -135,8 +90,7 @@ static void compress(struct api_exchange *x)
 {
     struct api_response *response = &x->response;
     bool large = is_json(response->content_type) &&
-                 api_response_size(response) > WORTH_COMPRESSING &&
-                 api_dialect_of(x->request.path)->compresses;
+                 api_response_size(response) > WORTH_COMPRESSING && x->errors->compresses;
     if (!large && !response->compress)
         return;
     const char *coding = api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding"));
@@ -182,7 +136,8 @@ bool api_begin(struct api_exchange *x)
 {
     struct api_response *response = &x->response;
     bool method_allowed;
-    response->endpoint = find_endpoint(x, &method_allowed);
+    x->errors = api_error_format_of(x->request.path);
+    response->endpoint = api_route_find(x, &method_allowed);
     bool good = api_check_host(x);
     if (good && response->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
         answer_options(x); /* also without a token, which browsers do not send with it */
@@ -216,7 +171,8 @@ void api_refuse(struct api_exchange *x, const char *code, const char *detail)
     bool ignored;
     api_response_free(&x->response);
     x->response =
-        (struct api_response){.endpoint = endpoint ? endpoint : find_endpoint(x, &ignored)};
+        (struct api_response){.endpoint = endpoint ? endpoint : api_route_find(x, &ignored)};
+    x->errors = api_error_format_of(x->request.path);
     x->problem.code = NULL;
     api_fail(&x->problem, code, "%s", detail);
     finish(x, false);

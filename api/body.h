@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_BODY_H
 #define KLDIV_API_BODY_H
 
-#include "api/api.h"
+#include "api/exchange.h"
 
 /* Check the header: Content-Encoding, and the declared length against what this server takes. */
 bool api_body_check_coding(struct api_exchange *x);

@@ -15,7 +15,7 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     call->service = service;
     call->stop = NULL;
     call->is_planned = call->is_shared = false;
-    call->options = (struct api_options){0};
+    call->options = (struct api_options){.tensors = api_tensor_names};
     call->plan = (struct kl_plan){0};
     for (size_t i = 0; i < KL_FINDINGS; i++)
         call->diagnosis.findings[i].count = 0;
@@ -26,11 +26,7 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     for (size_t i = 0; i < KL_OPERANDS; i++)
         call->gradients[i] = (struct api_buffer){.budget = budget};
     call->pairs[0] = call->pairs[1] = (struct api_buffer){.budget = budget};
-    for (size_t i = 0; i < API_TENSORS; i++) {
-        call->tensors[i].present = call->tensors[i].is_input = false;
-        call->tensors[i].data = (struct api_buffer){.budget = budget};
-        call->tensors[i].slice = (struct api_slice){0};
-    }
+    api_tensors_init(call->tensors, budget);
     for (size_t i = 0; i < API_RESULTS; i++)
         call->oip.slices[i] = (struct api_slice){0};
     for (size_t i = 0; i < KL_OPERANDS; i++)
@@ -56,14 +52,13 @@ void api_call_free(struct api_call *call)
 }
 
 /* Formats the JSON Pointer of the element of row-major index `index`: "#/target/2/0". */
-static void print_pointer(const struct api_call *call, const struct api_tensor *tensor,
-                          size_t index, char *to, size_t size)
+static void print_pointer(const struct api_tensor *tensor, size_t index, char *to, size_t size)
 {
     const struct kl_tensor *view = &tensor->view;
     size_t subscripts[KL_MAX_DIMS] = {index}, n = tensor->flat ? 1 : view->ndim;
     for (size_t i = tensor->flat ? 0 : n; i-- > 0; index /= view->shape[i])
         subscripts[i] = index % view->shape[i];
-    api_tensor_place(call, tensor, to, size);
+    api_tensor_place(tensor, to, size);
     size_t used = strlen(to);
     if (tensor->is_input)
         used += (size_t)snprintf(to + used, size - used, "/data");
@@ -82,7 +77,7 @@ static bool check_mask(const struct api_call *call, struct api_problem *problem)
         return true;
     for (size_t i = 0; i < count; i++)
         if (bytes[i] > 1) {
-            print_pointer(call, mask, i, place, sizeof place);
+            print_pointer(mask, i, place, sizeof place);
             return api_fail_at(problem, API_BODY, place, "element_invalid",
                                "mask holds %d, and only 0 and 1 are valid", bytes[i]);
         }
@@ -101,14 +96,14 @@ static bool check_tensors(const struct api_call *call, struct api_problem *probl
             return api_fail_at(problem, API_BODY, "#", "tensor_missing",
                                "the body has no tensor '%s'", api_tensor_names[i]);
         if (call->options.given[API_DTYPE] && i != KL_MASK && tensor->view.dtype != dtype)
-            return api_tensor_fail(call, tensor, NULL, problem, "option_invalid",
+            return api_tensor_fail(tensor, NULL, problem, "option_invalid",
                                    "it is %s: dtype=%s is the dtype of numbers in JSON, "
                                    "and other formats have their own",
                                    kl_dtype_name(tensor->view.dtype), kl_dtype_name(dtype));
     }
     if (call->tensors[KL_GRAD_OUTPUT].present && !call->options.gradient)
-        return api_tensor_fail(call, &call->tensors[KL_GRAD_OUTPUT], NULL, problem,
-                               "option_invalid", "it is given, but no gradient is requested");
+        return api_tensor_fail(&call->tensors[KL_GRAD_OUTPUT], NULL, problem, "option_invalid",
+                               "it is given, but no gradient is requested");
     return true;
 }
 
@@ -140,9 +135,9 @@ static bool translate(const struct api_call *call, const struct kl_problem *from
     const struct api_tensor *tensor = &call->tensors[from->operand];
     char place[256];
     if (from->has_index)
-        print_pointer(call, tensor, from->index, place, sizeof place);
+        print_pointer(tensor, from->index, place, sizeof place);
     else
-        api_tensor_place(call, tensor, place, sizeof place);
+        api_tensor_place(tensor, place, sizeof place);
     return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
 }
 
@@ -239,7 +234,8 @@ static bool compute(struct api_call *call, struct api_problem *problem)
         return api_fail_for_memory(problem);
     bool good =
         call->options.partial
-            ? api_partial_run(call, &from)
+            ? api_partial_run(&call->plan, call->service->pool, results.diagnosis, call->pairs,
+                              &from)
             : kl_run_gradients(&call->plan, grad_output->present ? &grad_output->view : NULL,
                                call->service->pool, &results, &from);
     api_budget_release(call->loss.budget, scratch);
@@ -362,7 +358,8 @@ static bool end_slices(struct api_call *call, struct api_problem *problem)
 bool api_call_plan(struct api_call *call, struct api_problem *problem)
 {
     return check_tensors(call, problem) && plan(call, problem) &&
-           check_spaces(&call->options, problem) && api_partial_check(call, problem) &&
+           check_spaces(&call->options, problem) &&
+           api_partial_check(&call->options, call->plan.reduction, problem) &&
            (!call->is_shared || check_slices(call, problem));
 }
 
@@ -383,8 +380,12 @@ struct api_warnings api_call_warnings(const struct api_call *call)
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view)
 {
     const struct kl_plan *plan = &call->plan;
-    if (output >= API_SUM)
-        return api_partial_output(call, output, view);
+    if (output >= API_SUM) {
+        static const size_t two = 2;
+        struct api_buffer *pair = &call->pairs[output - API_SUM];
+        *view = (struct kl_tensor){KL_FLOAT64, 1, &two, pair->data};
+        return call->options.partial ? pair : NULL;
+    }
     if (!has_output(call, output) || (output == API_LOSS && call->options.partial))
         return NULL;
     if (output == API_LOSS)

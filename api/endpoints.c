@@ -1,44 +1,28 @@
 #include "api/endpoints.h"
 
 #include "api/formats/oip.h"
+#include "api/health.h"
+#include "api/kl_div.h"
 #include "api/monitors/endpoints.h"
-#include "api/monitors/monitors.h"
 #include "api/oip_model.h"
 #include "api/oip_settings.h"
 #include "api/regions/endpoints.h"
-#include "api/warnings.h"
 #include "api/web/web.h"
 
-#include <string.h>
+/* Embeds the document; the Makefile lists it as a prerequisite of this object. */
+__asm__(".pushsection .rodata\n"
+        ".global api_openapi\n"
+        ".type api_openapi, %object\n"
+        "api_openapi: .incbin \"api/openapi.json\"\n"
+        ".byte 0\n"
+        ".size api_openapi, . - api_openapi\n"
+        ".popsection\n");
 
-static bool text_response(struct api_exchange *x, const char *content_type, const char *text)
+static bool show_openapi(struct api_exchange *x)
 {
-    x->response.content_type = content_type;
-    api_append_text(&x->response.body, text);
+    x->response.content_type = "application/json";
+    api_append_text(&x->response.body, api_openapi);
     return true;
-}
-
-static bool live(struct api_exchange *x)
-{
-    return text_response(x, "application/json", "{\"status\":\"ok\"}\n");
-}
-
-static bool ready(struct api_exchange *x)
-{
-    const struct api_service *service = x->service;
-    if (!api_check_ready(service, &x->problem))
-        return false;
-    if (!service->monitors)
-        return live(x);
-    return text_response(x, "application/json",
-                         api_monitors_are_stored(service->monitors)
-                             ? "{\"status\":\"ok\",\"store\":\"up\"}\n"
-                             : "{\"status\":\"ok\",\"store\":\"down\"}\n");
-}
-
-static bool openapi(struct api_exchange *x)
-{
-    return text_response(x, "application/json", api_openapi);
 }
 
 #define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"
@@ -92,7 +76,7 @@ const struct api_endpoint api_endpoints[] = {
     {"GET", "/docs", "The contract, to read and to try", API_PUBLIC, api_web_begin, NULL, api_web,
      NULL},
     {"GET", "/docs/{file}", "Its files", API_PUBLIC, api_web_begin, NULL, api_web, NULL},
-    {"GET", "/openapi.json", "Contract", 0, NULL, NULL, openapi, NULL},
+    {"GET", "/openapi.json", "Contract", 0, NULL, NULL, show_openapi, NULL},
     {"GET", "/metrics", "Counters, for Prometheus", API_PROBE, NULL, api_metrics_prepare,
      api_metrics, NULL},
     {"GET", "/v2", "Server metadata", 0, NULL, NULL, api_oip_server, NULL},
@@ -122,49 +106,10 @@ const struct api_endpoint api_endpoints[] = {
      api_cuda_region_register, NULL},
     {"POST", CUDA REGION "/unregister", "Nothing to do", API_WRITES, NULL, NULL,
      api_cuda_region_unregister, NULL},
-    {"GET", "/livez", "Liveness probe", API_HEALTH, NULL, NULL, live, NULL},
-    {"GET", "/healthz", "Liveness probe", API_HEALTH, NULL, NULL, live, NULL},
-    {"GET", "/readyz", "Readiness probe", API_HEALTH, NULL, NULL, ready, NULL},
+    {"GET", "/livez", "Liveness probe", API_HEALTH, NULL, NULL, api_live, NULL},
+    {"GET", "/healthz", "Liveness probe", API_HEALTH, NULL, NULL, api_live, NULL},
+    {"GET", "/readyz", "Readiness probe", API_HEALTH, NULL, NULL, api_ready, NULL},
     {0},
 };
 _Static_assert(sizeof api_endpoints / sizeof *api_endpoints <= API_MAX_ENDPOINTS,
                "raise API_MAX_ENDPOINTS, by which the metrics have room for routes");
-
-/* ---- Form of problems */
-
-/* Appends the object of RFC 9457, with the warnings as a member. */
-static void write_problem(const struct api_exchange *x, struct api_buffer *out)
-{
-    const struct api_warnings warnings = {.bits = x->response.warnings & API_DEPRECATIONS,
-                                          .reduction = x->response.reduction};
-    api_append_text(out, "{");
-    api_problem_write(&x->problem, out);
-    if (warnings.bits) {
-        api_append_text(out, ",\"warnings\":");
-        api_warnings_json(&warnings, out);
-    }
-    api_append_text(out, "}\n");
-}
-
-static bool fail_not_found(const char *path, struct api_problem *problem)
-{
-    return api_fail(problem, "not_found", "there is nothing at '%.100s'; GET / lists the paths",
-                    path);
-}
-
-static const struct api_dialect dialects[] = {
-    {"/v2", "application/json", false, true, api_oip_write_problem, api_oip_fail_not_found},
-    {"", "application/problem+json", true, false, write_problem, fail_not_found},
-};
-
-/* Finds the dialect of a path. A prefix ends at the end of a segment. */
-const struct api_dialect *api_dialect_of(const char *path)
-{
-    const struct api_dialect *dialect = dialects;
-    for (;; dialect++) {
-        size_t size = strlen(dialect->prefix);
-        if (size == 0 || (strncmp(path, dialect->prefix, size) == 0 &&
-                          (path[size] == '\0' || path[size] == '/')))
-            return dialect;
-    }
-}

@@ -1,13 +1,15 @@
-/* POST /kl_div and POST /v2/models/kl_div/infer: decode the body, plan, run, encode. */
+#include "api/kl_div.h"
+
 #include "api/access.h"
 #include "api/body.h"
 #include "api/call.h"
 #include "api/clock.h"
-#include "api/endpoints.h"
+#include "api/error_format.h"
 #include "api/formats/codecs.h"
 #include "api/formats/coding.h"
 #include "api/memory/spare.h"
 #include "api/response.h"
+#include "api/route.h"
 #include "api/statistics.h"
 
 #include <stdatomic.h>
@@ -46,11 +48,11 @@ bool api_infer_begin(struct api_exchange *x)
 /* Decodes the body and plans the call. */
 static bool read_call(struct api_exchange *x, struct api_call *call)
 {
-    bool known_alone = api_dialect_of(x->request.path)->takes_any_query;
-    bool good =
-        api_options_from_query(&call->options, x->request.query, known_alone, &x->problem) &&
-        x->decoder->decode(call, &x->request, &x->problem) && api_call_plan(call, &x->problem) &&
-        api_codec_check_answer(x, call) && (!api_call_writes(call) || api_check_writer(x));
+    bool good = api_options_from_query(&call->options, x->request.query, x->errors->takes_any_query,
+                                       &x->problem) &&
+                x->decoder->decode(call, &x->request, &x->problem) &&
+                api_call_plan(call, &x->problem) && api_codec_check_answer(x, call) &&
+                (!api_call_writes(call) || api_check_writer(x));
     x->response.reduction = call->plan.reduction;
     x->response.warnings = api_call_warnings(call).bits; /* also part of a problem */
     return good;
@@ -92,8 +94,8 @@ static bool prepare(struct api_exchange *x, struct api_call *call, double most_n
         return false;
     if (x->cost_ns > most_ns)
         return true;
-    if (!api_codec_check_body(x))
-        return false;
+    if (x->response.endpoint->begin == api_kl_div_begin && !api_codec_check_body(x))
+        return false; /* at the path of inferences each body is one */
     x->cost_ns = decode_cost(x);
     if (x->cost_ns > most_ns)
         return true;

@@ -1,7 +1,7 @@
 #include "api/oip_model.h"
 
 #include "api/formats/oip.h"
-#include "api/option_values.h"
+#include "api/loss_options.h"
 #include "api/statistics.h"
 
 static bool json_response(struct api_exchange *x, const char *text)
@@ -47,7 +47,7 @@ static void write_parameters(struct api_buffer *out)
     api_append_text(out, "non_finite,binary_data_output");
     for (size_t i = 0; i < API_OPTIONS; i++) {
         api_append_text(out, ",");
-        api_append_text(out, api_option_rows[i].name);
+        api_append_text(out, api_loss_options[i].name);
     }
 }
 

@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_OIP_MODEL_H
 #define KLDIV_API_OIP_MODEL_H
 
-#include "api/endpoints.h"
+#include "api/exchange.h"
 
 bool api_oip_server(struct api_exchange *x);
 bool api_oip_live(struct api_exchange *x);

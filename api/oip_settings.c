@@ -1,7 +1,6 @@
 #include "api/oip_settings.h"
 
 #include "api/formats/coding.h"
-#include "api/options.h"
 #include "api/text/json_reader.h"
 #include "api/text/json_text.h"
 

@@ -4,7 +4,7 @@
 #ifndef KLDIV_API_OIP_SETTINGS_H
 #define KLDIV_API_OIP_SETTINGS_H
 
-#include "api/endpoints.h"
+#include "api/exchange.h"
 
 bool api_oip_setting_begin(struct api_exchange *x);
 bool api_oip_logging(struct api_exchange *x);

@@ -1,7 +1,5 @@
 #include "api/options.h"
 
-#include "api/call.h"
-#include "api/option_values.h"
 #include "api/text/nearest.h"
 
 #include <stdio.h>
@@ -38,7 +36,7 @@ struct kl_options api_options_for_loss(const struct api_options *options, int *d
 }
 
 /* Forms of PHP, Rails and others name a list "dim[]". */
-static bool is_name(const struct api_option_row *row, const char *name)
+static bool is_name(const struct api_loss_option *row, const char *name)
 {
     size_t size = strlen(row->name);
     return strncmp(name, row->name, size) == 0 &&
@@ -48,28 +46,12 @@ static bool is_name(const struct api_option_row *row, const char *name)
 int api_option_find(const char *name)
 {
     for (int i = 0; i < API_OPTIONS; i++)
-        if (is_name(&api_option_rows[i], name))
+        if (is_name(&api_loss_options[i], name))
             return i;
     return -1;
 }
 
-bool api_option_is_list(int option) { return api_option_rows[option].is_list; }
-
-void api_pointer_to_member(char *to, size_t size, const char *within, const char *name)
-{
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                                "-._!$&'()*+,;=:@?";
-    size_t used = (size_t)snprintf(to, size, "%s", within);
-    for (; *name && used + 4 < size; name++) {
-        if (*name == '~' || *name == '/')
-            used += (size_t)snprintf(to + used, size - used, "~%d", *name == '/');
-        else if (strchr(plain, *name))
-            to[used++] = *name;
-        else
-            used += (size_t)snprintf(to + used, size - used, "%%%02X", (unsigned char)*name);
-    }
-    to[used] = '\0';
-}
+bool api_option_is_list(int option) { return api_loss_options[option].is_list; }
 
 /* ---- Problems with their places */
 
@@ -86,7 +68,7 @@ static bool fail_option(struct api_origin origin, struct api_problem *problem, c
 bool api_option_fail(const struct api_options *options, enum api_option option,
                      struct api_problem *problem, const char *code, const char *detail)
 {
-    const struct api_origin origin = {options->within[option], api_option_rows[option].name};
+    const struct api_origin origin = {options->within[option], api_loss_options[option].name};
     return options->given[option] ? fail_option(origin, problem, code, detail)
                                   : api_fail(problem, code, "%s", detail);
 }
@@ -101,27 +83,35 @@ static size_t append(char *to, size_t used, size_t size, const char *before, con
 static void list_options(char *to, size_t used, size_t size)
 {
     for (size_t i = 0; i < API_OPTIONS; i++)
-        used = append(to, used, size, i ? ", " : "", api_option_rows[i].name);
+        used = append(to, used, size, i ? ", " : "", api_loss_options[i].name);
 }
 
-static bool fail_unknown(struct api_origin origin, const char *const *also,
-                         struct api_problem *problem)
+static bool is_tensor(const struct api_options *options, const char *name)
+{
+    const char *const *tensor = options->tensors;
+    while (tensor && *tensor && strcmp(*tensor, name) != 0)
+        tensor++;
+    return tensor && *tensor;
+}
+
+static bool fail_unknown(const struct api_options *options, struct api_origin origin,
+                         const char *const *also, struct api_problem *problem)
 {
     const char *known[API_OPTIONS + 8];
     char detail[500];
     size_t n = 0, used;
     for (; n < API_OPTIONS; n++)
-        known[n] = api_option_rows[n].name;
+        known[n] = api_loss_options[n].name;
     for (; also && *also && n < sizeof known / sizeof *known; also++)
         known[n++] = *also;
-    if (api_tensor_is_known(origin.name)) {
+    if (is_tensor(options, origin.name)) {
         snprintf(detail, sizeof detail, "%s is a tensor, which goes into the body as one",
                  origin.name);
         return fail_option(origin, problem, "option_unknown", detail);
     }
     const char *nearest = api_nearest(origin.name, known, n);
     const char *mean = nearest ? "; did you mean '" : "", *end = nearest ? "'?" : ".";
-    if (nearest && api_tensor_is_known(nearest)) {
+    if (nearest && is_tensor(options, nearest)) {
         snprintf(detail, sizeof detail,
                  "there is no tensor '%.60s'%s%s%s The tensors are input, target, grad_output, "
                  "weight and mask",
@@ -149,7 +139,7 @@ static bool fail_conflict(struct api_origin origin, struct api_problem *problem)
 static bool fail_value(const struct api_setting *setting, const struct api_value *value,
                        const struct kl_problem *from)
 {
-    const struct api_option_row *row = &api_option_rows[setting->option];
+    const struct api_loss_option *row = &api_loss_options[setting->option];
     bool has_text = value->kind == API_TEXT || value->kind == API_STRING;
     char detail[500];
     size_t n = 0, used;
@@ -184,7 +174,7 @@ bool api_setting_begin(struct api_setting *setting, struct api_options *options,
                                     .origin = origin,
                                     .problem = problem,
                                     .option = api_option_find(origin.name)};
-    return setting->option >= 0 || fail_unknown(origin, also, problem);
+    return setting->option >= 0 || fail_unknown(options, origin, also, problem);
 }
 
 static const char separators[] = "[]\", ";
@@ -206,11 +196,11 @@ static bool add_list(struct api_setting *setting, const char *text)
 
 bool api_setting_add(struct api_setting *setting, const struct api_value *value)
 {
-    const struct api_option_row *row = &api_option_rows[setting->option];
+    const struct api_loss_option *row = &api_loss_options[setting->option];
     struct kl_problem problem = {0};
     bool is_text = value->kind == API_TEXT || value->kind == API_STRING;
     bool is_word = value->kind == API_STRING && *value->text && !strpbrk(value->text, separators);
-    if (row->read(value, setting, &problem))
+    if (row->read(value, &setting->value, &problem))
         return true;
     if (row->is_list && is_text && !is_word)
         return add_list(setting, value->text);
@@ -231,7 +221,7 @@ static bool join_lists(struct api_setting *setting)
 
 bool api_setting_end(struct api_setting *setting)
 {
-    const struct api_option_row *row = &api_option_rows[setting->option];
+    const struct api_loss_option *row = &api_loss_options[setting->option];
     struct api_options *options = setting->options;
     char *field = (char *)options + row->offset;
     if (!options->given[setting->option]) {

@@ -2,51 +2,8 @@
 #ifndef KLDIV_API_OPTIONS_H
 #define KLDIV_API_OPTIONS_H
 
+#include "api/loss_options.h"
 #include "api/problem.h"
-#include "lib/kldiv.h"
-
-#include <stdint.h>
-
-enum api_option {
-    API_REDUCTION,
-    API_LOG_TARGET,
-    API_SIZE_AVERAGE,
-    API_REDUCE,
-    API_DTYPE,
-    API_COMPAT,
-    API_GRADIENT,
-    API_BASE,
-    API_DIM,
-    API_INPUT_SPACE,
-    API_TARGET_SPACE,
-    API_TEMPERATURE,
-    API_BROADCAST,
-    API_DIAGNOSE,
-    API_PARTIAL,
-};
-#define API_OPTIONS 15
-
-/* api_axes: a set of axes as bits, counted from the first and from the last. */
-struct api_axes {
-    uint64_t from_first, from_last;
-};
-#define API_MAX_AXES (2 * KL_MAX_DIMS)
-
-/* api_options: the options of a request. Zeroed, all have their defaults. */
-struct api_options {
-    enum kl_reduction reduction;
-    enum kl_flag size_average, reduce;
-    bool log_target, broadcast, diagnose, partial;
-    enum kl_dtype dtype; /* of numbers in JSON */
-    enum kl_compat compat;
-    enum kl_base base;
-    enum kl_space input_space, target_space;
-    double temperature; /* 0 is absent */
-    unsigned gradient;  /* bits: 1 << KL_INPUT, 1 << KL_TARGET */
-    struct api_axes dim;
-    bool given[API_OPTIONS];
-    const char *within[API_OPTIONS]; /* as in api_origin; NULL for the query */
-};
 
 /* Converts options to the library's, without tensors. `dim` has room for API_MAX_AXES entries
  * and must outlive the result. */
@@ -61,17 +18,6 @@ struct api_origin {
     const char *within, *name;
 };
 
-/* api_value: the value of an option. API_TEXT has no type of its own, as in a query, a form or
- * metadata: it may be a boolean, a number, or a list with commas. API_STRING is a string of
- * JSON. */
-enum api_kind { API_TEXT, API_STRING, API_NUMBER, API_TRUTH, API_NULL, API_OTHER };
-struct api_value {
-    enum api_kind kind;
-    const char *text; /* of API_TEXT and API_STRING */
-    double number;
-    bool truth;
-};
-
 /* api_setting: one option while it is set: begin, add for each value of a list or for the only
  * one, end. */
 struct api_setting {
@@ -79,14 +25,7 @@ struct api_setting {
     struct api_origin origin;
     struct api_problem *problem;
     int option;
-    union {
-        int word;
-        bool truth;
-        unsigned bits;
-        double number;
-        struct api_axes axes;
-        char bytes[sizeof(struct api_axes)];
-    } value;
+    union api_option_value value;
 };
 
 /* Begins to set the option `name`. Fails for unknown names with the nearest known one and the
@@ -115,9 +54,5 @@ bool api_option_fail(const struct api_options *options, enum api_option option,
  * may end in "[]". With `known_alone`, parameters of other names are passed over. */
 bool api_options_from_query(struct api_options *options, const char *query, bool known_alone,
                             struct api_problem *problem);
-
-/* Formats `within` and the name, escaped, as a JSON Pointer in a URI fragment; truncates to
- * `size` bytes. */
-void api_pointer_to_member(char *to, size_t size, const char *within, const char *name);
 
 #endif

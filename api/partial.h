@@ -1,19 +1,20 @@
-/* Partial results, which merge over shards: what partial=true answers instead of a loss. */
+/* Partial results, which merge over shards: what partial=true gives instead of a loss. */
 #ifndef KLDIV_API_PARTIAL_H
 #define KLDIV_API_PARTIAL_H
 
-#include "api/call.h"
+#include "api/options.h"
 
 /* API_PAIR_SIZE: bytes of a number and what rounding left of it. */
 enum { API_PAIR_SIZE = 2 * sizeof(double) };
 
 /* Refuses partial results of what does not add up over shards: partial_none, partial_gradient. */
-bool api_partial_check(const struct api_call *call, struct api_problem *problem);
+bool api_partial_check(const struct api_options *options, enum kl_reduction reduction,
+                       struct api_problem *problem);
 
-/* Runs the call, and its diagnosis, if that is wanted; fills its pairs, which have room. */
-bool api_partial_run(struct api_call *call, struct kl_problem *problem);
-
-/* As api_call_output, of API_SUM and API_DIVISOR: NULL if no partial result is wanted. */
-struct api_buffer *api_partial_output(struct api_call *call, size_t output, struct kl_tensor *view);
+/* Runs a plan, and its diagnosis unless that is NULL; writes sum and divisor, each a pair, to buffers of
+ * API_PAIR_SIZE bytes. */
+bool api_partial_run(const struct kl_plan *plan, struct kl_pool *pool,
+                     struct kl_diagnosis *diagnosis, struct api_buffer pairs[2],
+                     struct kl_problem *problem);
 
 #endif

@@ -174,6 +174,22 @@ void api_problem_prefix(struct api_problem *problem, const char *words)
     snprintf(problem->detail, sizeof problem->detail, "%.60s%.440s", words, detail);
 }
 
+void api_pointer_to_member(char *to, size_t size, const char *within, const char *name)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "-._!$&'()*+,;=:@?";
+    size_t used = (size_t)snprintf(to, size, "%s", within);
+    for (; *name && used + 4 < size; name++) {
+        if (*name == '~' || *name == '/')
+            used += (size_t)snprintf(to + used, size - used, "~%d", *name == '/');
+        else if (strchr(plain, *name))
+            to[used++] = *name;
+        else
+            used += (size_t)snprintf(to + used, size - used, "%%%02X", (unsigned char)*name);
+    }
+    to[used] = '\0';
+}
+
 int api_problem_status(const struct api_problem *problem) { return find(problem->code)->status; }
 
 void api_problem_write(const struct api_problem *problem, struct api_buffer *out)

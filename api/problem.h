@@ -34,6 +34,10 @@ bool api_fail_for_memory(struct api_problem *problem);
 /* Prepends words to the detail, which narrow its subject. */
 void api_problem_prefix(struct api_problem *problem, const char *words);
 
+/* Formats `within` and the name, escaped, as a JSON Pointer in a URI fragment; truncates to
+ * `size` bytes. */
+void api_pointer_to_member(char *to, size_t size, const char *within, const char *name);
+
 /* Code in row `i` of the table of problem.c, NULL past its end. */
 const char *api_problem_code(size_t i);
 

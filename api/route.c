@@ -1,7 +1,8 @@
-/* Matches the paths of requests with those of endpoints. */
-#include "api/endpoints.h"
+#include "api/route.h"
+
 #include "api/text/percent.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Decodes the character at *path and advances; a % without two digits is literal. */
@@ -64,14 +65,39 @@ static bool matches(const char *pattern, const char *path, bool slash,
 /* Takes a slash more at the end, since a redirection would lose the body of a POST. Probes have none:
  * proxies keep outsiders from /metrics by its exact path. What writes has none: DELETE of "/monitors/g/$NAME"
  * with an empty NAME must not delete the group. */
-bool api_endpoint_has_path(const struct api_endpoint *endpoint, const char *path,
-                           struct api_captures *captures)
+static bool has_path(const struct api_endpoint *endpoint, const char *path,
+                     struct api_captures *captures)
 {
     captures->n = captures->used = 0;
     return matches(endpoint->path, path, !(endpoint->flags & (API_PROBE | API_WRITES)), captures);
 }
 
-bool api_endpoint_is_probe(const struct api_endpoint *endpoint)
+static bool has_method(const struct api_endpoint *endpoint, const char *method)
 {
-    return endpoint->flags & API_PROBE;
+    return strcmp(endpoint->method, method) == 0 ||
+           (strcmp(endpoint->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
+}
+
+const struct api_endpoint *api_route_find(struct api_exchange *x, bool *method_allowed)
+{
+    const struct api_endpoint *of_path = NULL;
+    *method_allowed = false;
+    for (const struct api_endpoint *e = x->service->endpoints; e->path && !*method_allowed; e++)
+        if ((has_method(e, x->request.method) || !of_path) &&
+            has_path(e, x->request.path, &x->captures)) {
+            of_path = e;
+            *method_allowed = has_method(e, x->request.method);
+        }
+    return of_path;
+}
+
+void api_route_methods(const struct api_exchange *x, char *to, size_t size)
+{
+    struct api_captures ignored = {.n = 0};
+    size_t used = 0;
+    *to = '\0';
+    for (const struct api_endpoint *e = x->service->endpoints; e->path; e++)
+        if (used < size && has_path(e, x->request.path, &ignored))
+            used += (size_t)snprintf(to + used, size - used, "%s%s%s", used ? ", " : "", e->method,
+                                     strcmp(e->method, "GET") == 0 ? ", HEAD" : "");
 }

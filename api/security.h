@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_SECURITY_H
 #define KLDIV_API_SECURITY_H
 
-#include "api/api.h"
+#include "api/exchange.h"
 
 /* Adds X-Content-Type-Options to every response, and Strict-Transport-Security where clients come by
  * TLS. Responses to GET and HEAD, which a browser shows, also get Content-Security-Policy,

@@ -1,5 +1,6 @@
-/* The tensors of a call: their names, and their places in its body. */
-#include "api/call.h"
+#include "api/tensor.h"
+
+#include "api/options.h"
 #include "api/text/nearest.h"
 
 #include <stdarg.h>
@@ -12,36 +13,38 @@ const char *const api_tensor_names[API_TENSORS + 1] = {[KL_INPUT] = "input",
                                                        [KL_WEIGHT] = "weight",
                                                        [KL_MASK] = "mask"};
 
-const char *api_tensor_name(const struct api_call *call, const struct api_tensor *tensor)
+void api_tensors_init(struct api_tensor tensors[API_TENSORS], struct api_budget *budget)
 {
-    return api_tensor_names[tensor - call->tensors];
+    for (int i = 0; i < API_TENSORS; i++) {
+        tensors[i].operand = (enum kl_operand)i;
+        tensors[i].present = tensors[i].is_input = false;
+        tensors[i].data = (struct api_buffer){.budget = budget};
+        tensors[i].slice = (struct api_slice){0};
+    }
 }
 
-void api_tensor_place(const struct api_call *call, const struct api_tensor *tensor, char *to,
-                      size_t size)
+void api_tensor_place(const struct api_tensor *tensor, char *to, size_t size)
 {
     if (tensor->is_input)
         snprintf(to, size, "#/inputs/%zu", tensor->input);
     else
-        snprintf(to, size, "#/%s", api_tensor_name(call, tensor));
+        snprintf(to, size, "#/%s", api_tensor_name(tensor));
 }
 
-bool api_tensor_fail(const struct api_call *call, const struct api_tensor *tensor,
-                     const char *field, struct api_problem *problem, const char *code,
-                     const char *format, ...)
+bool api_tensor_fail(const struct api_tensor *tensor, const char *field,
+                     struct api_problem *problem, const char *code, const char *format, ...)
 {
     char place[100], detail[400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    api_tensor_place(call, tensor, place, sizeof place);
+    api_tensor_place(tensor, place, sizeof place);
     if (field) {
         size_t used = strlen(place);
         snprintf(place + used, sizeof place - used, "/%s", field);
     }
-    return api_fail_at(problem, API_BODY, place, code, "%s: %s", api_tensor_name(call, tensor),
-                       detail);
+    return api_fail_at(problem, API_BODY, place, code, "%s: %s", api_tensor_name(tensor), detail);
 }
 
 static size_t find_tensor(const char *name)
@@ -52,12 +55,10 @@ static size_t find_tensor(const char *name)
     return i;
 }
 
-bool api_tensor_is_known(const char *name) { return find_tensor(name) < API_TENSORS; }
-
-bool api_tensor_is_free(const struct api_call *call, const char *name)
+bool api_tensor_is_free(const struct api_tensor tensors[API_TENSORS], const char *name)
 {
     size_t i = find_tensor(name);
-    return i < API_TENSORS && !call->tensors[i].present;
+    return i < API_TENSORS && !tensors[i].present;
 }
 
 /* Fails for an unknown tensor. numpy.savez names arrays arr_0, arr_1 and so on if it is given no
@@ -81,33 +82,17 @@ static bool fail_unknown(const char *name, const char *place, struct api_problem
                        unnamed ? ": np.savez(f, input=..., target=...) names them" : "");
 }
 
-struct api_tensor *api_call_tensor(struct api_call *call, const char *name, const char *place,
-                                   struct api_problem *problem)
+struct api_tensor *api_tensor_find(struct api_tensor tensors[API_TENSORS], const char *name,
+                                   const char *place, struct api_problem *problem)
 {
     size_t i = find_tensor(name);
     if (i == API_TENSORS)
         fail_unknown(name, place, problem);
-    else if (!call->tensors[i].present)
-        return &call->tensors[i];
+    else if (!tensors[i].present)
+        return &tensors[i];
     else if (place)
         api_fail_at(problem, API_BODY, place, "tensor_repeated", "%s: it is given twice", name);
     else
-        api_tensor_fail(call, &call->tensors[i], NULL, problem, "tensor_repeated",
-                        "it is given twice");
+        api_tensor_fail(&tensors[i], NULL, problem, "tensor_repeated", "it is given twice");
     return NULL;
-}
-
-size_t api_dtype_size(enum kl_dtype dtype) { return dtype == API_BYTE ? 1 : kl_dtype_size(dtype); }
-
-bool api_tensor_is_mask(const struct api_call *call, const struct api_tensor *tensor)
-{
-    return tensor == &call->tensors[KL_MASK];
-}
-
-void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim, const void *data)
-{
-    tensor->view =
-        (struct kl_tensor){dtype == API_BYTE ? KL_FLOAT64 : dtype, ndim, tensor->shape, data};
-    tensor->present = true;
-    tensor->flat = false;
 }

@@ -1,5 +1,6 @@
 /* kldivd: the Kullback-Leibler divergence loss over HTTP. */
 #include "api/clock.h"
+#include "api/endpoints.h"
 #include "api/monitors/monitors.h"
 #include "api/regions/regions.h"
 #include "api/statistics.h"
@@ -289,7 +290,8 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
 /* Makes the service; its pool is NULL if the threads cannot be started. */
 static struct api_service make_service(struct srv_options *options)
 {
-    return (struct api_service){.pool = kl_pool_new(options->threads),
+    return (struct api_service){.endpoints = api_endpoints,
+                                .pool = kl_pool_new(options->threads),
                                 .budget = &budget,
                                 .max_body = options->max_body,
                                 .statistics = &statistics,

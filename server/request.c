@@ -2,6 +2,8 @@
 
 #include "api/clock.h"
 #include "api/memory/spare.h"
+#include "api/response.h"
+#include "api/route.h"
 #include "server/identity.h"
 #include "server/linger.h"
 #include "server/log.h"

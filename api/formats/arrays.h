@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_FORMATS_ARRAYS_H
 #define KLDIV_API_FORMATS_ARRAYS_H
 
-#include "api/formats/table.h"
+#include "api/formats/columns.h"
 
 enum api_array_kind {
     API_ARRAY_FLOAT,

@@ -1,7 +1,6 @@
 #include "api/formats/codecs.h"
 
 #include "api/accept.h"
-#include "api/endpoints.h"
 #include "api/formats/json.h"
 #include "api/formats/multipart.h"
 #include "api/formats/npy.h"
@@ -157,14 +156,13 @@ static bool is_object(const struct api_request *request)
 }
 
 /* True if the Content-Type leaves the format open: it is none, a client's default, or that of
- * inferences without their header. At the path of inferences each body is one. */
+ * inferences without their header. */
 static bool is_untyped(const struct api_exchange *x)
 {
     const char *type = api_request_header(&x->request, "Content-Type");
     const char *value = type ? skip_blank(type) : "";
     if (x->decoder == api_inference_codec)
-        return x->response.endpoint->begin != api_infer_begin &&
-               !api_request_header(&x->request, "Inference-Header-Content-Length");
+        return !api_request_header(&x->request, "Inference-Header-Content-Length");
     return x->decoder == &codecs[JSON] && is_unspecific(value, api_essence_length(value));
 }
 

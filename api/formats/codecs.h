@@ -2,8 +2,8 @@
 #ifndef KLDIV_API_FORMATS_CODECS_H
 #define KLDIV_API_FORMATS_CODECS_H
 
-#include "api/api.h"
 #include "api/call.h"
+#include "api/exchange.h"
 
 /* api_codec: one wire format. `encode` is NULL in formats for requests only, `decode` in formats
  * for answers only. */

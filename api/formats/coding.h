@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_FORMATS_CODING_H
 #define KLDIV_API_FORMATS_CODING_H
 
-#include "api/api.h"
+#include "api/exchange.h"
 #include "api/problem.h"
 
 /* The codings that api_inflate undoes: "gzip, deflate". */

@@ -34,12 +34,9 @@ void api_csv_begin(struct api_csv *csv);
  * malformed. */
 bool api_csv_record(struct api_csv *csv);
 
-/* Skips a blank line; false if there is none. */
+/* Skips the end of a line, and so a blank line; false if there is none. */
 bool api_csv_skip_blank(struct api_csv *csv);
 void api_csv_end(struct api_csv *csv);
-
-/* Reads the field at csv->p, which has quotes, by libcsv. */
-bool api_csv_quoted(struct api_csv *csv);
 
 /* Number of lines that end before `to`. */
 size_t api_csv_lines(const char *from, const char *to);

@@ -2,7 +2,19 @@
 #ifndef KLDIV_API_FORMATS_DTYPES_H
 #define KLDIV_API_FORMATS_DTYPES_H
 
-#include "api/call.h"
+#include "lib/kldiv.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* API_BYTE: dtype of a mask, one byte of 0 or 1, which formats call bool or uint8. No other
+ * tensor has it. */
+#define API_BYTE ((enum kl_dtype)KL_DTYPES)
+
+static inline size_t api_dtype_size(enum kl_dtype dtype)
+{
+    return dtype == API_BYTE ? 1 : kl_dtype_size(dtype);
+}
 
 enum api_naming { API_SAFETENSORS, API_NUMPY, API_INFERENCE };
 #define API_NAMINGS 3

@@ -1,5 +1,6 @@
-/* Fields of CSV as values. */
-#include "api/formats/table.h"
+#include "api/formats/field.h"
+
+#include "api/text/number.h"
 
 #include <math.h>
 #include <string.h>

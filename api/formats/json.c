@@ -50,11 +50,11 @@ static void cut(struct reader *r, const char *end)
 static const char *read_tensor(struct reader *r, enum kl_operand name, const char *key,
                                const char *value)
 {
-    struct api_tensor *tensor = api_call_tensor(r->call, api_tensor_names[name], NULL, r->problem);
+    struct api_tensor *tensor =
+        api_tensor_find(r->call->tensors, api_tensor_names[name], NULL, r->problem);
     if (!tensor)
         return NULL;
-    const char *end =
-        api_json_tensor_read(r->call, tensor, r->envelope.body, value, r->dtype, r->problem);
+    const char *end = api_json_tensor_read(tensor, r->envelope.body, value, r->dtype, r->problem);
     if (!end || !api_envelope_copy(&r->envelope, key))
         return NULL;
     r->values[name] = value;
@@ -143,7 +143,7 @@ static struct api_value value_of(const json_t *json)
         return (struct api_value){.kind = API_NUMBER, .number = json_number_value(json)};
     case JSON_TRUE:
     case JSON_FALSE:
-        return (struct api_value){.kind = API_TRUTH, .truth = json_is_true(json)};
+        return (struct api_value){.kind = API_BOOLEAN, .boolean = json_is_true(json)};
     case JSON_NULL:
         return (struct api_value){.kind = API_NULL};
     default:
@@ -225,10 +225,10 @@ static bool finish_tensors(struct reader *r, json_t *root)
         if (!tensor->present)
             continue;
         if (i != KL_MASK && tensor->view.dtype != dtype &&
-            !api_json_tensor_read(call, tensor, r->envelope.body, r->values[i], dtype, r->problem))
+            !api_json_tensor_read(tensor, r->envelope.body, r->values[i], dtype, r->problem))
             return false;
         if (member && has_shape_of_operands(call, i, ndim, shape) &&
-            !api_json_tensor_reshape(call, tensor, ndim, shape, r->problem))
+            !api_json_tensor_reshape(tensor, ndim, shape, r->problem))
             return false;
     }
     return true;

@@ -2,8 +2,8 @@
 #ifndef KLDIV_API_FORMATS_JSON_H
 #define KLDIV_API_FORMATS_JSON_H
 
-#include "api/api.h"
 #include "api/call.h"
+#include "api/exchange.h"
 
 /* Decodes a body: tensors into the call's buffers, other members as options, in addition to
  * those of the query. */

@@ -13,7 +13,6 @@ enum { UNKNOWN = -1 };
 
 struct reader {
     const char *text, *p;
-    const struct api_call *call;
     enum kl_dtype dtype;
     struct api_tensor *tensor;
     struct api_problem *problem;
@@ -28,7 +27,7 @@ struct reader {
 static bool fail_here(struct reader *r, const char *code, const char *detail)
 {
     char place[256];
-    api_tensor_place(r->call, r->tensor, place, sizeof place);
+    api_tensor_place(r->tensor, place, sizeof place);
     size_t used = strlen(place);
     if (r->tensor->is_input)
         used += (size_t)snprintf(place + used, sizeof place - used, "/data");
@@ -227,14 +226,12 @@ static size_t estimate_count(const char *p)
     return count + count / SLACK;
 }
 
-const char *api_json_tensor_read(const struct api_call *call, struct api_tensor *tensor,
-                                 const char *text, const char *at, enum kl_dtype dtype,
-                                 struct api_problem *problem)
+const char *api_json_tensor_read(struct api_tensor *tensor, const char *text, const char *at,
+                                 enum kl_dtype dtype, struct api_problem *problem)
 {
-    dtype = api_tensor_is_mask(call, tensor) ? API_BYTE : dtype;
+    dtype = api_tensor_is_mask(tensor) ? API_BYTE : dtype;
     struct reader r = {.text = text,
                        .p = at,
-                       .call = call,
                        .dtype = dtype,
                        .tensor = tensor,
                        .problem = problem,
@@ -261,20 +258,18 @@ static bool shape_fits(const size_t *shape, size_t ndim, size_t count)
     return kl_tensor_count(&whole, &n) && n == count;
 }
 
-static bool fail_reshape(const struct api_call *call, const struct api_tensor *tensor, size_t count,
-                         struct api_problem *problem)
+static bool fail_reshape(const struct api_tensor *tensor, size_t count, struct api_problem *problem)
 {
     char place[64] = "#/shape";
     if (tensor->is_input)
         snprintf(place, sizeof place, "#/inputs/%zu/shape", tensor->input);
     return api_fail_at(problem, API_BODY, place, "shape_invalid",
-                       "shape does not fit %s, which holds %zu numbers%s",
-                       api_tensor_name(call, tensor), count,
-                       tensor->view.ndim > 1 ? " in arrays nested another way" : "");
+                       "shape does not fit %s, which holds %zu numbers%s", api_tensor_name(tensor),
+                       count, tensor->view.ndim > 1 ? " in arrays nested another way" : "");
 }
 
-bool api_json_tensor_reshape(const struct api_call *call, struct api_tensor *tensor, size_t ndim,
-                             const size_t *shape, struct api_problem *problem)
+bool api_json_tensor_reshape(struct api_tensor *tensor, size_t ndim, const size_t *shape,
+                             struct api_problem *problem)
 {
     struct kl_tensor *view = &tensor->view;
     if (view->ndim == ndim && memcmp(view->shape, shape, ndim * sizeof *shape) == 0)
@@ -283,7 +278,7 @@ bool api_json_tensor_reshape(const struct api_call *call, struct api_tensor *ten
     for (size_t i = 0; i < view->ndim; i++)
         count *= view->shape[i];
     if (view->ndim > 1 || !shape_fits(shape, ndim, count))
-        return fail_reshape(call, tensor, count, problem);
+        return fail_reshape(tensor, count, problem);
     memcpy(tensor->shape, shape, ndim * sizeof *shape);
     view->ndim = ndim;
     tensor->flat = true;

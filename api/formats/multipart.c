@@ -122,7 +122,7 @@ static bool read_content(struct reader *r, const char *name, char *content, char
             continue;
         r->call->tensors[i].present = r->parts[i].content != NULL;
         r->parts[i] = (struct part){content, end};
-        return api_call_tensor(r->call, name, NULL, r->problem) != NULL;
+        return api_tensor_find(r->call->tensors, name, NULL, r->problem) != NULL;
     }
     if (api_option_find(name) >= 0 && (size > MAX_OPTION || strlen(content) != size))
         return malformed(r, "the text of an option has at most 1024 characters, and no NUL");
@@ -168,19 +168,18 @@ static bool read_json(struct reader *r, struct api_tensor *tensor, const struct 
     struct api_call *call = r->call;
     const char *p = api_json_start(part->content);
     if (p == part->end)
-        return api_tensor_fail(call, tensor, NULL, r->problem, "multipart_malformed",
+        return api_tensor_fail(tensor, NULL, r->problem, "multipart_malformed",
                                "the part is empty: it must hold a .npy file, or a JSON array");
-    p = api_json_tensor_read(call, tensor, part->content, p, call->options.dtype, r->problem);
+    p = api_json_tensor_read(tensor, part->content, p, call->options.dtype, r->problem);
     if (!p && r->problem->where == API_NOWHERE) {
         char words[64];
-        snprintf(words, sizeof words, "part %s, ", api_tensor_name(call, tensor));
+        snprintf(words, sizeof words, "part %s, ", api_tensor_name(tensor));
         api_problem_prefix(r->problem, words);
     }
     if (!p)
         return false;
     return api_json_skip_space(p) == part->end ||
-           api_tensor_fail(call, tensor, NULL, r->problem, "json_malformed",
-                           "bytes follow the array");
+           api_tensor_fail(tensor, NULL, r->problem, "json_malformed", "bytes follow the array");
 }
 
 /* Reads the tensors after all options, which determine the dtype of JSON. */
@@ -194,7 +193,7 @@ static bool read_tensors(struct reader *r)
         if (!part->content)
             continue;
         if (!(api_npy_is(part->content, size)
-                  ? api_npy_read(r->call, tensor, part->content, size, r->problem)
+                  ? api_npy_read(tensor, part->content, size, r->problem)
                   : read_json(r, tensor, part)))
             return false;
     }

@@ -2,8 +2,8 @@
 #ifndef KLDIV_API_FORMATS_MULTIPART_H
 #define KLDIV_API_FORMATS_MULTIPART_H
 
-#include "api/api.h"
 #include "api/call.h"
+#include "api/exchange.h"
 
 /* Decodes a form. Parts named as tensors (input, target, mask) are tensors: .npy files or JSON
  * arrays. All other parts are options as text. Changes the body: a NUL ends each part. */

@@ -12,7 +12,6 @@ enum { MAGIC = 6, ALIGNMENT = 64 };
 
 /* reader: an array on its way into a tensor. */
 struct reader {
-    const struct api_call *call;
     struct api_tensor *tensor;
     const struct api_npy *npy;
     enum kl_dtype dtype;
@@ -27,14 +26,14 @@ static bool fail_descr(struct reader *r, bool is_mask)
     const char *reason = *kind == 'O' && !is_mask ? ": Python objects are never read"
                                                   : api_dtype_objection(API_NUMPY, kind, is_mask);
     api_dtype_list(API_NUMPY, is_mask, known, sizeof known);
-    return api_tensor_fail(r->call, r->tensor, NULL, r->problem, "dtype_unsupported",
+    return api_tensor_fail(r->tensor, NULL, r->problem, "dtype_unsupported",
                            "numpy's dtype '%.20s' is not one of %s%s", text, known, reason);
 }
 
 static bool find_dtype(struct reader *r)
 {
     const char *text = r->npy->descr;
-    bool is_mask = api_tensor_is_mask(r->call, r->tensor);
+    bool is_mask = api_tensor_is_mask(r->tensor);
     r->swapped = *text == '>';
     return (strlen(text) == 3 && strchr("<>=|", *text) &&
             api_dtype_find(API_NUMPY, text + 1, 2, is_mask, &r->dtype)) ||
@@ -84,7 +83,7 @@ static bool place_elements(struct reader *r, const char *data, size_t size)
     size_t count, along = 0;
     api_tensor_set(tensor, r->dtype, r->npy->ndim, data);
     if (!kl_tensor_count(&tensor->view, &count) || count * api_dtype_size(r->dtype) != size)
-        return api_tensor_fail(r->call, tensor, NULL, r->problem, "npy_malformed",
+        return api_tensor_fail(tensor, NULL, r->problem, "npy_malformed",
                                "the .npy header's shape and descr do not fit the %zu bytes of data "
                                "after it",
                                size);
@@ -104,14 +103,14 @@ static bool place_elements(struct reader *r, const char *data, size_t size)
     return true;
 }
 
-bool api_npy_read(const struct api_call *call, struct api_tensor *tensor, const char *bytes,
-                  size_t size, struct api_problem *problem)
+bool api_npy_read(struct api_tensor *tensor, const char *bytes, size_t size,
+                  struct api_problem *problem)
 {
     struct api_npy npy;
     struct api_problem wrong = {0};
-    struct reader r = {.call = call, .tensor = tensor, .npy = &npy, .problem = problem};
+    struct reader r = {.tensor = tensor, .npy = &npy, .problem = problem};
     if (!api_npy_parse(bytes, size, &npy, &wrong))
-        return api_tensor_fail(call, tensor, NULL, problem, wrong.code, "%s", wrong.detail);
+        return api_tensor_fail(tensor, NULL, problem, wrong.code, "%s", wrong.detail);
     memcpy(tensor->shape, npy.shape, sizeof npy.shape);
     return find_dtype(&r) && place_elements(&r, bytes + npy.start, size - npy.start);
 }

@@ -3,15 +3,15 @@
 #ifndef KLDIV_API_FORMATS_NPY_H
 #define KLDIV_API_FORMATS_NPY_H
 
-#include "api/api.h"
 #include "api/call.h"
+#include "api/exchange.h"
 
 /* Reads a complete file into a tensor of the call. Elements in C order and in the machine's byte
  * order stay in place; others are copied into a new buffer of the tensor, so `bytes` may be its
  * old one. Accepts float16, float32, float64, and for a mask bool and uint8; the problem for
  * other types names the type. */
-bool api_npy_read(const struct api_call *call, struct api_tensor *tensor, const char *bytes,
-                  size_t size, struct api_problem *problem);
+bool api_npy_read(struct api_tensor *tensor, const char *bytes, size_t size,
+                  struct api_problem *problem);
 
 /* Appends the header of a file with this tensor; the caller appends the elements. */
 void api_npy_header(struct api_buffer *out, const struct kl_tensor *tensor);

@@ -19,12 +19,12 @@ static bool read_entry(struct api_call *call, zip_t *archive, size_t i, size_t *
     if (!entry || !api_archive_name(entry, name, sizeof name))
         return api_fail(problem, "tensor_unknown", "entry '%.100s' is not the .npy of a tensor",
                         entry ? entry : "");
-    struct api_tensor *tensor = api_call_tensor(call, name, NULL, problem);
+    struct api_tensor *tensor = api_tensor_find(call->tensors, name, NULL, problem);
     if (!tensor)
         return false;
     return api_archive_stat(archive, i, room, &stat, problem) &&
            api_archive_inflate(archive, &stat, &tensor->data, problem) &&
-           api_npy_read(call, tensor, tensor->data.data, tensor->data.size, problem);
+           api_npy_read(tensor, tensor->data.data, tensor->data.size, problem);
 }
 
 bool api_npz_decode(struct api_call *call, const struct api_request *request,

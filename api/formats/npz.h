@@ -2,8 +2,8 @@
 #ifndef KLDIV_API_FORMATS_NPZ_H
 #define KLDIV_API_FORMATS_NPZ_H
 
-#include "api/api.h"
 #include "api/call.h"
+#include "api/exchange.h"
 
 /* Decodes the entries input.npy, target.npy and those of optional tensors, stored or deflated. */
 bool api_npz_decode(struct api_call *call, const struct api_request *request,

@@ -4,8 +4,8 @@
 #ifndef KLDIV_API_FORMATS_OIP_H
 #define KLDIV_API_FORMATS_OIP_H
 
-#include "api/api.h"
 #include "api/call.h"
+#include "api/exchange.h"
 
 #define API_OIP_MODEL "kl_div"
 #define API_OIP_VERSION "1"
@@ -16,11 +16,5 @@ bool api_oip_decode(struct api_call *call, const struct api_request *request,
 
 /* Writes the outputs in call->oip, as JSON or binary. */
 void api_oip_encode(struct api_call *call, struct api_response *response);
-
-/* Writes a problem as the protocol's error: {"error": "..."} alone. */
-void api_oip_write_problem(const struct api_exchange *x, struct api_buffer *out);
-
-/* Fails for a path below /v2 that is not served; the detail names the served model or version. */
-bool api_oip_fail_not_found(const char *path, struct api_problem *problem);
 
 #endif

@@ -1,6 +1,5 @@
 #include "api/formats/oip.h"
 
-#include "api/endpoints.h"
 #include "api/formats/dtypes.h"
 #include "api/formats/json_tensor.h"
 #include "api/response.h"
@@ -85,40 +84,4 @@ void api_oip_encode(struct api_call *call, struct api_response *response)
     api_response_header(response, "Inference-Header-Content-Length", response->header_text);
     for (size_t i = 0; i < n_binary; i++)
         api_response_take(response, binary[i]);
-}
-
-void api_oip_write_problem(const struct api_exchange *x, struct api_buffer *out)
-{
-    const struct api_problem *problem = &x->problem;
-    char text[sizeof problem->detail + sizeof problem->place + 8];
-    bool placed = problem->where == API_BODY && problem->place[0] && problem->place[1];
-    snprintf(text, sizeof text, "%s%s%s%s", problem->detail, placed ? " (at " : "",
-             placed ? problem->place : "", placed ? ")" : "");
-    api_append_text(out, "{\"error\":");
-    api_append_json_string(out, text);
-    api_append_text(out, "}");
-}
-
-bool api_oip_fail_not_found(const char *path, struct api_problem *problem)
-{
-    static const char models[] = "/v2/models/", versions[] = API_OIP_MODEL "/versions/";
-    if (strncmp(path, models, sizeof models - 1) != 0)
-        return api_fail(problem, "not_found", "there is nothing at '%.100s'", path);
-    const char *name = path + sizeof models - 1;
-    if (strncmp(name, versions, sizeof versions - 1) == 0) {
-        const char *version = name + sizeof versions - 1;
-        int size = (int)strcspn(version, "/");
-        if (strncmp(version, API_OIP_VERSION "/", 2) != 0)
-            return api_fail(problem, "not_found",
-                            "unknown version '%.*s' of model " API_OIP_MODEL
-                            ": this server has " API_OIP_VERSION,
-                            size < 60 ? size : 60, version);
-    }
-    int size = (int)strcspn(name, "/");
-    if (strncmp(name, API_OIP_MODEL, strlen(API_OIP_MODEL)) != 0 ||
-        size != sizeof API_OIP_MODEL - 1)
-        return api_fail(problem, "not_found",
-                        "unknown model '%.*s': this server has " API_OIP_MODEL,
-                        size < 60 ? size : 60, name);
-    return api_fail(problem, "not_found", "the model has nothing at '%.100s'", path);
 }

@@ -23,12 +23,12 @@ static bool read_datatype(struct api_oip_reader *r, const struct api_tensor *ten
                           const char *member, enum kl_dtype *dtype)
 {
     char name[API_JSON_TEXT] = "(absent, or no string)", known[60];
-    bool is_mask = api_tensor_is_mask(r->call, tensor);
+    bool is_mask = api_tensor_is_mask(tensor);
     if (api_json_string(member, name) &&
         api_dtype_find(API_INFERENCE, name, strlen(name), is_mask, dtype))
         return true;
     api_dtype_list(API_INFERENCE, is_mask, known, sizeof known);
-    return api_tensor_fail(r->call, tensor, "datatype", r->problem, "dtype_unsupported",
+    return api_tensor_fail(tensor, "datatype", r->problem, "dtype_unsupported",
                            "datatype %.30s is not one of %s%s", name, known,
                            api_dtype_objection(API_INFERENCE, name, is_mask));
 }
@@ -38,12 +38,12 @@ static bool read_data(struct api_oip_reader *r, struct api_tensor *tensor, enum 
 {
     const char *after = NULL, *array = api_oip_body_data(&r->body, data, &after);
     if (!array)
-        return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
+        return api_tensor_fail(tensor, "data", r->problem, "inference_malformed",
                                "data must be an array");
-    const char *end = api_json_tensor_read(r->call, tensor, r->body.text, array, dtype, r->problem);
+    const char *end = api_json_tensor_read(tensor, r->body.text, array, dtype, r->problem);
     if (end && api_json_skip_space(end) != after)
         return api_json_expected(r->body.text, api_json_skip_space(end), "',' or '}'", r->problem);
-    return end && api_json_tensor_reshape(r->call, tensor, ndim, shape, r->problem);
+    return end && api_json_tensor_reshape(tensor, ndim, shape, r->problem);
 }
 
 /* Reads the next bytes of the binary part, as many as shape and datatype need. `given`, if
@@ -56,14 +56,14 @@ static bool read_raw(struct api_oip_reader *r, struct api_tensor *tensor, enum k
     bool fits = kl_tensor_count(&tensor->view, &count);
     size_t size = fits ? count * api_dtype_size(dtype) : SIZE_MAX;
     if (given && (!api_json_size(given, &said) || said != size))
-        return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
+        return api_tensor_fail(tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",
                                "binary_data_size differs from the size by shape and datatype");
     if (!given && size > 0 && !api_oip_body_has_raw(&r->body))
-        return api_tensor_fail(r->call, tensor, NULL, r->problem, "inference_malformed",
+        return api_tensor_fail(tensor, NULL, r->problem, "inference_malformed",
                                "it has neither data nor binary_data_size");
     if (size > left)
-        return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
+        return api_tensor_fail(tensor, "shape", r->problem, "inference_malformed",
                                "shape and datatype need %zu bytes, but %zu are left of the "
                                "binary data",
                                size, left);
@@ -81,7 +81,7 @@ static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enu
     *slice = (struct api_slice){.number = r->input};
     r->call->is_shared = true;
     if (api_json_member(parameters, "binary_data_size"))
-        return api_tensor_fail(r->call, tensor, "parameters/binary_data_size", r->problem,
+        return api_tensor_fail(tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",
                                "it is in shared memory, and so not in the binary data");
     if (!api_oip_slice_begin(slice, parameters, r->call->service, r->problem))
@@ -90,7 +90,7 @@ static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enu
     bool fits = kl_tensor_count(&tensor->view, &count) &&
                 !__builtin_mul_overflow(count, api_dtype_size(dtype), &size);
     return (fits && slice->size == size) ||
-           api_tensor_fail(r->call, tensor, "parameters/shared_memory_byte_size", r->problem,
+           api_tensor_fail(tensor, "parameters/shared_memory_byte_size", r->problem,
                            "inference_malformed",
                            "shared_memory_byte_size is %zu, and shape and datatype need %zu bytes",
                            slice->size, fits ? size : SIZE_MAX);
@@ -113,10 +113,10 @@ static struct api_tensor *find_tensor(struct api_oip_reader *r,
         fail_input(r, "name", "inference_malformed", "an input has no name");
         return NULL;
     }
-    bool free = api_tensor_is_free(r->call, name);
+    bool free = api_tensor_is_free(r->call->tensors, name);
     if (!free)
         snprintf(place, sizeof place, "#/inputs/%zu/name", r->input);
-    return api_call_tensor(r->call, name, free ? NULL : place, r->problem);
+    return api_tensor_find(r->call->tensors, name, free ? NULL : place, r->problem);
 }
 
 static bool read_input(struct api_oip_reader *r, const char *input)
@@ -135,12 +135,12 @@ static bool read_input(struct api_oip_reader *r, const char *input)
     if (!read_datatype(r, tensor, members[DATATYPE], &dtype))
         return false;
     if (!api_json_sizes(members[SHAPE], shape, KL_MAX_DIMS, &ndim))
-        return api_tensor_fail(r->call, tensor, "shape", r->problem, "inference_malformed",
+        return api_tensor_fail(tensor, "shape", r->problem, "inference_malformed",
                                "shape must be an array of at most 64 integers from 0 on");
     bool has_data = members[DATA] && *members[DATA] != 'n';
     bool is_shared = api_oip_has_slice(members[TENSOR_PARAMETERS]);
     if (has_data && is_shared)
-        return api_tensor_fail(r->call, tensor, "data", r->problem, "inference_malformed",
+        return api_tensor_fail(tensor, "data", r->problem, "inference_malformed",
                                "it is in shared memory, and so has no data");
     if (has_data)
         return read_data(r, tensor, dtype, members[DATA], ndim, shape);

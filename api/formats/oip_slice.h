@@ -2,8 +2,8 @@
 #ifndef KLDIV_API_FORMATS_OIP_SLICE_H
 #define KLDIV_API_FORMATS_OIP_SLICE_H
 
-#include "api/api.h"
-#include "api/regions/regions.h"
+#include "api/exchange.h"
+#include "api/regions/slice.h"
 
 /* True if a parameter has a name of that kind, known or not; `parameters` may be NULL. */
 bool api_oip_has_slice(const char *parameters);

@@ -27,7 +27,7 @@ struct reader {
 static bool malformed(struct reader *r, const struct api_tensor *tensor, const char *field,
                       const char *what)
 {
-    return api_tensor_fail(r->call, tensor, field, r->problem, "safetensors_malformed", "%s", what);
+    return api_tensor_fail(tensor, field, r->problem, "safetensors_malformed", "%s", what);
 }
 
 static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const char *member,
@@ -36,19 +36,19 @@ static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const 
     char name[API_JSON_TEXT];
     if (!api_json_string(member, name))
         return malformed(r, tensor, "dtype", "it has no dtype, which must be a string");
-    bool is_mask = api_tensor_is_mask(r->call, tensor);
+    bool is_mask = api_tensor_is_mask(tensor);
     if (api_dtype_find(API_SAFETENSORS, name, strlen(name), is_mask, dtype))
         return true;
     char known[60];
     api_dtype_list(API_SAFETENSORS, is_mask, known, sizeof known);
-    return api_tensor_fail(r->call, tensor, "dtype", r->problem, "dtype_unsupported",
+    return api_tensor_fail(tensor, "dtype", r->problem, "dtype_unsupported",
                            "dtype %.20s is not one of %s%s", name, known,
                            api_dtype_objection(API_SAFETENSORS, name, is_mask));
 }
 
 static bool read_tensor(struct reader *r, const char *name, const char *info)
 {
-    struct api_tensor *tensor = api_call_tensor(r->call, name, NULL, r->problem);
+    struct api_tensor *tensor = api_tensor_find(r->call->tensors, name, NULL, r->problem);
     enum kl_dtype dtype = KL_FLOAT64;
     enum { DTYPE, SHAPE, OFFSETS, MEMBERS };
     static const char *const names[MEMBERS] = {"dtype", "shape", "data_offsets"};
@@ -68,13 +68,13 @@ static bool read_tensor(struct reader *r, const char *name, const char *info)
         return malformed(r, tensor, "data_offsets",
                          "data_offsets must be an array of two integers from 0 on");
     if (offsets[0] > offsets[1] || offsets[1] > r->data_size)
-        return api_tensor_fail(r->call, tensor, "data_offsets", r->problem, "safetensors_malformed",
+        return api_tensor_fail(tensor, "data_offsets", r->problem, "safetensors_malformed",
                                "data_offsets [%zu, %zu] are not within the %zu bytes of data",
                                offsets[0], offsets[1], r->data_size);
     api_tensor_set(tensor, dtype, ndim, r->data + offsets[0]);
     if (!kl_tensor_count(&tensor->view, &count) ||
         count * api_dtype_size(dtype) != offsets[1] - offsets[0])
-        return api_tensor_fail(r->call, tensor, "shape", r->problem, "safetensors_malformed",
+        return api_tensor_fail(tensor, "shape", r->problem, "safetensors_malformed",
                                "shape and dtype do not fit the %zu bytes between data_offsets",
                                offsets[1] - offsets[0]);
     r->spans[r->n_spans++] =
@@ -111,7 +111,7 @@ static bool check_coverage(struct reader *r)
     size_t due;
     const struct api_span *wrong = api_spans_check(r->spans, r->n_spans, &due);
     if (wrong)
-        return api_tensor_fail(r->call, &r->call->tensors[wrong->owner], "data_offsets", r->problem,
+        return api_tensor_fail(&r->call->tensors[wrong->owner], "data_offsets", r->problem,
                                "safetensors_malformed",
                                "data_offsets begin at %zu where %zu was due: tensors must "
                                "neither overlap nor leave holes",

@@ -4,8 +4,8 @@
 #ifndef KLDIV_API_FORMATS_SAFETENSORS_H
 #define KLDIV_API_FORMATS_SAFETENSORS_H
 
-#include "api/api.h"
 #include "api/call.h"
+#include "api/exchange.h"
 
 /* Decodes the tensors of a call in place, and the strings of __metadata__ as options. Enforces
  * every rule of the format: the header starts with "{" and has no duplicate keys; shapes agree

@@ -1,6 +1,7 @@
 #include "api/formats/table_cells.h"
 
-#include "api/formats/table_formats.h"
+#include "api/formats/columns.h"
+#include "api/text/number.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_FORMATS_TABLE_CELLS_H
 #define KLDIV_API_FORMATS_TABLE_CELLS_H
 
-#include "api/formats/table.h"
+#include "api/formats/columns.h"
 #include "api/text/json_load.h"
 #include "api/text/json_text.h"
 

@@ -1,6 +1,6 @@
 /* Tables as CSV. */
+#include "api/formats/columns.h"
 #include "api/formats/csv.h"
-#include "api/formats/table_formats.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* Tables as JSON. Opening checks every value; a read converts those that are wanted. */
+#include "api/formats/columns.h"
 #include "api/formats/envelope.h"
 #include "api/formats/table_cells.h"
-#include "api/formats/table_formats.h"
-#include "api/options.h"
 #include "api/text/json_reader.h"
 
 #include <stdio.h>

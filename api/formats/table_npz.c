@@ -1,8 +1,8 @@
 /* Tables as .npz: an entry for each column, inflated when it is read. */
 #include "api/formats/archive.h"
 #include "api/formats/arrays.h"
+#include "api/formats/columns.h"
 #include "api/formats/npy_header.h"
-#include "api/formats/table_formats.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* Tables as safetensors: a tensor with one axis for each column, read where it lies. */
 #include "api/formats/arrays.h"
+#include "api/formats/columns.h"
 #include "api/formats/safetensors_file.h"
-#include "api/formats/table_formats.h"
-#include "api/options.h"
 #include "api/text/json_load.h"
 
 #include <stdlib.h>

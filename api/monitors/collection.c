@@ -1,3 +1,4 @@
+#include "api/formats/field.h"
 #include "api/monitors/column.h"
 
 #include "api/monitors/labels.h"

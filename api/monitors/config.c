@@ -1,6 +1,5 @@
 #include "api/monitors/config.h"
 
-#include "api/options.h"
 #include "api/text/json_load.h"
 #include "api/text/nearest.h"
 

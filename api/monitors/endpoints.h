@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_MONITORS_ENDPOINTS_H
 #define KLDIV_API_MONITORS_ENDPOINTS_H
 
-#include "api/endpoints.h"
+#include "api/exchange.h"
 
 /* observing.c: POST observations, of a group or a monitor, and evaluate */
 bool api_observing_begin(struct api_exchange *x);

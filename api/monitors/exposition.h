@@ -3,7 +3,7 @@
 #ifndef KLDIV_API_MONITORS_EXPOSITION_H
 #define KLDIV_API_MONITORS_EXPOSITION_H
 
-#include "api/api.h"
+#include "api/exchange.h"
 #include "api/memory/shared.h"
 #include "api/monitors/registry.h"
 

@@ -2,10 +2,10 @@
 #ifndef KLDIV_API_MONITORS_INTAKE_H
 #define KLDIV_API_MONITORS_INTAKE_H
 
-#include "api/endpoints.h"
 #include "api/formats/table.h"
 #include "api/monitors/column.h"
 #include "api/monitors/work.h"
+#include "api/route.h"
 
 /* Fails if the host keeps no monitors, if none were read from the store yet, or if Accept allows no
  * answer. */

@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_MONITORS_MONITORS_H
 #define KLDIV_API_MONITORS_MONITORS_H
 
-#include "api/api.h"
+#include "api/exchange.h"
 
 /* Opens the store at a location, see api/store/store.h, and reads its monitors. `most` is the number
  * of monitors beyond which none is made. Call it before the process gives up its rights, and before

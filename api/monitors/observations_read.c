@@ -1,6 +1,5 @@
 #include "api/monitors/observations.h"
 
-#include "api/options.h"
 #include "api/text/nearest.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_MONITORS_PAGE_H
 #define KLDIV_API_MONITORS_PAGE_H
 
-#include "api/api.h"
+#include "api/exchange.h"
 
 #include <jansson.h>
 

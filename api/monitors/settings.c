@@ -1,6 +1,5 @@
 #include "api/monitors/settings_rows.h"
 
-#include "api/options.h"
 #include "api/text/json_load.h"
 #include "api/text/nearest.h"
 

@@ -1,5 +1,7 @@
 #include "api/monitors/submit.h"
 
+#include "api/api.h"
+
 /* Hosts without `resume` block until a work is done. */
 static pthread_mutex_t done_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done_wake = PTHREAD_COND_INITIALIZER;

@@ -1,7 +1,7 @@
 #include "api/regions/endpoints.h"
 
 #include "api/formats/coding.h"
-#include "api/options.h"
+#include "api/regions/region.h"
 #include "api/regions/regions.h"
 #include "api/text/json_reader.h"
 #include "api/text/json_text.h"

@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_REGIONS_ENDPOINTS_H
 #define KLDIV_API_REGIONS_ENDPOINTS_H
 
-#include "api/endpoints.h"
+#include "api/exchange.h"
 
 bool api_region_begin(struct api_exchange *x);
 bool api_region_status(struct api_exchange *x);

@@ -2,8 +2,8 @@
 #ifndef KLDIV_API_REGIONS_REGION_H
 #define KLDIV_API_REGIONS_REGION_H
 
+#include "api/problem.h"
 #include "api/regions/mapping.h"
-#include "api/regions/regions.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -34,8 +34,18 @@ struct api_region {
     char name[];
 };
 
-/* Finds a region and refers to it; NULL if there is none. */
-struct api_region *api_region_find(struct api_regions *regions, const char *name);
+/* api_region_key: the bytes of an object that a region is. */
+struct api_region_key {
+    const char *key; /* name of the object, with a slash before it or without */
+    size_t offset, byte_size;
+};
+
+/* Opens a region with one reference, which is not in the list yet; NULL with a problem. */
+struct api_region *api_region_open(struct api_regions *regions, const char *name,
+                                   const struct api_region_key *key, struct api_problem *problem);
+
+/* Frees a region that is not in the list. */
+void api_region_free(struct api_region *region);
 
 /* Drops a reference; the last one closes and frees the region. */
 void api_region_release(struct api_region *region);

@@ -1,10 +1,9 @@
 #include "api/regions/regions.h"
-#include "api/regions/object.h"
+
 #include "api/regions/region.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* MOST_BYTES: of all regions together. Each may be mapped twice, and maps whole, so that objects without
  * memory could take all 128 TiB of addresses that a process has. */
@@ -31,79 +30,6 @@ void api_regions_free(struct api_regions *regions)
     free(regions);
 }
 
-/* ---- One region */
-
-static void free_region(struct api_region *region)
-{
-    api_mapping_close(&region->reading);
-    api_mapping_close(&region->writing);
-    if (region->fd >= 0)
-        close(region->fd);
-    api_budget_release(region->of->budget, region->charged);
-    pthread_mutex_destroy(&region->lock);
-    free(region);
-}
-
-void api_region_release(struct api_region *region)
-{
-    pthread_mutex_lock(&region->of->lock);
-    bool is_last = --region->references == 0;
-    region->of->open -= is_last;
-    region->of->open_bytes -= is_last ? region->size : 0;
-    pthread_mutex_unlock(&region->of->lock);
-    if (is_last)
-        free_region(region);
-}
-
-static struct api_region *allocate(struct api_regions *regions, const char *name,
-                                   const struct api_region_key *key)
-{
-    size_t name_size = strlen(name) + 1, key_size = strlen(key->key) + 1;
-    struct api_region *region = calloc(1, sizeof *region + name_size + key_size);
-    if (!region)
-        return NULL;
-    memcpy(region->name, name, name_size);
-    region->key = memcpy(region->name + name_size, key->key, key_size);
-    pthread_mutex_init(&region->lock, NULL);
-    region->of = regions;
-    region->references = 1;
-    region->fd = -1;
-    region->offset = key->offset;
-    region->size = key->byte_size;
-    return region;
-}
-
-/* Checks the bytes that are asked for against those of the object. */
-static bool check_size(const struct api_region *region, struct api_problem *problem)
-{
-    size_t end, has = (size_t)region->object.st_size;
-    if (region->size == 0)
-        return api_fail_at(problem, API_BODY, "#/byte_size", "region_too_small",
-                           "a region has at least one byte");
-    return (!__builtin_add_overflow(region->offset, region->size, &end) && end <= has) ||
-           api_fail_at(problem, API_BODY, "#/byte_size", "region_too_small",
-                       "'%.60s' has %zu bytes, and the region would have %zu from %zu", region->key,
-                       has, region->size, region->offset);
-}
-
-static struct api_region *open_region(struct api_regions *regions, const char *name,
-                                      const struct api_region_key *key, struct api_problem *problem)
-{
-    struct api_region *region = allocate(regions, name, key);
-    if (!region) {
-        api_fail_for_memory(problem);
-        return NULL;
-    }
-    region->fd =
-        api_object_open(regions->prefix, key->key, false, &region->object, "#/key", problem);
-    if (region->fd >= 0 && check_size(region, problem))
-        return region;
-    free_region(region);
-    return NULL;
-}
-
-/* ---- The list */
-
 /* The link to the region of a name, or the one at the end. */
 static struct api_region **find(struct api_regions *regions, const char *name)
 {
@@ -113,7 +39,7 @@ static struct api_region **find(struct api_regions *regions, const char *name)
     return link;
 }
 
-struct api_region *api_region_find(struct api_regions *regions, const char *name)
+struct api_region *api_regions_find(struct api_regions *regions, const char *name)
 {
     pthread_mutex_lock(&regions->lock);
     struct api_region *region = *find(regions, name);
@@ -151,14 +77,14 @@ static bool add(struct api_regions *regions, struct api_region *region, struct a
 bool api_regions_register(struct api_regions *regions, const char *name,
                           const struct api_region_key *key, struct api_problem *problem)
 {
-    struct api_region *region = open_region(regions, name, key, problem);
+    struct api_region *region = api_region_open(regions, name, key, problem);
     if (!region)
         return false;
     pthread_mutex_lock(&regions->lock);
     bool good = add(regions, region, problem);
     pthread_mutex_unlock(&regions->lock);
     if (!good)
-        free_region(region);
+        api_region_free(region);
     return good;
 }
 

@@ -1,6 +1,8 @@
-/* Slices: what calls do with regions. */
+#include "api/regions/slice.h"
+
 #include "api/regions/object.h"
 #include "api/regions/region.h"
+#include "api/regions/regions.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -126,7 +128,7 @@ static bool begin(struct api_slice *slice, struct api_problem *problem)
 bool api_slice_begin(struct api_slice *slice, struct api_regions *regions,
                      struct api_problem *problem)
 {
-    slice->in = api_region_find(regions, slice->name);
+    slice->in = api_regions_find(regions, slice->name);
     if (!slice->in)
         api_slice_fail(slice, "shared_memory_region", "region_unknown", problem,
                        "no region '%.60s' is registered", slice->name);

@@ -2,10 +2,10 @@
 
 #include "api/accept.h"
 #include "api/access.h"
-#include "api/endpoints.h"
 #include "api/etag.h"
 #include "api/formats/coding.h"
 #include "api/response.h"
+#include "api/route.h"
 #include "api/web/files.h"
 
 #include <stdio.h>
@@ -145,7 +145,7 @@ static bool list_endpoints(struct api_exchange *x)
     api_response_header(&x->response, "Vary", "Accept");
     api_append_text(out, "kldiv " KLDIV_VERSION ": the Kullback-Leibler divergence loss, "
                          "KL(target || input)\n\n");
-    for (const struct api_endpoint *e = api_endpoints_of(x); e->path; e++)
+    for (const struct api_endpoint *e = x->service->endpoints; e->path; e++)
         api_append_format(out, "%-6s %-45s %s\n", e->method, e->path, e->summary);
     api_append_text(out, "\nTry it:\n\n"
                          "curl 'http://HOST/kl_div?reduction=batchmean' -d "

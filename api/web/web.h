@@ -2,7 +2,7 @@
 #ifndef KLDIV_API_WEB_WEB_H
 #define KLDIV_API_WEB_WEB_H
 
-#include "api/api.h"
+#include "api/exchange.h"
 
 /* A page or another file, by the endpoint's path and what it captured: 200, 304, or 308 to the one
  * form of the page's address that its relative links are for. */

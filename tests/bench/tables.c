@@ -1,6 +1,7 @@
 /* Reading of tables: prints the seconds that one reading of FILE took, all of its numbers summed up, and
  * the sum. With libcsv as type, the time of libcsv alone, which counts fields.
  * Usage: tables FILE TYPE */
+#include "api/formats/field.h"
 #include "api/formats/table.h"
 
 #include "tests/bench/measure.h"

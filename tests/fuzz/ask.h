@@ -16,7 +16,8 @@ static inline void ask_of_regions(struct api_regions *regions, struct question q
                                   const uint8_t *body, size_t size)
 {
     struct api_budget budget = {.limit = 64 << 20};
-    const struct api_service service = {.budget = &budget, .max_body = 1 << 20, .regions = regions};
+    const struct api_service service = {
+        .endpoints = api_endpoints, .budget = &budget, .max_body = 1 << 20, .regions = regions};
     struct api_exchange x = question_exchange(&question, &service, 0);
     char *padded = calloc(1, size + API_PADDING);
     if (!padded)

@@ -16,7 +16,8 @@ static struct api_budget budget = {.limit = 256 << 20};
 
 static inline const struct api_service *fuzz_service(void)
 {
-    static struct api_service service = {.budget = &budget, .max_body = 1 << 20};
+    static struct api_service service = {
+        .endpoints = api_endpoints, .budget = &budget, .max_body = 1 << 20};
     char reason[200];
     if (service.monitors)
         return &service;

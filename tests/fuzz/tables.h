@@ -3,6 +3,7 @@
 #ifndef KLDIV_TESTS_FUZZ_TABLES_H
 #define KLDIV_TESTS_FUZZ_TABLES_H
 
+#include "api/formats/field.h"
 #include "api/formats/table.h"
 
 #include <stdint.h>

@@ -8,7 +8,7 @@
 static void fail_each_allocation(const char *query, const char *body, int expected, bool sticky)
 {
     for (long n = 0; n < 500; n++) {
-        const struct api_service service = {.max_body = 1 << 20};
+        const struct api_service service = {.endpoints = api_endpoints, .max_body = 1 << 20};
         fail_allocation(n, sticky);
         struct answer answer =
             ask_question(&(struct question){.query = query}, &service, body, strlen(body));
@@ -58,7 +58,7 @@ Test(failures, answers_without_memory_are_whole_problems)
     }
     for (size_t i = 0; i < COUNT(accept); i++)
         for (long n = 0, failed = 1; failed; n++) {
-            const struct api_service service = {.max_body = 1 << 20};
+            const struct api_service service = {.endpoints = api_endpoints, .max_body = 1 << 20};
             const struct question question = {.query = "reduction=none&gradient=input",
                                               .accept = accept[i],
                                               .accept_encoding = "gzip"};
@@ -78,7 +78,8 @@ Test(failures, answers_without_memory_are_whole_problems)
 Test(failures, a_full_budget_is_503_and_nothing_is_kept)
 {
     struct api_budget budget = {.limit = 4000};
-    struct api_service service = {.budget = &budget, .max_body = 1 << 20};
+    struct api_service service = {
+        .endpoints = api_endpoints, .budget = &budget, .max_body = 1 << 20};
     static char body[60000];
     size_t n = (size_t)snprintf(body, sizeof body, "{\"input\": [1");
     while (n < 20000)
@@ -101,7 +102,8 @@ Test(failures, sums_of_broadcast_gradients_are_on_the_budget)
     } cases[] = {{"broadcast=true&gradient=target", 200}, {"broadcast=true&gradient=input", 503}};
     static char body[6 * N + 100];
     struct api_budget budget = {.limit = 1100000};
-    struct api_service service = {.budget = &budget, .max_body = 1 << 20};
+    struct api_service service = {
+        .endpoints = api_endpoints, .budget = &budget, .max_body = 1 << 20};
     size_t n = (size_t)sprintf(body, "{\"input\": [1");
     for (size_t i = 1; i < N; i++)
         n += (size_t)sprintf(body + n, ",1");

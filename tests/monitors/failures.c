@@ -30,8 +30,10 @@ static void begin(void)
         api_monitors_open("memory", 1000, &host.budget, reason, sizeof reason);
     cr_assert(monitors, "%s", reason);
     cr_assert(api_monitors_start(monitors, complain));
-    host.service =
-        (struct api_service){.budget = &host.budget, .max_body = 1 << 20, .monitors = monitors};
+    host.service = (struct api_service){.endpoints = api_endpoints,
+                                        .budget = &host.budget,
+                                        .max_body = 1 << 20,
+                                        .monitors = monitors};
 }
 
 static void end(void)

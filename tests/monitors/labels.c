@@ -174,7 +174,8 @@ static char *get_text(const struct api_service *service, const char *line, const
 static struct api_service open_file(const char *location, struct api_budget *budget)
 {
     char reason[200] = "";
-    struct api_service service = {.budget = budget, .max_body = 1 << 20};
+    struct api_service service = {
+        .endpoints = api_endpoints, .budget = budget, .max_body = 1 << 20};
     service.monitors = api_monitors_open(location, 100, budget, reason, sizeof reason);
     cr_assert(service.monitors, "%s", reason);
     cr_assert(api_monitors_start(service.monitors, NULL));

@@ -1,4 +1,5 @@
 /* HTTPS of the server as a process. */
+#include "api/response.h"
 #include "tests/support/certificate.h"
 #include "tests/support/support.h"
 

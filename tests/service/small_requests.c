@@ -13,7 +13,7 @@ enum { BODY = 4 << 10, REPLY = 1 << 10 };
 static size_t answer(const char *json)
 {
     static char body[BODY + API_PADDING], response[REPLY];
-    struct api_service service = {.max_body = 1 << 20};
+    struct api_service service = {.endpoints = api_endpoints, .max_body = 1 << 20};
     struct api_exchange x = {.service = &service,
                              .request = {.method = "POST",
                                          .path = "/kl_div",

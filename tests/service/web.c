@@ -1,4 +1,5 @@
 /* Files of the pages: types, conditions, codings, policy. */
+#include "api/response.h"
 #include "api/web/files.h"
 #include "tests/support/monitors.h"
 

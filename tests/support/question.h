@@ -3,6 +3,7 @@
 #define KLDIV_TESTS_QUESTION_H
 
 #include "api/api.h"
+#include "api/endpoints.h"
 
 #include <strings.h>
 

@@ -22,7 +22,8 @@ size_t bytes_held(void) { return atomic_load(&budget.used); }
 
 struct api_service service_of(size_t max_body)
 {
-    return (struct api_service){.budget = &budget, .max_body = max_body};
+    return (struct api_service){
+        .endpoints = api_endpoints, .budget = &budget, .max_body = max_body};
 }
 
 /* Copies the response, so that it outlives the exchange. The one text that is not static lives
@@ -50,7 +51,8 @@ static bool handle(struct api_exchange *x)
 struct answer ask_question(const struct question *question, const struct api_service *service,
                            const char *body, size_t body_size)
 {
-    static const struct api_service usual = {.budget = &budget, .max_body = 1 << 30};
+    static const struct api_service usual = {
+        .endpoints = api_endpoints, .budget = &budget, .max_body = 1 << 30};
     struct answer answer = {0};
     char *padded = calloc(1, body_size + API_PADDING);
     cr_assert(padded);

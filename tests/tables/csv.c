@@ -1,4 +1,5 @@
 /* Tables of CSV: the rules, as cases. */
+#include "api/formats/field.h"
 #include "tests/support/support.h"
 #include "tests/tables/tables.h"
 

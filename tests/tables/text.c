@@ -1,5 +1,6 @@
 #include "tests/tables/tables.h"
 
+#include "api/formats/field.h"
 #include "tests/support/support.h"
 
 #include <math.h>

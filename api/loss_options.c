@@ -1,4 +1,4 @@
-#include "api/option_values.h"
+#include "api/loss_options.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -24,52 +24,52 @@ static bool is_null(const struct api_value *value)
 }
 
 /* Reads the booleans of Python, JavaScript and R, and 0 and 1. */
-static bool read_bool(const struct api_value *value, bool *truth)
+static bool parse_boolean(const struct api_value *value, bool *boolean)
 {
     static const struct {
         const char *word;
-        bool truth;
+        bool boolean;
     } words[] = {{"true", true},   {"True", true},   {"TRUE", true},   {"T", true},  {"1", true},
                  {"false", false}, {"False", false}, {"FALSE", false}, {"F", false}, {"0", false}};
-    if (value->kind == API_TRUTH) {
-        *truth = value->truth;
+    if (value->kind == API_BOOLEAN) {
+        *boolean = value->boolean;
         return true;
     }
     for (size_t i = 0; value->kind == API_TEXT && i < sizeof words / sizeof *words; i++)
         if (strcmp(value->text, words[i].word) == 0) {
-            *truth = words[i].truth;
+            *boolean = words[i].boolean;
             return true;
         }
     return false;
 }
 
-static bool read_truth(const struct api_value *value, struct api_setting *to,
-                       struct kl_problem *problem)
+static bool read_boolean(const struct api_value *value, union api_option_value *to,
+                         struct kl_problem *problem)
 {
     (void)problem;
-    return read_bool(value, &to->value.truth);
+    return parse_boolean(value, &to->boolean);
 }
 
-static bool read_flag(const struct api_value *value, struct api_setting *to,
+static bool read_flag(const struct api_value *value, union api_option_value *to,
                       struct kl_problem *problem)
 {
-    bool truth = false;
+    bool boolean = false;
     (void)problem;
-    if (!is_null(value) && !read_bool(value, &truth))
+    if (!is_null(value) && !parse_boolean(value, &boolean))
         return false;
-    to->value.word = is_null(value) ? KL_ABSENT : truth ? KL_TRUE : KL_FALSE;
+    to->word = is_null(value) ? KL_ABSENT : boolean ? KL_TRUE : KL_FALSE;
     return true;
 }
 
 /* Defines readers for words that the library parses. */
 #define READ_WORD(kind)                                                                            \
-    static bool read_##kind(const struct api_value *value, struct api_setting *to,                 \
+    static bool read_##kind(const struct api_value *value, union api_option_value *to,             \
                             struct kl_problem *problem)                                            \
     {                                                                                              \
         enum kl_##kind parsed;                                                                     \
         if (!has_text(value) || !kl_##kind##_parse(value->text, &parsed, problem))                 \
             return false;                                                                          \
-        to->value.word = (int)parsed;                                                              \
+        to->word = (int)parsed;                                                                    \
         return true;                                                                               \
     }
 READ_WORD(reduction)
@@ -79,7 +79,7 @@ READ_WORD(base)
 READ_WORD(space)
 
 /* Reads the number 2 as the text "2". */
-static bool read_base_or_two(const struct api_value *value, struct api_setting *to,
+static bool read_base_or_two(const struct api_value *value, union api_option_value *to,
                              struct kl_problem *problem)
 {
     const struct api_value two = {.kind = API_STRING, .text = "2"};
@@ -103,7 +103,7 @@ static bool fail(struct kl_problem *problem, const char *code, const char *expec
     return false;
 }
 
-static bool read_gradient(const struct api_value *value, struct api_setting *to,
+static bool read_gradient(const struct api_value *value, union api_option_value *to,
                           struct kl_problem *problem)
 {
     static const char *const names[] = {[KL_INPUT] = "input", [KL_TARGET] = "target"};
@@ -111,7 +111,7 @@ static bool read_gradient(const struct api_value *value, struct api_setting *to,
         return true;
     for (unsigned i = 0; has_text(value) && i < KL_OPERANDS; i++)
         if (strcmp(value->text, names[i]) == 0) {
-            to->value.bits |= 1u << i;
+            to->bits |= 1u << i;
             return true;
         }
     return has_text(value) && fail(problem, "option_invalid",
@@ -128,7 +128,7 @@ static double integer_of(const struct api_value *value)
     return end > value->text && !*end ? (double)number : (double)NAN;
 }
 
-static bool read_axis(const struct api_value *value, struct api_setting *to,
+static bool read_axis(const struct api_value *value, union api_option_value *to,
                       struct kl_problem *problem)
 {
     if (is_null(value))
@@ -137,7 +137,7 @@ static bool read_axis(const struct api_value *value, struct api_setting *to,
         return false;
     double axis = integer_of(value);
     bool good = axis >= -KL_MAX_DIMS && axis < KL_MAX_DIMS;
-    uint64_t *set = axis < 0 ? &to->value.axes.from_last : &to->value.axes.from_first;
+    uint64_t *set = axis < 0 ? &to->axes.from_last : &to->axes.from_first;
     uint64_t bit = !good ? 0 : UINT64_C(1) << (int)(axis < 0 ? -1 - axis : axis);
     if (!good || *set & bit)
         return fail(problem, "dim_invalid", "dim must be integers from -64 to 63, each once",
@@ -146,7 +146,7 @@ static bool read_axis(const struct api_value *value, struct api_setting *to,
     return true;
 }
 
-static bool read_temperature(const struct api_value *value, struct api_setting *to,
+static bool read_temperature(const struct api_value *value, union api_option_value *to,
                              struct kl_problem *problem)
 {
     char *end = NULL;
@@ -158,7 +158,7 @@ static bool read_temperature(const struct api_value *value, struct api_setting *
     if ((end && (end == value->text || *end)) || !(number > 0) || isinf(number))
         return fail(problem, "temperature_invalid", "temperature must be a finite number above 0",
                     value);
-    to->value.number = number;
+    to->number = number;
     return true;
 }
 
@@ -171,12 +171,12 @@ static const char *const spaces[] = {"log_prob", "prob", "logit", NULL};
 static const char *const operands[] = {"input", "target", NULL};
 
 #define FIELD(name) #name, offsetof(struct api_options, name), sizeof((struct api_options *)0)->name
-static const char string[] = "a string", truth[] = "true or false", flag[] = "true, false or null",
-                  list[] = "a string, an integer or a list";
+static const char string[] = "a string", boolean[] = "true or false",
+                  flag[] = "true, false or null", list[] = "a string, an integer or a list";
 
-const struct api_option_row api_option_rows[API_OPTIONS] = {
+const struct api_loss_option api_loss_options[API_OPTIONS] = {
     [API_REDUCTION] = {FIELD(reduction), string, false, reductions, read_reduction},
-    [API_LOG_TARGET] = {FIELD(log_target), truth, false, NULL, read_truth},
+    [API_LOG_TARGET] = {FIELD(log_target), boolean, false, NULL, read_boolean},
     [API_SIZE_AVERAGE] = {FIELD(size_average), flag, false, NULL, read_flag},
     [API_REDUCE] = {FIELD(reduce), flag, false, NULL, read_flag},
     [API_DTYPE] = {FIELD(dtype), string, false, dtypes, read_dtype},
@@ -187,7 +187,7 @@ const struct api_option_row api_option_rows[API_OPTIONS] = {
     [API_INPUT_SPACE] = {FIELD(input_space), string, false, spaces, read_space},
     [API_TARGET_SPACE] = {FIELD(target_space), string, false, spaces, read_space},
     [API_TEMPERATURE] = {FIELD(temperature), "a number", false, NULL, read_temperature},
-    [API_BROADCAST] = {FIELD(broadcast), truth, false, NULL, read_truth},
-    [API_DIAGNOSE] = {FIELD(diagnose), truth, false, NULL, read_truth},
-    [API_PARTIAL] = {FIELD(partial), truth, false, NULL, read_truth},
+    [API_BROADCAST] = {FIELD(broadcast), boolean, false, NULL, read_boolean},
+    [API_DIAGNOSE] = {FIELD(diagnose), boolean, false, NULL, read_boolean},
+    [API_PARTIAL] = {FIELD(partial), boolean, false, NULL, read_boolean},
 };

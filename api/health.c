@@ -1,14 +1,14 @@
-/* GET /metrics: lines of monitors, which all who ask share; those of the host and of the store. */
-#include "api/accept.h"
+#include "api/health.h"
+
 #include "api/clock.h"
-#include "api/endpoints.h"
 #include "api/formats/coding.h"
 #include "api/monitors/monitors.h"
 #include "api/response.h"
 
 #include <string.h>
 
-bool api_check_ready(const struct api_service *service, struct api_problem *problem)
+/* Fails if /readyz does not answer 200: the host drains, or the store fails that it needs. */
+static bool check_ready(const struct api_service *service, struct api_problem *problem)
 {
     if (service->ready && !service->ready(service->host))
         return api_fail(problem, "draining", "the server is shutting down");
@@ -17,6 +17,29 @@ bool api_check_ready(const struct api_service *service, struct api_problem *prob
         return api_fail(problem, "store_unavailable", "the store cannot be written now");
     return true;
 }
+
+static bool respond(struct api_exchange *x, const char *text)
+{
+    x->response.content_type = "application/json";
+    api_append_text(&x->response.body, text);
+    return true;
+}
+
+bool api_live(struct api_exchange *x) { return respond(x, "{\"status\":\"ok\"}\n"); }
+
+bool api_ready(struct api_exchange *x)
+{
+    const struct api_service *service = x->service;
+    if (!check_ready(service, &x->problem))
+        return false;
+    if (!service->monitors)
+        return api_live(x);
+    return respond(x, api_monitors_are_stored(service->monitors)
+                          ? "{\"status\":\"ok\",\"store\":\"up\"}\n"
+                          : "{\"status\":\"ok\",\"store\":\"down\"}\n");
+}
+
+/* ---- Metrics */
 
 bool api_metrics_prepare(struct api_exchange *x, double most_ns)
 {
@@ -37,7 +60,7 @@ static void write_own(const struct api_service *service, struct api_buffer *out)
     api_append_format(out,
                       "# HELP kldiv_ready 1 if /readyz answers 200, else 0.\n"
                       "# TYPE kldiv_ready gauge\nkldiv_ready %d\n",
-                      api_check_ready(service, &ignored));
+                      check_ready(service, &ignored));
     if (service->monitors)
         api_monitors_write_store(service->monitors, out);
 }

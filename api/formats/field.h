@@ -1,0 +1,21 @@
+/* Texts of tables as numbers: fields of CSV, and strings that stand for what JSON lacks. */
+#ifndef KLDIV_API_FORMATS_FIELD_H
+#define KLDIV_API_FORMATS_FIELD_H
+
+#include "api/formats/columns.h"
+
+/* Parses a field of CSV as a number, rounded once, in the dialect of the table: "1.5", "1,5" where that
+ * is the decimal comma, also "+1", "007", ".5", "5.", "1E+05"; inf and infinity in any case, with
+ * signs; not NaN, not hexadecimal. Blanks around it are ignored. False if it is none.
+ *
+ * A copy of a text must be followed by API_PADDING readable bytes, the first of them a NUL. */
+bool api_field_number(const struct api_table *table, const struct api_cell *cell, double *number);
+
+/* True for the texts that stand for no value: "", NaN, NA, null, None. */
+bool api_text_is_missing(const char *text, size_t size);
+
+/* Reads the strings that stand for the numbers that JSON lacks: "Infinity", "-Infinity", and R's "Inf",
+ * "-Inf". False for others; "NaN" is a missing value. */
+bool api_text_infinity(const char *text, size_t size, double *number);
+
+#endif

@@ -1,0 +1,14 @@
+/* POST /kl_div and POST /v2/models/kl_div/infer. */
+#ifndef KLDIV_API_KL_DIV_H
+#define KLDIV_API_KL_DIV_H
+
+#include "api/exchange.h"
+
+bool api_kl_div_begin(struct api_exchange *x);
+bool api_infer_begin(struct api_exchange *x);
+bool api_loss_prepare(struct api_exchange *x, double most_ns);
+bool api_loss(struct api_exchange *x);
+void api_kl_div_end(struct api_exchange *x);
+void api_infer_end(struct api_exchange *x);
+
+#endif
