@@ -74,7 +74,9 @@ LIB = $(call objects,lib/*.c lib/*/*.c)
 API = $(call objects,api/*.c api/*/*.c)
 SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
-TESTS = $(call objects,tests/*.c)
+# Folders of suites. The others under tests/ are programs of their own.
+SUITES = lib formats tables service shared_memory monitors store server faults project
+TESTS = $(call objects,$(SUITES:%=tests/%/*.c) tests/support/*.c)
 
 .PHONY: all run test check load soak proxies unprivileged uninitialized contract manifests journey postgresql distributed units page deps readme lint bench fuzz sanitize neon install clean golden numbers peer
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
@@ -99,7 +101,7 @@ $(B)/kldivd: $(SERVER) $(B)/libapi.a $(B)/libkldiv.a
 build/kldivd: $(B)/kldivd
 	@cp --remove-destination $< $@
 # Preloaded into a server by tests. Not instrumented: it is called before a sanitizer is ready.
-$(B)/tests/faults.so: tests/faults/faults.c tests/faults/faults.h
+$(B)/tests/faults.so: tests/preload/faults.c tests/preload/faults.h
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) -O2 $(filter-out -MMD -MP $(OPTIMIZE_$(VARIANT)),$(CFLAGS)) -shared $< -o $@
@@ -117,7 +119,7 @@ $(B)/load: $(call objects,tests/load/*.c)
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) $^ -o $@
 
-PROXIES = $(call objects,tests/proxies/*.c tests/process.c tests/load/wire.c tests/load/calls.c)
+PROXIES = $(call objects,tests/proxies/*.c tests/support/process.c tests/load/wire.c tests/load/calls.c)
 $(B)/proxies: $(PROXIES) $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) $^ -lcriterion -lcurl $(API_LIBS) -lm -o $@
@@ -347,9 +349,9 @@ uninitialized: $(B)/stress/calls
 	valgrind --quiet --error-exitcode=1 $< 600 generic
 	valgrind --quiet --error-exitcode=1 $< 600 avx2
 
-CROSS = $(wildcard lib/*.c lib/*/*.c) tests/kernels.c tests/accuracy.c tests/threads.c tests/rows.c \
-        tests/softmax_accuracy.c tests/bins.c tests/cross/main.c
-build/%/kernels: $(CROSS) $(wildcard lib/*.h lib/*/*.h tests/*.h tests/cross/*/*.h)
+CROSS = $(wildcard lib/*.c lib/*/*.c) tests/lib/kernels.c tests/lib/accuracy.c tests/lib/threads.c tests/lib/rows.c \
+        tests/lib/softmax_accuracy.c tests/lib/bins.c tests/cross/main.c
+build/%/kernels: $(CROSS) $(wildcard lib/*.h lib/*/*.h tests/lib/*.h tests/cross/*/*.h)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$*-linux-gnu-gcc -std=c11 -D_GNU_SOURCE -Itests/cross -I. $(WARNINGS) -Wno-conversion -O2 \
@@ -388,7 +390,7 @@ fuzz: fuzzers
 	        { tail -40 $$f.log; exit 1; }; \
 	done
 
-SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* server tests tests/* tests/cross/criterion))
+SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* server tests/* tests/cross/criterion))
 SCRIPTS = $(wildcard api/web/*/*.js tests/page/*.mjs tests/clients/*.mjs tests/manifests/*.mjs)
 TIDIED = $(wildcard lib/*.c lib/diagnose/*.c api/*.c api/*/*.c server/*.c) lib/simd/reference.c lib/simd/generic.c
 lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so $(PAGE_TOOLS) $(WEB_PACKAGES)

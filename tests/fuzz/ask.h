@@ -2,7 +2,7 @@
 #ifndef KLDIV_TESTS_FUZZ_ASK_H
 #define KLDIV_TESTS_FUZZ_ASK_H
 
-#include "tests/question.h"
+#include "tests/support/question.h"
 
 #include <math.h>
 #include <stdlib.h>

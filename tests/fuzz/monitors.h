@@ -4,7 +4,7 @@
 
 #include "api/monitors/work.h"
 #include "tests/fuzz/archive.h"
-#include "tests/question.h"
+#include "tests/support/question.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 """Valid and malformed bodies of every format but plain JSON, with the expected answers.
 
-    bodies.py > bodies.jsonl     the table of tests/bodies.c
+    bodies.py > bodies.jsonl     the table of tests/formats/bodies.c
     bodies.py DIRECTORY          the bodies as files, one folder per format: seeds for the fuzzers
 
 Needs numpy, which writes the valid arrays.

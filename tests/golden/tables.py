@@ -1,4 +1,4 @@
-"""CSV of awkward shapes, with what Python's csv module reads: tables.jsonl, for tests/tables_golden.c.
+"""CSV of awkward shapes, with what Python's csv module reads: tables.jsonl, for tests/tables/golden.c.
 
 "refused" are quotes within a field, which Python takes as they stand and RFC 4180 forbids, quoted fields
 that do not end, and rows of unequal length.

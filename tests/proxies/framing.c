@@ -1,8 +1,8 @@
 /* Raw requests through a proxy: the server answers none that the proxy has not counted, and the next
  * client gets its own answer. */
 #include "tests/proxies/proxy.h"
-#include "tests/raw_requests.h"
-#include "tests/support.h"
+#include "tests/support/raw_requests.h"
+#include "tests/support/support.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The server under a path of a proxy, by the lines of docker/README.md: names arrive as they were sent, whatever
  * characters they have, and pages find their files. */
 #include "tests/proxies/proxy.h"
-#include "tests/support.h"
+#include "tests/support/support.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>

@@ -2,7 +2,7 @@
 #ifndef KLDIV_TESTS_PROXIES_PROXY_H
 #define KLDIV_TESTS_PROXIES_PROXY_H
 
-#include "tests/process.h"
+#include "tests/support/process.h"
 
 /* Kinds: nginx as it is, which reads a body before it passes it on with a Content-Length; nginx that
  * passes a body on as it comes, in chunks; HAProxy. */

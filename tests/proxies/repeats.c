@@ -2,7 +2,7 @@
  * connection without an answer, and those that it must not: the replicas are threads that do so, and count. */
 #include "tests/load/wire.h"
 #include "tests/proxies/proxy.h"
-#include "tests/support.h"
+#include "tests/support/support.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

@@ -1,0 +1,271 @@
+/* READMEs: the quoted answers of curl are real, and each source is named in its room's README. */
+#include "tests/support/monitors.h"
+
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Extracts the text between `before` and the next character of `after`, in place. NULL if
+ * `before` is absent. */
+static char *between(char *text, const char *before, const char *after)
+{
+    char *start = strstr(text, before);
+    if (!start)
+        return NULL;
+    start += strlen(before);
+    start[strcspn(start, after)] = '\0';
+    return start;
+}
+
+/* Runs `$ curl [-s] [--unix-socket PATH] URL[?QUERY] [-d 'BODY']` and compares the answer with the next line. */
+static void check(const struct api_service *service, char *command, const char *answer)
+{
+    char *data = strstr(command, " -d "), *body = NULL, *query = NULL;
+    if (data) {
+        *data = '\0';
+        body = between(data + 1, "-d '", "'");
+    }
+    char *path = between(
+        command, strstr(command, "localhost") ? "http://localhost" : "http://127.0.0.1:8080", "' ");
+    cr_assert(path && *path == '/', "%s", command);
+    query = strchr(path, '?');
+    if (query)
+        *query++ = '\0';
+    const struct question question = {
+        .method = body ? "POST" : "GET", .path = path, .query = query};
+    struct answer ours = ask_question(&question, service, body, body ? strlen(body) : 0);
+    size_t size = ours.response.body.size;
+    const char *text = ours.response.body.data;
+    size -= size > 0 && text[size - 1] == '\n';
+    cr_expect(size == strlen(answer) && strncmp(text, answer, size) == 0, "%s %s: %.*s", path, body,
+              (int)size, text);
+    answer_free(&ours);
+}
+
+/* Commands about monitors are run by tests/journey. */
+static size_t check_file(const struct api_service *service, const char *file)
+{
+    size_t size, n = 0;
+    char *text = read_file(file, &size), *rest = text, *command = NULL;
+    for (char *line; (line = strtok_r(rest, "\n", &rest));) {
+        line += strspn(line, " ");
+        if (command) {
+            check(service, command, line);
+            n++;
+        }
+        command = strncmp(line, "$ curl ", 7) == 0 && !strstr(line, "/monitors") ? line : NULL;
+    }
+    free(text);
+    return n;
+}
+
+Test(readme, answers_are_those_that_come)
+{
+    struct api_service service = monitors_new(10);
+    cr_expect_geq(check_file(&service, "README.md"), 4);
+    cr_expect_geq(check_file(&service, "api/README.md"), 7);
+    monitors_end(&service);
+}
+
+/* room: a pattern of files, and the README that links each as "](NAME)", relative to its own
+ * folder. */
+static const struct room {
+    const char *files, *map;
+} rooms[] = {
+    {"api/*.c", "api/README.md"},
+    {"api/*/*.c", "api/README.md"},
+    {"api/web/*/*.js", "api/web/README.md"},
+    {"server/*.c", "server/README.md"},
+    {"tests/"
+     "{lib,formats,tables,service,shared_memory,monitors,store,server,faults,project,support}/*.c",
+     "tests/README.md"},
+    {"tests/bench/*.[cp]*", "tests/bench/README.md"},
+    {"tests/page/*.mjs", "tests/page/README.md"},
+};
+
+Test(readme, maps_name_every_source)
+{
+    for (size_t i = 0; i < COUNT(rooms); i++) {
+        size_t size, folder = (size_t)(strrchr(rooms[i].map, '/') + 1 - rooms[i].map);
+        char *map = read_file(rooms[i].map, &size), link[120];
+        glob_t found;
+        cr_assert_eq(glob(rooms[i].files, GLOB_BRACE, NULL, &found), 0, "%s", rooms[i].files);
+        for (size_t j = 0; j < found.gl_pathc; j++) {
+            snprintf(link, sizeof link, "](%s)", found.gl_pathv[j] + folder);
+            cr_expect(strstr(map, link), "%s does not name %s", rooms[i].map, found.gl_pathv[j]);
+        }
+        globfree(&found);
+        free(map);
+    }
+}
+
+/* pages: every page of the project. */
+static const char *const pages[] = {"*.md", "*/README.md", "*/*/README.md"};
+
+static void on_pages(void (*check_page)(const char *page, const char *text))
+{
+    for (size_t i = 0; i < COUNT(pages); i++) {
+        size_t size;
+        glob_t found;
+        cr_assert_eq(glob(pages[i], 0, NULL, &found), 0, "%s", pages[i]);
+        for (size_t j = 0; j < found.gl_pathc; j++) {
+            char *text = read_file(found.gl_pathv[j], &size);
+            check_page(found.gl_pathv[j], text);
+            free(text);
+        }
+        globfree(&found);
+    }
+}
+
+/* Writes a heading as its renderers make an anchor of it: "A, `b`" is a-b. */
+static void write_anchor(char *to, size_t room, const char *heading)
+{
+    size_t used = 0;
+    for (; *heading && *heading != '\n' && used + 1 < room; heading++)
+        if (*heading == ' ' || *heading == '-')
+            to[used++] = '-';
+        else if (isalnum((unsigned char)*heading) || *heading == '_')
+            to[used++] = (char)tolower((unsigned char)*heading);
+    to[used] = '\0';
+}
+
+static bool has_anchor(const char *page, const char *anchor)
+{
+    size_t size;
+    char *text = read_file(page, &size), own[120];
+    bool found = false;
+    for (const char *line = text; line && !found; line = strstr(line, "\n#")) {
+        line += strspn(line, "\n#");
+        write_anchor(own, sizeof own, line + 1);
+        found = strcmp(own, anchor) == 0;
+    }
+    free(text);
+    return found;
+}
+
+/* A link with a colon leads elsewhere. */
+static void check_links(const char *page, const char *text)
+{
+    const char *slash = strrchr(page, '/');
+    int folder = slash ? (int)(slash + 1 - page) : 0;
+    for (const char *link = strstr(text, "]("); link; link = strstr(link, "](")) {
+        char path[300], anchor[120] = "";
+        link += 2;
+        int length = (int)strcspn(link, ")#");
+        if (memchr(link, ':', (size_t)length))
+            continue;
+        snprintf(path, sizeof path, "%.*s%.*s", length ? folder : (int)strlen(page), page, length,
+                 link);
+        cr_expect(access(path, F_OK) == 0, "%s: %s", page, path);
+        if (link[length] == '#' && access(path, F_OK) == 0) {
+            snprintf(anchor, sizeof anchor, "%.*s", (int)strcspn(link + length + 1, ")"),
+                     link + length + 1);
+            cr_expect(has_anchor(path, anchor), "%s: %s has no #%s", page, path, anchor);
+        }
+    }
+}
+
+Test(readme, links_lead_somewhere) { on_pages(check_links); }
+
+/* Files that are named as `lib/a/b.c`; capitals stand for a name, stars for many, and hidden ones are the reader's. */
+static void check_files(const char *page, const char *text)
+{
+    static const char *const folders[] = {"lib/", "api/", "server/", "tests/", "docker/"};
+    for (const char *name = strchr(text, '`'); name; name = strchr(name + 1, '`'))
+        for (size_t i = 0; i < COUNT(folders); i++) {
+            char path[200];
+            size_t length = strcspn(name + 1, "` \n");
+            if (strncmp(name + 1, folders[i], strlen(folders[i])) != 0 || name[length + 1] != '`')
+                continue;
+            snprintf(path, sizeof path, "%.*s", (int)length, name + 1);
+            cr_expect(strstr(path, "/.") || strpbrk(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZ*") ||
+                          access(path, F_OK) == 0,
+                      "%s: %s", page, path);
+        }
+}
+
+Test(readme, files_that_are_named_exist) { on_pages(check_files); }
+
+/* Targets that are named as `make TARGET`. */
+static void check_targets(const char *page, const char *text)
+{
+    size_t size;
+    char *makefile = read_file("Makefile", &size), rule[80];
+    for (const char *at = strstr(text, "`make "); at; at = strstr(at + 1, "`make ")) {
+        size_t length = strspn(at + 6, "abcdefghijklmnopqrstuvwxyz-");
+        snprintf(rule, sizeof rule, "\n%.*s:", (int)length, at + 6);
+        cr_expect(length == 0 || strstr(makefile, rule), "%s: there is no target %.*s", page,
+                  (int)length, at + 6);
+    }
+    free(makefile);
+}
+
+Test(readme, targets_that_are_named_exist) { on_pages(check_targets); }
+
+/* libraries: what the linker, people and pkg-config call each. */
+static const struct library {
+    const char *flag, *name, *package;
+} libraries[] = {
+    {"sqlite3", "SQLite", "sqlite3"},
+    {"pq", "libpq", "libpq"},
+    {"jansson", "jansson", "jansson"},
+    {"csv", "libcsv", NULL},
+    {"zip", "libzip", "libzip"},
+    {"z", "zlib", "zlib"},
+    {"microhttpd", "libmicrohttpd", "libmicrohttpd"},
+    {"curl", "libcurl", "libcurl"},
+    {"gnutls", "GnuTLS", "gnutls"},
+    {"seccomp", "libseccomp", "libseccomp"},
+};
+
+/* lists: where the libraries of a variable of the Makefile stand: in the text from `begin` to `end`. */
+static const struct {
+    const char *variable, *page, *begin, *end;
+} lists[] = {
+    {"\nAPI_LIBS =", "README.md", "| [api/]", "\n"},
+    {"\nAPI_LIBS =", "CONTRIBUTING.md", "| [api/]", "\n"},
+    {"\nAPI_LIBS =", "api/README.md", "\n## The source\n", "Files in"},
+    {"\nSERVER_LIBS =", "README.md", "| [server/]", "\n"},
+    {"\nSERVER_LIBS =", "CONTRIBUTING.md", "| [server/]", "\n"},
+};
+
+/* Copies the text from `begin` to `end`. */
+static void copy_part(char *to, size_t room, const char *text, const char *begin, const char *end)
+{
+    const char *start = strstr(text, begin),
+               *stop = start ? strstr(start + strlen(begin), end) : NULL;
+    cr_assert(stop, "no %s", begin);
+    snprintf(to, room, "%.*s", (int)(stop - start), start);
+}
+
+static void expect_library(const char *flag, const char *page, const char *list,
+                           const char *packages)
+{
+    size_t i = 0;
+    while (i < COUNT(libraries) && strcmp(libraries[i].flag, flag) != 0)
+        i++;
+    cr_assert_lt(i, COUNT(libraries), "-l%s has no name here", flag);
+    cr_expect(strstr(list, libraries[i].name), "%s does not name %s", page, libraries[i].name);
+    cr_expect(!libraries[i].package || strstr(packages, libraries[i].package),
+              "make run does not look for %s", libraries[i].package);
+}
+
+Test(readme, lists_of_libraries_are_those_of_the_makefile)
+{
+    size_t size;
+    char *makefile = read_file("Makefile", &size), packages[300], list[600], flags[200], *rest;
+    copy_part(packages, sizeof packages, makefile, "pkg-config --exists", "&&");
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *page = read_file(lists[i].page, &size);
+        copy_part(list, sizeof list, page, lists[i].begin, lists[i].end);
+        copy_part(flags, sizeof flags, makefile, lists[i].variable, "\n");
+        strtok_r(strstr(flags, "-l"), " ", &rest);
+        for (char *flag = strstr(flags, "-l"); flag; flag = strtok_r(NULL, " ", &rest))
+            expect_library(flag + 2, lists[i].page, list, packages);
+        free(page);
+    }
+    free(makefile);
+}

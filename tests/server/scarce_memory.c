@@ -1,0 +1,194 @@
+/* Bodies of more than there is memory for. */
+#include "tests/support/crowd.h"
+#include "tests/support/support.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A declared length is no reason to reserve memory. */
+Test(server, bodies_hold_what_has_arrived)
+{
+    enum { CLIENTS = 80, SENT = 1000, LARGE = 3 << 20 };
+    static const char *const flags[] = {"--max-memory", "64M", "--max-body", "60M", NULL};
+    struct server server = server_start(flags);
+    int sockets[CLIENTS];
+    char *body = malloc(LARGE);
+    memset(body, ' ', LARGE);
+    dial_many(&server, sockets, CLIENTS, POST "Content-Length: 60000000\r\n\r\n");
+    send_many(sockets, CLIENTS, body, SENT);
+    wait_ms(300);
+    cr_expect_eq(status_of(&server, "POST", "/kl_div", TWO_BY_TWO), 200);
+    double reserved = metric(&server, "\nkldiv_memory_reserved_bytes ");
+    cr_expect(reserved >= CLIENTS * SENT && reserved <= CLIENTS * 66000.0, "%g", reserved);
+
+    for (size_t sent = 0; sent < LARGE;) { /* one of them sends 3 MiB: at most twice that is held */
+        ssize_t n = send(sockets[0], body + sent, LARGE - sent, MSG_NOSIGNAL);
+        cr_assert_gt(n, 0);
+        sent += (size_t)n;
+    }
+    wait_ms(300);
+    double more = metric(&server, "\nkldiv_memory_reserved_bytes ") - reserved;
+    cr_expect(more >= LARGE - 66000 && more <= 2.0 * LARGE + (2 << 20), "%g", more);
+    close_many(sockets, CLIENTS);
+    free(body);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* SCARCE: --max-memory, of which a body takes a quarter: what 16 bodies begin with is half of it. */
+#define SCARCE "2M"
+enum { QUARTER = 512 << 10 };
+
+/* Sends 16 bodies at once; all are answered. */
+static void expect_uploads(const struct server *server)
+{
+    enum { UPLOADS = 16 };
+    struct upload uploads[UPLOADS];
+    pthread_t threads[UPLOADS];
+    char *body = malloc(QUARTER + 1);
+    memset(body, ' ', QUARTER);
+    strcpy(body + QUARTER + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
+    for (int i = 0; i < UPLOADS; i++) {
+        uploads[i] = (struct upload){.server = server, .body = body, .size = QUARTER};
+        cr_assert_eq(pthread_create(&threads[i], NULL, upload, &uploads[i]), 0);
+    }
+    for (int i = 0; i < UPLOADS; i++) {
+        pthread_join(threads[i], NULL);
+        cr_expect_eq(uploads[i].status, 200, "upload %d: %ld", i, uploads[i].status);
+    }
+    free(body);
+}
+
+/* Together they need four times the memory: reading stops until others are done. */
+Test(server, bodies_wait_for_memory)
+{
+    static const char *const flags[] = {"--max-memory", SCARCE, NULL};
+    struct server server = server_start(flags);
+    expect_uploads(&server);
+    cr_expect_eq(metric(&server, "\nkldiv_memory_reserved_bytes "), 0);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
+/* Clients that stop half-way hold most of the memory: small bodies are served at once, large ones
+ * after the slowest have ended. */
+Test(server, the_slowest_client_gives_its_memory)
+{
+    enum { CLIENTS = 12, SENT = 4 << 20, SIZE = 12 << 20 };
+    static const char *const flags[] = {"--max-memory", "40M", NULL};
+    struct server server = server_start(flags);
+    int sockets[CLIENTS];
+    char *body = malloc(SIZE + 1);
+    memset(body, ' ', SIZE);
+    strcpy(body + SIZE + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
+    dial_many(&server, sockets, CLIENTS, POST "Content-Length: 16000000\r\n\r\n");
+    for (size_t sent = 0; sent < SENT; sent += 1 << 16) {
+        send_many(sockets, CLIENTS, body, 1 << 16);
+        wait_ms(5);
+    }
+    wait_ms(200);
+    for (int i = 0; i < 20; i++)
+        cr_expect_eq(status_of(&server, "POST", "/kl_div", TWO_BY_TWO), 200);
+    struct upload large = {.server = &server, .body = body, .size = SIZE};
+    double start = now_seconds();
+    upload(&large);
+    cr_expect_eq(large.status, 200, "%ld", large.status);
+    cr_expect_lt(now_seconds() - start, 9);
+    close_many(sockets, CLIENTS);
+    free(body);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
+/* Clients that send 4 MiB at once and then nothing hold the memory, among others that are as slow and
+ * hold little: those that hold much make room. */
+Test(server, bytes_that_came_early_are_no_credit)
+{
+    enum { HOLDERS = 8, OTHERS = 60, SENT = 4 << 20, SIZE = 12 << 20 };
+    static const char *const flags[] = {"--max-memory", "40M", NULL};
+    struct server server = server_start(flags);
+    int holders[HOLDERS], others[OTHERS];
+    char *body = malloc(SIZE + 1);
+    memset(body, ' ', SIZE);
+    strcpy(body + SIZE + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
+    dial_many(&server, others, OTHERS, POST "Content-Length: 16000000\r\n\r\n");
+    send_many(others, OTHERS, body, 100);
+    dial_many(&server, holders, HOLDERS, POST "Content-Length: 16000000\r\n\r\n");
+    for (size_t sent = 0; sent < SENT; sent += 1 << 16)
+        send_many(holders, HOLDERS, body, 1 << 16);
+    wait_ms(1500);
+    struct upload large = {.server = &server, .body = body, .size = SIZE};
+    upload(&large);
+    cr_expect_eq(large.status, 200, "%ld", large.status);
+    for (int i = 0; i < OTHERS; i++) {
+        char byte;
+        cr_expect_eq(recv(others[i], &byte, 1, MSG_DONTWAIT), -1, "client %d was ended", i);
+    }
+    close_many(holders, HOLDERS);
+    close_many(others, OTHERS);
+    free(body);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
+/* A small body under way is no reason to give memory to large ones that cannot end. */
+Test(server, bodies_wait_for_memory_beside_small_ones)
+{
+    static const char *const flags[] = {"--max-memory", SCARCE, NULL};
+    struct server server = server_start(flags);
+    int small;
+    dial_many(&server, &small, 1, POST "Content-Length: 100\r\n\r\n{");
+    expect_uploads(&server);
+    close(small);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
+/* Clients that reset while their bodies wait leave nothing behind, not even a count. */
+Test(server, bodies_that_wait_and_are_reset_are_forgotten)
+{
+    enum { CLIENTS = 12, SENT = 4 << 20 };
+    static const char *const flags[] = {"--max-memory", "32M", NULL};
+    struct server server = server_start(flags);
+    int sockets[CLIENTS];
+    char *body = malloc(SENT);
+    memset(body, ' ', SENT);
+    dial_many(&server, sockets, CLIENTS, POST "Content-Length: 16000000\r\n\r\n");
+    for (size_t sent = 0; sent < SENT; sent += 1 << 16) {
+        send_many(sockets, CLIENTS, body, 1 << 16);
+        wait_ms(5); /* a unix socket holds 200 KB */
+    }
+    wait_ms(300);
+    cr_expect_gt(metric(&server, "\nkldiv_bodies_waiting "), 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        setsockopt(sockets[i], SOL_SOCKET, SO_LINGER, &(struct linger){1, 0},
+                   sizeof(struct linger));
+        close(sockets[i]);
+    }
+    double start = now_seconds();
+    while (metric(&server, "\nkldiv_http_requests_in_flight ") > 1 && now_seconds() < start + 5)
+        wait_ms(20);
+    cr_expect_lt(now_seconds() - start, 3);
+    cr_expect_eq(metric(&server, "\nkldiv_bodies_waiting "), 0);
+    wait_ms(100);
+    cr_expect_eq(metric(&server, "\nkldiv_memory_reserved_bytes "), 0);
+    free(body);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
+/* A body of unknown length may take nearly all of the memory when it is alone. */
+Test(server, chunked_bodies_may_be_large)
+{
+    enum { SIZE = 40 << 20 };
+    static const char *const flags[] = {"--max-memory", "64M", "--max-body", "60M", NULL};
+    static const char *const chunked[] = {"Transfer-Encoding: chunked", "Expect:", NULL};
+    struct server server = server_start(flags);
+    char *body = malloc(SIZE + 1);
+    memset(body, ' ', SIZE);
+    strcpy(body + SIZE + 1 - sizeof TWO_BY_TWO, TWO_BY_TWO);
+    struct fetched f = fetch(&server, "POST", "/kl_div", chunked, body, SIZE);
+    cr_expect_eq(f.status, 200, "%ld %s", f.status, f.body.data);
+    fetched_free(&f);
+    free(body);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
