@@ -42,7 +42,7 @@ COPY --from=build /image/ /
 COPY --from=build --chown=10001:10001 /state/ /var/lib/
 LABEL org.opencontainers.image.title="kldiv" \
       org.opencontainers.image.description="The Kullback-Leibler divergence as a service: a loss, and monitors of drift" \
-      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.version="0.2.0" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.vendor="The kldiv authors"
 ENV KLDIV_LISTEN=[::]:8080 KLDIV_LOG_FORMAT=json KLDIV_DRAIN_DELAY=5 \

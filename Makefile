@@ -434,13 +434,13 @@ $(OPERATOR_RULES): docker/prometheus/rules.yml
 	    'metadata:' '  name: kldiv' '  labels: {app.kubernetes.io/name: kldiv, release: kube-prometheus-stack}' 'spec:'; \
 	    sed -e '/^#/d' -e 's/^./  &/' $<; } > $@
 
-# Copies the options' help into README.md and the manual page, and the clients into their README.
+# Copies the options' help into server/README.md and the manual page, and the clients into their README.
 CLIENTS = curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R local.py local.mjs shared_memory.py \
     monitors.py monitors.R
 readme: all $(OPERATOR_RULES)
 	build/kldivd --help | sed -e 1,7d -e 's/^  /    /' > build/help
 	sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
-	    -e '/<!-- help begins -->/r build/help' README.md
+	    -e '/<!-- help begins -->/r build/help' server/README.md
 	sed -E -e 's/-/\\-/g' -e 's/^ +(\S+) ?([A-Z:]*) +(.*)/.TP\n.BR \1 " \2"\n\3/' -e 's/ " "$$//m' \
 	    build/help > build/help.roff
 	sed -i -e '/options begin/,/options end/{/options/!d}' -e '/options begin/r build/help.roff' server/kldivd.1

@@ -26,7 +26,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-#define KLDIV_VERSION "0.1.0"
+#define KLDIV_VERSION "0.2.0"
 
 /* ---- Problems ------------------------------------------------------------------------- */
 

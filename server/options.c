@@ -36,65 +36,64 @@ static const struct row {
 } rows[] = {
 #define FIELD(name) offsetof(struct srv_options, name)
     {"listen", "ADDRESS", LIST, FIELD(listen), "127.0.0.1:8080", 0, 0, NULL,
-     "address to listen on: HOST:PORT, where port 0 selects a free one and [::]:8080 is IPv6 and "
-     "IPv4; unix:PATH; or unix:@NAME, an abstract one; may be given several times, or with commas, "
-     "without blanks, between"},
+     "address to listen on: HOST:PORT (port 0 selects a free port; [::]:8080 is IPv6 and IPv4), "
+     "unix:PATH, or unix:@NAME (abstract); repeat the option, or separate addresses by commas "
+     "without blanks"},
     {"listen-mode", "MODE", MODE, FIELD(listen_mode), "660", 0, 0777, NULL,
-     "rights of the sockets at unix:PATH, in octal"},
+     "permissions of the sockets at unix:PATH, in octal"},
     {"admin-listen", "ADDRESS", TEXT, FIELD(admin_listen), NULL, 0, 0, NULL,
-     "serve health and metrics alone on this address, too"},
+     "also serve health checks and metrics, and nothing else, at this address"},
     {"port-file", "FILE", TEXT, FIELD(port_file), NULL, 0, 0, NULL,
      "write the port of the first HOST:PORT to this file once listening"},
     {"threads", "N", NUMBER, FIELD(threads), "0", 0, 1024, NULL,
-     "threads for computing; 0: the CPUs this process may use"},
+     "threads for computing; 0: one for each CPU this process may use"},
     {"http-threads", "N", NUMBER, FIELD(http_threads), "0", 0, 1024, NULL,
-     "threads for connections; 0: the CPUs this process may use"},
+     "threads for connections; 0: one for each CPU this process may use"},
     {"max-body", "BYTES", BYTES, FIELD(max_body), "1G", 1, SIZE_MAX / 4, NULL,
      "largest request body; K, M and G are powers of 1024"},
     {"max-memory", "BYTES", BYTES, FIELD(max_memory), "0", 0, SIZE_MAX / 4, NULL,
-     "memory for bodies, tensors and answers of all requests, and for monitors; 0: 85 % of the "
-     "cgroup's limit or of RAM, in small containers less, and at most 4G"},
+     "memory for bodies, tensors and responses of all requests, and for monitors; 0: 85 % of the "
+     "cgroup's limit or of RAM (less in small containers), at most 4G"},
     {"max-connections", "N", NUMBER, FIELD(max_connections), "1000", 1, 100000, NULL,
-     "open connections; the slowest makes room for a further one, which else is answered 503"},
+     "open connections; beyond this the slowest is closed for a new one, or the new one is "
+     "answered 503"},
     {"timeout", "SECONDS", NUMBER, FIELD(timeout), "75", 1, 86400, NULL,
-     "close connections that are idle for this long; a header may take the lesser of this and 10, "
-     "a "
-     "body as long before its rate counts, and an answer may wait unread for the lesser of this "
-     "and "
-     "30"},
+     "close connections that are idle for this long; a shorter --timeout also lowers the limits "
+     "for a header (10), for a body before its minimum rate applies (10), and for a response that "
+     "is not read (30)"},
     {"request-timeout", "SECONDS", NUMBER, FIELD(request_timeout), "0", 0, 86400, NULL,
-     "end requests that take longer in all, from their first byte to the end of the answer; 0: "
-     "none"},
+     "end requests that take longer, from their first byte to the end of the response; 0: no "
+     "limit"},
     {"drain-delay", "SECONDS", NUMBER, FIELD(drain_delay), "0", 0, 86400, NULL,
-     "after SIGTERM, accept for this long while /readyz answers 503"},
+     "after SIGTERM, keep accepting for this long while /readyz answers 503"},
     {"drain-timeout", "SECONDS", NUMBER, FIELD(drain_timeout), "30", 0, 86400, NULL,
      "then wait at most this long for requests to finish"},
     {"store", "STORE", STORE, FIELD(store), "memory", 0, 0, NULL,
      "where drift monitors are kept: memory, sqlite:PATH, or postgresql://HOST/DATABASE"},
     {"store-fallback", "WORD", WORD, FIELD(store_fallback), "none", 0, 0, fallbacks,
-     "none or memory: where the store is no file yet and its folder cannot be written, end, or "
-     "keep "
-     "monitors in memory"},
+     "if the store's file does not exist and its folder cannot be written: none exits, memory "
+     "keeps monitors in memory"},
     {"max-store", "BYTES", BYTES, FIELD(max_store), "0", 0, SIZE_MAX / 4, NULL,
-     "answer 503 store_full to what would make a store grow that has so many bytes; 0: no limit"},
+     "once the store has this many bytes, answer 503 store_full to requests that would make it "
+     "grow; 0: no limit"},
     {"max-monitors", "N", NUMBER, FIELD(max_monitors), "10000", 1, 1000000, NULL,
-     "most drift monitors"},
+     "maximum number of drift monitors"},
     {"ready-needs-store", NULL, SWITCH, FIELD(ready_needs_store), NULL, 0, 0, switches,
      "answer 503 at /readyz while the store cannot be written"},
     {"shared-memory", "PREFIX", PREFIX, FIELD(shared_memory), NULL, 0, 0, NULL,
-     "let clients register shared memory objects (shm_open) whose names begin with this, which has "
-     "no / "
-     "but at its start; / is any"},
+     "let clients register shared memory objects (shm_open) whose names start with PREFIX; PREFIX "
+     "may contain a slash only at its start; / allows every object"},
     {"cors-origin", "ORIGIN", ORIGIN, FIELD(cors_origin), NULL, 0, 0, NULL,
-     "let pages of this origin, scheme://host[:port] as browsers send it, read answers; * is any"},
+     "let pages of this origin, scheme://host[:port] as browsers send it, read responses; * is "
+     "any"},
     {"allowed-hosts", "LIST", HOSTS, FIELD(allowed_hosts), NULL, 0, 0, NULL,
-     "hosts that requests may name: NAME, *.DOMAIN or ADDRESS, with or without :PORT, with commas "
-     "between; others are answered 421"},
+     "host names that requests may use: NAME, *.DOMAIN or ADDRESS, with or without :PORT, "
+     "separated by commas; requests with other names are answered 421"},
     {"auth-token-file", "FILE", TEXT, FIELD(auth_token_file), NULL, 0, 0, NULL,
-     "want a bearer token of this file, but for health checks and the files of pages; a line is "
-     "TOKEN, NAME TOKEN, or NAME SCOPES TOKEN; SIGHUP reads it again"},
+     "require a bearer token from this file, except for health checks and the files of the pages; "
+     "a line is TOKEN, NAME TOKEN, or NAME SCOPES TOKEN; SIGHUP reads it again"},
     {"tls-cert", "FILE", TEXT, FIELD(tls_cert), NULL, 0, 0, NULL,
-     "serve HTTPS alone, with this certificate chain in PEM; SIGHUP reads it again"},
+     "serve only HTTPS, with this certificate chain in PEM; SIGHUP reads it again"},
     {"tls-key", "FILE", TEXT, FIELD(tls_key), NULL, 0, 0, NULL,
      "private key of the certificate, in PEM; SIGHUP reads it again"},
     {"log-format", "FORMAT", WORD, FIELD(log_format), "text", 0, 0, formats, "text or json"},
@@ -103,13 +102,13 @@ static const struct row {
     {"simd", "SET", TEXT, FIELD(simd), "auto", 0, 0, NULL,
      "instruction set: auto, avx512, avx2, neon or generic"},
     {"drop-privileges", "SWITCH", WORD, FIELD(drop_privileges), "on", 0, 0, switches,
-     "on or off: once listening, give up all capabilities, and gain no rights by running programs"},
+     "on or off: once listening, give up all capabilities, and gain none by running programs"},
     {"seccomp", "SWITCH", WORD, FIELD(seccomp), "on", 0, 0, switches,
      "on or off: once listening, refuse system calls that serving does not need"},
     {"landlock", "SWITCH", WORD, FIELD(landlock), "on", 0, 0, switches,
      "on or off: once listening, refuse files and connections that serving does not need"},
     {"healthcheck", NULL, SWITCH, FIELD(healthcheck), NULL, 0, 0, NULL,
-     "request /readyz of the server at --admin-listen or the first --listen, or of process 1; exit "
+     "request /readyz at --admin-listen or the first --listen, as given here or to process 1; exit "
      "0 if it is ready, else 1"},
     {"version", NULL, SWITCH, FIELD(version), NULL, 0, 0, NULL, "print the version and exit"},
     {"help", NULL, SWITCH, FIELD(help), NULL, 0, 0, NULL, "print this and exit"},

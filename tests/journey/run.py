@@ -97,8 +97,10 @@ DATA_SETS = {"iris": "?method=quantile", "wine": "", "diabetes": "", "breast_can
 
 
 def travel(name, parameters, url, folder):
-    """The first three commands of README.md with another data set, once for each of its columns."""
-    make, put, post = [command for command, _ in commands("README.md")][:3]
+    """The three commands of README.md about wine with another data set, once for each of its columns."""
+    all_commands = [command for command, _ in commands("README.md")]
+    first = next(i for i, command in enumerate(all_commands) if command.startswith("python3 "))
+    make, put, post = all_commands[first:first + 3]
     put, post = [c.split(" | ")[0].replace("/monitors/wine", "/monitors/" + name) for c in (put, post)]
     put = re.sub(r"(http\S+)", rf"'\1{parameters}'", put)
     make = make.replace("load_wine", "load_" + name)

@@ -86,7 +86,7 @@ async function checkAskingAgain({browser, report}, url) {
         visiting(browser, url, REFUSED, async visit => {
             await giveToken(visit.page, "wrong");
             await visit.page.waitForResponse(answer => answer.status() === 401);
-            const [told] = await waitForText(visit.page, /another token.*/i);
+            const [told] = await waitForText(visit.page, /token was refused.*/i);
             await giveToken(visit.page, FULL);
             await rowsOf(visit.page);
             expectNotTold(visit);

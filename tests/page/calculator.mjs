@@ -205,7 +205,7 @@ async function checkWords({browser, filled, report}) {
         open({reference: "0.5 nan 0.5", current: "0.2 0.3 0.5", referenceSpace: "prob",
               currentSpace: "prob"}, async page => {
             expectSame(await figureOf(page), NaN, "figure");
-            return (await waitForText(page, /The server finds: .*NaN.*#2.*/))[0];
+            return (await waitForText(page, /The server reports: .*NaN.*#2.*/))[0];
         }));
     await report.check("probabilities that do not sum to 1 are told", () =>
         open({reference: "0.5 0.5", current: "0.5 0.6", referenceSpace: "prob", currentSpace: "prob"},
@@ -283,7 +283,7 @@ async function checkClipboard({browser, filled, report}) {
             await filledIn(page);
             await page.evaluate(() => Object.defineProperty(navigator, "clipboard", {value: undefined}));
             await click(page, "button", "Paste JSON");
-            return (await waitForText(page, /The browser keeps.*/))[0];
+            return (await waitForText(page, /The browser does not let.*/))[0];
         }));
 }
 

@@ -139,7 +139,7 @@ async function checkReplacing({binary, browser, report}) {
     await report.check("monitors that would be replaced are told; the form outlives a change of theme",
                        () => visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
         await choose(page, /reference/i, reference);
-        const [told] = await waitForText(page, /The group is there already: 2 monitors .*/);
+        const [told] = await waitForText(page, /The group exists: 2 monitors .*/);
         await find(page, "button", "Replace them");
         await fill(page, /number of bins/i, "7");
         await page.keyboard.press("Tab");
@@ -151,7 +151,7 @@ async function checkReplacing({binary, browser, report}) {
         await fill(page, /group/i, "another");
         await page.keyboard.press("Tab");
         await find(page, "button", "Create the monitors");
-        expect(!/there already/.test(await textOf(page)), "still told for another name");
+        expect(!/group exists/.test(await textOf(page)), "still told for another name");
         return told;
     }));
     await report.check("Enter in the name of a group that is there does not replace it yet", () =>
@@ -162,7 +162,7 @@ async function checkReplacing({binary, browser, report}) {
             await find(page, "button", "Create the monitors");
             await fill(page, /name of the group/i, "credit");
             await page.keyboard.press("Enter");
-            await waitForText(page, /The group is there already: 2 monitors .*/);
+            await waitForText(page, /The group exists: 2 monitors .*/);
             await page.waitForNetworkIdle({idleTime: 200});
             const written = requests.filter(({method, url}) =>
                 method === "PUT" && url.searchParams.get("dry_run") !== "true");
@@ -171,7 +171,7 @@ async function checkReplacing({binary, browser, report}) {
     await report.check("monitors that would be replaced are named", () =>
         visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
             await choose(page, /reference/i, reference);
-            const [told] = await waitForText(page, /The group is there already: .*/);
+            const [told] = await waitForText(page, /The group exists: .*/);
             for (const name of ["age", "income"])
                 expect(new RegExp(`\\b${name}\\b`).test(told), `${name} is not named: ${told}`);
             return told;

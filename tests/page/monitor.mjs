@@ -44,7 +44,7 @@ function expectPercent(text, fraction, what) {
     expect(Math.abs(value - fraction) <= slack, `${what}: ${text}, and the API says ${fraction}`);
 }
 
-const SENTENCE = /(\d+) bins? (?:are|is) ([^:]*%) of the shift: (.*)\./;
+const SENTENCE = /(\d+) bins? accounts? for ([^:]*%) of the shift: (.*)\./;
 
 /**
  * Compares the sentence about the shift with the bins of a window.

@@ -1,4 +1,4 @@
-/* READMEs: the quoted answers of curl are real, and each source is named in its room's README. */
+/* READMEs: the quoted answers of curl are real, and the maps name every folder. */
 #include "tests/support/monitors.h"
 
 #include <criterion/criterion.h>
@@ -67,39 +67,63 @@ Test(readme, answers_are_those_that_come)
     struct api_service service = monitors_new(10);
     cr_expect_geq(check_file(&service, "README.md"), 4);
     cr_expect_geq(check_file(&service, "api/README.md"), 7);
+    cr_expect_geq(check_file(&service, "server/README.md"), 1);
     monitors_end(&service);
 }
 
-/* room: a pattern of files, and the README that links each as "](NAME)", relative to its own
- * folder. */
-static const struct room {
-    const char *files, *map;
-} rooms[] = {
-    {"api/*.c", "api/README.md"},
-    {"api/*/*.c", "api/README.md"},
-    {"api/web/*/*.js", "api/web/README.md"},
-    {"server/*.c", "server/README.md"},
-    {"tests/"
-     "{lib,formats,tables,service,shared_memory,monitors,store,server,faults,project,support}/*.c",
-     "tests/README.md"},
+/* maps: sources, and the page that names the folder they are in, as `FOLDER/` or [FOLDER/], from the room on;
+ * programs of bench/ and suites of page/ are linked one by one. */
+static const struct map {
+    const char *files, *page;
+} maps[] = {
+    {"lib/*/*.c", "ARCHITECTURE.md"},
+    {"api/*/*.c", "ARCHITECTURE.md"},
+    {"api/*/*/*.[cj]*", "ARCHITECTURE.md"},
+    {"tests/*/*.[cpms]*", "tests/README.md"},
+};
+static const struct map linked[] = {
     {"tests/bench/*.[cp]*", "tests/bench/README.md"},
     {"tests/page/*.mjs", "tests/page/README.md"},
 };
 
-Test(readme, maps_name_every_source)
+static void check_folder(const char *page, const char *text, const char *file)
 {
-    for (size_t i = 0; i < COUNT(rooms); i++) {
-        size_t size, folder = (size_t)(strrchr(rooms[i].map, '/') + 1 - rooms[i].map);
-        char *map = read_file(rooms[i].map, &size), link[120];
+    char folder[120], code[124], link[124];
+    const char *room = strchr(file, '/') + 1;
+    if (strstr(file, "/node_modules/"))
+        return;
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(file, '/') + 1 - room), room);
+    snprintf(code, sizeof code, "`%s`", folder);
+    snprintf(link, sizeof link, "[%s]", folder);
+    cr_expect(strstr(text, code) || strstr(text, link), "%s names no %s", page, folder);
+}
+
+static void check_link(const char *page, const char *text, const char *file)
+{
+    char link[120];
+    snprintf(link, sizeof link, "](%s)", strrchr(file, '/') + 1);
+    cr_expect(strstr(text, link), "%s does not link %s", page, file);
+}
+
+static void on_maps(const struct map *list, size_t n,
+                    void (*check_file_of)(const char *page, const char *text, const char *file))
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t size;
+        char *text = read_file(list[i].page, &size);
         glob_t found;
-        cr_assert_eq(glob(rooms[i].files, GLOB_BRACE, NULL, &found), 0, "%s", rooms[i].files);
-        for (size_t j = 0; j < found.gl_pathc; j++) {
-            snprintf(link, sizeof link, "](%s)", found.gl_pathv[j] + folder);
-            cr_expect(strstr(map, link), "%s does not name %s", rooms[i].map, found.gl_pathv[j]);
-        }
+        cr_assert_eq(glob(list[i].files, 0, NULL, &found), 0, "%s", list[i].files);
+        for (size_t j = 0; j < found.gl_pathc; j++)
+            check_file_of(list[i].page, text, found.gl_pathv[j]);
         globfree(&found);
-        free(map);
+        free(text);
     }
+}
+
+Test(readme, maps_name_every_folder)
+{
+    on_maps(maps, COUNT(maps), check_folder);
+    on_maps(linked, COUNT(linked), check_link);
 }
 
 /* pages: every page of the project. */
@@ -225,11 +249,8 @@ static const struct library {
 static const struct {
     const char *variable, *page, *begin, *end;
 } lists[] = {
-    {"\nAPI_LIBS =", "README.md", "| [api/]", "\n"},
-    {"\nAPI_LIBS =", "CONTRIBUTING.md", "| [api/]", "\n"},
-    {"\nAPI_LIBS =", "api/README.md", "\n## The source\n", "Files in"},
-    {"\nSERVER_LIBS =", "README.md", "| [server/]", "\n"},
-    {"\nSERVER_LIBS =", "CONTRIBUTING.md", "| [server/]", "\n"},
+    {"\nAPI_LIBS =", "ARCHITECTURE.md", "| [api/]", "\n"},
+    {"\nSERVER_LIBS =", "ARCHITECTURE.md", "| [server/]", "\n"},
 };
 
 /* Copies the text from `begin` to `end`. */
@@ -268,4 +289,22 @@ Test(readme, lists_of_libraries_are_those_of_the_makefile)
         free(page);
     }
     free(makefile);
+}
+
+Test(readme, the_first_page_is_short)
+{
+    size_t size, lines = 0;
+    char *text = read_file("README.md", &size);
+    for (const char *line = text; (line = strchr(line, '\n')); line++)
+        lines++;
+    cr_expect_leq(lines, 250);
+    free(text);
+}
+
+Test(readme, the_changelog_has_this_version)
+{
+    size_t size;
+    char *text = read_file("CHANGELOG.md", &size);
+    cr_expect(strstr(text, "\n## [" KLDIV_VERSION "] - 20"));
+    free(text);
 }

@@ -282,7 +282,8 @@ Test(command_line, readme_and_manual_page_have_every_option)
     static const char *const help[] = {"--help", NULL};
     char output[8000], *rest = NULL;
     size_t size;
-    char *readme = read_file("README.md", &size), *manual = read_file("server/kldivd.1", &size);
+    char *readme = read_file("server/README.md", &size),
+         *manual = read_file("server/kldivd.1", &size);
     cr_expect_eq(run_server(help, output, sizeof output), 0);
     for (char *line = strtok_r(output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char roff[100];
@@ -290,7 +291,7 @@ Test(command_line, readme_and_manual_page_have_every_option)
         if (strncmp(line, "  --", 4) != 0)
             continue;
         as_roff(flag, strcspn(flag, " "), roff);
-        cr_expect(strstr(readme, line), "README.md lacks %s: make readme", line);
+        cr_expect(strstr(readme, line), "server/README.md lacks %s: make readme", line);
         cr_expect(strstr(manual, roff), "kldivd.1 lacks %s", flag);
     }
     free(readme);

@@ -1,4 +1,4 @@
-/* Making monitors by dropping a table: the reference first, then a batch. */
+/* Adding monitors by dropping a table: the reference first, then a batch. */
 import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { element, fill } from "./dom.js";
@@ -58,7 +58,7 @@ class Adding {
             element("h1", {}, "Add monitors"),
             element("section", { class: "panel" },
                 element("h2", {}, "1. A reference table"),
-                element("p", {}, "A CSV file with a header line: values as they should be. Each " +
+                element("p", {}, "A CSV file with a header line: values of normal data. Each " +
                     "column becomes a monitor."),
                 fileChooser("Reference table", (file) => this.propose(file)),
                 this.settings, this.proposal),
@@ -94,8 +94,8 @@ class Adding {
     /** Names of the monitors that the group has. @returns {Promise<Set<string>>} */
     async present() {
         const url = address(["monitors"], { group: this.group.value, limit: 1000 });
-        const answer = await attempt(this.proposal, () => call("GET", url));
-        return new Set(answer?.monitors.map((/** @type {Config} */ { name }) => name));
+        const response = await attempt(this.proposal, () => call("GET", url));
+        return new Set(response?.monitors.map((/** @type {Config} */ { name }) => name));
     }
 
     /** @param {boolean} dry */
@@ -120,22 +120,22 @@ class Adding {
         if (!this.settings.reportValidity())
             return;
         const before = await this.present();
-        const answer = await attempt(this.proposal, () => this.put(true), () => mine === this.calls);
-        if (!answer)
+        const response = await attempt(this.proposal, () => this.put(true), () => mine === this.calls);
+        if (!response)
             return;
         this.stop();
-        const configs = /** @type {Config[]} */ (answer.monitors);
+        const configs = /** @type {Config[]} */ (response.monitors);
         const replaced = configs.map(({ name }) => name).filter((name) => before.has(name));
         this.seen = choices;
         this.replaces = replaced.length > 0;
         this.button.textContent = this.replaces ? REPLACE : CREATE;
         fill(this.proposal,
             element("h2", {}, `${plural(configs.length, "monitor")}, with these bins`),
-            this.replaces && element("p", { class: "failure" }, "The group is there already: " +
-                `${plural(replaced.length, "monitor")} of it would get this reference and these ` +
-                `settings, and begin anew: ${list(replaced.map(isolate))}. Another name leaves ` +
-                "them as they are."),
-            ...warnings(answer.warnings),
+            this.replaces && element("p", { class: "failure" }, "The group exists: " +
+                `${plural(replaced.length, "monitor")} would get this reference and these ` +
+                `settings, and start again: ${list(replaced.map(isolate))}. Choose another name ` +
+                "to keep them."),
+            ...warnings(response.warnings),
             element("div", { class: "panels" },
                 ...configs.slice(0, DRAWN).map((config) => this.card(config))),
             configs.length > DRAWN && element("p", { class: "quiet" },
@@ -166,16 +166,16 @@ class Adding {
                 return;
         }
         const group = this.group.value;
-        const answer = await attempt(this.made, () => this.put(false));
-        if (!answer)
+        const response = await attempt(this.made, () => this.put(false));
+        if (!response)
             return;
-        this.names = /** @type {Config[]} */ (answer.monitors).map(({ name }) => name);
+        this.names = /** @type {Config[]} */ (response.monitors).map(({ name }) => name);
         const heading = element("h2", { tabindex: -1 }, "2. A batch to compare");
         fill(this.made, element("div", { class: "panel" },
-            element("p", { class: "ok" }, `${plural(answer.monitors.length, "monitor")} of `,
+            element("p", { class: "ok" }, `${plural(response.monitors.length, "monitor")} of `,
                 element("bdi", {}, group), " ready."),
             heading,
-            element("p", {}, "A CSV file with the same columns: values as they are."),
+            element("p", {}, "A CSV file with the same columns: values of current data."),
             fileChooser("Batch", (file) => this.observe(group, file))));
         heading.focus();
     }
@@ -186,15 +186,15 @@ class Adding {
      */
     async observe(group, file) {
         const url = address(["monitors", group, "observations"]);
-        const answer = await attempt(this.results, () =>
+        const response = await attempt(this.results, () =>
             call("POST", url, { body: file, type: "text/csv" }));
-        if (!answer)
+        if (!response)
             return;
-        const results = /** @type {(Result & { name: string })[]} */ (answer.monitors);
+        const results = /** @type {(Result & { name: string })[]} */ (response.monitors);
         const left = this.names.filter((name) => !results.some((result) => result.name === name));
         const sorted = [...results].sort((a, b) => rank(b) - rank(a));
         fill(this.results, element("div", { class: "panel" },
-            element("h2", {}, "3. Verdicts on the batch"), ...warnings(answer.warnings),
+            element("h2", {}, "3. Verdicts on the batch"), ...warnings(response.warnings),
             left.length > 0 && element("p", { class: "alert" },
                 `The batch has no values of ${list(left.map(isolate))}.`),
             element("div", { class: "scroll" }, element("table", {},
@@ -245,23 +245,23 @@ function warnings(all) {
 }
 
 /**
- * Calls, and shows what the server says against it.
+ * Makes a call, and shows its error if it fails.
  *
  * @template T
- * @param {HTMLElement} place
- * @param {() => Promise<T>} what
+ * @param {HTMLElement} parent
+ * @param {() => Promise<T>} make
  * @param {() => boolean} wanted false once something newer was asked
  */
-async function attempt(place, what, wanted = () => true) {
-    fill(place, element("p", { class: "loading" }, "…"));
+async function attempt(parent, make, wanted = () => true) {
+    fill(parent, element("p", { class: "loading" }, "…"));
     try {
-        const answer = await what();
-        return wanted() ? answer : null;
+        const response = await make();
+        return wanted() ? response : null;
     } catch (error) {
         if (!(error instanceof ApiError))
             throw error;
         if (wanted())
-            fill(place, element("p", { class: "failure", role: "alert" }, `${error.message}.`));
+            fill(parent, element("p", { class: "failure", role: "alert" }, `${error.message}.`));
         return null;
     }
 }

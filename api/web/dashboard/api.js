@@ -71,7 +71,7 @@ async function send(method, url, options) {
     } catch (error) {
         if (options.signal?.aborted)
             throw error;
-        throw new ApiError(0, "offline", "the server does not answer");
+        throw new ApiError(0, "offline", "the server does not respond");
     }
 }
 
@@ -103,7 +103,7 @@ export async function request(method, url, options = {}) {
 }
 
 /**
- * The same, for answers in JSON.
+ * The same, for responses in JSON.
  *
  * @param {string} method
  * @param {URL} url
@@ -117,6 +117,6 @@ export async function call(method, url, options = {}) {
     } catch (error) {
         if (options.signal?.aborted)
             throw error;
-        throw new ApiError(response.status, "unreadable", "its answer cannot be read");
+        throw new ApiError(response.status, "unreadable", "its response cannot be read");
     }
 }

@@ -67,14 +67,14 @@ export class BinChart {
         const { clientWidth: width, clientHeight: height } = this.plot;
         if (this.bins.length === 0 || width === 0)
             return;
-        const most = Math.max(...this.bins.map((bin) => Math.max(bin.reference, bin.current))) || 1;
+        const max = Math.max(...this.bins.map((bin) => Math.max(bin.reference, bin.current))) || 1;
         this.step = (width - LEFT) / this.bins.length;
         const y = (/** @type {number} */ part) =>
-            height - BELOW - (part / most) * (height - BELOW - ABOVE);
+            height - BELOW - (part / max) * (height - BELOW - ABOVE);
         this.cursor = svg("rect", { class: "hit", y: ABOVE, width: this.step,
                                     height: height - ABOVE - BELOW, visibility: "hidden" });
         this.plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
-        fill(this.plot, ...axis(most, width, y), ...this.paths(y), ...this.names(height), this.cursor);
+        fill(this.plot, ...axis(max, width, y), ...this.paths(y), ...this.names(height), this.cursor);
     }
 
     /** Bars of all bins as one path each. @param {(part: number) => number} y */
@@ -130,12 +130,12 @@ export class BinChart {
 }
 
 /**
- * @param {number} most
+ * @param {number} max
  * @param {number} width
  * @param {(part: number) => number} y
  */
-function axis(most, width, y) {
-    return [0, most / 2, most].flatMap((part) => [
+function axis(max, width, y) {
+    return [0, max / 2, max].flatMap((part) => [
         svg("line", { class: "axis", x1: LEFT, x2: width, y1: y(part), y2: y(part) }),
         svg("text", { x: LEFT - 5, y: y(part) + 4, "text-anchor": "end" }, percent(part)),
     ]);

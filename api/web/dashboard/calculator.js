@@ -1,24 +1,24 @@
-/* The calculator: reads the fields, asks the server as one types, and shows what it says. */
-import { ask } from "./answers.js";
+/* The calculator: reads the fields, calls the server while one types, and shows the result. */
+import { ask } from "./divergences.js";
 import { ApiError } from "./api.js";
 import { byId, element } from "./dom.js";
 import { isolate, plural } from "./format.js";
-import { EXAMPLE, load, save } from "./memory.js";
+import { EXAMPLE, load, save } from "./form-state.js";
 import { parse } from "./parse.js";
-import { hasCounts, question } from "./question.js";
+import { hasCounts, lossRequest } from "./loss-request.js";
 import { inFields, ResultView } from "./result.js";
 import { showSettings } from "./settings.js";
 import { tableText, Unreadable } from "./tables.js";
 
 /**
- * @typedef {import("./question.js").Input} Input
- * @typedef {import("./question.js").Side} Side
- * @typedef {import("./question.js").Question} Question
+ * @typedef {import("./loss-request.js").Input} Input
+ * @typedef {import("./loss-request.js").Side} Side
+ * @typedef {import("./loss-request.js").LossRequest} LossRequest
  * @typedef {import("./tables.js").Table} Table
  * @typedef {import("./tables.js").Pair} Pair
  */
 
-/** Milliseconds without a key before the server is asked. */
+/** Milliseconds without a key before the server is called. */
 const TYPED_MS = 250;
 
 const MEMBERS = /** @type {(keyof Input)[]} */ (Object.keys(EXAMPLE));
@@ -42,12 +42,12 @@ function input() {
 /** @param {Partial<Input>} values */
 function put(values) {
     for (const [member, value] of Object.entries(values)) {
-        const place = byId(member);
+        const node = byId(member);
         field(/** @type {keyof Input} */ (member)).value = value;
-        if (place instanceof HTMLSelectElement && place.selectedIndex < 0)
-            place.selectedIndex = 0; /* of a link that names no such choice */
+        if (node instanceof HTMLSelectElement && node.selectedIndex < 0)
+            node.selectedIndex = 0; /* the link has a choice that does not exist */
     }
-    answer();
+    update();
 }
 
 /** @param {Side | "pseudocount"} name @param {string} [text] */
@@ -57,7 +57,7 @@ function tell(name, text = "") {
 }
 
 /**
- * Runs a step of reading; what it cannot use is told at the field.
+ * Runs a step of reading; an error is shown at the field.
  *
  * @template T
  * @param {() => T} step
@@ -94,7 +94,7 @@ function tableOf(side) {
     return table;
 }
 
-/** The question that the fields ask; null if they ask none. */
+/** The request of the fields; null if there is none. */
 function read() {
     const now = input();
     const [reference, current] = [tableOf("reference"), tableOf("current")];
@@ -102,14 +102,14 @@ function read() {
     tell("pseudocount");
     byId("shared").hidden = !save(now);
     const asked = reference && current &&
-        attempt(() => question(now, { reference, current }), "current");
+        attempt(() => lossRequest(now, { reference, current }), "current");
     if (!asked)
-        view.clear("No result yet: two tables are needed, with the same bins.");
+        view.clear("No result yet: enter two tables with the same bins.");
     return asked;
 }
 
-/** Asks at once; what was asked before is forgotten. */
-async function answer() {
+/** Calls the server now; an earlier call is cancelled. */
+async function update() {
     clearTimeout(timer);
     asking.abort();
     asking = new AbortController();
@@ -119,9 +119,10 @@ async function answer() {
         return;
     byId("result").setAttribute("aria-busy", "true");
     try {
-        const said = await ask(asked, signal);
+        const divergences = await ask(asked, signal);
+        const counts = field("referenceSpace").value === "count";
         if (!signal.aborted)
-            view.show(asked, said, field("referenceSpace").value === "count" ? cure : null);
+            view.show(asked, divergences, counts ? addPseudocount : null);
     } catch (error) {
         if (!signal.aborted)
             failed(error, asked);
@@ -133,16 +134,16 @@ async function answer() {
 
 /**
  * @param {unknown} error
- * @param {Question} asked
+ * @param {LossRequest} asked
  */
 function failed(error, asked) {
     if (!(error instanceof ApiError))
         throw error;
     refused = error.status === 401;
     const [, tensor, ...at] = (error.errors[0]?.pointer ?? "").split("/");
-    const text = error.status === 0 ? "Offline: the server does not answer. "
-        : refused ? "Unauthorised: the server wants a token. "
-        : `The server refuses: ${inFields(error.message)}. `;
+    const text = error.status === 0 ? "Offline: the server does not respond. "
+        : refused ? "Unauthorised: the server requires a token. "
+        : `The server refused: ${inFields(error.message)}. `;
     if (tensor === "input" || tensor === "target") {
         const bin = asked.labels[Number(at[at.length - 1])];
         const row = at.length > 1 ? `Row ${Number(at[0]) + 1}. ` : "";
@@ -154,10 +155,10 @@ function failed(error, asked) {
 
 function again() {
     refused = false;
-    answer();
+    update();
 }
 
-function cure() {
+function addPseudocount() {
     put({ pseudocount: "0.5" });
     field("pseudocount").focus();
 }
@@ -176,7 +177,7 @@ function note(text) {
 function take(found, side) {
     if ("rows" in found) {
         put({ [side]: tableText(found) });
-        note(`It went to ${side}.`);
+        note(`Pasted into ${side}.`);
         return;
     }
     const { reference, current, said, leftOut = [] } = found;
@@ -204,7 +205,7 @@ async function paste() {
             take(found, field("reference").value.trim() ? "current" : "reference");
     } catch (error) {
         note(error instanceof Unreadable ? `The clipboard was not read: ${error.message}.`
-            : "The browser keeps the clipboard to itself: press Ctrl+V in a field.");
+            : "The browser does not let this page read the clipboard: press Ctrl+V in a field.");
     }
 }
 
@@ -225,7 +226,7 @@ function start() {
     for (const member of MEMBERS)
         field(member).addEventListener("input", () => {
             clearTimeout(timer);
-            timer = setTimeout(answer, TYPED_MS);
+            timer = setTimeout(update, TYPED_MS);
         });
     field("reference").addEventListener("paste", pasted);
     field("current").addEventListener("paste", pasted);

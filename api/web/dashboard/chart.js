@@ -28,7 +28,7 @@ export async function loadPlot() {
     try {
         Plot = (await import(url.href)).default;
     } catch {
-        throw new ApiError(0, "offline", "the server does not answer");
+        throw new ApiError(0, "offline", "the server does not respond");
     }
 }
 

@@ -45,7 +45,7 @@ function row(bin, cumulative) {
 
 export class Contributions {
     constructor() {
-        this.most = FEW;
+        this.limit = FEW;
         /** @type {Bin[]} */
         this.bins = [];
         this.body = element("tbody");
@@ -69,13 +69,13 @@ export class Contributions {
     fill() {
         let sum = 0;
         fill(this.body,
-            ...this.bins.slice(0, this.most).map((bin) => row(bin, (sum += bin.share ?? 0))));
-        this.all.hidden = this.bins.length <= this.most;
+            ...this.bins.slice(0, this.limit).map((bin) => row(bin, (sum += bin.share ?? 0))));
+        this.all.hidden = this.bins.length <= this.limit;
         this.all.textContent = `All ${plural(this.bins.length, "bin")}`;
     }
 
     showAll() {
-        this.most = Infinity;
+        this.limit = Infinity;
         this.fill();
     }
 }

@@ -1,4 +1,4 @@
-/* A place to choose a file, or to drop one. */
+/* An area to choose a file, or to drop one. */
 import { element, fill, freshId } from "./dom.js";
 
 /**
@@ -10,7 +10,7 @@ export function fileChooser(label, chosen) {
     const name = element("p", { class: "quiet" }, "or drop it here");
     const input = element("input", { id, type: "file", accept: ".csv,.tsv,.txt,text/csv",
                                      change: () => use(input.files) });
-    const place = element("div", { class: "drop" },
+    const area = element("div", { class: "drop" },
         element("label", { for: id }, label), input, name);
     /* A click forgets the file, so that the same one, changed, may be chosen again. */
     input.addEventListener("click", () => (input.value = ""));
@@ -23,14 +23,14 @@ export function fileChooser(label, chosen) {
     };
     const over = (/** @type {DragEvent} */ event) => {
         event.preventDefault();
-        place.classList.toggle("over", event.type === "dragover");
+        area.classList.toggle("over", event.type === "dragover");
         if (event.type === "drop")
             use(event.dataTransfer?.files);
     };
-    /* A file that misses the place would be opened instead of the page. */
+    /* A file that misses the area would be opened instead of the page. */
     for (const type of /** @type {const} */ (["dragover", "drop"]))
         document.addEventListener(type, (event) => event.preventDefault());
     for (const type of /** @type {const} */ (["dragover", "dragleave", "drop"]))
-        place.addEventListener(type, over);
-    return place;
+        area.addEventListener(type, over);
+    return area;
 }

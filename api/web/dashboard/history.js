@@ -7,16 +7,16 @@ const DAY_MS = 86400000;
 
 /** Ranges to choose from; the first is the default. Those without days are a number of windows. */
 export const RANGES = [
-    { name: "latest", label: "Latest 100", most: 100 },
+    { name: "latest", label: "Latest 100", max: 100 },
     { name: "7d", label: "7 days", days: 7 },
     { name: "30d", label: "30 days", days: 30 },
     { name: "1y", label: "1 year", days: 365 },
     { name: "all", label: "All" },
 ];
 
-/** The most windows that one answer lists, and that are drawn. */
+/** Maximum number of windows that one response lists, and that are drawn. */
 const PAGE = 1000;
-const MOST = 20000;
+const MAX_DRAWN = 20000;
 
 /** Windows that a refresh reads at a time, until it meets one that is known. */
 const RECENT = 100;
@@ -44,40 +44,40 @@ export class History {
         if (range.name !== this.range)
             this.known = new Map();
         const fresh = this.known.size === 0;
-        const most = range.most ?? MOST;
+        const max = range.max ?? MAX_DRAWN;
         const from = range.days
             ? new Date(Date.now() - range.days * DAY_MS).toISOString() : null;
-        const found = await this.read(from, most, fresh, signal);
+        const found = await this.read(from, max, fresh, signal);
         for (const result of found.windows)
             this.known.set(result.window.id, result);
         if (fresh)
-            this.partial = found.more && !range.most;
+            this.partial = found.more && !range.max;
         this.range = range.name;
         this.windows = [...this.known.values()]
             .filter((result) => !from || result.window.start >= from)
             .sort((a, b) => Date.parse(a.window.start) - Date.parse(b.window.start) ||
                 a.window.id - b.window.id)
-            .slice(-most);
+            .slice(-max);
     }
 
     /**
      * @param {string | null} from
-     * @param {number} most
+     * @param {number} max
      * @param {boolean} fresh true if none is known yet
      * @param {AbortSignal} signal
      */
-    async read(from, most, fresh, signal) {
+    async read(from, max, fresh, signal) {
         /** @type {Result[]} */
         const windows = [];
         /** @type {string | null} */
         let cursor = null;
         do {
-            const limit = Math.min(fresh ? PAGE : RECENT, most - windows.length);
+            const limit = Math.min(fresh ? PAGE : RECENT, max - windows.length);
             const url = address(this.path, { from, limit, cursor });
-            const answer = await call("GET", url, { signal });
-            windows.push(...answer.windows);
-            cursor = answer.next;
-        } while (cursor && windows.length < most &&
+            const response = await call("GET", url, { signal });
+            windows.push(...response.windows);
+            cursor = response.next;
+        } while (cursor && windows.length < max &&
             (fresh || !this.known.has(windows[windows.length - 1].window.id)));
         return { windows, more: cursor !== null };
     }

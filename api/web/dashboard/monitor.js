@@ -8,7 +8,7 @@ import { isolate, lasting, span, time } from "./format.js";
 import { History, RANGES } from "./history.js";
 import { Scores } from "./scores.js";
 import { blame, reason } from "./sentences.js";
-import { settingsOf } from "./settings-of.js";
+import { showMonitorSettings } from "./monitor-settings.js";
 import { Refresher } from "./refresh.js";
 import { badge, shape, word } from "./states.js";
 import { WindowTable } from "./windows.js";
@@ -47,7 +47,7 @@ class Monitor {
         this.bins = new BinChart();
         this.table = new WindowTable((id) => this.select(id));
         this.badge = element("span", { "aria-live": "polite" });
-        this.answer = element("section", { "aria-label": "Verdict" });
+        this.summary = element("section", { "aria-label": "Verdict" });
         this.partial = element("span", { class: "quiet" });
         this.ranges = element("div", {
             class: "buttons", role: "group", "aria-label": "Time range",
@@ -81,7 +81,7 @@ class Monitor {
 
     panels() {
         return [
-            this.answer,
+            this.summary,
             element("section", { class: "panel" }, element("h2", {}, "KL over time"), this.ranges,
                 this.chart.node, this.table.node),
             element("div", { class: "panels" },
@@ -142,15 +142,15 @@ class Monitor {
         const which = this.query.get("window");
         const result = which ? chosen : latest;
         this.main.setAttribute("aria-busy", "false");
-        if (!this.answer.isConnected)
+        if (!this.summary.isConnected)
             fill(this.content, ...this.panels());
         renew(this.badge, badge(config.state));
-        showAnswer(this.answer, config, latest, changes);
+        showVerdict(this.summary, config, latest, changes);
         this.showRanges();
         this.chart.show(this.history.windows, changes, config, result?.window.id ?? null);
         this.table.show(this.history.windows, result?.window.id ?? null, this.path);
         this.showWindow(result, which !== null, config);
-        settingsOf(this.config, config, this.path);
+        showMonitorSettings(this.config, config, this.path);
     }
 
     /** Shows the same again, in other colours and another zone. */
@@ -234,7 +234,7 @@ class Monitor {
  */
 function windowText(window, isChosen) {
     const name = isChosen ? "Window" : window.closed ? "The latest window" : "The first window";
-    return `${name}: ${span(window)}${window.closed ? "" : ", open yet"}.`;
+    return `${name}: ${span(window)}${window.closed ? "" : ", still open"}.`;
 }
 
 /** Blames bins where there is more than noise. @param {Result} result */
@@ -252,17 +252,17 @@ function blameOf(result) {
  * @param {Result | null} latest
  * @param {Change[]} changes
  */
-function showAnswer(parent, config, latest, changes) {
+function showVerdict(parent, config, latest, changes) {
     parent.className = `answer ${config.state}`;
     const last = changes[0]?.to === config.state ? changes[0] : null;
     const since = last ? ` since ${time(last.at)}, for ${lasting(last.at)}` : "";
     const open = latest && !latest.window.closed
-        ? "The first window is open yet, and nothing is judged. " : "";
+        ? "The first window is still open; there is no verdict yet. " : "";
     const cause = latest ? blameOf(latest) : "";
     fill(parent,
         element("h2", {}, shape(config.state), ` ${word(config.state)}${since}`),
         element("p", {}, open, latest ? reason(latest, config)
-            : `No values of ${isolate(config.name)} came yet.`),
+            : `${isolate(config.name)} has received no values yet.`),
         cause && element("p", { class: "blame" }, cause));
 }
 

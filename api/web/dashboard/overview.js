@@ -13,7 +13,7 @@ import { shape, STATES, word } from "./states.js";
  * @typedef {import("./states.js").State} State
  */
 
-/** The most monitors that one answer lists. */
+/** Maximum number of monitors that one response lists. */
 const LIMIT = 1000;
 
 /** Milliseconds without a key before a search begins. */
@@ -93,9 +93,9 @@ class Overview {
         let cursor = null;
         for (let page = 0; page === 0 || (cursor && page < this.pages); page++) {
             const url = address(["monitors"], { limit: LIMIT, group, q, state, cursor });
-            const answer = await call("GET", url, { signal });
-            monitors.push(...answer.monitors);
-            cursor = answer.next;
+            const response = await call("GET", url, { signal });
+            monitors.push(...response.monitors);
+            cursor = response.next;
         }
         return { monitors, more: cursor !== null };
     }
@@ -158,7 +158,7 @@ class Overview {
             chips[focused].focus();
     }
 
-    /** Puts the rows in order; only those that changed are made anew. */
+    /** Puts the rows in order; only those that changed are made again. */
     showRows() {
         const state = this.query.get("state");
         const wanted = this.wanted.monitors.filter((each) => !state || each.state === state);

@@ -114,8 +114,8 @@ function splitWords(lines, read) {
     const words = lines.map((line) => line.trim().split(/[\s:=]+/));
     if (pairOf(words[0]))
         return words;
-    const most = lines.length > 1 ? 2 : 1;
-    if (words.some((row) => row.filter((word) => read(word) !== null).length > most))
+    const max = lines.length > 1 ? 2 : 1;
+    if (words.some((row) => row.filter((word) => read(word) !== null).length > max))
         return [];
     const labelled = /^\s*"?(.*?)"?[\s:=]+(\S+)\s*$/;
     return lines.map((line) => (labelled.exec(line) ?? [line, line]).slice(1));

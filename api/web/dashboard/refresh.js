@@ -13,13 +13,13 @@ const STALE_MS = 3 * EVERY_MS;
  */
 
 /**
- * An answer of another form than the contract's, of a proxy perhaps.
+ * A response of another form than the API's, perhaps a proxy's.
  *
  * @param {unknown} error
  */
 function unexpected(error) {
     console.error(error);
-    return new ApiError(200, "unexpected", "its answer is not as it should be");
+    return new ApiError(200, "unexpected", "its response has another form than the API's");
 }
 
 /** Refresher of one view; `bar` shows its age and a button that pauses it. */
@@ -117,12 +117,12 @@ export class Refresher {
     trouble(stale) {
         const shown = this.loaded > 0 ? ` These are the numbers of ${time(this.loaded)}.` : "";
         if (this.error?.status === 0)
-            return `Offline: the server does not answer` +
+            return `Offline: the server does not respond` +
                 `${this.paused ? "" : "; trying again every 10 s"}.${shown}`;
         if (this.refused)
-            return `Unauthorised: the server wants a token. “Refresh” asks for it.${shown}`;
+            return `Unauthorised: the server requires a token. “Refresh” asks for it.${shown}`;
         if (this.error && this.error.status !== 404) /* the view tells that */
             return `The server gives no numbers: ${this.error.message}.${shown}`;
-        return stale && !document.hidden ? `Stale: nothing was loaded for a while.${shown}` : "";
+        return stale && !document.hidden ? `Stale: nothing has been loaded for a while.${shown}` : "";
     }
 }

@@ -1,5 +1,5 @@
-/* The result of a question: the figure and its meaning, rows, bins, the command that gives it. */
-import { klCall } from "./answers.js";
+/* The result of the calculator: the figure and its meaning, rows, bins, the command that gives it. */
+import { klCall } from "./divergences.js";
 import { BinChart } from "./bars.js";
 import { binsOf, shown } from "./bins.js";
 import { command, curl } from "./commands.js";
@@ -9,8 +9,8 @@ import { isolate, plural } from "./format.js";
 import { blame } from "./sentences.js";
 
 /**
- * @typedef {import("./answers.js").Answer} Answer
- * @typedef {import("./question.js").Question} Question
+ * @typedef {import("./divergences.js").Divergences} Divergences
+ * @typedef {import("./loss-request.js").LossRequest} LossRequest
  */
 
 /** Characters that a word of a command line may have on Linux, and some room. */
@@ -28,10 +28,10 @@ function digits(value) {
 /**
  * The command that gives the figure. A body too long for a word of it goes by its standard input.
  *
- * @param {Question} question
+ * @param {LossRequest} request
  */
-function commandOf(question) {
-    const { url, body } = klCall(question);
+function commandOf(request) {
+    const { url, body } = klCall(request);
     return body.length < WORD ? curl(url.href, "-d", body)
         : `${curl(url.href, "-d", "@-")} <<'END'\n${body}\nEND`;
 }
@@ -48,15 +48,15 @@ export function inFields(text) {
 /**
  * Findings of the server as sentences. Infinity has one of its own.
  *
- * @param {Question} question
- * @param {Answer} answer
+ * @param {LossRequest} request
+ * @param {Divergences} divergences
  */
-function findings(question, { kl, findings: found }) {
+function findings(request, { kl, findings: found }) {
     return found.filter(({ code }) => code !== "loss_not_finite" || Number.isNaN(kl))
         .map(({ code, message, index = [] }) => {
-            const bin = code === "loss_not_finite" && question.labels[index[index.length - 1]];
+            const bin = code === "loss_not_finite" && request.labels[index[index.length - 1]];
             return element("p", { class: "alert" },
-                `The server finds: ${inFields(message)}${bin ? ` (bin ${isolate(bin)})` : ""}.`);
+                `The server reports: ${inFields(message)}${bin ? ` (bin ${isolate(bin)})` : ""}.`);
         });
 }
 
@@ -84,54 +84,54 @@ export class ResultView {
     }
 
     /**
-     * @param {Question} question
-     * @param {Answer} answer
-     * @param {(() => void) | null} cure adds a pseudocount; null if that would not help
+     * @param {LossRequest} request
+     * @param {Divergences} divergences
+     * @param {(() => void) | null} addPseudocount null if that would not help
      */
-    show(question, answer, cure) {
-        const { kl, rows, reverse, js } = answer;
-        const unit = Number.isNaN(kl) ? "" : UNITS[question.base].unit;
+    show(request, divergences, addPseudocount) {
+        const { kl, rows, reverse, js } = divergences;
+        const unit = Number.isNaN(kl) ? "" : UNITS[request.base].unit;
         const infinite = rows.indexOf(Infinity);
         const mean = rows.length > 1 ? "Mean " : "";
         this.row = infinite >= 0 ? infinite : rows.length > this.row ? this.row : 0;
-        this.showBins(question, answer);
-        fill(this.figure, ...findings(question, answer),
+        this.showBins(request, divergences);
+        fill(this.figure, ...findings(request, divergences),
             element("p", { class: "kl-figure" }, `${mean}KL(current ‖ reference)`,
                 element("data", { value: kl, title: kl }, digits(kl)), unit),
             this.reason,
             infinite >= 0 && element("p", {},
-                "There p > 0 and q = 0, and p log(p/q) is infinite. A pseudocount gives each bin " +
-                "of counts a little. ",
-                cure && element("button", { type: "button", click: cure },
+                "A bin with p > 0 and q = 0 makes p log(p/q) infinite. A pseudocount is added to " +
+                "each bin of counts. ",
+                addPseudocount && element("button", { type: "button", click: addPseudocount },
                     "Use a pseudocount of 0.5")),
             element("p", { class: "hint" },
                 `${mean}KL(reference ‖ current) ${digits(reverse)} ${unit}, ` +
                 `${mean}Jensen-Shannon divergence ${digits(js)} ${unit}.`));
-        fill(this.details, mean && this.rows(question, answer), this.bins, this.shares.node,
-            panel("The same by curl", command(commandOf(question), "The same by curl")));
+        fill(this.details, mean && this.rows(request, divergences), this.bins, this.shares.node,
+            panel("The same with curl", command(commandOf(request), "The same with curl")));
         document.title = `${digits(kl)} ${unit} · KL calculator · kldiv`;
     }
 
     /**
      * KL of each row; a button shows its bins.
      *
-     * @param {Question} question
-     * @param {Answer} answer
+     * @param {LossRequest} request
+     * @param {Divergences} divergences
      */
-    rows(question, answer) {
-        const buttons = answer.rows.map((_, i) => element("button", {
+    rows(request, divergences) {
+        const buttons = divergences.rows.map((_, i) => element("button", {
             type: "button", click: () => {
                 this.row = i;
-                this.showBins(question, answer);
+                this.showBins(request, divergences);
                 press();
             },
         }, `Row ${i + 1}`));
         const press = () => buttons.forEach((button, i) =>
             button.setAttribute("aria-pressed", String(i === this.row)));
         press();
-        return panel(`KL of each row, ${UNITS[question.base].unit}`,
+        return panel(`KL of each row, ${UNITS[request.base].unit}`,
             element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Rows" },
-                element("table", {}, element("tbody", {}, ...answer.rows.map((kl, i) =>
+                element("table", {}, element("tbody", {}, ...divergences.rows.map((kl, i) =>
                     element("tr", {}, element("th", { scope: "row" }, buttons[i]),
                         element("td", { title: kl }, digits(kl))))))));
     }
@@ -139,15 +139,15 @@ export class ResultView {
     /**
      * Bins of the row that is chosen, and the sentence about them.
      *
-     * @param {Question} question
-     * @param {Answer} answer
+     * @param {LossRequest} request
+     * @param {Divergences} divergences
      */
-    showBins({ labels, base }, answer) {
+    showBins({ labels, base }, divergences) {
         const { unit, nat } = UNITS[base];
-        const all = binsOf(answer, this.row, labels, nat);
+        const all = binsOf(divergences, this.row, labels, nat);
         const bins = shown(all);
         const infinite = all.filter((bin) => bin.contribution === null);
-        const name = answer.rows.length > 1 ? `Row ${this.row + 1}: ` : "";
+        const name = divergences.rows.length > 1 ? `Row ${this.row + 1}: ` : "";
         fill(this.reason, name, !all.some((bin) => Number.isNaN(bin.contribution)) && blame({
             bins: all, infinite: infinite.length > 0,
             unseen_ratio: infinite.reduce((sum, bin) => sum + bin.current, 0),

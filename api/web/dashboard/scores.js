@@ -1,4 +1,4 @@
-/* The numbers of a window, each with what it says. */
+/* The numbers of a window, each with its meaning. */
 import { element, renew } from "./dom.js";
 import { count, nats, percent, probability, span } from "./format.js";
 import { term } from "./term.js";
@@ -16,8 +16,8 @@ function numbers(result) {
     return [
         ["KL", score(result.kl), "Σ p ln(p/q): divergence of the current distribution p from " +
             "the reference q"],
-        ["Reverse KL", score(result.kl_reverse), "Σ q ln(q/p): the same, the other way round"],
-        ["Jensen-Shannon", score(result.js), "Mean KL of both from their middle; ln 2 at most"],
+        ["Reverse KL", score(result.kl_reverse), "Σ q ln(q/p): divergence of the reference from the current distribution"],
+        ["Jensen-Shannon", score(result.js), "Mean KL of both from their average; at most ln 2"],
         ["PSI", score(result.psi), "Population stability index: KL and reverse KL together"],
         ["p", test ? probability(test.p_value) : "–", "Probability of a G statistic as large " +
             "without any drift"],
@@ -55,11 +55,11 @@ export class Scores {
         for (const [name, value, means] of numbers(result))
             renew(this.valueOf(name, means), value);
         renew(this.restated, result.window.restated &&
-            "Values came after the window had closed: its numbers were made anew.");
+            "Values arrived after the window had closed, and its scores were computed again.");
     }
 
     /**
-     * Place of a value, made when the first one is shown.
+     * The element of a value, made when the first one is shown.
      *
      * @param {string} name
      * @param {string} means

@@ -33,7 +33,7 @@ export function glance(monitors, more) {
 }
 
 /**
- * Since when a monitor is as it is, and because of what.
+ * Since when a monitor has its state, and the bins that cause it.
  *
  * @param {Listed} monitor
  */
@@ -42,34 +42,39 @@ export function since(monitor) {
     return `, ${word(monitor.state)}${when}${because(monitor)}.`;
 }
 
+/** @param {number} n of bins */
+function verb(n) {
+    return n === 1 ? "accounts" : "account";
+}
+
 /** @param {Listed} monitor */
 function because(monitor) {
     if (monitor.infinite)
         return "; KL is infinite";
     const n = monitor.top.length;
     return monitor.top_share
-        ? `; ${plural(n, "bin")} ${n === 1 ? "is" : "are"} ${percent(monitor.top_share)} of the shift`
+        ? `; ${plural(n, "bin")} ${verb(n)} for ${percent(monitor.top_share)} of the shift`
         : "";
 }
 
-/** The part of a shift that is most of it, and the most bins that a sentence names. */
-const MOST = 0.8;
-const NAMED = 5;
+/** The share of a shift that the top bins make up, and how many of them a sentence names. */
+const TOP_SHARE = 0.8;
+const MAX_NAMED = 5;
 
 /**
- * The fewest bins that make four fifths of the shift; of many only the first three are named.
+ * The fewest bins that account for four fifths of the shift; of more than MAX_NAMED only three are named.
  *
  * @param {Bin[]} bins
  */
-function culprits(bins) {
+function topBins(bins) {
     const sorted = bins.filter((bin) => bin.share).sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
     let share = 0;
-    const n = sorted.findIndex((bin) => (share += bin.share ?? 0) >= MOST) + 1 || sorted.length;
-    return { n, share, named: sorted.slice(0, n <= NAMED ? n : 3) };
+    const n = sorted.findIndex((bin) => (share += bin.share ?? 0) >= TOP_SHARE) + 1 || sorted.length;
+    return { n, share, named: sorted.slice(0, n <= MAX_NAMED ? n : 3) };
 }
 
 /**
- * "3 bins are 82 % of the shift: a 10 % → 25 %, ...".
+ * "3 bins account for 82 % of the shift: a 10 % → 25 %, ...".
  *
  * @param {Pick<Result, "bins" | "infinite" | "unseen_ratio">} result
  */
@@ -77,16 +82,16 @@ export function blame(result) {
     const bins = result.bins ?? [];
     if (result.infinite) {
         const unseen = bins.filter((bin) => bin.contribution === null);
-        return `${percent(result.unseen_ratio ?? 0)} of the values lie where the reference has ` +
+        return `${percent(result.unseen_ratio ?? 0)} of the values are in bins where the reference has ` +
             `none: ${list(unseen.slice(0, 5).map((bin) => isolate(binName(bin.name))))}` +
             `${unseen.length > 5 ? ` and ${unseen.length - 5} more` : ""}.`;
     }
-    const { n, share, named } = culprits(bins);
+    const { n, share, named } = topBins(bins);
     if (n === 0)
         return "No bin differs from the reference.";
     const each = named.map((bin) =>
         `${isolate(binName(bin.name))} ${percent(bin.reference)} → ${percent(bin.current)}`);
-    return `${plural(n, "bin")} ${n === 1 ? "is" : "are"} ${percent(share)} of the shift: ` +
+    return `${plural(n, "bin")} ${verb(n)} for ${percent(share)} of the shift: ` +
         `${n > named.length ? "first " : ""}${each.join(", ")}.`;
 }
 
@@ -123,7 +128,7 @@ export function reason(result, config) {
             `${kl < (result.g_test?.critical_kl ?? 0)
                 ? `, and within the noise of so few values (p = ${probability(p)})` : ""}.`;
     if (limit === 0 && kl === 0)
-        return "KL is 0: the window is as the reference.";
+        return "KL is 0: the window is like the reference.";
     const times = limit > 0 ? `${number(kl / limit)} times ` : "above ";
     return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}; chance alone does ` +
         `that with ${p < 1e-300 ? "p" : "p ="} ${probability(p)}` +

@@ -1,4 +1,4 @@
-/* Choices of the reader, kept in the browser: theme and time zone. And the bar that holds them. */
+/* Settings of the page, kept in the browser: theme and time zone; and the bar that has them. */
 import { byId, element } from "./dom.js";
 
 const THEMES = ["auto", "light", "dark"];

@@ -62,11 +62,11 @@ function ask(refused, detail) {
     const form = element(
         "form",
         {},
-        element("h2", { id: "token-title" }, refused ? "Another token, please" : "A token, please"),
+        element("h2", { id: "token-title" }, refused ? "The token was refused" : "A token is required"),
         element("p", {}, `The server says: ${detail}.`),
         element("label", { for: "token" }, "Token"),
         input,
-        element("p", { class: "hint" }, "It is kept in this tab until you close it."),
+        element("p", { class: "hint" }, "The token is kept in this tab until you close it."),
         element("div", { class: "buttons" },
             element("button", { type: "submit", class: "primary" }, "Use it"),
             element("button", { type: "button", click: () => dialog.close() }, "Cancel")),

@@ -1,6 +1,6 @@
 /* Windows as a table, newest first. */
 import { element, fill } from "./dom.js";
-import { savedLink } from "./saved.js";
+import { downloadLink } from "./download-link.js";
 import { count, number, plural, probability, time } from "./format.js";
 import { badge } from "./states.js";
 import { term } from "./term.js";
@@ -9,8 +9,8 @@ import { term } from "./term.js";
 
 const FEW = 100;
 
-/** The most windows that one answer of the API lists. */
-const MOST = 1000;
+/** Maximum number of windows that one response lists. */
+const MAX_LISTED = 1000;
 
 const COLUMNS = [
     ["End", "When the window ended; a button shows its bins"],
@@ -25,7 +25,7 @@ export class WindowTable {
     /** @param {(id: number) => void} select */
     constructor(select) {
         this.select = select;
-        this.most = FEW;
+        this.limit = FEW;
         this.shown = "";
         /** @type {Result[]} */
         this.windows = [];
@@ -56,10 +56,10 @@ export class WindowTable {
         this.windows = windows;
         this.selected = selected;
         const all = [...path, "windows"];
-        fill(this.links, `Newest ${count(MOST)} as `,
-            savedLink("CSV", all, { format: "csv", limit: MOST }, `${path[2]}.csv`), " or ",
-            savedLink("JSON", all, { limit: MOST }, `${path[2]}.json`), "; ",
-            savedLink("this window", [...all, String(selected ?? "latest")], {},
+        fill(this.links, `Newest ${count(MAX_LISTED)} as `,
+            downloadLink("CSV", all, { format: "csv", limit: MAX_LISTED }, `${path[2]}.csv`), " or ",
+            downloadLink("JSON", all, { limit: MAX_LISTED }, `${path[2]}.json`), "; ",
+            downloadLink("this window", [...all, String(selected ?? "latest")], {},
                 `${path[2]}-window.json`), " as JSON.");
         this.fill();
     }
@@ -69,16 +69,16 @@ export class WindowTable {
             return;
         const focused = [...this.body.querySelectorAll("button")].findIndex((button) =>
             button === document.activeElement);
-        const newest = this.windows.slice(-this.most).reverse();
+        const newest = this.windows.slice(-this.limit).reverse();
         fill(this.body, ...newest.map((result) => this.row(result)));
         if (focused >= 0)
             this.body.querySelectorAll("button")[focused]?.focus();
-        this.more.hidden = this.windows.length <= this.most;
+        this.more.hidden = this.windows.length <= this.limit;
         this.more.textContent = `Show more of ${plural(this.windows.length, "window")}`;
     }
 
     showMore() {
-        this.most += 10 * FEW;
+        this.limit += 10 * FEW;
         this.fill();
     }
 

@@ -1,4 +1,4 @@
-/* Swagger UI on the contract of this server. */
+/* Swagger UI with the OpenAPI document of this server. */
 import { request, root } from "../dashboard/api.js";
 import { byId, element, fill } from "../dashboard/dom.js";
 import { token } from "../dashboard/token.js";
@@ -18,12 +18,12 @@ function authorize(/** @type {any} */ ui) {
     });
 }
 
-/** @param {any} contract */
-function show(contract) {
+/** @param {any} openapi */
+function show(openapi) {
     const { SwaggerUIBundle } = /** @type {any} */ (window);
     const ui = SwaggerUIBundle({
-        spec: prepare(contract, root),
-        domNode: byId("contract"),
+        spec: prepare(openapi, root),
+        domNode: byId("swagger"),
         plugins: [() => plugin],
         validatorUrl: null,
         deepLinking: true,
@@ -45,7 +45,7 @@ function show(contract) {
 
 async function start() {
     const status = byId("status");
-    fill(status, element("p", {}, "Loading the contract …"));
+    fill(status, element("p", {}, "Loading the OpenAPI document …"));
     try {
         show(await (await request("GET", address)).json());
         byId("before").remove(); // Swagger UI has a main of its own
@@ -53,7 +53,7 @@ async function start() {
         const detail = error instanceof Error ? error.message : String(error);
         fill(
             status,
-            element("p", {}, `The contract could not be loaded: ${detail}.`),
+            element("p", {}, `The OpenAPI document could not be loaded: ${detail}.`),
             element("button", { type: "button", click: () => location.reload() }, "Retry"),
         );
     }

@@ -1,4 +1,4 @@
-/* The contract in the form that Swagger UI gets it. */
+/* The OpenAPI document as Swagger UI gets it. */
 
 /**
  * @typedef {{ $ref?: string, default?: unknown, description?: string,
@@ -8,7 +8,7 @@
  * @typedef {{ schema: Schema, example?: unknown,
  *     examples?: Record<string, { value: unknown }> }} Media
  * @typedef {{ requestBody?: { content: Record<string, Media> } }} Operation
- * @typedef {object} Contract
+ * @typedef {object} OpenApi
  * @property {{ url: string }[]} servers
  * @property {Record<string, Record<string, Operation>>} paths
  * @property {{ parameters: Record<string, Parameter>, schemas: Schemas }} components
@@ -71,13 +71,13 @@ function putTimeToNow(example) {
 }
 
 /**
- * Makes of the contract what can be tried out, and names the server by its whole address.
+ * Prepares the document to be tried out, and gives the server's full address.
  *
- * @param {Contract} contract changed
+ * @param {OpenApi} openapi changed
  * @param {URL} root
  */
-export function prepare(contract, root) {
-    const { servers, paths, components } = contract;
+export function prepare(openapi, root) {
+    const { servers, paths, components } = openapi;
     for (const server of servers)
         server.url = new URL(server.url, root).href.replace(/\/$/, "");
     for (const parameter of Object.values(components.parameters)) {
@@ -93,5 +93,5 @@ export function prepare(contract, root) {
             Object.values(examples ?? {}).forEach(({ value }) => putTimeToNow(value));
         }
     }
-    return contract;
+    return openapi;
 }

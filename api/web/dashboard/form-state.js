@@ -1,10 +1,10 @@
-/* Memory of the calculator: its fields survive a reload, and go with the link if they are short. */
+/* The state of the calculator's form: kept across reloads, and in the link if it is short. */
 
-/** @typedef {import("./question.js").Input} Input */
+/** @typedef {import("./loss-request.js").Input} Input */
 
 const KEY = "kldiv.calculator";
 
-/** Characters of a fragment that chats and mails still take. */
+/** Maximum length of a fragment that chat and mail programs accept. */
 const SHORT = 1800;
 
 /** @type {Input} */
@@ -21,7 +21,7 @@ function read(text) {
 }
 
 /**
- * Loads what the link says, else what stood here before, else an example.
+ * Loads the state from the link, else the one kept in this tab, else an example.
  *
  * @returns {Partial<Input>}
  */
@@ -35,7 +35,7 @@ export function load() {
 }
 
 /**
- * Keeps the input; tells whether the page's address now holds it.
+ * Keeps the input. Returns whether the page's address now holds it.
  *
  * @param {Input} input
  */
@@ -43,7 +43,7 @@ export function save(input) {
     const text = String(new URLSearchParams(input));
     try {
         sessionStorage.setItem(KEY, text);
-    } catch { /* It is full, or refused: the link is what there is. */ }
+    } catch { /* It is full, or not allowed: only the link is left. */ }
     const short = text.length <= SHORT && text !== String(new URLSearchParams(EXAMPLE));
     history.replaceState(null, "", short ? `#${text}` : location.pathname);
     return short;

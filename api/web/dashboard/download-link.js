@@ -1,10 +1,10 @@
-/* Links to files of the API; with a token, calls that can send it. */
+/* Links that download a response of the API; with a token, calls that can send it. */
 import { address, request } from "./api.js";
 import { element } from "./dom.js";
 import { token } from "./token.js";
 
 /**
- * Saves an answer as a file.
+ * Saves a response as a file.
  *
  * @param {URL} url
  * @param {string} name
@@ -22,7 +22,7 @@ async function save(url, name) {
  * @param {import("./api.js").Query} query
  * @param {string} name of the file
  */
-export function savedLink(text, path, query, name) {
+export function downloadLink(text, path, query, name) {
     const url = address(path, query);
     const link = element("a", { href: url, download: name }, text);
     link.addEventListener("click", (event) => {

@@ -1,4 +1,4 @@
-/* Settings of a monitor, and the commands that feed and read it. */
+/* The settings of a monitor, and commands that use it. */
 import { address } from "./api.js";
 import { command, curl } from "./commands.js";
 import { element, fill } from "./dom.js";
@@ -49,7 +49,7 @@ function lastWeek() {
  * @param {Config} config
  * @param {string[]} path
  */
-export function settingsOf(parent, config, path) {
+export function showMonitorSettings(parent, config, path) {
     const text = JSON.stringify(config, null, 2);
     if (parent.dataset.shown === text) /* what the reader has opened stays open */
         return;
@@ -63,8 +63,8 @@ export function settingsOf(parent, config, path) {
         element("h2", {}, "Commands"),
         command(curl("--data-binary", "@batch.csv", group), "Score a batch"),
         command(curl(`${here}/windows/latest`), "Read the last window"),
-        element("p", { class: "hint" }, "If what comes now is how it should be, make closed windows " +
-            "the reference:"),
+        element("p", { class: "hint" }, "If the current data are as they should be, make closed windows " +
+            "the new reference:"),
         command(curl(`${here}/reference`, "-d", JSON.stringify(lastWeek())),
             "Make the windows of a week the reference"),
         element("p", { class: "hint" }, "Change a threshold; the history stays:"),

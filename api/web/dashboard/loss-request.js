@@ -1,4 +1,4 @@
-/* Two tables made into a question for POST /kl_div: the same bins, counts divided by their sums. */
+/* A request for POST /kl_div made of two tables: the same bins, counts divided by their sums. */
 import { isolate, plural } from "./format.js";
 import { Unreadable } from "./tables.js";
 
@@ -15,18 +15,18 @@ import { Unreadable } from "./tables.js";
  * @typedef {{
  *     labels: string[], reference: number[][], current: number[][],
  *     referenceSpace: Space, currentSpace: Space, base: "e" | "2"
- * }} Question
+ * }} LossRequest
  */
 
 /**
- * Makes the question of two tables; a side with one row stands against each row of the other.
+ * Makes the request of two tables; a single row on one side is compared with each row of the other.
  * Throws Unreadable.
  *
  * @param {Input} input
  * @param {Record<Side, Table>} tables
- * @returns {Question}
+ * @returns {LossRequest}
  */
-export function question(input, tables) {
+export function lossRequest(input, tables) {
     const spaces = { reference: input.referenceSpace, current: input.currentSpace };
     const { labels, reference, current } = align(tables, spaces);
     const pseudocount = pseudocountOf(input);
@@ -56,7 +56,7 @@ function pseudocountOf(input) {
 }
 
 /**
- * Brings both tables to the same bins: by label where both have labels, else by place.
+ * Brings both tables to the same bins: by label if both have labels, else by position.
  *
  * @param {Record<Side, Table>} tables
  * @param {Record<Side, Space>} spaces
@@ -67,8 +67,8 @@ function align({ reference, current }, spaces) {
         differ(rows, "row", "as many, or one of them a single row");
     if (reference.labels && current.labels) {
         const labels = [...new Set([...reference.labels, ...current.labels])];
-        return { labels, reference: place(reference, labels, spaces.reference),
-                 current: place(current, labels, spaces.current) };
+        return { labels, reference: reorder(reference, labels, spaces.reference),
+                 current: reorder(current, labels, spaces.current) };
     }
     const bins = [current.rows[0].length, reference.rows[0].length];
     if (bins[0] !== bins[1])
@@ -87,26 +87,26 @@ function differ([here, there], noun, need) {
         `reference: both need ${need}`, "current");
 }
 
-/** The number that stands for no probability. @param {Space} space */
-function nothing(space) {
+/** The number that means probability 0. @param {Space} space */
+function noMass(space) {
     return space === "count" || space === "prob" ? 0 : -Infinity;
 }
 
 /**
- * Rows in the order of all labels; a label that is not there has nothing.
+ * Rows in the order of all labels; a missing label has probability 0.
  *
  * @param {Table} table
  * @param {string[]} labels
  * @param {Space} space
  */
-function place({ rows, labels: own }, labels, space) {
-    const places = new Map(own?.map((label, i) => [label, i]));
-    return rows.map((row) => labels.map((label) => row[places.get(label) ?? -1] ?? nothing(space)));
+function reorder({ rows, labels: own }, labels, space) {
+    const indices = new Map(own?.map((label, i) => [label, i]));
+    return rows.map((row) => labels.map((label) => row[indices.get(label) ?? -1] ?? noMass(space)));
 }
 
 /**
- * Divides counts by their sum: (c + a) / (n + aB). B bins have anything on either side; only they
- * are smoothed, as in monitors.
+ * Divides counts by their sum: (c + a) / (n + aB). B is the number of bins that are not empty on both sides;
+ * only those are smoothed, as in monitors.
  *
  * @param {Record<Side, number[]>} pair
  * @param {Record<Side, Space>} spaces
@@ -115,7 +115,7 @@ function place({ rows, labels: own }, labels, space) {
  */
 function divide(pair, spaces, pseudocount, labels) {
     const has = (/** @type {Side} */ side, /** @type {number} */ i) =>
-        pair[side][i] !== nothing(spaces[side]);
+        pair[side][i] !== noMass(spaces[side]);
     const used = labels.map((_, i) => has("reference", i) || has("current", i));
     const size = used.filter(Boolean).length;
     const fractions = (/** @type {Side} */ side) => {
@@ -139,6 +139,6 @@ function sumOf(side, counts, labels) {
     const wrong = counts.findIndex((value) => !(value >= 0 && value < Infinity));
     if (wrong >= 0)
         throw new Unreadable(
-            `bin ${isolate(labels[wrong])} holds ${counts[wrong]}, which is no count`, side);
+            `bin ${isolate(labels[wrong])} holds ${counts[wrong]}, which is not a count`, side);
     return counts.reduce((total, value) => total + value, 0);
 }
