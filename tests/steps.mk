@@ -1,7 +1,7 @@
 # The steps of `make test`, each a target of its own, and what they need to be installed.
 
 .PHONY: quick test check check-asan check-tsan local load soak memory proxies units unprivileged contract manifests journey \
-        postgresql distributed page sanitize uninitialized neon deps deps-test tools check-image image-test
+        postgresql distributed page sanitize uninitialized neon deps deps-test deps-quick tools check-image image-test
 
 PACKAGES_DISTRIBUTED = python3-distributed python3-mpi4py openmpi-bin
 PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_DISTRIBUTED) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
@@ -18,6 +18,9 @@ tools: $(CONTRACT_TOOLS) $(MANIFEST_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
 deps: deps-test tools
 deps-test:
 	@dpkg -s $(PACKAGES_TEST) >/dev/null 2>&1 || { $(INSTALL_PACKAGES) $(PACKAGES_TEST); }
+
+deps-quick:
+	@$(INSTALL_PACKAGES) $(PACKAGES_BUILD) libcriterion-dev
 
 # All steps, several at once, then a table of their times; a step alone is a target: make check.
 test: deps-test
