@@ -115,8 +115,7 @@ static bool fail_unknown(struct api_origin origin, const char *const *also,
     for (; also && *also && n < sizeof known / sizeof *known; also++)
         known[n++] = *also;
     if (api_tensor_is_known(origin.name)) {
-        snprintf(detail, sizeof detail, "%s is a tensor, which goes into the body as one",
-                 origin.name);
+        snprintf(detail, sizeof detail, "%s is a tensor: send it in the body", origin.name);
         return fail_option(origin, problem, "option_unknown", detail);
     }
     const char *nearest = api_nearest(origin.name, known, n);
@@ -139,8 +138,7 @@ static bool fail_conflict(struct api_origin origin, struct api_problem *problem)
 {
     char detail[300];
     snprintf(detail, sizeof detail,
-             "%s is given twice, with different values (query parameters and members of the body "
-             "count alike)",
+             "%s is given twice, with different values (in the query and in the body)",
              origin.name);
     return fail_option(origin, problem, "option_conflict", detail);
 }
