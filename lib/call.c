@@ -170,6 +170,6 @@ bool kl_run_partial(const struct kl_plan *plan, struct kl_pool *pool, struct kl_
 {
     if (plan->reduction == KL_NONE)
         return kl_fail(problem, KL_NO_OPERAND, "partial_none",
-                       "a partial result is of losses that are reduced, and reduction is none");
+                       "a partial result needs a reduction, and reduction is none");
     return run_call(plan, NULL, pool, &(struct kl_results){.loss = NULL}, partial, problem);
 }

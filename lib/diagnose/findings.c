@@ -51,7 +51,7 @@ static void format_sums(const char *what, const struct kl_tally *tally, size_t r
     snprintf(least, sizeof least, "%.4g", tally->least);
     snprintf(greatest, sizeof greatest, " to %.4g", tally->greatest);
     bool same = fabs(tally->greatest - tally->least) <= 1e-4 * fabs(tally->least);
-    snprintf(to, size, "the row sums of %s are %s%s in %zu of %zu rows, and not 1%s", what, least,
+    snprintf(to, size, "the row sums of %s are %s%s in %zu of %zu rows, not 1%s", what, least,
              same ? "" : greatest, tally->count, rows, hint);
 }
 
@@ -71,11 +71,11 @@ static void format_reason(const struct kl_look *look, const struct kl_tally *tal
 
 static void format_swapped(const struct kl_tally *tally, size_t rows, char *to, size_t size)
 {
-    snprintf(to, size,
-             "in %zu of %zu rows input looks like probabilities, and target like "
-             "log-probabilities: input takes the model's log-probabilities, and target the "
-             "observed distribution",
-             tally->count, rows);
+    snprintf(
+        to, size,
+        "in %zu of %zu rows input looks like probabilities, and target like log-probabilities: "
+        "input is for the model's log-probabilities, target for the observed distribution",
+        tally->count, rows);
 }
 
 static void format(const struct kl_look *look, enum kl_finding finding,
@@ -91,8 +91,8 @@ static void format(const struct kl_look *look, enum kl_finding finding,
         break;
     case KL_INPUT_NOT_LOG_PROBABILITIES:
         snprintf(to, size,
-                 "%zu of %zu rows of input hold values above 0, up to %.4g, and log-probabilities "
-                 "never are%s",
+                 "%zu of %zu rows of input have values above 0, up to %.4g, which "
+                 "log-probabilities never are%s",
                  tally->count, all->rows, tally->greatest, hint_of(look, KL_INPUT, tally, swapped));
         break;
     case KL_INPUT_NOT_NORMALIZED:
@@ -105,16 +105,16 @@ static void format(const struct kl_look *look, enum kl_finding finding,
         break;
     case KL_TARGET_NEGATIVE:
         snprintf(to, size,
-                 "%zu of %zu rows of target hold negative values, down to %.4g, and probabilities "
-                 "never are%s",
+                 "%zu of %zu rows of target have negative values, down to %.4g, which "
+                 "probabilities never are%s",
                  tally->count, all->rows, tally->least, hint_of(look, KL_TARGET, tally, swapped));
         break;
     case KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES:
         snprintf(
             to, size,
-            "%zu of %zu rows of target are nowhere above 0, and their exponentials sum to 1%s%s",
+            "%zu of %zu rows of target have no value above 0, and their exponentials sum to 1%s%s",
             tally->count, all->rows,
-            look->mask.data && look->layout.each ? ", or less where some are hidden" : "",
+            look->mask.data && look->layout.each ? ", or less where some are masked" : "",
             swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
         break;
     case KL_LOSS_NOT_FINITE:

@@ -135,8 +135,8 @@ static const char *words_for(enum kl_rule rule, double x, double t)
     if (!kl_rule_is_log(rule) && t < 0)
         return "target is negative there";
     if (nothing)
-        return "target is a probability of 0 there, and input one of 0 or infinite: under "
-               "compat=math the product is 0";
+        return "target is a probability of 0 there, and input is 0 or infinite: with compat=math "
+               "the product is 0";
     if (x == -(double)INFINITY)
         return "input is a probability of 0 there, and target is not";
     return isinf(x) || isinf(t) ? "an operand is infinite there"
