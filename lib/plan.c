@@ -84,15 +84,15 @@ static bool check_dtype(const struct kl_tensor *tensor, enum kl_operand operand,
 static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
 {
     const struct kl_options *options = &plan->options;
-    int ndim = (int)plan->joint_ndim, least = ndim ? -ndim : -1, most = ndim ? ndim - 1 : 0;
+    int ndim = (int)plan->joint_ndim, min = ndim ? -ndim : -1, max = ndim ? ndim - 1 : 0;
     for (size_t i = 0; i < options->n_dim; i++) {
         int dim = options->dim[i];
-        if (dim < least || dim > most)
+        if (dim < min || dim > max)
             return kl_fail(problem, KL_NO_OPERAND, "dim_invalid",
                            "Dimension out of range (expected to be in range of [%d, %d], but got "
                            "%d)",
-                           least, most, dim);
-        dim += dim < 0 ? most + 1 : 0;
+                           min, max, dim);
+        dim += dim < 0 ? max + 1 : 0;
         if (plan->summed[dim])
             return kl_fail(problem, KL_NO_OPERAND, "dim_invalid",
                            "dim %d appears multiple times in the list of dims", dim);
