@@ -108,7 +108,7 @@ enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes,
         return MHD_YES;
     }
     if (is_too_large(request, body->size + n))
-        return refuse(request, "body_too_large", "the body is larger than this server takes");
+        return refuse(request, "body_too_large", "the body is larger than this server accepts");
     if (!make_room(request, n)) {
         srv_upload_offer(&request->entry->upload, NULL, 0); /* of a full place: nothing is ahead */
         return MHD_YES;

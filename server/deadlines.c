@@ -18,21 +18,20 @@ static unsigned long long idle_ms = 75000, request_ms;
 static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, response_ms = REPLY_MS;
 
 static const struct srv_refusal
-    late_header = {"request_timeout", "the header took more than 10 s, or --timeout"},
-    idle = {"idle", "no request came"},
-    late_body = {"request_timeout", "the body came at less than 64 KiB/s after 10 s, or --timeout"},
+    late_header = {"request_timeout", "the header took longer than 10 s, or than --timeout"},
+    idle = {"idle", "no request arrived"},
+    late_body = {"request_timeout",
+                 "the body arrived at less than 64 KiB/s after 10 s, or after --timeout"},
     late_request = {"request_timeout", "the request took longer than --request-timeout"},
-    late_work = {"compute_timeout", "the answer took longer than --request-timeout"},
-    late_reader = {"reply_timeout", "the client did not read its answer in time"},
+    late_work = {"compute_timeout", "the response took longer than --request-timeout"},
+    late_reader = {"reply_timeout", "the client did not read its response in time"},
     no_memory = {"out_of_memory", "the memory for requests is in use (--max-memory); "
                                   "try again"};
 
-const struct srv_refusal srv_made_room = {"too_many_connections",
-                                          "the slowest connection made room for another; try "
-                                          "again"};
-const struct srv_refusal srv_freed_memory = {"out_of_memory",
-                                             "the slowest request made room for others "
-                                             "(--max-memory); try again"};
+const struct srv_refusal srv_made_room = {
+    "too_many_connections", "the slowest connection was closed for a new one; try again"};
+const struct srv_refusal srv_freed_memory = {
+    "out_of_memory", "the slowest request was ended for others (--max-memory); try again"};
 
 static unsigned long long lesser(unsigned long long a, unsigned long long b)
 {

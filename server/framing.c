@@ -114,7 +114,7 @@ static bool read_version(struct srv_framing *f, const char *s, size_t size)
     if (f->old || (size == 8 && memcmp(s, "HTTP/1.1", 8) == 0))
         return true;
     if (size == 8 && memcmp(s, "HTTP/", 5) == 0 && s[6] == '.')
-        return refuse(f, "version_unsupported", "this server speaks HTTP/1.1 and HTTP/1.0");
+        return refuse(f, "version_unsupported", "this server supports HTTP/1.1 and HTTP/1.0");
     return bad(f, "the request line is not METHOD TARGET HTTP/1.1");
 }
 
@@ -280,7 +280,7 @@ static bool end_header(struct srv_framing *f)
     if (f->codings && (f->lengths || f->old))
         return bad(f, "Transfer-Encoding requires HTTP/1.1 and excludes Content-Length");
     if ((f->codings || f->left > 0) && takes_no_body(f->method))
-        return bad(f, "this method takes no body");
+        return bad(f, "this method must not have a body");
     if (f->codings)
         f->state = SRV_CHUNK_SIZE;
     else if (f->left > 0)
@@ -376,7 +376,7 @@ static bool read_some_line(struct srv_framing *f, const char *bytes, size_t size
     enum { TLS_HANDSHAKE = 0x16 };
     const char *end = memchr(bytes, '\n', size);
     if (f->state == SRV_REQUEST_LINE && f->line_size == 0 && *bytes == TLS_HANDSHAKE)
-        return bad(f, "these bytes look like TLS, and this port speaks HTTP without it");
+        return bad(f, "these bytes look like TLS, but this port serves plain HTTP");
     *used = end ? (size_t)(end - bytes) + 1 : size;
     if (end && f->line_size == 0)
         return read_whole_line(f, bytes, *used);

@@ -154,7 +154,7 @@ static bool drain(const struct srv_options *options)
 {
     atomic_store(&ready, false);
     srv_last_resort_arm(seconds_to_end(options));
-    srv_notify("STOPPING=1\nSTATUS=Finishing the requests under way");
+    srv_notify("STOPPING=1\nSTATUS=Finishing the requests in progress");
     srv_http_drain();
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
@@ -165,7 +165,7 @@ static bool drain(const struct srv_options *options)
 
 static void warn_of_variable(const char *name, const char *nearest)
 {
-    srv_log(SRV_LOG_WARNING, "the environment variable %s is no option%s%s%s", name,
+    srv_log(SRV_LOG_WARNING, "the environment variable %s is not an option%s%s%s", name,
             nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
@@ -199,7 +199,8 @@ static void log_start(const struct srv_options *options, const struct api_servic
     srv_limits_log(options);
     srv_store_log(options, monitors);
     if (regions)
-        srv_log(SRV_LOG_INFO, "shared memory: objects whose names begin with '%s', %zu regions",
+        srv_log(SRV_LOG_INFO,
+                "shared memory: objects whose names start with '%s', at most %zu regions",
                 options->shared_memory, options->max_regions);
     srv_sandbox_log(&opened->sandbox);
     srv_files_log(options, service->tokens);

@@ -193,7 +193,7 @@ static void write_requests(struct api_buffer *out)
 
 static void write_warnings(struct api_buffer *out)
 {
-    head(out, "kldiv_warnings_total", "counter", "Warnings given in answers.");
+    head(out, "kldiv_warnings_total", "counter", "Warnings given in responses.");
     for (unsigned i = 0; i < API_WARNINGS; i++)
         api_append_format(out, "kldiv_warnings_total{code=\"%s\"} %lu\n", api_warning_code(i),
                           atomic_load(&counters.warnings[i]));
@@ -221,7 +221,7 @@ static void write_memory(const struct api_budget *budget, size_t reserved, struc
     single(out, "kldiv_memory_limit_bytes", "gauge", "Effective --max-memory.",
            (double)budget->limit);
     single(out, "kldiv_memory_reserved_bytes", "gauge",
-           "Held for bodies, tensors, answers and monitors; at most --max-memory.",
+           "Held for bodies, tensors, responses and monitors; at most --max-memory.",
            (double)reserved);
     single(
         out, "kldiv_memory_retained_bytes", "gauge",

@@ -62,7 +62,7 @@ void srv_notify_open(void)
 void srv_notify_log(void)
 {
     if (notify.problem)
-        srv_log(SRV_LOG_WARNING, "NOTIFY_SOCKET: the service manager cannot be told: %s",
+        srv_log(SRV_LOG_WARNING, "NOTIFY_SOCKET: the service manager cannot be notified: %s",
                 strerror(notify.problem));
 }
 
@@ -76,6 +76,6 @@ void srv_notify(const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (send(notify.fd, text, strlen(text), MSG_NOSIGNAL) < 0)
-        srv_log(SRV_LOG_WARNING, "the service manager was not told %.*s: %s",
+        srv_log(SRV_LOG_WARNING, "the service manager was not notified of %.*s: %s",
                 (int)strcspn(text, "\n"), text, strerror(errno));
 }

@@ -179,13 +179,13 @@ static void refuse_value(const struct row *row, const char *given_as, const char
     char name[1000];
     if (row->kind == LIST) {
         fprintf(errors,
-                "kldivd: %s: '%s': there are at most %d addresses, with a comma between, each of 1 "
-                "to %d bytes\n",
+                "kldivd: %s: '%s': at most %d addresses are allowed, separated by commas, each of "
+                "1 to %d bytes\n",
                 given_as, text, SRV_ADDRESSES, SRV_ADDRESS_SIZE - 1);
         return;
     }
     if (row->words == switches) {
-        fprintf(errors, "kldivd: %s: '%s' is none of 1 true yes on, or 0 false no off (%s)\n",
+        fprintf(errors, "kldivd: %s: '%s' is not one of 1 true yes on, or 0 false no off (%s)\n",
                 given_as, text, row->help);
         return;
     }

@@ -30,8 +30,8 @@ static bool take(struct srv_passed *passed, int fd, const char *name, int size, 
     bool is_admin = size == 5 && memcmp(name, "admin", 5) == 0;
     if (is_admin ? passed->admin >= 0 : passed->n == SRV_ADDRESSES) {
         fprintf(errors,
-                "kldivd: LISTEN_FDS: descriptor %d (%.*s) is too many; served are %d, and one more "
-                "that is named admin\n",
+                "kldivd: LISTEN_FDS: descriptor %d (%.*s) is too many; at most %d are served, and "
+                "one more named admin\n",
                 fd, size, name, SRV_ADDRESSES);
         return false;
     }

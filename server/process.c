@@ -74,7 +74,7 @@ void srv_process_write(struct api_buffer *out)
     if (files_open >= 0)
         metric(out, "process_open_fds", "gauge", "Open file descriptors.", files_open);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-        metric(out, "process_max_fds", "gauge", "Most file descriptors that may be open.",
+        metric(out, "process_max_fds", "gauge", "Maximum number of open file descriptors.",
                (double)files.rlim_cur);
     if (!read_stat(&start_ticks, &virtual_bytes, &resident))
         return;

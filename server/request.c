@@ -113,7 +113,7 @@ static enum MHD_Result answer(struct srv_request *request)
 
     struct MHD_Response *mhd_response = srv_response_make(request);
     if (!mhd_response) {
-        api_refuse(&request->exchange, "out_of_memory", "no memory is left for the answer");
+        api_refuse(&request->exchange, "out_of_memory", "no memory is left for the response");
         mhd_response = srv_response_make(request);
     }
     if (!mhd_response)
@@ -246,7 +246,7 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
         return answer_early(request);
     bool is_probe = api_endpoint_is_probe(request->exchange.response.endpoint);
     if (request->entry->quota == SRV_ADMIN && !is_probe)
-        return refuse(request, "not_found", "this address has health and metrics alone");
+        return refuse(request, "not_found", "this address serves only health and metrics");
     request->must_close = request->entry->quota == SRV_RESERVED;
     if (request->must_close && !is_probe) {
         srv_metrics_connection_refused();
@@ -332,8 +332,7 @@ static bool hand_over(struct srv_request *request)
         return true;
     if (request->exchange.is_stored && api_handle(&request->exchange, HUGE_VAL))
         return false;
-    api_refuse(&request->exchange, "overloaded",
-               "as much work waits as this server does in 10 s; try again");
+    api_refuse(&request->exchange, "overloaded", "more than 10 s of work is pending; try again");
     return false;
 }
 

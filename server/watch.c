@@ -201,10 +201,10 @@ static void end_heaviest(struct srv_connection *first, const struct srv_connecti
     }
     if (!heaviest)
         return;
-    srv_log(SRV_LOG_WARNING,
-            "memory is short (--max-memory): ended the slowest request that holds "
-            "most, with %zu bytes",
-            atomic_load(&heaviest->held));
+    srv_log(
+        SRV_LOG_WARNING,
+        "memory is short (--max-memory): ended the slowest request that holds the most, %zu bytes",
+        atomic_load(&heaviest->held));
     srv_connection_end(heaviest, &srv_freed_memory);
     srv_connection_wake(heaviest);
 }

@@ -59,10 +59,10 @@ static bool collect_label(struct api_collection *collection, const struct api_ce
     if (cell->kind == API_CELL_MISSING || (has_text && api_text_is_missing(cell->text, cell->size)))
         return true;
     if (has_text && cell->size > API_MAX_LABEL)
-        return api_table_fail(collection->table, collection->column, cell, problem,
-                              "labels_too_large",
-                              "a text becomes a label, which may have %d bytes, and this has %zu",
-                              API_MAX_LABEL, cell->size);
+        return api_table_fail(
+            collection->table, collection->column, cell, problem, "labels_too_large",
+            "a text that becomes a label may have at most %d bytes; this one has %zu",
+            API_MAX_LABEL, cell->size);
     if (has_text)
         return add_label(collection, cell->text, cell->size, problem);
     if (cell->kind == API_CELL_TRUTH)
@@ -221,8 +221,8 @@ static bool bins_of_labels(struct api_collection *collection, struct api_bins *b
     if (size > API_MAX_LABELS)
         return api_table_fail(
             collection->table, collection->column, NULL, problem, "labels_too_large",
-            "the texts of column '%.80s' make labels of %zu bytes in all, and "
-            "a monitor may have %d",
+            "the texts of column '%.80s' make labels of %zu bytes in all; a monitor may have at "
+            "most %d",
             collection->table->columns[collection->column].name, size, API_MAX_LABELS);
     for (size_t i = n; i < all; i++)
         counts[n] += labels[i].count;

@@ -46,7 +46,7 @@ static bool check_kept(struct api_observations *o, struct api_monitors *monitors
     *found = kept.found && is_of_these(o, monitors);
     return !*found || kept.same ||
            api_fail(&o->work.problem, "idempotency_key_reused",
-                    "the Idempotency-Key came with another body before");
+                    "the Idempotency-Key was used with another body before");
 }
 
 static bool keep_key(struct api_observations *o, struct api_monitors *monitors)
@@ -176,8 +176,8 @@ static bool check_reads(struct api_observations *o, struct api_monitors *monitor
             return false;
     return reads <= most_reads ||
            api_fail(&o->work.problem, "too_many_columns",
-                    "observations of this time come before so many windows that what they are "
-                    "compared with takes too long to add up; send fewer columns at once");
+                    "this time is before so many windows that adding up the windows to compare "
+                    "with takes too long; send fewer columns at once");
 }
 
 bool api_observations_run(struct api_work *work, struct api_monitors *monitors)

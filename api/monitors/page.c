@@ -84,5 +84,5 @@ bool api_page_cursor(const struct api_page *page, int64_t *numbers, size_t n,
 bool api_page_fail(struct api_problem *problem)
 {
     return api_fail_at(problem, API_QUERY, "cursor", "cursor_invalid",
-                       "cursor must be the member next of an answer");
+                       "cursor must be the member next of a response");
 }

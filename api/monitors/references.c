@@ -252,7 +252,7 @@ static bool collect_reference(struct api_references *references, struct api_tabl
     bool good = collect(references, table, collections, column, column + 1, problem);
     if (good && api_collection_is_empty(&collections[column]))
         good = api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
-                           "the reference holds no value that bins could be made of");
+                           "the reference has no value from which to make bins");
     good = good && make_config(references, &collections[column], group, name, members, problem);
     api_collection_free(&collections[column]);
     free(collections);

@@ -122,15 +122,14 @@ bool api_check_store(const struct api_monitors *monitors, struct api_problem *pr
     long long size = atomic_load(&monitors->size);
     if (monitors->is_full)
         return api_fail(problem, "store_full",
-                        "the store in memory has %lld bytes, and with monitors may have half of "
-                        "--max-memory; delete monitors, or have them keep windows for fewer days",
+                        "the store in memory has %lld bytes; with the monitors it may have half of "
+                        "--max-memory; delete monitors, or lower retention_days",
                         size);
     return monitors->max_store == 0 || size < monitors->max_store ||
-           api_fail(
-               problem, "store_full",
-               "the store has %lld bytes, and --max-store is %lld; delete monitors, or have them "
-               "keep windows for fewer days",
-               size, (long long)monitors->max_store);
+           api_fail(problem, "store_full",
+                    "the store has %lld bytes, and --max-store is %lld; delete monitors, or lower "
+                    "retention_days",
+                    size, (long long)monitors->max_store);
 }
 
 /* ---- Transactions */
@@ -227,11 +226,11 @@ static void fail_works(const struct api_monitors *monitors, struct api_work *wor
             api_fail_for_memory(&work->problem);
         else if (is_uncertain)
             api_fail(&work->problem, "store_unavailable",
-                     "the store was lost while it committed, so that this is stored or is not; "
-                     "with its Idempotency-Key it can be repeated");
+                     "the connection to the store was lost during the commit, so the request may "
+                     "or may not be stored; with an Idempotency-Key it can be repeated");
         else
             api_fail(&work->problem, "store_unavailable",
-                     "the store cannot be written now, so that nothing is stored; try again");
+                     "the store cannot be written now, and nothing was stored; try again");
     }
 }
 
