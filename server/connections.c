@@ -1,7 +1,6 @@
 #include "server/connections.h"
 
 #include "server/clock.h"
-#include "server/deadlines.h"
 #include "server/metrics.h"
 #include "server/unix_socket.h"
 
@@ -26,7 +25,6 @@ static struct {
         size_t ending; /* of the open ones, those that made room */
     } quotas[SRV_QUOTAS];
     unsigned added;
-    atomic_size_t paused;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool srv_connections_init(size_t descriptors)
@@ -70,36 +68,25 @@ void srv_connection_end(struct srv_connection *c, const struct srv_refusal *why)
         srv_connection_kick(c);
 }
 
-/* With the table locked: ends the slowest connection of a quota; false if none is slow. */
-static bool make_room(enum srv_quota quota)
+bool srv_connection_make_way(struct srv_connection *c)
 {
-    struct srv_connection *slowest = NULL;
-    unsigned long long now = srv_now_ms(), most = 0;
-    for (struct srv_connection *c = table.first; c; c = c->next) {
-        if (c->quota != quota || atomic_load(&c->ending))
-            continue;
-        unsigned long long late = srv_lateness(c, now);
-        if (late > most) {
-            most = late;
-            slowest = c;
-        }
-    }
-    if (slowest) {
-        srv_connection_end(slowest, &srv_made_room);
-        srv_connection_wake(slowest);
-        table.quotas[quota].ending++;
-    }
-    return slowest != NULL;
+    static const struct srv_refusal made_way = {
+        "too_many_connections", "the slowest connection made room for another; try again"};
+    if (table.quotas[c->quota].ending == SRV_ENDING)
+        return false;
+    srv_connection_end(c, &made_way);
+    c->makes_way = atomic_load(&c->ending) == &made_way;
+    table.quotas[c->quota].ending += c->makes_way;
+    return c->makes_way;
 }
 
 /* ---- Counts */
 
-bool srv_connections_admit(enum srv_quota quota, size_t limit, bool to_wait)
+bool srv_connections_admit(enum srv_quota quota, size_t limit)
 {
     pthread_mutex_lock(&table.lock);
     size_t taken = table.quotas[quota].pending + table.quotas[quota].open;
-    size_t ending = table.quotas[quota].ending;
-    bool admitted = taken - ending < limit || (!to_wait && ending < SRV_ENDING && make_room(quota));
+    bool admitted = taken - table.quotas[quota].ending < limit;
     table.quotas[quota].pending += admitted;
     pthread_mutex_unlock(&table.lock);
     return admitted;
@@ -165,7 +152,7 @@ static void unlink_entry(struct srv_connection *c)
     else
         table.first = c->next;
     atomic_store(&table.by_descriptor[c->fd], NULL);
-    table.quotas[c->quota].ending -= atomic_load(&c->ending) == &srv_made_room;
+    table.quotas[c->quota].ending -= c->makes_way;
 }
 
 struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls, bool local)
@@ -176,6 +163,7 @@ struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls
         c->quota = quota;
         c->tls = tls;
         c->local = local;
+        pthread_mutex_init(&c->body_lock, NULL);
         c->opened = srv_now_ms();
         atomic_store(&c->since, c->opened);
         atomic_store(&c->begun, c->opened);
@@ -197,8 +185,6 @@ void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
 {
     pthread_mutex_lock(&table.lock);
     table.quotas[quota].open--;
-    if (c && atomic_load(&c->phase) == SRV_PAUSED)
-        atomic_fetch_sub(&table.paused, 1);
     if (c)
         unlink_entry(c);
     pthread_mutex_unlock(&table.lock);
@@ -212,9 +198,6 @@ void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
 void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
 {
     unsigned long long now = srv_now_ms();
-    bool was_paused = atomic_load(&c->phase) == SRV_PAUSED;
-    if (was_paused != (phase == SRV_PAUSED))
-        atomic_fetch_add(&table.paused, was_paused ? (size_t)-1 : 1);
     atomic_store(&c->since, now);
     if (phase == SRV_HEADER)
         atomic_store(&c->begun, now);
@@ -239,31 +222,31 @@ void srv_connection_resume(struct srv_connection *c)
     srv_connections_unlock();
 }
 
-void srv_connection_pause(struct srv_connection *c, struct MHD_Connection *library, bool again)
+/* ---- Memory of bodies */
+
+bool srv_connection_take_body(struct srv_connection *c)
 {
-    unsigned long long now = srv_now_ms();
-    if (!again)
-        atomic_store(&c->waits_since, now);
-    atomic_store(&c->body_ms, now - atomic_load(&c->since));
-    srv_connection_enter(c, SRV_PAUSED);
-    MHD_suspend_connection(library);
-    atomic_store(&c->paused, library);
+    if (pthread_mutex_trylock(&c->body_lock) != 0)
+        return false;
+    bool taken = c->body;
+    if (taken)
+        api_buffer_free(c->body);
+    c->body = NULL;
+    c->body_taken |= taken;
+    pthread_mutex_unlock(&c->body_lock);
+    return taken;
 }
 
-void srv_connection_wake(struct srv_connection *c)
+bool srv_connection_keep_body(struct srv_connection *c)
 {
-    void *library = atomic_exchange(&c->paused, NULL);
-    if (library)
-        MHD_resume_connection(library);
+    pthread_mutex_lock(&c->body_lock);
+    bool taken = c->body_taken;
+    c->body = NULL;
+    c->body_taken = false;
+    atomic_store(&c->held, 0);
+    pthread_mutex_unlock(&c->body_lock);
+    return !taken;
 }
-
-void srv_connection_unpause(struct srv_connection *c)
-{
-    srv_connection_enter(c, SRV_BODY);
-    atomic_store(&c->since, srv_now_ms() - atomic_load(&c->body_ms));
-}
-
-size_t srv_connections_paused(void) { return atomic_load(&table.paused); }
 
 /* ---- Shutdown */
 

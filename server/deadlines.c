@@ -6,7 +6,6 @@ enum {
     HEADER_MS = 10000,
     RESERVED_HEADER_MS = 1000,
     BODY_GRACE_MS = 10000,
-    PAUSE_MS = 10000,
     REPLY_MS = 30000,
     ADMITTED_MS = 500,
 };
@@ -23,16 +22,7 @@ static const struct srv_refusal
     late_body = {"request_timeout", "the body came at less than 64 KiB/s after 10 s, or --timeout"},
     late_request = {"request_timeout", "the request took longer than --request-timeout"},
     late_work = {"compute_timeout", "the answer took longer than --request-timeout"},
-    late_reader = {"reply_timeout", "the client did not read its answer in time"},
-    no_memory = {"out_of_memory", "the memory for requests is in use (--max-memory); "
-                                  "try again"};
-
-const struct srv_refusal srv_made_room = {"too_many_connections",
-                                          "the slowest connection made room for another; try "
-                                          "again"};
-const struct srv_refusal srv_freed_memory = {"out_of_memory",
-                                             "the slowest request made room for others "
-                                             "(--max-memory); try again"};
+    late_reader = {"reply_timeout", "the client did not read its answer in time"};
 
 static unsigned long long lesser(unsigned long long a, unsigned long long b)
 {
@@ -80,8 +70,6 @@ const struct srv_refusal *srv_overdue(const struct srv_connection *c, unsigned l
         return time > grace_ms + atomic_load(&c->received) / SRV_BODY_RATE ? &late_body
                : too_long                                                  ? &late_request
                                                                            : NULL;
-    case SRV_PAUSED:
-        return now > atomic_load(&c->waits_since) + PAUSE_MS || too_long ? &no_memory : NULL;
     case SRV_WORK:
         return too_long ? &late_work : NULL;
     case SRV_REPLY:
@@ -94,8 +82,6 @@ unsigned long long srv_behind(const struct srv_connection *c, unsigned long long
 {
     unsigned long long since = atomic_load(&c->since), from = c->seen_at, late = c->behind;
     size_t received = atomic_load(&c->received), seen = c->seen;
-    if (atomic_load(&c->phase) != SRV_BODY)
-        return late;
     if (since > from) { /* it began after the last look */
         from = since;
         late = 0;
@@ -108,8 +94,7 @@ unsigned long long srv_behind(const struct srv_connection *c, unsigned long long
 
 void srv_follow_body(struct srv_connection *c, unsigned long long now)
 {
-    enum srv_phase phase = atomic_load(&c->phase);
-    c->behind = phase == SRV_BODY || phase == SRV_PAUSED ? srv_behind(c, now) : 0;
+    c->behind = atomic_load(&c->phase) == SRV_BODY ? srv_behind(c, now) : 0;
     c->seen = atomic_load(&c->received);
     c->seen_at = now;
 }
@@ -120,8 +105,6 @@ unsigned long long srv_lateness(const struct srv_connection *c, unsigned long lo
     unsigned long long since = atomic_load(&c->since), late = now > since ? now - since : 0;
     if (phase == SRV_WORK)
         return 0;
-    if (phase == SRV_PAUSED)
-        late = now - atomic_load(&c->waits_since);
     if (phase == SRV_BODY)
         late = srv_behind(c, now);
     if (phase == SRV_REPLY)

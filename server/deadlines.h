@@ -23,15 +23,11 @@ const struct srv_refusal *srv_overdue(const struct srv_connection *connection,
  * the table locked. */
 void srv_follow_body(struct srv_connection *connection, unsigned long long now);
 
-/* Lag of a body behind the least rate, in ms, now or when its pause began. */
+/* Lag of a body behind the least rate, in ms. The connection is in SRV_BODY, and the table locked. */
 unsigned long long srv_behind(const struct srv_connection *connection, unsigned long long now);
 
 /* Lateness of a connection, in ms, compared with a client that does its part at once; 0 if it may
  * not be ended to make room for another. The table is locked. */
 unsigned long long srv_lateness(const struct srv_connection *connection, unsigned long long now);
-
-/* The ending of connections that make room for others; of those that hold memory which others wait
- * for. */
-extern const struct srv_refusal srv_made_room, srv_freed_memory;
 
 #endif

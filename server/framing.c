@@ -123,6 +123,7 @@ static void begin_request(struct srv_framing *f)
     *f = (struct srv_framing){.state = SRV_FIELD,
                               .line = f->line,
                               .line_size = f->line_size,
+                              .headers = f->headers,
                               .header_size = f->header_size};
 }
 
@@ -281,6 +282,7 @@ static bool end_header(struct srv_framing *f)
         return bad(f, "Transfer-Encoding requires HTTP/1.1 and excludes Content-Length");
     if ((f->codings || f->left > 0) && takes_no_body(f->method))
         return bad(f, "this method takes no body");
+    f->headers++;
     if (f->codings)
         f->state = SRV_CHUNK_SIZE;
     else if (f->left > 0)
@@ -418,6 +420,16 @@ size_t srv_framing_read(struct srv_framing *f, const char *bytes, size_t size)
 bool srv_framing_is_between_requests(const struct srv_framing *f)
 {
     return f->state == SRV_REQUEST_LINE && f->line_size == 0;
+}
+
+void srv_framing_target(const char *bytes, size_t size, char *target, size_t room)
+{
+    const char *space = memchr(bytes, ' ', size), *end = bytes + size;
+    size_t n = 0;
+    for (const char *p = space ? space + 1 : end; p < end && *p > ' ' && *p < 0x7f; p++)
+        if (n + 1 < room)
+            target[n++] = *p;
+    target[n] = '\0';
 }
 
 void srv_framing_free(struct srv_framing *f)

@@ -39,6 +39,7 @@ enum srv_framing_state {
 /* Zeroed at the start of a connection. */
 struct srv_framing {
     enum srv_framing_state state;
+    size_t headers;     /* that are complete, of all requests so far */
     uint64_t left;      /* bytes of the body or of the chunk that are still to come */
     size_t header_size; /* bytes of the complete lines of the header, and of the trailer */
     unsigned fields, chunks;
@@ -57,6 +58,10 @@ size_t srv_framing_read(struct srv_framing *framing, const char *bytes, size_t s
 
 /* True if no byte of a further request has arrived, empty lines aside. */
 bool srv_framing_is_between_requests(const struct srv_framing *framing);
+
+/* Copies the target of a request line that `bytes` begin with, as far as it fits and is printable; "" if there
+ * is none. */
+void srv_framing_target(const char *bytes, size_t size, char *target, size_t room);
 
 /* Frees what it holds. */
 void srv_framing_free(struct srv_framing *framing);

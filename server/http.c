@@ -1,6 +1,8 @@
 #include "server/http.h"
 
+#include "server/body.h"
 #include "server/connections.h"
+#include "server/eviction.h"
 #include "server/listener.h"
 #include "server/lobby.h"
 #include "server/log.h"
@@ -73,6 +75,36 @@ static void end_dropped(struct srv_connection *entry)
         atomic_store(&entry->request, NULL);
 }
 
+/* Makes the request, which the connection's entry keeps until it is done. */
+static struct srv_request *new_request(struct srv_connection *entry, const char *target)
+{
+    struct srv_request *request = srv_request_new(http.service, entry, target);
+    if (atomic_load(&entry->phase) == SRV_IDLE) /* its bytes came with those of the one before */
+        srv_connection_enter(entry, SRV_HEADER);
+    end_dropped(entry);
+    atomic_store(&entry->request, request);
+    if (request)
+        request->draining = &http.draining;
+    return request;
+}
+
+/* Sends the response to an error by which a connection ends, before libmicrohttpd closes it. It may not have
+ * seen the first line of the request. */
+static void send_error(struct srv_connection *entry)
+{
+    const struct srv_refusal *why = entry ? entry->error : NULL;
+    struct srv_request *request = why ? atomic_load(&entry->request) : NULL;
+    if (!why)
+        return;
+    entry->error = NULL;
+    if (why == &entry->framing.refusal && !atomic_load(&entry->ending))
+        srv_metrics_connection_ended(why->code);
+    if (!request)
+        request = new_request(entry, entry->refused_target);
+    if (request)
+        srv_request_abort(request, why);
+}
+
 /* Adds or removes a connection. `context` is the daemon's. */
 static void follow_connection(void *context, struct MHD_Connection *connection,
                               void **socket_context, enum MHD_ConnectionNotificationCode what)
@@ -89,21 +121,12 @@ static void follow_connection(void *context, struct MHD_Connection *connection,
             shutdown(info->connect_fd, SHUT_RDWR);
         return;
     }
-    end_dropped(*socket_context);
-    srv_connection_remove(*socket_context, quota_of(context));
-}
-
-/* Makes the request, which the connection's entry keeps until it is done. */
-static struct srv_request *new_request(struct srv_connection *entry, const char *target)
-{
-    struct srv_request *request = srv_request_new(http.service, entry, target);
-    if (atomic_load(&entry->phase) == SRV_IDLE) /* its bytes came with those of the one before */
-        srv_connection_enter(entry, SRV_HEADER);
+    struct srv_connection *entry = *socket_context;
+    if (entry)
+        entry->session = NULL; /* libmicrohttpd has freed it */
+    send_error(entry);
     end_dropped(entry);
-    atomic_store(&entry->request, request);
-    if (request)
-        request->draining = &http.draining;
-    return request;
+    srv_connection_remove(entry, quota_of(context));
 }
 
 /* Begins a request. The query becomes a single parameter for libmicrohttpd, which would make a
@@ -118,22 +141,6 @@ static void *begin_request(void *unused, const char *target, struct MHD_Connecti
     return request;
 }
 
-/* Refuses a request that is not complete. libmicrohttpd may not have seen its first line yet. */
-static void refuse(struct srv_connection *entry, const struct srv_refusal *why, const char *line,
-                   size_t size)
-{
-    struct srv_request *request = atomic_load(&entry->request);
-    if (!atomic_load(&entry->ending))
-        srv_metrics_connection_ended(why->code);
-    char target[256] = "";
-    if (line)
-        srv_request_target(line, size, target, sizeof target);
-    if (!request || request->step == SRV_ANSWERED)
-        request = new_request(entry, target);
-    if (request)
-        srv_request_cut(request, why);
-}
-
 static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection *connection,
                              const char *method, const char *version, const char *upload,
                              size_t *upload_size)
@@ -142,8 +149,11 @@ static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection 
         return MHD_NO;
     if (request->step == SRV_NEW)
         return srv_request_begin(request, connection, method, version);
-    if (upload) /* with no byte, where a request that has no body expects 100-continue */
-        return *upload_size > 0 ? srv_request_body(request, upload, upload_size) : MHD_YES;
+    if (upload) { /* with no byte, where a request that has no body expects 100-continue */
+        size_t size = *upload_size;
+        *upload_size = 0;
+        return size > 0 ? srv_body_receive(request, upload, size) : MHD_YES;
+    }
     return srv_request_complete(request, connection);
 }
 
@@ -152,6 +162,7 @@ static void complete(struct MHD_Connection *connection, void **context,
 {
     struct srv_request *request = *context;
     struct srv_connection *entry = entry_of(connection);
+    send_error(entry);
     if (request)
         srv_request_done(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     if (entry) {
@@ -242,7 +253,7 @@ static void add_to_daemon(struct MHD_Daemon *daemon, enum srv_quota quota, int c
 /* Takes a client to a regular connection; false if there is no room. */
 static bool take_regularly(int client, const struct sockaddr *address, socklen_t size, bool to_wait)
 {
-    if (!srv_connections_admit(SRV_REGULAR, http.options->max_connections, to_wait))
+    if (!srv_evict_for_connection(SRV_REGULAR, http.options->max_connections, to_wait))
         return false;
     add_to_daemon(http.daemons[atomic_fetch_add(&http.turn, 1) % http.n_daemons], SRV_REGULAR,
                   client, address, size);
@@ -255,7 +266,7 @@ static void admit(int client, const struct sockaddr *address, socklen_t size, bo
 {
     if (take_regularly(client, address, size, false))
         return;
-    if (srv_connections_admit(SRV_RESERVED, may_probe ? RESERVED : RESERVED / 2, false))
+    if (srv_evict_for_connection(SRV_RESERVED, may_probe ? RESERVED : RESERVED / 2, false))
         add_to_daemon(http.reserved, SRV_RESERVED, client, address, size);
     else
         reject(client, SRV_REGULAR);
@@ -268,7 +279,7 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
     http.daemons = calloc(options->http_threads, sizeof *http.daemons);
     if (!http.daemons)
         return false;
-    srv_transport_start(refuse);
+    srv_transport_start(send_error);
     for (; http.n_daemons < options->http_threads; http.n_daemons++)
         if (!(http.daemons[http.n_daemons] = start_daemon(SRV_REGULAR)))
             return false;
@@ -288,7 +299,7 @@ void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
 
 void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size)
 {
-    if (srv_connections_admit(SRV_ADMIN, ADMIN, false))
+    if (srv_evict_for_connection(SRV_ADMIN, ADMIN, false))
         add_to_daemon(http.admin, SRV_ADMIN, client, address, size);
     else
         reject(client, SRV_ADMIN);

@@ -46,13 +46,15 @@ static bool is_ready(void *unused)
 
 static void write_metrics(void *options, struct api_buffer *out)
 {
-    const struct srv_moment moment = {
+    const struct srv_snapshot snapshot = {
         .budget = &budget,
         .regions = regions,
         .max_connections = ((const struct srv_options *)options)->max_connections,
+        .open_connections = srv_connections_open(),
+        .pending_jobs = srv_jobs_pending(),
         .is_draining = srv_http_is_draining(),
     };
-    srv_metrics_write(&moment, out);
+    srv_metrics_write(&snapshot, out);
 }
 
 /* opened: what takes rights that the server then gives up. */
@@ -177,7 +179,7 @@ static bool start_threads(const struct srv_options *options, const struct api_se
 {
     return srv_last_resort_start(seconds_to_end(options)) &&
            srv_connections_init(options->max_files) &&
-           srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start(service->budget) &&
+           srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start() &&
            srv_linger_start() && api_monitors_start(monitors, log_store) &&
            srv_http_start(service, options);
 }

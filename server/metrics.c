@@ -3,8 +3,6 @@
 #include "api/warnings.h"
 
 #include "api/endpoints.h"
-#include "server/connections.h"
-#include "server/jobs.h"
 #include "server/process.h"
 
 #include <stdatomic.h>
@@ -199,21 +197,20 @@ static void write_warnings(struct api_buffer *out)
                           atomic_load(&counters.warnings[i]));
 }
 
-static void write_connections(size_t limit, struct api_buffer *out)
+static void write_connections(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
-    single(out, "kldiv_connections_limit", "gauge", "Effective --max-connections.", (double)limit);
+    single(out, "kldiv_connections_limit", "gauge", "Effective --max-connections.",
+           (double)snapshot->max_connections);
     single(out, "kldiv_connections_open", "gauge", "Connections of all addresses.",
-           (double)srv_connections_open());
+           (double)snapshot->open_connections);
     single(out, "kldiv_connections_refused_total", "counter", "Connections over --max-connections.",
            (double)atomic_load(&counters.refused));
     head(out, "kldiv_connections_ended_total", "counter", "Connections ended by the server.");
     for (size_t i = 0; i < N_ENDINGS; i++)
         api_append_format(out, "kldiv_connections_ended_total{code=\"%s\"} %lu\n", endings[i],
                           atomic_load(&counters.ended[i]));
-    single(out, "kldiv_bodies_waiting", "gauge", "Requests whose body waits for memory.",
-           (double)srv_connections_paused());
     single(out, "kldiv_jobs_pending", "gauge", "Requests that wait for a job thread or have one.",
-           (double)srv_jobs_pending());
+           (double)snapshot->pending_jobs);
 }
 
 static void write_memory(const struct api_budget *budget, size_t reserved, struct api_buffer *out)
@@ -243,22 +240,22 @@ static void write_regions(struct api_regions *regions, struct api_buffer *out)
 
 /* The requests in flight are read first: what is not among them is in all counts. So is the memory, which
  * the answer itself then takes. */
-void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out)
+void srv_metrics_write(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
     long in_flight = atomic_load_explicit(&counters.in_flight, memory_order_acquire);
-    size_t reserved = atomic_load(&moment->budget->used);
+    size_t reserved = atomic_load(&snapshot->budget->used);
     head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
     api_append_format(out, "kldiv_build_info{version=\"%s\",simd=\"%s\"} 1\n", KLDIV_VERSION,
                       kl_simd_name());
-    single(out, "kldiv_draining", "gauge", "1 from SIGTERM on, else 0.", moment->is_draining);
+    single(out, "kldiv_draining", "gauge", "1 from SIGTERM on, else 0.", snapshot->is_draining);
     write_requests(out);
     single(out, "kldiv_http_requests_in_flight", "gauge", "Requests being read or answered.",
            (double)in_flight);
-    write_connections(moment->max_connections, out);
+    write_connections(snapshot, out);
     single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
            (double)atomic_load(&counters.elements));
     write_warnings(out);
-    write_memory(moment->budget, reserved, out);
-    write_regions(moment->regions, out);
+    write_memory(snapshot->budget, reserved, out);
+    write_regions(snapshot->regions, out);
     srv_process_write(out);
 }

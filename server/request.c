@@ -2,6 +2,7 @@
 
 #include "api/clock.h"
 #include "api/memory/spare.h"
+#include "server/body.h"
 #include "server/identity.h"
 #include "server/linger.h"
 #include "server/log.h"
@@ -163,6 +164,10 @@ static enum MHD_Result refuse(struct srv_request *request, const char *code, con
     return answer_early(request);
 }
 
+/* True if the adapter has seen the framing of a request whose header libmicrohttpd hands on. It has not if
+ * libmicrohttpd reads by a function that is not the adapter's: then nothing has been checked. */
+static bool is_framing_seen(struct srv_connection *c) { return ++c->headers <= c->framing.headers; }
+
 static enum MHD_Result refuse_repeated(struct srv_request *request)
 {
     char detail[80];
@@ -215,7 +220,6 @@ static void read_framing(struct srv_request *request)
     request->body.expected = length ? request->exchange.request.content_length + API_PADDING : 0;
     if (length && request->exchange.request.content_length <= SMALL_BODY)
         api_buffer_lend(&request->body, request->small_body, sizeof request->small_body);
-    atomic_store(&request->entry->announced, api_place_size(request->body.expected));
 }
 
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
@@ -223,8 +227,8 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
 {
     request->connection = connection;
     srv_fields_read(&request->fields, connection);
-    request->entry->old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
-    request->entry->closes = request->fields.closes;
+    request->is_http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
+    request->closes = request->fields.closes;
     srv_request_identify(request->fields.values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
     split_target(request);
     size_t method_size = strlen(method);
@@ -238,6 +242,11 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     bool has_body = request->exchange.request.content_length > 0 || request->chunked;
     if (has_body)
         srv_connection_enter(request->entry, SRV_BODY);
+    if (!is_framing_seen(request->entry)) {
+        request->must_close = true;
+        srv_log(SRV_LOG_ERROR, "a request was refused: libmicrohttpd read it past the adapter");
+        return refuse(request, "internal_error", "the framing of the request was not checked");
+    }
     if (request->fields.repeated)
         return refuse_repeated(request);
     if (!api_begin(&request->exchange))
@@ -250,23 +259,15 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
         srv_metrics_connection_refused();
         return refuse(request, "too_many_connections", "all connections are in use; try again");
     }
+    if (!srv_body_fits(request))
+        return refuse(request, srv_no_memory.code, srv_no_memory.detail);
     request->step = SRV_READING;
     return MHD_YES;
 }
 
 /* ---- Refusals while the request arrives */
 
-void srv_request_target(const char *line, size_t size, char *target, size_t room)
-{
-    const char *space = memchr(line, ' ', size), *end = line + size;
-    size_t n = 0;
-    for (const char *p = space ? space + 1 : end; p<end && * p> ' ' && *p < 0x7f; p++)
-        if (n + 1 < room)
-            target[n++] = *p;
-    target[n] = '\0';
-}
-
-void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
+void srv_request_abort(struct srv_request *request, const struct srv_refusal *why)
 {
     if (request->step == SRV_ANSWERED || request->step == SRV_WORKING)
         return;
@@ -279,8 +280,8 @@ void srv_request_cut(struct srv_request *request, const struct srv_refusal *why)
     if (request->step != SRV_REFUSED)
         api_refuse(&request->exchange, why->code, why->detail);
     request->entry->upload = (struct srv_upload){0};
+    srv_connection_keep_body(request->entry);
     api_buffer_free(&request->body);
-    atomic_store(&request->entry->held, 0);
     count_response(request);
     srv_response_send(request);
 }
@@ -353,6 +354,14 @@ static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection 
     return MHD_YES;
 }
 
+/* Answers a request whose body was taken when its last bytes had come. */
+static enum MHD_Result refuse_evicted(struct srv_request *request)
+{
+    const struct srv_refusal *ending = atomic_load(&request->entry->ending);
+    api_refuse(&request->exchange, ending->code, ending->detail);
+    return answer(request);
+}
+
 enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Connection *connection)
 {
     struct api_buffer *body = &request->body;
@@ -364,6 +373,8 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
     }
     if (request->step != SRV_READING)
         return answer(request);
+    if (!body->lent && !srv_connection_keep_body(request->entry))
+        return refuse_evicted(request);
     request->read_ms = (api_seconds() - request->start) * 1e3;
     request->exchange.request.body = body->data ? body->data : request->small_body;
     request->exchange.request.body_size = body->size;
@@ -406,6 +417,8 @@ void srv_request_done(struct srv_request *request, bool sent)
         srv_log_access(&access);
     }
     request->entry->upload = (struct srv_upload){0};
+    if (request->step == SRV_READING)
+        srv_connection_keep_body(request->entry);
     if (request->unread >= 0)
         srv_linger(request->unread, request->entry->quota == SRV_REGULAR, unread_size(request));
     srv_request_release(request);

@@ -33,10 +33,10 @@ struct srv_request {
     enum srv_step step;
     enum srv_lane lane;
     bool must_close, chunked, expects_continue;
-    bool is_spare;   /* kept for another request when it is done */
-    bool was_paused; /* and is the first to get memory */
-    bool sent;       /* without libmicrohttpd */
-    bool is_counted; /* by its response */
+    bool is_http_1_0, closes; /* Connection: close */
+    bool is_spare;            /* kept for another request when it is done */
+    bool sent;                /* without libmicrohttpd */
+    bool is_counted;          /* by its response */
     int unread; /* duplicated descriptor whose unread body is dropped after the response, or -1 */
     struct api_exchange exchange;
     struct api_buffer body;
@@ -60,17 +60,9 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
                                   const char *method, const char *version);
 
-/* Handles a piece of the body; *size becomes the number of bytes that it leaves, all of them if the
- * request waits for memory. */
-enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t *size);
-
-/* Copies the target of a request line of which `size` bytes and more are at hand, as far as it fits
- * and is printable; "" if there is none. */
-void srv_request_target(const char *line, size_t size, char *target, size_t room);
-
-/* Refuses a request that is not complete, with an answer that goes past libmicrohttpd; the caller
- * has the connection closed. */
-void srv_request_cut(struct srv_request *request, const struct srv_refusal *why);
+/* Ends a request that is not complete by an error, whose response goes past libmicrohttpd. Called when
+ * libmicrohttpd is about to close the connection. */
+void srv_request_abort(struct srv_request *request, const struct srv_refusal *why);
 
 /* Handles the complete body, or the end of a job. */
 enum MHD_Result srv_request_complete(struct srv_request *request,

@@ -48,7 +48,7 @@ static bool add(struct MHD_Response *mhd_response, const char *name, const char 
 static bool add_persistence(const struct srv_request *request, struct MHD_Response *mhd_response)
 {
     char timeout[40] = "timeout=";
-    if (request->entry->closes || request->entry->old)
+    if (request->closes || request->is_http_1_0)
         return true; /* libmicrohttpd says what it does */
     if (request->must_close || atomic_load(request->draining) ||
         atomic_load(&request->entry->ending))
