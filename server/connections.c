@@ -109,10 +109,16 @@ void srv_connections_cancel(enum srv_quota quota)
 
 void srv_connections_forget_dropped(void)
 {
+    enum { FORGET_MS = 500 };
+    static unsigned long long next;
+    unsigned long long now = srv_now_ms();
     pthread_mutex_lock(&table.lock);
-    for (size_t i = 0; i < SRV_QUOTAS; i++) {
-        table.quotas[i].pending -= table.quotas[i].least;
-        table.quotas[i].least = table.quotas[i].pending;
+    if (now >= next) {
+        next = now + FORGET_MS;
+        for (size_t i = 0; i < SRV_QUOTAS; i++) {
+            table.quotas[i].pending -= table.quotas[i].least;
+            table.quotas[i].least = table.quotas[i].pending;
+        }
     }
     pthread_mutex_unlock(&table.lock);
 }

@@ -102,8 +102,8 @@ bool srv_connection_make_way(struct srv_connection *connection);
 void srv_connections_cancel(enum srv_quota quota);
 
 /* Forgets admitted connections that libmicrohttpd has dropped without a notice, as it does when
- * memory is exhausted. A connection is added within ms of its admission: called twice a second or
- * less, it corrects the count by the least number that was pending all the time. */
+ * memory is exhausted. A connection is added within ms of its admission: twice a second at most, it corrects the
+ * count by the least number that was pending all the time. One thread calls it. */
 void srv_connections_forget_dropped(void);
 
 /* Adds an admitted connection to the table, `local` if it is of a unix socket. NULL if memory is exhausted.

@@ -11,7 +11,6 @@
 #include "server/tls.h"
 #include "server/transport.h"
 #include "server/watch.h"
-#include "server/watchdog.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -141,10 +140,12 @@ static void *begin_request(void *unused, const char *target, struct MHD_Connecti
     return request;
 }
 
-static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection *connection,
-                             const char *method, const char *version, const char *upload,
-                             size_t *upload_size)
+static enum MHD_Result handle(void *unused, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **context)
 {
+    struct srv_request *request = *context;
+    (void)unused, (void)url;
     if (!request)
         return MHD_NO;
     if (request->step == SRV_NEW)
@@ -157,9 +158,10 @@ static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection 
     return srv_request_complete(request, connection);
 }
 
-static void complete(struct MHD_Connection *connection, void **context,
+static void complete(void *unused, struct MHD_Connection *connection, void **context,
                      enum MHD_RequestTerminationCode how)
 {
+    (void)unused;
     struct srv_request *request = *context;
     struct srv_connection *entry = entry_of(connection);
     send_error(entry);
@@ -172,36 +174,6 @@ static void complete(struct MHD_Connection *connection, void **context,
         srv_connection_enter(entry, atomic_load(&entry->arriving) ? SRV_HEADER : SRV_IDLE);
     }
     *context = NULL;
-}
-
-/* ---- Steps of a network thread, which the watchdog follows */
-
-static void notify_connection(void *context, struct MHD_Connection *connection,
-                              void **socket_context, enum MHD_ConnectionNotificationCode what)
-{
-    srv_step_begin();
-    follow_connection(context, connection, socket_context, what);
-    srv_step_end();
-}
-
-static enum MHD_Result handle(void *unused, struct MHD_Connection *connection, const char *url,
-                              const char *method, const char *version, const char *upload,
-                              size_t *upload_size, void **context)
-{
-    (void)unused, (void)url;
-    srv_step_begin();
-    enum MHD_Result result = go_on(*context, connection, method, version, upload, upload_size);
-    srv_step_end();
-    return result;
-}
-
-static void completed(void *unused, struct MHD_Connection *connection, void **context,
-                      enum MHD_RequestTerminationCode how)
-{
-    (void)unused;
-    srv_step_begin();
-    complete(connection, context, how);
-    srv_step_end();
 }
 
 /* ---- Daemons */
@@ -227,8 +199,8 @@ static struct MHD_Daemon *start_daemon(enum srv_quota quota)
         0, NULL, NULL, handle, NULL, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)limits[quota] + SRV_ENDING + 16,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, notify_connection, context,
-        MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_URI_LOG_CALLBACK, begin_request,
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, follow_connection, context,
+        MHD_OPTION_NOTIFY_COMPLETED, complete, NULL, MHD_OPTION_URI_LOG_CALLBACK, begin_request,
         NULL, MHD_OPTION_ARRAY, srv_tls_options(tls), MHD_OPTION_END);
     if (!daemon)
         srv_log(SRV_LOG_ERROR, "cannot start a network thread");

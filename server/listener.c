@@ -3,7 +3,6 @@
 #include "server/clock.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/watchdog.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -52,14 +51,12 @@ static bool take_one(struct srv_listener *l)
 {
     struct sockaddr_storage address;
     socklen_t size;
-    srv_step_begin();
     int client = accept_one(l, &address, &size);
     int reason = errno;
     if (client >= 0)
         l->take(client, (struct sockaddr *)&address, size);
     if (client >= 0 && l->spare < 0)
         l->spare = dup(l->fd); /* none was left when it was needed last */
-    srv_step_end();
     errno = reason;
     return client >= 0;
 }

@@ -14,14 +14,13 @@
 #include "server/lobby.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/notify.h"
 #include "server/reload.h"
 #include "server/sandbox.h"
+#include "server/service_manager.h"
 #include "server/sockets.h"
 #include "server/store.h"
 #include "server/tls.h"
 #include "server/watch.h"
-#include "server/watchdog.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,8 +117,7 @@ static bool open_all(struct srv_options *options, struct opened *opened)
 {
     if (!srv_sockets_open(options, stderr))
         return false;
-    srv_notify_open();
-    srv_watchdog_start();
+    srv_manager_open();
     opened->port_file = options->port_file ? fopen(options->port_file, "we") : NULL;
     if (options->port_file && !opened->port_file)
         return complain_of_port_file(options->port_file);
@@ -155,7 +153,7 @@ static bool drain(const struct srv_options *options)
 {
     atomic_store(&ready, false);
     srv_last_resort_arm(seconds_to_end(options));
-    srv_notify("STOPPING=1\nSTATUS=Finishing the requests under way");
+    srv_manager_tell("STOPPING=1\nSTATUS=Finishing the requests under way");
     srv_http_drain();
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
@@ -205,7 +203,7 @@ static void log_start(const struct srv_options *options, const struct api_servic
     srv_sandbox_log(&opened->sandbox);
     srv_files_log(options, service->tokens);
     srv_options_unknown(warn_of_variable);
-    srv_notify_log();
+    srv_manager_log();
 }
 
 static bool start(const struct srv_options *options, const struct api_service *service,
@@ -225,7 +223,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
     if (!write_port_file(opened, options->port_file))
         return false;
     log_start(options, service, opened);
-    srv_notify("READY=1\nSTATUS=Serving");
+    srv_manager_tell("READY=1\nSTATUS=Serving");
     return true;
 }
 
@@ -257,9 +255,9 @@ static void block_signals(sigset_t *signals)
 
 static void reload(const struct srv_options *options, const struct api_service *service)
 {
-    srv_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(api_seconds() * 1e6));
+    srv_manager_tell("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(api_seconds() * 1e6));
     srv_files_reload(options, service->tokens);
-    srv_notify("READY=1");
+    srv_manager_tell("READY=1");
 }
 
 /* Returns memory to the system that nothing has used for a while. Large requests also leave small blocks
@@ -276,7 +274,8 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
                          const struct api_service *service)
 {
     for (;;) {
-        long ms = (long)srv_watchdog_beat();
+        srv_connections_forget_dropped();
+        long ms = (long)srv_manager_beat();
         int signal = sigtimedwait(
             signals, NULL, &(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000});
         if (signal == SIGHUP)

@@ -4,7 +4,7 @@
 #include "server/http.h"
 #include "server/listener.h"
 #include "server/log.h"
-#include "server/passed.h"
+#include "server/service_manager.h"
 #include "server/unix_socket.h"
 
 #include <errno.h>

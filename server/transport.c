@@ -1,6 +1,7 @@
 #include "server/transport.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -145,6 +146,14 @@ ssize_t srv_mhd_gnutls_record_send(gnutls_session_t session, const void *bytes, 
 {
     return count(srv_connection_at(gnutls_transport_get_int(session)),
                  gnutls_record_send(session, bytes, size));
+}
+
+/* Tells libmicrohttpd that options of TCP are set: a unix socket delays no bytes. It would try again, and log the
+ * failure, twice for each response. */
+int srv_mhd_setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+    struct srv_connection *c = level == IPPROTO_TCP ? srv_connection_at(fd) : NULL;
+    return c && c->local ? 0 : setsockopt(fd, level, name, value, size);
 }
 
 void srv_transport_probe(struct srv_connection *c)

@@ -4,7 +4,6 @@
 #include "server/deadlines.h"
 #include "server/log.h"
 #include "server/transport.h"
-#include "server/watchdog.h"
 
 #include <limits.h>
 #include <linux/sockios.h>
@@ -23,8 +22,7 @@ enum { TICK_MS = 100, SOON_MS = 5 };
  * whether it still reads. */
 enum { PROBE_MS = 100 };
 
-/* FORGET_MS: time, in ms, between corrections of the count of connections. */
-enum { EVENTS = 64, FORGET_MS = 500 };
+enum { EVENTS = 64 };
 
 static struct {
     pthread_t thread;
@@ -169,7 +167,7 @@ static void *run(void *unused)
 {
     (void)unused;
     int wait = TICK_MS;
-    unsigned long long looked = 0, forgotten = 0;
+    unsigned long long looked = 0;
     while (!atomic_load(&watch.stopping)) {
         collect_events(wait);
         unsigned long long now = srv_now_ms();
@@ -177,14 +175,8 @@ static void *run(void *unused)
             wait = SOON_MS;
             continue;
         }
-        srv_step_begin();
         wait = look();
-        srv_step_end();
         looked = now;
-        if (now > forgotten + FORGET_MS) {
-            srv_connections_forget_dropped();
-            forgotten = now;
-        }
     }
     return NULL;
 }
