@@ -8,7 +8,7 @@
  * is received where it stays. */
 enum { FIRST = 64 << 10, PLACED_BODY = 256 << 10 };
 
-const struct srv_refusal srv_no_memory = {
+const struct srv_error srv_no_memory = {
     "out_of_memory", "the memory for requests is in use (--max-memory); try again"};
 
 /* Bytes of memory that a body asks for when it needs `needed`. */
@@ -91,10 +91,10 @@ static void offer_place(struct srv_request *request)
 }
 
 /* Takes bytes of the body; gives the error for which it is refused, or NULL. */
-static const struct srv_refusal *take(struct srv_request *request, const char *bytes, size_t n)
+static const struct srv_error *take(struct srv_request *request, const char *bytes, size_t n)
 {
-    static const struct srv_refusal too_large = {"body_too_large",
-                                                 "the body is larger than this server takes"};
+    static const struct srv_error too_large = {"body_too_large",
+                                               "the body is larger than this server takes"};
     struct api_buffer *body = &request->body;
     if (request->entry->body_taken)
         return atomic_load(&request->entry->ending);

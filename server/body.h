@@ -7,7 +7,7 @@
 #include "server/request.h"
 
 /* The error of a request for which no memory is left. */
-extern const struct srv_refusal srv_no_memory;
+extern const struct srv_error srv_no_memory;
 
 /* True if there is memory for a body of the declared length now. */
 bool srv_body_fits(const struct srv_request *request);

@@ -44,33 +44,33 @@ void srv_connections_unlock(void) { pthread_mutex_unlock(&table.lock); }
 
 /* ---- Ends */
 
-void srv_connection_kick(struct srv_connection *c)
+void srv_connection_shutdown_read(struct srv_connection *c)
 {
     /* Either wakes the thread at each call; edge-triggered epoll may have lost the end of the client's
      * bytes. Bytes that have arrived can still be read. A client that still sends gets the answer before
      * it has sent all: the kernel resets a connection that is shut in both directions, and opens the
      * window of one whose receiving side is shut no more. With TLS libmicrohttpd polls, and there is no
      * other way. */
-    atomic_store(&c->kicked, true);
+    atomic_store(&c->read_shut, true);
     if (c->tls || !atomic_load(&c->arriving) || !srv_waker_wake(&c->waker))
         shutdown(c->fd, SHUT_RD);
 }
 
-void srv_connection_end(struct srv_connection *c, const struct srv_refusal *why)
+void srv_connection_end(struct srv_connection *c, const struct srv_error *why)
 {
-    const struct srv_refusal *none = NULL;
+    const struct srv_error *none = NULL;
     if (!atomic_compare_exchange_strong(&c->ending, &none, why))
         return;
     srv_metrics_connection_ended(why->code);
     if (atomic_load(&c->phase) == SRV_REPLY)
         shutdown(c->fd, SHUT_RDWR);
     else
-        srv_connection_kick(c);
+        srv_connection_shutdown_read(c);
 }
 
 bool srv_connection_make_way(struct srv_connection *c)
 {
-    static const struct srv_refusal made_way = {
+    static const struct srv_error made_way = {
         "too_many_connections", "the slowest connection made room for another; try again"};
     if (table.quotas[c->quota].ending == SRV_ENDING)
         return false;
@@ -269,7 +269,7 @@ static bool is_idle(const struct srv_connection *c, unsigned long long now)
 
 void srv_connections_close_idle(void)
 {
-    static const struct srv_refusal drained = {"draining", "the server is shutting down"};
+    static const struct srv_error drained = {"draining", "the server is shutting down"};
     unsigned long long now = srv_now_ms();
     pthread_mutex_lock(&table.lock);
     for (struct srv_connection *c = table.first; c; c = c->next)

@@ -51,9 +51,9 @@ struct srv_connection {
     /* Written by the network thread: */
     void *session; /* of GnuTLS, once a record was received */
     struct srv_framing framing;
-    const struct srv_refusal *error; /* for which its reading has ended; its client is to be told */
-    size_t headers;                  /* handed on by libmicrohttpd */
-    char refused_target[256];        /* of a request that the framing refused by its first bytes */
+    const struct srv_error *error; /* for which its reading has ended; its client is to be told */
+    size_t headers;                /* handed on by libmicrohttpd */
+    char refused_target[256];      /* of a request that the framing refused by its first bytes */
     struct srv_upload upload;
     atomic_bool arriving; /* a part of a request has come */
     atomic_bool refused;  /* the framing has refused what came after a good request */
@@ -72,10 +72,11 @@ struct srv_connection {
     bool body_taken;
 
     /* Written by any thread: */
-    atomic_ullong sent;                         /* bytes sent to a local client */
-    _Atomic(const struct srv_refusal *) ending; /* why the server ends it; a static structure */
-    atomic_bool kicked; /* its thread was told to read to the end of what has arrived, and to end */
-    atomic_bool stop;   /* nobody waits for the answer any more */
+    atomic_ullong sent;                       /* bytes sent to a local client */
+    _Atomic(const struct srv_error *) ending; /* why the server ends it; a static structure */
+    atomic_bool
+        read_shut;    /* its thread was told to read to the end of what has arrived, and to end */
+    atomic_bool stop; /* nobody waits for the answer any more */
 
     /* Written by the watching thread alone, with the table locked: */
     enum srv_client client;
@@ -84,8 +85,9 @@ struct srv_connection {
         probed; /* the first byte of the response was sent; cleared by the network thread, not suspended */
     unsigned long long acked, acked_at; /* bytes that the client has taken; when, in ms */
     unsigned long long first_acked;     /* at the first look at this response */
-    unsigned long long behind, seen_at; /* how far the body is behind the least rate; when; in ms */
-    size_t seen;                        /* `received` at that time */
+    unsigned long long body_lag,
+        seen_at; /* how far the body is behind the least rate; when; in ms */
+    size_t seen; /* `received` at that time */
 };
 
 /* Makes room for descriptors below `descriptors`. False if memory is exhausted. */
@@ -120,7 +122,7 @@ void srv_connection_enter(struct srv_connection *connection, enum srv_phase phas
 
 /* Ends a connection, for a reason that its client is told while its request is still read. Any
  * thread may call it while the connection is in the table; the first reason counts. */
-void srv_connection_end(struct srv_connection *connection, const struct srv_refusal *why);
+void srv_connection_end(struct srv_connection *connection, const struct srv_error *why);
 
 /* Suspends the connection in its network thread, for SRV_WORK; its job resumes it once. */
 void srv_connection_suspend(struct srv_connection *connection, struct MHD_Connection *library);
@@ -133,7 +135,7 @@ bool srv_connection_take_body(struct srv_connection *connection);
 bool srv_connection_keep_body(struct srv_connection *connection);
 
 /* Lets the connection's thread read again, and see the end that the client or the server has set. */
-void srv_connection_kick(struct srv_connection *connection);
+void srv_connection_shutdown_read(struct srv_connection *connection);
 
 /* Number of connections that are admitted and not removed. */
 size_t srv_connections_open(void);

@@ -16,7 +16,7 @@ enum { REPLY_RATE = 4 };
 static unsigned long long idle_ms = 75000, request_ms;
 static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, response_ms = REPLY_MS;
 
-static const struct srv_refusal
+static const struct srv_error
     late_header = {"request_timeout", "the header took more than 10 s, or --timeout"},
     idle = {"idle", "no request came"},
     late_body = {"request_timeout", "the body came at less than 64 KiB/s after 10 s, or --timeout"},
@@ -41,7 +41,7 @@ void srv_deadlines_set(size_t timeout, size_t request_timeout)
 size_t srv_idle_seconds(void) { return idle_ms / 1000; }
 
 /* Time that a response has made no progress, or less than the least rate allows, in ms. */
-static unsigned long long response_lateness(const struct srv_connection *c, unsigned long long now)
+static unsigned long long response_lag(const struct srv_connection *c, unsigned long long now)
 {
     unsigned long long since = atomic_load(&c->since), stalled = 0;
     unsigned long long acked = c->acked > c->first_acked ? c->acked - c->first_acked : 0;
@@ -51,7 +51,7 @@ static unsigned long long response_lateness(const struct srv_connection *c, unsi
     return now > since + taken && now - since - taken > stalled ? now - since - taken : stalled;
 }
 
-const struct srv_refusal *srv_overdue(const struct srv_connection *c, unsigned long long now)
+const struct srv_error *srv_overdue(const struct srv_connection *c, unsigned long long now)
 {
     /* The phase is written after its start: a change meanwhile pairs the old phase with the later
      * time, which ends no connection early. */
@@ -73,14 +73,14 @@ const struct srv_refusal *srv_overdue(const struct srv_connection *c, unsigned l
     case SRV_WORK:
         return too_long ? &late_work : NULL;
     case SRV_REPLY:
-        return response_lateness(c, now) > response_ms || too_long ? &late_reader : NULL;
+        return response_lag(c, now) > response_ms || too_long ? &late_reader : NULL;
     }
     return NULL;
 }
 
-unsigned long long srv_behind(const struct srv_connection *c, unsigned long long now)
+unsigned long long srv_body_lag(const struct srv_connection *c, unsigned long long now)
 {
-    unsigned long long since = atomic_load(&c->since), from = c->seen_at, late = c->behind;
+    unsigned long long since = atomic_load(&c->since), from = c->seen_at, late = c->body_lag;
     size_t received = atomic_load(&c->received), seen = c->seen;
     if (since > from) { /* it began after the last look */
         from = since;
@@ -94,21 +94,21 @@ unsigned long long srv_behind(const struct srv_connection *c, unsigned long long
 
 void srv_follow_body(struct srv_connection *c, unsigned long long now)
 {
-    c->behind = atomic_load(&c->phase) == SRV_BODY ? srv_behind(c, now) : 0;
+    c->body_lag = atomic_load(&c->phase) == SRV_BODY ? srv_body_lag(c, now) : 0;
     c->seen = atomic_load(&c->received);
     c->seen_at = now;
 }
 
-unsigned long long srv_lateness(const struct srv_connection *c, unsigned long long now)
+unsigned long long srv_lag(const struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
     unsigned long long since = atomic_load(&c->since), late = now > since ? now - since : 0;
     if (phase == SRV_WORK)
         return 0;
     if (phase == SRV_BODY)
-        late = srv_behind(c, now);
+        late = srv_body_lag(c, now);
     if (phase == SRV_REPLY)
-        late = response_lateness(c, now);
+        late = response_lag(c, now);
     if (late < (c->quota == SRV_REGULAR ? ADMITTED_MS : ADMITTED_MS / 10))
         return 0;
     return phase == SRV_IDLE ? late / 8 : late; /* a client that keeps a connection is not slow */

@@ -7,7 +7,7 @@
 /* SLOW_MS: lag, in ms, from which a client is slow while others need the memory that it holds. */
 enum { SLOW_MS = 1000 };
 
-static const struct srv_refusal freed_memory = {
+static const struct srv_error freed_memory = {
     "out_of_memory", "the slowest request made room for others (--max-memory); try again"};
 
 /* Ends the slowest connection of a quota; false if none is slow, or if enough are about to end. */
@@ -17,7 +17,7 @@ static bool make_room(enum srv_quota quota)
     unsigned long long now = srv_now_ms(), max = 0;
     for (struct srv_connection *c = srv_connections_lock(); c; c = c->next) {
         unsigned long long lag =
-            c->quota == quota && !atomic_load(&c->ending) ? srv_lateness(c, now) : 0;
+            c->quota == quota && !atomic_load(&c->ending) ? srv_lag(c, now) : 0;
         if (lag > max) {
             max = lag;
             slowest = c;
@@ -40,8 +40,8 @@ bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait)
 static double cost_of(const struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
-    unsigned long long lag = phase == SRV_REPLY  ? srv_lateness(c, now)
-                             : phase == SRV_BODY ? srv_behind(c, now)
+    unsigned long long lag = phase == SRV_REPLY  ? srv_lag(c, now)
+                             : phase == SRV_BODY ? srv_body_lag(c, now)
                                                  : 0;
     if (atomic_load(&c->ending) || lag <= SLOW_MS)
         return 0;

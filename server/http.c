@@ -3,11 +3,11 @@
 #include "server/body.h"
 #include "server/connections.h"
 #include "server/eviction.h"
+#include "server/handler.h"
 #include "server/listener.h"
 #include "server/lobby.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/request.h"
 #include "server/tls.h"
 #include "server/transport.h"
 #include "server/watch.h"
@@ -91,12 +91,12 @@ static struct srv_request *new_request(struct srv_connection *entry, const char 
  * seen the first line of the request. */
 static void send_error(struct srv_connection *entry)
 {
-    const struct srv_refusal *why = entry ? entry->error : NULL;
+    const struct srv_error *why = entry ? entry->error : NULL;
     struct srv_request *request = why ? atomic_load(&entry->request) : NULL;
     if (!why)
         return;
     entry->error = NULL;
-    if (why == &entry->framing.refusal && !atomic_load(&entry->ending))
+    if (why == &entry->framing.error && !atomic_load(&entry->ending))
         srv_metrics_connection_ended(why->code);
     if (!request)
         request = new_request(entry, entry->refused_target);

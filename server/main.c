@@ -80,7 +80,7 @@ static bool write_port_file(struct opened *opened, const char *path)
 }
 
 /* Gives up all rights but those to files that SIGHUP has read again. */
-static struct srv_sandbox lock_in(const struct srv_options *options)
+static struct srv_sandbox enter_sandbox(const struct srv_options *options)
 {
     enum { MOST_READABLE = 40 };
     const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
@@ -93,12 +93,12 @@ static struct srv_sandbox lock_in(const struct srv_options *options)
             readable[n++] = files[i];
     for (const char *const *file = of_store; file && *file && n < MOST_READABLE; file++)
         readable[n++] = *file;
-    return srv_sandbox_enter(options,
-                             &(struct srv_rights){.readable = readable,
-                                                  .writable = writable,
-                                                  .removable = srv_sockets_removable(),
-                                                  .shared_memory = options->shared_memory != NULL,
-                                                  .connects = of_store != NULL});
+    return srv_sandbox_enter(
+        options, &(struct srv_sandbox_policy){.readable = readable,
+                                              .writable = writable,
+                                              .removable = srv_sockets_removable(),
+                                              .shared_memory = options->shared_memory != NULL,
+                                              .connects = of_store != NULL});
 }
 
 static bool open_regions(const struct srv_options *options)
@@ -126,13 +126,14 @@ static bool open_all(struct srv_options *options, struct opened *opened)
     monitors = srv_store_open(options, &budget);
     if (!monitors || !open_regions(options))
         return false;
-    opened->sandbox = lock_in(options);
+    opened->sandbox = enter_sandbox(options);
     return true;
 }
 
 static bool finish_requests(double deadline)
 {
     while (srv_connections_open() > 0 || srv_jobs_pending() > 0) {
+        srv_connections_forget_dropped();
         srv_connections_close_idle();
         if (api_seconds() > deadline)
             return false;

@@ -14,11 +14,11 @@ static bool must_not_end(const struct srv_connection *c)
 
 /* Error for which a connection must end before more is read; NULL if there is none, or if the connection is
  * between requests and just ends. */
-static const struct srv_refusal *error_of(const struct srv_connection *c)
+static const struct srv_error *error_of(const struct srv_connection *c)
 {
-    const struct srv_refusal *why = atomic_load(&c->ending);
-    if (c->framing.refusal.code)
-        return &c->framing.refusal;
+    const struct srv_error *why = atomic_load(&c->ending);
+    if (c->framing.error.code)
+        return &c->framing.error;
     return why && !srv_framing_is_between_requests(&c->framing) ? why : NULL;
 }
 
@@ -46,7 +46,7 @@ static ssize_t check(struct srv_connection *c, const char *bytes, size_t size)
         if (is_first && good == 0)
             srv_framing_target(bytes, size, c->refused_target, sizeof c->refused_target);
         if (good > 0 && !must_not_end(c))
-            srv_connection_kick(c);
+            srv_connection_shutdown_read(c);
     }
     return (ssize_t)good;
 }
@@ -72,12 +72,12 @@ static ssize_t receive(struct srv_connection *c, void *buffer, size_t size, ssiz
         return end_reading(c);
     ssize_t n = again;
     errno = EAGAIN;
-    if (!c->framing.refusal.code)
+    if (!c->framing.error.code)
         n = c->tls ? gnutls_record_recv(c->session, buffer, size) : receive_plain(c, buffer, size);
     if (n > 0)
         n = check(c, buffer, (size_t)n);
-    bool is_kicked = n < 0 && !c->tls && errno == EAGAIN && atomic_load(&c->kicked);
-    if (!waits && (n == 0 || is_kicked)) /* as after a shutdown */
+    bool is_shut = n < 0 && !c->tls && errno == EAGAIN && atomic_load(&c->read_shut);
+    if (!waits && (n == 0 || is_shut)) /* as after a shutdown */
         return end_reading(c);
     if (n != 0)
         return n;

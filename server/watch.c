@@ -52,7 +52,7 @@ static void mark_client(uint64_t key, unsigned events)
         return;
     if (events & (EPOLLERR | EPOLLHUP))
         c->client = SRV_GONE;
-    else if (c->client == SRV_OPEN && events & EPOLLRDHUP && !atomic_load(&c->kicked))
+    else if (c->client == SRV_OPEN && events & EPOLLRDHUP && !atomic_load(&c->read_shut))
         c->client = SRV_HALF_CLOSED;
 }
 
@@ -88,7 +88,7 @@ static bool follow_client(struct srv_connection *c, unsigned long long now)
     if (c->client == SRV_GONE)
         atomic_store(&c->stop, true);
     if (phase == SRV_HEADER || phase == SRV_IDLE || phase == SRV_BODY)
-        srv_connection_kick(c);
+        srv_connection_shutdown_read(c);
     return true;
 }
 
@@ -135,7 +135,7 @@ static void look_at_response(struct srv_connection *c, unsigned long long now)
 static void end_late(struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
-    const struct srv_refusal *why = srv_overdue(c, now);
+    const struct srv_error *why = srv_overdue(c, now);
     if (!why)
         return;
     srv_log(SRV_LOG_DEBUG, "closing a connection: %s", why->detail);

@@ -192,7 +192,7 @@ Test(framing, of_good_requests_is_accepted_in_any_pieces)
         for (size_t at = 0; at < sizeof good - 1; at += piece) {
             size_t n = sizeof good - 1 - at < piece ? sizeof good - 1 - at : piece;
             cr_assert_eq(srv_framing_read(&framing, good + at, n), n, "piece %zu at %zu: %s", piece,
-                         at, framing.refusal.detail);
+                         at, framing.error.detail);
         }
         cr_expect(srv_framing_is_between_requests(&framing));
         srv_framing_free(&framing);
