@@ -41,9 +41,9 @@ static bool is_free(const struct srv_request *request, size_t capacity)
 static bool is_too_large(const struct srv_request *request, size_t size)
 {
     const struct api_buffer *body = &request->body;
-    size_t most = api_budget_most(body->budget, size);
+    size_t max = api_budget_most(body->budget, size);
     return size > request->exchange.service->max_body ||
-           (most > 0 && body->expected == 0 && counted(size + API_PADDING + FIRST) > most);
+           (max > 0 && body->expected == 0 && counted(size + API_PADDING + FIRST) > max);
 }
 
 static bool reserve(struct srv_request *request, size_t capacity)

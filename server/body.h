@@ -1,6 +1,6 @@
 /* The body of a request as it arrives. Memory for it is reserved as its bytes come, never for a length that was
  * declared; nobody waits for memory. Where none is left, the slowest request that holds most ends, if it is behind
- * its least rate; if none is, the body that asks is refused. */
+ * its minimal rate; if none is, the body that asks is refused. */
 #ifndef KLDIV_SERVER_BODY_H
 #define KLDIV_SERVER_BODY_H
 

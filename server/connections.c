@@ -20,7 +20,7 @@ static struct {
     size_t descriptors;
     struct {
         size_t pending; /* admitted, not yet added */
-        size_t least;   /* of `pending` since the last look: these were dropped */
+        size_t min;     /* of `pending` since the last look: these were dropped */
         size_t open;
         size_t ending; /* of the open ones, those that made room */
     } quotas[SRV_QUOTAS];
@@ -47,7 +47,7 @@ void srv_connections_unlock(void) { pthread_mutex_unlock(&table.lock); }
 void srv_connection_shutdown_read(struct srv_connection *c)
 {
     /* Either wakes the thread at each call; edge-triggered epoll may have lost the end of the client's
-     * bytes. Bytes that have arrived can still be read. A client that still sends gets the answer before
+     * bytes. Bytes that have arrived can still be read. A client that still sends gets the response before
      * it has sent all: the kernel resets a connection that is shut in both directions, and opens the
      * window of one whose receiving side is shut no more. With TLS libmicrohttpd polls, and there is no
      * other way. */
@@ -95,9 +95,9 @@ bool srv_connections_admit(enum srv_quota quota, size_t limit)
 /* With the table locked: one connection less is expected. */
 static void expect_less(enum srv_quota quota)
 {
-    size_t *pending = &table.quotas[quota].pending, *least = &table.quotas[quota].least;
+    size_t *pending = &table.quotas[quota].pending, *min = &table.quotas[quota].min;
     *pending -= *pending > 0;
-    *least = *least < *pending ? *least : *pending;
+    *min = *min < *pending ? *min : *pending;
 }
 
 void srv_connections_cancel(enum srv_quota quota)
@@ -116,8 +116,8 @@ void srv_connections_forget_dropped(void)
     if (now >= next) {
         next = now + FORGET_MS;
         for (size_t i = 0; i < SRV_QUOTAS; i++) {
-            table.quotas[i].pending -= table.quotas[i].least;
-            table.quotas[i].least = table.quotas[i].pending;
+            table.quotas[i].pending -= table.quotas[i].min;
+            table.quotas[i].min = table.quotas[i].pending;
         }
     }
     pthread_mutex_unlock(&table.lock);

@@ -22,7 +22,7 @@ enum srv_quota {
 };
 #define SRV_QUOTAS 3
 
-/* SRV_ENDING: the most connections of a quota that make room for others and are not closed yet. */
+/* SRV_ENDING: the maximal number of connections of a quota that make room for others and are not closed yet. */
 enum { SRV_ENDING = 64 };
 
 /* srv_phase: the event that a connection waits for. deadlines.c has their bounds. */
@@ -76,7 +76,7 @@ struct srv_connection {
     _Atomic(const struct srv_error *) ending; /* why the server ends it; a static structure */
     atomic_bool
         read_shut;    /* its thread was told to read to the end of what has arrived, and to end */
-    atomic_bool stop; /* nobody waits for the answer any more */
+    atomic_bool stop; /* nobody waits for the response any more */
 
     /* Written by the watching thread alone, with the table locked: */
     enum srv_client client;
@@ -86,7 +86,7 @@ struct srv_connection {
     unsigned long long acked, acked_at; /* bytes that the client has taken; when, in ms */
     unsigned long long first_acked;     /* at the first look at this response */
     unsigned long long body_lag,
-        seen_at; /* how far the body is behind the least rate; when; in ms */
+        seen_at; /* how far the body is behind the minimal rate; when; in ms */
     size_t seen; /* `received` at that time */
 };
 
@@ -105,7 +105,7 @@ void srv_connections_cancel(enum srv_quota quota);
 
 /* Forgets admitted connections that libmicrohttpd has dropped without a notice, as it does when
  * memory is exhausted. A connection is added within ms of its admission: twice a second at most, it corrects the
- * count by the least number that was pending all the time. One thread calls it. */
+ * count by the smallest number that was pending all the time. One thread calls it. */
 void srv_connections_forget_dropped(void);
 
 /* Adds an admitted connection to the table, `local` if it is of a unix socket. NULL if memory is exhausted.

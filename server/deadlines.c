@@ -1,7 +1,7 @@
 #include "server/deadlines.h"
 
 /* Bounds, in ms. HEADER_MS: a header in all, from its first byte or from the connection's begin.
- * ADMITTED_MS: as long is a connection safe from others that want its place. */
+ * ADMITTED_MS: as long is a connection safe from others that want to replace it. */
 enum {
     HEADER_MS = 10000,
     RESERVED_HEADER_MS = 1000,
@@ -10,7 +10,7 @@ enum {
     ADMITTED_MS = 500,
 };
 
-/* REPLY_RATE: the least rate of a response, in bytes per ms, after its grace: 4 KiB/s. */
+/* REPLY_RATE: the minimal rate of a response, in bytes per ms, after its grace: 4 KiB/s. */
 enum { REPLY_RATE = 4 };
 
 static unsigned long long idle_ms = 75000, request_ms;
@@ -21,26 +21,23 @@ static const struct srv_error
     idle = {"idle", "no request came"},
     late_body = {"request_timeout", "the body came at less than 64 KiB/s after 10 s, or --timeout"},
     late_request = {"request_timeout", "the request took longer than --request-timeout"},
-    late_work = {"compute_timeout", "the answer took longer than --request-timeout"},
-    late_reader = {"reply_timeout", "the client did not read its answer in time"};
+    late_work = {"compute_timeout", "the response took longer than --request-timeout"},
+    late_reader = {"reply_timeout", "the client did not read its response in time"};
 
-static unsigned long long lesser(unsigned long long a, unsigned long long b)
-{
-    return a < b ? a : b;
-}
+static unsigned long long min(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
 
 void srv_deadlines_set(size_t timeout, size_t request_timeout)
 {
     idle_ms = timeout * 1000ull;
-    header_ms = lesser(idle_ms, HEADER_MS);
-    grace_ms = lesser(idle_ms, BODY_GRACE_MS);
-    response_ms = lesser(idle_ms, REPLY_MS);
+    header_ms = min(idle_ms, HEADER_MS);
+    grace_ms = min(idle_ms, BODY_GRACE_MS);
+    response_ms = min(idle_ms, REPLY_MS);
     request_ms = request_timeout * 1000ull;
 }
 
 size_t srv_idle_seconds(void) { return idle_ms / 1000; }
 
-/* Time that a response has made no progress, or less than the least rate allows, in ms. */
+/* Time that a response has made no progress, or less than the minimal rate allows, in ms. */
 static unsigned long long response_lag(const struct srv_connection *c, unsigned long long now)
 {
     unsigned long long since = atomic_load(&c->since), stalled = 0;

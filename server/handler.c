@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The most work, in ns, that a job of each queue does; a job with more goes on to the next queue. */
-static const double most_ns[SRV_QUEUES] = {
+/* Maximum of work, in ns, that a job of each queue does; a job with more goes on to the next queue. */
+static const double max_ns[SRV_QUEUES] = {
     [SRV_LARGE] = 20e6, [SRV_HUGE] = HUGE_VAL, [SRV_PROBES] = HUGE_VAL};
 
 /* Counts the request once, by the response that it gets or would have got. */
@@ -30,7 +30,7 @@ static void count_response(struct srv_request *request)
     srv_metrics_count_response(response, request->method, request->received);
 }
 
-/* scrape_buffer: bytes of an answer to a scrape that the kernel takes at once. It would take 4 MB of the
+/* scrape_buffer: bytes of a response to a scrape that the kernel takes at once. It would take 4 MB of the
  * 12 MB that 10,000 monitors are: 1 ms in which a network thread serves nobody else, and 1 GB where 250
  * clients do not read. */
 static const int scrape_buffer = 128 << 10;
@@ -41,14 +41,14 @@ static size_t held_by(const struct api_response *response)
     return api_response_size(response) - (response->shared ? response->shared->bytes.size : 0);
 }
 
-static enum MHD_Result answer(struct srv_request *request)
+static enum MHD_Result respond(struct srv_request *request)
 {
     if (request->exchange.response.shared)
         setsockopt(request->entry->fd, SOL_SOCKET, SO_SNDBUF, &scrape_buffer, sizeof scrape_buffer);
 
     struct MHD_Response *mhd_response = srv_response_make(request);
     if (!mhd_response) {
-        api_refuse(&request->exchange, "out_of_memory", "no memory is left for the answer");
+        api_refuse(&request->exchange, "out_of_memory", "no memory is left for the response");
         mhd_response = srv_response_make(request);
     }
     if (!mhd_response)
@@ -64,11 +64,11 @@ static enum MHD_Result answer(struct srv_request *request)
 }
 
 /* Sends a refusal before the body is read. */
-static enum MHD_Result answer_at_once(struct srv_request *request)
+static enum MHD_Result respond_at_once(struct srv_request *request)
 {
     request->must_close = true;
     request->unread = dup(request->entry->fd);
-    return answer(request);
+    return respond(request);
 }
 
 /* True if the whole body has arrived. The framing has read this request's header, and perhaps on into the
@@ -85,11 +85,11 @@ static bool is_body_here(const struct srv_connection *c)
 
 /* Sends a refusal at once, and has the body dropped afterwards; or, if the body is here, when it is read,
  * which keeps the connection open. */
-static enum MHD_Result answer_early(struct srv_request *request)
+static enum MHD_Result respond_early(struct srv_request *request)
 {
     bool has_body = request->exchange.request.content_length > 0 || request->chunked;
     if (request->expects_continue || (has_body && !is_body_here(request->entry)))
-        return answer_at_once(request);
+        return respond_at_once(request);
     request->step = SRV_REFUSED;
     return MHD_YES;
 }
@@ -97,7 +97,7 @@ static enum MHD_Result answer_early(struct srv_request *request)
 static enum MHD_Result refuse(struct srv_request *request, const char *code, const char *detail)
 {
     api_refuse(&request->exchange, code, detail);
-    return answer_early(request);
+    return respond_early(request);
 }
 
 /* True if the adapter has seen the framing of a request whose header libmicrohttpd hands on. It has not if
@@ -186,7 +186,7 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     if (request->fields.repeated)
         return refuse_repeated(request);
     if (!api_begin(&request->exchange))
-        return answer_early(request);
+        return respond_early(request);
     bool is_probe = api_endpoint_is_probe(request->exchange.response.endpoint);
     if (request->entry->quota == SRV_ADMIN && !is_probe)
         return refuse(request, "not_found", "this address has health and metrics alone");
@@ -224,13 +224,13 @@ void srv_request_abort(struct srv_request *request, const struct srv_error *why)
 
 /* ---- Work */
 
-/* True if nobody is to get the answer; what is stored is answered by that none the less. */
+/* True if nobody is to get the response; what is stored is answered by that none the less. */
 static bool is_stopped(const struct srv_request *request)
 {
     return atomic_load(&request->entry->stop) && !request->exchange.is_stored;
 }
 
-/* Ends a job whose answer nobody waits for. */
+/* Ends a job whose response nobody waits for. */
 static void refuse_stopped(struct srv_request *request)
 {
     const struct srv_error *ending = atomic_load(&request->entry->ending);
@@ -245,7 +245,7 @@ static bool pass_on(struct srv_request *request);
 static void work(struct srv_job *job)
 {
     struct srv_request *request = (struct srv_request *)job;
-    bool done = is_stopped(request) || api_handle(&request->exchange, most_ns[request->queue]);
+    bool done = is_stopped(request) || api_handle(&request->exchange, max_ns[request->queue]);
     if (is_stopped(request))
         refuse_stopped(request);
     else if (!done && pass_on(request))
@@ -260,7 +260,7 @@ static bool hand_over(struct srv_request *request)
 {
     request->job.run = work;
     request->job.cost_ns = request->exchange.cost_ns;
-    request->queue = request->exchange.cost_ns > most_ns[SRV_LARGE] ? SRV_HUGE : SRV_LARGE;
+    request->queue = request->exchange.cost_ns > max_ns[SRV_LARGE] ? SRV_HUGE : SRV_LARGE;
     if (api_endpoint_is_probe(request->exchange.response.endpoint))
         request->queue = SRV_PROBES;
     if (srv_jobs_add(request->queue, &request->job))
@@ -282,7 +282,7 @@ static bool pass_on(struct srv_request *request)
 static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection *connection)
 {
     if (api_handle(&request->exchange, API_LIGHT_NS))
-        return answer(request);
+        return respond(request);
     request->step = SRV_WORKING;
     srv_connection_suspend(request->entry, connection);
     if (!pass_on(request))
@@ -295,7 +295,7 @@ static enum MHD_Result refuse_evicted(struct srv_request *request)
 {
     const struct srv_error *ending = atomic_load(&request->entry->ending);
     api_refuse(&request->exchange, ending->code, ending->detail);
-    return answer(request);
+    return respond(request);
 }
 
 enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Connection *connection)
@@ -308,7 +308,7 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
         refuse_stopped(request);
     }
     if (request->step != SRV_READING)
-        return answer(request);
+        return respond(request);
     if (!body->lent && !srv_connection_keep_body(request->entry))
         return refuse_evicted(request);
     request->read_ms = (api_seconds() - request->start) * 1e3;

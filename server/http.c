@@ -207,7 +207,7 @@ static struct MHD_Daemon *start_daemon(enum srv_quota quota)
     return daemon;
 }
 
-/* Tells a client that it cannot be served. Under TLS it is not told: an answer would take a handshake. */
+/* Tells a client that it cannot be served. Under TLS it is not told: a response would take a handshake. */
 static void reject(int client, enum srv_quota quota)
 {
     if (!uses_tls(quota))

@@ -13,8 +13,8 @@ struct queue {
 };
 
 /* Bounds of a queue: time to do what waits in it, in ns; jobs. */
-static const double most_waiting_ns = 10e9;
-enum { MOST_WAITING = 1000 };
+static const double max_waiting_ns = 10e9;
+enum { MAX_WAITING = 1000 };
 
 static struct {
     pthread_mutex_t lock;
@@ -72,8 +72,8 @@ bool srv_jobs_start(size_t threads_of_queue)
 /* A single job is taken whatever it costs. */
 static bool is_full(const struct queue *queue)
 {
-    return queue->waiting >= MOST_WAITING ||
-           queue->waiting_ns > most_waiting_ns * (double)queue->started;
+    return queue->waiting >= MAX_WAITING ||
+           queue->waiting_ns > max_waiting_ns * (double)queue->started;
 }
 
 bool srv_jobs_add(enum srv_queue which, struct srv_job *job)

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 
 /* Default upper bound of --max-memory, in bytes. */
-static const size_t most_memory = (size_t)4 << 30;
+static const size_t max_memory = (size_t)4 << 30;
 
 /* Descriptors that are neither connections nor sockets that listen: threads, the log, libraries. */
 enum { OTHER_FILES = 97 };
@@ -23,7 +23,7 @@ static struct {
     bool in_cgroup;
 } found;
 
-/* The number of descriptors that the process may have, at most `wanted`: the table of connections has
+/* The number of descriptors that the process may have, at max `wanted`: the table of connections has
  * a place for each. */
 static size_t open_files(size_t wanted)
 {
@@ -37,8 +37,8 @@ static size_t open_files(size_t wanted)
 
 static size_t regions_for(const struct srv_options *options, size_t files)
 {
-    size_t most = options->shared_memory ? files / REGIONS_SHARE : 0;
-    return most < API_REGIONS ? most : API_REGIONS;
+    size_t max = options->shared_memory ? files / REGIONS_SHARE : 0;
+    return max < API_REGIONS ? max : API_REGIONS;
 }
 
 /* Bytes that the default of --max-memory leaves of what the process may have: for the program, its
@@ -57,7 +57,7 @@ static size_t own_memory(size_t memory)
 static size_t memory_for_requests(size_t memory)
 {
     size_t part = memory - own_memory(memory);
-    return part < most_memory ? part : most_memory;
+    return part < max_memory ? part : max_memory;
 }
 
 /* The number of connections that fit into `own` bytes, which a container leaves beside --max-memory. */
@@ -101,6 +101,6 @@ void srv_limits_log(const struct srv_options *options)
         srv_log(SRV_LOG_WARNING,
                 "--max-body is %zu bytes, but --max-memory %zu: no body can be larger than that",
                 options->max_body, options->max_memory);
-    srv_log(SRV_LOG_INFO, "connections: at most %zu; file descriptors: at most %zu",
+    srv_log(SRV_LOG_INFO, "connections: at max %zu; file descriptors: at max %zu",
             options->max_connections, options->max_files);
 }

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, SHORT_MS = 1000, TICK_MS = 250 };
+enum { MAX_LINGERING = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, SHORT_MS = 1000, TICK_MS = 250 };
 
 /* Bytes that one connection drops in a turn. */
 enum { PER_RECV = 1 << 20, PER_TURN = 4 << 20 };
@@ -27,7 +27,7 @@ static struct {
     int wake;
     bool stopping;
     size_t n;
-    struct lingering entries[MOST];
+    struct lingering entries[MAX_LINGERING];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = -1};
 
 /* Drops received bytes; false if the connection is finished. MSG_TRUNC drops without a copy, but those
@@ -67,7 +67,7 @@ static void drop_all(void)
 static void *run(void *unused)
 {
     (void)unused;
-    struct pollfd fds[MOST + 1];
+    struct pollfd fds[MAX_LINGERING + 1];
     pthread_mutex_lock(&table.lock);
     while (!table.stopping || table.n > 0) {
         eventfd_t ignored;
@@ -97,7 +97,7 @@ bool srv_linger_start(void)
 static struct lingering *make_room(void)
 {
     struct lingering *oldest = table.entries;
-    if (table.n < MOST)
+    if (table.n < MAX_LINGERING)
         return &table.entries[table.n++];
     for (size_t i = 1; i < table.n; i++)
         if (table.entries[i].end_at < oldest->end_at)

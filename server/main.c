@@ -82,16 +82,16 @@ static bool write_port_file(struct opened *opened, const char *path)
 /* Gives up all rights but those to files that SIGHUP has read again. */
 static struct srv_sandbox enter_sandbox(const struct srv_options *options)
 {
-    enum { MOST_READABLE = 40 };
+    enum { MAX_READABLE = 40 };
     const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
     const char *const *of_store = api_monitors_files(monitors);
-    const char *readable[MOST_READABLE + 1] = {NULL};
+    const char *readable[MAX_READABLE + 1] = {NULL};
     const char *const writable[] = {api_monitors_folder(monitors), NULL};
     size_t n = 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i])
             readable[n++] = files[i];
-    for (const char *const *file = of_store; file && *file && n < MOST_READABLE; file++)
+    for (const char *const *file = of_store; file && *file && n < MAX_READABLE; file++)
         readable[n++] = *file;
     return srv_sandbox_enter(
         options, &(struct srv_sandbox_policy){.readable = readable,
@@ -229,7 +229,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
 }
 
 /* KEEP_SECONDS: time after which unused memory is returned to the system. LAST_LINGER_MS: time, in
- * ms at the end, for clients that still send a refused body to read the answer. */
+ * ms at the end, for clients that still send a refused body to read the response. */
 enum { KEEP_SECONDS = 10, LAST_LINGER_MS = 1000 };
 
 /* Ignores signals that would end the process without a drain; beyond a limit on the size of files, a

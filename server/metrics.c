@@ -194,7 +194,7 @@ static void write_requests(struct api_buffer *out)
 
 static void write_warnings(struct api_buffer *out)
 {
-    head(out, "kldiv_warnings_total", "counter", "Warnings given in answers.");
+    head(out, "kldiv_warnings_total", "counter", "Warnings given in responses.");
     for (unsigned i = 0; i < API_WARNINGS; i++)
         api_append_format(out, "kldiv_warnings_total{code=\"%s\"} %lu\n", api_warning_code(i),
                           atomic_load(&counters.warnings[i]));
@@ -221,7 +221,7 @@ static void write_memory(const struct api_budget *budget, size_t reserved, struc
     single(out, "kldiv_memory_limit_bytes", "gauge", "Effective --max-memory.",
            (double)budget->limit);
     single(out, "kldiv_memory_reserved_bytes", "gauge",
-           "Held for bodies, tensors, answers and monitors; at most --max-memory.",
+           "Held for bodies, tensors, responses and monitors; at most --max-memory.",
            (double)reserved);
     single(
         out, "kldiv_memory_retained_bytes", "gauge",
@@ -304,8 +304,8 @@ static void write_process(struct api_buffer *out)
     if (files_open >= 0)
         single(out, "process_open_fds", "gauge", "Open file descriptors.", files_open);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-        single(out, "process_max_fds", "gauge", "Most file descriptors that may be open.",
-               (double)files.rlim_cur);
+        single(out, "process_max_fds", "gauge",
+               "Maximal number of file descriptors that may be open.", (double)files.rlim_cur);
     if (!read_stat(&start_ticks, &virtual_bytes, &resident))
         return;
     single(out, "process_resident_memory_bytes", "gauge", "Resident memory.",
@@ -316,7 +316,7 @@ static void write_process(struct api_buffer *out)
 }
 
 /* The requests in flight are read first: what is not among them is in all counts. So is the memory, which
- * the answer itself then takes. */
+ * the response itself then takes. */
 void srv_metrics_write(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
     long in_flight = atomic_load_explicit(&counters.in_flight, memory_order_acquire);

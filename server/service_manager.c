@@ -68,7 +68,7 @@ static bool take_all(struct srv_passed *passed, const char *number, const char *
         return false;
     }
     for (unsigned long i = 0; i < n && i <= MAX_PASSED;
-         i++) { /* one more is refused, by its place */
+         i++) { /* one more is refused, by its number */
         int size = (int)strcspn(names, ":");
         if (!take(passed, FIRST + (int)i, names, size, errors))
             return false;

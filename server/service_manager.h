@@ -9,7 +9,7 @@
 
 #include "server/options.h"
 
-/* srv_passed: descriptors that take the place of --listen, if there is one, and of --admin-listen, or -1. The
+/* srv_passed: descriptors that replace --listen, if there is one, and of --admin-listen, or -1. The
  * manager keeps its own: what waits in their backlogs when this process ends is left to the next. */
 struct srv_passed {
     size_t n;

@@ -24,8 +24,8 @@ struct entry {
 
 static struct {
     size_t n;
-    struct entry entries[SRV_MOST_SOCKETS];
-    const char *removable[SRV_MOST_SOCKETS + 1];
+    struct entry entries[SRV_MAX_SOCKETS];
+    const char *removable[SRV_MAX_SOCKETS + 1];
 } sockets;
 
 static bool is_local(int fd)
