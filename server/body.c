@@ -24,16 +24,22 @@ static size_t counted(size_t capacity)
     return capacity <= FIRST ? capacity : api_place_size(capacity);
 }
 
-/* True if `capacity` bytes of memory are free for a body, those included that it holds. The last 5 % of the
- * limit are for bodies that are small as a whole. */
+/* True if a body may hold `capacity` bytes of memory beside `others`. The last 5 % of the limit are for bodies
+ * that are small as a whole. */
+static bool fits_beside(const struct srv_request *request, size_t capacity, size_t others)
+{
+    const struct api_buffer *body = &request->body;
+    size_t whole = body->expected > capacity ? body->expected : capacity;
+    size_t max = api_budget_most(body->budget, whole);
+    return body->budget->limit == 0 || (max > others && counted(capacity) <= max - others);
+}
+
+/* True if a body may hold `capacity` bytes now. */
 static bool is_free(const struct srv_request *request, size_t capacity)
 {
     const struct api_buffer *body = &request->body;
     size_t held = body->lent ? 0 : body->capacity, used = atomic_load(&body->budget->used);
-    size_t max =
-        api_budget_most(body->budget, body->expected > capacity ? body->expected : capacity);
-    size_t others = used > held ? used - held : 0;
-    return body->budget->limit == 0 || (max > others && counted(capacity) <= max - others);
+    return fits_beside(request, capacity, used > held ? used - held : 0);
 }
 
 /* True if the server never takes a body of `size` bytes, however much memory is free. A declared length
@@ -75,8 +81,10 @@ static bool make_room(struct srv_request *request, size_t size)
 bool srv_body_fits(const struct srv_request *request)
 {
     const struct api_buffer *body = &request->body;
+    size_t retained = atomic_load(&body->budget->retained);
     while (body->expected > body->capacity && !is_free(request, body->expected))
-        if (!srv_evict_for_memory(request->entry))
+        if (!fits_beside(request, body->expected, retained) ||
+            !srv_evict_for_memory(request->entry))
             return false;
     return true;
 }
@@ -91,7 +99,7 @@ static void offer_place(struct srv_request *request)
 }
 
 /* Takes bytes of the body; gives the error for which it is refused, or NULL. */
-static const struct srv_error *take(struct srv_request *request, const char *bytes, size_t n)
+static const struct srv_error *take_bytes(struct srv_request *request, const char *bytes, size_t n)
 {
     static const struct srv_error too_large = {"body_too_large",
                                                "the body is larger than this server takes"};
@@ -117,7 +125,7 @@ enum MHD_Result srv_body_receive(struct srv_request *request, const char *bytes,
     if (request->step == SRV_REFUSED)
         return MHD_YES;
     pthread_mutex_lock(&entry->body_lock);
-    entry->error = take(request, bytes, n);
+    entry->error = take_bytes(request, bytes, n);
     pthread_mutex_unlock(&entry->body_lock);
     atomic_store_explicit(&entry->received, request->received, memory_order_relaxed);
     return entry->error ? MHD_NO : MHD_YES; /* libmicrohttpd closes the connection */

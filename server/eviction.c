@@ -11,7 +11,7 @@ static const struct srv_error freed_memory = {
     "out_of_memory", "the slowest request made room for others (--max-memory); try again"};
 
 /* Ends the slowest connection of a quota; false if none is slow, or if enough are about to end. */
-static bool make_room(enum srv_quota quota)
+static bool evict_slowest(enum srv_quota quota)
 {
     struct srv_connection *slowest = NULL;
     unsigned long long now = srv_now_ms(), max = 0;
@@ -31,7 +31,7 @@ static bool make_room(enum srv_quota quota)
 bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait)
 {
     while (!srv_connections_admit(quota, limit))
-        if (to_wait || !make_room(quota))
+        if (to_wait || !evict_slowest(quota))
             return false;
     return true;
 }

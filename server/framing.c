@@ -118,7 +118,7 @@ static bool read_version(struct srv_framing *f, const char *s, size_t size)
     return bad(f, "the request line is not METHOD TARGET HTTP/1.1");
 }
 
-static void begin_request(struct srv_framing *f)
+static void start_request(struct srv_framing *f)
 {
     *f = (struct srv_framing){.state = SRV_FIELD,
                               .line = f->line,
@@ -133,7 +133,7 @@ static bool read_request_line(struct srv_framing *f, const char *line, size_t si
     const char *end = line + size;
     if (size == 0)
         return true;
-    begin_request(f);
+    start_request(f);
     size_t method = span(line, size, TOKEN);
     if (method == 0 || method == size || line[method] != ' ')
         return bad(f, "the method is not a token that a single space follows");
@@ -420,16 +420,6 @@ size_t srv_framing_read(struct srv_framing *f, const char *bytes, size_t size)
 bool srv_framing_is_between_requests(const struct srv_framing *f)
 {
     return f->state == SRV_REQUEST_LINE && f->line_size == 0;
-}
-
-void srv_framing_target(const char *bytes, size_t size, char *target, size_t room)
-{
-    const char *space = memchr(bytes, ' ', size), *end = bytes + size;
-    size_t n = 0;
-    for (const char *p = space ? space + 1 : end; p<end && * p> ' ' && *p < 0x7f; p++)
-        if (n + 1 < room)
-            target[n++] = *p;
-    target[n] = '\0';
 }
 
 void srv_framing_free(struct srv_framing *f)

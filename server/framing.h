@@ -59,10 +59,6 @@ size_t srv_framing_read(struct srv_framing *framing, const char *bytes, size_t s
 /* True if no byte of a further request has arrived, empty lines aside. */
 bool srv_framing_is_between_requests(const struct srv_framing *framing);
 
-/* Copies the target of a request line that `bytes` begin with, as far as it fits and is printable; "" if there
- * is none. */
-void srv_framing_target(const char *bytes, size_t size, char *target, size_t room);
-
 /* Frees what it holds. */
 void srv_framing_free(struct srv_framing *framing);
 

@@ -94,7 +94,8 @@ static enum MHD_Result respond_early(struct srv_request *request)
     return MHD_YES;
 }
 
-static enum MHD_Result refuse(struct srv_request *request, const char *code, const char *detail)
+static enum MHD_Result refuse_request(struct srv_request *request, const char *code,
+                                      const char *detail)
 {
     api_refuse(&request->exchange, code, detail);
     return respond_early(request);
@@ -108,7 +109,7 @@ static enum MHD_Result refuse_repeated(struct srv_request *request)
 {
     char detail[80];
     snprintf(detail, sizeof detail, "at most one %s is allowed", request->fields.repeated);
-    return refuse(request, "bad_request", detail);
+    return refuse_request(request, "bad_request", detail);
 }
 
 /* Finds a field for the service, as api_request says. */
@@ -181,7 +182,8 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     if (!is_framing_seen(request->entry)) {
         request->must_close = true;
         srv_log(SRV_LOG_ERROR, "a request was refused: libmicrohttpd read it past the adapter");
-        return refuse(request, "internal_error", "the framing of the request was not checked");
+        return refuse_request(request, "internal_error",
+                              "the framing of the request was not checked");
     }
     if (request->fields.repeated)
         return refuse_repeated(request);
@@ -189,14 +191,15 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
         return respond_early(request);
     bool is_probe = api_endpoint_is_probe(request->exchange.response.endpoint);
     if (request->entry->quota == SRV_ADMIN && !is_probe)
-        return refuse(request, "not_found", "this address has health and metrics alone");
+        return refuse_request(request, "not_found", "this address has health and metrics alone");
     request->must_close = request->entry->quota == SRV_RESERVED;
     if (request->must_close && !is_probe) {
         srv_metrics_connection_refused();
-        return refuse(request, "too_many_connections", "all connections are in use; try again");
+        return refuse_request(request, "too_many_connections",
+                              "all connections are in use; try again");
     }
     if (!srv_body_fits(request))
-        return refuse(request, srv_no_memory.code, srv_no_memory.detail);
+        return refuse_request(request, srv_no_memory.code, srv_no_memory.detail);
     request->step = SRV_READING;
     return MHD_YES;
 }
@@ -309,7 +312,7 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
     }
     if (request->step != SRV_READING)
         return respond(request);
-    if (!body->lent && !srv_connection_keep_body(request->entry))
+    if (!srv_connection_keep_body(request->entry))
         return refuse_evicted(request);
     request->read_ms = (api_seconds() - request->start) * 1e3;
     request->exchange.request.body = body->data ? body->data : request->small_body;

@@ -57,7 +57,7 @@ static struct srv_connection *entry_of(struct MHD_Connection *connection)
 }
 
 /* True if the client came over a unix socket. */
-static bool is_local(struct MHD_Connection *connection)
+static bool is_of_unix_socket(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -112,7 +112,7 @@ static void follow_connection(void *context, struct MHD_Connection *connection,
         enum srv_quota quota = quota_of(context);
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        bool local = is_local(connection);
+        bool local = is_of_unix_socket(connection);
         struct srv_connection *entry =
             srv_connection_add(info->connect_fd, quota, uses_tls(quota), local);
         *socket_context = entry;

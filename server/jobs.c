@@ -23,7 +23,7 @@ static struct {
     bool stopping;
 } jobs = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void *work(void *argument)
+static void *run_jobs(void *argument)
 {
     struct queue *queue = argument;
     pthread_mutex_lock(&jobs.lock);
@@ -53,7 +53,7 @@ static bool start_queue(struct queue *queue, size_t threads)
     if (!queue->threads)
         return false;
     for (; queue->started < threads; queue->started++)
-        if (pthread_create(&queue->threads[queue->started], NULL, work, queue) != 0)
+        if (pthread_create(&queue->threads[queue->started], NULL, run_jobs, queue) != 0)
             return false;
     return true;
 }

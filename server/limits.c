@@ -23,9 +23,9 @@ static struct {
     bool in_cgroup;
 } found;
 
-/* The number of descriptors that the process may have, at max `wanted`: the table of connections has
- * a place for each. */
-static size_t open_files(size_t wanted)
+/* The number of descriptors that the process may have, at most `wanted`: the table of connections has
+ * an entry for each. */
+static size_t raise_file_limit(size_t wanted)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
@@ -72,8 +72,8 @@ void srv_limits_apply(struct srv_options *options)
 {
     found.memory = srv_memory(&found.in_cgroup);
     size_t others = OTHER_FILES + srv_sockets_descriptors();
-    size_t files = open_files(options->max_connections + srv_http_descriptors() + 2 * others +
-                              (options->shared_memory ? API_REGIONS : 0));
+    size_t files = raise_file_limit(options->max_connections + srv_http_descriptors() + 2 * others +
+                                    (options->shared_memory ? API_REGIONS : 0));
     options->max_regions = regions_for(options, files);
     others += options->max_regions;
     size_t connections = files > 2 * others ? files - others : files / 2;
@@ -101,6 +101,6 @@ void srv_limits_log(const struct srv_options *options)
         srv_log(SRV_LOG_WARNING,
                 "--max-body is %zu bytes, but --max-memory %zu: no body can be larger than that",
                 options->max_body, options->max_memory);
-    srv_log(SRV_LOG_INFO, "connections: at max %zu; file descriptors: at max %zu",
+    srv_log(SRV_LOG_INFO, "connections: at most %zu; file descriptors: at most %zu",
             options->max_connections, options->max_files);
 }

@@ -32,7 +32,7 @@ static struct {
 
 /* Drops received bytes; false if the connection is finished. MSG_TRUNC drops without a copy, but those
  * of a unix socket: of these no more than the array takes at once. */
-static bool drop(struct lingering *l, unsigned long long now)
+static bool drop_received(struct lingering *l, unsigned long long now)
 {
     static char dropped_bytes[64 << 10];
     for (size_t dropped = 0; dropped < PER_TURN; dropped += PER_RECV) {
@@ -55,7 +55,7 @@ static void drop_all(void)
 {
     unsigned long long now = srv_now_ms();
     for (size_t i = 0; i < table.n;) {
-        if (drop(&table.entries[i], now)) {
+        if (drop_received(&table.entries[i], now)) {
             i++;
             continue;
         }
@@ -64,7 +64,7 @@ static void drop_all(void)
     }
 }
 
-static void *run(void *unused)
+static void *drop_bodies(void *unused)
 {
     (void)unused;
     struct pollfd fds[MAX_LINGERING + 1];
@@ -89,12 +89,12 @@ bool srv_linger_start(void)
 {
     table.stopping = false;
     table.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return table.wake >= 0 && pthread_create(&table.thread, NULL, run, NULL) == 0;
+    return table.wake >= 0 && pthread_create(&table.thread, NULL, drop_bodies, NULL) == 0;
 }
 
 /* The entry that a new connection takes: a free one, or that of the connection which ends first: it has
  * sent its body, or is there for longest. */
-static struct lingering *make_room(void)
+static struct lingering *free_entry(void)
 {
     struct lingering *oldest = table.entries;
     if (table.n < MAX_LINGERING)
@@ -113,8 +113,8 @@ void srv_linger(int fd, bool patient, uint64_t left)
     pthread_mutex_lock(&table.lock);
     bool stopping = table.stopping;
     if (!stopping)
-        *make_room() = (struct lingering){fd, now + SILENCE_MS,
-                                          now + (patient ? DEADLINE_MS : SHORT_MS), left};
+        *free_entry() = (struct lingering){fd, now + SILENCE_MS,
+                                           now + (patient ? DEADLINE_MS : SHORT_MS), left};
     pthread_mutex_unlock(&table.lock);
     if (stopping)
         close(fd);

@@ -97,7 +97,7 @@ static void look_at_all(const struct epoll_event *events, int n)
     }
 }
 
-static void *run(void *unused)
+static void *run_lobby(void *unused)
 {
     (void)unused;
     struct epoll_event events[EVENTS];
@@ -122,7 +122,7 @@ bool srv_lobby_start(size_t capacity, srv_admit *admit)
     lobby.admit = admit;
     lobby.stopping = false;
     lobby.events = epoll_create1(EPOLL_CLOEXEC);
-    return lobby.events >= 0 && pthread_create(&lobby.thread, NULL, run, NULL) == 0;
+    return lobby.events >= 0 && pthread_create(&lobby.thread, NULL, run_lobby, NULL) == 0;
 }
 
 void srv_lobby_take(int client, const struct sockaddr *address, socklen_t size)

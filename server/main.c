@@ -113,7 +113,7 @@ static bool open_regions(const struct srv_options *options)
 
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
  * before would keep its rights. */
-static bool open_all(struct srv_options *options, struct opened *opened)
+static bool open_resources(struct srv_options *options, struct opened *opened)
 {
     if (!srv_sockets_open(options, stderr))
         return false;
@@ -317,7 +317,7 @@ static int serve(struct srv_options *options)
     if (options->auth_token_file)
         tokens = api_tokens_new();
     struct opened opened;
-    if (!srv_files_read(options, tokens, stderr) || !open_all(options, &opened))
+    if (!srv_files_read(options, tokens, stderr) || !open_resources(options, &opened))
         return 1;
     struct api_service service = make_service(options);
     if (!service.pool) {

@@ -50,7 +50,7 @@ static struct {
     atomic_ulong ended[N_ENDINGS];
 } counters;
 
-static void add(atomic_ulong *counter, unsigned long n)
+static void increment(atomic_ulong *counter, unsigned long n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
@@ -61,8 +61,8 @@ static void observe(struct histogram *histogram, const double *bounds, size_t n,
     size_t i = 0;
     while (i < n && value > bounds[i])
         i++;
-    add(&histogram->buckets[i], 1);
-    add(&histogram->sum, (unsigned long)(value * scale));
+    increment(&histogram->buckets[i], 1);
+    increment(&histogram->sum, (unsigned long)(value * scale));
 }
 
 /* Index of the first row of the endpoint's path, whose methods share their series; unknown paths have the
@@ -107,12 +107,12 @@ void srv_metrics_count_response(const struct api_response *response, const char 
 {
     size_t route = route_index(response->endpoint);
     size_t method_index = index_of(method, methods, COUNT(methods));
-    add(&counters.requests[route][method_index][status_index(response->status)], 1);
+    increment(&counters.requests[route][method_index][status_index(response->status)], 1);
     observe(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size, 1);
-    add(&counters.elements, response->elements);
+    increment(&counters.elements, response->elements);
     for (unsigned i = 0; i < API_WARNINGS; i++)
         if (response->warnings & 1u << i)
-            add(&counters.warnings[i], 1);
+            increment(&counters.warnings[i], 1);
 }
 
 void srv_metrics_count_time(const struct api_response *response, double seconds)
@@ -126,11 +126,11 @@ void srv_metrics_end_request(void)
     atomic_fetch_sub_explicit(&counters.in_flight, 1, memory_order_release);
 }
 
-void srv_metrics_connection_refused(void) { add(&counters.refused, 1); }
+void srv_metrics_connection_refused(void) { increment(&counters.refused, 1); }
 
 void srv_metrics_connection_ended(const char *code)
 {
-    add(&counters.ended[index_of(code, endings, N_ENDINGS)], 1);
+    increment(&counters.ended[index_of(code, endings, N_ENDINGS)], 1);
 }
 
 static void head(struct api_buffer *out, const char *name, const char *type, const char *help)
@@ -252,7 +252,7 @@ static double cpu_seconds(void)
 }
 
 /* Number of open descriptors, or -1 if it cannot be read. */
-static double open_files(void)
+static double count_open_files(void)
 {
     DIR *directory = opendir("/proc/self/fd");
     double n = -1; /* not counting the directory's own */
@@ -298,7 +298,7 @@ static void write_process(struct api_buffer *out)
     unsigned long start_ticks, virtual_bytes;
     long resident;
     struct rlimit files;
-    double files_open = open_files();
+    double files_open = count_open_files();
     single(out, "process_cpu_seconds_total", "counter", "User and system CPU time spent.",
            cpu_seconds());
     if (files_open >= 0)

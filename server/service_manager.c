@@ -2,6 +2,7 @@
 
 #include "server/clock.h"
 #include "server/log.h"
+#include "server/unix_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,7 @@ static bool prepare(int fd)
            fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-static bool take(struct srv_passed *passed, int fd, const char *name, int size, FILE *errors)
+static bool take_socket(struct srv_passed *passed, int fd, const char *name, int size, FILE *errors)
 {
     bool is_admin = size == 5 && memcmp(name, "admin", 5) == 0;
     if (is_admin ? passed->admin >= 0 : passed->n == SRV_ADDRESSES) {
@@ -70,7 +71,7 @@ static bool take_all(struct srv_passed *passed, const char *number, const char *
     for (unsigned long i = 0; i < n && i <= MAX_PASSED;
          i++) { /* one more is refused, by its number */
         int size = (int)strcspn(names, ":");
-        if (!take(passed, FIRST + (int)i, names, size, errors))
+        if (!take_socket(passed, FIRST + (int)i, names, size, errors))
             return false;
         names += size + (names[size] == ':');
     }
@@ -116,14 +117,10 @@ static struct {
 /* Size of the address that a name stands for; 0 if it stands for none. */
 static socklen_t address_of(const char *name, struct sockaddr_un *address)
 {
-    size_t size = strlen(name);
-    bool is_path = *name == '/';
-    if ((!is_path && *name != '@') || size >= sizeof address->sun_path)
-        return 0;
-    memcpy(address->sun_path, name, size);
-    if (!is_path)
-        address->sun_path[0] = '\0';
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + is_path);
+    char text[sizeof address->sun_path + sizeof "unix:"];
+    bool is_known = *name == '/' || *name == '@';
+    int size = snprintf(text, sizeof text, "unix:%s", name);
+    return is_known && size < (int)sizeof text ? srv_unix_name(text, address) : 0;
 }
 
 static int connect_to(const char *name)

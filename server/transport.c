@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -32,6 +33,18 @@ static ssize_t end_reading(struct srv_connection *c)
     return 0;
 }
 
+/* Copies the target of a request line that `bytes` begin with, as far as it fits and is printable; "" if there
+ * is none. */
+static void copy_target(const char *bytes, size_t size, char *target, size_t room)
+{
+    const char *space = memchr(bytes, ' ', size), *end = bytes + size;
+    size_t n = 0;
+    for (const char *p = space ? space + 1 : end; p<end && * p> ' ' && *p < 0x7f; p++)
+        if (n + 1 < room)
+            target[n++] = *p;
+    target[n] = '\0';
+}
+
 /* Reads the framing of bytes that have arrived. Gives the number of bytes that libmicrohttpd may have. The
  * requests before a refused one are answered first. */
 static ssize_t check(struct srv_connection *c, const char *bytes, size_t size)
@@ -44,7 +57,7 @@ static ssize_t check(struct srv_connection *c, const char *bytes, size_t size)
     if (good < size) {
         atomic_store(&c->refused, true);
         if (is_first && good == 0)
-            srv_framing_target(bytes, size, c->refused_target, sizeof c->refused_target);
+            copy_target(bytes, size, c->refused_target, sizeof c->refused_target);
         if (good > 0 && !must_not_end(c))
             srv_connection_shutdown_read(c);
     }

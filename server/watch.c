@@ -163,7 +163,7 @@ static int look(void)
     return soon ? SOON_MS : TICK_MS;
 }
 
-static void *run(void *unused)
+static void *run_watch(void *unused)
 {
     (void)unused;
     int wait = TICK_MS;
@@ -184,7 +184,7 @@ static void *run(void *unused)
 bool srv_watch_start(void)
 {
     watch.events = epoll_create1(EPOLL_CLOEXEC);
-    return watch.events >= 0 && pthread_create(&watch.thread, NULL, run, NULL) == 0;
+    return watch.events >= 0 && pthread_create(&watch.thread, NULL, run_watch, NULL) == 0;
 }
 
 void srv_watch_stop(void)
