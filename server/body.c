@@ -118,14 +118,14 @@ static const struct srv_error *take_bytes(struct srv_request *request, const cha
     return NULL;
 }
 
-enum MHD_Result srv_body_receive(struct srv_request *request, const char *bytes, size_t n)
+enum MHD_Result srv_body_receive(struct srv_request *request, const char *bytes, size_t size)
 {
     struct srv_connection *entry = request->entry;
-    request->received += n;
+    request->received += size;
     if (request->step == SRV_REFUSED)
         return MHD_YES;
     pthread_mutex_lock(&entry->body_lock);
-    entry->error = take_bytes(request, bytes, n);
+    entry->error = take_bytes(request, bytes, size);
     pthread_mutex_unlock(&entry->body_lock);
     atomic_store_explicit(&entry->received, request->received, memory_order_relaxed);
     return entry->error ? MHD_NO : MHD_YES; /* libmicrohttpd closes the connection */

@@ -186,18 +186,18 @@ bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size
 
 /* ---- Ending */
 
-static void (*send_error)(struct srv_connection *connection);
+static void (*send_last)(struct srv_connection *connection);
 
-void srv_transport_start(void (*function)(struct srv_connection *connection))
+void srv_transport_start(void (*send_error)(struct srv_connection *connection))
 {
-    send_error = function;
+    send_last = send_error;
 }
 
 int srv_mhd_gnutls_bye(gnutls_session_t session, gnutls_close_request_t how)
 {
     struct srv_connection *c = srv_connection_at(gnutls_transport_get_int(session));
     if (c)
-        send_error(c);
+        send_last(c);
     return gnutls_bye(session, how);
 }
 

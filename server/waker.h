@@ -11,8 +11,7 @@
 struct srv_waker {
     bool watched, wanted;
     int loop;     /* epoll, while `watched` */
-    int event_fd; /* if `made` */
-    bool made;
+    int event_fd; /* 0 for none */
     epoll_data_t mark;
 };
 

@@ -281,7 +281,8 @@ Test(sandbox, leaves_removal_alone)
     make_folder();
     const char *const removable[] = {in_folder("gone"), NULL};
     check(with, COUNT(with), seccomp, (struct srv_sandbox_policy){.removable = removable});
-    check(by_landlock, COUNT(by_landlock), landlock, (struct srv_sandbox_policy){.removable = removable});
+    check(by_landlock, COUNT(by_landlock), landlock,
+          (struct srv_sandbox_policy){.removable = removable});
     check(without, COUNT(without), seccomp, (struct srv_sandbox_policy){0});
     remove_folder();
 }
