@@ -158,7 +158,7 @@ Test(scarce_memory, bytes_that_came_early_are_no_credit)
         send_many(holders, HOLDERS, body, 1 << 16);
     wait_ms(1500);
     struct upload large = {.server = &server, .body = body, .size = SIZE};
-    upload(&large);
+    upload_until_served(&large);
     cr_expect_eq(large.status, 200, "%ld", large.status);
     for (int i = 0; i < OTHERS; i++) {
         char byte;
