@@ -3,7 +3,7 @@
 A unit is a source file with the header of its name. One unit needs another if it includes its header, or if its
 object has an undefined symbol that the other's object defines. Prints each circle and exits with 1 if there is one.
 
-Usage: tests/circles.py build/release
+Usage: tests/lint/circles.py build/release
 """
 
 import pathlib
