@@ -241,9 +241,8 @@ install: all
 	for unit in docker/systemd/*; do \
 	    sed 's|/usr/bin/kldivd|$(PREFIX)/bin/kldivd|' $$unit > build/$${unit##*/} && \
 	    install -D -m 644 build/$${unit##*/} $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; done
-	install -D -m 644 lib/kldiv.h $(DESTDIR)$(PREFIX)/include/kldiv.h
-	sed 's|"lib/kldiv.h"|"kldiv.h"|' lib/drift.h > build/drift.h
-	install -D -m 644 build/drift.h $(DESTDIR)$(PREFIX)/include/drift.h
+	install -d $(DESTDIR)$(PREFIX)/include
+	install -m 644 lib/kldiv.h lib/drift.h $(DESTDIR)$(PREFIX)/include
 	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(PREFIX)/lib/libkldiv.a
 	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(PREFIX)/lib/libkldiv.so.$(VERSION)
 	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libkldiv.so.0
