@@ -71,7 +71,7 @@ PACKED = $(ASSETS:%=build/assets/%.gz)
 
 objects = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
 LIB = $(call objects,lib/*.c lib/*/*.c)
-API = $(call objects,api/*.c api/*/*.c)
+API = $(call objects,api/*.c api/*/*.c api/*/*/*.c)
 SERVER = $(call objects,server/*.c)
 SERVER_BUT_MAIN = $(filter-out %/main.o,$(SERVER))
 # Folders of suites. The others under tests/ are programs of their own.
@@ -363,7 +363,7 @@ neon: build/aarch64/kernels
 	qemu-aarch64 $<
 
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-FUZZED = $(patsubst %.c,build/fuzz/%.o,$(wildcard lib/*.c lib/*/*.c api/*.c api/*/*.c) server/framing.c)
+FUZZED = $(patsubst %.c,build/fuzz/%.o,$(wildcard lib/*.c lib/*/*.c api/*.c api/*/*.c api/*/*/*.c) server/framing.c)
 FUZZ_FLAGS = -std=c11 -D_GNU_SOURCE -I. -g -O1 -fno-sanitize-recover=undefined -ffp-contract=off -pthread
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
@@ -393,9 +393,9 @@ fuzz: fuzzers
 	        { tail -40 $$f.log; exit 1; }; \
 	done
 
-SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* server tests/* tests/cross/criterion))
+SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* api/*/* server tests/* tests/cross/criterion))
 SCRIPTS = $(wildcard api/web/*/*.js tests/page/*.mjs tests/clients/*.mjs tests/manifests/*.mjs)
-TIDIED = $(wildcard lib/*.c lib/diagnose/*.c api/*.c api/*/*.c server/*.c) lib/simd/reference.c lib/simd/generic.c
+TIDIED = $(wildcard lib/*.c lib/diagnose/*.c api/*.c api/*/*.c api/*/*/*.c server/*.c) lib/simd/reference.c lib/simd/generic.c
 lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so $(PAGE_TOOLS) $(WEB_PACKAGES)
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/layers.sh $(B)

@@ -3,7 +3,7 @@
 #include "api/formats/oip.h"
 #include "api/health.h"
 #include "api/kl_div.h"
-#include "api/monitors/endpoints.h"
+#include "api/monitors/http/endpoints.h"
 #include "api/oip_model.h"
 #include "api/oip_settings.h"
 #include "api/regions/endpoints.h"

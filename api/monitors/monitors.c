@@ -1,8 +1,8 @@
 #include "api/monitors/monitors.h"
 
-#include "api/monitors/load.h"
-#include "api/monitors/statistics.h"
-#include "api/monitors/work.h"
+#include "api/monitors/state/load.h"
+#include "api/monitors/store_metrics.h"
+#include "api/monitors/state/transaction.h"
 
 #include <stdio.h>
 #include <stdlib.h>

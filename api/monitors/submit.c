@@ -1,4 +1,4 @@
-#include "api/monitors/submit.h"
+#include "api/monitors/thread.h"
 
 #include "api/api.h"
 

@@ -1,5 +1,5 @@
 /* Requests of monitors in this process: bodies that are broken, allocations that fail. */
-#include "api/monitors/work.h"
+#include "api/monitors/state/transaction.h"
 #include "tests/support/support.h"
 
 #include <criterion/criterion.h>

@@ -1,0 +1,72 @@
+#include "api/monitors/maintenance.h"
+
+#include "api/monitors/state/close.h"
+#include "api/monitors/state/gc.h"
+
+static const int64_t day = INT64_C(86400000000), minute = 60000000;
+
+/* MOST_KEYS: idempotency keys that are kept for a day. MOST_DUE: monitors whose windows one
+ * transaction closes. */
+enum { MOST_KEYS = 1000000, MOST_DUE = 500 };
+
+static void read_count(void *context, const struct api_datum *values)
+{
+    *(int64_t *)context = values[0].integer;
+}
+
+/* True once a minute, and after the clock has gone back. */
+static bool keys_are_due(const struct api_monitors *monitors, int64_t now)
+{
+    return now >= monitors->keys_pruned + minute || now < monitors->keys_pruned ||
+           monitors->keys > MOST_KEYS;
+}
+
+static bool prune_keys(struct api_monitors *monitors)
+{
+    const struct api_datum before[] = {API_INTEGER(monitors->now - day)};
+    int64_t keys = 0;
+    if (!keys_are_due(monitors, monitors->now))
+        return true;
+    if (!api_store_run(monitors->store, API_SQL_KEYS_PRUNE, before, NULL) ||
+        !api_store_run(monitors->store, API_SQL_KEYS_COUNT, NULL,
+                       &(struct api_rows){read_count, &keys}))
+        return false;
+    const struct api_datum excess[] = {API_INTEGER(keys - MOST_KEYS)};
+    if (keys > MOST_KEYS && !api_store_run(monitors->store, API_SQL_KEYS_TRIM, excess, NULL))
+        return false;
+    monitors->keys = keys > MOST_KEYS ? MOST_KEYS : keys;
+    monitors->keys_pruned = monitors->now;
+    return true;
+}
+
+bool api_upkeep(struct api_monitors *monitors)
+{
+    const struct api_registry *registry = &monitors->registry;
+    size_t due = 0;
+    if (!atomic_load(&monitors->stored) &&
+        !api_store_run(monitors->store, API_SQL_PROBE, NULL, NULL))
+        return false;
+    for (size_t i = 0; i < registry->n && due < MOST_DUE; i++)
+        if (registry->monitors[i]->live.next_close <= monitors->now) {
+            if (!api_close_open(monitors, registry->monitors[i], true))
+                return false;
+            due++;
+        }
+    return prune_keys(monitors) && api_sweep(monitors);
+}
+
+bool api_upkeep_is_due(struct api_monitors *monitors)
+{
+    const struct api_registry *registry = &monitors->registry;
+    int64_t now = api_now();
+    bool sweeps = monitors->n_dead > 0;
+    monitors->next_close = INT64_MAX;
+    for (size_t i = 0; i < registry->n; i++) {
+        const struct api_monitor *monitor = registry->monitors[i];
+        sweeps |= monitor->sweep;
+        if (monitor->live.next_close < monitors->next_close)
+            monitors->next_close = monitor->live.next_close;
+    }
+    return sweeps || monitors->next_close <= now || keys_are_due(monitors, now) ||
+           api_store_is_shared(monitors->store);
+}

@@ -1,0 +1,108 @@
+/* api_work: what a request has the store's thread do; and what that thread works with. Works that
+ * wait share a transaction, so that they share one wait for the disk. Small works and large ones take
+ * turns: nobody waits for more than one transaction that is not of its own size. */
+#ifndef KLDIV_API_MONITORS_STATE_TRANSACTION_H
+#define KLDIV_API_MONITORS_STATE_TRANSACTION_H
+
+#include "api/monitors/state/metrics.h"
+#include "api/monitors/monitors.h"
+#include "api/monitors/state/previous.h"
+#include "api/monitors/model/score.h"
+
+/* api_work: begins the structure of each kind of work. The thread calls `run` within a transaction,
+ * `collect` when all works have run and their observations are written, `publish` after the commit;
+ * each may be NULL. False from run or collect with a problem is the request's, by which run must have
+ * written nothing; without one the store or memory failed. A work may run again, after its transaction
+ * failed. */
+struct api_work {
+    struct api_work *next;
+    bool alone;    /* has a transaction of its own: it changes what others see */
+    size_t counts; /* that it writes, about; one of many waits for those of few */
+    bool (*run)(struct api_work *work, struct api_monitors *monitors);
+    bool (*collect)(struct api_work *work, struct api_monitors *monitors);
+    void (*publish)(struct api_work *work, struct api_monitors *monitors);
+    struct api_problem problem;
+    struct api_exchange *x; /* told at the end */
+    bool done;
+};
+
+/* api_touched: a window that works of this transaction changed. Its view holds what it is then. */
+struct api_touched {
+    struct api_touched *next;
+    struct api_view *view;
+    double *added; /* counts of this transaction; NULL if none */
+    bool is_new, closes, rescored;
+};
+
+/* api_draft: a monitor as it is in this transaction. */
+struct api_draft {
+    struct api_draft *next;
+    struct api_monitor *monitor;
+    struct api_live live;
+    struct api_previous previous; /* read if windows are compared with those before */
+    struct api_touched *windows, **last;
+};
+
+struct api_monitors {
+    struct api_registry registry;
+    struct api_exposition exposition;
+    struct api_store *store;
+    struct api_budget *budget;
+    size_t most;
+    int64_t max_store; /* bytes; 0: no limit */
+    size_t counted;    /* bytes of a store in memory that the budget has */
+    bool is_full;      /* it is in memory, of which monitors have no more */
+
+    /* Owned by the thread: */
+    int64_t now; /* of this transaction, in microseconds since 1970 */
+    struct api_draft *drafts;
+    bool out_of_memory; /* the reason of a failure that is not the store's */
+    int64_t keys;       /* idempotency keys in the store */
+    int64_t keys_pruned;
+    int64_t next_close;        /* no later than the first of all monitors */
+    bool must_pause;           /* the last upkeep failed */
+    struct api_config *former; /* the one of a former revision that was read last, or NULL */
+    int64_t former_monitor, former_revision;
+    bool shrinks;  /* the store has more to give back than one step does */
+    bool sweeps;   /* there is more to sweep than one round does */
+    int64_t *dead; /* monitors that are deleted, and have rows left */
+    size_t n_dead;
+    int64_t change;           /* number of the last change of monitors that is known */
+    bool changes;             /* the transaction changes some, with the next number */
+    struct api_buffer untold; /* sentences on monitors that were left out, each with a NUL */
+
+    /* Shared, under the lock: */
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct api_lane {
+        struct api_work *first, *last;
+    } small, large; /* works that wait */
+    bool was_large; /* the last were of the large ones: small ones are next */
+    size_t waiting;
+    bool stopping, started;
+    pthread_t thread;
+    void (*log)(bool is_failure, const char *sentence);
+
+    atomic_llong size; /* bytes of the store, at the last transaction */
+    atomic_bool stored, loaded;
+    struct api_store_statistics *statistics;
+};
+
+/* Fails for want of memory; the transaction ends. */
+bool api_work_out_of_memory(struct api_monitors *monitors);
+
+int64_t api_now(void);
+
+/* Fails with store_full if the store must not grow. */
+bool api_check_store(const struct api_monitors *monitors, struct api_problem *problem);
+
+/* Notes the size of the store, in a transaction. */
+bool api_note_size(struct api_monitors *monitors);
+
+/* The draft of a monitor, made at its first use. NULL if memory is exhausted. */
+struct api_draft *api_draft_of(struct api_monitors *monitors, struct api_monitor *monitor);
+
+/* Frees the draft that was made last, in which nothing has changed. */
+void api_draft_drop(struct api_monitors *monitors);
+
+#endif
