@@ -9,11 +9,6 @@ static const int64_t day = INT64_C(86400000000), minute = 60000000;
  * transaction closes. */
 enum { MOST_KEYS = 1000000, MOST_DUE = 500 };
 
-static void read_count(void *context, const struct api_datum *values)
-{
-    *(int64_t *)context = values[0].integer;
-}
-
 /* True once a minute, and after the clock has gone back. */
 static bool keys_are_due(const struct api_monitors *monitors, int64_t now)
 {
@@ -29,7 +24,7 @@ static bool prune_keys(struct api_monitors *monitors)
         return true;
     if (!api_store_run(monitors->store, API_SQL_KEYS_PRUNE, before, NULL) ||
         !api_store_run(monitors->store, API_SQL_KEYS_COUNT, NULL,
-                       &(struct api_rows){read_count, &keys}))
+                       &(struct api_rows){api_datum_read_integer, &keys}))
         return false;
     const struct api_datum excess[] = {API_INTEGER(keys - MOST_KEYS)};
     if (keys > MOST_KEYS && !api_store_run(monitors->store, API_SQL_KEYS_TRIM, excess, NULL))

@@ -1,8 +1,9 @@
 #include "api/monitors/monitors.h"
 
 #include "api/monitors/state/load.h"
-#include "api/monitors/store_metrics.h"
 #include "api/monitors/state/transaction.h"
+#include "api/monitors/store_metrics.h"
+#include "api/monitors/thread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,19 @@ void api_monitors_free(struct api_monitors *monitors)
     api_buffer_free(&monitors->untold);
     free(monitors);
 }
+
+bool api_monitors_are_stored(const struct api_monitors *monitors)
+{
+    return atomic_load(&monitors->stored);
+}
+
+bool api_monitors_start(struct api_monitors *monitors,
+                        void (*log)(bool is_failure, const char *sentence))
+{
+    return api_thread_start(monitors, log);
+}
+
+void api_monitors_stop(struct api_monitors *monitors) { api_thread_stop(monitors); }
 
 size_t api_monitors_count(struct api_monitors *monitors)
 {

@@ -1,12 +1,13 @@
 /* The thread that owns the store: works in groups, one transaction for each group. */
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/thread.h"
 
+#include "api/api.h"
 #include "api/clock.h"
+#include "api/monitors/maintenance.h"
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/load.h"
+#include "api/monitors/state/transaction.h"
 #include "api/monitors/store_metrics.h"
-#include "api/monitors/thread.h"
-#include "api/monitors/maintenance.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,40 +17,6 @@
 /* MOST_WAITING: works that wait at most. MOST_AT_ONCE: those of one transaction. MOST_COUNTS: counts that
  * one transaction writes, unless a single work has more: some 20 ms. LARGE: those of a large work. */
 enum { MOST_WAITING = 4000, MOST_AT_ONCE = 256, MOST_COUNTS = 16000, LARGE = 4000 };
-
-int64_t api_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-bool api_monitors_are_stored(const struct api_monitors *monitors)
-{
-    return atomic_load(&monitors->stored);
-}
-
-/* ---- Drafts */
-
-static void free_draft(struct api_draft *draft)
-{
-    for (struct api_touched *t = draft->windows, *next; t; t = next) {
-        next = t->next;
-        api_view_release(t->view);
-        free(t->added);
-        free(t);
-    }
-    api_previous_free(&draft->previous);
-    draft->monitor->draft = NULL;
-    free(draft);
-}
-
-void api_draft_drop(struct api_monitors *monitors)
-{
-    struct api_draft *draft = monitors->drafts;
-    monitors->drafts = draft->next;
-    free_draft(draft);
-}
 
 static void drop_drafts(struct api_monitors *monitors)
 {
@@ -87,50 +54,6 @@ static void publish(struct api_monitors *monitors, struct api_work *works)
         if (work->publish && !work->problem.code)
             work->publish(work, monitors);
     pthread_rwlock_unlock(&monitors->registry.lock);
-}
-
-/* ---- The size of the store */
-
-/* Counts, for the budget, what a store in memory takes beyond OWN bytes; later, where requests have the
- * memory now. */
-static void count_size(struct api_monitors *monitors, size_t size)
-{
-    enum { OWN = 1 << 20 };
-    struct api_budget *budget = monitors->budget;
-    size_t counted = monitors->counted, bytes = size > OWN ? size - OWN : 0;
-    if (bytes < counted)
-        api_budget_forget(budget, counted - bytes);
-    if (bytes <= counted || api_budget_retain(budget, bytes - counted, true))
-        monitors->counted = bytes;
-    monitors->is_full =
-        budget && budget->limit && atomic_load(&budget->retained) > budget->limit / 2;
-}
-
-bool api_note_size(struct api_monitors *monitors)
-{
-    int64_t bytes;
-    if (!api_store_size(monitors->store, &bytes))
-        return false;
-    atomic_store(&monitors->size, bytes);
-    if (api_store_is_in_memory(monitors->store))
-        count_size(monitors, (size_t)bytes);
-    return true;
-}
-
-bool api_check_store(const struct api_monitors *monitors, struct api_problem *problem)
-{
-    long long size = atomic_load(&monitors->size);
-    if (monitors->is_full)
-        return api_fail(problem, "store_full",
-                        "the store in memory has %lld bytes, and with monitors may have half of "
-                        "--max-memory; delete monitors, or have them keep windows for fewer days",
-                        size);
-    return monitors->max_store == 0 || size < monitors->max_store ||
-           api_fail(
-               problem, "store_full",
-               "the store has %lld bytes, and --max-store is %lld; delete monitors, or have them "
-               "keep windows for fewer days",
-               size, (long long)monitors->max_store);
 }
 
 /* ---- Transactions */
@@ -265,11 +188,29 @@ static struct api_work *take(struct api_monitors *monitors)
     return first;
 }
 
+/* Hosts without `resume` block until a work is done. */
+static pthread_mutex_t done_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t done_wake = PTHREAD_COND_INITIALIZER;
+
+static void finish_one(struct api_work *work)
+{
+    struct api_exchange *x = work->x;
+    if (x->resume) {
+        work->done = true;
+        x->resume(x);
+        return;
+    }
+    pthread_mutex_lock(&done_lock);
+    work->done = true;
+    pthread_cond_broadcast(&done_wake);
+    pthread_mutex_unlock(&done_lock);
+}
+
 static void finish(struct api_work *works)
 {
     for (struct api_work *work = works, *next; work; work = next) {
         next = work->next; /* the work may be freed once it is done */
-        api_work_finish(work);
+        finish_one(work);
     }
 }
 
@@ -365,8 +306,8 @@ static void *work_on(void *argument)
     }
 }
 
-bool api_monitors_start(struct api_monitors *monitors,
-                        void (*log)(bool is_failure, const char *sentence))
+bool api_thread_start(struct api_monitors *monitors,
+                      void (*log)(bool is_failure, const char *sentence))
 {
     monitors->log = log;
     monitors->stopping = false;
@@ -375,7 +316,7 @@ bool api_monitors_start(struct api_monitors *monitors,
     return monitors->started;
 }
 
-void api_monitors_stop(struct api_monitors *monitors)
+void api_thread_stop(struct api_monitors *monitors)
 {
     if (!monitors || !monitors->started)
         return;
@@ -405,4 +346,26 @@ bool api_work_submit(struct api_monitors *monitors, struct api_work *work)
     }
     pthread_mutex_unlock(&monitors->lock);
     return good;
+}
+
+static void wait_until_done(const struct api_work *work)
+{
+    pthread_mutex_lock(&done_lock);
+    while (!work->done)
+        pthread_cond_wait(&done_wake, &done_lock);
+    pthread_mutex_unlock(&done_lock);
+}
+
+bool api_wait(struct api_exchange *x)
+{
+    bool blocks = !x->resume;
+    struct api_work *work = x->work;
+    work->x = x;
+    if (api_work_submit(x->service->monitors, work)) {
+        if (blocks)
+            wait_until_done(work);
+        return true;
+    }
+    api_refuse(x, "overloaded", "too many requests wait for the store; try again");
+    return false;
 }

@@ -1,13 +1,16 @@
-/* Works on their way from a request to the store's thread and back. */
+/* The store's thread. Works that wait share a transaction, so that they share one wait for the disk. Small
+ * works and large ones take turns: nobody waits for more than one transaction that is not of its own size. */
 #ifndef KLDIV_API_MONITORS_THREAD_H
 #define KLDIV_API_MONITORS_THREAD_H
 
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/state/job.h"
+
+/* Starts the thread; see api_monitors_start. */
+bool api_thread_start(struct api_monitors *monitors,
+                      void (*log)(bool is_failure, const char *sentence));
+void api_thread_stop(struct api_monitors *monitors);
 
 /* Queues a work; false if too many wait. */
 bool api_work_submit(struct api_monitors *monitors, struct api_work *work);
-
-/* Called by the thread when a work is done: has its exchange resumed, or wakes who waits for it. */
-void api_work_finish(struct api_work *work);
 
 #endif

@@ -228,11 +228,6 @@ static bool commit(struct api_database *database)
     return true;
 }
 
-static void read_size(void *context, const struct api_datum *values)
-{
-    *(int64_t *)context = values[0].integer;
-}
-
 /* Tables alone, with their indices: others of the database are not the store's. The files of each are
  * looked at, so it is asked for seldom. */
 static bool size_of(struct api_database *database, int64_t *bytes)
@@ -244,7 +239,7 @@ static bool size_of(struct api_database *database, int64_t *bytes)
                 (script(database, "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint"
                                   " FROM pg_class WHERE relkind = 'r' AND relname LIKE 'kldiv#_%'"
                                   " ESCAPE '#' AND pg_table_is_visible(oid)") &&
-                 read_results(c, &(struct api_rows){read_size, &c->size}));
+                 read_results(c, &(struct api_rows){api_datum_read_integer, &c->size}));
     c->sized = good && now >= c->sized + pause_s ? now : c->sized;
     *bytes = c->size;
     return good;

@@ -1,6 +1,7 @@
 #include "api/store/postgresql_connection.h"
 
 #include "api/clock.h"
+#include "api/store/location.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -150,7 +151,6 @@ struct api_database *api_postgresql_open(const char *path, char *reason, size_t 
     snprintf(reason, size, "no memory is left");
     if (!c)
         return NULL;
-    c->base.engine = &api_postgresql;
     c->location = malloc(n);
     if (c->location)
         snprintf(c->location, n, "%s%s", prefix, path);

@@ -1,4 +1,5 @@
 /* Requests of monitors in this process: bodies that are broken, allocations that fail. */
+#include "api/monitors/monitors.h"
 #include "api/monitors/state/transaction.h"
 #include "tests/support/support.h"
 

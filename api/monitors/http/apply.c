@@ -1,7 +1,7 @@
 #include "api/monitors/http/parse.h"
 
-#include "api/monitors/state/status.h"
 #include "api/monitors/state/observe.h"
+#include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
 
 #include <string.h>
@@ -105,11 +105,6 @@ static bool check_total(struct api_observations *o, const struct api_monitor *mo
                     "the monitor '%.128s' would have counted more than 2^53 values", monitor->name);
 }
 
-static void read_number(void *context, const struct api_datum *values)
-{
-    *(int64_t *)context = values[0].integer;
-}
-
 /* Counts closed windows of a monitor from a time on, up to a limit. */
 static bool count_windows(struct api_monitors *monitors, const struct api_monitor *monitor,
                           int64_t time, int64_t limit, int64_t *n)
@@ -117,7 +112,7 @@ static bool count_windows(struct api_monitors *monitors, const struct api_monito
     const struct api_datum from[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                      API_INTEGER(time), API_INTEGER(0), API_INTEGER(limit)};
     return api_store_run(monitors->store, API_SQL_WINDOWS_COUNT_FROM, from,
-                         &(struct api_rows){read_number, n});
+                         &(struct api_rows){api_datum_read_integer, n});
 }
 
 /* most_reads: counts that one request may have read of windows before its own in a transaction, which takes

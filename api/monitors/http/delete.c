@@ -2,7 +2,6 @@
 #include "api/monitors/http/endpoints.h"
 
 #include "api/monitors/http/request.h"
-#include "api/monitors/state/load.h"
 #include "api/monitors/state/gc.h"
 #include "api/query.h"
 

@@ -1,9 +1,10 @@
 /* GET of windows and events. */
 #include "api/monitors/http/endpoints.h"
+#include "api/monitors/model/format.h"
 
 #include "api/accept.h"
-#include "api/monitors/http/request.h"
 #include "api/monitors/http/pagination.h"
+#include "api/monitors/http/request.h"
 #include "api/monitors/state/window_load.h"
 #include "api/response.h"
 

@@ -1,10 +1,12 @@
 /* GET of monitors: lists and configs, from memory. */
 #include "api/monitors/http/endpoints.h"
+#include "api/monitors/model/format.h"
+#include "api/monitors/model/settings_query.h"
 
-#include "api/monitors/http/request.h"
 #include "api/monitors/http/pagination.h"
-#include "api/monitors/state/replace.h"
+#include "api/monitors/http/request.h"
 #include "api/monitors/model/top.h"
+#include "api/monitors/state/replace.h"
 #include "api/response.h"
 
 #include <inttypes.h>

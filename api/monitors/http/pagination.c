@@ -1,7 +1,7 @@
 #include "api/monitors/http/pagination.h"
 
-#include "api/monitors/model/settings.h"
 #include "api/monitors/model/format.h"
+#include "api/monitors/model/settings_query.h"
 
 #include <errno.h>
 #include <stdint.h>

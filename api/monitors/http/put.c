@@ -1,9 +1,13 @@
 /* PUT of a group or a monitor, POST reference: monitors are made and replaced. */
 #include "api/monitors/http/endpoints.h"
+#include "api/monitors/model/format.h"
+#include "api/monitors/model/settings_query.h"
+#include "api/monitors/state/metrics.h"
+#include "api/monitors/state/window_rows.h"
 
 #include "api/body.h"
-#include "api/monitors/http/request.h"
 #include "api/monitors/http/references.h"
+#include "api/monitors/http/request.h"
 #include "api/response.h"
 #include "api/text/json_load.h"
 #include "api/text/json_text.h"

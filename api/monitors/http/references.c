@@ -1,6 +1,8 @@
 #include "api/monitors/http/references.h"
 
 #include "api/monitors/http/request.h"
+#include "api/monitors/model/sample.h"
+#include "api/monitors/state/metrics.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -41,6 +41,13 @@ void api_write_member(struct api_buffer *out, const char *name, double number)
     api_write_number(out, number);
 }
 
+void api_write_flag(struct api_buffer *out, const char *name, bool value)
+{
+    api_append(out, ",\"", 2);
+    api_append_text(out, name);
+    api_append_text(out, value ? "\":true" : "\":false");
+}
+
 void api_write_bare_time(struct api_buffer *out, int64_t time)
 {
     int64_t micros = (time % second + second) % second;

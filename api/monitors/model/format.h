@@ -3,7 +3,6 @@
 #define KLDIV_API_MONITORS_MODEL_FORMAT_H
 
 #include "api/memory/buffer.h"
-#include "api/monitors/model/settings.h"
 
 #include <stdint.h>
 
@@ -17,14 +16,14 @@ size_t api_label_of_number(char *to, double number);
 /* Appends `,"name":` and the number. */
 void api_write_member(struct api_buffer *out, const char *name, double number);
 
+/* Appends `,"name":true` or false. */
+void api_write_flag(struct api_buffer *out, const char *name, bool value);
+
 /* Appends a time of RFC 3339 in UTC, with microseconds if it has them, quoted; null for
  * API_NO_TIME. Times are microseconds since 1970. */
 #define API_NO_TIME INT64_MIN
 void api_write_time(struct api_buffer *out, int64_t time);
 void api_write_bare_time(struct api_buffer *out, int64_t time);
-
-void api_write_compare(const struct api_settings *settings, struct api_buffer *out);
-void api_write_thresholds(const struct api_settings *settings, struct api_buffer *out);
 
 /* Reads a time of RFC 3339 with a zone, or seconds since 1970 as decimal text; false if it is
  * neither, or not between the years 1 and 9999. */

@@ -1,8 +1,8 @@
+#include "api/monitors/model/sample.h"
 #include "api/formats/field.h"
-#include "api/monitors/model/counting.h"
 
-#include "api/monitors/model/labels.h"
 #include "api/monitors/model/format.h"
+#include "api/monitors/model/labels.h"
 #include "api/text/decimal.h"
 #include "lib/drift.h"
 

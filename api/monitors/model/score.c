@@ -1,7 +1,7 @@
 #include "api/monitors/model/score.h"
 
-#include "api/monitors/model/top.h"
 #include "api/monitors/model/format.h"
+#include "api/monitors/model/top.h"
 #include "api/text/decimal.h"
 
 #include <math.h>
@@ -135,30 +135,6 @@ void api_view_score(const struct api_view *view, struct api_scores *scores,
 
 /* ---- Results */
 
-static void write_truth(struct api_buffer *out, const char *name, bool truth)
-{
-    api_append(out, ",\"", 2);
-    api_append_text(out, name);
-    api_append_text(out, truth ? "\":true" : "\":false");
-}
-
-void api_window_write(const struct api_window *window, struct api_buffer *out)
-{
-    if (window->id == 0) {
-        api_append_text(out, "null");
-        return;
-    }
-    api_append_text(out, "{\"id\":");
-    api_append_unsigned(out, (size_t)window->id);
-    api_append_text(out, ",\"start\":");
-    api_write_time(out, window->start);
-    api_append_text(out, ",\"end\":");
-    api_write_time(out, window->end);
-    write_truth(out, "closed", window->closed);
-    write_truth(out, "restated", window->restated);
-    api_append(out, "}", 1);
-}
-
 static void write_test(const struct api_scores *scores, struct api_buffer *out)
 {
     if (!scores->known) {
@@ -212,7 +188,7 @@ static void write_scores(const struct api_scores *scores, struct api_buffer *out
 {
     const struct kl_drift *drift = &scores->drift;
     api_write_member(out, "kl", drift->kl);
-    write_truth(out, "infinite", scores->infinite);
+    api_write_flag(out, "infinite", scores->infinite);
     api_write_member(out, "kl_reverse", drift->kl_reverse);
     api_write_member(out, "js", drift->js);
     api_write_member(out, "psi", drift->psi);

@@ -2,8 +2,8 @@
 #ifndef KLDIV_API_MONITORS_MODEL_SCORE_H
 #define KLDIV_API_MONITORS_MODEL_SCORE_H
 
-#include "api/monitors/state/registry.h"
-#include "api/monitors/state/window_rows.h"
+#include "api/monitors/model/config.h"
+#include "api/monitors/model/window.h"
 #include "lib/drift.h"
 
 /* Many requests may share a view, which none of them changes. */
@@ -45,8 +45,5 @@ void api_view_score(const struct api_view *view, struct api_scores *scores,
 
 /* Appends the members of the result, `"window":...,...`, with its bins or without. */
 void api_view_write(const struct api_view *view, bool with_bins, struct api_buffer *out);
-
-/* Appends a window as an object; null for a window of id 0. */
-void api_window_write(const struct api_window *window, struct api_buffer *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* Settings as query parameters. */
-#include "api/monitors/model/settings_rows.h"
+#include "api/monitors/model/settings_query.h"
+
 #include "api/query.h"
 
 #include <math.h>

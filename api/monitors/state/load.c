@@ -1,7 +1,8 @@
 #include "api/monitors/state/load.h"
 
-#include "api/monitors/state/status.h"
+#include "api/monitors/model/format.h"
 #include "api/monitors/state/gc.h"
+#include "api/monitors/state/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -348,26 +349,4 @@ bool api_load(struct api_monitors *monitors)
     else
         api_buffer_free(&monitors->untold);
     return good;
-}
-
-/* ---- Changes of this server */
-
-int64_t api_change_of(struct api_monitors *monitors)
-{
-    if (!api_store_is_shared(monitors->store))
-        return 0;
-    monitors->changes = true;
-    return monitors->change + 1;
-}
-
-bool api_change_store(struct api_monitors *monitors)
-{
-    const struct api_datum number[] = {API_INTEGER(monitors->change + 1)};
-    return !monitors->changes || api_store_run(monitors->store, API_SQL_CHANGE_SET, number, NULL);
-}
-
-void api_change_end(struct api_monitors *monitors, bool is_committed)
-{
-    monitors->change += monitors->changes && is_committed;
-    monitors->changes = false;
 }

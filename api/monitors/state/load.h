@@ -12,12 +12,4 @@ bool api_load(struct api_monitors *monitors);
 /* Tells the log of monitors that were left out before there was one. */
 void api_load_tell(struct api_monitors *monitors);
 
-/* Number under which the transaction changes monitors; 0 in a store of one server. */
-int64_t api_change_of(struct api_monitors *monitors);
-
-/* Ends a transaction's changes: leaves their number for other servers; then, once it is committed, or
- * was not, for this one. */
-bool api_change_store(struct api_monitors *monitors);
-void api_change_end(struct api_monitors *monitors, bool is_committed);
-
 #endif

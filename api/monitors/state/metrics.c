@@ -209,11 +209,13 @@ static void add_size(struct sizes *sizes, const char *group, const char *name)
     sizes->labels += labels;
 }
 
-size_t api_exposition_size(const char *group, const char *name)
+size_t api_monitor_size(const char *group, const char *name)
 {
+    enum { OVERHEAD = 64 }; /* allocations, and a place in a list that doubles */
     struct sizes sizes = {0};
     add_size(&sizes, group, name);
-    return sizes.lines + sizes.numbers + sizes.labels;
+    return sizeof(struct api_monitor) + OVERHEAD + strlen(group) + strlen(name) + sizes.lines +
+           sizes.numbers + sizes.labels;
 }
 
 /* Adds up the sizes of all monitors, with the registry locked for reading. */

@@ -21,8 +21,8 @@ struct api_exposition {
 bool api_exposition_init(struct api_exposition *exposition);
 void api_exposition_free(struct api_exposition *exposition);
 
-/* Bytes that the lines of a monitor of this name take at most, with what they are made of. */
-size_t api_exposition_size(const char *group, const char *name);
+/* Bytes that a monitor of this name takes beside its config, with its lines and what they are made of. */
+size_t api_monitor_size(const char *group, const char *name);
 
 /* Adds the lines of all monitors to a response, as they are not before `since`, in s of api_seconds. The
  * response's body, which is complete, comes after them. Both are compressed if `with_gzip` is true and memory

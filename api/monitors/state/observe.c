@@ -7,28 +7,6 @@
 
 static const int64_t second = 1000000;
 
-bool api_work_out_of_memory(struct api_monitors *monitors)
-{
-    monitors->out_of_memory = true;
-    return false;
-}
-
-struct api_draft *api_draft_of(struct api_monitors *monitors, struct api_monitor *monitor)
-{
-    if (monitor->draft)
-        return monitor->draft;
-    struct api_draft *draft = calloc(1, sizeof *draft);
-    if (!draft) {
-        api_work_out_of_memory(monitors);
-        return NULL;
-    }
-    *draft =
-        (struct api_draft){.next = monitors->drafts, .monitor = monitor, .live = monitor->live};
-    draft->last = &draft->windows;
-    monitors->drafts = monitor->draft = draft;
-    return draft;
-}
-
 /* Touches the window of a view, which it takes; the view may be NULL after a failure. */
 static struct api_touched *touch_view(struct api_monitors *monitors, struct api_draft *draft,
                                       struct api_view *view)

@@ -130,11 +130,6 @@ bool api_previous_read(struct api_previous *previous, struct api_store *store,
 
 /* ---- Windows before a position */
 
-static void read_number(void *context, const struct api_datum *values)
-{
-    *(int64_t *)context = values[0].integer;
-}
-
 /* Adds the sum without the windows from the position on, and as many that are before the oldest. */
 static bool add_but_newest(const struct api_previous *previous, struct api_store *store,
                            struct api_position before, int64_t n, double *to)
@@ -162,7 +157,7 @@ bool api_previous_add_up(const struct api_previous *previous, struct api_store *
     bool is_last = previous->n == 0 || compare(before, previous->newest) > 0;
     if (previous->holds && !is_last &&
         !api_store_run(store, API_SQL_WINDOWS_COUNT_FROM, from,
-                       &(struct api_rows){read_number, &n}))
+                       &(struct api_rows){api_datum_read_integer, &n}))
         return false;
     if (previous->holds && n <= of->k / 2)
         return add_but_newest(previous, store, before, n, to);

@@ -1,6 +1,5 @@
 #include "api/monitors/state/registry.h"
 
-#include "api/monitors/state/metrics.h"
 #include "api/monitors/model/score.h"
 
 #include <stdio.h>
@@ -107,13 +106,6 @@ void api_registry_remove(struct api_registry *registry, struct api_monitor *moni
     struct api_monitor **at = registry->monitors + place;
     registry->n--;
     memmove(at, at + 1, (registry->n - place) * sizeof(struct api_monitor *));
-}
-
-size_t api_monitor_size(const char *group, const char *name)
-{
-    enum { BESIDE = 64 }; /* allocations, and a place in a list that doubles */
-    return sizeof(struct api_monitor) + BESIDE + strlen(group) + strlen(name) +
-           api_exposition_size(group, name);
 }
 
 struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *name,

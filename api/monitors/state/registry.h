@@ -4,8 +4,8 @@
 #define KLDIV_API_MONITORS_STATE_REGISTRY_H
 
 #include "api/monitors/model/config.h"
-#include "api/monitors/model/verdict.h"
 #include "api/monitors/model/format.h"
+#include "api/monitors/model/verdict.h"
 
 #include <pthread.h>
 
@@ -80,9 +80,6 @@ void api_registry_remove(struct api_registry *registry, struct api_monitor *moni
 struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *name,
                                     struct api_config *config);
 void api_monitor_free(struct api_monitor *monitor);
-
-/* Bytes that a monitor of this name takes beside its config, with its lines of the exposition. */
-size_t api_monitor_size(const char *group, const char *name);
 
 /* Forgets what belongs to the windows of a revision. */
 void api_live_restart(struct api_live *live);

@@ -1,9 +1,8 @@
 #include "api/monitors/state/replace.h"
 
 #include "api/monitors/state/close.h"
-#include "api/monitors/state/status.h"
-#include "api/monitors/state/load.h"
 #include "api/monitors/state/gc.h"
+#include "api/monitors/state/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,11 +52,6 @@ static bool check_room(struct api_monitors *monitors, const struct api_replaceme
     return good || api_fail_for_memory(problem);
 }
 
-static void read_number(void *context, const struct api_datum *values)
-{
-    *(int64_t *)context = values[0].integer;
-}
-
 /* Makes the monitor, which nobody sees yet, in the place of one of its name that was left out. */
 static bool make(struct api_monitors *monitors, struct api_replacement *r)
 {
@@ -66,7 +60,7 @@ static bool make(struct api_monitors *monitors, struct api_replacement *r)
     r->revision = r->version = 1;
     if (!api_delete_left_out(monitors, r->group, r->name, &left_out) ||
         !api_store_run(monitors->store, API_SQL_NEXT_MONITOR, NULL,
-                       &(struct api_rows){read_number, &r->id}))
+                       &(struct api_rows){api_datum_read_integer, &r->id}))
         return false;
     api_monitor_free(r->made);
     r->made = api_monitor_new(r->id, r->group, r->name, api_config_hold(r->config));

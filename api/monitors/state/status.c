@@ -1,8 +1,7 @@
 #include "api/monitors/state/status.h"
 
-#include "api/monitors/state/load.h"
-#include "api/monitors/state/window_load.h"
 #include "api/monitors/model/top.h"
+#include "api/monitors/state/window_load.h"
 
 #include <string.h>
 
@@ -21,11 +20,6 @@ bool api_end_is_ahead(const struct api_monitors *monitors, const struct api_moni
     return end != API_NO_TIME && api_start_is_ahead(monitors, end - size);
 }
 
-static void read_number(void *context, const struct api_datum *values)
-{
-    *(int64_t *)context = values[0].integer;
-}
-
 bool api_live_newest_end(struct api_monitors *monitors, const struct api_monitor *monitor,
                          const struct api_live *live, int64_t *end)
 {
@@ -35,7 +29,7 @@ bool api_live_newest_end(struct api_monitors *monitors, const struct api_monitor
         return true;
     *end = API_NO_TIME;
     return api_store_run(monitors->store, API_SQL_WINDOW_END, until,
-                         &(struct api_rows){read_number, end});
+                         &(struct api_rows){api_datum_read_integer, end});
 }
 
 static void summarize(const struct api_window *window, struct api_live *live)

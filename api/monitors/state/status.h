@@ -3,6 +3,7 @@
 #define KLDIV_API_MONITORS_STATE_STATUS_H
 
 #include "api/monitors/state/transaction.h"
+#include "api/monitors/state/window_rows.h"
 
 /* Read from the store: what windows make; the recent ones; when the next one is due. */
 bool api_live_read(struct api_monitors *monitors, const struct api_monitor *monitor,

@@ -1,30 +1,12 @@
-/* api_work: what a request has the store's thread do; and what that thread works with. Works that
- * wait share a transaction, so that they share one wait for the disk. Small works and large ones take
- * turns: nobody waits for more than one transaction that is not of its own size. */
+/* api_monitors: all monitors with their store, and what a transaction of the store's thread changes. */
 #ifndef KLDIV_API_MONITORS_STATE_TRANSACTION_H
 #define KLDIV_API_MONITORS_STATE_TRANSACTION_H
 
-#include "api/monitors/state/metrics.h"
-#include "api/monitors/monitors.h"
-#include "api/monitors/state/previous.h"
 #include "api/monitors/model/score.h"
-
-/* api_work: begins the structure of each kind of work. The thread calls `run` within a transaction,
- * `collect` when all works have run and their observations are written, `publish` after the commit;
- * each may be NULL. False from run or collect with a problem is the request's, by which run must have
- * written nothing; without one the store or memory failed. A work may run again, after its transaction
- * failed. */
-struct api_work {
-    struct api_work *next;
-    bool alone;    /* has a transaction of its own: it changes what others see */
-    size_t counts; /* that it writes, about; one of many waits for those of few */
-    bool (*run)(struct api_work *work, struct api_monitors *monitors);
-    bool (*collect)(struct api_work *work, struct api_monitors *monitors);
-    void (*publish)(struct api_work *work, struct api_monitors *monitors);
-    struct api_problem problem;
-    struct api_exchange *x; /* told at the end */
-    bool done;
-};
+#include "api/monitors/state/job.h"
+#include "api/monitors/state/metrics.h"
+#include "api/monitors/state/previous.h"
+#include "api/store/store.h"
 
 /* api_touched: a window that works of this transaction changed. Its view holds what it is then. */
 struct api_touched {
@@ -104,5 +86,13 @@ struct api_draft *api_draft_of(struct api_monitors *monitors, struct api_monitor
 
 /* Frees the draft that was made last, in which nothing has changed. */
 void api_draft_drop(struct api_monitors *monitors);
+
+/* Number under which the transaction changes monitors; 0 in a store of one server. */
+int64_t api_change_of(struct api_monitors *monitors);
+
+/* Ends a transaction's changes: leaves their number for other servers; then, once it is committed, or
+ * was not, for this one. */
+bool api_change_store(struct api_monitors *monitors);
+void api_change_end(struct api_monitors *monitors, bool is_committed);
 
 #endif

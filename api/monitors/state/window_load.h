@@ -3,6 +3,7 @@
 #define KLDIV_API_MONITORS_STATE_WINDOW_LOAD_H
 
 #include "api/monitors/state/transaction.h"
+#include "api/monitors/state/window_rows.h"
 
 /* Makes the view of a window of a monitor, by the config of the window's revision; takes the window.
  * NULL if the store or memory fails. */

@@ -3,14 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void api_window_free(struct api_window *window)
-{
-    free(window->settings);
-    free(window->reference);
-    window->settings = NULL;
-    window->reference = NULL;
-}
-
 static bool read_settings(struct api_window *window, const struct api_datum *datum)
 {
     if (datum->kind != API_SQL_TEXT)
