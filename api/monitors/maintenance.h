@@ -4,10 +4,10 @@
 
 #include "api/monitors/state/transaction.h"
 
-/* Closes windows that are due, sweeps, and shows whether the store can be written. */
-bool api_upkeep(struct api_monitors *monitors);
+/* Closes windows that are due, collects, and shows whether the store can be written. */
+bool api_maintain(struct api_monitors *monitors);
 
 /* True if there is something to do now. Finds when the next window is due. */
-bool api_upkeep_is_due(struct api_monitors *monitors);
+bool api_maintenance_is_due(struct api_monitors *monitors);
 
 #endif

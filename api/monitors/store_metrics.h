@@ -1,4 +1,4 @@
-/* api_store_statistics: durations and failures of the store's operations, for the exposition. */
+/* api_store_metrics: durations and failures of the store's operations, for /metrics. */
 #ifndef KLDIV_API_MONITORS_STORE_METRICS_H
 #define KLDIV_API_MONITORS_STORE_METRICS_H
 
@@ -7,13 +7,13 @@
 enum api_operation { API_OPERATION_WRITE, API_OPERATION_COMMIT };
 #define API_OPERATIONS 2
 
-struct api_store_statistics;
-struct api_store_statistics *api_statistics_new(void);
-void api_statistics_free(struct api_store_statistics *statistics);
+struct api_store_metrics;
+struct api_store_metrics *api_store_metrics_new(void);
+void api_store_metrics_free(struct api_store_metrics *statistics);
 
 /* Counts an operation that began at `start`, by api_seconds. */
-void api_statistics_add(struct api_store_statistics *statistics, enum api_operation operation,
-                        double start, bool good);
-void api_statistics_write(const struct api_store_statistics *statistics, struct api_buffer *out);
+void api_store_metrics_add(struct api_store_metrics *statistics, enum api_operation operation,
+                           double start, bool good);
+void api_store_metrics_write(const struct api_store_metrics *statistics, struct api_buffer *out);
 
 #endif

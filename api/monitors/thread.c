@@ -1,4 +1,4 @@
-/* The thread that owns the store: works in groups, one transaction for each group. */
+/* The thread that owns the store: jobs in groups, one transaction for each group. */
 #include "api/monitors/thread.h"
 
 #include "api/api.h"
@@ -14,68 +14,68 @@
 #include <string.h>
 #include <time.h>
 
-/* MOST_WAITING: works that wait at most. MOST_AT_ONCE: those of one transaction. MOST_COUNTS: counts that
- * one transaction writes, unless a single work has more: some 20 ms. LARGE: those of a large work. */
-enum { MOST_WAITING = 4000, MOST_AT_ONCE = 256, MOST_COUNTS = 16000, LARGE = 4000 };
+/* MAX_WAITING: jobs that wait at most. MAX_BATCH: those of one transaction. MAX_COUNTS: counts that
+ * one transaction writes, unless a single job has more: some 20 ms. LARGE: those of a large job. */
+enum { MAX_WAITING = 4000, MAX_BATCH = 256, MAX_COUNTS = 16000, LARGE = 4000 };
 
-static void drop_drafts(struct api_monitors *monitors)
+static void drop_staged(struct api_monitors *monitors)
 {
-    while (monitors->drafts)
-        api_draft_drop(monitors);
+    while (monitors->staged)
+        api_pending_drop(monitors);
 }
 
 /* Keeps the open window that was added to last, which the next observations will be for. If another server
  * adds to it, api_load lets it go. */
-static void keep_open(struct api_draft *draft)
+static void cache_open(struct api_pending_monitor *pending)
 {
-    struct api_monitor *monitor = draft->monitor;
-    api_view_release(monitor->open);
+    struct api_monitor *monitor = pending->monitor;
+    api_snapshot_release(monitor->open);
     monitor->open = NULL;
-    for (const struct api_touched *t = draft->windows; t; t = t->next) {
-        if (t->view->window.closed)
+    for (const struct api_dirty_window *t = pending->windows; t; t = t->next) {
+        if (t->snapshot->window.closed)
             continue;
-        api_view_release(monitor->open);
-        monitor->open = t->view;
+        api_snapshot_release(monitor->open);
+        monitor->open = t->snapshot;
         atomic_fetch_add(&monitor->open->references, 1);
     }
 }
 
 /* Lets others see what was committed. */
-static void publish(struct api_monitors *monitors, struct api_work *works)
+static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     pthread_rwlock_wrlock(&monitors->registry.lock);
-    for (struct api_draft *draft = monitors->drafts; draft; draft = draft->next) {
-        draft->monitor->live = draft->live;
-        keep_open(draft);
-        if (draft->live.next_close < monitors->next_close)
-            monitors->next_close = draft->live.next_close;
+    for (struct api_pending_monitor *pending = monitors->staged; pending; pending = pending->next) {
+        pending->monitor->status = pending->status;
+        cache_open(pending);
+        if (pending->status.next_close < monitors->next_close)
+            monitors->next_close = pending->status.next_close;
     }
-    for (struct api_work *work = works; work; work = work->next)
-        if (work->publish && !work->problem.code)
-            work->publish(work, monitors);
+    for (struct api_store_job *job = jobs; job; job = job->next)
+        if (job->publish && !job->problem.code)
+            job->publish(job, monitors);
     pthread_rwlock_unlock(&monitors->registry.lock);
 }
 
 /* ---- Transactions */
 
-static bool run_works(struct api_monitors *monitors, struct api_work *works)
+static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
 {
-    for (struct api_work *work = works; work; work = work->next) {
-        work->problem.code = NULL;
-        if (work->run && !work->run(work, monitors) && !work->problem.code)
+    for (struct api_store_job *job = jobs; job; job = job->next) {
+        job->problem.code = NULL;
+        if (job->run && !job->run(job, monitors) && !job->problem.code)
             return false;
     }
     if (!api_flush(monitors))
         return false;
-    for (struct api_work *work = works; work; work = work->next)
-        if (work->collect && !work->problem.code && !work->collect(work, monitors) &&
-            !work->problem.code)
+    for (struct api_store_job *job = jobs; job; job = job->next)
+        if (job->read_back && !job->problem.code && !job->read_back(job, monitors) &&
+            !job->problem.code)
             return false;
     return true;
 }
 
 /* True if what failed was memory, which says nothing of the store. */
-static bool is_for_memory(const struct api_monitors *monitors)
+static bool is_oom(const struct api_monitors *monitors)
 {
     return monitors->out_of_memory || api_store_is_out_of_memory(monitors->store);
 }
@@ -95,65 +95,65 @@ static void note(struct api_monitors *monitors, bool good)
     monitors->log(!good, sentence);
 }
 
-/* kept: what the thread's steps change beside drafts, as it was before a transaction. */
+/* kept: what the thread's steps change beside staged monitors, as it was before a transaction. */
 struct kept {
-    size_t n_dead;
+    size_t n_tombstones;
     int64_t keys, keys_pruned;
 };
 
-/* Restores it after a failure. Monitors may have been taken for swept that are not. */
+/* Restores it after a failure. Monitors may have been marked as collected that are not. */
 static void restore(struct api_monitors *monitors, const struct kept *kept)
 {
-    monitors->n_dead = kept->n_dead;
+    monitors->n_tombstones = kept->n_tombstones;
     monitors->keys = kept->keys;
     monitors->keys_pruned = kept->keys_pruned;
     for (size_t i = 0; i < monitors->registry.n; i++)
-        monitors->registry.monitors[i]->sweep = true;
+        monitors->registry.monitors[i]->may_have_expired = true;
 }
 
-/* Runs works, or upkeep, in a transaction. False if it failed: then nothing has changed. */
-static bool transact(struct api_monitors *monitors, struct api_work *works,
+/* Runs jobs, or maintenance, in a transaction. False if it failed: then nothing has changed. */
+static bool transact(struct api_monitors *monitors, struct api_store_job *jobs,
                      bool (*upkeep)(struct api_monitors *monitors))
 {
-    const struct kept kept = {monitors->n_dead, monitors->keys, monitors->keys_pruned};
+    const struct kept kept = {monitors->n_tombstones, monitors->keys, monitors->keys_pruned};
     double start = api_seconds();
     monitors->out_of_memory = false;
     monitors->now = api_now();
     bool began = api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors);
     bool ran = began &&
-               (upkeep ? upkeep(monitors) && api_flush(monitors) : run_works(monitors, works)) &&
+               (upkeep ? upkeep(monitors) && api_flush(monitors) : run_jobs(monitors, jobs)) &&
                api_change_store(monitors);
-    api_statistics_add(monitors->statistics, API_OPERATION_WRITE, start, ran);
+    api_store_metrics_add(monitors->statistics, API_OPERATION_WRITE, start, ran);
     start = api_seconds();
     bool good = ran && api_store_commit(monitors->store);
     if (ran)
-        api_statistics_add(monitors->statistics, API_OPERATION_COMMIT, start, good);
+        api_store_metrics_add(monitors->statistics, API_OPERATION_COMMIT, start, good);
     api_change_end(monitors, good);
-    if (good ? api_store_has_written(monitors->store) : !is_for_memory(monitors))
+    if (good ? api_store_has_written(monitors->store) : !is_oom(monitors))
         note(monitors, good);
     if (good) {
-        publish(monitors, works);
+        publish(monitors, jobs);
     } else {
         api_store_rollback(monitors->store);
         restore(monitors, &kept);
     }
-    drop_drafts(monitors);
+    drop_staged(monitors);
     return good;
 }
 
-static void fail_works(const struct api_monitors *monitors, struct api_work *works,
-                       bool is_uncertain)
+static void fail_jobs(const struct api_monitors *monitors, struct api_store_job *jobs,
+                      bool is_uncertain)
 {
-    for (struct api_work *work = works; work; work = work->next) {
-        work->problem.code = NULL;
-        if (is_for_memory(monitors))
-            api_fail_for_memory(&work->problem);
+    for (struct api_store_job *job = jobs; job; job = job->next) {
+        job->problem.code = NULL;
+        if (is_oom(monitors))
+            api_fail_for_memory(&job->problem);
         else if (is_uncertain)
-            api_fail(&work->problem, "store_unavailable",
+            api_fail(&job->problem, "store_unavailable",
                      "the store was lost while it committed, so that this is stored or is not; "
                      "with its Idempotency-Key it can be repeated");
         else
-            api_fail(&work->problem, "store_unavailable",
+            api_fail(&job->problem, "store_unavailable",
                      "the store cannot be written now, so that nothing is stored; try again");
     }
 }
@@ -168,17 +168,18 @@ static struct api_lane *next_lane(struct api_monitors *monitors)
     return is_large ? &monitors->large : &monitors->small;
 }
 
-/* Takes works that wait: one that wants to be alone, or others, up to MOST_AT_ONCE and MOST_COUNTS. */
-static struct api_work *take(struct api_monitors *monitors)
+/* Takes jobs that wait: an exclusive one, or others, up to MAX_BATCH and MAX_COUNTS. */
+static struct api_store_job *take(struct api_monitors *monitors)
 {
     struct api_lane *lane = next_lane(monitors);
-    struct api_work *first = lane->first, *end = first;
+    struct api_store_job *first = lane->first, *end = first;
     size_t n = 1;
     if (!first)
         return NULL;
-    for (size_t counts = first->counts; !first->alone && end->next && !end->next->alone; n++) {
+    for (size_t counts = first->counts; !first->exclusive && end->next && !end->next->exclusive;
+         n++) {
         counts += end->next->counts;
-        if (n == MOST_AT_ONCE || counts > MOST_COUNTS)
+        if (n == MAX_BATCH || counts > MAX_COUNTS)
             break;
         end = end->next;
     }
@@ -188,74 +189,74 @@ static struct api_work *take(struct api_monitors *monitors)
     return first;
 }
 
-/* Hosts without `resume` block until a work is done. */
+/* Hosts without `resume` block until a job is done. */
 static pthread_mutex_t done_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done_wake = PTHREAD_COND_INITIALIZER;
 
-static void finish_one(struct api_work *work)
+static void finish_one(struct api_store_job *job)
 {
-    struct api_exchange *x = work->x;
+    struct api_exchange *x = job->x;
     if (x->resume) {
-        work->done = true;
+        job->done = true;
         x->resume(x);
         return;
     }
     pthread_mutex_lock(&done_lock);
-    work->done = true;
+    job->done = true;
     pthread_cond_broadcast(&done_wake);
     pthread_mutex_unlock(&done_lock);
 }
 
-static void finish(struct api_work *works)
+static void finish(struct api_store_job *jobs)
 {
-    for (struct api_work *work = works, *next; work; work = next) {
-        next = work->next; /* the work may be freed once it is done */
-        finish_one(work);
+    for (struct api_store_job *job = jobs, *next; job; job = next) {
+        next = job->next; /* the job may be freed once it is done */
+        finish_one(job);
     }
 }
 
-/* Runs each work by itself, until the store is lost. */
-static void run_singly(struct api_monitors *monitors, struct api_work *works)
+/* Runs each job by itself, until the store is lost. */
+static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     bool is_lost = false;
-    for (struct api_work *work = works, *next; work; work = next) {
-        next = work->next;
-        work->next = NULL;
+    for (struct api_store_job *job = jobs, *next; job; job = next) {
+        next = job->next;
+        job->next = NULL;
         if (is_lost) {
-            fail_works(monitors, work, false);
-        } else if (!transact(monitors, work, NULL)) {
+            fail_jobs(monitors, job, false);
+        } else if (!transact(monitors, job, NULL)) {
             is_lost = api_store_is_lost(monitors->store);
-            fail_works(monitors, work, api_store_is_uncertain(monitors->store));
+            fail_jobs(monitors, job, api_store_is_uncertain(monitors->store));
         }
-        work->next = next;
+        job->next = next;
     }
 }
 
-/* Runs works together; if that fails each by itself, so that one does not fail the others. After a commit
+/* Runs jobs together; if that fails each by itself, so that one does not fail the others. After a commit
  * that may have been done that would count them twice. */
-static void process(struct api_monitors *monitors, struct api_work *works)
+static void process(struct api_monitors *monitors, struct api_store_job *jobs)
 {
-    bool good = transact(monitors, works, NULL);
+    bool good = transact(monitors, jobs, NULL);
     bool is_uncertain = !good && api_store_is_uncertain(monitors->store);
-    if (!good && works->next && !is_uncertain)
-        run_singly(monitors, works);
+    if (!good && jobs->next && !is_uncertain)
+        run_singly(monitors, jobs);
     else if (!good)
-        fail_works(monitors, works, is_uncertain);
-    finish(works);
+        fail_jobs(monitors, jobs, is_uncertain);
+    finish(jobs);
 }
 
 /* ---- The thread */
 
-/* pause_s: seconds between two rounds of upkeep, unless a window is due. */
+/* pause_s: seconds between two rounds of maintenance, unless a window is due. */
 static const double pause_s = 1;
 
 /* Time, in microseconds, until there is something to do; at most a second, for clocks jump. */
 static int64_t idle_time(const struct api_monitors *monitors, double since)
 {
-    int64_t second = 1000000, now = api_now(), next = now + second;
-    if (monitors->must_pause)
+    int64_t now = api_now(), next = now + API_SECOND_US;
+    if (monitors->backoff)
         return since < pause_s ? (int64_t)((pause_s - since) * 1e6) : 0;
-    if (monitors->sweeps || monitors->shrinks)
+    if (monitors->gc_unfinished || monitors->shrink_unfinished)
         return 0;
     if (monitors->next_close < next)
         next = monitors->next_close;
@@ -264,19 +265,20 @@ static int64_t idle_time(const struct api_monitors *monitors, double since)
 
 /* Closes windows as soon as they are due, unless the store or memory failed at the last attempt. The
  * clock of windows may jump, that of the pause does not. */
-static void keep_up(struct api_monitors *monitors, double *last, bool is_idle)
+static void run_maintenance(struct api_monitors *monitors, double *last, bool is_idle)
 {
     double now = api_seconds();
-    if (now - *last < pause_s && (monitors->must_pause || !is_idle))
+    if (now - *last < pause_s && (monitors->backoff || !is_idle))
         return;
     *last = now;
     bool down = !atomic_load(&monitors->stored) || !api_store_is_in_place(monitors->store);
-    monitors->must_pause =
-        (api_upkeep_is_due(monitors) || down) && !transact(monitors, NULL, api_upkeep);
-    monitors->shrinks = atomic_load(&monitors->stored) && api_store_shrink(monitors->store);
+    monitors->backoff =
+        (api_maintenance_is_due(monitors) || down) && !transact(monitors, NULL, api_maintain);
+    monitors->shrink_unfinished =
+        atomic_load(&monitors->stored) && api_store_shrink(monitors->store);
 }
 
-static struct api_work *wait_for_works(struct api_monitors *monitors, int64_t idle)
+static struct api_store_job *wait_for_jobs(struct api_monitors *monitors, int64_t idle)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -295,14 +297,14 @@ static void *work_on(void *argument)
     for (;;) {
         int64_t idle = idle_time(monitors, api_seconds() - last_upkeep);
         pthread_mutex_lock(&monitors->lock);
-        struct api_work *works = wait_for_works(monitors, idle);
-        bool stopping = monitors->stopping && !works;
+        struct api_store_job *jobs = wait_for_jobs(monitors, idle);
+        bool stopping = monitors->stopping && !jobs;
         pthread_mutex_unlock(&monitors->lock);
         if (stopping)
             return NULL;
-        if (works)
-            process(monitors, works);
-        keep_up(monitors, &last_upkeep, !works);
+        if (jobs)
+            process(monitors, jobs);
+        run_maintenance(monitors, &last_upkeep, !jobs);
     }
 }
 
@@ -328,19 +330,19 @@ void api_thread_stop(struct api_monitors *monitors)
     monitors->started = false;
 }
 
-bool api_work_submit(struct api_monitors *monitors, struct api_work *work)
+bool api_store_job_submit(struct api_monitors *monitors, struct api_store_job *job)
 {
-    work->next = NULL;
-    work->done = false;
-    struct api_lane *lane = work->counts > LARGE ? &monitors->large : &monitors->small;
+    job->next = NULL;
+    job->done = false;
+    struct api_lane *lane = job->counts > LARGE ? &monitors->large : &monitors->small;
     pthread_mutex_lock(&monitors->lock);
-    bool good = monitors->waiting < MOST_WAITING;
+    bool good = monitors->waiting < MAX_WAITING;
     if (good) {
         if (lane->first)
-            lane->last->next = work;
+            lane->last->next = job;
         else
-            lane->first = work;
-        lane->last = work;
+            lane->first = job;
+        lane->last = job;
         if (monitors->waiting++ == 0)
             pthread_cond_signal(&monitors->wake);
     }
@@ -348,10 +350,10 @@ bool api_work_submit(struct api_monitors *monitors, struct api_work *work)
     return good;
 }
 
-static void wait_until_done(const struct api_work *work)
+static void wait_until_done(const struct api_store_job *job)
 {
     pthread_mutex_lock(&done_lock);
-    while (!work->done)
+    while (!job->done)
         pthread_cond_wait(&done_wake, &done_lock);
     pthread_mutex_unlock(&done_lock);
 }
@@ -359,11 +361,11 @@ static void wait_until_done(const struct api_work *work)
 bool api_wait(struct api_exchange *x)
 {
     bool blocks = !x->resume;
-    struct api_work *work = x->work;
-    work->x = x;
-    if (api_work_submit(x->service->monitors, work)) {
+    struct api_store_job *job = x->work;
+    job->x = x;
+    if (api_store_job_submit(x->service->monitors, job)) {
         if (blocks)
-            wait_until_done(work);
+            wait_until_done(job);
         return true;
     }
     api_refuse(x, "overloaded", "too many requests wait for the store; try again");

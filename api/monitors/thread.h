@@ -10,7 +10,7 @@ bool api_thread_start(struct api_monitors *monitors,
                       void (*log)(bool is_failure, const char *sentence));
 void api_thread_stop(struct api_monitors *monitors);
 
-/* Queues a work; false if too many wait. */
-bool api_work_submit(struct api_monitors *monitors, struct api_work *work);
+/* Queues a job; false if too many wait. */
+bool api_store_job_submit(struct api_monitors *monitors, struct api_store_job *job);
 
 #endif

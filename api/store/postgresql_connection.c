@@ -15,14 +15,14 @@ static const double patience_s = 20;
 static const double shortest_pause = 0.1, longest_pause = 5;
 
 /* The least version with all that the statements take, and its number in libpq. */
-#define LEAST_VERSION "12"
-enum { LEAST_VERSION_NUMBER = 120000 };
+#define MIN_VERSION "12"
+enum { MIN_VERSION_NUMBER = 120000 };
 
 bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message)
 {
     char *reason = c->base.reason;
     c->base.is_lost = true;
-    api_database_fail(&c->base, "%s", *message ? message : "the connection is lost");
+    (void)api_database_fail(&c->base, "%s", *message ? message : "the connection is lost");
     for (char *end = reason + strlen(reason); end > reason && end[-1] == '\n';)
         *--end = '\0';
     for (char *p = reason; *p; p++)
@@ -68,8 +68,8 @@ static const char *fault_of(PGconn *pg)
         return "no memory is left";
     if (PQstatus(pg) != CONNECTION_OK)
         return PQerrorMessage(pg);
-    if (PQserverVersion(pg) < LEAST_VERSION_NUMBER)
-        return "it is no PostgreSQL from version " LEAST_VERSION " on";
+    if (PQserverVersion(pg) < MIN_VERSION_NUMBER)
+        return "it is no PostgreSQL from version " MIN_VERSION " on";
     const char *encoding = PQparameterStatus(pg, "server_encoding");
     if (!encoding || (strcmp(encoding, "UTF8") != 0 && strcmp(encoding, "SQL_ASCII") != 0))
         return "its encoding is not UTF8, so that it cannot keep all names and labels";

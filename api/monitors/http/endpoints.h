@@ -5,30 +5,30 @@
 #include "api/exchange.h"
 
 /* observing.c: POST observations, of a group or a monitor, and evaluate */
-bool api_observing_begin(struct api_exchange *x);
-bool api_observing_prepare(struct api_exchange *x, double most_ns);
-bool api_evaluating_prepare(struct api_exchange *x, double most_ns);
-bool api_observing(struct api_exchange *x);
-void api_observing_end(struct api_exchange *x);
+bool api_post_begin(struct api_exchange *x);
+bool api_post_prepare(struct api_exchange *x, double most_ns);
+bool api_evaluate_prepare(struct api_exchange *x, double most_ns);
+bool api_post(struct api_exchange *x);
+void api_post_end(struct api_exchange *x);
 
 /* deleting.c: DELETE of a group or a monitor */
-bool api_deleting_begin(struct api_exchange *x);
-bool api_deleting_prepare(struct api_exchange *x, double most_ns);
-bool api_deleting(struct api_exchange *x);
-void api_deleting_end(struct api_exchange *x);
+bool api_delete_begin(struct api_exchange *x);
+bool api_delete_prepare(struct api_exchange *x, double most_ns);
+bool api_delete(struct api_exchange *x);
+void api_delete_end(struct api_exchange *x);
 
 /* defining.c: PUT of a group or a monitor, POST reference */
-bool api_defining_begin(struct api_exchange *x);
-bool api_defining_prepare(struct api_exchange *x, double most_ns);
-bool api_defining(struct api_exchange *x);
-void api_defining_end(struct api_exchange *x);
-bool api_rebasing_begin(struct api_exchange *x);
-bool api_rebasing_prepare(struct api_exchange *x, double most_ns);
+bool api_put_begin(struct api_exchange *x);
+bool api_put_prepare(struct api_exchange *x, double most_ns);
+bool api_put(struct api_exchange *x);
+void api_put_end(struct api_exchange *x);
+bool api_promote_windows_begin(struct api_exchange *x);
+bool api_promote_windows_prepare(struct api_exchange *x, double most_ns);
 
 /* browsing.c: what is known without the store */
-bool api_browsing_begin(struct api_exchange *x);
-bool api_browsing_prepare(struct api_exchange *x, double most_ns);
-void api_browsing_end(struct api_exchange *x);
+bool api_list_begin(struct api_exchange *x);
+bool api_list_prepare(struct api_exchange *x, double most_ns);
+void api_list_end(struct api_exchange *x);
 bool api_list_monitors(struct api_exchange *x);
 bool api_list_group(struct api_exchange *x);
 bool api_show_monitor(struct api_exchange *x);

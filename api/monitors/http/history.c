@@ -21,67 +21,61 @@ struct event {
 };
 
 struct history {
-    struct api_work work;
+    struct api_store_job job;
     struct api_exchange *x;
-    struct api_page page;
+    struct api_pagination page;
     bool as_csv;
     int64_t start, id; /* of the last window of the page before; id of its last event */
-    struct api_view **views;
+    struct api_snapshot **snapshots;
     struct event *events;
-    size_t n, reserved; /* views, and bytes of the budget for them */
+    size_t n, reserved; /* snapshots, and bytes of the budget for them */
     bool more;
 };
 
-static void drop_views(struct history *h)
+static void drop_snapshots(struct history *h)
 {
-    for (size_t i = 0; h->views && i < h->n; i++)
-        api_view_release(h->views[i]);
-    free(h->views);
+    if (h->snapshots)
+        for (size_t i = 0; i < h->n; i++)
+            api_snapshot_release(h->snapshots[i]);
+    free(h->snapshots);
     api_budget_release(h->x->service->budget, h->reserved);
-    h->views = NULL;
+    h->snapshots = NULL;
     h->n = h->reserved = 0;
 }
 
 void api_history_end(struct api_exchange *x)
 {
     struct history *h = x->state;
-    drop_views(h);
+    drop_snapshots(h);
     free(h->events);
-    api_page_free(&h->page);
+    api_pagination_free(&h->page);
     free(h);
 }
 
 bool api_history_begin(struct api_exchange *x)
 {
-    return api_intake_names(x) && api_intake_may_exist(x);
+    return api_check_names(x) && api_check_may_exist(x);
 }
 
 /* Begins the state, or goes on after the store has done its work. True with *fresh set if there is
  * still everything to do. */
 static bool prepare(struct api_exchange *x, bool *fresh)
 {
-    struct history *h = x->state;
-    *fresh = !h;
-    if (!h) {
-        h = x->state = calloc(1, sizeof *h);
-        if (!h)
-            return api_fail_for_memory(&x->problem);
-        h->x = x;
-        return true;
-    }
-    if (x->work && h->work.done) {
-        x->work = NULL;
-        x->problem = h->work.problem;
-    }
-    for (size_t i = 0; !x->work && h->views && i < h->n; i++)
-        x->cost_ns += api_config_result_ns(h->views[i]->config);
+    struct history *h = api_request_state(x, sizeof *h);
+    if (!h)
+        return false;
+    *fresh = !h->x;
+    h->x = x;
+    if (api_job_finished(x, &h->job) && h->snapshots)
+        for (size_t i = 0; i < h->n; i++)
+            x->cost_ns += api_config_result_ns(h->snapshots[i]->config);
     return !x->problem.code;
 }
 
-static bool submit(struct history *h, bool (*run)(struct api_work *, struct api_monitors *))
+static bool submit(struct history *h, bool (*run)(struct api_store_job *, struct api_monitors *))
 {
-    h->work = (struct api_work){.run = NULL, .collect = run};
-    h->x->work = &h->work;
+    h->job = (struct api_store_job){.run = NULL, .read_back = run};
+    h->x->work = &h->job;
     return true;
 }
 
@@ -92,54 +86,55 @@ static struct api_monitor *find(const struct history *h, const struct api_monito
 
 /* ---- Windows */
 
-/* MAX_PLACES: counts of a page of windows, which the thread reads in some 30 ms. */
-enum { MAX_PLACES = 100000 };
+/* MAX_PAGE_BINS: counts of a page of windows, which the thread reads in some 30 ms. */
+enum { MAX_PAGE_BINS = 100000 };
 
-/* Adds the view of a window, and its bins to *places: a former revision's may be more than the present
+/* Adds the snapshot of a window, and the number of its bins to *n_bins: a former revision's may be more than the present
  * one's. */
-static bool add_view(struct history *h, struct api_monitors *monitors,
-                     const struct api_monitor *monitor, struct api_window *window, size_t *places)
+static bool add_snapshot(struct history *h, struct api_monitors *monitors,
+                         const struct api_monitor *monitor, struct api_window *window,
+                         size_t *n_bins)
 {
-    struct api_view *view = h->views[h->n] = api_view_of(monitors, monitor, window);
-    if (!view)
+    struct api_snapshot *snapshot = h->snapshots[h->n] = api_snapshot_of(monitors, monitor, window);
+    if (!snapshot)
         return false;
     h->n++;
-    size_t size = sizeof *view + view->config->bins.places * 2 * sizeof(double);
+    size_t size = sizeof *snapshot + snapshot->config->bins.n_bins * 2 * sizeof(double);
     if (!api_budget_reserve(monitors->budget, size))
-        return api_fail_for_memory(&h->work.problem);
+        return api_fail_for_memory(&h->job.problem);
     h->reserved += size;
-    *places += view->config->bins.places;
+    *n_bins += snapshot->config->bins.n_bins;
     return true;
 }
 
-/* Makes a view of each window of a list, up to the page's limit and MAX_PLACES. */
-static bool view_all(struct history *h, struct api_monitors *monitors, struct api_monitor *monitor,
-                     struct api_window_list *list)
+/* Makes a snapshot of each window of a list, up to the page's limit and MAX_PAGE_BINS. */
+static bool snapshot_all(struct history *h, struct api_monitors *monitors,
+                         struct api_monitor *monitor, struct api_window_list *list)
 {
-    size_t places = 0;
-    drop_views(h);
-    h->views = calloc(list->n + 1, sizeof(struct api_view *));
-    if (!h->views)
-        return api_work_out_of_memory(monitors);
-    while (h->n < list->n && h->n < h->page.limit && places < MAX_PLACES)
-        if (!add_view(h, monitors, monitor, &list->windows[h->n], &places))
+    size_t n_bins = 0;
+    drop_snapshots(h);
+    h->snapshots = calloc(list->n + 1, sizeof(struct api_snapshot *));
+    if (!h->snapshots)
+        return api_transaction_fail_oom(monitors);
+    while (h->n < list->n && h->n < h->page.limit && n_bins < MAX_PAGE_BINS)
+        if (!add_snapshot(h, monitors, monitor, &list->windows[h->n], &n_bins))
             return false;
     h->more = h->n < list->n;
     return true;
 }
 
-static bool read_windows(struct api_work *work, struct api_monitors *monitors)
+static bool read_windows(struct api_store_job *job, struct api_monitors *monitors)
 {
-    struct history *h = (struct history *)work;
+    struct history *h = (struct history *)job;
     struct api_monitor *monitor = find(h, monitors);
     struct api_window_list list;
     if (!monitor)
-        return api_intake_find(h->x, &work->problem);
+        return api_find_monitor(h->x, &job->problem);
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->page.from),
                                    API_INTEGER(h->page.to),  API_INTEGER(h->start),
                                    API_INTEGER(h->id),       API_INTEGER(h->page.limit + 1)};
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS, of) &&
-                view_all(h, monitors, monitor, &list);
+                snapshot_all(h, monitors, monitor, &list);
     api_window_list_free(&list);
     return good;
 }
@@ -148,7 +143,7 @@ static bool read_windows(struct api_work *work, struct api_monitors *monitors)
 static bool read_cursor(struct history *h)
 {
     int64_t last[] = {INT64_MAX, INT64_MAX};
-    bool good = api_page_cursor(&h->page, last, 2, &h->x->problem);
+    bool good = api_pagination_cursor(&h->page, last, 2, &h->x->problem);
     h->start = last[0];
     h->id = last[1];
     return good;
@@ -158,7 +153,7 @@ static bool read_cursor(struct history *h)
 static bool choose_format(struct history *h)
 {
     struct api_exchange *x = h->x;
-    const char *format = api_page_text(&h->page, "format");
+    const char *format = api_pagination_text(&h->page, "format");
     const char *accept = api_request_header(&x->request, "Accept");
     if (format && strcmp(format, "csv") != 0 && strcmp(format, "json") != 0)
         return api_fail_at(&x->problem, API_QUERY, "format", "option_invalid",
@@ -177,7 +172,7 @@ bool api_windows_prepare(struct api_exchange *x, double most_ns)
     if (!prepare(x, &fresh))
         return false;
     struct history *h = x->state;
-    return !fresh || (api_page_read(&h->page, x->request.query, known, &x->problem) &&
+    return !fresh || (api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
                       read_cursor(h) && choose_format(h) && submit(h, read_windows));
 }
 
@@ -190,11 +185,11 @@ static void write_cell(struct api_buffer *out, double number)
         api_write_number(out, number);
 }
 
-static void write_row(const struct api_view *view, struct api_buffer *out)
+static void write_row(const struct api_snapshot *snapshot, struct api_buffer *out)
 {
     struct api_scores scores;
-    const struct api_window *window = &view->window;
-    api_view_score(view, &scores, NULL);
+    const struct api_window *window = &snapshot->window;
+    api_snapshot_score(snapshot, &scores, NULL);
     api_append_format(out, "%" PRId64 ",", window->id);
     api_write_bare_time(out, window->start);
     api_append(out, ",", 1);
@@ -213,7 +208,7 @@ static void write_row(const struct api_view *view, struct api_buffer *out)
 /* Writes the cursor of the next page, where there is one. */
 static void write_next(const struct history *h, struct api_buffer *out)
 {
-    const struct api_window *last = h->n > 0 ? &h->views[h->n - 1]->window : NULL;
+    const struct api_window *last = h->n > 0 ? &h->snapshots[h->n - 1]->window : NULL;
     if (h->more && last)
         api_append_format(out, "\"%" PRId64 "_%" PRId64 "\"", last->start, last->id);
     else
@@ -223,7 +218,7 @@ static void write_next(const struct history *h, struct api_buffer *out)
 static bool write_csv(struct api_exchange *x, const struct history *h)
 {
     struct api_buffer *out = &x->response.body;
-    const struct api_window *last = h->n > 0 ? &h->views[h->n - 1]->window : NULL;
+    const struct api_window *last = h->n > 0 ? &h->snapshots[h->n - 1]->window : NULL;
     x->response.content_type = "text/csv; charset=utf-8; header=present";
     if (h->more && last) {
         snprintf(x->response.header_text, sizeof x->response.header_text, "%" PRId64 "_%" PRId64,
@@ -233,7 +228,7 @@ static bool write_csv(struct api_exchange *x, const struct history *h)
     api_append_text(
         out, "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict\r\n");
     for (size_t i = 0; i < h->n; i++)
-        write_row(h->views[i], out);
+        write_row(h->snapshots[i], out);
     return true;
 }
 
@@ -244,11 +239,11 @@ bool api_windows(struct api_exchange *x)
     api_response_header(&x->response, "Vary", "Accept");
     if (h->as_csv)
         return write_csv(x, h);
-    api_intake_response(x);
+    api_begin_json(x);
     api_append_text(out, "{\"windows\":[");
     for (size_t i = 0; i < h->n; i++) {
         api_append_text(out, i ? ",{" : "{");
-        api_view_write(h->views[i], false, out);
+        api_snapshot_write(h->snapshots[i], false, out);
         api_append(out, "}", 1);
     }
     api_append_text(out, "],\"next\":");
@@ -259,14 +254,14 @@ bool api_windows(struct api_exchange *x)
 
 /* ---- One window */
 
-static bool read_window(struct api_work *work, struct api_monitors *monitors)
+static bool read_window(struct api_store_job *job, struct api_monitors *monitors)
 {
-    struct history *h = (struct history *)work;
+    struct history *h = (struct history *)job;
     struct api_monitor *monitor = find(h, monitors);
     struct api_window_list list;
     const char *which = h->x->captures.value[2];
     if (!monitor)
-        return api_intake_find(h->x, &work->problem);
+        return api_find_monitor(h->x, &job->problem);
     const struct api_datum by_id[] = {API_INTEGER(monitor->id), API_INTEGER(h->id)},
                            by_revision[] = {API_INTEGER(monitor->id),
                                             API_INTEGER(monitor->revision)};
@@ -276,10 +271,10 @@ static bool read_window(struct api_work *work, struct api_monitors *monitors)
                                     : current ? API_SQL_WINDOW_OPEN
                                               : API_SQL_WINDOW,
                                     latest || current ? by_revision : by_id) &&
-                view_all(h, monitors, monitor, &list);
+                snapshot_all(h, monitors, monitor, &list);
     if (good && list.n == 0)
         good =
-            api_fail(&work->problem, "window_not_found", "there is no %swindow%s%.40s of '%.128s'",
+            api_fail(&job->problem, "window_not_found", "there is no %swindow%s%.40s of '%.128s'",
                      latest    ? "closed "
                      : current ? "open "
                                : "",
@@ -299,25 +294,26 @@ bool api_window_prepare(struct api_exchange *x, double most_ns)
     struct history *h = x->state;
     if (!fresh)
         return true;
-    if (!api_page_numbers(which, &h->id, 1) && strcmp(which, "latest") != 0 &&
+    if (!api_pagination_numbers(which, &h->id, 1) && strcmp(which, "latest") != 0 &&
         strcmp(which, "current") != 0)
         return api_fail(&x->problem, "window_not_found",
                         "there is no window '%.40s'; there are latest, current, and numbers",
                         which);
-    return api_page_read(&h->page, x->request.query, known, &x->problem) && submit(h, read_window);
+    return api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
+           submit(h, read_window);
 }
 
 bool api_window_show(struct api_exchange *x)
 {
     const struct history *h = x->state;
     struct api_buffer *out = &x->response.body;
-    api_intake_response(x);
+    api_begin_json(x);
     api_append_text(out, "{\"group\":");
     api_append_json_string(out, api_group_of(x));
     api_append_text(out, ",\"name\":");
     api_append_json_string(out, api_name_of(x));
     api_append(out, ",", 1);
-    api_view_write(h->views[0], true, out);
+    api_snapshot_write(h->snapshots[0], true, out);
     api_append_text(out, "}\n");
     return true;
 }
@@ -335,19 +331,19 @@ static void add_event(void *context, const struct api_datum *values)
                                        .window = values[5].integer};
 }
 
-static bool read_events(struct api_work *work, struct api_monitors *monitors)
+static bool read_events(struct api_store_job *job, struct api_monitors *monitors)
 {
-    struct history *h = (struct history *)work;
+    struct history *h = (struct history *)job;
     const struct api_monitor *monitor = find(h, monitors);
     if (!monitor)
-        return api_intake_find(h->x, &work->problem);
+        return api_find_monitor(h->x, &job->problem);
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->id),
                                    API_INTEGER(h->page.limit + 1)};
     free(h->events);
     h->events = calloc(h->page.limit + 1, sizeof *h->events);
     h->n = 0;
     if (!h->events)
-        return api_work_out_of_memory(monitors);
+        return api_transaction_fail_oom(monitors);
     if (!api_store_run(monitors->store, API_SQL_EVENTS, of, &(struct api_rows){add_event, h}))
         return false;
     h->more = h->n > h->page.limit;
@@ -366,15 +362,15 @@ bool api_events_prepare(struct api_exchange *x, double most_ns)
     if (!fresh)
         return true;
     h->id = INT64_MAX;
-    return api_page_read(&h->page, x->request.query, known, &x->problem) &&
-           api_page_cursor(&h->page, &h->id, 1, &x->problem) && submit(h, read_events);
+    return api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
+           api_pagination_cursor(&h->page, &h->id, 1, &x->problem) && submit(h, read_events);
 }
 
 bool api_events(struct api_exchange *x)
 {
     const struct history *h = x->state;
     struct api_buffer *out = &x->response.body;
-    api_intake_response(x);
+    api_begin_json(x);
     api_append_text(out, "{\"events\":[");
     for (size_t i = 0; i < h->n; i++) {
         const struct event *event = &h->events[i];

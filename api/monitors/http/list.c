@@ -15,33 +15,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool api_browsing_begin(struct api_exchange *x)
+bool api_list_begin(struct api_exchange *x)
 {
-    return x->captures.n == 0 ? api_intake_ready(x)
-                              : api_intake_names(x) && api_intake_may_exist(x);
+    return x->captures.n == 0 ? api_check_available(x)
+                              : api_check_names(x) && api_check_may_exist(x);
 }
 
 /* Waits until what other servers changed is known. */
-bool api_browsing_prepare(struct api_exchange *x, double most_ns)
+bool api_list_prepare(struct api_exchange *x, double most_ns)
 {
-    struct api_work *work = x->state;
     (void)most_ns;
-    if (!work && api_intake_may_be_behind(x)) {
-        x->state = x->work = calloc(1, sizeof *work);
-        return x->work || api_fail_for_memory(&x->problem);
-    }
-    if (work && x->work && work->done) {
-        x->work = NULL;
-        x->problem = work->problem;
-    }
-    return !x->problem.code && (x->work || x->captures.n == 0 || api_intake_exists(x));
+    if (!x->state && api_cache_may_be_stale(x))
+        return (x->work = api_request_state(x, sizeof *x->work)) != NULL;
+    api_job_finished(x, x->state);
+    return !x->problem.code && (x->work || x->captures.n == 0 || api_check_exists(x));
 }
 
-void api_browsing_end(struct api_exchange *x) { free(x->state); }
+void api_list_end(struct api_exchange *x) { free(x->state); }
 
 /* ---- All monitors */
 
-/* rank: the place of a monitor in the list, worst first. */
+/* rank: the position of a monitor in the list, worst first. */
 struct rank {
     const struct api_monitor *monitor;
     int severity; /* the greater, the worse */
@@ -53,9 +47,9 @@ static struct rank rank_of(const struct api_monitor *monitor)
 {
     static const int severities[API_VERDICTS] = {
         [API_CRITICAL] = 3, [API_WARNING] = 2, [API_INSUFFICIENT] = 1, [API_OK] = 0};
-    double kl = monitor->live.has_last ? monitor->live.last.kl : (double)NAN;
+    double kl = monitor->status.has_last ? monitor->status.last.kl : (double)NAN;
     double ratio = isnan(kl) ? -1 : kl / monitor->config->settings.warning;
-    return (struct rank){monitor, severities[monitor->live.state], isnan(ratio) ? 0 : ratio,
+    return (struct rank){monitor, severities[monitor->status.state], isnan(ratio) ? 0 : ratio,
                          monitor->id};
 }
 
@@ -70,14 +64,15 @@ static int compare(const void *a, const void *b)
 }
 
 /* A cursor is the rank of the last monitor of a page: severity, bits of the ratio, number. */
-static bool read_cursor(const struct api_page *page, struct rank *rank, struct api_problem *problem)
+static bool read_cursor(const struct api_pagination *page, struct rank *rank,
+                        struct api_problem *problem)
 {
     int64_t numbers[3] = {0};
-    if (!api_page_cursor(page, numbers, 3, problem))
+    if (!api_pagination_cursor(page, numbers, 3, problem))
         return false;
     *rank = (struct rank){.severity = (int)numbers[0], .id = numbers[2]};
     memcpy(&rank->ratio, &numbers[1], sizeof rank->ratio);
-    return !isnan(rank->ratio) || api_page_fail(problem);
+    return !isnan(rank->ratio) || api_pagination_fail(problem);
 }
 
 static void write_cursor(const struct rank *rank, struct api_buffer *out)
@@ -95,50 +90,51 @@ struct filter {
 static bool passes(const struct filter *filter, const struct api_monitor *monitor)
 {
     return (!filter->group || strcmp(filter->group, monitor->group) == 0) &&
-           (!filter->state || strcmp(filter->state, api_verdict_names[monitor->live.state]) == 0) &&
+           (!filter->state ||
+            strcmp(filter->state, api_verdict_names[monitor->status.state]) == 0) &&
            (!filter->words || strcasestr(monitor->name, filter->words) ||
             strcasestr(monitor->group, filter->words));
 }
 
-static void write_recent(const struct api_live *live, struct api_buffer *out)
+static void write_recent(const struct api_monitor_status *status, struct api_buffer *out)
 {
     api_append_text(out, ",\"recent\":[");
-    for (size_t i = 0; i < live->n_recent; i++) {
+    for (size_t i = 0; i < status->n_recent; i++) {
         if (i)
             api_append(out, ",", 1);
-        api_write_number(out, live->recent[i]);
+        api_write_number(out, status->recent[i]);
     }
     api_append(out, "]", 1);
 }
 
 static void write_item(const struct api_monitor *monitor, struct api_buffer *out)
 {
-    const struct api_live *live = &monitor->live;
-    const struct api_window window = {.id = live->has_last ? live->last.id : 0,
-                                      .start = live->last.start,
-                                      .end = live->last.end,
+    const struct api_monitor_status *status = &monitor->status;
+    const struct api_window window = {.id = status->has_last ? status->last.id : 0,
+                                      .start = status->last.start,
+                                      .end = status->last.end,
                                       .closed = true,
-                                      .restated = live->last.restated};
-    double nothing = (double)NAN, kl = live->has_last ? live->last.kl : nothing;
+                                      .restated = status->last.restated};
+    double nothing = (double)NAN, kl = status->has_last ? status->last.kl : nothing;
     api_append_text(out, "{\"group\":");
     api_append_json_string(out, monitor->group);
     api_append_text(out, ",\"name\":");
     api_append_json_string(out, monitor->name);
-    api_append_format(out, ",\"state\":\"%s\"", api_verdict_names[live->state]);
+    api_append_format(out, ",\"state\":\"%s\"", api_verdict_names[status->state]);
     api_write_member(out, "kl", kl);
     api_append_format(out, ",\"infinite\":%s,\"thresholds\":", isinf(kl) ? "true" : "false");
     api_write_thresholds(&monitor->config->settings, out);
-    api_write_member(out, "n", live->has_last ? live->last.n : nothing);
+    api_write_member(out, "n", status->has_last ? status->last.n : nothing);
     api_append_text(out, ",\"window\":");
     api_window_write(&window, out);
     api_append_text(out, ",\"last_observation\":");
-    api_write_time(out, live->last_observation);
-    write_recent(live, out);
+    api_write_time(out, status->last_observation);
+    write_recent(status, out);
     api_append_text(out, ",\"since\":");
-    api_write_time(out, live->since);
+    api_write_time(out, status->since);
     api_append_text(out, ",\"top\":");
-    api_top_write(live->has_last ? live->last.top : 0, &monitor->config->bins, out);
-    api_write_member(out, "top_share", live->has_last ? live->last.top_share : nothing);
+    api_top_write(status->has_last ? status->last.top : 0, &monitor->config->bins, out);
+    api_write_member(out, "top_share", status->has_last ? status->last.top_share : nothing);
     api_append(out, "}", 1);
 }
 
@@ -148,22 +144,24 @@ static struct rank *rank_all(const struct api_registry *registry, const struct f
 {
     struct rank *ranks = malloc((registry->n + 1) * sizeof *ranks);
     *n = 0;
-    for (size_t i = 0; ranks && i < registry->n; i++) {
-        const struct rank rank = rank_of(registry->monitors[i]);
-        if (passes(filter, rank.monitor) && (!after || compare(&rank, after) > 0))
-            ranks[(*n)++] = rank;
-    }
+    if (ranks)
+        for (size_t i = 0; i < registry->n; i++) {
+            const struct rank rank = rank_of(registry->monitors[i]);
+            if (passes(filter, rank.monitor) && (!after || compare(&rank, after) > 0))
+                ranks[(*n)++] = rank;
+        }
     if (ranks)
         qsort(ranks, *n, sizeof *ranks, compare);
     return ranks;
 }
 
-static bool write_list(struct api_exchange *x, const struct api_page *page)
+static bool write_list(struct api_exchange *x, const struct api_pagination *page)
 {
     struct api_registry *registry = &x->service->monitors->registry;
     struct api_buffer *out = &x->response.body;
-    const struct filter filter = {api_page_text(page, "group"), api_page_text(page, "state"),
-                                  api_page_text(page, "q")};
+    const struct filter filter = {api_pagination_text(page, "group"),
+                                  api_pagination_text(page, "state"),
+                                  api_pagination_text(page, "q")};
     struct rank after;
     size_t n;
     if (!read_cursor(page, &after, &x->problem))
@@ -171,11 +169,12 @@ static bool write_list(struct api_exchange *x, const struct api_page *page)
     pthread_rwlock_rdlock(&registry->lock);
     struct rank *ranks = rank_all(registry, &filter, *page->cursor ? &after : NULL, &n);
     api_append_text(out, "{\"monitors\":[");
-    for (size_t i = 0; ranks && i < n && i < page->limit; i++) {
-        if (i)
-            api_append(out, ",", 1);
-        write_item(ranks[i].monitor, out);
-    }
+    if (ranks)
+        for (size_t i = 0; i < n && i < page->limit; i++) {
+            if (i)
+                api_append(out, ",", 1);
+            write_item(ranks[i].monitor, out);
+        }
     pthread_rwlock_unlock(&registry->lock);
     api_append_text(out, "],\"next\":");
     if (ranks && n > page->limit)
@@ -188,9 +187,9 @@ static bool write_list(struct api_exchange *x, const struct api_page *page)
     return good;
 }
 
-static bool check_state(const struct api_page *page, struct api_problem *problem)
+static bool check_state(const struct api_pagination *page, struct api_problem *problem)
 {
-    const char *state = api_page_text(page, "state");
+    const char *state = api_pagination_text(page, "state");
     for (size_t i = 0; i < API_VERDICTS; i++)
         if (!state || strcmp(state, api_verdict_names[i]) == 0)
             return true;
@@ -201,11 +200,11 @@ static bool check_state(const struct api_page *page, struct api_problem *problem
 bool api_list_monitors(struct api_exchange *x)
 {
     static const char *const known[] = {"group", "state", "q", "limit", "cursor", NULL};
-    struct api_page page;
-    api_intake_response(x);
-    bool good = api_page_read(&page, x->request.query, known, &x->problem) &&
+    struct api_pagination page;
+    api_begin_json(x);
+    bool good = api_pagination_read(&page, x->request.query, known, &x->problem) &&
                 check_state(&page, &x->problem) && write_list(x, &page);
-    api_page_free(&page);
+    api_pagination_free(&page);
     return good;
 }
 
@@ -213,7 +212,7 @@ bool api_list_monitors(struct api_exchange *x)
 
 static void write_config(const struct api_monitor *monitor, struct api_buffer *out)
 {
-    api_config_write(monitor->config, monitor->group, monitor->name, monitor->live.state,
+    api_config_write(monitor->config, monitor->group, monitor->name, monitor->status.state,
                      monitor->revision, NULL, out);
 }
 
@@ -233,7 +232,7 @@ bool api_list_group(struct api_exchange *x)
     size_t n;
     if (!check_no_parameters(x))
         return false;
-    api_intake_response(x);
+    api_begin_json(x);
     api_append_text(out, "{\"group\":");
     api_append_json_string(out, api_group_of(x));
     api_append_text(out, ",\"monitors\":[");
@@ -254,7 +253,7 @@ bool api_show_monitor(struct api_exchange *x)
     struct api_registry *registry = &x->service->monitors->registry;
     if (!check_no_parameters(x))
         return false;
-    api_intake_response(x);
+    api_begin_json(x);
     pthread_rwlock_rdlock(&registry->lock);
     const struct api_monitor *monitor =
         api_registry_find(registry, api_group_of(x), api_name_of(x));
@@ -264,7 +263,7 @@ bool api_show_monitor(struct api_exchange *x)
     }
     pthread_rwlock_unlock(&registry->lock);
     if (!monitor)
-        return api_intake_exists(x);
+        return api_check_exists(x);
     api_response_header(&x->response, "ETag", x->response.header_text);
     api_append_text(&x->response.body, "\n");
     return true;

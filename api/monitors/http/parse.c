@@ -12,7 +12,7 @@ void api_observations_drop(struct api_observations *o)
     for (size_t i = 0; i < o->n; i++) {
         api_config_release(o->observed[i].config);
         api_counting_free(&o->observed[i].counting);
-        api_view_release(o->observed[i].view);
+        api_snapshot_release(o->observed[i].snapshot);
         free(o->observed[i].name);
     }
     free(o->observed);
@@ -22,11 +22,12 @@ void api_observations_drop(struct api_observations *o)
     api_buffer_free(&o->warnings);
 }
 
-/* Counts, for the budget, what a column holds until the answer: its counts, and its window with a
+/* Counts, for the budget, what a column holds until the response: its counts, and its window with a
  * reference and scores. */
 static bool count_memory(struct api_observations *o, const struct api_bins *bins)
 {
-    size_t size = sizeof *o->observed + sizeof(struct api_view) + bins->places * 8 * sizeof(double);
+    size_t size =
+        sizeof *o->observed + sizeof(struct api_snapshot) + bins->n_bins * 8 * sizeof(double);
     if (!api_budget_reserve(o->x->service->budget, size))
         return api_fail_for_memory(&o->x->problem);
     o->reserved += size;
@@ -39,8 +40,8 @@ static bool add_observed(struct api_observations *o, const char *name, size_t co
     struct api_exchange *x = o->x;
     struct api_observed *observed = &o->observed[o->n];
     *observed = (struct api_observed){.column = column};
-    observed->config = api_intake_config(x->service->monitors, api_group_of(x), name, &observed->id,
-                                         &observed->revision);
+    observed->config = api_hold_config(x->service->monitors, api_group_of(x), name, &observed->id,
+                                       &observed->revision);
     if (!observed->config)
         return false;
     o->n++;
@@ -68,7 +69,7 @@ static bool count_cell(void *context, size_t column, const struct api_cell *cell
 {
     const struct reading *reading = context;
     struct api_observed *observed = &reading->o->observed[reading->by_column[column]];
-    return api_intake_goes_on(reading->o->x->stop, cell, problem) &&
+    return api_check_cancelled(reading->o->x->stop, cell, problem) &&
            api_counting_cell(&observed->counting, reading->table, column, cell, problem);
 }
 
@@ -127,10 +128,10 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
 static bool fail_member(const char *name, const char *const *known, size_t n,
                         struct api_problem *problem)
 {
-    char place[200];
+    char pointer[200];
     const char *nearest = api_nearest(name, known, n);
-    api_pointer_to_member(place, sizeof place, "#/", name);
-    return api_fail_at(problem, API_BODY, place, "option_unknown",
+    api_pointer_to_member(pointer, sizeof pointer, "#/", name);
+    return api_fail_at(problem, API_BODY, pointer, "option_unknown",
                        "observations have no member '%.60s' here%s%s%s", name,
                        nearest ? "; did you mean '" : "", nearest ? nearest : "",
                        nearest ? "'?" : "");
@@ -168,8 +169,8 @@ static bool read_weights(struct api_observations *o, const struct api_table *tab
     bool good =
         api_weights_from_json(&weights, &observed->config->bins, table->members, "#", problem) &&
         api_weights_to_counts(&weights, &observed->config->bins, problem);
-    for (size_t i = 0; good && i < observed->config->bins.places; i++)
-        observed->counting.counts[i] = (uint64_t)weights.places[i];
+    for (size_t i = 0; good && i < observed->config->bins.n_bins; i++)
+        observed->counting.counts[i] = (uint64_t)weights.values[i];
     api_weights_free(&weights);
     return good;
 }
@@ -179,17 +180,17 @@ static bool read_single(struct api_observations *o, struct api_table *table)
     size_t column = 0;
     uint64_t n = 0;
     const char *name = api_name_of(o->x);
-    if (table->has_values && !api_intake_column(table, name, &column, &o->x->problem))
+    if (table->has_values && !api_find_column(table, name, &column, &o->x->problem))
         return false;
     if (!reserve(o, 1))
         return false;
     if (!add_observed(o, name, column)) {
-        api_intake_exists(o->x);
+        api_check_exists(o->x);
         return false;
     }
     if (!(table->has_values ? count_values(o, table) : read_weights(o, table)))
         return false;
-    for (size_t i = 0; i < o->observed->config->bins.places; i++)
+    for (size_t i = 0; i < o->observed->config->bins.n_bins; i++)
         n += o->observed->counting.counts[i];
     return n > 0 || api_fail(&o->x->problem, "observations_empty", "there is no observation");
 }
@@ -214,13 +215,13 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
 {
     struct api_exchange *x = o->x;
     struct api_table table;
-    if (!api_intake_open(x, &table))
+    if (!api_open_table(x, &table))
         return false;
     bool single = api_name_of(x) != NULL;
     bool good =
         check_members(&table, single, &x->problem) &&
-        api_intake_time(json_object_get(parameters, "timestamp"),
-                        json_object_get(table.members, "timestamp"), &o->time, &x->problem) &&
+        api_read_timestamp(json_object_get(parameters, "timestamp"),
+                           json_object_get(table.members, "timestamp"), &o->time, &x->problem) &&
         (single ? read_single(o, &table) : read_many(o, &table));
     api_table_free(&table);
     return good;
@@ -248,7 +249,7 @@ static bool hash_key(struct api_observations *o)
     return good;
 }
 
-bool api_observations_read(struct api_observations *o)
+bool api_parse(struct api_observations *o)
 {
     static const char *const known[] = {"timestamp", NULL};
     json_t *parameters = json_object();

@@ -2,8 +2,8 @@
 #ifndef KLDIV_API_MONITORS_HTTP_PARSE_H
 #define KLDIV_API_MONITORS_HTTP_PARSE_H
 
-#include "api/monitors/model/hash.h"
 #include "api/monitors/http/request.h"
+#include "api/monitors/model/hash.h"
 
 /* api_observed: one column, and the window that it went to. */
 struct api_observed {
@@ -12,14 +12,14 @@ struct api_observed {
     int64_t id, revision;
     size_t column; /* of the table */
     struct api_counting counting;
-    struct api_touched *touched; /* while the store's thread runs */
-    struct api_view *view;
+    struct api_dirty_window *dirty; /* while the store's thread runs */
+    struct api_snapshot *snapshot;
     bool is_behind; /* the monitor's newest window lies ahead of the clock */
 };
 
 /* api_observations: a request's, for the columns of a table or for one monitor. */
 struct api_observations {
-    struct api_work work;
+    struct api_store_job job;
     struct api_exchange *x;
     struct api_buffer inflated, warnings;
     struct api_observed *observed;
@@ -37,14 +37,14 @@ struct api_observations {
 
 /* Reads the body, the coding of which is undone, and counts its values by the bins of the monitors
  * that it is for; hashes the Idempotency-Key. */
-bool api_observations_read(struct api_observations *o);
+bool api_parse(struct api_observations *o);
 
 /* Forgets the columns and their warnings. */
 void api_observations_drop(struct api_observations *o);
 
-/* The work of the store: counts are added to windows, or the windows of an earlier request with the
+/* The job of the store: counts are added to windows, or the windows of an earlier request with the
  * same key are read; `stale` is set if a monitor is not the one any more that was counted for. */
-bool api_observations_run(struct api_work *work, struct api_monitors *monitors);
-bool api_observations_collect(struct api_work *work, struct api_monitors *monitors);
+bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors);
+bool api_apply_read_back(struct api_store_job *job, struct api_monitors *monitors);
 
 #endif

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* TRIES: how often observations are read again after the monitor was replaced meanwhile. MOST_KEY:
+/* TRIES: how often observations are read again after the monitor was replaced meanwhile. MAX_KEY:
  * characters of an Idempotency-Key. */
-enum { TRIES = 20, MOST_KEY = 255 };
+enum { TRIES = 20, MAX_KEY = 255 };
 
-void api_observing_end(struct api_exchange *x)
+void api_post_end(struct api_exchange *x)
 {
     struct api_observations *o = x->state;
     api_observations_drop(o);
@@ -27,46 +27,46 @@ void api_observing_end(struct api_exchange *x)
 static bool check_key(struct api_exchange *x)
 {
     const char *key = api_request_header(&x->request, "Idempotency-Key");
-    return !key || (*key && strlen(key) <= MOST_KEY) ||
+    return !key || (*key && strlen(key) <= MAX_KEY) ||
            api_fail(&x->problem, "idempotency_key_invalid",
                     "Idempotency-Key must have 1 to 255 characters");
 }
 
-bool api_observing_begin(struct api_exchange *x)
+bool api_post_begin(struct api_exchange *x)
 {
-    return api_intake_names(x) && api_intake_may_exist(x) && check_key(x) && api_intake_body(x);
+    return api_check_names(x) && api_check_may_exist(x) && check_key(x) && api_check_body(x);
 }
 
 /* ---- Evaluation */
 
-/* Makes the view of counts that are not stored, compared with the config's reference. */
-static bool view_counts(struct api_observations *o, struct api_observed *observed)
+/* Makes the snapshot of counts that are not stored, compared with the config's reference. */
+static bool snapshot_counts(struct api_observations *o, struct api_observed *observed)
 {
-    struct api_view *view = api_view_new(observed->config);
-    observed->view = view;
-    if (!view || (view->settings.previous == 0 && !api_view_refer(view)))
+    struct api_snapshot *snapshot = api_snapshot_new(observed->config);
+    observed->snapshot = snapshot;
+    if (!snapshot || (snapshot->settings.previous == 0 && !api_snapshot_refer(snapshot)))
         return api_fail_for_memory(&o->x->problem);
-    for (size_t i = 0; i < observed->config->bins.places; i++)
-        view->counts[i] = (double)observed->counting.counts[i];
-    view->window.revision = observed->revision;
+    for (size_t i = 0; i < observed->config->bins.n_bins; i++)
+        snapshot->counts[i] = (double)observed->counting.counts[i];
+    snapshot->window.revision = observed->revision;
     return true;
 }
 
 /* Reads the reference of an evaluation: the last closed windows before its time. */
-static bool run_evaluation(struct api_work *work, struct api_monitors *monitors)
+static bool run_evaluation(struct api_store_job *job, struct api_monitors *monitors)
 {
-    struct api_observations *o = (struct api_observations *)work;
+    struct api_observations *o = (struct api_observations *)job;
     struct api_observed *observed = o->observed;
-    struct api_view *view = observed->view;
-    size_t places = observed->config->bins.places;
+    struct api_snapshot *snapshot = observed->snapshot;
+    size_t n_bins = observed->config->bins.n_bins;
     const struct api_previous_of of = {observed->id, observed->revision,
-                                       (int64_t)view->settings.previous, places};
-    free(view->reference);
-    view->reference = calloc(places, sizeof *view->reference);
-    if (!view->reference)
-        return api_work_out_of_memory(monitors);
+                                       (int64_t)snapshot->settings.previous, n_bins};
+    free(snapshot->reference);
+    snapshot->reference = calloc(n_bins, sizeof *snapshot->reference);
+    if (!snapshot->reference)
+        return api_transaction_fail_oom(monitors);
     return api_previous_counts(monitors, NULL, &of, (struct api_position){o->time, INT64_MAX},
-                               view->reference);
+                               snapshot->reference);
 }
 
 static void set_state(struct api_observations *o)
@@ -76,34 +76,22 @@ static void set_state(struct api_observations *o)
     const struct api_monitor *monitor =
         api_registry_find(registry, api_group_of(o->x), api_name_of(o->x));
     if (monitor)
-        o->observed->view->state = monitor->live.state;
+        o->observed->snapshot->state = monitor->status.state;
     pthread_rwlock_unlock(&registry->lock);
 }
 
 /* ---- Steps */
 
-static struct api_observations *begin(struct api_exchange *x, bool evaluates)
-{
-    struct api_observations *o = calloc(1, sizeof *o);
-    if (!o) {
-        api_fail_for_memory(&x->problem);
-        return NULL;
-    }
-    o->x = x;
-    o->evaluates = evaluates;
-    o->inflated.budget = o->warnings.budget = x->service->budget;
-    return o;
-}
-
-/* Makes room for the answer before anything is stored: a request that is refused for want of memory must
+/* Makes room for the response before anything is stored: a request that is refused for want of memory must
  * not be counted. */
 static bool reserve_response(struct api_observations *o)
 {
-    enum { BESIDE = 200, ESCAPED = 6, WARNING = 1200 };
-    size_t size = BESIDE + WARNING + o->warnings.size + ESCAPED * strlen(api_group_of(o->x));
+    enum { OVERHEAD = 200, ESCAPE_FACTOR = 6, WARNING = 1200 };
+    size_t size =
+        OVERHEAD + WARNING + o->warnings.size + ESCAPE_FACTOR * strlen(api_group_of(o->x));
     for (size_t i = 0; i < o->n; i++)
-        size +=
-            api_config_result_size(o->observed[i].config) + ESCAPED * strlen(o->observed[i].name);
+        size += api_config_result_size(o->observed[i].config) +
+                ESCAPE_FACTOR * strlen(o->observed[i].name);
     return (api_buffer_reserve(&o->x->response.body, size) &&
             api_buffer_reserve(&o->warnings, o->warnings.size + WARNING)) ||
            api_fail_for_memory(&o->x->problem);
@@ -113,7 +101,7 @@ static bool reserve_response(struct api_observations *o)
 static bool knows(struct api_exchange *x)
 {
     struct api_problem ignored = {0};
-    return api_intake_find(x, &ignored);
+    return api_find_monitor(x, &ignored);
 }
 
 /* True for a problem that bodies have by the monitors that they are for, which may be others by now. */
@@ -128,8 +116,8 @@ static bool catch_up(struct api_observations *o)
 {
     o->x->problem.code = NULL;
     o->is_read = o->stale = o->caught_up = true;
-    o->work = (struct api_work){.run = NULL};
-    o->x->work = &o->work;
+    o->job = (struct api_store_job){.run = NULL};
+    o->x->work = &o->job;
     return true;
 }
 
@@ -140,27 +128,27 @@ static bool read_body(struct api_observations *o, double most_ns)
     if (!api_body_undo_coding(x, &o->inflated, most_ns))
         return false;
     if (x->cost_ns <= most_ns)
-        x->cost_ns = api_intake_cost(x);
+        x->cost_ns = api_table_cost(x);
     if (x->cost_ns > most_ns)
         return true;
-    bool behind = api_intake_may_be_behind(x) && !o->caught_up;
+    bool behind = api_cache_may_be_stale(x) && !o->caught_up;
     if (behind && (o->evaluates || !knows(x)))
         return catch_up(o);
-    if (!api_observations_read(o))
+    if (!api_parse(o))
         return behind && is_of_monitors(&x->problem) && catch_up(o);
     if (behind && (o->unknown > 0 || o->n == 0))
         return catch_up(o);
     o->is_read = true;
-    if (o->evaluates && !view_counts(o, o->observed))
+    if (o->evaluates && !snapshot_counts(o, o->observed))
         return false;
     if (o->evaluates)
         set_state(o);
-    o->work = (struct api_work){.run = o->evaluates ? run_evaluation : api_observations_run,
-                                .collect = o->evaluates ? NULL : api_observations_collect};
+    o->job = (struct api_store_job){.run = o->evaluates ? run_evaluation : api_apply_run,
+                                    .read_back = o->evaluates ? NULL : api_apply_read_back};
     for (size_t i = 0; i < o->n; i++)
-        o->work.counts += o->observed[i].config->bins.places;
-    if (o->n > 0 && (!o->evaluates || o->observed->view->settings.previous > 0))
-        x->work = &o->work;
+        o->job.counts += o->observed[i].config->bins.n_bins;
+    if (o->n > 0 && (!o->evaluates || o->observed->snapshot->settings.previous > 0))
+        x->work = &o->job;
     return reserve_response(o);
 }
 
@@ -168,13 +156,10 @@ static bool read_body(struct api_observations *o, double most_ns)
 static bool after_work(struct api_observations *o, double most_ns)
 {
     struct api_exchange *x = o->x;
-    x->work = NULL;
-    if (o->work.problem.code) {
-        x->problem = o->work.problem;
+    if (x->problem.code)
         return false;
-    }
     if (o->unfinished) {
-        x->work = &o->work;
+        x->work = &o->job;
         return true;
     }
     x->is_stored = !o->stale && !o->evaluates;
@@ -184,10 +169,10 @@ static bool after_work(struct api_observations *o, double most_ns)
         return api_fail(&x->problem, "overloaded", "the monitor is replaced all the time");
     api_observations_drop(o);
     o->is_read = o->stale = false;
-    return api_intake_exists(x) && read_body(o, most_ns);
+    return api_check_exists(x) && read_body(o, most_ns);
 }
 
-/* Estimates what is left to do: the answer. */
+/* Estimates what is left to do: the response. */
 static double answer_cost(const struct api_observations *o)
 {
     double ns = 0;
@@ -198,22 +183,23 @@ static double answer_cost(const struct api_observations *o)
 
 static bool prepare(struct api_exchange *x, bool evaluates, double most_ns)
 {
-    struct api_observations *o = x->state = x->state ? x->state : begin(x, evaluates);
+    struct api_observations *o = api_request_state(x, sizeof *o);
     if (!o)
         return false;
-    if (x->work ? o->work.done && !after_work(o, most_ns) : !o->is_read && !read_body(o, most_ns))
+    o->x = x;
+    o->evaluates = evaluates;
+    o->inflated.budget = o->warnings.budget = x->service->budget;
+    if (api_job_finished(x, &o->job) ? !after_work(o, most_ns)
+                                     : !x->work && !o->is_read && !read_body(o, most_ns))
         return false;
     if (o->is_read && !x->work)
         x->cost_ns = answer_cost(o);
     return true;
 }
 
-bool api_observing_prepare(struct api_exchange *x, double most_ns)
-{
-    return prepare(x, false, most_ns);
-}
+bool api_post_prepare(struct api_exchange *x, double most_ns) { return prepare(x, false, most_ns); }
 
-bool api_evaluating_prepare(struct api_exchange *x, double most_ns)
+bool api_evaluate_prepare(struct api_exchange *x, double most_ns)
 {
     return prepare(x, true, most_ns);
 }
@@ -224,7 +210,7 @@ static void write_result(const struct api_observed *observed, struct api_buffer 
     api_append_text(out, "\"name\":");
     api_append_json_string(out, observed->name);
     api_append(out, ",", 1);
-    api_view_write(observed->view, true, out);
+    api_snapshot_write(observed->snapshot, true, out);
 }
 
 /* Tells of monitors whose newest window lies ahead of the clock, as it does after the clock was wrong. */
@@ -249,7 +235,7 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
     api_append_json_string(out, api_group_of(o->x));
     api_append_text(out, single ? "," : ",\"monitors\":[");
     for (size_t i = 0; i < o->n; i++) {
-        if (!o->observed[i].view)
+        if (!o->observed[i].snapshot)
             continue;
         api_append_text(out, single ? "" : first ? "{" : ",{");
         first = false;
@@ -262,7 +248,7 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
     return !single || !first;
 }
 
-/* Answer what is stored by 200: without its results if memory was exhausted after the commit, for
+/* Respond to what is stored by 200: without its results if memory was exhausted after the commit, for
  * which what is reserved has room. */
 static void cut_results(const struct api_observations *o, struct api_buffer *out)
 {
@@ -278,10 +264,10 @@ static void cut_results(const struct api_observations *o, struct api_buffer *out
                     "\"count\":null,\"line\":null}]}\n");
 }
 
-bool api_observing(struct api_exchange *x)
+bool api_post(struct api_exchange *x)
 {
     struct api_observations *o = x->state;
-    api_intake_response(x);
+    api_begin_json(x);
     if (o->replayed)
         api_response_header(&x->response, "Idempotent-Replayed", "true");
     warn_of_windows_ahead(o);

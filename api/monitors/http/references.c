@@ -7,52 +7,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* AT_LEAST: bytes of values that are collected at once, however small the body is. */
-enum { AT_LEAST = 16 << 20 };
+/* MIN_BYTES: bytes of values that are collected at once, however small the body is. */
+enum { MIN_BYTES = 16 << 20 };
 
 /* pass: the columns from `first` to `end`, which are collected together. */
 struct pass {
     const atomic_bool *stop;
-    struct api_collection *collections; /* one for each column of the table */
+    struct api_sample *samples; /* one for each column of the table */
 };
 
-static bool collect_cell(void *context, size_t column, const struct api_cell *cell,
-                         struct api_problem *problem)
+static bool sample_cell(void *context, size_t column, const struct api_cell *cell,
+                        struct api_problem *problem)
 {
     const struct pass *pass = context;
-    return api_intake_goes_on(pass->stop, cell, problem) &&
-           api_collection_cell(&pass->collections[column], cell, problem);
+    return api_check_cancelled(pass->stop, cell, problem) &&
+           api_sample_cell(&pass->samples[column], cell, problem);
 }
 
-static bool collect_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
-                            size_t n, struct api_problem *problem)
+static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
+                           size_t n, struct api_problem *problem)
 {
     const struct pass *pass = context;
-    return api_collection_numbers(&pass->collections[column], dtype, values, n, problem);
+    return api_sample_numbers(&pass->samples[column], dtype, values, n, problem);
 }
 
-static void want(struct api_table *table, size_t first, size_t end)
+static void select_columns(struct api_table *table, size_t first, size_t end)
 {
     for (size_t i = 0; i < table->n_columns; i++)
         table->columns[i].wanted = i >= first && i < end;
 }
 
 /* Reads columns, then those of text once more for their labels. */
-static bool collect(const struct api_references *references, struct api_table *table,
-                    struct api_collection *collections, size_t first, size_t end,
-                    struct api_problem *problem)
+static bool read_back(const struct api_references *references, struct api_table *table,
+                      struct api_sample *samples, size_t first, size_t end,
+                      struct api_problem *problem)
 {
-    struct pass pass = {references->stop, collections};
-    const struct api_sink sink = {&pass, collect_cell, collect_numbers};
+    struct pass pass = {references->stop, samples};
+    const struct api_sink sink = {&pass, sample_cell, sample_numbers};
     bool again = false, good = true;
-    want(table, first, end);
+    select_columns(table, first, end);
     if (!api_table_read(table, &sink, problem))
         return false;
-    want(table, 0, 0);
+    select_columns(table, 0, 0);
     for (size_t i = first; good && i < end; i++) {
-        table->columns[i].wanted = api_collection_decide(&collections[i]);
+        table->columns[i].wanted = api_sample_decide(&samples[i]);
         again |= table->columns[i].wanted;
-        good = !table->columns[i].wanted || collections[i].labels || api_fail_for_memory(problem);
+        good = !table->columns[i].wanted || samples[i].labels || api_fail_for_memory(problem);
     }
     return good && (!again || api_table_read(table, &sink, problem));
 }
@@ -60,7 +60,7 @@ static bool collect(const struct api_references *references, struct api_table *t
 /* Columns that are collected at once, so that their values take about a third of the body. */
 static size_t columns_at_once(const struct api_table *table)
 {
-    size_t bytes = table->size / 3 > AT_LEAST ? table->size / 3 : AT_LEAST;
+    size_t bytes = table->size / 3 > MIN_BYTES ? table->size / 3 : MIN_BYTES;
     size_t values = bytes / sizeof(double);
     return values > table->n_rows ? values / (table->n_rows + 1) : 1;
 }
@@ -94,7 +94,7 @@ static bool configure(const struct api_references *references, struct api_replac
     int64_t id, revision;
     struct api_config *made = api_config_new(members, bins, reference, problem);
     struct api_config *known =
-        references->monitors ? api_intake_config(references->monitors, group, name, &id, &revision)
+        references->monitors ? api_hold_config(references->monitors, group, name, &id, &revision)
                              : NULL;
     bool is_known = known, is_same = made && known && are_same(made, known);
     replacement->config = is_same ? known : made;
@@ -104,65 +104,65 @@ static bool configure(const struct api_references *references, struct api_replac
 }
 
 /* Makes bins and a config of collected values. */
-static bool make_config(struct api_references *references, struct api_collection *collection,
+static bool make_config(struct api_references *references, struct api_sample *sample,
                         const char *group, const char *name, const json_t *members,
                         struct api_problem *problem)
 {
     static const char *const known[] = {"reference", "bins",  "annotations", "group",
                                         "name",      "state", "revision",    NULL};
-    struct api_settings settings;
+    struct api_monitor_settings settings;
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
     struct api_replacement *replacement = add(references, group, name, problem);
-    struct api_budget *budget = collection->numbers.budget;
+    struct api_budget *budget = sample->numbers.budget;
     api_settings_init(&settings);
     bool good = replacement && api_settings_from_json(&settings, members, known, problem) &&
-                api_collection_bins(collection, &settings, &bins, &reference, problem) &&
+                api_sample_bins(sample, &settings, &bins, &reference, problem) &&
                 configure(references, replacement, members, &bins, &reference, budget, problem);
     api_bins_free(&bins);
     api_weights_free(&reference);
     if (good)
-        api_warn_of_unreadable(&references->warnings, name, &collection->unreadable);
+        api_warn_of_unreadable(&references->warnings, name, &sample->unreadable);
     return good;
 }
 
-static bool take_column(struct api_references *references, struct api_collection *collection,
-                        const char *group, const char *name, const json_t *members,
-                        struct api_problem *problem)
+static bool configure_column(struct api_references *references, struct api_sample *sample,
+                             const char *group, const char *name, const json_t *members,
+                             struct api_problem *problem)
 {
-    if (api_collection_is_empty(collection)) {
+    if (api_sample_is_empty(sample)) {
         api_warn(&references->warnings, "column_empty", name, 0, 0,
                  "a column without values gets no monitor");
         return true;
     }
     return api_name_check("monitor", name, problem) &&
-           make_config(references, collection, group, name, members, problem);
+           make_config(references, sample, group, name, members, problem);
 }
 
 /* Collects columns in turn, from `first` on, as many as fit into memory; *end becomes the next. */
-static bool take_columns(struct api_references *references, struct api_table *table, size_t first,
-                         size_t *end, const char *group, const json_t *members,
-                         struct api_problem *problem)
+static bool sample_columns(struct api_references *references, struct api_table *table, size_t first,
+                           size_t *end, const char *group, const json_t *members,
+                           struct api_problem *problem)
 {
-    struct api_collection *collections = calloc(table->n_columns, sizeof *collections);
+    struct api_sample *samples = calloc(table->n_columns, sizeof *samples);
     size_t at_once =
-        first == 0 && table->n_rows == 0 && table->size > AT_LEAST ? 1 : columns_at_once(table);
+        first == 0 && table->n_rows == 0 && table->size > MIN_BYTES ? 1 : columns_at_once(table);
     *end = table->n_columns - first > at_once ? first + at_once : table->n_columns;
-    if (!collections)
+    if (!samples)
         return api_fail_for_memory(problem);
     for (size_t i = first; i < *end; i++)
-        api_collection_init(&collections[i], table, i);
-    bool good = collect(references, table, collections, first, *end, problem);
+        api_sample_init(&samples[i], table, i);
+    bool good = read_back(references, table, samples, first, *end, problem);
     for (size_t i = first; good && i < *end; i++)
         if (*table->columns[i].name)
-            good = take_column(references, &collections[i], group, table->columns[i].name, members,
-                               problem);
+            good = configure_column(references, &samples[i], group, table->columns[i].name, members,
+                                    problem);
         else
             api_warn(&references->warnings, "column_unnamed", "", 0, 0,
                      "a column without a name gets no monitor");
     for (size_t i = first; i < *end; i++)
-        api_collection_free(&collections[i]);
-    free(collections);
+        api_sample_free(&samples[i]);
+    free(samples);
     return good;
 }
 
@@ -178,7 +178,7 @@ bool api_references_read(struct api_references *references, struct api_table *ta
     if (!reserve(references, table->n_columns, problem))
         return false;
     for (size_t first = 0, end; first < table->n_columns; first = end)
-        if (!take_columns(references, table, first, &end, group, members, problem))
+        if (!sample_columns(references, table, first, &end, group, members, problem))
             return false;
     return true;
 }
@@ -208,11 +208,12 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
 
 static bool counts_of(const struct api_counting *counting, struct api_weights *weights)
 {
-    size_t places = counting->bins->places;
-    double *counts = malloc(places * sizeof *counts);
-    for (size_t i = 0; counts && i < places; i++)
-        counts[i] = (double)counting->counts[i];
-    bool good = counts && api_weights_of_counts(weights, counts, places);
+    size_t n_bins = counting->bins->n_bins;
+    double *counts = malloc(n_bins * sizeof *counts);
+    if (counts)
+        for (size_t i = 0; i < n_bins; i++)
+            counts[i] = (double)counting->counts[i];
+    bool good = counts && api_weights_of_counts(weights, counts, n_bins);
     free(counts);
     return good;
 }
@@ -226,7 +227,7 @@ static bool count_reference(struct api_references *references, struct api_table 
     const struct api_sink sink = {&counted, count_cell, count_numbers};
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
-    want(table, column, column + 1);
+    select_columns(table, column, column + 1);
     bool good = api_bins_from_json(&bins, json_object_get(members, "bins"), problem) &&
                 api_counting_init(&counted.counting, &bins, problem) &&
                 api_table_read(table, &sink, problem);
@@ -243,21 +244,21 @@ static bool count_reference(struct api_references *references, struct api_table 
     return good;
 }
 
-static bool collect_reference(struct api_references *references, struct api_table *table,
-                              size_t column, const char *group, const char *name,
-                              const json_t *members, struct api_problem *problem)
+static bool sample_reference(struct api_references *references, struct api_table *table,
+                             size_t column, const char *group, const char *name,
+                             const json_t *members, struct api_problem *problem)
 {
-    struct api_collection *collections = calloc(table->n_columns, sizeof *collections);
-    if (!collections)
+    struct api_sample *samples = calloc(table->n_columns, sizeof *samples);
+    if (!samples)
         return api_fail_for_memory(problem);
-    api_collection_init(&collections[column], table, column);
-    bool good = collect(references, table, collections, column, column + 1, problem);
-    if (good && api_collection_is_empty(&collections[column]))
+    api_sample_init(&samples[column], table, column);
+    bool good = read_back(references, table, samples, column, column + 1, problem);
+    if (good && api_sample_is_empty(&samples[column]))
         good = api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
                            "the reference holds no value that bins could be made of");
-    good = good && make_config(references, &collections[column], group, name, members, problem);
-    api_collection_free(&collections[column]);
-    free(collections);
+    good = good && make_config(references, &samples[column], group, name, members, problem);
+    api_sample_free(&samples[column]);
+    free(samples);
     return good;
 }
 
@@ -271,10 +272,10 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
     size_t column = 0;
     if (!reserve(references, 1, problem))
         return false;
-    if (table->has_values && !api_intake_column(table, name, &column, problem))
+    if (table->has_values && !api_find_column(table, name, &column, problem))
         return false;
     if (table->has_values && (!given || json_is_null(given)))
-        return collect_reference(references, table, column, group, name, members, problem);
+        return sample_reference(references, table, column, group, name, members, problem);
     struct api_replacement *replacement = add(references, group, name, problem);
     if (replacement && table->has_values)
         return count_reference(references, table, column, members, replacement, problem);

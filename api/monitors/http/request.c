@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *api_group_of(const struct api_exchange *x) { return x->captures.value[0]; }
@@ -36,7 +37,7 @@ static bool check_accept(struct api_exchange *x)
         csv ? ", text/csv" : "");
 }
 
-bool api_intake_ready(struct api_exchange *x)
+bool api_check_available(struct api_exchange *x)
 {
     if (!x->service->monitors)
         return api_fail(&x->problem, "not_found", "there are no monitors here");
@@ -71,15 +72,15 @@ static bool check_observations(struct api_exchange *x, const char *name)
                     x->request.method);
 }
 
-bool api_intake_names(struct api_exchange *x)
+bool api_check_names(struct api_exchange *x)
 {
     const char *name = api_name_of(x);
-    return api_intake_ready(x) && check_escapes(x) && check_observations(x, name) &&
+    return api_check_available(x) && check_escapes(x) && check_observations(x, name) &&
            api_name_check("group", api_group_of(x), &x->problem) &&
            (!name || api_name_check("monitor", name, &x->problem));
 }
 
-bool api_intake_body(struct api_exchange *x)
+bool api_check_body(struct api_exchange *x)
 {
     const char *type = api_request_header(&x->request, "Content-Type");
     if (!api_body_check_coding(x))
@@ -92,15 +93,15 @@ bool api_intake_body(struct api_exchange *x)
     return api_body_check_size(x);
 }
 
-bool api_intake_exists(struct api_exchange *x) { return api_intake_find(x, &x->problem); }
+bool api_check_exists(struct api_exchange *x) { return api_find_monitor(x, &x->problem); }
 
-bool api_intake_find(const struct api_exchange *x, struct api_problem *problem)
+bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem)
 {
     struct api_registry *registry = &x->service->monitors->registry;
     const char *group = api_group_of(x), *name = api_name_of(x);
     pthread_rwlock_rdlock(&registry->lock);
     bool has_name = name && api_registry_find(registry, group, name);
-    size_t first = api_registry_place(registry, group, "");
+    size_t first = api_registry_lower_bound(registry, group, "");
     bool has_group = first < registry->n && strcmp(registry->monitors[first]->group, group) == 0;
     pthread_rwlock_unlock(&registry->lock);
     if (!has_group)
@@ -111,18 +112,18 @@ bool api_intake_find(const struct api_exchange *x, struct api_problem *problem)
                     "there is no monitor '%.128s' in the group '%.128s'", name, group);
 }
 
-bool api_intake_may_be_behind(const struct api_exchange *x)
+bool api_cache_may_be_stale(const struct api_exchange *x)
 {
     return api_store_is_shared(x->service->monitors->store);
 }
 
-bool api_intake_may_exist(struct api_exchange *x)
+bool api_check_may_exist(struct api_exchange *x)
 {
-    return api_intake_may_be_behind(x) || api_intake_exists(x);
+    return api_cache_may_be_stale(x) || api_check_exists(x);
 }
 
-struct api_config *api_intake_config(struct api_monitors *monitors, const char *group,
-                                     const char *name, int64_t *id, int64_t *revision)
+struct api_config *api_hold_config(struct api_monitors *monitors, const char *group,
+                                   const char *name, int64_t *id, int64_t *revision)
 {
     struct api_config *config = NULL;
     pthread_rwlock_rdlock(&monitors->registry.lock);
@@ -136,7 +137,7 @@ struct api_config *api_intake_config(struct api_monitors *monitors, const char *
     return config;
 }
 
-bool api_intake_open(struct api_exchange *x, struct api_table *table)
+bool api_open_table(struct api_exchange *x, struct api_table *table)
 {
     const char *type = api_request_header(&x->request, "Content-Type");
     *table = (struct api_table){.format = api_table_format(type, &x->problem),
@@ -151,13 +152,13 @@ bool api_intake_open(struct api_exchange *x, struct api_table *table)
     return false;
 }
 
-double api_intake_cost(const struct api_exchange *x)
+double api_table_cost(const struct api_exchange *x)
 {
     return (double)x->request.body_size * 2 * API_PARSE_NS;
 }
 
-bool api_intake_column(const struct api_table *table, const char *name, size_t *column,
-                       struct api_problem *problem)
+bool api_find_column(const struct api_table *table, const char *name, size_t *column,
+                     struct api_problem *problem)
 {
     const char *const names[] = {name, "values"};
     for (size_t n = 0; n < 2; n++)
@@ -171,13 +172,12 @@ bool api_intake_column(const struct api_table *table, const char *name, size_t *
                     table->n_columns, name);
 }
 
-bool api_intake_time(const json_t *parameter, const json_t *member, int64_t *time,
-                     struct api_problem *problem)
+bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *time,
+                        struct api_problem *problem)
 {
-    static const int64_t day = INT64_C(86400000000);
     const json_t *value = parameter ? parameter : api_json_unboxed(member);
     enum api_place where = parameter ? API_QUERY : API_BODY;
-    const char *place = parameter ? "timestamp" : "#/timestamp", *text = json_string_value(value);
+    const char *pointer = parameter ? "timestamp" : "#/timestamp", *text = json_string_value(value);
     *time = api_now();
     if (parameter && member && !json_is_null(member))
         return api_fail_at(problem, API_QUERY, "timestamp", "option_conflict",
@@ -186,11 +186,11 @@ bool api_intake_time(const json_t *parameter, const json_t *member, int64_t *tim
         return true;
     if (!(text ? api_time_parse(text, time)
                : json_is_number(value) && api_time_from_seconds(json_number_value(value), time)))
-        return api_fail_at(problem, where, place, "timestamp_invalid",
+        return api_fail_at(problem, where, pointer, "timestamp_invalid",
                            "timestamp must be a time of RFC 3339 with its zone, such as "
                            "2026-01-31T12:00:00Z, or seconds since 1970");
-    return *time <= api_now() + day ||
-           api_fail_at(problem, where, place, "timestamp_invalid",
+    return *time <= api_now() + API_DAY_US ||
+           api_fail_at(problem, where, pointer, "timestamp_invalid",
                        "timestamp is more than a day ahead of this server's clock");
 }
 
@@ -221,8 +221,8 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
     api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
 }
 
-bool api_intake_conditions(struct api_exchange *x, const struct api_monitors *monitors,
-                           struct api_problem *problem)
+bool api_check_conditions(struct api_exchange *x, const struct api_monitors *monitors,
+                          struct api_problem *problem)
 {
     const char *name = api_name_of(x);
     const char *match = api_request_header(&x->request, "If-Match"),
@@ -243,4 +243,22 @@ bool api_intake_conditions(struct api_exchange *x, const struct api_monitors *mo
                             monitor ? "has the ETag " : "does not exist", etag);
 }
 
-void api_intake_response(struct api_exchange *x) { x->response.content_type = "application/json"; }
+void *api_request_state(struct api_exchange *x, size_t size)
+{
+    if (!x->state)
+        x->state = calloc(1, size);
+    if (!x->state)
+        api_fail_for_memory(&x->problem);
+    return x->state;
+}
+
+bool api_job_finished(struct api_exchange *x, const struct api_store_job *job)
+{
+    if (!x->work || !job->done)
+        return false;
+    x->work = NULL;
+    x->problem = job->problem;
+    return true;
+}
+
+void api_begin_json(struct api_exchange *x) { x->response.content_type = "application/json"; }

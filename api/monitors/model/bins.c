@@ -1,7 +1,7 @@
 #include "api/monitors/model/bins.h"
 
-#include "api/monitors/model/hash.h"
 #include "api/monitors/model/format.h"
+#include "api/monitors/model/hash.h"
 #include "api/text/decimal.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of outer bins and their places, counted from the begin or, if negative, from the end. */
+/* Names of outer bins and their indices, counted from the begin or, if negative, from the end. */
 static const struct outer {
     const char *name;
-    int place;
+    int bin;
     bool labelled, numeric;
 } outers[] = {{"underflow", 0, false, true},
               {"overflow", -2, false, true},
@@ -23,25 +23,25 @@ static const struct outer {
 static size_t place_of(const struct api_bins *bins, const struct outer *outer)
 {
     bool has = bins->labelled ? outer->labelled : outer->numeric;
-    return !has ? bins->places : outer->place < 0 ? bins->places - (size_t)-outer->place : 0;
+    return !has ? bins->n_bins : outer->bin < 0 ? bins->n_bins - (size_t)-outer->bin : 0;
 }
 
 size_t api_bins_first(const struct api_bins *bins) { return bins->labelled ? 0 : 1; }
-size_t api_bins_missing(const struct api_bins *bins) { return bins->places - 1; }
-size_t api_bins_other(const struct api_bins *bins) { return bins->places - 2; }
+size_t api_bins_missing(const struct api_bins *bins) { return bins->n_bins - 1; }
+size_t api_bins_other(const struct api_bins *bins) { return bins->n_bins - 2; }
 
 size_t api_bins_outer(const struct api_bins *bins, const char *name)
 {
     for (const struct outer *outer = outers; outer < outers + N_OUTERS; outer++)
         if (strcmp(outer->name, name) == 0)
             return place_of(bins, outer);
-    return bins->places;
+    return bins->n_bins;
 }
 
-const char *api_bins_outer_name(const struct api_bins *bins, size_t place)
+const char *api_bins_outer_name(const struct api_bins *bins, size_t bin)
 {
     for (const struct outer *outer = outers; outer < outers + N_OUTERS; outer++)
-        if (place_of(bins, outer) == place)
+        if (place_of(bins, outer) == bin)
             return outer->name;
     return NULL;
 }
@@ -64,14 +64,14 @@ static size_t slot_of(const struct api_bins *bins, const char *text, size_t size
 size_t api_bins_find(const struct api_bins *bins, const char *text, size_t size)
 {
     size_t slot = slot_of(bins, text, size);
-    return bins->slots[slot] ? bins->slots[slot] - 1u : bins->places;
+    return bins->slots[slot] ? bins->slots[slot] - 1u : bins->n_bins;
 }
 
 /* ---- Making */
 
 bool api_bins_of_edges(struct api_bins *bins, const double *edges, size_t n)
 {
-    *bins = (struct api_bins){.n = n, .places = n + 3, .edges = malloc((n + 1) * sizeof *edges)};
+    *bins = (struct api_bins){.n = n, .n_bins = n + 3, .edges = malloc((n + 1) * sizeof *edges)};
     if (bins->edges)
         memcpy(bins->edges, edges, (n + 1) * sizeof *edges);
     return bins->edges != NULL;
@@ -84,7 +84,7 @@ static bool allocate_labels(struct api_bins *bins, size_t n)
         bins->n_slots *= 2;
     bins->labels = calloc(n + 1, sizeof *bins->labels);
     bins->slots = calloc(bins->n_slots, sizeof *bins->slots);
-    bins->places = n + 2;
+    bins->n_bins = n + 2;
     return bins->labels && bins->slots;
 }
 
@@ -110,8 +110,9 @@ bool api_bins_of_labels(struct api_bins *bins, const char *const *labels, size_t
 
 void api_bins_free(struct api_bins *bins)
 {
-    for (size_t i = 0; bins->labels && i < bins->n; i++)
-        free(bins->labels[i]);
+    if (bins->labels)
+        for (size_t i = 0; i < bins->n; i++)
+            free(bins->labels[i]);
     free(bins->labels);
     free(bins->slots);
     free(bins->edges);
@@ -125,9 +126,9 @@ void api_bins_free(struct api_bins *bins)
 static bool fail_item(struct api_problem *problem, const char *code, const char *member, size_t i,
                       const char *what)
 {
-    char place[60];
-    snprintf(place, sizeof place, "#/bins/%s/%zu", member, i);
-    return api_fail_at(problem, API_BODY, place, code, "%s %s", member, what);
+    char pointer[60];
+    snprintf(pointer, sizeof pointer, "#/bins/%s/%zu", member, i);
+    return api_fail_at(problem, API_BODY, pointer, code, "%s %s", member, what);
 }
 
 static bool read_edges(struct api_bins *bins, const json_t *array, struct api_problem *problem)
@@ -174,7 +175,7 @@ static bool read_labels(struct api_bins *bins, const json_t *array, struct api_p
         if (!label)
             return fail_item(problem, "bins_invalid", "labels", i,
                              "must be strings, numbers or booleans");
-        if (api_bins_find(bins, label, strlen(label)) < bins->places)
+        if (api_bins_find(bins, label, strlen(label)) < bins->n_bins)
             return fail_item(problem, "bins_invalid", "labels", i, "must be distinct");
         if (!add_label(bins, label))
             return api_fail_for_memory(problem);
@@ -195,12 +196,14 @@ bool api_bins_from_json(struct api_bins *bins, const json_t *object, struct api_
 bool api_bins_check(const struct api_bins *bins, struct api_problem *problem)
 {
     size_t size = 0;
-    for (size_t i = 0; bins->labelled && i < bins->n; i++) {
-        size_t length = strlen(bins->labels[i]);
-        size += length;
-        if (length > API_MAX_LABEL)
-            return fail_item(problem, "labels_too_large", "labels", i, "may have 1024 bytes each");
-    }
+    if (bins->labelled)
+        for (size_t i = 0; i < bins->n; i++) {
+            size_t length = strlen(bins->labels[i]);
+            size += length;
+            if (length > API_MAX_LABEL)
+                return fail_item(problem, "labels_too_large", "labels", i,
+                                 "may have 1024 bytes each");
+        }
     return size <= API_MAX_LABELS ||
            api_fail_at(problem, API_BODY, "#/bins/labels", "labels_too_large",
                        "the labels of a monitor may have 65536 bytes in all, and these have %zu",
@@ -223,31 +226,31 @@ void api_bins_write(const struct api_bins *bins, struct api_buffer *out)
     api_append_text(out, "]}");
 }
 
-void api_bins_write_name(const struct api_bins *bins, size_t place, struct api_buffer *out)
+void api_bins_write_name(const struct api_bins *bins, size_t bin, struct api_buffer *out)
 {
     char text[API_DECIMAL_MAX];
-    const char *outer = api_bins_outer_name(bins, place);
+    const char *outer = api_bins_outer_name(bins, bin);
     if (outer || bins->labelled) {
-        api_append_json_string(out, outer ? outer : bins->labels[place]);
+        api_append_json_string(out, outer ? outer : bins->labels[bin]);
         return;
     }
     api_append(out, "\"[", 2);
-    api_append(out, text, api_label_of_number(text, bins->edges[place - 1]));
+    api_append(out, text, api_label_of_number(text, bins->edges[bin - 1]));
     api_append(out, ", ", 2);
-    api_append(out, text, api_label_of_number(text, bins->edges[place]));
-    api_append(out, place == bins->n ? "]\"" : ")\"", 2);
+    api_append(out, text, api_label_of_number(text, bins->edges[bin]));
+    api_append(out, bin == bins->n ? "]\"" : ")\"", 2);
 }
 
-static void describe(const struct api_bins *bins, size_t place, struct api_buffer *out)
+static void describe(const struct api_bins *bins, size_t bin, struct api_buffer *out)
 {
-    const char *outer = api_bins_outer_name(bins, place);
+    const char *outer = api_bins_outer_name(bins, bin);
     double lower = (double)NAN, upper = (double)NAN;
-    if (!bins->labelled && place > 0 && place <= bins->n + 1)
-        lower = bins->edges[place - 1];
-    if (!bins->labelled && place <= bins->n)
-        upper = bins->edges[place];
+    if (!bins->labelled && bin > 0 && bin <= bins->n + 1)
+        lower = bins->edges[bin - 1];
+    if (!bins->labelled && bin <= bins->n)
+        upper = bins->edges[bin];
     api_append_text(out, "\"name\":");
-    api_bins_write_name(bins, place, out);
+    api_bins_write_name(bins, bin, out);
     api_append_text(out, ",\"kind\":\"");
     api_append_text(out, outer ? outer : bins->labelled ? "label" : "interval");
     api_append(out, "\"", 1);
@@ -258,11 +261,12 @@ static void describe(const struct api_bins *bins, size_t place, struct api_buffe
 bool api_bins_describe(struct api_bins *bins)
 {
     struct api_buffer texts = {0};
-    uint32_t *at = calloc(bins->places + 1, sizeof *at);
-    for (size_t i = 0; at && i < bins->places; i++) {
-        describe(bins, i, &texts);
-        at[i + 1] = (uint32_t)texts.size;
-    }
+    uint32_t *at = calloc(bins->n_bins + 1, sizeof *at);
+    if (at)
+        for (size_t i = 0; i < bins->n_bins; i++) {
+            describe(bins, i, &texts);
+            at[i + 1] = (uint32_t)texts.size;
+        }
     bins->described = at && !texts.failed ? malloc(texts.size + 1) : NULL;
     bins->described_at = at;
     if (bins->described && texts.data)
@@ -271,12 +275,12 @@ bool api_bins_describe(struct api_bins *bins)
     return bins->described != NULL;
 }
 
-void api_bins_write_description(const struct api_bins *bins, size_t place, struct api_buffer *out)
+void api_bins_write_description(const struct api_bins *bins, size_t bin, struct api_buffer *out)
 {
     if (!bins->described) {
-        describe(bins, place, out);
+        describe(bins, bin, out);
         return;
     }
-    const uint32_t *at = bins->described_at + place;
+    const uint32_t *at = bins->described_at + bin;
     api_append(out, bins->described + at[0], at[1] - at[0]);
 }

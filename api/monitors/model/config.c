@@ -9,15 +9,15 @@
 const char *const api_config_members[] = {"warnings", "reference", "annotations", "group", "name",
                                           "state",    "revision",  "bins",        NULL};
 
-/* MOST_ANNOTATIONS: bytes of annotations as JSON. */
-enum { MOST_ANNOTATIONS = 16 << 10 };
+/* MAX_ANNOTATIONS: bytes of annotations as JSON. */
+enum { MAX_ANNOTATIONS = 16 << 10 };
 
 /* ---- Making */
 
 static bool read_bins(struct api_config *config, const json_t *members, struct api_problem *problem)
 {
     const json_t *bins = json_object_get(members, "bins");
-    if (config->bins.places > 0)
+    if (config->bins.n_bins > 0)
         return true;
     if (!bins || json_is_null(bins))
         return api_fail_at(problem, API_BODY, "#/bins", "bins_missing",
@@ -33,7 +33,7 @@ static bool check_reference(const struct api_config *config, const json_t *refer
                                         "underflow", "overflow", "other",         "missing"};
     bool made = config->reference.form != API_NO_WEIGHTS;
     const char *name, *nearest;
-    char place[200];
+    char pointer[200];
     json_t *value;
     if (!reference || json_is_null(reference))
         return true;
@@ -45,11 +45,11 @@ static bool check_reference(const struct api_config *config, const json_t *refer
         if (strcmp(name, "values") == 0 ? made : !made && api_weights_have(name))
             continue;
         nearest = made ? NULL : api_nearest(name, known, sizeof known / sizeof *known);
-        api_pointer_to_member(place, sizeof place, "#/reference/", name);
-        return api_fail_at(problem, API_BODY, place, nearest ? "option_unknown" : "counts_invalid",
-                           "a reference%s has no member '%.60s'%s%s%s", made ? " of values" : "",
-                           name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                           nearest ? "'?" : "");
+        api_pointer_to_member(pointer, sizeof pointer, "#/reference/", name);
+        return api_fail_at(
+            problem, API_BODY, pointer, nearest ? "option_unknown" : "counts_invalid",
+            "a reference%s has no member '%.60s'%s%s%s", made ? " of values" : "", name,
+            nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     }
     return true;
 }
@@ -96,12 +96,12 @@ static bool write_definition(struct api_config *config)
     return config->definition != NULL;
 }
 
-/* MOST_DESCRIBED: bins whose descriptions are kept; of more, they are written anew for each answer. */
-enum { MOST_DESCRIBED = 100 };
+/* MAX_DESCRIBED: bins whose descriptions are kept; of more, they are written anew for each response. */
+enum { MAX_DESCRIBED = 100 };
 
 static bool describe_bins(struct api_config *config)
 {
-    return config->bins.places > MOST_DESCRIBED || api_bins_describe(&config->bins);
+    return config->bins.n_bins > MAX_DESCRIBED || api_bins_describe(&config->bins);
 }
 
 static int append_dumped(const char *bytes, size_t size, void *out)
@@ -134,7 +134,7 @@ static bool read_annotations(struct api_config *config, const json_t *members,
                            "annotations must be an object");
     if (!write_others(config, annotations))
         return api_fail_for_memory(problem);
-    return strlen(config->others) < MOST_ANNOTATIONS ||
+    return strlen(config->others) < MAX_ANNOTATIONS ||
            api_fail_at(problem, API_BODY, "#/annotations", "members_too_large",
                        "annotations may have 16 KiB");
 }
@@ -212,20 +212,21 @@ static size_t bins_size(const struct api_bins *bins)
     size_t size = ALLOCATION + (bins->n + 1) * sizeof(double);
     if (bins->labelled)
         size += ALLOCATION + bins->n_slots * sizeof *bins->slots;
-    for (size_t i = 0; bins->labelled && i < bins->n; i++)
-        size += text_size(bins->labels[i]);
+    if (bins->labelled)
+        for (size_t i = 0; i < bins->n; i++)
+            size += text_size(bins->labels[i]);
     if (bins->described)
-        size += 2 * ALLOCATION + bins->described_at[bins->places] +
-                (bins->places + 1) * sizeof *bins->described_at;
+        size += 2 * ALLOCATION + bins->described_at[bins->n_bins] +
+                (bins->n_bins + 1) * sizeof *bins->described_at;
     return size;
 }
 
 bool api_config_retain(struct api_config *config, struct api_budget *budget, size_t more,
                        bool is_stored, struct api_problem *problem)
 {
-    /* OPEN_WINDOW: bytes of a view, without its counts, and of the settings that it is scored by */
+    /* OPEN_WINDOW: bytes of a snapshot, without its counts, and of the settings that it is scored by */
     enum { COUNTS = 3, OPEN_WINDOW = 1024 };
-    size_t counts = ALLOCATION + config->bins.places * sizeof(double);
+    size_t counts = ALLOCATION + config->bins.n_bins * sizeof(double);
     size_t size = sizeof *config + ALLOCATION + bins_size(&config->bins) +
                   text_size(config->definition) + text_size(config->others) + COUNTS * counts +
                   OPEN_WINDOW + more;
@@ -243,17 +244,18 @@ size_t api_config_result_size(const struct api_config *config)
 {
     enum { BESIDE_BINS = 1500, NUMBERS_OF_BIN = 140, WORDS_OF_BIN = 110 };
     const struct api_bins *bins = &config->bins;
-    size_t size = BESIDE_BINS + bins->places * NUMBERS_OF_BIN;
+    size_t size = BESIDE_BINS + bins->n_bins * NUMBERS_OF_BIN;
     if (bins->described)
-        return size + bins->described_at[bins->places];
-    for (size_t i = 0; bins->labelled && i < bins->n; i++)
-        size += 2 * strlen(bins->labels[i]);
-    return size + bins->places * WORDS_OF_BIN;
+        return size + bins->described_at[bins->n_bins];
+    if (bins->labelled)
+        for (size_t i = 0; i < bins->n; i++)
+            size += 2 * strlen(bins->labels[i]);
+    return size + bins->n_bins * WORDS_OF_BIN;
 }
 
 double api_config_result_ns(const struct api_config *config)
 {
-    return 5000 + 300 * (double)config->bins.places;
+    return 5000 + 300 * (double)config->bins.n_bins;
 }
 
 struct api_config *api_config_hold(struct api_config *config)

@@ -11,7 +11,7 @@
 
 struct api_config {
     atomic_uint references;
-    struct api_settings settings;
+    struct api_monitor_settings settings;
     struct api_bins bins;
     struct api_weights reference;
     char *definition; /* {"bins": ..., "reference": ...}: changes with the revision alone */

@@ -1,5 +1,5 @@
-#include "api/formats/field.h"
 #include "api/monitors/model/counting.h"
+#include "api/formats/field.h"
 
 #include "api/monitors/model/format.h"
 #include "api/text/decimal.h"
@@ -14,7 +14,7 @@ bool api_counting_init(struct api_counting *counting, const struct api_bins *bin
     counting->bins = bins;
     counting->unreadable = (struct api_unreadable){0};
     counting->buffered = 0;
-    counting->counts = calloc(bins->places, sizeof *counting->counts);
+    counting->counts = calloc(bins->n_bins, sizeof *counting->counts);
     return counting->counts || api_fail_for_memory(problem);
 }
 
@@ -47,10 +47,10 @@ static void add_missing(struct api_counting *counting)
 /* Counts a text that stands for itself; false if it is no label. */
 static bool add_label(struct api_counting *counting, const char *text, size_t size)
 {
-    size_t place = api_bins_find(counting->bins, text, size);
-    if (place == counting->bins->places)
+    size_t bin = api_bins_find(counting->bins, text, size);
+    if (bin == counting->bins->n_bins)
         return false;
-    counting->counts[place]++;
+    counting->counts[bin]++;
     return true;
 }
 

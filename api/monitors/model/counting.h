@@ -14,7 +14,7 @@ struct api_unreadable {
 enum { API_COUNTED_AT_ONCE = 256 };
 struct api_counting {
     const struct api_bins *bins;
-    uint64_t *counts; /* one for each place */
+    uint64_t *counts; /* one for each bin */
     struct api_unreadable unreadable;
     size_t buffered;
     double buffer[API_COUNTED_AT_ONCE];

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-static const int64_t second = 1000000;
-
 size_t api_label_of_number(char *to, double number)
 {
     if (number >= 0 && number < 1e15 && number == (double)(uint64_t)number)
@@ -50,8 +48,8 @@ void api_write_flag(struct api_buffer *out, const char *name, bool value)
 
 void api_write_bare_time(struct api_buffer *out, int64_t time)
 {
-    int64_t micros = (time % second + second) % second;
-    time_t seconds = (time_t)((time - micros) / second);
+    int64_t micros = (time % API_SECOND_US + API_SECOND_US) % API_SECOND_US;
+    time_t seconds = (time_t)((time - micros) / API_SECOND_US);
     struct tm parts;
     gmtime_r(&seconds, &parts);
     api_append_format(out, "%04d-%02d-%02dT%02d:%02d:%02d", parts.tm_year + 1900, parts.tm_mon + 1,
@@ -107,7 +105,7 @@ static bool skip(const char **p, const char *any)
 /* Reads a fraction of a second, in microseconds; further digits are dropped. */
 static int64_t fraction(const char **p)
 {
-    int64_t value = 0, unit = second / 10;
+    int64_t value = 0, unit = API_SECOND_US / 10;
     for (; **p >= '0' && **p <= '9'; (*p)++, unit /= 10)
         value += unit * (**p - '0');
     return value;
@@ -164,6 +162,6 @@ bool api_time_parse(const char *text, int64_t *time)
     if (!good || !is_date(&parts) || parts.tm_hour < 0 || parts.tm_hour > 23 || parts.tm_min < 0 ||
         parts.tm_min > 59 || parts.tm_sec < 0 || parts.tm_sec > 60 || !read_zone(p, &offset))
         return false;
-    *time = ((int64_t)timegm(&parts) - offset) * second + micros;
+    *time = ((int64_t)timegm(&parts) - offset) * API_SECOND_US + micros;
     return true;
 }

@@ -1,10 +1,16 @@
-/* Parts of answers that several endpoints of monitors write. */
+/* Parts of responses that several endpoints of monitors write. */
 #ifndef KLDIV_API_MONITORS_MODEL_FORMAT_H
 #define KLDIV_API_MONITORS_MODEL_FORMAT_H
 
 #include "api/memory/buffer.h"
 
 #include <stdint.h>
+
+/* Times are microseconds since 1970; API_NO_TIME is none. */
+#define API_NO_TIME INT64_MIN
+#define API_SECOND_US INT64_C(1000000)
+#define API_MINUTE_US INT64_C(60000000)
+#define API_DAY_US INT64_C(86400000000)
 
 /* Appends the shortest decimal, whole numbers without a point; null for NaN and infinities. */
 void api_write_number(struct api_buffer *out, double number);
@@ -21,7 +27,6 @@ void api_write_flag(struct api_buffer *out, const char *name, bool value);
 
 /* Appends a time of RFC 3339 in UTC, with microseconds if it has them, quoted; null for
  * API_NO_TIME. Times are microseconds since 1970. */
-#define API_NO_TIME INT64_MIN
 void api_write_time(struct api_buffer *out, int64_t time);
 void api_write_bare_time(struct api_buffer *out, int64_t time);
 

@@ -61,7 +61,7 @@ static uint32_t *slot_of(const struct api_label_table *labels, const char *text,
     }
 }
 
-/* Doubles the slots, and places all entries anew. */
+/* Doubles the slots, and hashes all entries into them. */
 static bool grow(struct api_label_table *labels)
 {
     struct api_buffer slots = {.budget = labels->slots.budget};

@@ -10,77 +10,77 @@
 
 /* ---- Views */
 
-struct api_view *api_view_new(struct api_config *config)
+struct api_snapshot *api_snapshot_new(struct api_config *config)
 {
-    struct api_view *view = calloc(1, sizeof *view);
-    if (!view)
+    struct api_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (!snapshot)
         return NULL;
-    view->references = 1;
-    view->config = api_config_hold(config);
-    view->settings = config->settings;
-    view->counts = calloc(config->bins.places, sizeof *view->counts);
-    if (view->counts)
-        return view;
-    api_view_release(view);
+    snapshot->references = 1;
+    snapshot->config = api_config_hold(config);
+    snapshot->settings = config->settings;
+    snapshot->counts = calloc(config->bins.n_bins, sizeof *snapshot->counts);
+    if (snapshot->counts)
+        return snapshot;
+    api_snapshot_release(snapshot);
     return NULL;
 }
 
-struct api_view *api_view_copy(const struct api_view *view)
+struct api_snapshot *api_snapshot_copy(const struct api_snapshot *snapshot)
 {
-    struct api_view *copy = api_view_new(view->config);
-    size_t size = view->config->bins.places * sizeof *view->counts;
+    struct api_snapshot *copy = api_snapshot_new(snapshot->config);
+    size_t size = snapshot->config->bins.n_bins * sizeof *snapshot->counts;
     if (!copy)
         return NULL;
-    copy->window = view->window;
+    copy->window = snapshot->window;
     copy->window.settings = NULL;
     copy->window.reference = NULL;
-    copy->state = view->state;
-    copy->exact = view->exact;
-    memcpy(copy->counts, view->counts, size);
-    copy->reference = view->reference ? malloc(size) : NULL;
+    copy->state = snapshot->state;
+    copy->exact = snapshot->exact;
+    memcpy(copy->counts, snapshot->counts, size);
+    copy->reference = snapshot->reference ? malloc(size) : NULL;
     if (copy->reference)
-        memcpy(copy->reference, view->reference, size);
-    if (!view->reference || copy->reference)
+        memcpy(copy->reference, snapshot->reference, size);
+    if (!snapshot->reference || copy->reference)
         return copy;
-    api_view_release(copy);
+    api_snapshot_release(copy);
     return NULL;
 }
 
-bool api_view_refer(struct api_view *view)
+bool api_snapshot_refer(struct api_snapshot *snapshot)
 {
-    const struct api_weights *reference = &view->config->reference;
-    size_t places = view->config->bins.places;
+    const struct api_weights *reference = &snapshot->config->reference;
+    size_t n_bins = snapshot->config->bins.n_bins;
     if (reference->form == API_NO_WEIGHTS)
         return true;
-    view->reference = malloc(places * sizeof *view->reference);
-    if (!view->reference)
+    snapshot->reference = malloc(n_bins * sizeof *snapshot->reference);
+    if (!snapshot->reference)
         return false;
-    api_weights_score(reference, places, view->reference);
-    view->exact = reference->form == API_PROBABILITIES;
+    api_weights_score(reference, n_bins, snapshot->reference);
+    snapshot->exact = reference->form == API_PROBABILITIES;
     return true;
 }
 
-void api_view_release(struct api_view *view)
+void api_snapshot_release(struct api_snapshot *snapshot)
 {
-    if (!view || atomic_fetch_sub(&view->references, 1) > 1)
+    if (!snapshot || atomic_fetch_sub(&snapshot->references, 1) > 1)
         return;
-    api_config_release(view->config);
-    api_window_free(&view->window);
-    free(view->counts);
-    free(view->reference);
-    free(view);
+    api_config_release(snapshot->config);
+    api_window_free(&snapshot->window);
+    free(snapshot->counts);
+    free(snapshot->reference);
+    free(snapshot);
 }
 
 /* ---- Scores */
 
-static enum api_verdict judge(const struct api_view *view, const struct api_scores *scores)
+static enum api_verdict judge(const struct api_snapshot *snapshot, const struct api_scores *scores)
 {
-    const struct api_settings *settings = &view->settings;
-    double least = settings->min_observations, kl = scores->drift.kl;
+    const struct api_monitor_settings *settings = &snapshot->settings;
+    double min = settings->min_observations, kl = scores->drift.kl;
     bool shows = scores->drift.p_value < settings->significance || settings->significance >= 1;
-    if (isnan(least))
-        least = fmax(50, 5 * (double)view->config->bins.n);
-    if (!scores->known || scores->drift.n < least)
+    if (isnan(min))
+        min = fmax(50, 5 * (double)snapshot->config->bins.n);
+    if (!scores->known || scores->drift.n < min)
         return API_INSUFFICIENT;
     if (scores->infinite || (kl >= settings->critical && shows))
         return API_CRITICAL;
@@ -90,25 +90,27 @@ static enum api_verdict judge(const struct api_view *view, const struct api_scor
 static double sum(const double *v, size_t n)
 {
     double total = 0;
-    for (size_t i = 0; v && i < n; i++)
-        total += v[i];
+    if (v)
+        for (size_t i = 0; i < n; i++)
+            total += v[i];
     return total;
 }
 
-void api_view_score(const struct api_view *view, struct api_scores *scores,
-                    struct kl_drift_bin *of_bins)
+void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
+                        struct kl_drift_bin *of_bins)
 {
-    const struct api_bins *bins = &view->config->bins;
-    const struct kl_drift_options options = {.pseudocount = view->settings.pseudocount,
-                                             .significance = view->settings.significance,
-                                             .exact_reference = view->exact};
+    const struct api_bins *bins = &snapshot->config->bins;
+    const struct kl_drift_options options = {.pseudocount = snapshot->settings.pseudocount,
+                                             .significance = snapshot->settings.significance,
+                                             .exact_reference = snapshot->exact};
     struct kl_drift_bin unasked[API_MAX_BINS + KL_OUTER_BINS];
-    double n = sum(view->counts, bins->places), nothing = (double)NAN;
+    double n = sum(snapshot->counts, bins->n_bins), nothing = (double)NAN;
     if (!of_bins)
         of_bins = unasked;
-    *scores = (struct api_scores){.known = n > 0 && sum(view->reference, bins->places) > 0};
+    *scores = (struct api_scores){.known = n > 0 && sum(snapshot->reference, bins->n_bins) > 0};
     if (scores->known)
-        kl_drift(view->counts, view->reference, bins->places, &options, &scores->drift, of_bins);
+        kl_drift(snapshot->counts, snapshot->reference, bins->n_bins, &options, &scores->drift,
+                 of_bins);
     else
         scores->drift = (struct kl_drift){.n = n,
                                           .n_reference = nothing,
@@ -121,15 +123,16 @@ void api_view_score(const struct api_view *view, struct api_scores *scores,
                                           .critical_kl = nothing,
                                           .noise_floor = nothing,
                                           .unseen_ratio = nothing};
-    for (size_t i = 0; !scores->known && i < bins->places; i++)
-        of_bins[i] = (struct kl_drift_bin){.reference = nothing,
-                                           .current = n > 0 ? view->counts[i] / n : nothing,
-                                           .contribution = nothing,
-                                           .share = nothing};
+    if (!scores->known)
+        for (size_t i = 0; i < bins->n_bins; i++)
+            of_bins[i] = (struct kl_drift_bin){.reference = nothing,
+                                               .current = n > 0 ? snapshot->counts[i] / n : nothing,
+                                               .contribution = nothing,
+                                               .share = nothing};
     scores->infinite = isinf(scores->drift.kl);
-    scores->missing_ratio = n > 0 ? view->counts[api_bins_missing(bins)] / n : nothing;
-    scores->verdict = judge(view, scores);
-    scores->top = api_top_of(of_bins, bins->places);
+    scores->missing_ratio = n > 0 ? snapshot->counts[api_bins_missing(bins)] / n : nothing;
+    scores->verdict = judge(snapshot, scores);
+    scores->top = api_top_of(of_bins, bins->n_bins);
     scores->top_share = api_top_share(scores->top, of_bins);
 }
 
@@ -162,15 +165,15 @@ static char *put_member(char *to, const char *name, size_t size, double number)
 
 #define PUT(to, name, number) put_member(to, ",\"" name "\":", sizeof(name) + 3, number)
 
-/* Writes the members of each bin, most of an answer, without a check of the buffer for each. */
-static void write_bins(const struct api_view *view, const struct kl_drift_bin *of_bins,
+/* Writes the members of each bin, most of a response, without a check of the buffer for each. */
+static void write_bins(const struct api_snapshot *snapshot, const struct kl_drift_bin *of_bins,
                        struct api_buffer *out)
 {
     enum { ROOM = 4 * (API_DECIMAL_MAX + 16) };
     api_append_text(out, ",\"bins\":[");
-    for (size_t i = 0; i < view->config->bins.places; i++) {
+    for (size_t i = 0; i < snapshot->config->bins.n_bins; i++) {
         api_append_text(out, i ? ",{" : "{");
-        api_bins_write_description(&view->config->bins, i, out);
+        api_bins_write_description(&snapshot->config->bins, i, out);
         if (!api_buffer_room(out, ROOM))
             return;
         char *start = out->data + out->size, *end = start;
@@ -198,27 +201,27 @@ static void write_scores(const struct api_scores *scores, struct api_buffer *out
     api_write_member(out, "missing_ratio", scores->missing_ratio);
 }
 
-void api_view_write(const struct api_view *view, bool with_bins, struct api_buffer *out)
+void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins, struct api_buffer *out)
 {
     struct api_scores scores;
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
-    api_view_score(view, &scores, of_bins);
+    api_snapshot_score(snapshot, &scores, of_bins);
     api_append_text(out, "\"window\":");
-    api_window_write(&view->window, out);
-    api_write_member(out, "revision", (double)view->window.revision);
+    api_window_write(&snapshot->window, out);
+    api_write_member(out, "revision", (double)snapshot->window.revision);
     api_write_member(out, "n", scores.drift.n);
     api_write_member(out, "n_reference", scores.drift.n_reference);
     api_append_format(out, ",\"verdict\":\"%s\",\"state\":\"%s\"",
-                      api_verdict_names[scores.verdict], api_verdict_names[view->state]);
+                      api_verdict_names[scores.verdict], api_verdict_names[snapshot->state]);
     write_scores(&scores, out);
     api_append_text(out, ",\"top\":");
-    api_top_write(scores.top, &view->config->bins, out);
+    api_top_write(scores.top, &snapshot->config->bins, out);
     api_append_text(out, ",\"compare\":");
-    api_write_compare(&view->settings, out);
-    api_write_member(out, "pseudocount", view->settings.pseudocount);
+    api_write_compare(&snapshot->settings, out);
+    api_write_member(out, "pseudocount", snapshot->settings.pseudocount);
     api_append_text(out, ",\"thresholds\":");
-    api_write_thresholds(&view->settings, out);
+    api_write_thresholds(&snapshot->settings, out);
     api_append_text(out, ",\"unit\":\"nats\"");
     if (with_bins)
-        write_bins(view, of_bins, out);
+        write_bins(snapshot, of_bins, out);
 }

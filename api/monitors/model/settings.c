@@ -13,8 +13,8 @@
 static const char *const methods[] = {"auto", "quantile", "width", "labels"};
 #define N_METHODS (sizeof methods / sizeof *methods)
 
-const struct api_setting_row api_setting_rows[] = {
-#define FIELD(name) offsetof(struct api_settings, name)
+const struct api_monitor_setting api_monitor_setting_rows[] = {
+#define FIELD(name) offsetof(struct api_monitor_settings, name)
     {"method", "binning", FIELD(method), API_AUTO, 0, 0, API_SETTING_METHOD, false},
     {"bins", "binning", FIELD(bins), 10, 1, 1000, API_SETTING_WHOLE, false},
     {"window", NULL, FIELD(window), API_BATCH, 0, 0, API_SETTING_WINDOW, false},
@@ -30,37 +30,38 @@ const struct api_setting_row api_setting_rows[] = {
     {"retention_days", NULL, FIELD(retention_days), 90, 0, 36500, API_SETTING_NUMBER, true},
     {.name = NULL},
 };
-#define N_ROWS (sizeof api_setting_rows / sizeof *api_setting_rows - 1)
+#define N_ROWS (sizeof api_monitor_setting_rows / sizeof *api_monitor_setting_rows - 1)
 
 static const char *const parents[] = {"binning", "thresholds", NULL};
 #define N_PARENTS (sizeof parents / sizeof *parents - 1)
 
-double *api_setting_field(struct api_settings *settings, const struct api_setting_row *row)
+double *api_setting_field(struct api_monitor_settings *settings,
+                          const struct api_monitor_setting *row)
 {
     return (void *)((char *)settings + row->offset);
 }
 
-void api_settings_init(struct api_settings *settings)
+void api_settings_init(struct api_monitor_settings *settings)
 {
-    *settings = (struct api_settings){.window = API_BATCH};
-    for (const struct api_setting_row *row = api_setting_rows; row->name; row++)
+    *settings = (struct api_monitor_settings){.window = API_BATCH};
+    for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
         *api_setting_field(settings, row) = row->fallback;
 }
 
 /* ---- Values */
 
-static bool fail(struct api_problem *problem, const struct api_setting_row *row,
+static bool fail(struct api_problem *problem, const struct api_monitor_setting *row,
                  const char *expected)
 {
-    char place[80];
-    snprintf(place, sizeof place, "#/%s%s%s", row->parent ? row->parent : "",
+    char pointer[80];
+    snprintf(pointer, sizeof pointer, "#/%s%s%s", row->parent ? row->parent : "",
              row->parent ? "/" : "", row->name);
-    return api_fail_at(problem, API_BODY, place, "option_invalid", "%s must be %s", row->name,
+    return api_fail_at(problem, API_BODY, pointer, "option_invalid", "%s must be %s", row->name,
                        expected);
 }
 
-static bool read_number(const struct api_setting_row *row, const json_t *value,
-                        struct api_settings *settings, struct api_problem *problem)
+static bool read_number(const struct api_monitor_setting *row, const json_t *value,
+                        struct api_monitor_settings *settings, struct api_problem *problem)
 {
     char expected[100];
     double number = json_is_number(value) ? json_number_value(value) : (double)NAN;
@@ -70,33 +71,33 @@ static bool read_number(const struct api_setting_row *row, const json_t *value,
         return true;
     }
     *api_setting_field(settings, row) = number;
-    if (number >= row->least && number <= row->most && !(row->open && number == row->least) &&
+    if (number >= row->min && number <= row->most && !(row->open && number == row->min) &&
         (!whole || number == floor(number)))
         return true;
     snprintf(expected, sizeof expected, "%s from %s%g to %.16g",
-             whole ? "a whole number" : "a number", row->open ? "above " : "", row->least,
-             row->most);
+             whole ? "a whole number" : "a number", row->open ? "above " : "", row->min, row->most);
     return fail(problem, row, expected);
 }
 
-static bool read_method(const struct api_setting_row *row, const json_t *value,
-                        struct api_settings *settings, struct api_problem *problem)
+static bool read_method(const struct api_monitor_setting *row, const json_t *value,
+                        struct api_monitor_settings *settings, struct api_problem *problem)
 {
     const char *word = json_string_value(value);
-    for (size_t i = 0; word && i < N_METHODS; i++)
-        if (strcmp(word, methods[i]) == 0) {
-            settings->method = (double)i;
-            return true;
-        }
+    if (word)
+        for (size_t i = 0; i < N_METHODS; i++)
+            if (strcmp(word, methods[i]) == 0) {
+                settings->method = (double)i;
+                return true;
+            }
     return fail(problem, row, "auto, quantile, width or labels");
 }
 
 /* A whole number within bounds, of a member; `fallback` if it is absent. */
-static double whole_member(const json_t *object, const char *name, double least, double fallback)
+static double whole_member(const json_t *object, const char *name, double min, double fallback)
 {
     const json_t *value = api_json_unboxed(json_object_get(object, name));
     double number = value ? json_number_value(value) : fallback;
-    bool good = (!value || json_is_number(value)) && number >= least && number <= 1e9 &&
+    bool good = (!value || json_is_number(value)) && number >= min && number <= 1e9 &&
                 number == floor(number);
     return good ? number : (double)NAN;
 }
@@ -111,7 +112,7 @@ static double read_digits(const char **p)
 }
 
 /* Reads "3600s", "3600s,60s" and "1000". */
-static bool window_from_text(const char *text, struct api_settings *settings)
+static bool window_from_text(const char *text, struct api_monitor_settings *settings)
 {
     const char *p = text;
     settings->window_size = read_digits(&p);
@@ -127,7 +128,7 @@ static bool window_from_text(const char *text, struct api_settings *settings)
     return *p == '\0' && settings->window_size >= 1 && settings->grace >= 0;
 }
 
-static bool window_from_object(const json_t *object, struct api_settings *settings)
+static bool window_from_object(const json_t *object, struct api_monitor_settings *settings)
 {
     bool counts = json_object_get(object, "count") != NULL;
     size_t members = !counts && json_object_get(object, "grace") ? 2 : 1;
@@ -137,8 +138,8 @@ static bool window_from_object(const json_t *object, struct api_settings *settin
     return json_object_size(object) == members && settings->window_size > 0 && settings->grace >= 0;
 }
 
-static bool read_window(const struct api_setting_row *row, const json_t *value,
-                        struct api_settings *settings, struct api_problem *problem)
+static bool read_window(const struct api_monitor_setting *row, const json_t *value,
+                        struct api_monitor_settings *settings, struct api_problem *problem)
 {
     const char *text = json_string_value(value);
     settings->window = API_BATCH;
@@ -154,8 +155,8 @@ static bool read_window(const struct api_setting_row *row, const json_t *value,
         "a query batch, 3600s, 3600s,60s or 1000");
 }
 
-static bool read_compare(const struct api_setting_row *row, const json_t *value,
-                         struct api_settings *settings, struct api_problem *problem)
+static bool read_compare(const struct api_monitor_setting *row, const json_t *value,
+                         struct api_monitor_settings *settings, struct api_problem *problem)
 {
     static const char previous[] = "previous:";
     const char *text = json_string_value(value), *p;
@@ -177,11 +178,11 @@ static bool read_compare(const struct api_setting_row *row, const json_t *value,
                 "previous:K");
 }
 
-bool api_setting_read(const struct api_setting_row *row, const json_t *value,
-                      struct api_settings *settings, struct api_problem *problem)
+bool api_setting_read(const struct api_monitor_setting *row, const json_t *value,
+                      struct api_monitor_settings *settings, struct api_problem *problem)
 {
-    static bool (*const readers[])(const struct api_setting_row *, const json_t *,
-                                   struct api_settings *,
+    static bool (*const readers[])(const struct api_monitor_setting *, const json_t *,
+                                   struct api_monitor_settings *,
                                    struct api_problem *) = {[API_SETTING_NUMBER] = read_number,
                                                             [API_SETTING_WHOLE] = read_number,
                                                             [API_SETTING_METHOD] = read_method,
@@ -192,9 +193,9 @@ bool api_setting_read(const struct api_setting_row *row, const json_t *value,
 
 /* ---- Members */
 
-static const struct api_setting_row *find(const char *name, const char *parent)
+static const struct api_monitor_setting *find(const char *name, const char *parent)
 {
-    for (const struct api_setting_row *row = api_setting_rows; row->name; row++)
+    for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
         if (strcmp(row->name, name) == 0 &&
             (row->parent ? parent && strcmp(row->parent, parent) == 0 : !parent))
             return row;
@@ -212,7 +213,8 @@ bool api_setting_is_among(const char *name, const char *const *names)
 static size_t list_names(const struct api_setting_scope *scope, const char **names, size_t most)
 {
     size_t n = 0;
-    for (const struct api_setting_row *row = api_setting_rows; scope->settings && row->name; row++)
+    for (const struct api_monitor_setting *row = api_monitor_setting_rows;
+         scope->settings && row->name; row++)
         if (scope->where == API_QUERY || find(row->name, scope->parent) == row)
             names[n++] = row->name;
     for (size_t i = 0; i < N_PARENTS && scope->where == API_BODY && !scope->parent; i++)
@@ -226,7 +228,7 @@ bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char 
                               struct api_problem *problem)
 {
     const char *names[N_ROWS + N_PARENTS + 20];
-    char list[400] = "", place[200], within[40];
+    char list[400] = "", pointer[200], within[40];
     size_t n = list_names(scope, names, sizeof names / sizeof *names), used = 0;
     for (size_t i = 0; i < n && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", names[i]);
@@ -234,8 +236,8 @@ bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char 
     const char *names_are = n == 0 ? "" : nearest ? " The names are " : "; the names are ";
     snprintf(within, sizeof within, "#/%s%s", scope->parent ? scope->parent : "",
              scope->parent ? "/" : "");
-    api_pointer_to_member(place, sizeof place, within, name);
-    return api_fail_at(problem, scope->where, scope->where == API_QUERY ? name : place,
+    api_pointer_to_member(pointer, sizeof pointer, within, name);
+    return api_fail_at(problem, scope->where, scope->where == API_QUERY ? name : pointer,
                        "option_unknown", "there is no '%.60s' here%s%s%s%s%s", name,
                        nearest ? "; did you mean '" : "", nearest ? nearest : "",
                        nearest ? "'?" : "", names_are, list);
@@ -243,19 +245,19 @@ bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char 
 
 static bool fail_parent(struct api_problem *problem, const char *name)
 {
-    char place[40];
-    snprintf(place, sizeof place, "#/%s", name);
-    return api_fail_at(problem, API_BODY, place, "option_invalid", "%s must be an object", name);
+    char pointer[40];
+    snprintf(pointer, sizeof pointer, "#/%s", name);
+    return api_fail_at(problem, API_BODY, pointer, "option_invalid", "%s must be an object", name);
 }
 
-static bool read_members(struct api_settings *settings, const json_t *object, const char *parent,
-                         const char *const *known, struct api_problem *problem)
+static bool read_members(struct api_monitor_settings *settings, const json_t *object,
+                         const char *parent, const char *const *known, struct api_problem *problem)
 {
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)object, name, value)
     {
-        const struct api_setting_row *row = find(name, parent);
+        const struct api_monitor_setting *row = find(name, parent);
         if (row) {
             if (!api_setting_read(row, value, settings, problem))
                 return false;
@@ -272,13 +274,13 @@ static bool read_members(struct api_settings *settings, const json_t *object, co
     return true;
 }
 
-bool api_settings_from_json(struct api_settings *settings, const json_t *object,
+bool api_settings_from_json(struct api_monitor_settings *settings, const json_t *object,
                             const char *const *known, struct api_problem *problem)
 {
     return read_members(settings, object, NULL, known, problem);
 }
 
-bool api_settings_check(const struct api_settings *settings, struct api_problem *problem)
+bool api_settings_check(const struct api_monitor_settings *settings, struct api_problem *problem)
 {
     return settings->critical >= settings->warning ||
            api_fail_at(problem, API_BODY, "#/thresholds/critical", "option_invalid",
@@ -288,7 +290,7 @@ bool api_settings_check(const struct api_settings *settings, struct api_problem 
 
 /* ---- Writing */
 
-static void write_window(const struct api_settings *settings, struct api_buffer *out)
+static void write_window(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
     if (settings->window == API_BATCH) {
         api_append_text(out, "\"batch\"");
@@ -296,14 +298,13 @@ static void write_window(const struct api_settings *settings, struct api_buffer 
         api_append_text(out, settings->window == API_COUNT ? "{\"count\":" : "{\"seconds\":");
         api_write_number(out, settings->window_size);
         if (settings->window == API_SECONDS) {
-            api_append_text(out, ",\"grace\":");
-            api_write_number(out, settings->grace);
+            api_write_member(out, "grace", settings->grace);
         }
         api_append_text(out, "}");
     }
 }
 
-void api_write_compare(const struct api_settings *settings, struct api_buffer *out)
+void api_write_compare(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
     if (settings->previous == 0) {
         api_append_text(out, "\"reference\"");
@@ -314,33 +315,26 @@ void api_write_compare(const struct api_settings *settings, struct api_buffer *o
     api_append_text(out, "}");
 }
 
-void api_write_thresholds(const struct api_settings *settings, struct api_buffer *out)
+void api_write_thresholds(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
     api_append_text(out, "{\"warning\":");
     api_write_number(out, settings->warning);
-    api_append_text(out, ",\"critical\":");
-    api_write_number(out, settings->critical);
-    api_append_text(out, ",\"significance\":");
-    api_write_number(out, settings->significance);
+    api_write_member(out, "critical", settings->critical);
+    api_write_member(out, "significance", settings->significance);
     api_append_text(out, "}");
 }
 
-void api_settings_write(const struct api_settings *settings, struct api_buffer *out)
+void api_settings_write(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
     api_append_text(out, "\"window\":");
     write_window(settings, out);
     api_append_text(out, ",\"compare\":");
     api_write_compare(settings, out);
-    api_append_text(out, ",\"pseudocount\":");
-    api_write_number(out, settings->pseudocount);
-    api_append_text(out, ",\"min_observations\":");
-    api_write_number(out, settings->min_observations);
+    api_write_member(out, "pseudocount", settings->pseudocount);
+    api_write_member(out, "min_observations", settings->min_observations);
     api_append_text(out, ",\"thresholds\":");
     api_write_thresholds(settings, out);
-    api_append_text(out, ",\"fire_after\":");
-    api_write_number(out, settings->fire_after);
-    api_append_text(out, ",\"clear_after\":");
-    api_write_number(out, settings->clear_after);
-    api_append_text(out, ",\"retention_days\":");
-    api_write_number(out, settings->retention_days);
+    api_write_member(out, "fire_after", settings->fire_after);
+    api_write_member(out, "clear_after", settings->clear_after);
+    api_write_member(out, "retention_days", settings->retention_days);
 }

@@ -16,7 +16,7 @@ static bool is_utf8(const char *text)
 }
 
 /* The member that a parameter stands for: its number, null, or its text. */
-static json_t *value_of(const struct api_setting_row *row, const char *text)
+static json_t *value_of(const struct api_monitor_setting *row, const char *text)
 {
     char *end;
     double number = strtod(text, &end);
@@ -29,7 +29,7 @@ static json_t *value_of(const struct api_setting_row *row, const char *text)
 }
 
 /* Reads one value into settings that are the defaults otherwise. */
-static bool read_alone(struct api_settings *settings, const struct api_setting_row *row,
+static bool read_alone(struct api_monitor_settings *settings, const struct api_monitor_setting *row,
                        const json_t *value)
 {
     struct api_problem ignored = {0};
@@ -38,7 +38,7 @@ static bool read_alone(struct api_settings *settings, const struct api_setting_r
 }
 
 /* The object that a member goes into, made if it is absent or null. */
-static json_t *parent_of(json_t *object, const struct api_setting_row *row)
+static json_t *parent_of(json_t *object, const struct api_monitor_setting *row)
 {
     const json_t *there = row->parent ? json_object_get(object, row->parent) : object;
     if (!there || json_is_null(there))
@@ -48,10 +48,10 @@ static json_t *parent_of(json_t *object, const struct api_setting_row *row)
 
 /* Adds a member; fails if the object has it with another value. A parent that is no object stays, for
  * api_settings_from_json to refuse. */
-static bool add(json_t *object, const struct api_setting_row *row, json_t *value,
+static bool add(json_t *object, const struct api_monitor_setting *row, json_t *value,
                 struct api_problem *problem)
 {
-    struct api_settings once, twice;
+    struct api_monitor_settings once, twice;
     json_t *parent = parent_of(object, row);
     json_t *there = json_object_get(parent, row->name);
     if (parent && !json_is_object(parent)) {
@@ -65,7 +65,7 @@ static bool add(json_t *object, const struct api_setting_row *row, json_t *value
     if (!there)
         return json_object_set_new(parent, row->name, value) == 0 || api_fail_for_memory(problem);
     bool same = read_alone(&once, row, there) && read_alone(&twice, row, value);
-    for (const struct api_setting_row *r = api_setting_rows; same && r->name; r++) {
+    for (const struct api_monitor_setting *r = api_monitor_setting_rows; same && r->name; r++) {
         double a = *api_setting_field(&once, r), b = *api_setting_field(&twice, r);
         same = a == b || (isnan(a) && isnan(b));
     }
@@ -75,9 +75,9 @@ static bool add(json_t *object, const struct api_setting_row *row, json_t *value
                                "%s is given twice, with different values", row->name);
 }
 
-static const struct api_setting_row *find_parameter(const char *name)
+static const struct api_monitor_setting *find_parameter(const char *name)
 {
-    for (const struct api_setting_row *row = api_setting_rows; row->name; row++)
+    for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
         if (strcmp(row->name, name) == 0)
             return row;
     return NULL;
@@ -96,7 +96,7 @@ static bool take_parameter(json_t *object, const struct api_parameter *parameter
         return json_object_set_new(others, name, json_string(parameter->value)) == 0 ||
                api_fail_for_memory(problem);
     }
-    const struct api_setting_row *row = object ? find_parameter(name) : NULL;
+    const struct api_monitor_setting *row = object ? find_parameter(name) : NULL;
     if (!row)
         return api_setting_fail_unknown(
             &(struct api_setting_scope){API_QUERY, NULL, known, object != NULL}, name, problem);

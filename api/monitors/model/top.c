@@ -5,17 +5,17 @@
 
 enum { TOP = 3, BITS = 16 };
 
-/* The place at a rank, plus 1; 0 if fewer bins contribute. */
+/* The index of the bin at a rank, plus 1; 0 if fewer bins contribute. */
 static size_t at_rank(int64_t top, size_t rank)
 {
     return (size_t)(top >> (BITS * rank)) & ((1 << BITS) - 1);
 }
 
-int64_t api_top_of(const struct kl_drift_bin *of_bins, size_t places)
+int64_t api_top_of(const struct kl_drift_bin *of_bins, size_t n_bins)
 {
     size_t ranks[TOP], n = 0;
     int64_t top = 0;
-    for (size_t i = 0; i < places; i++) {
+    for (size_t i = 0; i < n_bins; i++) {
         size_t at = n;
         if (!(of_bins[i].contribution > 0))
             continue;
@@ -44,7 +44,7 @@ bool api_top_fits(int64_t top, const struct api_bins *bins)
 {
     bool fits = top >= 0 && top >> (BITS * TOP) == 0;
     for (size_t i = 0; i < TOP; i++)
-        fits = fits && at_rank(top, i) <= bins->places;
+        fits = fits && at_rank(top, i) <= bins->n_bins;
     return fits;
 }
 

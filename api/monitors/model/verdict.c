@@ -12,14 +12,14 @@ enum api_verdict api_state_after(enum api_verdict before, const enum api_verdict
                                  size_t n, size_t fire_after, size_t clear_after)
 {
     enum api_verdict state = before < API_OK ? API_OK : before;
-    enum api_verdict least = API_CRITICAL, greatest = API_OK;
+    enum api_verdict min = API_CRITICAL, max = API_OK;
     for (size_t i = 0; i < fire_after && i < n; i++)
-        if (verdicts[n - 1 - i] < least)
-            least = verdicts[n - 1 - i];
+        if (verdicts[n - 1 - i] < min)
+            min = verdicts[n - 1 - i];
     for (size_t i = 0; i < clear_after && i < n; i++)
-        if (verdicts[n - 1 - i] > greatest)
-            greatest = verdicts[n - 1 - i];
-    if (n >= fire_after && least > state)
-        return least;
-    return n >= clear_after && greatest < state ? greatest : state;
+        if (verdicts[n - 1 - i] > max)
+            max = verdicts[n - 1 - i];
+    if (n >= fire_after && min > state)
+        return min;
+    return n >= clear_after && max < state ? max : state;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double most_count = 0x1p53, tolerance = 1e-6;
+static const double max_count = 0x1p53, tolerance = 1e-6;
 
 static const char *const members[] = {"counts",   "probabilities", "n",      "underflow",
                                       "overflow", "other",         "missing"};
@@ -23,7 +23,7 @@ bool api_weights_have(const char *member)
 
 void api_weights_free(struct api_weights *weights)
 {
-    free(weights->places);
+    free(weights->values);
     *weights = (struct api_weights){.form = API_NO_WEIGHTS};
 }
 
@@ -37,19 +37,19 @@ struct reader {
 
 static bool fail(const struct reader *r, const char *member, const char *what)
 {
-    char place[100];
-    snprintf(place, sizeof place, "%s/%s", r->where, member);
-    return api_fail_at(r->problem, API_BODY, place, "counts_invalid", "%s %s", member, what);
+    char pointer[100];
+    snprintf(pointer, sizeof pointer, "%s/%s", r->where, member);
+    return api_fail_at(r->problem, API_BODY, pointer, "counts_invalid", "%s %s", member, what);
 }
 
-/* Reads the weight of a place; false if it is none. */
-static bool take_weight(const struct reader *r, const json_t *value, size_t place)
+/* Reads the weight of a bin; false if it is none. */
+static bool take_weight(const struct reader *r, const json_t *value, size_t bin)
 {
     bool counts = r->weights->form == API_COUNTS;
     double weight = json_number_value(value);
-    r->weights->places[place] = weight;
-    return json_is_number(value) && weight >= 0 &&
-           weight <= (counts ? most_count : 1 + tolerance) && (!counts || weight == floor(weight));
+    r->weights->values[bin] = weight;
+    return json_is_number(value) && weight >= 0 && weight <= (counts ? max_count : 1 + tolerance) &&
+           (!counts || weight == floor(weight));
 }
 
 static bool fail_weight(const struct reader *r, const char *member)
@@ -81,13 +81,13 @@ static bool read_outer(const struct reader *r, const json_t *object)
 {
     for (size_t i = 3; i < sizeof members / sizeof *members; i++) {
         const json_t *value = api_json_unboxed(json_object_get(object, members[i]));
-        size_t place = api_bins_outer(r->bins, members[i]);
-        if (value && place == r->bins->places)
+        size_t bin = api_bins_outer(r->bins, members[i]);
+        if (value && bin == r->bins->n_bins)
             return fail(r, members[i],
                         r->bins->labelled ? "is for edges: labels have other and missing"
                                           : "is for labels: edges have underflow, overflow and "
                                             "missing");
-        if (value && !take_weight(r, value, place))
+        if (value && !take_weight(r, value, bin))
             return fail_weight(r, members[i]);
     }
     return true;
@@ -98,9 +98,9 @@ static bool read_n(const struct reader *r, const json_t *n)
     struct api_weights *weights = r->weights;
     double sum = 0;
     bool exceeds = false; /* before the sum is rounded */
-    for (size_t i = 0; i < r->bins->places; i++) {
-        exceeds |= weights->places[i] > most_count - sum;
-        sum += weights->places[i];
+    for (size_t i = 0; i < r->bins->n_bins; i++) {
+        exceeds |= weights->values[i] > max_count - sum;
+        sum += weights->values[i];
     }
     if (weights->form == API_COUNTS) {
         weights->n = sum;
@@ -116,7 +116,7 @@ static bool read_n(const struct reader *r, const json_t *n)
     if (!n)
         return true;
     weights->form = API_SAMPLE;
-    return (json_is_number(n) && weights->n > 0 && weights->n <= most_count) ||
+    return (json_is_number(n) && weights->n > 0 && weights->n <= max_count) ||
            fail(r, "n", "must be a number above 0, at most 2^53");
 }
 
@@ -132,23 +132,24 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
     if (!counts == !probabilities)
         return api_fail_at(problem, API_BODY, where, "counts_invalid",
                            "there must be values, counts or probabilities, and one of them alone");
-    weights->places = calloc(bins->places, sizeof *weights->places);
-    if (!weights->places)
+    weights->values = calloc(bins->n_bins, sizeof *weights->values);
+    if (!weights->values)
         return api_fail_for_memory(problem);
     return (counts ? read_array(&r, "counts", counts)
                    : read_array(&r, "probabilities", probabilities)) &&
            read_outer(&r, object) && read_n(&r, n);
 }
 
-bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t places)
+bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t n_bins)
 {
     *weights = (struct api_weights){.form = API_COUNTS,
-                                    .places = malloc(places * sizeof *weights->places)};
-    for (size_t i = 0; weights->places && i < places; i++) {
-        weights->places[i] = counts[i];
-        weights->n += counts[i];
-    }
-    return weights->places != NULL;
+                                    .values = malloc(n_bins * sizeof *weights->values)};
+    if (weights->values)
+        for (size_t i = 0; i < n_bins; i++) {
+            weights->values[i] = counts[i];
+            weights->n += counts[i];
+        }
+    return weights->values != NULL;
 }
 
 bool api_weights_to_counts(struct api_weights *weights, const struct api_bins *bins,
@@ -158,15 +159,15 @@ bool api_weights_to_counts(struct api_weights *weights, const struct api_bins *b
         return api_fail_at(problem, API_BODY, "#/n", "counts_invalid",
                            "probabilities of observations need n, the number of them");
     double sum = 0;
-    for (size_t i = 0; weights->form == API_SAMPLE && i < bins->places; i++) {
-        double count = weights->n * weights->places[i];
+    for (size_t i = 0; weights->form == API_SAMPLE && i < bins->n_bins; i++) {
+        double count = weights->n * weights->values[i];
         if (fabs(count - round(count)) > tolerance)
             return api_fail_at(problem, API_BODY, "#/probabilities", "counts_invalid",
                                "n times each probability must be whole within 1e-6, and one is "
                                "%.17g",
                                count);
-        weights->places[i] = round(count);
-        sum += weights->places[i];
+        weights->values[i] = round(count);
+        sum += weights->values[i];
     }
     if (weights->form == API_SAMPLE)
         weights->n = sum;
@@ -174,10 +175,10 @@ bool api_weights_to_counts(struct api_weights *weights, const struct api_bins *b
     return true;
 }
 
-void api_weights_score(const struct api_weights *weights, size_t places, double *to)
+void api_weights_score(const struct api_weights *weights, size_t n_bins, double *to)
 {
-    for (size_t i = 0; i < places; i++)
-        to[i] = weights->form == API_SAMPLE ? weights->places[i] * weights->n : weights->places[i];
+    for (size_t i = 0; i < n_bins; i++)
+        to[i] = weights->form == API_SAMPLE ? weights->values[i] * weights->n : weights->values[i];
 }
 
 void api_weights_write(const struct api_weights *weights, const struct api_bins *bins,
@@ -191,12 +192,12 @@ void api_weights_write(const struct api_weights *weights, const struct api_bins 
     for (size_t i = 0; i < bins->n; i++) {
         if (i)
             api_append(out, ",", 1);
-        api_write_number(out, weights->places[api_bins_first(bins) + i]);
+        api_write_number(out, weights->values[api_bins_first(bins) + i]);
     }
     api_append(out, "]", 1);
-    for (size_t i = 0; i < bins->places; i++)
+    for (size_t i = 0; i < bins->n_bins; i++)
         if (api_bins_outer_name(bins, i))
-            api_write_member(out, api_bins_outer_name(bins, i), weights->places[i]);
+            api_write_member(out, api_bins_outer_name(bins, i), weights->values[i]);
     if (weights->form == API_SAMPLE)
         api_write_member(out, "n", weights->n);
     api_append(out, "}", 1);

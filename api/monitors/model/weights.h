@@ -9,7 +9,7 @@ enum api_form { API_NO_WEIGHTS, API_COUNTS, API_PROBABILITIES, API_SAMPLE };
 
 struct api_weights {
     enum api_form form;
-    double *places; /* as given, one for each place of the bins */
+    double *values; /* as given, one for each bin, outer ones included */
     double n;       /* of API_SAMPLE; infinite for API_PROBABILITIES; else the sum */
 };
 
@@ -19,7 +19,7 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
                            const json_t *object, const char *where, struct api_problem *problem);
 
 /* Makes weights of copied counts. False if memory is exhausted. */
-bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t places);
+bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t n_bins);
 void api_weights_free(struct api_weights *weights);
 
 /* True for the name of a member that weights have: counts, probabilities, n, an outer bin. */
@@ -31,7 +31,7 @@ bool api_weights_to_counts(struct api_weights *weights, const struct api_bins *b
                            struct api_problem *problem);
 
 /* Fills what scores are made of: counts, or exact probabilities. */
-void api_weights_score(const struct api_weights *weights, size_t places, double *to);
+void api_weights_score(const struct api_weights *weights, size_t n_bins, double *to);
 
 /* Appends the object that api_weights_from_json reads; null if there are none. */
 void api_weights_write(const struct api_weights *weights, const struct api_bins *bins,

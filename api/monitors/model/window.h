@@ -18,7 +18,7 @@ struct api_window {
     double top_share;
     char *settings;     /* by which it was scored, as JSON; NULL if it was not */
     double *reference;  /* counts that it was compared with, unless the config's; or NULL */
-    size_t n_reference; /* places of those */
+    size_t n_reference; /* number of those */
 };
 
 /* Frees what a window holds, not the window itself. */

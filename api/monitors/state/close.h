@@ -4,10 +4,10 @@
 
 #include "api/monitors/state/transaction.h"
 
-/* Writes what works have added, and closes what is due. */
+/* Writes what jobs have added, and closes what is due. */
 bool api_flush(struct api_monitors *monitors);
 
-/* Touches all open windows of a monitor so that they close, or those that are due. */
+/* Marks all open windows of a monitor so that they close, or those that are due. */
 bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, bool due_alone);
 
 #endif

@@ -86,13 +86,13 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
         return NULL;
     monitor->revision = values[3].integer;
     monitor->version = values[4].integer;
-    monitor->live.state = api_verdict_of(values[6].integer);
-    monitor->live.observations = values[7].integer;
-    monitor->live.last_observation = time_of(&values[8]);
-    monitor->live.last_window = values[9].integer;
-    monitor->live.since = time_of(&values[10]);
-    monitor->live.newest_end = time_of(&values[11]);
-    monitor->sweep = true;
+    monitor->status.state = api_verdict_of(values[6].integer);
+    monitor->status.observations = values[7].integer;
+    monitor->status.last_observation = time_of(&values[8]);
+    monitor->status.last_window = values[9].integer;
+    monitor->status.since = time_of(&values[10]);
+    monitor->status.newest_end = time_of(&values[11]);
+    monitor->may_have_expired = true;
     return monitor;
 }
 
@@ -165,7 +165,7 @@ static void read_id(void *context, const struct api_datum *values)
 static void read_orphan(void *context, const struct api_datum *values)
 {
     struct loading *loading = context;
-    loading->failed |= !api_add_dead(loading->monitors, values[0].integer);
+    loading->failed |= !api_gc_add_tombstone(loading->monitors, values[0].integer);
 }
 
 /* ---- Reading */
@@ -197,7 +197,7 @@ static bool read_monitors(struct loading *loading)
         return false;
     for (size_t i = 0; i < loading->read.n; i++) {
         struct api_monitor *monitor = loading->read.monitors[i];
-        if (!api_live_read(monitors, monitor, &monitor->live))
+        if (!api_status_read(monitors, monitor, &monitor->status))
             return false;
     }
     return !deletes(loading) || run(loading, API_SQL_MONITOR_IDS, NULL, read_id);
@@ -214,9 +214,9 @@ static void renew(struct api_monitor *monitor, struct api_monitor *read)
     monitor->id = read->id;
     monitor->revision = read->revision;
     monitor->version = read->version;
-    monitor->live = read->live;
-    monitor->sweep = true;
-    api_view_release(monitor->open);
+    monitor->status = read->status;
+    monitor->may_have_expired = true;
+    api_snapshot_release(monitor->open);
     monitor->open = NULL;
 }
 
@@ -285,13 +285,13 @@ static bool apply(struct loading *loading)
         remove_unread(loading);
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
-    return good || api_work_out_of_memory(monitors);
+    return good || api_transaction_fail_oom(monitors);
 }
 
 /* Tells that memory was exhausted, unless the store failed. */
 static bool fail(struct loading *loading)
 {
-    return !loading->failed || api_work_out_of_memory(loading->monitors);
+    return !loading->failed || api_transaction_fail_oom(loading->monitors);
 }
 
 /* Forgets what is not read with monitors; those that are deleted are among the orphans. */
@@ -299,7 +299,7 @@ static void forget(struct api_monitors *monitors)
 {
     api_config_release(monitors->former);
     monitors->former = NULL;
-    monitors->n_dead = 0;
+    monitors->n_tombstones = 0;
 }
 
 void api_load_tell(struct api_monitors *monitors)
@@ -325,7 +325,7 @@ bool api_load(struct api_monitors *monitors)
                               .change = -1,
                               .all = !atomic_load(&monitors->loaded) ||
                                      api_store_is_new(monitors->store)};
-    size_t n_dead = monitors->n_dead;
+    size_t n_tombstones = monitors->n_tombstones;
     if (!loading.all && !api_store_is_shared(monitors->store))
         return true;
     if (loading.all)
@@ -339,7 +339,7 @@ bool api_load(struct api_monitors *monitors)
         atomic_store(&monitors->loaded, true);
     } else {
         fail(&loading);
-        monitors->n_dead = n_dead;
+        monitors->n_tombstones = n_tombstones;
     }
     free_list(&loading.read);
     free_list(&loading.unread);

@@ -39,22 +39,22 @@ static double seconds(int64_t time) { return time == API_NO_TIME ? NAN : (double
 
 static void add_sample(struct samples *samples, const struct api_monitor *monitor)
 {
-    const struct api_live *live = &monitor->live;
-    const struct api_summary *last = &live->last;
+    const struct api_monitor_status *status = &monitor->status;
+    const struct api_summary *last = &status->last;
     struct api_buffer *labels = &samples->labels;
     struct sample sample = {.labels = labels->size,
                             .warning = monitor->config->settings.warning,
                             .critical = monitor->config->settings.critical,
-                            .observations = (double)live->observations,
-                            .last_observation = seconds(live->last_observation),
-                            .state = live->state};
-    sample.kl = live->has_last ? last->kl : NAN;
-    sample.js = live->has_last ? last->js : NAN;
-    sample.psi = live->has_last ? last->psi : NAN;
-    sample.unseen_ratio = live->has_last ? last->unseen_ratio : NAN;
-    sample.missing_ratio = live->has_last ? last->missing_ratio : NAN;
-    sample.n = live->has_last ? last->n : NAN;
-    sample.end = live->has_last ? seconds(last->end) : NAN;
+                            .observations = (double)status->observations,
+                            .last_observation = seconds(status->last_observation),
+                            .state = status->state};
+    sample.kl = status->has_last ? last->kl : NAN;
+    sample.js = status->has_last ? last->js : NAN;
+    sample.psi = status->has_last ? last->psi : NAN;
+    sample.unseen_ratio = status->has_last ? last->unseen_ratio : NAN;
+    sample.missing_ratio = status->has_last ? last->missing_ratio : NAN;
+    sample.n = status->has_last ? last->n : NAN;
+    sample.end = status->has_last ? seconds(last->end) : NAN;
     api_append(&samples->of_monitors, &sample, sizeof sample);
     api_append_text(labels, "{group=\"");
     append_label(labels, monitor->group);
@@ -211,7 +211,7 @@ static void add_size(struct sizes *sizes, const char *group, const char *name)
 
 size_t api_monitor_size(const char *group, const char *name)
 {
-    enum { OVERHEAD = 64 }; /* allocations, and a place in a list that doubles */
+    enum { OVERHEAD = 64 }; /* allocations, and a pointer in a list that doubles */
     struct sizes sizes = {0};
     add_size(&sizes, group, name);
     return sizeof(struct api_monitor) + OVERHEAD + strlen(group) + strlen(name) + sizes.lines +
@@ -229,25 +229,25 @@ static struct sizes sizes_of_all(const struct api_registry *registry)
 
 /* ---- Making */
 
-bool api_exposition_init(struct api_exposition *exposition)
+bool api_monitor_metrics_init(struct api_monitor_metrics *metrics)
 {
-    return pthread_mutex_init(&exposition->lock, NULL) == 0 &&
-           pthread_mutex_init(&exposition->paid.lock, NULL) == 0;
+    return pthread_mutex_init(&metrics->lock, NULL) == 0 &&
+           pthread_mutex_init(&metrics->paid.lock, NULL) == 0;
 }
 
-static void drop(struct api_exposition *exposition)
+static void drop(struct api_monitor_metrics *metrics)
 {
-    api_shared_release(exposition->lines);
-    api_shared_release(exposition->gzip);
-    exposition->lines = exposition->gzip = NULL;
+    api_shared_release(metrics->lines);
+    api_shared_release(metrics->gzip);
+    metrics->lines = metrics->gzip = NULL;
 }
 
-void api_exposition_free(struct api_exposition *exposition)
+void api_monitor_metrics_free(struct api_monitor_metrics *metrics)
 {
-    drop(exposition);
-    api_budget_trim(&exposition->paid, 0);
-    pthread_mutex_destroy(&exposition->paid.lock);
-    pthread_mutex_destroy(&exposition->lock);
+    drop(metrics);
+    api_budget_trim(&metrics->paid, 0);
+    pthread_mutex_destroy(&metrics->paid.lock);
+    pthread_mutex_destroy(&metrics->lock);
 }
 
 /* Makes the lines of all monitors on a budget; NULL if memory is exhausted. */
@@ -276,83 +276,83 @@ static struct api_shared *make_lines(struct api_registry *registry, struct api_b
 
 /* Sets the memory that monitors have counted: whole blocks for their numbers, labels and lines, and the part
  * that a budget has for small blocks alone. */
-static void set_paid(struct api_exposition *exposition, struct api_registry *registry)
+static void set_paid(struct api_monitor_metrics *metrics, struct api_registry *registry)
 {
     pthread_rwlock_rdlock(&registry->lock);
     struct sizes sizes = sizes_of_all(registry);
     pthread_rwlock_unlock(&registry->lock);
     size_t size =
         api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
-    exposition->paid.limit = size + size / 16;
+    metrics->paid.limit = size + size / 16;
 }
 
 /* Makes new lines, in the memory that is counted already or, while responses have that, on the budget. */
-static bool renew(struct api_exposition *exposition, struct api_registry *registry,
+static bool renew(struct api_monitor_metrics *metrics, struct api_registry *registry,
                   struct api_budget *budget)
 {
     double now = api_seconds();
-    if (exposition->lines && atomic_load(&exposition->lines->references) == 1)
-        drop(exposition); /* nobody reads it: its memory serves again */
-    set_paid(exposition, registry);
-    struct api_shared *lines = make_lines(registry, &exposition->paid);
+    if (metrics->lines && atomic_load(&metrics->lines->references) == 1)
+        drop(metrics); /* nobody reads it: its memory serves again */
+    set_paid(metrics, registry);
+    struct api_shared *lines = make_lines(registry, &metrics->paid);
     if (!lines)
         lines = make_lines(registry, budget);
     if (!lines)
         return false;
-    drop(exposition);
-    exposition->lines = lines;
-    exposition->since = now;
+    drop(metrics);
+    metrics->lines = lines;
+    metrics->since = now;
     return true;
 }
 
-static bool compress(struct api_exposition *exposition, struct api_budget *budget)
+static bool compress(struct api_monitor_metrics *metrics, struct api_budget *budget)
 {
-    const struct api_buffer *lines = &exposition->lines->bytes;
-    if (exposition->gzip)
+    const struct api_buffer *lines = &metrics->lines->bytes;
+    if (metrics->gzip)
         return true;
     struct api_shared *gzip = api_shared_new(budget);
-    if (!gzip || !api_gzip_begin(lines, &exposition->crc, &gzip->bytes)) {
+    if (!gzip || !api_gzip_begin(lines, &metrics->crc, &gzip->bytes)) {
         api_shared_release(gzip);
         return false;
     }
     api_buffer_trim(&gzip->bytes);
-    exposition->gzip = gzip;
+    metrics->gzip = gzip;
     return true;
 }
 
 /* Replaces the body, which ends the stream, by its compressed form. */
-static bool response_gzip(const struct api_exposition *exposition, struct api_response *response)
+static bool response_gzip(const struct api_monitor_metrics *metrics, struct api_response *response)
 {
     struct api_buffer end = {.budget = response->body.budget};
-    if (!api_gzip_end(&response->body, exposition->crc, exposition->lines->bytes.size, &end)) {
+    if (!api_gzip_end(&response->body, metrics->crc, metrics->lines->bytes.size, &end)) {
         api_buffer_free(&end);
         return false;
     }
     api_buffer_free(&response->body);
     response->body = end;
-    response->shared = api_shared_hold(exposition->gzip);
+    response->shared = api_shared_hold(metrics->gzip);
     api_response_header(response, "Content-Encoding", "gzip");
     return true;
 }
 
-bool api_exposition_response(struct api_exposition *exposition, struct api_registry *registry,
-                             double since, bool with_gzip, struct api_response *response,
-                             struct api_budget *budget)
+bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
+                                  struct api_registry *registry, double since, bool with_gzip,
+                                  struct api_response *response, struct api_budget *budget)
 {
-    pthread_mutex_lock(&exposition->lock);
-    bool is_new = exposition->lines && exposition->since >= since;
-    bool good = is_new || renew(exposition, registry, budget) || exposition->lines;
-    if (good && !(with_gzip && compress(exposition, budget) && response_gzip(exposition, response)))
-        response->shared = api_shared_hold(exposition->lines);
-    pthread_mutex_unlock(&exposition->lock);
+    pthread_mutex_lock(&metrics->lock);
+    bool is_new = metrics->lines && metrics->since >= since;
+    bool good = is_new || renew(metrics, registry, budget) || metrics->lines;
+    if (good && !(with_gzip && compress(metrics, budget) && response_gzip(metrics, response)))
+        response->shared = api_shared_hold(metrics->lines);
+    pthread_mutex_unlock(&metrics->lock);
     return good;
 }
 
-void api_exposition_trim(struct api_exposition *exposition, double seconds)
+void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds)
 {
-    pthread_mutex_lock(&exposition->lock);
-    if (exposition->lines && api_seconds() - exposition->since >= seconds)
-        drop(exposition);
-    pthread_mutex_unlock(&exposition->lock);
-    api_budget_trim(&exposition->paid, (int64_t)(seconds * 1e9));
+    pthread_mutex_lock(&metrics->lock);
+    if (metrics->lines && api_seconds() - metrics->since >= seconds)
+        drop(metrics);
+    pthread_mutex_unlock(&metrics->lock);
+    api_budget_trim(&metrics->paid, (int64_t)(seconds * 1e9));
 }

@@ -5,47 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t second = 1000000;
-
-/* Touches the window of a view, which it takes; the view may be NULL after a failure. */
-static struct api_touched *touch_view(struct api_monitors *monitors, struct api_draft *draft,
-                                      struct api_view *view)
+/* Marks a window as changed; takes it. */
+static struct api_dirty_window *mark_window(struct api_monitors *monitors,
+                                            struct api_pending_monitor *pending,
+                                            struct api_window *window)
 {
-    struct api_touched *touched = view ? calloc(1, sizeof *touched) : NULL;
-    if (view && !touched)
-        api_work_out_of_memory(monitors);
-    if (!touched) {
-        api_view_release(view);
-        return NULL;
-    }
-    touched->view = view;
-    *draft->last = touched;
-    draft->last = &touched->next;
-    return touched;
+    return api_mark_dirty(monitors, pending, api_snapshot_of(monitors, pending->monitor, window));
 }
 
-/* Touches a window, which it takes. */
-static struct api_touched *touch(struct api_monitors *monitors, struct api_draft *draft,
-                                 struct api_window *window)
+/* Marks the open window that was last added to, without reading it from the store. */
+static struct api_dirty_window *mark_open(struct api_monitors *monitors,
+                                          struct api_pending_monitor *pending)
 {
-    return touch_view(monitors, draft, api_view_of(monitors, draft->monitor, window));
-}
-
-/* Touches the open window that was last added to, without reading it from the store. */
-static struct api_touched *touch_open(struct api_monitors *monitors, struct api_draft *draft)
-{
-    struct api_view *copy = api_view_copy(draft->monitor->open);
+    struct api_snapshot *copy = api_snapshot_copy(pending->monitor->open);
     if (!copy)
-        api_work_out_of_memory(monitors);
-    return touch_view(monitors, draft, copy);
+        api_transaction_fail_oom(monitors);
+    return api_mark_dirty(monitors, pending, copy);
 }
 
-static struct api_touched *add_window(struct api_monitors *monitors, struct api_draft *draft,
-                                      int64_t start, int64_t end)
+static struct api_dirty_window *add_window(struct api_monitors *monitors,
+                                           struct api_pending_monitor *pending, int64_t start,
+                                           int64_t end)
 {
     double nothing = __builtin_nan("");
-    struct api_window window = {.id = ++draft->live.last_window,
-                                .revision = draft->monitor->revision,
+    struct api_window window = {.id = ++pending->status.last_window,
+                                .revision = pending->monitor->revision,
                                 .start = start,
                                 .end = end,
                                 .kl = nothing,
@@ -57,141 +41,141 @@ static struct api_touched *add_window(struct api_monitors *monitors, struct api_
                                 .missing_ratio = nothing,
                                 .top = API_TOP_UNKNOWN,
                                 .top_share = nothing};
-    struct api_touched *touched = touch(monitors, draft, &window);
-    if (touched)
-        touched->is_new = true;
-    return touched;
+    struct api_dirty_window *dirty = mark_window(monitors, pending, &window);
+    if (dirty)
+        dirty->is_new = true;
+    return dirty;
 }
 
-/* Touches the first window of a list, which it empties; NULL without a failure if there is none. */
-static bool touch_first(struct api_monitors *monitors, struct api_draft *draft,
-                        struct api_window_list *list, struct api_touched **touched)
+/* Marks the first window of a list, which it empties; NULL without a failure if there is none. */
+static bool mark_first(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                       struct api_window_list *list, struct api_dirty_window **dirty)
 {
-    *touched = list->n > 0 ? touch(monitors, draft, &list->windows[0]) : NULL;
-    bool good = list->n == 0 || *touched;
+    *dirty = list->n > 0 ? mark_window(monitors, pending, &list->windows[0]) : NULL;
+    bool good = list->n == 0 || *dirty;
     api_window_list_free(list);
     return good;
 }
 
-static int64_t start_of_seconds(const struct api_settings *settings, int64_t time)
+static int64_t start_of_seconds(const struct api_monitor_settings *settings, int64_t time)
 {
-    int64_t size = (int64_t)settings->window_size * second;
+    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
     return time - ((time % size) + size) % size;
 }
 
-int64_t api_window_end(const struct api_settings *settings, int64_t time)
+int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time)
 {
-    int64_t size = (int64_t)settings->window_size * second;
+    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
     return settings->window == API_SECONDS ? start_of_seconds(settings, time) + size : time;
 }
 
 /* The window of seconds that a time is in: one of this transaction, of the store, or a new one. */
-static bool window_of_seconds(struct api_monitors *monitors, struct api_draft *draft, int64_t time,
-                              struct api_touched **touched)
+static bool window_of_seconds(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                              int64_t time, struct api_dirty_window **dirty)
 {
-    const struct api_monitor *monitor = draft->monitor;
-    const struct api_settings *settings = &monitor->config->settings;
+    const struct api_monitor *monitor = pending->monitor;
+    const struct api_monitor_settings *settings = &monitor->config->settings;
     int64_t start = start_of_seconds(settings, time), end = api_window_end(settings, time);
     const struct api_datum at[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                    API_INTEGER(start), API_INTEGER(end)};
     struct api_window_list list;
-    for (*touched = draft->windows; *touched; *touched = (*touched)->next)
-        if ((*touched)->view->window.start == start)
+    for (*dirty = pending->windows; *dirty; *dirty = (*dirty)->next)
+        if ((*dirty)->snapshot->window.start == start)
             return true;
     if (monitor->open && monitor->open->window.start == start) {
-        *touched = touch_open(monitors, draft);
-        return *touched != NULL;
+        *dirty = mark_open(monitors, pending);
+        return *dirty != NULL;
     }
     if (!api_window_list_run(&list, monitors->store, API_SQL_WINDOW_AT, at) ||
-        !touch_first(monitors, draft, &list, touched))
+        !mark_first(monitors, pending, &list, dirty))
         return false;
-    if (!*touched)
-        *touched = add_window(monitors, draft, start, end);
-    return *touched != NULL;
+    if (!*dirty)
+        *dirty = add_window(monitors, pending, start, end);
+    return *dirty != NULL;
 }
 
 /* The window that still counts: the last of this transaction, the open one of the store, or a new
  * one. */
-static bool window_of_count(struct api_monitors *monitors, struct api_draft *draft, int64_t time,
-                            struct api_touched **touched)
+static bool window_of_count(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                            int64_t time, struct api_dirty_window **dirty)
 {
-    const struct api_monitor *monitor = draft->monitor;
+    const struct api_monitor *monitor = pending->monitor;
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
     struct api_window_list list;
-    *touched = NULL;
-    for (struct api_touched *t = draft->windows; t; t = t->next)
-        *touched = t;
-    if (!*touched && monitor->open) {
-        *touched = touch_open(monitors, draft);
-        if (!*touched)
+    *dirty = NULL;
+    for (struct api_dirty_window *t = pending->windows; t; t = t->next)
+        *dirty = t;
+    if (!*dirty && monitor->open) {
+        *dirty = mark_open(monitors, pending);
+        if (!*dirty)
             return false;
     }
-    if (!*touched && (!api_window_list_run(&list, monitors->store, API_SQL_WINDOW_OPEN, of) ||
-                      !touch_first(monitors, draft, &list, touched)))
+    if (!*dirty && (!api_window_list_run(&list, monitors->store, API_SQL_WINDOW_OPEN, of) ||
+                    !mark_first(monitors, pending, &list, dirty)))
         return false;
-    if (!*touched || (*touched)->closes)
-        *touched = add_window(monitors, draft, time, time);
-    if (!*touched)
+    if (!*dirty || (*dirty)->closes)
+        *dirty = add_window(monitors, pending, time, time);
+    if (!*dirty)
         return false;
-    struct api_window *window = &(*touched)->view->window;
+    struct api_window *window = &(*dirty)->snapshot->window;
     window->start = time < window->start ? time : window->start;
     window->end = time > window->end ? time : window->end;
     return true;
 }
 
-static bool find_window(struct api_monitors *monitors, struct api_draft *draft, int64_t time,
-                        struct api_touched **touched)
+static bool find_window(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                        int64_t time, struct api_dirty_window **dirty)
 {
-    switch ((enum api_window_kind)draft->monitor->config->settings.window) {
+    switch ((enum api_window_kind)pending->monitor->config->settings.window) {
     case API_SECONDS:
-        return window_of_seconds(monitors, draft, time, touched);
+        return window_of_seconds(monitors, pending, time, dirty);
     case API_COUNT:
-        return window_of_count(monitors, draft, time, touched);
+        return window_of_count(monitors, pending, time, dirty);
     default:
-        *touched = add_window(monitors, draft, time, time);
-        return *touched != NULL;
+        *dirty = add_window(monitors, pending, time, time);
+        return *dirty != NULL;
     }
 }
 
 /* Decides what becomes of a window to which was added. */
-static void judge_window(const struct api_monitors *monitors, struct api_draft *draft,
-                         struct api_touched *touched)
+static void judge_window(const struct api_monitors *monitors, struct api_pending_monitor *pending,
+                         struct api_dirty_window *dirty)
 {
-    const struct api_settings *settings = &draft->monitor->config->settings;
-    struct api_window *window = &touched->view->window;
-    int64_t due = window->end + (int64_t)settings->grace * second;
+    const struct api_monitor_settings *settings = &pending->monitor->config->settings;
+    struct api_window *window = &dirty->snapshot->window;
+    int64_t due = window->end + (int64_t)settings->grace * API_SECOND_US;
     bool full = settings->window == API_BATCH ||
                 (settings->window == API_COUNT && window->n >= settings->window_size) ||
                 (settings->window == API_SECONDS && due <= monitors->now);
     if (window->closed)
-        window->restated = touched->rescored = true;
+        window->restated = dirty->rescored = true;
     else if (full)
-        touched->closes = true;
-    else if (settings->window == API_SECONDS && due < draft->live.next_close)
-        draft->live.next_close = due;
+        dirty->closes = true;
+    else if (settings->window == API_SECONDS && due < pending->status.next_close)
+        pending->status.next_close = due;
 }
 
 bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor, const uint64_t *counts,
-                 int64_t time, struct api_touched **touched)
+                 int64_t time, struct api_dirty_window **dirty)
 {
-    struct api_draft *draft = api_draft_of(monitors, monitor);
-    size_t places = monitor->config->bins.places;
+    struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
+    size_t n_bins = monitor->config->bins.n_bins;
     double n = 0;
-    if (!draft || !find_window(monitors, draft, time, touched))
+    if (!pending || !find_window(monitors, pending, time, dirty))
         return false;
-    if (!(*touched)->added)
-        (*touched)->added = calloc(places, sizeof *(*touched)->added);
-    if (!(*touched)->added)
-        return api_work_out_of_memory(monitors);
-    for (size_t i = 0; i < places; i++) {
-        (*touched)->added[i] += (double)counts[i];
-        (*touched)->view->counts[i] += (double)counts[i];
+    if (!(*dirty)->added)
+        (*dirty)->added = calloc(n_bins, sizeof *(*dirty)->added);
+    if (!(*dirty)->added)
+        return api_transaction_fail_oom(monitors);
+    for (size_t i = 0; i < n_bins; i++) {
+        (*dirty)->added[i] += (double)counts[i];
+        (*dirty)->snapshot->counts[i] += (double)counts[i];
         n += (double)counts[i];
     }
-    (*touched)->view->window.n += n;
-    draft->live.observations += (int64_t)n;
-    if (time > draft->live.last_observation)
-        draft->live.last_observation = time;
-    judge_window(monitors, draft, *touched);
+    (*dirty)->snapshot->window.n += n;
+    pending->status.observations += (int64_t)n;
+    if (time > pending->status.last_observation)
+        pending->status.last_observation = time;
+    judge_window(monitors, pending, *dirty);
     return true;
 }

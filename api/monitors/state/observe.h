@@ -5,10 +5,10 @@
 #include "api/monitors/state/transaction.h"
 
 /* End of the window that an observation of that time belongs to, or would begin. */
-int64_t api_window_end(const struct api_settings *settings, int64_t time);
+int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time);
 
-/* Adds counts to the window that a time belongs to; *touched becomes that window. */
+/* Adds counts to the window that a time belongs to; *dirty becomes that window. */
 bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor, const uint64_t *counts,
-                 int64_t time, struct api_touched **touched);
+                 int64_t time, struct api_dirty_window **dirty);
 
 #endif

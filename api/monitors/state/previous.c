@@ -27,17 +27,17 @@ static bool add_counts(const struct api_previous_of *of, struct api_store *store
 {
     const struct api_datum from[] = {API_INTEGER(of->monitor), API_INTEGER(of->revision),
                                      API_INTEGER(at.start), API_INTEGER(at.id), API_INTEGER(limit)};
-    return api_counts_run(to, of->places, store, statement, from);
+    return api_counts_run(to, of->n_bins, store, statement, from);
 }
 
 static bool take_away(const struct api_previous_of *of, struct api_store *store,
                       enum api_statement statement, const struct api_datum *from, double *to)
 {
-    double *counts = calloc(of->places, sizeof *counts);
+    double *counts = calloc(of->n_bins, sizeof *counts);
     if (!counts)
         api_store_run_out_of_memory(store);
-    bool good = counts && api_counts_run(counts, of->places, store, statement, from);
-    for (size_t i = 0; good && i < of->places; i++)
+    bool good = counts && api_counts_run(counts, of->n_bins, store, statement, from);
+    for (size_t i = 0; good && i < of->n_bins; i++)
         to[i] -= counts[i];
     free(counts);
     return good;
@@ -81,7 +81,7 @@ static void read_row(void *context, const struct api_datum *values)
 {
     struct api_previous *previous = context;
     const struct api_previous_of *of = &previous->of;
-    size_t size = of->places * sizeof *previous->counts;
+    size_t size = of->n_bins * sizeof *previous->counts;
     previous->holds = values[0].integer == of->revision && values[1].integer == of->k &&
                       values[7].kind == API_SQL_BYTES && values[7].size == size;
     if (!previous->holds)
@@ -111,7 +111,7 @@ static bool read(struct api_previous *previous, struct api_store *store,
 {
     const struct api_datum monitor[] = {API_INTEGER(of->monitor)};
     previous->of = *of;
-    previous->counts = calloc(of->places, sizeof *previous->counts);
+    previous->counts = calloc(of->n_bins, sizeof *previous->counts);
     if (!previous->counts) {
         api_store_run_out_of_memory(store);
         return false;
@@ -122,22 +122,22 @@ static bool read(struct api_previous *previous, struct api_store *store,
 }
 
 bool api_previous_read(struct api_previous *previous, struct api_store *store,
-                       const struct api_previous_of *of, bool makes)
+                       const struct api_previous_of *of, bool may_build)
 {
     return (previous->is_read || read(previous, store, of)) &&
-           (previous->holds || !makes || make(previous, store));
+           (previous->holds || !may_build || make(previous, store));
 }
 
 /* ---- Windows before a position */
 
 /* Adds the sum without the windows from the position on, and as many that are before the oldest. */
-static bool add_but_newest(const struct api_previous *previous, struct api_store *store,
-                           struct api_position before, int64_t n, double *to)
+static bool add_except_newest(const struct api_previous *previous, struct api_store *store,
+                              struct api_position before, int64_t n, double *to)
 {
     const struct api_previous_of *of = &previous->of;
     const struct api_datum from[] = {API_INTEGER(of->monitor), API_INTEGER(of->revision),
                                      API_INTEGER(before.start), API_INTEGER(before.id)};
-    for (size_t i = 0; i < of->places; i++)
+    for (size_t i = 0; i < of->n_bins; i++)
         to[i] += previous->counts[i];
     if (n == 0)
         return true;
@@ -160,7 +160,7 @@ bool api_previous_add_up(const struct api_previous *previous, struct api_store *
                        &(struct api_rows){api_datum_read_integer, &n}))
         return false;
     if (previous->holds && n <= of->k / 2)
-        return add_but_newest(previous, store, before, n, to);
+        return add_except_newest(previous, store, before, n, to);
     return add_counts(of, store, API_SQL_COUNTS_BEFORE, before, of->k, to);
 }
 
@@ -187,7 +187,7 @@ bool api_previous_close(struct api_previous *previous, struct api_store *store,
         previous->oldest = window;
     if (previous->n == 0 || compare(window, previous->newest) > 0)
         previous->newest = window;
-    for (size_t i = 0; i < previous->of.places; i++)
+    for (size_t i = 0; i < previous->of.n_bins; i++)
         previous->counts[i] += counts[i];
     previous->n++;
     previous->has_changed = true;
@@ -206,7 +206,7 @@ void api_previous_restate(struct api_previous *previous, struct api_position win
 {
     if (!has(previous, window))
         return;
-    for (size_t i = 0; i < previous->of.places; i++)
+    for (size_t i = 0; i < previous->of.n_bins; i++)
         previous->counts[i] += added[i];
     previous->has_changed = true;
 }
@@ -270,7 +270,7 @@ bool api_previous_store(struct api_previous *previous, struct api_store *store)
         API_INTEGER(previous->oldest.id),
         API_INTEGER(previous->newest.start),
         API_INTEGER(previous->newest.id),
-        API_BYTES((const char *)previous->counts, of->places * sizeof *previous->counts)};
+        API_BYTES((const char *)previous->counts, of->n_bins * sizeof *previous->counts)};
     previous->has_changed = false;
     return api_store_run(store, API_SQL_SUM_PUT, row, NULL);
 }

@@ -19,7 +19,7 @@ struct api_position {
 /* api_previous_of: which windows are added up: the last k closed ones of a revision. */
 struct api_previous_of {
     int64_t monitor, revision, k;
-    size_t places;
+    size_t n_bins;
 };
 
 /* Zeroed before its first use. */
@@ -34,9 +34,9 @@ struct api_previous {
 
 void api_previous_free(struct api_previous *previous);
 
-/* Reads the sum; `makes`: adds it up if the store has none. False if the store or memory fails. */
+/* Reads the sum; `may_build`: adds it up if the store has none. False if the store or memory fails. */
 bool api_previous_read(struct api_previous *previous, struct api_store *store,
-                       const struct api_previous_of *of, bool makes);
+                       const struct api_previous_of *of, bool may_build);
 
 /* Adds to `to` the counts of up to k closed windows before a position, of a sum that was read. Where the
  * windows between are more than half of k, they are added up anew. */

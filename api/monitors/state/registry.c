@@ -33,7 +33,8 @@ static int compare(const struct api_monitor *monitor, const char *group, const c
     return order ? order : strcmp(monitor->name, name);
 }
 
-size_t api_registry_place(const struct api_registry *registry, const char *group, const char *name)
+size_t api_registry_lower_bound(const struct api_registry *registry, const char *group,
+                                const char *name)
 {
     size_t low = 0, high = registry->n;
     while (low < high) {
@@ -61,14 +62,14 @@ void api_registry_sort(struct api_registry *registry)
 struct api_monitor *api_registry_find(const struct api_registry *registry, const char *group,
                                       const char *name)
 {
-    size_t place = api_registry_place(registry, group, name);
-    bool there = place < registry->n && compare(registry->monitors[place], group, name) == 0;
-    return there ? registry->monitors[place] : NULL;
+    size_t index = api_registry_lower_bound(registry, group, name);
+    bool there = index < registry->n && compare(registry->monitors[index], group, name) == 0;
+    return there ? registry->monitors[index] : NULL;
 }
 
 size_t api_registry_group(const struct api_registry *registry, const char *group, size_t *n)
 {
-    size_t first = api_registry_place(registry, group, ""), end = first;
+    size_t first = api_registry_lower_bound(registry, group, ""), end = first;
     while (end < registry->n && strcmp(registry->monitors[end]->group, group) == 0)
         end++;
     *n = end - first;
@@ -93,19 +94,19 @@ bool api_registry_reserve(struct api_registry *registry, size_t n)
 
 void api_registry_add(struct api_registry *registry, struct api_monitor *monitor)
 {
-    size_t place = api_registry_place(registry, monitor->group, monitor->name);
-    struct api_monitor **at = registry->monitors + place;
-    memmove(at + 1, at, (registry->n - place) * sizeof(struct api_monitor *));
+    size_t index = api_registry_lower_bound(registry, monitor->group, monitor->name);
+    struct api_monitor **at = registry->monitors + index;
+    memmove(at + 1, at, (registry->n - index) * sizeof(struct api_monitor *));
     *at = monitor;
     registry->n++;
 }
 
 void api_registry_remove(struct api_registry *registry, struct api_monitor *monitor)
 {
-    size_t place = api_registry_place(registry, monitor->group, monitor->name);
-    struct api_monitor **at = registry->monitors + place;
+    size_t index = api_registry_lower_bound(registry, monitor->group, monitor->name);
+    struct api_monitor **at = registry->monitors + index;
     registry->n--;
-    memmove(at, at + 1, (registry->n - place) * sizeof(struct api_monitor *));
+    memmove(at, at + 1, (registry->n - index) * sizeof(struct api_monitor *));
 }
 
 struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *name,
@@ -120,8 +121,8 @@ struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *n
     monitor->group = strdup(group);
     monitor->name = strdup(name);
     monitor->config = config;
-    monitor->live.last_observation = monitor->live.newest_end = API_NO_TIME;
-    api_live_restart(&monitor->live);
+    monitor->status.last_observation = monitor->status.newest_end = API_NO_TIME;
+    api_status_restart(&monitor->status);
     if (monitor->group && monitor->name)
         return monitor;
     api_monitor_free(monitor);
@@ -133,19 +134,19 @@ void api_monitor_free(struct api_monitor *monitor)
     if (!monitor)
         return;
     api_config_release(monitor->config);
-    api_view_release(monitor->open);
+    api_snapshot_release(monitor->open);
     free(monitor->group);
     free(monitor->name);
     free(monitor);
 }
 
-void api_live_restart(struct api_live *live)
+void api_status_restart(struct api_monitor_status *status)
 {
-    live->state = API_INSUFFICIENT;
-    live->since = API_NO_TIME;
-    live->next_close = INT64_MAX;
-    live->has_last = false;
-    live->n_recent = 0;
+    status->state = API_INSUFFICIENT;
+    status->since = API_NO_TIME;
+    status->next_close = INT64_MAX;
+    status->has_last = false;
+    status->n_recent = 0;
 }
 
 void api_monitor_etag(int64_t id, int64_t version, char to[API_ETAG])
@@ -155,7 +156,7 @@ void api_monitor_etag(int64_t id, int64_t version, char to[API_ETAG])
 
 /* ---- Names */
 
-enum { MOST_NAME = 128 };
+enum { MAX_NAME = 128 };
 
 /* True for the control characters C0, DEL and C1, which UTF-8 writes as C2 80 to C2 9F. */
 static bool is_control(const unsigned char *s)
@@ -170,7 +171,7 @@ bool api_name_check(const char *what, const char *name, struct api_problem *prob
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (strcmp(name, reserved[i]) == 0)
             return api_fail(problem, "name_invalid", "a %s cannot be called '%s'", what, name);
-    if (size < 1 || size > MOST_NAME)
+    if (size < 1 || size > MAX_NAME)
         return api_fail(problem, "name_invalid",
                         "the name of a %s has 1 to 128 bytes, and '%.60s' has %zu", what, name,
                         size);

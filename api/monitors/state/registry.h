@@ -21,13 +21,13 @@ struct api_summary {
 /* API_RECENT: closed windows whose divergence is kept. */
 enum { API_RECENT = 30 };
 
-/* api_live: what observations change. */
-struct api_live {
+/* api_monitor_status: what observations change. */
+struct api_monitor_status {
     enum api_verdict state;
     int64_t since;            /* time of the event that made the state; API_NO_TIME if none did */
     int64_t observations;     /* values counted since the monitor was made */
-    int64_t last_observation; /* greatest timestamp, or API_NO_TIME */
-    int64_t last_window;      /* greatest number of a window */
+    int64_t last_observation; /* newest timestamp, or API_NO_TIME */
+    int64_t last_window;      /* highest number of a window */
     int64_t newest_end;       /* of all windows, or API_NO_TIME */
     int64_t next_close;       /* time at which an open window is due, or INT64_MAX */
     bool has_last;
@@ -36,18 +36,19 @@ struct api_live {
     size_t n_recent;
 };
 
-/* api_monitor: one monitor. `draft` and `open` belong to the store's thread. */
-struct api_draft;
-struct api_view;
+/* api_monitor: one monitor. `pending` and `open` belong to the store's thread. */
+struct api_pending_monitor;
+struct api_snapshot;
 struct api_monitor {
     int64_t id; /* never that of another monitor, also of one that is gone */
     char *group, *name;
     int64_t revision, version; /* version changes with every change of the config */
     struct api_config *config;
-    struct api_live live;
-    struct api_draft *draft;
-    struct api_view *open; /* the open window that was last added to, as it is stored; or NULL */
-    bool sweep;            /* windows may have expired */
+    struct api_monitor_status status;
+    struct api_pending_monitor *pending;
+    struct api_snapshot
+        *open;             /* the open window that was last added to, as it is stored; or NULL */
+    bool may_have_expired; /* windows may have expired */
 };
 
 struct api_registry {
@@ -59,12 +60,13 @@ struct api_registry {
 bool api_registry_init(struct api_registry *registry);
 void api_registry_free(struct api_registry *registry);
 
-/* Finds a monitor; NULL if there is none. Finds the place of the first monitor that is not before. */
+/* Finds a monitor; NULL if there is none. Lower bound: the index of the first monitor that is not before. */
 struct api_monitor *api_registry_find(const struct api_registry *registry, const char *group,
                                       const char *name);
-size_t api_registry_place(const struct api_registry *registry, const char *group, const char *name);
+size_t api_registry_lower_bound(const struct api_registry *registry, const char *group,
+                                const char *name);
 
-/* Finds the monitors of a group: *n of them from the place that it returns. */
+/* Finds the monitors of a group: *n of them from the index that it returns. */
 size_t api_registry_group(const struct api_registry *registry, const char *group, size_t *n);
 
 /* Makes room for `n` more monitors, without which adding never fails. */
@@ -82,7 +84,7 @@ struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *n
 void api_monitor_free(struct api_monitor *monitor);
 
 /* Forgets what belongs to the windows of a revision. */
-void api_live_restart(struct api_live *live);
+void api_status_restart(struct api_monitor_status *status);
 
 /* Formats the ETag of a monitor: its number and its version, quoted. */
 enum { API_ETAG = 48 };

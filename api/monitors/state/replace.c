@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t second = 1000000;
-
 void api_replacement_free(struct api_replacement *replacement)
 {
     free(replacement->name);
@@ -42,36 +40,37 @@ static bool check_room(struct api_monitors *monitors, const struct api_replaceme
     }
     if (grows && !api_check_store(monitors, problem))
         return false;
-    if (new > 0 && monitors->registry.n + new > monitors->most)
+    if (new > 0 && monitors->registry.n + new > monitors->max_monitors)
         return api_fail(problem, "too_many_monitors",
                         "there would be %zu monitors, and --max-monitors is %zu",
-                        monitors->registry.n + new, monitors->most);
+                        monitors->registry.n + new, monitors->max_monitors);
     pthread_rwlock_wrlock(&monitors->registry.lock);
     bool good = api_registry_reserve(&monitors->registry, new);
     pthread_rwlock_unlock(&monitors->registry.lock);
     return good || api_fail_for_memory(problem);
 }
 
-/* Makes the monitor, which nobody sees yet, in the place of one of its name that was left out. */
+/* Makes the monitor, which nobody sees yet, instead of one of its name that was left out. */
 static bool make(struct api_monitors *monitors, struct api_replacement *r)
 {
     size_t left_out = 0;
     r->is_new = r->changes = r->revises = true;
     r->revision = r->version = 1;
-    if (!api_delete_left_out(monitors, r->group, r->name, &left_out) ||
+    if (!api_gc_delete_left_out(monitors, r->group, r->name, &left_out) ||
         !api_store_run(monitors->store, API_SQL_NEXT_MONITOR, NULL,
                        &(struct api_rows){api_datum_read_integer, &r->id}))
         return false;
     api_monitor_free(r->made);
     r->made = api_monitor_new(r->id, r->group, r->name, api_config_hold(r->config));
     if (!r->made)
-        return api_work_out_of_memory(monitors);
+        return api_transaction_fail_oom(monitors);
     r->made->revision = r->made->version = 1;
     return true;
 }
 
 /* True if open windows cannot go on under another window setting. */
-static bool window_changes(const struct api_settings *a, const struct api_settings *b)
+static bool window_changes(const struct api_monitor_settings *a,
+                           const struct api_monitor_settings *b)
 {
     return a->window != b->window || a->window_size != b->window_size;
 }
@@ -128,7 +127,7 @@ bool api_replace(struct api_monitors *monitors, struct api_replacement *replacem
     return true;
 }
 
-bool api_replace_foresee(struct api_monitors *monitors, struct api_replacement *replacements,
+bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *replacements,
                          size_t n, struct api_problem *problem)
 {
     for (size_t i = 0; i < n; i++) {
@@ -138,37 +137,37 @@ bool api_replace_foresee(struct api_monitors *monitors, struct api_replacement *
         r->revision = 1;
         if (monitor)
             compare(r, monitor);
-        r->state = monitor && !r->revises ? monitor->live.state : API_INSUFFICIENT;
+        r->state = monitor && !r->revises ? monitor->status.state : API_INSUFFICIENT;
     }
     return check_room(monitors, replacements, n, problem);
 }
 
 /* Deletes the sum of the windows before if it is of others from now on. */
-static bool forget_sum(struct api_monitors *monitors, const struct api_draft *draft,
+static bool forget_sum(struct api_monitors *monitors, const struct api_pending_monitor *pending,
                        const struct api_replacement *r)
 {
     const struct api_datum of[] = {API_INTEGER(r->id)};
     bool fits =
-        !r->revises && draft->monitor->config->settings.previous == r->config->settings.previous;
+        !r->revises && pending->monitor->config->settings.previous == r->config->settings.previous;
     return fits || api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL);
 }
 
-bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *replacements,
-                         size_t n)
+bool api_replace_after_windows(struct api_monitors *monitors, struct api_replacement *replacements,
+                               size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct api_replacement *r = &replacements[i];
         if (!r->changes || r->is_new)
             continue;
-        struct api_draft *draft = api_draft_of(monitors, find(monitors, r));
-        if (!draft || !forget_sum(monitors, draft, r))
+        struct api_pending_monitor *pending = api_pending_of(monitors, find(monitors, r));
+        if (!pending || !forget_sum(monitors, pending, r))
             return false;
-        double longer = r->config->settings.grace - draft->monitor->config->settings.grace;
+        double longer = r->config->settings.grace - pending->monitor->config->settings.grace;
         if (r->revises)
-            api_live_restart(&draft->live);
-        else if (draft->live.next_close < INT64_MAX)
-            draft->live.next_close += (int64_t)longer * second;
-        if (!api_live_store(monitors, draft))
+            api_status_restart(&pending->status);
+        else if (pending->status.next_close < INT64_MAX)
+            pending->status.next_close += (int64_t)longer * API_SECOND_US;
+        if (!api_status_store(monitors, pending))
             return false;
     }
     return true;
@@ -186,15 +185,15 @@ void api_replace_publish(struct api_monitors *monitors, struct api_replacement *
             api_registry_add(&monitors->registry, r->made);
         r->made = NULL;
         if (r->changes) {
-            api_view_release(monitor->open);
+            api_snapshot_release(monitor->open);
             monitor->open = NULL;
             api_config_release(monitor->config);
             monitor->config = api_config_hold(r->config);
             monitor->revision = r->revision;
             monitor->version = r->version;
-            monitor->sweep = true;
+            monitor->may_have_expired = true;
         }
-        r->state = monitor->live.state;
+        r->state = monitor->status.state;
     }
 }
 

@@ -20,17 +20,17 @@ struct api_replacement {
 /* Frees what a replacement holds. */
 void api_replacement_free(struct api_replacement *replacement);
 
-/* The three steps of a work: writes; after the windows of former revisions are closed, writes what
+/* The three steps of a job: writes; after the windows of former revisions are closed, writes what
  * begins anew; lets others see it. `n` replacements are of different monitors. */
 bool api_replace(struct api_monitors *monitors, struct api_replacement *replacements, size_t n,
                  struct api_problem *problem);
-bool api_replace_collect(struct api_monitors *monitors, struct api_replacement *replacements,
-                         size_t n);
+bool api_replace_after_windows(struct api_monitors *monitors, struct api_replacement *replacements,
+                               size_t n);
 void api_replace_publish(struct api_monitors *monitors, struct api_replacement *replacements,
                          size_t n);
 
 /* Sets what the first step would, and fails as it would, but writes nothing. */
-bool api_replace_foresee(struct api_monitors *monitors, struct api_replacement *replacements,
+bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *replacements,
                          size_t n, struct api_problem *problem);
 
 /* Appends a config, in the form that PUT takes; with warnings unless they are NULL. */

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-static const int64_t day = INT64_C(86400000000);
-
 /* history: the last verdicts, in order, of which the state is made. */
 struct history {
     size_t fire_after, clear_after, most, n;
@@ -31,7 +29,7 @@ static void advance(struct history *history, enum api_verdict verdict)
 static bool read_history(struct api_monitors *monitors, const struct api_monitor *monitor,
                          const struct api_window *window, struct history *history)
 {
-    const struct api_settings *settings = &monitor->config->settings;
+    const struct api_monitor_settings *settings = &monitor->config->settings;
     *history = (struct history){.fire_after = (size_t)settings->fire_after,
                                 .clear_after = (size_t)settings->clear_after};
     history->most =
@@ -50,30 +48,30 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
 }
 
 /* Writes the event of a change of the state, which a window brought. */
-static bool change_state(struct api_monitors *monitors, struct api_draft *draft,
+static bool change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
                          enum api_verdict state, const struct api_window *window)
 {
-    const struct api_datum event[] = {API_INTEGER(draft->monitor->id),
+    const struct api_datum event[] = {API_INTEGER(pending->monitor->id),
                                       API_INTEGER(window->end),
-                                      API_INTEGER(draft->live.state),
+                                      API_INTEGER(pending->status.state),
                                       API_INTEGER(state),
                                       API_REAL(window->kl),
                                       API_INTEGER(window->id)};
-    if (state == draft->live.state)
+    if (state == pending->status.state)
         return true;
-    draft->live.state = state;
-    draft->live.since = window->end;
+    pending->status.state = state;
+    pending->status.since = window->end;
     return api_store_run(monitors->store, API_SQL_EVENT_PUT, event, NULL);
 }
 
 /* Goes again through the windows from one on that do not lie ahead of the clock, after it came late or was restated. The event names the
  * window that brought the state, or if that was before, the one that took away the other. */
-static bool replay(struct api_monitors *monitors, struct api_draft *draft, struct history *history,
-                   struct api_window *from)
+static bool replay(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                   struct history *history, struct api_window *from)
 {
-    const struct api_datum onwards[] = {API_INTEGER(draft->monitor->id),
-                                        API_INTEGER(from->revision), API_INTEGER(from->start),
-                                        API_INTEGER(from->id), API_INTEGER(monitors->now + day)};
+    const struct api_datum onwards[] = {
+        API_INTEGER(pending->monitor->id), API_INTEGER(from->revision), API_INTEGER(from->start),
+        API_INTEGER(from->id), API_INTEGER(monitors->now + API_DAY_US)};
     const struct api_window *cause = from;
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_FROM, onwards);
@@ -85,37 +83,38 @@ static bool replay(struct api_monitors *monitors, struct api_draft *draft, struc
         if (list.windows[i].id == from->id)
             from->state = history->state;
         const struct api_datum state[] = {API_INTEGER(history->state),
-                                          API_INTEGER(draft->monitor->id),
+                                          API_INTEGER(pending->monitor->id),
                                           API_INTEGER(list.windows[i].id)};
         if (list.windows[i].state != history->state)
             good = api_store_run(monitors->store, API_SQL_WINDOW_STATE, state, NULL);
     }
-    good = good && change_state(monitors, draft, history->state, cause);
+    good = good && change_state(monitors, pending, history->state, cause);
     api_window_list_free(&list);
     return good;
 }
 
-bool api_state_settle(struct api_monitors *monitors, struct api_draft *draft, struct api_view *view)
+bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                      struct api_snapshot *snapshot)
 {
-    struct api_window *window = &view->window;
+    struct api_window *window = &snapshot->window;
     struct history history = {.fire_after = 1, .clear_after = 1, .most = 1};
-    const struct api_settings *settings = &draft->monitor->config->settings;
-    bool newest = api_live_is_newest(&draft->live, window);
+    const struct api_monitor_settings *settings = &pending->monitor->config->settings;
+    bool newest = api_status_is_newest(&pending->status, window);
     bool needs_none = newest && settings->fire_after == 1 && settings->clear_after == 1;
-    if (!needs_none && !read_history(monitors, draft->monitor, window, &history))
+    if (!needs_none && !read_history(monitors, pending->monitor, window, &history))
         return false;
     if (!newest) {
-        if (!api_window_store(monitors->store, draft->monitor->id, window) ||
-            !replay(monitors, draft, &history, window) ||
-            !api_live_read_recent(monitors, draft->monitor, &draft->live))
+        if (!api_window_store(monitors->store, pending->monitor->id, window) ||
+            !replay(monitors, pending, &history, window) ||
+            !api_status_read_recent(monitors, pending->monitor, &pending->status))
             return false;
-        view->state = window->state;
+        snapshot->state = window->state;
         return true;
     }
-    history.state = draft->live.state;
+    history.state = pending->status.state;
     advance(&history, window->verdict);
-    view->state = window->state = history.state;
-    api_live_add(&draft->live, window);
-    return change_state(monitors, draft, history.state, window) &&
-           api_window_store(monitors->store, draft->monitor->id, window);
+    snapshot->state = window->state = history.state;
+    api_status_add(&pending->status, window);
+    return change_state(monitors, pending, history.state, window) &&
+           api_window_store(monitors->store, pending->monitor->id, window);
 }

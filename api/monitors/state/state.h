@@ -4,9 +4,9 @@
 
 #include "api/monitors/state/transaction.h"
 
-/* Settles the state after a window that is scored, writes the window, and the event of a change. A
+/* Updates the state after a window that is scored, writes the window, and the event of a change. A
  * window that is not the newest has the ones after it judged again. */
-bool api_state_settle(struct api_monitors *monitors, struct api_draft *draft,
-                      struct api_view *view);
+bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                      struct api_snapshot *snapshot);
 
 #endif

@@ -10,7 +10,7 @@ int64_t api_now(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-bool api_work_out_of_memory(struct api_monitors *monitors)
+bool api_transaction_fail_oom(struct api_monitors *monitors)
 {
     monitors->out_of_memory = true;
     return false;
@@ -18,40 +18,58 @@ bool api_work_out_of_memory(struct api_monitors *monitors)
 
 /* ---- Drafts */
 
-static void free_draft(struct api_draft *draft)
+static void free_pending(struct api_pending_monitor *pending)
 {
-    for (struct api_touched *t = draft->windows, *next; t; t = next) {
+    for (struct api_dirty_window *t = pending->windows, *next; t; t = next) {
         next = t->next;
-        api_view_release(t->view);
+        api_snapshot_release(t->snapshot);
         free(t->added);
         free(t);
     }
-    api_previous_free(&draft->previous);
-    draft->monitor->draft = NULL;
-    free(draft);
+    api_previous_free(&pending->previous);
+    pending->monitor->pending = NULL;
+    free(pending);
 }
 
-void api_draft_drop(struct api_monitors *monitors)
+void api_pending_drop(struct api_monitors *monitors)
 {
-    struct api_draft *draft = monitors->drafts;
-    monitors->drafts = draft->next;
-    free_draft(draft);
+    struct api_pending_monitor *pending = monitors->staged;
+    monitors->staged = pending->next;
+    free_pending(pending);
 }
 
-struct api_draft *api_draft_of(struct api_monitors *monitors, struct api_monitor *monitor)
+struct api_pending_monitor *api_pending_of(struct api_monitors *monitors,
+                                           struct api_monitor *monitor)
 {
-    if (monitor->draft)
-        return monitor->draft;
-    struct api_draft *draft = calloc(1, sizeof *draft);
-    if (!draft) {
-        api_work_out_of_memory(monitors);
+    if (monitor->pending)
+        return monitor->pending;
+    struct api_pending_monitor *pending = calloc(1, sizeof *pending);
+    if (!pending) {
+        api_transaction_fail_oom(monitors);
         return NULL;
     }
-    *draft =
-        (struct api_draft){.next = monitors->drafts, .monitor = monitor, .live = monitor->live};
-    draft->last = &draft->windows;
-    monitors->drafts = monitor->draft = draft;
-    return draft;
+    *pending = (struct api_pending_monitor){
+        .next = monitors->staged, .monitor = monitor, .status = monitor->status};
+    pending->last = &pending->windows;
+    monitors->staged = monitor->pending = pending;
+    return pending;
+}
+
+struct api_dirty_window *api_mark_dirty(struct api_monitors *monitors,
+                                        struct api_pending_monitor *pending,
+                                        struct api_snapshot *snapshot)
+{
+    struct api_dirty_window *dirty = snapshot ? calloc(1, sizeof *dirty) : NULL;
+    if (snapshot && !dirty)
+        api_transaction_fail_oom(monitors);
+    if (!dirty) {
+        api_snapshot_release(snapshot);
+        return NULL;
+    }
+    dirty->snapshot = snapshot;
+    *pending->last = dirty;
+    pending->last = &dirty->next;
+    return dirty;
 }
 
 /* ---- The size of the store */
@@ -67,7 +85,7 @@ static void count_size(struct api_monitors *monitors, size_t size)
         api_budget_forget(budget, counted - bytes);
     if (bytes <= counted || api_budget_retain(budget, bytes - counted, true))
         monitors->counted = bytes;
-    monitors->is_full =
+    monitors->store_is_full =
         budget && budget->limit && atomic_load(&budget->retained) > budget->limit / 2;
 }
 
@@ -85,7 +103,7 @@ bool api_note_size(struct api_monitors *monitors)
 bool api_check_store(const struct api_monitors *monitors, struct api_problem *problem)
 {
     long long size = atomic_load(&monitors->size);
-    if (monitors->is_full)
+    if (monitors->store_is_full)
         return api_fail(problem, "store_full",
                         "the store in memory has %lld bytes, and with monitors may have half of "
                         "--max-memory; delete monitors, or have them keep windows for fewer days",

@@ -28,7 +28,7 @@ static struct api_config *former_config(struct api_monitors *monitors,
     if (definition)
         config = api_config_load(definition, any_settings, monitors->budget, &problem);
     if (good && !config)
-        api_work_out_of_memory(monitors);
+        api_transaction_fail_oom(monitors);
     free(definition);
     if (config) {
         api_config_release(monitors->former);
@@ -40,91 +40,93 @@ static struct api_config *former_config(struct api_monitors *monitors,
 }
 
 /* Sets the settings that a closed window was scored by. */
-static bool read_settings(struct api_monitors *monitors, struct api_view *view)
+static bool read_settings(struct api_monitors *monitors, struct api_snapshot *snapshot)
 {
     static const char *const none[] = {NULL};
-    const char *text = view->window.closed ? view->window.settings : NULL;
+    const char *text = snapshot->window.closed ? snapshot->window.settings : NULL;
     struct api_json json = {.budget = NULL}; /* as in api_config_load: at most 16 KiB */
     struct api_problem ignored = {0};
     if (text && api_json_load(&json, text, strlen(text)))
-        api_settings_from_json(&view->settings, json.root, none, &ignored);
+        api_settings_from_json(&snapshot->settings, json.root, none, &ignored);
     bool good = !json.out_of_memory;
     api_json_free(&json);
-    return good || api_work_out_of_memory(monitors);
+    return good || api_transaction_fail_oom(monitors);
 }
 
 static bool is_same(const struct api_previous_of *a, const struct api_previous_of *b)
 {
     return a->monitor == b->monitor && a->revision == b->revision && a->k == b->k &&
-           a->places == b->places;
+           a->n_bins == b->n_bins;
 }
 
-bool api_draft_previous(struct api_monitors *monitors, struct api_draft *draft, bool makes)
+bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                          bool may_build)
 {
-    const struct api_monitor *monitor = draft->monitor;
+    const struct api_monitor *monitor = pending->monitor;
     const struct api_previous_of of = {monitor->id, monitor->revision,
                                        (int64_t)monitor->config->settings.previous,
-                                       monitor->config->bins.places};
-    return of.k == 0 || api_previous_read(&draft->previous, monitors->store, &of, makes);
+                                       monitor->config->bins.n_bins};
+    return of.k == 0 || api_previous_read(&pending->previous, monitors->store, &of, may_build);
 }
 
-bool api_previous_counts(struct api_monitors *monitors, const struct api_draft *draft,
+bool api_previous_counts(struct api_monitors *monitors, const struct api_pending_monitor *pending,
                          const struct api_previous_of *of, struct api_position before, double *to)
 {
     struct api_previous previous = {.n = 0};
-    if (draft && draft->previous.is_read && is_same(&draft->previous.of, of))
-        return api_previous_add_up(&draft->previous, monitors->store, before, to);
+    if (pending && pending->previous.is_read && is_same(&pending->previous.of, of))
+        return api_previous_add_up(&pending->previous, monitors->store, before, to);
     bool good = api_previous_read(&previous, monitors->store, of, false) &&
                 api_previous_add_up(&previous, monitors->store, before, to);
     api_previous_free(&previous);
     return good;
 }
 
-bool api_view_compare(struct api_monitors *monitors, int64_t monitor, struct api_draft *draft,
-                      struct api_view *view)
+bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
+                          struct api_pending_monitor *pending, struct api_snapshot *snapshot)
 {
-    const struct api_window *window = &view->window;
-    size_t places = view->config->bins.places;
-    const struct api_previous_of of = {monitor, window->revision, (int64_t)view->settings.previous,
-                                       places};
-    free(view->reference);
-    view->reference = NULL;
-    if (view->settings.previous == 0)
-        return api_view_refer(view) || api_work_out_of_memory(monitors);
-    view->reference = calloc(places, sizeof *view->reference);
-    view->exact = false;
-    if (!view->reference)
-        return api_work_out_of_memory(monitors);
-    if (window->closed && window->reference && window->n_reference == places) {
-        memcpy(view->reference, window->reference, places * sizeof *view->reference);
+    const struct api_window *window = &snapshot->window;
+    size_t n_bins = snapshot->config->bins.n_bins;
+    const struct api_previous_of of = {monitor, window->revision,
+                                       (int64_t)snapshot->settings.previous, n_bins};
+    free(snapshot->reference);
+    snapshot->reference = NULL;
+    if (snapshot->settings.previous == 0)
+        return api_snapshot_refer(snapshot) || api_transaction_fail_oom(monitors);
+    snapshot->reference = calloc(n_bins, sizeof *snapshot->reference);
+    snapshot->exact = false;
+    if (!snapshot->reference)
+        return api_transaction_fail_oom(monitors);
+    if (window->closed && window->reference && window->n_reference == n_bins) {
+        memcpy(snapshot->reference, window->reference, n_bins * sizeof *snapshot->reference);
         return true;
     }
-    return api_previous_counts(monitors, draft, &of,
-                               (struct api_position){window->start, window->id}, view->reference);
+    return api_previous_counts(monitors, pending, &of,
+                               (struct api_position){window->start, window->id},
+                               snapshot->reference);
 }
 
-struct api_view *api_view_of(struct api_monitors *monitors, const struct api_monitor *monitor,
-                             struct api_window *window)
+struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
+                                     const struct api_monitor *monitor, struct api_window *window)
 {
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
     struct api_config *config = window->revision == monitor->revision
                                     ? api_config_hold(monitor->config)
                                     : former_config(monitors, monitor, window->revision);
-    struct api_view *view = config ? api_view_new(config) : NULL;
-    if (config && !view)
-        api_work_out_of_memory(monitors);
+    struct api_snapshot *snapshot = config ? api_snapshot_new(config) : NULL;
+    if (config && !snapshot)
+        api_transaction_fail_oom(monitors);
     api_config_release(config);
-    if (!view)
+    if (!snapshot)
         return NULL;
-    view->window = *window;
+    snapshot->window = *window;
     window->settings = NULL;
     window->reference = NULL;
-    view->state = view->window.closed ? view->window.state : monitor->live.state;
-    if (read_settings(monitors, view) &&
-        (view->window.n == 0 || api_counts_run(view->counts, view->config->bins.places,
-                                               monitors->store, API_SQL_COUNTS, of)) &&
-        api_view_compare(monitors, monitor->id, monitor->draft, view))
-        return view;
-    api_view_release(view);
+    snapshot->state = snapshot->window.closed ? snapshot->window.state : monitor->status.state;
+    if (read_settings(monitors, snapshot) &&
+        (snapshot->window.n == 0 || api_counts_run(snapshot->counts, snapshot->config->bins.n_bins,
+                                                   monitors->store, API_SQL_COUNTS, of)) &&
+        api_snapshot_compare(monitors, monitor->id, monitor->pending, snapshot))
+        return snapshot;
+    api_snapshot_release(snapshot);
     return NULL;
 }

@@ -5,22 +5,23 @@
 #include "api/monitors/state/transaction.h"
 #include "api/monitors/state/window_rows.h"
 
-/* Makes the view of a window of a monitor, by the config of the window's revision; takes the window.
+/* Makes the snapshot of a window of a monitor, by the config of the window's revision; takes the window.
  * NULL if the store or memory fails. */
-struct api_view *api_view_of(struct api_monitors *monitors, const struct api_monitor *monitor,
-                             struct api_window *window);
+struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
+                                     const struct api_monitor *monitor, struct api_window *window);
 
-/* Sets the reference of a view: that of the config, or counts of the windows before; or those that a
- * closed window was compared with. `draft` is the monitor's, or NULL. */
-bool api_view_compare(struct api_monitors *monitors, int64_t monitor, struct api_draft *draft,
-                      struct api_view *view);
+/* Sets the reference of a snapshot: that of the config, or counts of the windows before; or those that a
+ * closed window was compared with. `pending` is the monitor's, or NULL. */
+bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
+                          struct api_pending_monitor *pending, struct api_snapshot *snapshot);
 
-/* Reads the sum that the windows of a draft are compared with, if they are: see api_previous_read. */
-bool api_draft_previous(struct api_monitors *monitors, struct api_draft *draft, bool makes);
+/* Reads the sum that the windows of a pending monitor are compared with, if they are: see api_previous_read. */
+bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                          bool may_build);
 
-/* Adds up the counts of the last k windows that closed before a position, by the draft's sum if it has
+/* Adds up the counts of the last k windows that closed before a position, by the pending monitor's sum if it has
  * one of these. */
-bool api_previous_counts(struct api_monitors *monitors, const struct api_draft *draft,
+bool api_previous_counts(struct api_monitors *monitors, const struct api_pending_monitor *pending,
                          const struct api_previous_of *of, struct api_position before, double *to);
 
 #endif

@@ -121,19 +121,19 @@ void api_window_list_free(struct api_window_list *list)
 
 struct counts {
     double *counts;
-    size_t places;
+    size_t n_bins;
 };
 
 static void add_count(void *context, const struct api_datum *values)
 {
     const struct counts *to = context;
-    if (values[0].integer >= 0 && (size_t)values[0].integer < to->places)
+    if (values[0].integer >= 0 && (size_t)values[0].integer < to->n_bins)
         to->counts[values[0].integer] += api_datum_number(&values[1]);
 }
 
-bool api_counts_run(double *counts, size_t places, struct api_store *store,
+bool api_counts_run(double *counts, size_t n_bins, struct api_store *store,
                     enum api_statement statement, const struct api_datum *parameters)
 {
-    struct counts to = {counts, places};
+    struct counts to = {counts, n_bins};
     return api_store_run(store, statement, parameters, &(struct api_rows){add_count, &to});
 }

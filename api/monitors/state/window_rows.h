@@ -22,7 +22,7 @@ bool api_window_list_run(struct api_window_list *list, struct api_store *store,
 void api_window_list_free(struct api_window_list *list);
 
 /* Adds the counts that a statement gives as rows of bin and count. */
-bool api_counts_run(double *counts, size_t places, struct api_store *store,
+bool api_counts_run(double *counts, size_t n_bins, struct api_store *store,
                     enum api_statement statement, const struct api_datum *parameters);
 
 #endif
