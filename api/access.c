@@ -25,7 +25,8 @@ bool api_check_host(struct api_exchange *x)
     const char *host = api_request_header(&x->request, "Host");
     return (host && api_hosts_have(list, host, x->service->tls ? 443 : 80)) ||
            api_fail(&x->problem, "host_not_allowed",
-                    "this server does not go by the name '%.100s'; --allowed-hosts lists its names",
+                    "this server does not serve the host '%.100s'; --allowed-hosts lists those it "
+                    "serves",
                     host ? host : "");
 }
 
@@ -36,9 +37,10 @@ bool api_require_token(struct api_exchange *x)
     static const struct {
         const char *challenge, *detail;
     } refusals[] = {
-        [API_BEARER_ABSENT] = {CHALLENGE, "this server wants a token: Authorization: Bearer TOKEN"},
+        [API_BEARER_ABSENT] = {CHALLENGE,
+                               "this server requires a token: Authorization: Bearer TOKEN"},
         [API_BEARER_WRONG] = {CHALLENGE ", error=\"invalid_token\"",
-                              "the token is not one that this server takes"},
+                              "the token is not valid for this server"},
     };
     if (!x->service->tokens)
         return true;
@@ -115,15 +117,14 @@ static bool check_origin(struct api_exchange *x)
     if (allowed && origin && (strcmp(allowed, "*") == 0 || strcmp(allowed, origin) == 0))
         return true;
     if (!is_of_this_origin(x, origin))
-        return api_fail(
-            &x->problem, "origin_forbidden",
-            "a page of another origin may not write here; --cors-origin names one that may");
+        return api_fail(&x->problem, "origin_forbidden",
+                        "a page of another origin may not write here; --cors-origin allows one");
     if (is_at_home(x, origin))
         return true;
     const char *host = api_request_header(&x->request, "Host");
     return api_fail(&x->problem, "host_not_allowed",
-                    "a page at '%.100s' may not write here, as anyone may give this server that "
-                    "name; --allowed-hosts lists the names that are its own",
+                    "a page at '%.100s' may not write here, since anyone may point that name to "
+                    "this server; list it in --allowed-hosts to allow it",
                     host ? host : "");
 }
 

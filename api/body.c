@@ -15,7 +15,7 @@ bool api_body_check_coding(struct api_exchange *x)
         return true;
     api_response_header(&x->response, "Accept-Encoding", api_codings);
     return api_fail(&x->problem, "content_coding_unsupported",
-                    "Content-Encoding '%.40s' is not among those this path reads: %s", coding,
+                    "Content-Encoding '%.40s' is not supported here; use one of: %s", coding,
                     api_codings);
 }
 
@@ -28,7 +28,7 @@ bool api_body_check_size(struct api_exchange *x)
         most = limit;
     if (x->request.content_length > most || (limit && api_block_size(size) > limit))
         return api_fail(&x->problem, "body_too_large",
-                        "the body has %llu bytes and this server takes %zu",
+                        "the body has %llu bytes; this server accepts at most %zu",
                         (unsigned long long)x->request.content_length, most);
     return true;
 }

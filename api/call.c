@@ -79,7 +79,7 @@ static bool check_mask(const struct api_call *call, struct api_problem *problem)
         if (bytes[i] > 1) {
             print_pointer(mask, i, place, sizeof place);
             return api_fail_at(problem, API_BODY, place, "element_invalid",
-                               "mask holds %d, and only 0 and 1 are valid", bytes[i]);
+                               "mask holds %d; only 0 and 1 are valid", bytes[i]);
         }
     return true;
 }
@@ -169,9 +169,9 @@ static bool check_rows(const struct api_call *call, struct api_problem *problem)
     for (size_t i = 0; i < KL_OPERANDS; i++)
         good &= !has_gradient(call, i) ||
                 has_few_rows(call->tensors[i].shape, call->tensors[i].view.ndim, plan->counts[i]);
-    return good || api_fail(problem, "shape_invalid",
-                            "an empty answer may have 65536 empty rows, but this shape has "
-                            "more");
+    return good ||
+           api_fail(problem, "shape_invalid",
+                    "an empty response may have at most 65536 empty rows; this shape has more");
 }
 
 static bool reserve(struct api_buffer *buffer, size_t size, struct api_problem *problem)
@@ -250,8 +250,8 @@ static bool check_extent(const struct api_call *call, struct api_problem *proble
     return plan->count <= most || plan->count == plan->counts[KL_INPUT] ||
            plan->count == plan->counts[KL_TARGET] ||
            api_fail(problem, "broadcast_too_large",
-                    "the operands broadcast to %zu elements, and this server takes %zu (--max-body "
-                    "over the size of one)",
+                    "the operands broadcast to %zu elements; this server accepts at most %zu "
+                    "(--max-body divided by the size of an element)",
                     plan->count, most);
 }
 
@@ -262,8 +262,7 @@ static bool check_spaces(const struct api_options *options, struct api_problem *
     return !options->given[API_LOG_TARGET] || options->log_target ||
            options->target_space != KL_LOG_PROB ||
            api_option_fail(options, API_TARGET_SPACE, problem, "space_conflict",
-                           "log_target=false contradicts target_space=log_prob: "
-                           "one denies that target holds log-probabilities");
+                           "log_target=false contradicts target_space=log_prob");
 }
 
 static bool plan(struct api_call *call, struct api_problem *problem)
@@ -290,7 +289,7 @@ static bool check_slice(const struct api_call *call, size_t output, struct api_p
     size_t size = output_size(call, output);
     if (slice->size < size)
         return api_slice_fail(slice, "shared_memory_byte_size", "region_too_small", problem,
-                              "%s has %zu bytes, and the place for it %zu",
+                              "%s has %zu bytes, but its place in shared memory has %zu",
                               api_output_names[output], size, slice->size);
     for (size_t i = 0; i < API_TENSORS; i++)
         if (!api_slice_check_apart(slice, &call->tensors[i].slice, problem))

@@ -140,8 +140,7 @@ static bool read_axis(const struct api_value *value, union api_option_value *to,
     uint64_t *set = axis < 0 ? &to->axes.from_last : &to->axes.from_first;
     uint64_t bit = !good ? 0 : UINT64_C(1) << (int)(axis < 0 ? -1 - axis : axis);
     if (!good || *set & bit)
-        return fail(problem, "dim_invalid", "dim must be integers from -64 to 63, each once",
-                    value);
+        return fail(problem, "dim_invalid", "dim must be distinct integers from -64 to 63", value);
     *set |= bit;
     return true;
 }

@@ -59,7 +59,7 @@ bool api_oip_setting_begin(struct api_exchange *x)
 {
     if (!api_coding_is_none(api_request_header(&x->request, "Content-Encoding")))
         return api_fail(&x->problem, "content_coding_unsupported",
-                        "settings come without a Content-Encoding");
+                        "a body of settings must not have a Content-Encoding");
     return check_size(x, x->request.content_length);
 }
 

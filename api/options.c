@@ -105,8 +105,7 @@ static bool fail_unknown(const struct api_options *options, struct api_origin or
     for (; also && *also && n < sizeof known / sizeof *known; also++)
         known[n++] = *also;
     if (is_tensor(options, origin.name)) {
-        snprintf(detail, sizeof detail, "%s is a tensor, which goes into the body as one",
-                 origin.name);
+        snprintf(detail, sizeof detail, "%s is a tensor: send it in the body", origin.name);
         return fail_option(origin, problem, "option_unknown", detail);
     }
     const char *nearest = api_nearest(origin.name, known, n);
@@ -129,8 +128,7 @@ static bool fail_conflict(struct api_origin origin, struct api_problem *problem)
 {
     char detail[300];
     snprintf(detail, sizeof detail,
-             "%s is given twice, with different values (query parameters and members of the body "
-             "count alike)",
+             "%s is given twice, with different values (in the query and in the body)",
              origin.name);
     return fail_option(origin, problem, "option_conflict", detail);
 }

@@ -9,12 +9,12 @@ bool api_partial_check(const struct api_options *options, enum kl_reduction redu
         return true;
     if (reduction == KL_NONE)
         return api_option_fail(options, API_PARTIAL, problem, "partial_none",
-                               "a partial result is of losses that are reduced, and reduction is "
-                               "none: losses of shards are parts of the whole's as they are");
+                               "a partial result needs a reduction, and reduction is none: the "
+                               "losses of shards are those of the whole");
     return !options->gradient ||
            api_option_fail(options, API_PARTIAL, problem, "partial_gradient",
-                           "a gradient is divided by what all shards give together: ask for it "
-                           "with reduction=sum and without partial, and divide");
+                           "a gradient is divided by the divisor of all shards: request it with "
+                           "reduction=sum and without partial, and divide");
 }
 
 bool api_partial_run(const struct kl_plan *plan, struct kl_pool *pool,

@@ -72,8 +72,7 @@ static bool fail_unknown(const char *name, const char *place, struct api_problem
     place = place ? place : pointer;
     if (api_option_find(name) >= 0)
         return api_fail_at(problem, API_BODY, place, "tensor_unknown",
-                           "'%.60s' is an option, and these are tensors: it may go into the query",
-                           name);
+                           "'%.60s' is an option, not a tensor: send it in the query", name);
     return api_fail_at(problem, API_BODY, place, "tensor_unknown",
                        "there is no tensor '%.60s'%s%s%s The tensors are input, target, "
                        "grad_output, weight and mask%s",

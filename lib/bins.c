@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-/* WIDENED: doubles that the first-level cache has room for. MOST_AT_ONCE: what fits the counts of a
+/* WIDENED: doubles that the first-level cache has room for. MAX_AT_ONCE: what fits the counts of a
  * kernel. WORTH_CELLS: values for which it pays to lay out cells, in some 20 microseconds. */
-enum { WIDENED = 2048, MOST_AT_ONCE = 1 << 30, WORTH_CELLS = 1 << 14 };
+enum { WIDENED = 2048, MAX_AT_ONCE = 1 << 30, WORTH_CELLS = 1 << 14 };
 
 /* A value is at an edge or above it if it is above the double before the edge. The last interval is
  * closed. */
@@ -33,7 +33,7 @@ static size_t cell_of(const struct kl_thresholds *t, double v)
  * to search a cell. */
 static void spread_cells(size_t trimmed, struct kl_thresholds *t)
 {
-    size_t most = 0, next = 0;
+    size_t max = 0, next = 0;
     t->origin = t->above[trimmed];
     t->scale = (KL_CELLS - 1) / (t->above[t->n - 1 - trimmed] - t->origin);
     if (!isnormal(t->scale) || !isfinite(t->origin))
@@ -42,9 +42,9 @@ static void spread_cells(size_t trimmed, struct kl_thresholds *t)
         t->first[cell] = (uint16_t)next;
         while (next < t->n && cell_of(t, t->above[next]) == cell)
             next++;
-        most = next - t->first[cell] > most ? next - t->first[cell] : most;
+        max = next - t->first[cell] > max ? next - t->first[cell] : max;
     }
-    for (t->steps = 0; most >> t->steps;)
+    for (t->steps = 0; max >> t->steps;)
         t->steps++;
 }
 
@@ -76,16 +76,16 @@ void kl_bin_counts(const double *edges, size_t bins, enum kl_dtype dtype, const 
     const struct kl_kernel *kernel = kl_kernel();
     const char *from = values;
     struct kl_thresholds thresholds;
-    double wide[WIDENED];
-    const size_t most = dtype == KL_FLOAT64 ? MOST_AT_ONCE : WIDENED;
+    double is_f64[WIDENED];
+    const size_t max = dtype == KL_FLOAT64 ? MAX_AT_ONCE : WIDENED;
     set_thresholds(edges, bins, &thresholds);
     if (thresholds.n > KL_FEW_THRESHOLDS)
         n < WORTH_CELLS ? join_cells(&thresholds) : prepare_search(&thresholds);
     for (size_t length; n > 0; n -= length) {
-        length = n < most ? n : most;
+        length = n < max ? n : max;
         if (dtype != KL_FLOAT64)
-            kernel->widen[dtype](from, wide, length);
-        kernel->bin_counts(&thresholds, dtype == KL_FLOAT64 ? from : (const char *)wide, length,
+            kernel->widen[dtype](from, is_f64, length);
+        kernel->bin_counts(&thresholds, dtype == KL_FLOAT64 ? from : (const char *)is_f64, length,
                            counts);
         from += length * kl_dtype_size(dtype);
     }

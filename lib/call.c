@@ -1,10 +1,8 @@
 #include "lib/diagnose/diagnose.h"
-#include "lib/divisor.h"
 #include "lib/elements.h"
-#include "lib/negative.h"
 #include "lib/parallel.h"
-#include "lib/partial.h"
 #include "lib/problem.h"
+#include "lib/reduction.h"
 #include "lib/shape.h"
 
 #include <math.h>
@@ -27,31 +25,25 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
     struct kl_layout layout;
     struct kl_job job = {.plan = plan, .layout = &layout};
     size_t diagnosis = results->diagnosis ? KL_DIAGNOSIS_SCRATCH : 0;
-    if (plan->count == 0)
-        return diagnosis;
-    if (kl_is_elementwise(plan))
+    if (plan->count == 0 || kl_is_flat(plan))
         return diagnosis;
     for (int i = 0; i < KL_OPERANDS; i++)
-        job.sinks[i].gradient = results->grad[i];
+        job.gradients[i].data = results->grad[i];
     size_t rows = kl_rows_scratch_size(&job);
     return rows > diagnosis ? rows : diagnosis;
-}
-
-/* Computes results, and adds reduced losses. Nothing is written before all memory is allocated. */
-static bool run(struct kl_job *job, struct kl_pool *pool)
-{
-    return kl_is_elementwise(job->plan) ? kl_run_elements(job, pool) : kl_run_rows(job, pool);
 }
 
 /* Stores the results of an empty call: sums over nothing are 0. */
 static void store_nothing(const struct kl_job *job)
 {
     const struct kl_plan *plan = job->plan;
-    for (size_t i = 0; job->losses && i < plan->places; i++)
-        kl_store(plan->dtype, job->losses, i, 0);
+    if (job->losses)
+        for (size_t i = 0; i < plan->places; i++)
+            kl_store(plan->dtype, job->losses, i, 0);
     for (int operand = 0; operand < KL_OPERANDS; operand++)
-        for (size_t i = 0; job->sinks[operand].gradient && i < plan->counts[operand]; i++)
-            kl_store(job->operands[operand].dtype, job->sinks[operand].gradient, i, 0);
+        if (kl_is_wanted(job, operand))
+            for (size_t i = 0; i < plan->counts[operand]; i++)
+                kl_store(job->operands[operand].dtype, job->gradients[operand].data, i, 0);
 }
 
 static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout)
@@ -83,11 +75,74 @@ static bool read_grad_output(struct kl_job *job, const struct kl_tensor *grad_ou
                        "grad_output must have the shape of the loss");
     if (plan->reduction == KL_NONE)
         job->grad_output =
-            (struct kl_numbers){KL_OF_LOSS, grad_output->dtype, false, grad_output->data};
+            (struct kl_array_view){KL_OF_LOSS, grad_output->dtype, false, grad_output->data};
     else
         job->factor *= kl_load(grad_output->dtype, grad_output->data, 0);
     return true;
 }
+
+/* ---- Negative probabilities, an error under KL_MATH */
+
+static bool is_negative(const struct kl_tensor *tensor, size_t i)
+{
+    return kl_load(tensor->dtype, tensor->data, i) < 0;
+}
+
+/* The first negative element that is not masked in all of its losses, or the number of elements. */
+static size_t find_unmasked(const struct kl_plan *plan, const struct kl_tensor *tensor,
+                            enum kl_array array, size_t count)
+{
+    struct kl_layout layout;
+    size_t first = count;
+    kl_layout_of(&layout, plan);
+    for (size_t row = 0; row < layout.outer.volume; row++)
+        for (size_t i = 0; i < layout.inner.volume; i++) {
+            size_t offset =
+                kl_offset(&layout.outer, array, row) + kl_offset(&layout.inner, array, i);
+            if (offset < first && is_negative(tensor, offset) &&
+                !kl_is_masked(&layout, plan->mask.data, row, i))
+                first = offset;
+        }
+    return first;
+}
+
+static size_t find_negative(const struct kl_tensor *tensor, size_t count)
+{
+    size_t first = 0;
+    while (first < count && !is_negative(tensor, first))
+        first++;
+    return first;
+}
+
+static bool check_operand(const struct kl_plan *plan, enum kl_operand operand,
+                          struct kl_problem *problem)
+{
+    static const enum kl_array arrays[] = {KL_OF_INPUT, KL_OF_TARGET};
+    const struct kl_tensor *tensor = operand == KL_INPUT ? &plan->input : &plan->target;
+    size_t count = plan->counts[operand];
+    size_t first = plan->mask.data ? find_unmasked(plan, tensor, arrays[operand], count)
+                                   : find_negative(tensor, count);
+    if (first == count)
+        return true;
+    if (problem && !problem->code) {
+        problem->has_index = true;
+        problem->index = first;
+    }
+    return kl_fail(problem, operand, operand == KL_INPUT ? "input_negative" : "target_negative",
+                   "%s holds %g, but a probability is never negative",
+                   operand == KL_INPUT ? "input" : "target",
+                   kl_load(tensor->dtype, tensor->data, first));
+}
+
+static bool check_negative(const struct kl_plan *plan, struct kl_problem *problem)
+{
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (plan->spaces[i] == KL_PROB && !check_operand(plan, (enum kl_operand)i, problem))
+            return false;
+    return true;
+}
+
+/* ---- The call */
 
 /* Computes the loss and the derivatives. */
 static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_results *results,
@@ -96,7 +151,7 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
     const struct kl_plan *plan = job->plan;
     if (plan->count == 0)
         store_nothing(job);
-    else if (!run(job, pool))
+    else if (!(kl_is_flat(plan) ? kl_run_elements : kl_run_rows)(job, pool))
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     if (kl_is_stopped(plan))
         return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
@@ -111,25 +166,58 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
     bool math = plan->options.compat == KL_MATH && plan->count > 0;
     bool suspect = math && (!job->wants_loss || isnan(value) ||
                             (results->loss && any_nan(job, results->loss)));
-    return !suspect || kl_check_negative(plan, problem);
+    return !suspect || check_negative(plan, problem);
 }
 
-/* Computes, and looks at the rows beside. */
+/* Ends a diagnosis. If it depends on the loss, that is `loss`, or computed if that is NULL. */
+static void end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const void *loss,
+                          struct kl_diagnosis *diagnosis)
+{
+    const struct kl_plan *plan = d->context.plan;
+    double cell, value = 0;
+    bool needs_loss = diagnosis && kl_diagnosing_needs_loss(d);
+    if (needs_loss && !loss && kl_run(plan, pool, &cell, NULL))
+        loss = &cell;
+    if (needs_loss && loss)
+        value = kl_load(plan->dtype, loss, 0);
+    kl_diagnosing_end(d, value, diagnosis);
+}
+
+/* Computes, and diagnoses the rows of each chunk after it. */
 static bool compute_and_diagnose(struct kl_job *job, struct kl_pool *pool,
                                  const struct kl_results *results, struct kl_problem *problem)
 {
-    job->diagnosing = kl_diagnosing_begin(job->plan);
+    job->diagnosing = kl_diagnosing_new(job->plan);
     if (!job->diagnosing)
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     bool good = compute(job, pool, results, problem);
-    kl_diagnosing_end(job->diagnosing, pool, good ? results->diagnosis : NULL);
+    end_diagnosis(job->diagnosing, pool, results->loss, good ? results->diagnosis : NULL);
     return good;
 }
 
-/* True if rows are diagnosed while their losses are computed. */
-static bool diagnoses_beside(const struct kl_plan *plan, const struct kl_results *results)
+/* Diagnoses a call whose loss is known, or NULL. */
+static bool diagnose(const struct kl_plan *plan, struct kl_pool *pool, const void *loss,
+                     struct kl_diagnosis *diagnosis, struct kl_problem *problem)
 {
-    return results->diagnosis && plan->count > 0 && kl_is_elementwise(plan);
+    struct kl_diagnosing *d = kl_diagnosing_new(plan);
+    bool good = d && kl_diagnose_all(d, pool), stopped = kl_is_stopped(plan);
+    if (d)
+        end_diagnosis(d, pool, loss, good && !stopped ? diagnosis : NULL);
+    if (!good)
+        return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
+    return !stopped || kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
+}
+
+bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
+                 struct kl_problem *problem)
+{
+    return diagnose(plan, pool, NULL, diagnosis, problem);
+}
+
+/* True if rows are diagnosed chunk by chunk, while they are in the cache. */
+static bool diagnoses_chunks(const struct kl_plan *plan, const struct kl_results *results)
+{
+    return results->diagnosis && plan->count > 0 && kl_is_flat(plan);
 }
 
 /* Out of line, so that a diagnosis afterwards does not have the layout on its stack. */
@@ -141,12 +229,12 @@ run_call(const struct kl_plan *plan, const struct kl_tensor *grad_output, struct
     struct kl_job job = job_of(plan, &layout);
     if (!read_grad_output(&job, grad_output, problem))
         return false;
-    job.sinks[KL_INPUT].gradient = results->grad[KL_INPUT];
-    job.sinks[KL_TARGET].gradient = results->grad[KL_TARGET];
+    job.gradients[KL_INPUT].data = results->grad[KL_INPUT];
+    job.gradients[KL_TARGET].data = results->grad[KL_TARGET];
     job.partial = partial;
     job.wants_loss = results->loss || partial;
     job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
-    return (diagnoses_beside(plan, results) ? compute_and_diagnose : compute)(&job, pool, results,
+    return (diagnoses_chunks(plan, results) ? compute_and_diagnose : compute)(&job, pool, results,
                                                                               problem);
 }
 
@@ -155,8 +243,8 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
                       struct kl_problem *problem)
 {
     return run_call(plan, grad_output, pool, results, NULL, problem) &&
-           (!results->diagnosis || diagnoses_beside(plan, results) ||
-            kl_diagnose(plan, pool, results->diagnosis, problem));
+           (!results->diagnosis || diagnoses_chunks(plan, results) ||
+            diagnose(plan, pool, results->loss, results->diagnosis, problem));
 }
 
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
@@ -170,6 +258,6 @@ bool kl_run_partial(const struct kl_plan *plan, struct kl_pool *pool, struct kl_
 {
     if (plan->reduction == KL_NONE)
         return kl_fail(problem, KL_NO_OPERAND, "partial_none",
-                       "a partial result is of losses that are reduced, and reduction is none");
+                       "a partial result needs a reduction, and reduction is none");
     return run_call(plan, NULL, pool, &(struct kl_results){.loss = NULL}, partial, problem);
 }

@@ -8,7 +8,7 @@
 #define LN2_LOW 1.90821492927058770002e-10
 
 /* Beyond this the tail of any df up to 10^6 is less than the least double. */
-#define MOST_HALF 7e5
+#define MAX_HALF 7e5
 
 /* scaled: the number times * 2^exponent, which may be out of the range of doubles. */
 struct scaled {
@@ -27,8 +27,8 @@ static struct scaled exp_minus(double y)
  * j from 0 on, all times e^-y. The last of these terms is twice the density. */
 struct kl_chi_squared kl_chi_squared(double x, size_t df)
 {
-    const double most = 0x1p900, y = x / 2;
-    if (y > MOST_HALF)
+    const double max = 0x1p900, y = x / 2;
+    if (y > MAX_HALF)
         return (struct kl_chi_squared){0, 0};
     struct scaled scale = exp_minus(y);
     bool odd = df % 2;
@@ -40,8 +40,8 @@ struct kl_chi_squared kl_chi_squared(double x, size_t df)
         if (j > 1)
             term *= y / ((double)j - (odd ? 0.5 : 1));
         sum += term;
-        if (sum > most)
-            term /= most, sum /= most, scale.exponent += 900;
+        if (sum > max)
+            term /= max, sum /= max, scale.exponent += 900;
     }
     return (struct kl_chi_squared){rest + ldexp(sum * scale.times, scale.exponent),
                                    ldexp(term * scale.times, scale.exponent) / 2};
@@ -51,11 +51,11 @@ struct kl_chi_squared kl_chi_squared(double x, size_t df)
  * steps come from the right after the first, which may go too far. */
 double kl_chi_squared_point(double tail, size_t df)
 {
-    enum { MOST_STEPS = 200 };
+    enum { MAX_STEPS = 200 };
     double low = 0, z = sqrt((double)df);
     if (tail >= 1)
         return 0;
-    for (int i = 0; i < MOST_STEPS; i++) {
+    for (int i = 0; i < MAX_STEPS; i++) {
         struct kl_chi_squared at = kl_chi_squared(z * z, df);
         if (!(at.tail > 0) || !(at.density > 0)) {
             z = (low + z) / 2;

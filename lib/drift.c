@@ -43,8 +43,8 @@ static double divergence(struct pair v)
         return (double)INFINITY;
     if (fabs(s) > 0.125) {
         double ratio = v.p / v.q;
-        bool ordinary = ratio > KL_LEAST_QUOTIENT && ratio < KL_MOST_QUOTIENT;
-        return v.p * (ordinary ? log(ratio) : log(v.p) - log(v.q)) - v.difference;
+        bool normal = ratio > KL_MIN_QUOTIENT && ratio < KL_MAX_QUOTIENT;
+        return v.p * (normal ? log(ratio) : log(v.p) - log(v.q)) - v.difference;
     }
     for (size_t i = 0; i < sizeof odds / sizeof *odds; i++)
         series = series * (s * s) + odds[i];

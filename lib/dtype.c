@@ -106,47 +106,47 @@ static double round_to(enum kl_dtype dtype, double value)
 
 double kl_load(enum kl_dtype dtype, const void *array, size_t index)
 {
-    const char *place = (const char *)array + index * dtypes[dtype].size;
-    double wide;
+    const char *address = (const char *)array + index * dtypes[dtype].size;
+    double value;
     uint32_t word;
     uint16_t half;
     switch (dtype) {
     case KL_FLOAT64:
-        memcpy(&wide, place, sizeof wide);
-        return wide;
+        memcpy(&value, address, sizeof value);
+        return value;
     case KL_FLOAT32:
-        memcpy(&word, place, sizeof word);
+        memcpy(&word, address, sizeof word);
         return from_float_bits(word);
     case KL_FLOAT16:
-        memcpy(&half, place, sizeof half);
+        memcpy(&half, address, sizeof half);
         return from_float16(half);
     case KL_BFLOAT16:
         break;
     }
-    memcpy(&half, place, sizeof half);
+    memcpy(&half, address, sizeof half);
     return from_float_bits((uint32_t)half << 16);
 }
 
 void kl_store(enum kl_dtype dtype, void *array, size_t index, double value)
 {
-    char *place = (char *)array + index * dtypes[dtype].size;
+    char *address = (char *)array + index * dtypes[dtype].size;
     uint32_t word;
     uint16_t half;
     switch (dtype) {
     case KL_FLOAT64:
-        memcpy(place, &value, sizeof value);
+        memcpy(address, &value, sizeof value);
         return;
     case KL_FLOAT32:
         word = to_float_bits(value);
-        memcpy(place, &word, sizeof word);
+        memcpy(address, &word, sizeof word);
         return;
     case KL_FLOAT16:
         half = encode_float16(round_to(dtype, value));
-        memcpy(place, &half, sizeof half);
+        memcpy(address, &half, sizeof half);
         return;
     case KL_BFLOAT16:
         half = isnan(value) ? 0x7fc0 : (uint16_t)(to_float_bits(round_to(dtype, value)) >> 16);
-        memcpy(place, &half, sizeof half);
+        memcpy(address, &half, sizeof half);
         return;
     }
 }

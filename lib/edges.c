@@ -1,13 +1,13 @@
 #include "lib/drift.h"
-#include "lib/select.h"
+#include "lib/quickselect.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
 
-/* A point between two values, as numpy's quantiles have it; of two that are so far apart that their
+/* A point lerp two values, as numpy's quantiles have it; of two that are so far apart that their
  * distance is infinite, where numpy has none, likewise. */
-static double between(double a, double b, double t)
+static double lerp(double a, double b, double t)
 {
     double distance = b - a;
     if (isinf(distance))
@@ -44,10 +44,10 @@ struct position {
 
 static struct position position(size_t i, size_t bins, size_t n)
 {
-    double place = (double)(n - 1) * ((double)i / (double)bins), before = floor(place);
-    if (place >= (double)(n - 1))
+    double index = (double)(n - 1) * ((double)i / (double)bins), before = floor(index);
+    if (index >= (double)(n - 1))
         return (struct position){n - 1, n - 1, 0};
-    return (struct position){(size_t)before, (size_t)before + 1, place - before};
+    return (struct position){(size_t)before, (size_t)before + 1, index - before};
 }
 
 /* Appends the ranks of a quantile that are above those before. */
@@ -69,7 +69,7 @@ size_t kl_quantile_edges(double *values, size_t n, size_t bins, double *edges)
     kl_select(values, n, ranks, n_ranks);
     for (size_t i = 0; i <= bins; i++) {
         struct position at = position(i, bins, n);
-        double edge = between(values[at.before], values[at.after], at.weight);
+        double edge = lerp(values[at.before], values[at.after], at.weight);
         bool repeats = i > 0 && edge == previous && edges[n_edges - 1] == edge;
         n_edges = repeats ? append_own_bin(edges, n_edges, edge) : append(edges, n_edges, edge);
         previous = edge;
@@ -77,19 +77,19 @@ size_t kl_quantile_edges(double *values, size_t n, size_t bins, double *edges)
     return n_edges - 1;
 }
 
-size_t kl_width_edges(double least, double greatest, size_t bins, double *edges)
+size_t kl_width_edges(double min, double max, size_t bins, double *edges)
 {
-    double distance = greatest - least, step = distance / (double)bins;
-    size_t n = append(edges, 0, least);
-    if (!(least < greatest))
-        return append_own_bin(edges, n, least) - 1;
+    double distance = max - min, step = distance / (double)bins;
+    size_t n = append(edges, 0, min);
+    if (!(min < max))
+        return append_own_bin(edges, n, min) - 1;
     for (size_t i = 1; i < bins; i++) {
         double part = (double)i / (double)bins;
-        double edge = isinf(distance) ? least * (1 - part) + greatest * part
-                      : step == 0     ? part * distance + least
-                                      : (double)i * step + least;
-        if (edge < greatest)
+        double edge = isinf(distance) ? min * (1 - part) + max * part
+                      : step == 0     ? part * distance + min
+                                      : (double)i * step + min;
+        if (edge < max)
             n = append(edges, n, edge);
     }
-    return append(edges, n, greatest) - 1;
+    return append(edges, n, max) - 1;
 }

@@ -11,123 +11,95 @@ static bool is_full(const void *data, size_t ndim, const size_t *shape, size_t c
     return !data || n == count;
 }
 
-bool kl_is_elementwise(const struct kl_plan *plan)
+bool kl_is_flat(const struct kl_plan *plan)
 {
-    return kl_is_plain(plan) && plan->options.n_dim == 0 &&
+    return kl_is_direct(plan) && plan->options.n_dim == 0 &&
            plan->input.dtype == plan->target.dtype && plan->counts[KL_INPUT] == plan->count &&
            plan->counts[KL_TARGET] == plan->count &&
            is_full(plan->weight.data, plan->weight.ndim, plan->weight.shape, plan->count) &&
            is_full(plan->mask.data, plan->mask.ndim, plan->mask.shape, plan->count);
 }
 
-/* ---- A chunk */
+/* ---- A chunk, in tiles of one row: whole, or KL_BLOCK elements at a time where arrays have to be widened
+ * or losses and factors are computed as doubles first. */
 
-/* span: elements of a chunk, whose numbers that are no doubles in the caller's arrays are widened: a
- * block of them at most. */
-struct span {
-    const struct kl_job *job;
-    size_t start, n;
-    struct kl_elements elements;
-};
-
-/* True if an array has numbers that are to be widened. */
-static bool is_widened(const struct kl_numbers *numbers)
-{
-    return numbers->data && numbers->dtype != KL_FLOAT64;
-}
-
-/* The numbers of a span as doubles: where they are, or in `block`. NULL if there are none. */
-static const double *doubles_of(const struct span *span, const struct kl_numbers *numbers,
-                                double *block)
-{
-    const void *at = numbers->data ? kl_at(numbers, span->start) : NULL;
-    if (!is_widened(numbers))
-        return at;
-    span->job->kernel->widen[numbers->dtype](at, block, span->n);
-    return block;
-}
-
-static struct kl_elements elements_at(const struct kl_job *job, size_t start)
+static struct kl_elements elements_of(const struct kl_job *job, const struct kl_tile *tile)
 {
     return (struct kl_elements){
-        .input = kl_at(&job->operands[KL_INPUT], start),
-        .target = kl_at(&job->operands[KL_TARGET], start),
-        .mask = job->mask.data ? kl_at(&job->mask, start) : NULL,
+        .input = kl_at(&job->operands[KL_INPUT], tile->start),
+        .target = kl_at(&job->operands[KL_TARGET], tile->start),
+        .mask = job->mask.data ? kl_at(&job->mask, tile->start) : NULL,
     };
 }
 
-static void sum_span(const struct span *span, struct kl_sum *sum)
+static const double *weights_of(const struct kl_job *job, const struct kl_tile *tile, double *block)
 {
-    const struct kl_job *job = span->job;
-    double block[KL_BLOCK];
-    struct kl_elements elements = span->elements;
-    elements.weight = doubles_of(span, &job->weight, block);
-    kl_sum_merge(sum, job->kernel->sum[job->plan->dtype][kl_rule_is_log(job->rule)](
-                          job->rule, &elements, span->n));
+    return kl_tile_doubles(job->kernel, job->layout, tile, &job->weight, block);
 }
 
-static void map_span(const struct span *span)
+static void sum_tile(const struct kl_job *job, const struct kl_tile *tile, struct kl_sum *sum)
 {
-    const struct kl_job *job = span->job;
-    const struct kl_elements *e = &span->elements;
+    double block[KL_BLOCK];
+    struct kl_elements elements = elements_of(job, tile);
+    elements.weight = weights_of(job, tile, block);
+    kl_sum_merge(sum, job->kernel->sum[job->plan->dtype][kl_rule_is_log(job->rule)](
+                          job->rule, &elements, tile->length));
+}
+
+/* True if each loss is stored as the formula gives it. */
+static bool maps(const struct kl_job *job)
+{
+    return !job->weight.data && !job->mask.data && job->unit == 1;
+}
+
+static void map_tile(const struct kl_job *job, const struct kl_tile *tile)
+{
+    const struct kl_elements e = elements_of(job, tile);
     enum kl_dtype dtype = job->plan->dtype;
     bool is_log = kl_rule_is_log(job->rule);
-    char *to = job->losses + span->start * kl_dtype_size(dtype);
+    char *to = job->losses + tile->start * kl_dtype_size(dtype);
     double losses[KL_BLOCK], block[KL_BLOCK];
-    const double *weight = doubles_of(span, &job->weight, block);
-    if (!weight && !e->mask && job->unit == 1) {
-        job->kernel->map[dtype][is_log](job->rule, e->input, e->target, to, span->n);
+    if (maps(job)) {
+        job->kernel->map[dtype][is_log](job->rule, e.input, e.target, to, tile->length);
         return;
     }
-    job->kernel->losses[dtype][is_log](job->rule, e->input, e->target, losses, span->n);
-    if (weight)
-        job->kernel->multiply(losses, weight, span->n);
-    if (e->mask)
-        job->kernel->apply_mask(losses, e->mask, 0, span->n);
+    job->kernel->losses[dtype][is_log](job->rule, e.input, e.target, losses, tile->length);
+    kl_weigh_losses(job, losses, weights_of(job, tile, block), e.mask, tile->length);
     if (job->unit != 1)
-        job->kernel->scale(losses, job->unit, span->n);
-    job->kernel->narrow[dtype](losses, to, span->n);
+        job->kernel->scale(losses, job->unit, tile->length);
+    job->kernel->narrow[dtype](losses, to, tile->length);
 }
 
-/* Derivatives under factors are computed in blocks of these. */
-static size_t span_of_grads(const struct kl_job *job)
+static size_t loss_tile_length(const struct kl_job *job)
+{
+    bool widens = job->weight.data && job->weight.dtype != KL_FLOAT64;
+    return widens || (job->losses && !maps(job)) ? KL_BLOCK : KL_CHUNK;
+}
+
+static void compute_grads(const struct kl_job *job, const struct kl_tile *tile)
+{
+    double factors[KL_BLOCK], block[KL_BLOCK];
+    const struct kl_elements e = elements_of(job, tile);
+    struct kl_grads grads = {.factors = kl_load_factors(job, tile, factors, block),
+                             .factor = job->factor};
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (kl_is_wanted(job, i))
+            grads.by[i] =
+                job->gradients[i].data + tile->start * kl_dtype_size(job->operands[i].dtype);
+    job->kernel->grads[job->plan->dtype][kl_rule_is_log(job->rule)](job->rule, &e, &grads,
+                                                                    tile->length);
+}
+
+static size_t grad_tile_length(const struct kl_job *job)
 {
     return job->weight.data || job->grad_output.data ? KL_BLOCK : KL_CHUNK;
 }
 
-static void grad_span(const struct span *span)
-{
-    const struct kl_job *job = span->job;
-    double factors[KL_BLOCK], block[KL_BLOCK];
-    struct kl_grads grads = {.factor = job->factor};
-    const struct kl_numbers *const arrays[] = {&job->grad_output, &job->weight};
-    for (size_t i = 0; i < span->n && span_of_grads(job) == KL_BLOCK; i++)
-        factors[i] = job->factor;
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        if (arrays[i]->data) {
-            job->kernel->multiply(factors, doubles_of(span, arrays[i], block), span->n);
-            grads.factors = factors;
-        }
-    for (int i = 0; i < KL_OPERANDS; i++)
-        if (kl_is_wanted(job, i))
-            grads.by[i] =
-                job->sinks[i].gradient + span->start * kl_dtype_size(job->operands[i].dtype);
-    job->kernel->grads[job->plan->dtype][kl_rule_is_log(job->rule)](job->rule, &span->elements,
-                                                                    &grads, span->n);
-}
-
-/* The elements that each part of a chunk is computed by: all, or blocks where numbers are kept. */
-static size_t span_of_losses(const struct kl_job *job)
-{
-    bool maps = job->losses && (job->weight.data || job->mask.data || job->unit != 1);
-    return maps || is_widened(&job->weight) ? KL_BLOCK : KL_CHUNK;
-}
-
-/* Looks at the rows that begin in [start, end). */
+/* Diagnoses the rows that begin in [start, end). */
 static void diagnose_chunk(struct kl_diagnosing *diagnosing, size_t start, size_t end,
                            void *scratch)
 {
-    size_t length = diagnosing->look.layout.along.volume;
+    size_t length = diagnosing->context.layout.inner.volume;
     kl_diagnose_rows(diagnosing, (start + length - 1) / length, (end + length - 1) / length,
                      scratch);
 }
@@ -135,21 +107,24 @@ static void diagnose_chunk(struct kl_diagnosing *diagnosing, size_t start, size_
 static void run_chunk(void *context, size_t chunk, void *scratch)
 {
     struct kl_job *job = context;
-    size_t start = chunk * KL_CHUNK, end = start + kl_smaller(KL_CHUNK, job->plan->count - start);
+    size_t start = chunk * KL_CHUNK, end = start + kl_min(KL_CHUNK, job->plan->count - start);
     struct kl_sum sum = {0, 0};
+    struct kl_tile tile = {.rows = 1};
     if (kl_is_stopped(job->plan))
         return;
-    size_t most = span_of_losses(job);
-    for (size_t i = start; i < end && job->wants_loss; i += most) {
-        struct span span = {job, i, kl_smaller(most, end - i), elements_at(job, i)};
-        if (job->losses)
-            map_span(&span);
-        else
-            sum_span(&span, &sum);
-    }
-    most = span_of_grads(job);
-    for (size_t i = start; i < end && kl_any_wanted(job); i += most)
-        grad_span(&(struct span){job, i, kl_smaller(most, end - i), elements_at(job, i)});
+    if (job->wants_loss)
+        for (tile.start = start; tile.start < end; tile.start += tile.length) {
+            tile.length = kl_min(loss_tile_length(job), end - tile.start);
+            if (job->losses)
+                map_tile(job, &tile);
+            else
+                sum_tile(job, &tile, &sum);
+        }
+    if (kl_any_wanted(job))
+        for (tile.start = start; tile.start < end; tile.start += tile.length) {
+            tile.length = kl_min(grad_tile_length(job), end - tile.start);
+            compute_grads(job, &tile);
+        }
     if (job->diagnosing)
         diagnose_chunk(job->diagnosing, start, end, scratch);
     if (job->wants_loss && !job->losses)
@@ -159,8 +134,9 @@ static void run_chunk(void *context, size_t chunk, void *scratch)
 bool kl_run_elements(struct kl_job *job, struct kl_pool *pool)
 {
     size_t count = job->plan->count, n = count / KL_CHUNK + (count % KL_CHUNK != 0);
-    void *scratch = job->diagnosing ? malloc(sizeof(struct kl_look_scratch)) : NULL;
+    void *scratch = job->diagnosing ? malloc(sizeof(struct kl_diagnosis_scratch)) : NULL;
     bool good = scratch || !job->diagnosing;
+    kl_flat_layout(job->layout, count);
     if (good)
         kl_pool_run(pool, n, run_chunk, job, scratch);
     free(scratch);

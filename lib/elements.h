@@ -7,7 +7,7 @@
 #include "lib/pool.h"
 
 /* True if a call is such. */
-bool kl_is_elementwise(const struct kl_plan *plan);
+bool kl_is_flat(const struct kl_plan *plan);
 
 /* Runs such a job; adds reduced losses to its total. Allocates KL_DIAGNOSIS_SCRATCH at most, of a job
  * that is diagnosed; false if out of memory, before anything is written. */

@@ -38,11 +38,11 @@ void kl_exact_add(struct kl_exact *exact, double value)
         add_special(exact, value);
     if (exponent == 0x7ff || mantissa == 0)
         return;
-    unsigned place = exponent - (exponent > 0);
-    unsigned __int128 shifted = (unsigned __int128)mantissa << place % DIGIT;
-    long long *to = &exact->digits[place / DIGIT];
+    unsigned index = exponent - (exponent > 0);
+    unsigned __int128 shifted = (unsigned __int128)mantissa << index % DIGIT;
+    long long *to = &exact->digits[index / DIGIT];
     long long sign = bits >> 63 ? -1 : 1;
-    extend(exact, place / DIGIT, place / DIGIT + 3);
+    extend(exact, index / DIGIT, index / DIGIT + 3);
     to[0] += sign * (long long)((uint64_t)shifted & DIGIT_MASK);
     to[1] += sign * (long long)((uint64_t)(shifted >> DIGIT) & DIGIT_MASK);
     to[2] += sign * (long long)(shifted >> 2 * DIGIT);

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* Adds a number. Digits have room for 2^31 additions between two calls of kl_exact_merge. */
+/* Adds a number. Digits have room for 2^31 additions lerp two calls of kl_exact_merge. */
 void kl_exact_add(struct kl_exact *exact, double value);
 
 /* Adds numbers. */

@@ -1,53 +1,50 @@
-/* Derivatives of a tile's losses, by what the operands hold. */
+/* Derivatives of a tile's losses, by what the operands hold.
+ *
+ * By logits they are the softmax's vector-Jacobian product: of g, the derivatives by log-probabilities, and the
+ * softmax y, (g - y sum(g)) / temperature. Of a row whose loss is summed, sum(g) is known from the pass that
+ * found the loss, so one more pass over the operands gives the derivatives, without the softmaxes in memory
+ * (FlashAttention's backward pass does the same: Dao and others, 2022); and none over the operands where their
+ * exponentials were cached. */
 #include "lib/gradient.h"
+#include "lib/softmax.h"
 
 /* The factors of a tile's derivatives, one for each element, or NULL if all of them are
  * job->factor. */
-static const double *factors_of(struct kl_row_block *b, const struct kl_tile *tile)
+static const double *factors_of(struct kl_workspace *b, const struct kl_tile *tile)
 {
-    const struct kl_job *job = b->job;
-    const struct kl_numbers *const arrays[] = {&job->grad_output, &job->weight};
-    size_t n = kl_tile_size(tile);
-    if (!job->grad_output.data && !job->weight.data)
-        return NULL;
-    kl_fill(b->factors, job->factor, n);
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        if (arrays[i]->data) {
-            kl_tile_load(job->kernel, job->layout, tile, arrays[i], KL_FLOAT64, b->weight);
-            job->kernel->multiply(b->factors, b->weight, n);
-        }
-    return b->factors;
+    return kl_load_factors(b->job, tile, b->factors, b->weight);
 }
 
 /* ---- Where derivatives go */
 
-/* The address of those of a tile; NULL if they are summed or not side by side there. */
-static void *in_place(const struct kl_row_block *b, const struct kl_tile *tile, int operand)
+/* The address of the derivatives of a tile; NULL if they are summed or not contiguous there. */
+static void *in_place(const struct kl_workspace *b, const struct kl_tile *tile, int operand)
 {
-    const struct kl_sink *sink = &b->group->sinks[operand];
-    struct kl_numbers numbers = b->job->operands[operand];
-    numbers.data = sink->gradient;
-    return sink->high ? NULL : (void *)kl_tile_in_place(b->job->layout, tile, &numbers);
+    const struct kl_gradient *gradient = &b->group->gradients[operand];
+    struct kl_array_view view = b->job->operands[operand];
+    view.data = gradient->data;
+    return gradient->high ? NULL : (void *)kl_tile_in_place(b->job->layout, tile, &view);
 }
 
 /* Sums derivatives, or stores them in the operand's dtype. */
-static void store_grads(struct kl_row_block *b, const struct kl_tile *tile, int operand,
+static void store_grads(struct kl_workspace *b, const struct kl_tile *tile, int operand,
                         const double *grads)
 {
     const struct kl_job *job = b->job;
-    const struct kl_sink *sink = &b->group->sinks[operand];
-    const struct kl_numbers *numbers = &job->operands[operand];
+    const struct kl_gradient *gradient = &b->group->gradients[operand];
+    const struct kl_array_view *view = &job->operands[operand];
     void *to = in_place(b, tile, operand);
-    if (sink->high) {
-        kl_tile_add(job->kernel, job->layout, tile, numbers->array, grads, sink->high, sink->low);
+    if (gradient->high) {
+        kl_tile_add(job->kernel, job->layout, tile, view->array, grads, gradient->high,
+                    gradient->low);
         return;
     }
-    job->kernel->narrow[numbers->dtype](grads, to ? to : b->spare, kl_tile_size(tile));
+    job->kernel->narrow[view->dtype](grads, to ? to : b->scratch, kl_tile_size(tile));
     if (!to)
-        kl_tile_store(job->layout, tile, numbers->array, numbers->dtype, b->spare, sink->gradient);
+        kl_tile_store(job->layout, tile, view->array, view->dtype, b->scratch, gradient->data);
 }
 
-void kl_clear_grads(struct kl_row_block *b, const struct kl_tile *tile)
+void kl_clear_grads(struct kl_workspace *b, const struct kl_tile *tile)
 {
     kl_fill(b->grads, 0, kl_tile_size(tile));
     for (int i = 0; i < KL_OPERANDS; i++)
@@ -56,13 +53,13 @@ void kl_clear_grads(struct kl_row_block *b, const struct kl_tile *tile)
 }
 
 /* A block for derivatives as doubles. */
-static double *wide_grads(struct kl_row_block *b, int operand)
+static double *grads_as_doubles(struct kl_workspace *b, int operand)
 {
     return operand == KL_INPUT ? b->grads : b->losses;
 }
 
-/* Chooses where kernels store derivatives: where they belong, or else a block of doubles. */
-static void choose_destinations(struct kl_row_block *b, const struct kl_tile *tile,
+/* Chooses where kernels store derivatives: in place, or else in a block of doubles. */
+static void choose_destinations(struct kl_workspace *b, const struct kl_tile *tile,
                                 struct kl_grads *grads)
 {
     for (int i = 0; i < KL_OPERANDS; i++) {
@@ -70,28 +67,28 @@ static void choose_destinations(struct kl_row_block *b, const struct kl_tile *ti
             continue;
         bool same_dtype = b->job->operands[i].dtype == b->job->plan->dtype;
         grads->by[i] = same_dtype ? in_place(b, tile, i) : NULL;
-        grads->wide[i] = !grads->by[i];
-        if (grads->wide[i])
-            grads->by[i] = wide_grads(b, i);
+        grads->is_f64[i] = !grads->by[i];
+        if (grads->is_f64[i])
+            grads->by[i] = grads_as_doubles(b, i);
     }
 }
 
-/* Stores what was not stored yet. */
-static void store_chosen(struct kl_row_block *b, const struct kl_tile *tile,
+/* Stores the derivatives that are in blocks of doubles. */
+static void store_chosen(struct kl_workspace *b, const struct kl_tile *tile,
                          const struct kl_grads *grads)
 {
     for (int i = 0; i < KL_OPERANDS; i++)
-        if (grads->wide[i])
-            store_grads(b, tile, i, wide_grads(b, i));
+        if (grads->is_f64[i])
+            store_grads(b, tile, i, grads_as_doubles(b, i));
 }
 
-/* ---- Operands as the rule takes them */
+/* ---- Operands that hold what the formula takes */
 
-void kl_compute_plain_grads(struct kl_row_block *b, const struct kl_tile *tile)
+void kl_compute_direct_grads(struct kl_workspace *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
     const struct kl_elements e = {kl_operand(b, tile, KL_INPUT), kl_operand(b, tile, KL_TARGET),
-                                  kl_shown(b, tile), NULL};
+                                  kl_unmasked(b, tile), NULL};
     struct kl_grads grads = {.factors = factors_of(b, tile), .factor = job->factor};
     choose_destinations(b, tile, &grads);
     job->kernel->grads[job->plan->dtype][kl_rule_is_log(job->rule)](job->rule, &e, &grads,
@@ -101,26 +98,26 @@ void kl_compute_plain_grads(struct kl_row_block *b, const struct kl_tile *tile)
 
 /* ---- Any operands, loaded as log-probabilities */
 
-/* Computes derivatives by an operand as the rule takes it; by a probability of input, those by its
- * logarithm are divided by it. */
-static void compute_grads(struct kl_row_block *b, const struct kl_tile *tile, int operand)
+/* Computes derivatives by a log-probability, or a target's probability; by a probability of input, those by
+ * its logarithm are divided by it. */
+static void compute_grads(struct kl_workspace *b, const struct kl_tile *tile, int operand)
 {
     const struct kl_job *job = b->job;
     size_t n = kl_tile_size(tile);
     const struct kl_elements e = {.input = b->v[KL_INPUT], .target = b->v[KL_TARGET]};
     struct kl_grads grads = {.factors = factors_of(b, tile), .factor = job->factor};
     grads.by[operand] = b->grads;
-    grads.wide[operand] = true;
+    grads.is_f64[operand] = true;
     job->kernel->grads[KL_FLOAT64][kl_rule_is_log(job->rule)](job->rule, &e, &grads, n);
     if (operand == KL_INPUT && job->plan->spaces[KL_INPUT] == KL_PROB) {
-        bool nothing_stays = job->plan->options.compat != KL_PYTORCH;
+        bool keeps_zero = job->plan->options.compat != KL_PYTORCH;
         for (size_t i = 0; i < n; i++)
-            b->grads[i] /= nothing_stays && b->grads[i] == 0 ? 1 : b->over[i];
+            b->grads[i] /= keeps_zero && b->grads[i] == 0 ? 1 : b->divisor[i];
     }
     kl_apply_mask(b, tile, b->grads, 0);
 }
 
-void kl_sum_grads(struct kl_row_block *b)
+void kl_sum_grads(struct kl_workspace *b)
 {
     double low[KL_OPERANDS][KL_ROWS] = {{0}};
     for (int i = 0; i < KL_OPERANDS; i++)
@@ -138,7 +135,7 @@ void kl_sum_grads(struct kl_row_block *b)
             b->grad_sums[i][j] = kl_sum_value((struct kl_sum){b->grad_sums[i][j], low[i][j]});
 }
 
-void kl_compute_grads(struct kl_row_block *b, const struct kl_tile *tile)
+void kl_compute_grads(struct kl_workspace *b, const struct kl_tile *tile)
 {
     const struct kl_kernel *kernel = b->job->kernel;
     size_t n = kl_tile_size(tile);
@@ -147,9 +144,9 @@ void kl_compute_grads(struct kl_row_block *b, const struct kl_tile *tile)
             continue;
         compute_grads(b, tile, i);
         if (kl_is_logit(b->job, i)) {
-            kernel->exps(b->v[i], b->spare, n);
-            kl_spread(b, tile, b->grad_sums[i], b->of_rows[0]);
-            kernel->softmax_backward(b->grads, b->spare, b->of_rows[0],
+            kernel->exps(b->v[i], b->scratch, n);
+            kl_broadcast(b, tile, b->grad_sums[i], b->row_values[0]);
+            kernel->softmax_backward(b->grads, b->scratch, b->row_values[0],
                                      1 / b->job->plan->temperature, n);
             kl_apply_mask(b, tile, b->grads, 0);
         }
@@ -160,7 +157,7 @@ void kl_compute_grads(struct kl_row_block *b, const struct kl_tile *tile)
 /* ---- Rows of logits whose sums are known */
 
 /* The factor of each row's derivatives. */
-static void find_row_factors(struct kl_row_block *b, double *factors)
+static void find_row_factors(struct kl_workspace *b, double *factors)
 {
     struct kl_tile first = kl_tile_at(b, b->group->start);
     first.length = 1;
@@ -171,9 +168,8 @@ static void find_row_factors(struct kl_row_block *b, double *factors)
 
 /* row_of: with P and Q the exponentials of a row's shifted logits, g its factor, the derivatives by
  * input are g (Q sum(p) / sum(Q) - P / sum(P)), those by target g P / sum(P) (log p - log q - loss), both
- * over the temperature. An operand that is no logits is P or Q itself, whose sum is not divided
- * by. */
-static struct kl_softmax_row row_of(const struct kl_row_block *b, size_t i, double factor,
+ * over the temperature. An operand without logits is P or Q itself, and 1 its sum. */
+static struct kl_softmax_row row_of(const struct kl_workspace *b, size_t i, double factor,
                                     double loss, double sum_p)
 {
     const struct kl_job *job = b->job;
@@ -195,11 +191,11 @@ static struct kl_softmax_row row_of(const struct kl_row_block *b, size_t i, doub
 
 static void *skip(const struct kl_job *job, const struct kl_grads *grads, int operand, size_t n)
 {
-    size_t size = grads->wide[operand] ? sizeof(double) : kl_dtype_size(job->plan->dtype);
+    size_t size = grads->is_f64[operand] ? sizeof(double) : kl_dtype_size(job->plan->dtype);
     return grads->by[operand] ? (char *)grads->by[operand] + n * size : NULL;
 }
 
-static void compute_tile_of_rows(struct kl_row_block *b, const struct kl_tile *tile,
+static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *tile,
                                  const struct kl_softmax_row *rows)
 {
     const struct kl_job *job = b->job;
@@ -213,8 +209,8 @@ static void compute_tile_of_rows(struct kl_row_block *b, const struct kl_tile *t
         to.by[KL_INPUT] = skip(job, &grads, KL_INPUT, at);
         to.by[KL_TARGET] = skip(job, &grads, KL_TARGET, at);
         if (b->has_exps) {
-            job->kernel->kept_grads[dtype](&rows[i], b->v[KL_TARGET] + at, b->v[KL_INPUT] + at, &to,
-                                           tile->length);
+            job->kernel->cached_grads[dtype](&rows[i], b->v[KL_TARGET] + at, b->v[KL_INPUT] + at,
+                                             &to, tile->length);
             continue;
         }
         job->kernel->row_grads[dtype][kl_rule_is_log(job->rule)](
@@ -224,8 +220,8 @@ static void compute_tile_of_rows(struct kl_row_block *b, const struct kl_tile *t
     store_chosen(b, tile, &grads);
 }
 
-/* Out of line, so that other groups have no use of its stack. */
-static __attribute__((noinline)) void compute_rows(struct kl_row_block *b, const double *factors,
+/* Out of line, so that other groups do not have its array on their stack. */
+static __attribute__((noinline)) void compute_rows(struct kl_workspace *b, const double *factors,
                                                    const double *losses, const double *sum_p)
 {
     struct kl_softmax_row rows[KL_ROWS];
@@ -235,11 +231,12 @@ static __attribute__((noinline)) void compute_rows(struct kl_row_block *b, const
         compute_tile_of_rows(b, &tile, rows);
 }
 
-bool kl_compute_row_grads(struct kl_row_block *b, const double *losses, const double *sum_p)
+bool kl_compute_row_grads(struct kl_workspace *b, const double *losses, const double *sum_p)
 {
     const struct kl_job *job = b->job;
     double factors[KL_ROWS];
-    bool alone = job->tile.rows == 1 || (!job->tile.columns && job->tile.length >= KL_ROW_ALONE);
+    bool alone =
+        job->tile.rows == 1 || (!job->tile.columns && job->tile.length >= KL_MIN_ROWWISE_LENGTH);
     bool covered = !kl_is_wanted(job, KL_TARGET) || kl_is_logit(job, KL_TARGET);
     find_row_factors(b, factors);
     if (alone && covered && !job->mask.data) {

@@ -1,24 +1,24 @@
-/* Derivatives of a group's losses, stored or summed in its sinks. */
+/* Derivatives of a group's losses, stored or summed in its gradients. */
 #ifndef KLDIV_LIB_GRADIENT_H
 #define KLDIV_LIB_GRADIENT_H
 
-#include "lib/row_block.h"
+#include "lib/workspace.h"
 
-/* Computes those of a tile by operands that are as the rule takes them. */
-void kl_compute_plain_grads(struct kl_row_block *b, const struct kl_tile *tile);
+/* Computes the derivatives of a tile by operands that hold what the formula takes. */
+void kl_compute_direct_grads(struct kl_workspace *b, const struct kl_tile *tile);
 
 /* Sums derivatives by log-probabilities along rows of logits. */
-void kl_sum_grads(struct kl_row_block *b);
+void kl_sum_grads(struct kl_workspace *b);
 
-/* Computes those of a tile of any operands, by way of log-probabilities; by logits, once
+/* Computes the derivatives of a tile of any operands, from log-probabilities; by logits, once
  * kl_sum_grads or kl_compute_row_grads has set the sums. */
-void kl_compute_grads(struct kl_row_block *b, const struct kl_tile *tile);
+void kl_compute_grads(struct kl_workspace *b, const struct kl_tile *tile);
 
-/* Computes those of rows of logits whose sums kl_find_row_sums found; false if they are to be computed
+/* Computes the derivatives of rows of logits whose sums kl_find_row_sums found; false if they are to be computed
  * tile by tile. */
-bool kl_compute_row_grads(struct kl_row_block *b, const double *losses, const double *sum_p);
+bool kl_compute_row_grads(struct kl_workspace *b, const double *losses, const double *sum_p);
 
 /* Stores derivatives of 0. */
-void kl_clear_grads(struct kl_row_block *b, const struct kl_tile *tile);
+void kl_clear_grads(struct kl_workspace *b, const struct kl_tile *tile);
 
 #endif

@@ -10,17 +10,41 @@ enum kl_rule kl_rule_of(const struct kl_plan *plan)
     return rules[plan->spaces[KL_TARGET]][plan->options.compat];
 }
 
-struct kl_numbers kl_input_of(const struct kl_plan *plan)
+struct kl_array_view kl_input_of(const struct kl_plan *plan)
 {
-    return (struct kl_numbers){KL_OF_INPUT, plan->input.dtype, false, plan->input.data};
+    return (struct kl_array_view){KL_OF_INPUT, plan->input.dtype, false, plan->input.data};
 }
 
-struct kl_numbers kl_target_of(const struct kl_plan *plan)
+struct kl_array_view kl_target_of(const struct kl_plan *plan)
 {
-    return (struct kl_numbers){KL_OF_TARGET, plan->target.dtype, false, plan->target.data};
+    return (struct kl_array_view){KL_OF_TARGET, plan->target.dtype, false, plan->target.data};
 }
 
-bool kl_is_plain(const struct kl_plan *plan)
+bool kl_is_direct(const struct kl_plan *plan)
 {
     return plan->spaces[KL_INPUT] == KL_LOG_PROB && plan->spaces[KL_TARGET] != KL_LOGIT;
+}
+
+const double *kl_load_factors(const struct kl_job *job, const struct kl_tile *tile, double *factors,
+                              double *block)
+{
+    const struct kl_array_view *const arrays[] = {&job->grad_output, &job->weight};
+    size_t n = kl_tile_size(tile);
+    if (!job->grad_output.data && !job->weight.data)
+        return NULL;
+    kl_fill(factors, job->factor, n);
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        if (arrays[i]->data)
+            job->kernel->multiply(
+                factors, kl_tile_doubles(job->kernel, job->layout, tile, arrays[i], block), n);
+    return factors;
+}
+
+void kl_weigh_losses(const struct kl_job *job, double *losses, const double *weights,
+                     const unsigned char *mask, size_t n)
+{
+    if (weights)
+        job->kernel->multiply(losses, weights, n);
+    if (mask)
+        job->kernel->apply_mask(losses, mask, 0, n);
 }

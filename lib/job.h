@@ -11,9 +11,9 @@
  * threads take 0.315 ns each, and 0.335 in chunks of 2^13. */
 _Static_assert(KL_CHUNK % KL_BLOCK == 0, "chunks of a row are whole tiles");
 
-/* kl_sink: the destination of derivatives by one operand. */
-struct kl_sink {
-    char *gradient;     /* NULL if they are not wanted */
+/* kl_gradient: the destination of derivatives by one operand. */
+struct kl_gradient {
+    char *data;         /* NULL if they are not wanted */
     double *high, *low; /* of an operand that is broadcast: a sum for each of its elements */
 };
 
@@ -23,20 +23,20 @@ struct kl_job {
     const struct kl_kernel *kernel;
     enum kl_rule rule;
     struct kl_layout *layout;
-    struct kl_numbers operands[KL_OPERANDS], weight, mask, grad_output;
+    struct kl_array_view operands[KL_OPERANDS], weight, mask, grad_output;
     double unit;     /* what a loss in nats is multiplied by */
     double divisor;  /* of the reduction */
     double factor;   /* of every derivative */
     bool wants_loss; /* and not derivatives alone */
     char *losses;    /* under KL_NONE, if they are wanted */
-    struct kl_sink sinks[KL_OPERANDS];
+    struct kl_gradient gradients[KL_OPERANDS];
     struct kl_total total;      /* of reduced losses */
     struct kl_partial *partial; /* filled from that; NULL if it is not wanted */
-    struct kl_tile tile;        /* the most that one has */
-    size_t piece; /* elements of a row that are summed in order, before their sums are */
-    size_t split; /* elements of a row in a chunk of work */
+    struct kl_tile tile;        /* with the maximum of rows and length */
+    size_t run_length;     /* elements of a row that are summed in order, before their sums are */
+    size_t segment_length; /* elements of a row in a chunk of work */
 
-    /* Looks at the rows that begin in a chunk of elements; NULL if they are not to be looked at. */
+    /* Diagnoses the rows that begin in a chunk of elements; NULL if the call has no diagnosis, or a later one. */
     struct kl_diagnosing *diagnosing;
 };
 
@@ -54,13 +54,13 @@ static inline bool kl_has_logits(const struct kl_job *job)
  * logits, so that reductions of parts of the rows merge to that of all. */
 static inline bool kl_sums_rows(const struct kl_job *job)
 {
-    return !job->layout->each || (kl_has_logits(job) && !job->losses);
+    return !job->layout->elementwise || (kl_has_logits(job) && !job->losses);
 }
 
 /* True if derivatives by an operand are wanted; by any operand. */
 static inline bool kl_is_wanted(const struct kl_job *job, int operand)
 {
-    return job->sinks[operand].gradient != NULL;
+    return job->gradients[operand].data != NULL;
 }
 
 static inline bool kl_any_wanted(const struct kl_job *job)
@@ -69,15 +69,24 @@ static inline bool kl_any_wanted(const struct kl_job *job)
 }
 
 /* The operands of a call, as arrays. */
-struct kl_numbers kl_input_of(const struct kl_plan *plan);
-struct kl_numbers kl_target_of(const struct kl_plan *plan);
+struct kl_array_view kl_input_of(const struct kl_plan *plan);
+struct kl_array_view kl_target_of(const struct kl_plan *plan);
+
+/* The factors of the derivatives of a tile, job->factor times grad_output and weight of each element, in
+ * `factors`; NULL if all of them are job->factor. `block` is scratch. */
+const double *kl_load_factors(const struct kl_job *job, const struct kl_tile *tile, double *factors,
+                              double *block);
+
+/* Multiplies n losses by their weights, and sets masked ones to 0; either may be NULL. */
+void kl_weigh_losses(const struct kl_job *job, double *losses, const double *weights,
+                     const unsigned char *mask, size_t n);
 
 /* The rule of a call's losses. */
 enum kl_rule kl_rule_of(const struct kl_plan *plan);
 
-/* True if losses are the formula's of the operands as they are: log-probabilities against
+/* True if the formula applies to the operands as they are: log-probabilities against
  * probabilities or log-probabilities. */
-bool kl_is_plain(const struct kl_plan *plan);
+bool kl_is_direct(const struct kl_plan *plan);
 
 /* True if they are of probabilities against probabilities. */
 static inline bool kl_has_quotients(const struct kl_plan *plan)
@@ -89,18 +98,6 @@ static inline bool kl_has_quotients(const struct kl_plan *plan)
 static inline bool kl_is_stopped(const struct kl_plan *plan)
 {
     return plan->stopped && plan->stopped(plan->stop_context);
-}
-
-/* Adds a sum to another. */
-static inline void kl_sum_merge(struct kl_sum *total, struct kl_sum part)
-{
-    kl_sum_add(total, part.high);
-    total->low += part.low;
-}
-
-static inline double kl_sum_value(struct kl_sum sum)
-{
-    return sum.high + (__builtin_isfinite(sum.high) ? sum.low : 0);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #define KLDIV_LIB_KERNEL_H
 
 #include "lib/kldiv.h"
+#include "lib/sum.h"
 
 #include <stdint.h>
 
@@ -21,38 +22,33 @@ enum kl_rule {
 };
 #define KL_RULES 7
 
-/* kl_sum: a sum with its rounding error; its value is high + low. */
-struct kl_sum {
-    double high, low;
-};
-
 /* kl_form: the formula of a loss, from what the operands hold: log-probabilities of input against
  * probabilities of target (PROB) or log-probabilities (LOG), or probabilities of both (QUOTIENT). An
  * index [log] tells the first two apart. */
 enum kl_form { KL_FORM_PROB, KL_FORM_LOG, KL_FORM_QUOTIENT };
 #define KL_FORMS 3
 
-/* kl_elements: elements side by side: operands of one dtype, and what goes with each element, or
- * NULL. Of what the mask hides, by a byte of 0, the loss and the derivatives are 0. */
+/* kl_elements: contiguous elements: operands of one dtype, and the mask and weight of each element, or
+ * NULL. The loss and the derivatives of masked elements, whose byte is 0, are 0. */
 struct kl_elements {
     const void *input, *target;
     const unsigned char *mask;
     const double *weight; /* multiplies losses */
 };
 
-/* kl_grads: destinations of derivatives, NULL for what is not wanted, of the operands' dtype or,
- * where `wide`, of doubles; and what derivatives are multiplied by: `factors`, one for each
- * element, or if NULL `factor`. */
+/* kl_grads: destinations of derivatives by each operand, NULL if they are not wanted, of the operands'
+ * dtype or, if is_f64, of doubles. Derivatives are multiplied by `factors`, one for each element, or if
+ * that is NULL by `factor`. */
 struct kl_grads {
     void *by[KL_OPERANDS];
-    bool wide[KL_OPERANDS];
+    bool is_f64[KL_OPERANDS];
     const double *factors;
     double factor;
 };
 
-/* kl_shift: an affine map, (v - by) scale, applied to a number v on load. */
+/* kl_shift: an affine map, (v - offset) scale, applied to a number v on load. */
 struct kl_shift {
-    double by, scale;
+    double offset, scale;
 };
 
 /* kl_row_sums: sums over a part of a row: of losses, of probabilities p of target, and of
@@ -61,7 +57,7 @@ struct kl_row_sums {
     double losses, sum_p, exps;
 };
 
-/* kl_softmax_row: what the derivatives by a row of logits are made of, with z and s the shifted
+/* kl_softmax_row: the constants of the derivatives by a row of logits, with z and s the shifted
  * input and target, p what s is the logarithm of or, without [log], s itself:
  * by input q_factor exp(z) - p_factor p; by target t_factor p (s - z - mean). */
 struct kl_softmax_row {
@@ -71,13 +67,13 @@ struct kl_softmax_row {
 
 /* kl_row_stats: extremes and sums of a row; `exps` sums exponentials within 2^-16. */
 struct kl_row_stats {
-    double least, greatest, sum, exps;
+    double min, max, sum, exps;
 };
 
-/* KL_ROWS: the most rows of a block. kl_rows_stats: their statistics. */
+/* KL_ROWS: the maximum of rows of a block. kl_rows_stats: their statistics. */
 enum { KL_ROWS = 128 };
 struct kl_rows_stats {
-    double least[KL_ROWS], greatest[KL_ROWS], sum[KL_ROWS], exps[KL_ROWS];
+    double min[KL_ROWS], max[KL_ROWS], sum[KL_ROWS], exps[KL_ROWS];
 };
 
 /* kl_thresholds: edges of bins as kernels compare them: `n` doubles in ascending order, such that a value's
@@ -85,19 +81,19 @@ struct kl_rows_stats {
  * a first guess: v is in cell (v - origin) scale, rounded to nearest, of 0 to KL_CELLS - 1. As that
  * never falls where v rises, a value is above the first[cell] thresholds of the cells before its own,
  * and not above those of the cells after it. A cell has less than 2^steps thresholds. */
-enum { KL_MOST_THRESHOLDS = 1001, KL_FEW_THRESHOLDS = 12, KL_CELLS = 1024 };
+enum { KL_MAX_THRESHOLDS = 1001, KL_FEW_THRESHOLDS = 12, KL_CELLS = 1024 };
 struct kl_thresholds {
     size_t n, steps;
     double origin, scale;
-    double above[KL_MOST_THRESHOLDS + 1024];
+    double above[KL_MAX_THRESHOLDS + 1024];
     uint16_t first[KL_CELLS];
 };
 
 static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYTORCH; }
 
 /* kl_kernel: the functions of one instruction set. Arrays need no alignment and are read and
- * written nowhere but in their elements. Under KL_PROB_MATH a negative target counts as NaN; whoever
- * sees the NaN looks for it. An index [log] is whether the rule is_log; the rule itself does not
+ * written nowhere but in their elements. Under KL_PROB_MATH the loss of a negative target is NaN; the
+ * caller that sees a NaN searches for it. An index [log] is whether the rule is_log; the rule itself does not
  * matter to speed.
  *
  * Functions of elements in their dtype:
@@ -106,36 +102,36 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   losses[dtype][form]  the same as doubles
  *   grads[dtype][log]    the derivatives of n losses
  *   scan[dtype]          n elements to doubles, as they are or, if `exps`, their exponentials within
- *                        2^-16; the extremes of the elements go to least and greatest
+ *                        2^-16; the extremes of the elements go to min and max
  *   widen[dtype]         n elements to doubles
  *   narrow[dtype]        n doubles, each rounded once to `dtype`
  *
  * Functions of a row, or a part of one:
- *   row_max[dtype]       the greatest of n, -inf of none; NaN may or may not be seen
+ *   row_max[dtype]       the maximum of n, -inf of none; NaN may or may not be seen
  *   row_sums[dtype][log] the sums of n elements, shifted; `exps` if sums of exp(input) are wanted.
- *                        Losses are NaN if an element was not ordinary, as a target of `refused`
- *                        is: then no sum is of use
+ *                        Losses are NaN if an element was special, as is a target that equals
+ *                        `sentinel`: then no sum is of use
  *   row_grads[dtype][log]  the derivatives of n elements by logits, in `grads` as for grads; those
  *                        by target want [log]
  *   logit_sums[dtype]    the sums of n elements of which both operands are logits, less their row's
  *                        maximum, both by the scale of input's shift; not finite if an element was
- *                        not ordinary. Where row_sums finds sums, they have the same bits. The
- *                        exponentials of target and input are kept in `kept_p` and `kept_q` unless
+ *                        special. Where row_sums finds sums, they have the same bits. The
+ *                        exponentials of target and input are cached in `cached_p` and `cached_q` unless
  *                        these are NULL
- *   kept_grads[dtype]    the derivatives by input of n elements whose exponentials were kept
+ *   cached_grads[dtype]  the derivatives by input of n elements whose exponentials were cached
  *   row_stats[dtype]     the statistics of n elements, with sums of exponentials if `exps`
  *
  * Functions of blocks of doubles, which hold `rows` rows of `length` elements each, row after row:
- *   spread               each row's number to each of its elements
+ *   broadcast            each row's number to each of its elements
  *   row_totals           (high[i], low[i]) += the compensated sum of row i
- *   row_maxima           maxima[i] = the greatest of row i and of itself
+ *   row_maxima           maxima[i] = the maximum of row i and of itself
  *   softmax_terms[log]   of n elements p, the loss and exp(x), likewise NaN; x and t are shifted
  * and of n doubles:
  *   total                their compensated sum
- *   exact_total          their sum, exactly, as the sum of two parts; false if it did not do that, of
- *                        what is not finite, spreads over more than 30 bits or is more than 1,024
+ *   exact_total          their sum, exactly, as the sum of two parts; false if it could not: of
+ *                        numbers that are not finite, differ by more than 30 bits or are more than 1,024
  *   add                  (high[i], low[i]) += v[i]
- *   greater              maxima[i] = max(maxima[i], v[i])
+ *   max                  maxima[i] = max(maxima[i], v[i])
  *   shift                v[i] = (v[i] - by[i]) scale - minus[i]
  *   multiply             v[i] = v[i] by[i]
  *   scale                v[i] = v[i] by
@@ -143,8 +139,8 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   count                how many bytes are not 0
  *   exps, logs           of any number, to double's precision
  *   quotients            replaces probabilities q in x and t in t by operands of the KL_PROB rules,
- *                        without cancellation where the two are close: derivatives by x over `over`
- *                        are those by q
+ *                        without cancellation where the two are close: derivatives by x over
+ *                        `divisor` are those by q
  *   softmax_backward     grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative
  *   bin_counts           adds n doubles, fewer than 2^32, not aligned, to counts of t->n + 1 bins, and
  *                        of NaN */
@@ -159,12 +155,12 @@ struct kl_kernel {
                                         double *losses, size_t n);
     void (*grads[KL_DTYPES][2])(enum kl_rule rule, const struct kl_elements *elements,
                                 const struct kl_grads *grads, size_t n);
-    void (*scan[KL_DTYPES])(const void *from, bool exps, double *to, size_t n, double *least,
-                            double *greatest);
+    void (*scan[KL_DTYPES])(const void *from, bool exps, double *to, size_t n, double *min,
+                            double *max);
     void (*widen[KL_DTYPES])(const void *from, double *to, size_t n);
     void (*narrow[KL_DTYPES])(const double *from, void *to, size_t n);
     double (*row_max[KL_DTYPES])(const void *v, size_t n);
-    struct kl_row_sums (*row_sums[KL_DTYPES][2])(bool exps, double refused, const void *input,
+    struct kl_row_sums (*row_sums[KL_DTYPES][2])(bool exps, double sentinel, const void *input,
                                                  const void *target,
                                                  const struct kl_shift shifts[KL_OPERANDS],
                                                  size_t n);
@@ -172,19 +168,19 @@ struct kl_kernel {
                                     const void *target, const struct kl_grads *grads, size_t n);
     struct kl_row_sums (*logit_sums[KL_DTYPES])(const void *input, const void *target,
                                                 const struct kl_shift shifts[KL_OPERANDS],
-                                                double *kept_p, double *kept_q, size_t n);
-    void (*kept_grads[KL_DTYPES])(const struct kl_softmax_row *row, const double *p,
-                                  const double *q, const struct kl_grads *grads, size_t n);
+                                                double *cached_p, double *cached_q, size_t n);
+    void (*cached_grads[KL_DTYPES])(const struct kl_softmax_row *row, const double *p,
+                                    const double *q, const struct kl_grads *grads, size_t n);
     struct kl_row_stats (*row_stats[KL_DTYPES])(const void *from, size_t n, bool exps);
-    void (*spread)(const double *of_rows, size_t rows, size_t length, double *to);
+    void (*broadcast)(const double *row_values, size_t rows, size_t length, double *to);
     void (*row_totals)(const double *v, size_t rows, size_t length, double *high, double *low);
     void (*row_maxima)(const double *v, size_t rows, size_t length, double *maxima);
-    void (*softmax_terms[2])(bool wide, double refused, const double *x, const double *t,
+    void (*softmax_terms[2])(bool is_f64, double sentinel, const double *x, const double *t,
                              double *losses, double *ps, double *exps, size_t n);
     struct kl_sum (*total)(const double *v, size_t n);
     bool (*exact_total)(const double *v, size_t n, double parts[2]);
     void (*add)(const double *v, double *high, double *low, size_t n);
-    void (*greater)(const double *v, double *maxima, size_t n);
+    void (*max)(const double *v, double *maxima, size_t n);
     void (*shift)(double *v, const double *by, const double *minus, double scale, size_t n);
     void (*multiply)(double *v, const double *by, size_t n);
     void (*scale)(double *v, double by, size_t n);
@@ -192,43 +188,17 @@ struct kl_kernel {
     size_t (*count)(const unsigned char *mask, size_t n);
     void (*exps)(const double *v, double *to, size_t n);
     void (*logs)(const double *v, double *to, size_t n);
-    void (*quotients)(enum kl_rule rule, double *x, double *t, double *over, size_t n);
+    void (*quotients)(enum kl_rule rule, double *x, double *t, double *divisor, size_t n);
     void (*softmax_backward)(double *grads, const double *e, const double *sums, double scale,
                              size_t n);
     void (*bin_counts)(const struct kl_thresholds *t, const void *values, size_t n,
                        uint64_t *counts);
 };
 
-/* The reference for one element's loss, on which every kernel falls back for rare values. */
-double kl_term(enum kl_rule rule, double input, double target);
-
-/* The reference for its derivative by one of the operands. */
-double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double target);
-
-/* The reference for the bin of a value, 0 to bins + 2, as kl_bin_counts has them. */
-size_t kl_bin(const double *edges, size_t bins, double value);
-
-/* KL_LEAST_QUOTIENT, KL_MOST_QUOTIENT: bounds of probabilities and of their quotients, beyond which
+/* KL_MIN_QUOTIENT, KL_MAX_QUOTIENT: bounds of probabilities and of their quotients, beyond which
  * losses go by logarithms. */
-#define KL_LEAST_QUOTIENT 0x1p-900
-#define KL_MOST_QUOTIENT 0x1p900
-
-/* The reference for `quotients`, of one pair; the loss is `times` that of x and t. */
-struct kl_quotient {
-    double x, t, times, over;
-};
-struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t);
-
-/* Neumaier's compensated addition, s += value. A sum that is not finite stays so. */
-static inline void kl_sum_add(struct kl_sum *s, double value)
-{
-    double total = s->high + value;
-    double big = __builtin_fabs(s->high) >= __builtin_fabs(value) ? s->high : value;
-    double small = big == value ? s->high : value;
-    double error = (big - total) + small;
-    s->high = total;
-    s->low += __builtin_isfinite(error) ? error : 0;
-}
+#define KL_MIN_QUOTIENT 0x1p-900
+#define KL_MAX_QUOTIENT 0x1p900
 
 /* kl_kernels: all kernels, best first, NULL at the end; also those this CPU lacks. */
 extern const struct kl_kernel *const kl_kernels[];

@@ -32,7 +32,7 @@ static void append(struct kl_axes *axes, struct kl_axis axis)
 }
 
 /* True if an axis lies along rows. */
-static bool is_along(const struct kl_plan *plan, size_t axis, bool whole_rows)
+static bool is_inner(const struct kl_plan *plan, size_t axis, bool whole_rows)
 {
     if (plan->options.n_dim > 0)
         return plan->summed[axis];
@@ -59,29 +59,29 @@ static void clear(struct kl_axes *axes)
 }
 
 /* Leaves the innermost axis along rows. */
-static void move_across(struct kl_axes *across, struct kl_axes *along)
+static void move_outer(struct kl_axes *outer, struct kl_axes *inner)
 {
-    struct kl_axes all = *along;
-    clear(across);
-    clear(along);
+    struct kl_axes all = *inner;
+    clear(outer);
+    clear(inner);
     for (size_t i = 0; i < all.n; i++)
-        append(i + 1 < all.n ? across : along, all.axis[i]);
+        append(i + 1 < all.n ? outer : inner, all.axis[i]);
 }
 
 /* True if rows lie side by side in an array, and so do their elements. */
-static bool is_packed(const struct kl_layout *layout, enum kl_array array)
+static bool is_contiguous(const struct kl_layout *layout, enum kl_array array)
 {
-    size_t stride = layout->along.volume;
-    for (size_t i = layout->across.n; i-- > 0; stride *= layout->across.axis[i].size)
-        if (layout->across.axis[i].strides[array] != stride)
+    size_t stride = layout->inner.volume;
+    for (size_t i = layout->outer.n; i-- > 0; stride *= layout->outer.axis[i].size)
+        if (layout->outer.axis[i].strides[array] != stride)
             return false;
     return kl_rows_are_dense(layout, array);
 }
 
-static bool is_fixed(const struct kl_layout *layout, enum kl_array array)
+static bool is_broadcast_array(const struct kl_layout *layout, enum kl_array array)
 {
-    for (size_t i = 0; i < layout->across.n; i++)
-        if (layout->across.axis[i].strides[array] != 0)
+    for (size_t i = 0; i < layout->outer.n; i++)
+        if (layout->outer.axis[i].strides[array] != 0)
             return false;
     return true;
 }
@@ -89,9 +89,9 @@ static bool is_fixed(const struct kl_layout *layout, enum kl_array array)
 static void set_layout(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows)
 {
     size_t ndim = plan->joint_ndim, left = 0;
-    clear(&layout->across);
-    clear(&layout->along);
-    layout->each = plan->options.n_dim == 0;
+    clear(&layout->outer);
+    clear(&layout->inner);
+    layout->elementwise = plan->options.n_dim == 0;
     for (size_t i = 0; i < ndim; i++) {
         struct kl_axis axis = {0};
         if (!plan->summed[i])
@@ -100,13 +100,13 @@ static void set_layout(struct kl_layout *layout, const struct kl_plan *plan, boo
         axis.strides[KL_OF_INPUT] = stride_along(plan->input.ndim, plan->input.shape, ndim, i);
         axis.strides[KL_OF_TARGET] = stride_along(plan->target.ndim, plan->target.shape, ndim, i);
         if (axis.size != 1)
-            append(is_along(plan, i, whole_rows) ? &layout->along : &layout->across, axis);
+            append(is_inner(plan, i, whole_rows) ? &layout->inner : &layout->outer, axis);
     }
-    if (layout->each && !whole_rows)
-        move_across(&layout->across, &layout->along);
+    if (layout->elementwise && !whole_rows)
+        move_outer(&layout->outer, &layout->inner);
     for (int i = 0; i < KL_ARRAYS; i++) {
-        layout->packed[i] = is_packed(layout, (enum kl_array)i);
-        layout->fixed[i] = is_fixed(layout, (enum kl_array)i);
+        layout->contiguous[i] = is_contiguous(layout, (enum kl_array)i);
+        layout->broadcast[i] = is_broadcast_array(layout, (enum kl_array)i);
     }
 }
 
@@ -119,6 +119,14 @@ void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan)
 void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan)
 {
     set_layout(layout, plan, true);
+}
+
+void kl_flat_layout(struct kl_layout *layout, size_t count)
+{
+    clear(&layout->outer);
+    clear(&layout->inner);
+    append(&layout->inner, (struct kl_axis){count, {1, 1, 1, 1, 1}});
+    layout->elementwise = true;
 }
 
 size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan)
@@ -139,8 +147,8 @@ size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan)
 bool kl_is_masked(const struct kl_layout *layout, const unsigned char *mask, size_t row,
                   size_t element)
 {
-    return mask && !mask[kl_offset(&layout->across, KL_OF_MASK, row) +
-                         kl_offset(&layout->along, KL_OF_MASK, element)];
+    return mask && !mask[kl_offset(&layout->outer, KL_OF_MASK, row) +
+                         kl_offset(&layout->inner, KL_OF_MASK, element)];
 }
 
 size_t kl_offset(const struct kl_axes *axes, enum kl_array array, size_t index)

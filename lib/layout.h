@@ -5,7 +5,7 @@
 #include "lib/kernel.h"
 
 /* The smaller of two counts. */
-static inline size_t kl_smaller(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t kl_min(size_t a, size_t b) { return a < b ? a : b; }
 
 enum kl_array { KL_OF_INPUT, KL_OF_TARGET, KL_OF_LOSS, KL_OF_WEIGHT, KL_OF_MASK };
 #define KL_ARRAYS 5
@@ -26,13 +26,16 @@ struct kl_axes {
 /* kl_layout: the joint shape as rows across other axes. Rows are softmaxed or summed as a whole; if
  * none are, they are whatever lies side by side in all arrays. */
 struct kl_layout {
-    struct kl_axes across, along;
-    bool each;              /* every element has a loss of its own; otherwise every row */
-    bool packed[KL_ARRAYS]; /* rows lie side by side, and so do their elements */
-    bool fixed[KL_ARRAYS];  /* all rows are the same */
+    struct kl_axes outer, inner;
+    bool elementwise;           /* every element has a loss of its own; otherwise every row */
+    bool contiguous[KL_ARRAYS]; /* rows lie side by side, and so do their elements */
+    bool broadcast[KL_ARRAYS];  /* all rows are the same */
 };
 
 void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan);
+
+/* Fills the layout of `count` losses whose arrays all lie alike: as one row. */
+void kl_flat_layout(struct kl_layout *layout, size_t count);
 
 /* Fills a layout whose rows are along the last axis where dim is absent. */
 void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan);
@@ -51,8 +54,8 @@ size_t kl_offset(const struct kl_axes *axes, enum kl_array array, size_t index);
 /* True if a row is contiguous in an array. */
 static inline bool kl_rows_are_dense(const struct kl_layout *layout, enum kl_array array)
 {
-    const struct kl_axes *along = &layout->along;
-    return along->n == 0 || (along->n == 1 && along->axis[0].strides[array] == 1);
+    const struct kl_axes *inner = &layout->inner;
+    return inner->n == 0 || (inner->n == 1 && inner->axis[0].strides[array] == 1);
 }
 
 #endif

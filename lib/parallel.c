@@ -1,26 +1,32 @@
-/* Divides a job into groups of rows, these into chunks, and chunks into shards. */
+/* Divides a job into groups of rows, these into chunks, and chunks into shards.
+ *
+ * Results must not depend on the number of threads, so the division depends on shapes alone (Demmel and
+ * Nguyen, "Fast Reproducible Floating-Point Summation", 2013, name the aim): a chunk is summed by one
+ * thread in a fixed order, and the sums of chunks and rows are added exactly, in any order (exact.c). Sums of
+ * derivatives by a broadcast operand are too many for that: there each shard, a run of chunks, has sums of
+ * its own, and these are added in the shards' order. */
 #include "lib/parallel.h"
-#include "lib/row_block.h"
+#include "lib/group.h"
 
 #include <stdlib.h>
 
-/* MAX_SHARDS: the most shards with sums of broadcast derivatives of their own. */
+/* MAX_SHARDS: the maximum of shards with sums of broadcast derivatives of their own. */
 enum { MAX_SHARDS = 16 };
 
-/* FEW_GROUPS: rows are divided into splits where there are fewer groups, too few for threads. */
+/* FEW_GROUPS: rows are divided into segments where there are fewer groups, too few for threads. */
 enum { FEW_GROUPS = 64 };
 
-/* COLUMN_PIECE: elements of rows that lie side by side which are summed in order. */
-enum { COLUMN_PIECE = 512 };
+/* COLUMN_RUN: elements that are summed in order, of adjacent rows in a tile of columns. */
+enum { COLUMN_RUN = 512 };
 
-struct cut {
+struct schedule {
     struct kl_job *job;
-    size_t groups, at_once; /* in a chunk */
-    size_t splits;          /* of each row; at_once is 1 where there are several */
+    size_t groups, groups_per_chunk;
+    size_t segments; /* of each row; groups_per_chunk is 1 where there are several */
     size_t chunks;
     size_t shards;                  /* of chunks, each done in order */
-    struct kl_sum *split_sums;      /* one for each split of each row, if there are several */
-    double *grad_sums[KL_OPERANDS]; /* for each shard, (high, low) of each broadcast element */
+    struct kl_sum *segment_sums;    /* for each segment of each row, if there are several */
+    double *grad_sums[KL_OPERANDS]; /* for each shard, (high, low) of each element of the operand */
     void *scratch;                  /* of the calling thread */
 };
 
@@ -34,101 +40,100 @@ static size_t power_below(size_t n)
     return n;
 }
 
-/* True if sums of chunks are all that is known of reduced losses. Then chunks end at multiples of
+/* True if reduced losses are summed by chunks, and not by rows. Then chunks end at multiples of
  * KL_CHUNK elements, if rows do, whatever is after: tiles and chunks are powers of 2 of rows. */
 static bool sums_chunks(const struct kl_job *job)
 {
-    return job->layout->each && !kl_has_logits(job);
+    return job->layout->elementwise && !kl_has_logits(job);
 }
 
 static void choose_tiles(struct kl_job *job)
 {
-    size_t length = job->layout->along.volume, rows = job->layout->across.volume;
+    size_t length = job->layout->inner.volume, rows = job->layout->outer.volume;
     struct kl_tile *tile = &job->tile;
     *tile = kl_choose_tile(job->layout);
     if (sums_chunks(job))
-        tile->rows = kl_smaller(tile->rows, power_below(KL_BLOCK / tile->length));
+        tile->rows = kl_min(tile->rows, power_below(KL_BLOCK / tile->length));
     bool few = rows <= FEW_GROUPS * tile->rows && length > (size_t)2 * KL_CHUNK / tile->rows;
-    job->piece = kl_has_logits(job) ? length : tile->columns ? COLUMN_PIECE : KL_CHUNK;
-    job->split = few || sums_chunks(job) ? kl_smaller(job->piece, length) : length;
+    job->run_length = kl_has_logits(job) ? length : tile->columns ? COLUMN_RUN : KL_CHUNK;
+    job->segment_length = few || sums_chunks(job) ? kl_min(job->run_length, length) : length;
 }
 
-static bool sums_back(const struct kl_plan *plan, int operand)
+static bool is_broadcast(const struct kl_plan *plan, int operand)
 {
     return plan->counts[operand] < plan->count;
 }
 
-static size_t shards_of(const struct kl_plan *plan, const struct kl_sink *sinks, size_t chunks)
+static size_t shards_of(const struct kl_plan *plan, const struct kl_gradient *gradients,
+                        size_t chunks)
 {
     size_t shards = chunks;
     for (int i = 0; i < KL_OPERANDS; i++)
-        if (sinks[i].gradient && sums_back(plan, i))
-            shards =
-                kl_smaller(shards, kl_smaller(MAX_SHARDS, plan->count / plan->counts[i] / 2 + 1));
+        if (gradients[i].data && is_broadcast(plan, i))
+            shards = kl_min(shards, kl_min(MAX_SHARDS, plan->count / plan->counts[i] / 2 + 1));
     return shards;
 }
 
-static void choose_chunks(struct cut *cut)
+static void choose_chunks(struct schedule *s)
 {
-    struct kl_job *job = cut->job;
-    size_t length = job->layout->along.volume, in_group = job->tile.rows * length;
-    cut->groups = ceiling(job->layout->across.volume, job->tile.rows);
-    cut->splits = ceiling(length, job->split);
-    cut->at_once = cut->splits > 1 || in_group >= KL_CHUNK ? 1 : KL_CHUNK / in_group;
+    struct kl_job *job = s->job;
+    size_t length = job->layout->inner.volume, in_group = job->tile.rows * length;
+    s->groups = ceiling(job->layout->outer.volume, job->tile.rows);
+    s->segments = ceiling(length, job->segment_length);
+    s->groups_per_chunk = s->segments > 1 || in_group >= KL_CHUNK ? 1 : KL_CHUNK / in_group;
     if (sums_chunks(job))
-        cut->at_once = power_below(cut->at_once);
-    cut->chunks = ceiling(cut->groups, cut->at_once) * cut->splits;
-    cut->shards = shards_of(job->plan, job->sinks, cut->chunks);
+        s->groups_per_chunk = power_below(s->groups_per_chunk);
+    s->chunks = ceiling(s->groups, s->groups_per_chunk) * s->segments;
+    s->shards = shards_of(job->plan, job->gradients, s->chunks);
 }
 
-static size_t split_sums_of(const struct cut *cut)
+static size_t segment_sums_of(const struct schedule *s)
 {
-    const struct kl_layout *layout = cut->job->layout;
-    return cut->splits > 1 && !layout->each ? layout->across.volume * cut->splits : 0;
+    const struct kl_layout *layout = s->job->layout;
+    return s->segments > 1 && !layout->elementwise ? layout->outer.volume * s->segments : 0;
 }
 
-static size_t grad_sums_of(const struct cut *cut, int operand)
+static size_t grad_sums_of(const struct schedule *s, int operand)
 {
-    const struct kl_job *job = cut->job;
-    bool has = job->sinks[operand].gradient && sums_back(job->plan, operand);
-    return has ? cut->shards * 2 * job->plan->counts[operand] : 0;
+    const struct kl_job *job = s->job;
+    bool has = job->gradients[operand].data && is_broadcast(job->plan, operand);
+    return has ? s->shards * 2 * job->plan->counts[operand] : 0;
 }
 
 size_t kl_rows_scratch_size(struct kl_job *job)
 {
-    struct cut cut = {.job = job};
+    struct schedule s = {.job = job};
     kl_layout_of(job->layout, job->plan);
     choose_tiles(job);
-    choose_chunks(&cut);
-    return KL_THREAD_SCRATCH + split_sums_of(&cut) * sizeof(struct kl_sum) +
-           (grad_sums_of(&cut, KL_INPUT) + grad_sums_of(&cut, KL_TARGET)) * sizeof(double);
+    choose_chunks(&s);
+    return KL_THREAD_SCRATCH + segment_sums_of(&s) * sizeof(struct kl_sum) +
+           (grad_sums_of(&s, KL_INPUT) + grad_sums_of(&s, KL_TARGET)) * sizeof(double);
 }
 
 /* ---- Rows whose losses are known */
 
-/* Multiplies the losses of some rows by their weights, if rows have any. */
-static void weigh_rows(const struct kl_job *job, size_t row, size_t n, double *losses)
+/* Multiplies the losses of some rows by their weights, and sets those of masked rows to 0. */
+static void scale_rows(const struct kl_job *job, size_t row, size_t n, double *losses)
 {
-    double numbers[KL_ROWS];
+    double weights[KL_ROWS];
     unsigned char mask[KL_ROWS];
-    if (job->weight.data) {
-        kl_line_load(job->kernel, &job->layout->across, &job->weight, row, n, KL_FLOAT64, numbers);
-        job->kernel->multiply(losses, numbers, n);
-    }
-    if (job->mask.data) {
-        kl_line_load(job->kernel, &job->layout->across, &job->mask, row, n, KL_FLOAT64, mask);
-        job->kernel->apply_mask(losses, mask, 0, n);
-    }
+    const struct kl_axes *rows = &job->layout->outer;
+    if (job->weight.data)
+        kl_gather(job->kernel, rows, &job->weight, row, n, KL_FLOAT64, weights);
+    if (job->mask.data)
+        kl_gather(job->kernel, rows, &job->mask, row, n, KL_FLOAT64, mask);
+    kl_weigh_losses(job, losses, job->weight.data ? weights : NULL, job->mask.data ? mask : NULL,
+                    n);
 }
 
 /* Stores the losses of some rows, or adds them to `sum`. */
-static void finish_rows(const struct kl_job *job, size_t row, size_t n, double *losses,
-                        struct kl_exact *sum)
+static void store_rows(const struct kl_job *job, size_t row, size_t n, double *losses,
+                       struct kl_exact *sum)
 {
     char narrow[KL_ROWS * sizeof(double)];
     enum kl_dtype dtype = job->plan->dtype;
-    if (!job->layout->each)
-        weigh_rows(job, row, n, losses);
+    if (!job->layout->elementwise)
+        scale_rows(job, row, n, losses);
     if (job->unit != 1)
         job->kernel->scale(losses, job->unit, n);
     if (!job->losses) {
@@ -136,7 +141,7 @@ static void finish_rows(const struct kl_job *job, size_t row, size_t n, double *
         return;
     }
     job->kernel->narrow[dtype](losses, narrow, n);
-    kl_line_store(&job->layout->across, KL_OF_LOSS, dtype, narrow, row, n, job->losses);
+    kl_scatter(&job->layout->outer, KL_OF_LOSS, dtype, narrow, row, n, job->losses);
 }
 
 /* chunk_sums: reduced losses of a chunk, of rows or of elements. */
@@ -145,15 +150,16 @@ struct chunk_sums {
     struct kl_sum of_elements;
 };
 
-/* Runs a group of several pieces, whose sums are 0 so far, one after the other. Out of line, so that
+/* Computes a group of several runs, whose sums are 0 so far, one after the other. Out of line, so that
  * other groups do not have its arrays on their stack. */
-static __attribute__((noinline)) void run_pieces(size_t piece, struct kl_group group, void *scratch)
+static __attribute__((noinline)) void run_in_runs(size_t run_length, struct kl_group group,
+                                                  void *scratch)
 {
     double high[KL_ROWS], low[KL_ROWS], *const highs = group.high, *const lows = group.low;
     size_t end = group.end;
     group.high = high, group.low = low;
     for (; group.start < end; group.start = group.end) {
-        group.end = kl_smaller(end, group.start + piece);
+        group.end = kl_min(end, group.start + run_length);
         kl_fill(high, 0, group.rows);
         kl_fill(low, 0, group.rows);
         kl_run_group(&group, scratch);
@@ -165,100 +171,102 @@ static __attribute__((noinline)) void run_pieces(size_t piece, struct kl_group g
     }
 }
 
-static void run_group(const struct cut *cut, size_t index, size_t split,
-                      const struct kl_sink *sinks, struct chunk_sums *sums, void *scratch)
+static void run_group(const struct schedule *s, size_t index, size_t segment,
+                      const struct kl_gradient *gradients, struct chunk_sums *sums, void *scratch)
 {
-    struct kl_job *job = cut->job;
+    struct kl_job *job = s->job;
     double high[KL_ROWS], low[KL_ROWS];
-    size_t row = index * job->tile.rows, start = split * job->split;
+    size_t row = index * job->tile.rows, start = segment * job->segment_length;
     struct kl_group group = {.row = row,
-                             .rows = kl_smaller(job->tile.rows, job->layout->across.volume - row),
+                             .rows = kl_min(job->tile.rows, job->layout->outer.volume - row),
                              .start = start,
-                             .end = kl_smaller(start + job->split, job->layout->along.volume),
+                             .end = kl_min(start + job->segment_length, job->layout->inner.volume),
                              .sum = &sums->of_elements,
                              .high = high,
                              .low = low,
-                             .sinks = sinks};
+                             .gradients = gradients};
     kl_fill(high, 0, group.rows);
     kl_fill(low, 0, group.rows);
-    if (group.end - start > job->piece)
-        run_pieces(job->piece, group, scratch);
+    if (group.end - start > job->run_length)
+        run_in_runs(job->run_length, group, scratch);
     else
         kl_run_group(&group, scratch);
     if (!kl_sums_rows(job) || !job->wants_loss)
         return;
     for (size_t i = 0; i < group.rows; i++) {
         struct kl_sum sum = {high[i], low[i]};
-        if (cut->splits == 1)
+        if (s->segments == 1)
             high[i] = kl_sum_value(sum);
         else
-            cut->split_sums[(row + i) * cut->splits + split] = sum;
+            s->segment_sums[(row + i) * s->segments + segment] = sum;
     }
-    if (cut->splits == 1)
-        finish_rows(job, row, group.rows, high, &sums->of_rows);
+    if (s->segments == 1)
+        store_rows(job, row, group.rows, high, &sums->of_rows);
 }
 
-/* Runs a chunk: one split of some rows. All rows of a split come before the next split, for
+/* Computes a chunk: one segment of some rows. All rows' first segments come before their second ones, for
  * neighbouring rows may share cache lines. */
-static void run_chunk(const struct cut *cut, size_t chunk, const struct kl_sink *sinks,
+static void run_chunk(const struct schedule *s, size_t chunk, const struct kl_gradient *gradients,
                       void *scratch)
 {
-    struct kl_job *job = cut->job;
+    struct kl_job *job = s->job;
     struct chunk_sums sums = {.of_elements = {0, 0}};
-    size_t chunks_across = ceiling(cut->groups, cut->at_once);
-    size_t first = chunk % chunks_across * cut->at_once;
+    size_t chunks_across = ceiling(s->groups, s->groups_per_chunk);
+    size_t first = chunk % chunks_across * s->groups_per_chunk;
     if (kl_is_stopped(job->plan))
         return;
-    kl_start_chunk(cut->job, scratch);
-    for (size_t i = first; i < kl_smaller(first + cut->at_once, cut->groups); i++)
-        run_group(cut, i, chunk / chunks_across, sinks, &sums, scratch);
+    kl_start_chunk(s->job, scratch);
+    for (size_t i = first; i < kl_min(first + s->groups_per_chunk, s->groups); i++)
+        run_group(s, i, chunk / chunks_across, gradients, &sums, scratch);
     if (job->losses || !job->wants_loss)
         return;
     if (sums_chunks(job))
         kl_total_add(&job->total, sums.of_elements);
-    else if (cut->splits == 1)
+    else if (s->segments == 1)
         kl_total_merge(&job->total, &sums.of_rows);
 }
 
 static void run_shard(void *context, size_t shard, void *scratch)
 {
-    const struct cut *cut = context;
-    const struct kl_plan *plan = cut->job->plan;
-    struct kl_sink sinks[KL_OPERANDS] = {cut->job->sinks[KL_INPUT], cut->job->sinks[KL_TARGET]};
+    const struct schedule *s = context;
+    const struct kl_plan *plan = s->job->plan;
+    struct kl_gradient gradients[KL_OPERANDS] = {s->job->gradients[KL_INPUT],
+                                                 s->job->gradients[KL_TARGET]};
     for (int i = 0; i < KL_OPERANDS; i++)
-        if (cut->grad_sums[i]) {
-            sinks[i].high = cut->grad_sums[i] + shard * 2 * plan->counts[i];
-            sinks[i].low = sinks[i].high + plan->counts[i];
+        if (s->grad_sums[i]) {
+            gradients[i].high = s->grad_sums[i] + shard * 2 * plan->counts[i];
+            gradients[i].low = gradients[i].high + plan->counts[i];
         }
-    size_t from = cut->chunks / cut->shards * shard + kl_smaller(shard, cut->chunks % cut->shards);
-    size_t n = cut->chunks / cut->shards + (shard < cut->chunks % cut->shards);
+    size_t from = s->chunks / s->shards * shard + kl_min(shard, s->chunks % s->shards);
+    size_t n = s->chunks / s->shards + (shard < s->chunks % s->shards);
     for (size_t i = 0; i < n; i++)
-        run_chunk(cut, from + i, sinks, scratch);
+        run_chunk(s, from + i, gradients, scratch);
 }
 
-/* ---- What chunks gave, in their order */
+/* ---- Sums of segments and shards, in their order */
 
-static void join_splits(const struct cut *cut)
+static void combine_segments(const struct schedule *s)
 {
-    for (size_t row = 0; row < cut->job->layout->across.volume; row++) {
+    for (size_t row = 0; row < s->job->layout->outer.volume; row++) {
         struct kl_sum sum = {0, 0};
-        for (size_t i = 0; i < cut->splits; i++)
-            kl_sum_merge(&sum, cut->split_sums[row * cut->splits + i]);
+        for (size_t i = 0; i < s->segments; i++)
+            kl_sum_merge(&sum, s->segment_sums[row * s->segments + i]);
         double loss = kl_sum_value(sum);
-        finish_rows(cut->job, row, 1, &loss, &cut->job->total.sum);
+        store_rows(s->job, row, 1, &loss, &s->job->total.sum);
     }
 }
 
 /* The sums of some derivatives by a broadcast operand, over the shards. */
-static void join_shards(const struct cut *cut, int operand, size_t start, size_t n, double *grads)
+static void combine_shards(const struct schedule *s, int operand, size_t start, size_t n,
+                           double *grads)
 {
-    size_t count = cut->job->plan->counts[operand];
+    size_t count = s->job->plan->counts[operand];
     double low[KL_BLOCK];
     kl_fill(grads, 0, n);
     kl_fill(low, 0, n);
-    for (size_t shard = 0; shard < cut->shards; shard++) {
-        const double *high = cut->grad_sums[operand] + shard * 2 * count + start;
-        cut->job->kernel->add(high, grads, low, n);
+    for (size_t shard = 0; shard < s->shards; shard++) {
+        const double *high = s->grad_sums[operand] + shard * 2 * count + start;
+        s->job->kernel->add(high, grads, low, n);
         for (size_t i = 0; i < n; i++)
             low[i] += high[count + i];
     }
@@ -266,61 +274,61 @@ static void join_shards(const struct cut *cut, int operand, size_t start, size_t
         grads[i] = kl_sum_value((struct kl_sum){grads[i], low[i]});
 }
 
-static void join_grads(void *context, size_t chunk, void *scratch)
+static void combine_grads(void *context, size_t chunk, void *scratch)
 {
-    const struct cut *cut = context;
+    const struct schedule *s = context;
     double *grads = scratch;
     for (int operand = 0; operand < KL_OPERANDS; operand++) {
-        size_t count = cut->job->plan->counts[operand], start = chunk * KL_BLOCK;
-        enum kl_dtype dtype = cut->job->operands[operand].dtype;
-        if (!cut->grad_sums[operand] || start >= count)
+        size_t count = s->job->plan->counts[operand], start = chunk * KL_BLOCK;
+        enum kl_dtype dtype = s->job->operands[operand].dtype;
+        if (!s->grad_sums[operand] || start >= count)
             continue;
-        size_t n = kl_smaller(KL_BLOCK, count - start);
-        join_shards(cut, operand, start, n, grads);
-        cut->job->kernel->narrow[dtype](
-            grads, cut->job->sinks[operand].gradient + start * kl_dtype_size(dtype), n);
+        size_t n = kl_min(KL_BLOCK, count - start);
+        combine_shards(s, operand, start, n, grads);
+        s->job->kernel->narrow[dtype](
+            grads, s->job->gradients[operand].data + start * kl_dtype_size(dtype), n);
     }
 }
 
-/* The most elements of an operand whose derivatives are summed. */
-static size_t most_summed(const struct cut *cut)
+/* The maximum of the elements of operands whose derivatives are summed. */
+static size_t max_summed(const struct schedule *s)
 {
-    size_t most = 0;
+    size_t max = 0;
     for (int i = 0; i < KL_OPERANDS; i++)
-        if (cut->grad_sums[i] && cut->job->plan->counts[i] > most)
-            most = cut->job->plan->counts[i];
-    return most;
+        if (s->grad_sums[i] && s->job->plan->counts[i] > max)
+            max = s->job->plan->counts[i];
+    return max;
 }
 
-static bool allocate(struct cut *cut)
+static bool allocate(struct schedule *s)
 {
-    bool good = (cut->scratch = malloc(KL_THREAD_SCRATCH)) != NULL;
-    size_t n = split_sums_of(cut);
+    bool good = (s->scratch = malloc(KL_THREAD_SCRATCH)) != NULL;
+    size_t n = segment_sums_of(s);
     if (n > 0)
-        good &= (cut->split_sums = calloc(n, sizeof *cut->split_sums)) != NULL;
+        good &= (s->segment_sums = calloc(n, sizeof *s->segment_sums)) != NULL;
     for (int i = 0; i < KL_OPERANDS; i++)
-        if ((n = grad_sums_of(cut, i)) > 0)
-            good &= (cut->grad_sums[i] = calloc(n, sizeof *cut->grad_sums[i])) != NULL;
+        if ((n = grad_sums_of(s, i)) > 0)
+            good &= (s->grad_sums[i] = calloc(n, sizeof *s->grad_sums[i])) != NULL;
     return good;
 }
 
 bool kl_run_rows(struct kl_job *job, struct kl_pool *pool)
 {
-    struct cut cut = {.job = job};
+    struct schedule s = {.job = job};
     kl_layout_of(job->layout, job->plan);
     choose_tiles(job);
-    choose_chunks(&cut);
-    bool good = allocate(&cut);
+    choose_chunks(&s);
+    bool good = allocate(&s);
     if (good) {
-        kl_pool_run(pool, cut.shards, run_shard, &cut, cut.scratch);
-        if (cut.split_sums)
-            join_splits(&cut);
-        if (cut.grad_sums[KL_INPUT] || cut.grad_sums[KL_TARGET])
-            kl_pool_run(pool, ceiling(most_summed(&cut), KL_BLOCK), join_grads, &cut, cut.scratch);
+        kl_pool_run(pool, s.shards, run_shard, &s, s.scratch);
+        if (s.segment_sums)
+            combine_segments(&s);
+        if (s.grad_sums[KL_INPUT] || s.grad_sums[KL_TARGET])
+            kl_pool_run(pool, ceiling(max_summed(&s), KL_BLOCK), combine_grads, &s, s.scratch);
     }
-    free(cut.split_sums);
-    free(cut.grad_sums[KL_INPUT]);
-    free(cut.grad_sums[KL_TARGET]);
-    free(cut.scratch);
+    free(s.segment_sums);
+    free(s.grad_sums[KL_INPUT]);
+    free(s.grad_sums[KL_TARGET]);
+    free(s.scratch);
     return good;
 }

@@ -33,15 +33,15 @@ static bool check_options(const struct kl_options *options, struct kl_problem *p
 {
     if ((unsigned)options->reduction > KL_ELEMENTWISE_MEAN)
         return kl_fail(problem, KL_NO_OPERAND, "reduction_invalid",
-                       "the reduction is none of enum kl_reduction");
+                       "the reduction is not one of enum kl_reduction");
     if ((unsigned)options->size_average > KL_FALSE || (unsigned)options->reduce > KL_FALSE)
         return kl_fail(problem, KL_NO_OPERAND, "reduction_invalid",
-                       "size_average or reduce is none of enum kl_flag");
+                       "size_average or reduce is not one of enum kl_flag");
     if ((unsigned)options->compat > KL_MATH)
         return kl_fail(problem, KL_NO_OPERAND, "compat_invalid",
-                       "compat is none of enum kl_compat");
+                       "compat is not one of enum kl_compat");
     if ((unsigned)options->base > KL_BITS)
-        return kl_fail(problem, KL_NO_OPERAND, "base_invalid", "base is none of enum kl_base");
+        return kl_fail(problem, KL_NO_OPERAND, "base_invalid", "base is not one of enum kl_base");
     return true;
 }
 
@@ -51,12 +51,12 @@ static bool set_spaces(struct kl_plan *plan, struct kl_problem *problem)
     const struct kl_options *options = &plan->options;
     if ((unsigned)options->input_space > KL_LOGIT || (unsigned)options->target_space > KL_LOGIT)
         return kl_fail(problem, KL_NO_OPERAND, "space_invalid",
-                       "input_space or target_space is none of enum kl_space");
+                       "input_space or target_space is not one of enum kl_space");
     if (options->log_target && options->target_space != KL_DEFAULT_SPACE &&
         options->target_space != KL_LOG_PROB)
-        return kl_fail(problem, KL_NO_OPERAND, "space_conflict",
-                       "log_target says that target holds log-probabilities, and target_space that "
-                       "it holds something else");
+        return kl_fail(
+            problem, KL_NO_OPERAND, "space_conflict",
+            "log_target says that target holds log-probabilities, but target_space says otherwise");
     plan->spaces[KL_INPUT] = options->input_space ? options->input_space : KL_LOG_PROB;
     plan->spaces[KL_TARGET] = options->target_space ? options->target_space
                               : options->log_target ? KL_LOG_PROB
@@ -69,8 +69,8 @@ static bool set_spaces(struct kl_plan *plan, struct kl_problem *problem)
     if (plan->temperature != 1 && plan->spaces[KL_INPUT] != KL_LOGIT &&
         plan->spaces[KL_TARGET] != KL_LOGIT)
         return kl_fail(problem, KL_NO_OPERAND, "temperature_unused",
-                       "a temperature divides logits, and neither input nor target holds any: "
-                       "input_space or target_space says so where one does");
+                       "a temperature divides logits, but neither input nor target holds any: set "
+                       "input_space=logit or target_space=logit if one does");
     return true;
 }
 
@@ -78,21 +78,21 @@ static bool check_dtype(const struct kl_tensor *tensor, enum kl_operand operand,
                         struct kl_problem *problem)
 {
     return (unsigned)tensor->dtype < KL_DTYPES ||
-           kl_fail(problem, operand, "dtype_invalid", "the dtype is none of enum kl_dtype");
+           kl_fail(problem, operand, "dtype_invalid", "the dtype is not one of enum kl_dtype");
 }
 
 static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
 {
     const struct kl_options *options = &plan->options;
-    int ndim = (int)plan->joint_ndim, least = ndim ? -ndim : -1, most = ndim ? ndim - 1 : 0;
+    int ndim = (int)plan->joint_ndim, min = ndim ? -ndim : -1, max = ndim ? ndim - 1 : 0;
     for (size_t i = 0; i < options->n_dim; i++) {
         int dim = options->dim[i];
-        if (dim < least || dim > most)
+        if (dim < min || dim > max)
             return kl_fail(problem, KL_NO_OPERAND, "dim_invalid",
                            "Dimension out of range (expected to be in range of [%d, %d], but got "
                            "%d)",
-                           least, most, dim);
-        dim += dim < 0 ? most + 1 : 0;
+                           min, max, dim);
+        dim += dim < 0 ? max + 1 : 0;
         if (plan->summed[dim])
             return kl_fail(problem, KL_NO_OPERAND, "dim_invalid",
                            "dim %d appears multiple times in the list of dims", dim);
@@ -124,7 +124,7 @@ static bool mismatch(const struct kl_plan *plan, struct kl_problem *problem)
     kl_shape_print(plan->target.ndim, plan->target.shape, b, sizeof b);
     return kl_fail(problem, KL_TARGET, "shape_mismatch",
                    "input has shape %s but target has shape %s%s", a, b,
-                   plan->options.broadcast ? ", and these do not broadcast" : "");
+                   plan->options.broadcast ? ", which do not broadcast" : "");
 }
 
 static bool set_shape(struct kl_plan *plan, struct kl_problem *problem)
@@ -143,7 +143,7 @@ static bool set_shape(struct kl_plan *plan, struct kl_problem *problem)
         !kl_tensor_count(input, &plan->counts[KL_INPUT]) ||
         !kl_tensor_count(target, &plan->counts[KL_TARGET]))
         return kl_fail(problem, KL_INPUT, "out_of_memory",
-                       "the shape stands for more elements than memory can hold");
+                       "the shape has more elements than memory can hold");
     return true;
 }
 
@@ -158,8 +158,8 @@ static bool extends_to_loss(const struct kl_plan *plan, enum kl_operand operand,
     return kl_fail(problem, operand, "shape_mismatch",
                    "%s has shape %s, which does not broadcast to that of the losses, %s (%s)",
                    operand == KL_MASK ? "mask" : "weight", a, b,
-                   plan->options.n_dim > 0 ? "what dim leaves"
-                                           : "one for each element, for dim is not given");
+                   plan->options.n_dim > 0 ? "the axes that remain after dim"
+                                           : "one for each element, since dim is not given");
 }
 
 static bool set_weights(struct kl_plan *plan, struct kl_problem *problem)
@@ -203,8 +203,9 @@ bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct k
     if (!set_spaces(plan, problem) || !set_shape(plan, problem))
         return false;
     if (options->compat == KL_ONEFLOW && plan->reduction == KL_BATCHMEAN && plan->joint_ndim == 0)
-        return kl_fail(problem, KL_INPUT, "batchmean_scalar",
-                       "batchmean needs a batch: under compat=oneflow a 0-dim input has none");
+        return kl_fail(
+            problem, KL_INPUT, "batchmean_scalar",
+            "batchmean needs a batch, which a 0-dim input does not have with compat=oneflow");
     if (!set_axes(plan, problem) || !set_weights(plan, problem))
         return false;
     set_loss(plan);

@@ -18,10 +18,10 @@ struct job {
     pthread_cond_t finished;
 };
 
-/* LOOK_NS: time, in ns, that a waiting thread polls before it sleeps. Waking a thread takes longer
+/* SPIN_NS: time, in ns, that a waiting thread polls before it sleeps. Waking a thread takes longer
  * than half of a sum of 2^16 elements: two threads are 1.83 times as fast as one with the polling,
  * and 1.02 times without (Zen 4 in a virtual machine). */
-enum { LOOK_NS = 20000 };
+enum { SPIN_NS = 20000 };
 
 struct kl_pool {
     pthread_mutex_t lock;
@@ -85,17 +85,17 @@ static void pause_briefly(void)
 }
 
 /* With the lock held: gives it up while there is nothing to do, for a while. */
-static void look_for_work(struct kl_pool *pool)
+static void spin_for_work(struct kl_pool *pool)
 {
     pthread_mutex_unlock(&pool->lock);
-    for (int64_t end = now_ns() + LOOK_NS; !atomic_load(&pool->ring) && now_ns() < end;)
+    for (int64_t end = now_ns() + SPIN_NS; !atomic_load(&pool->ring) && now_ns() < end;)
         pause_briefly();
     pthread_mutex_lock(&pool->lock);
 }
 
 static void wait_for_work(struct kl_pool *pool)
 {
-    look_for_work(pool);
+    spin_for_work(pool);
     pool->sleeping++;
     while (!pool->ring && !pool->closing)
         pthread_cond_wait(&pool->work, &pool->lock);
@@ -106,7 +106,7 @@ static void wait_for_work(struct kl_pool *pool)
 static void wait_for_others(struct kl_pool *pool, struct job *job)
 {
     pthread_mutex_unlock(&pool->lock);
-    for (int64_t end = now_ns() + LOOK_NS; atomic_load(&job->done) < job->n && now_ns() < end;)
+    for (int64_t end = now_ns() + SPIN_NS; atomic_load(&job->done) < job->n && now_ns() < end;)
         pause_briefly();
     pthread_mutex_lock(&pool->lock);
     while (job->done < job->n)

@@ -1,7 +1,20 @@
-/* The softmax of rows of logits, without writing it out. */
+/* Losses of rows of logits, without writing out their softmaxes.
+ *
+ * With P and Q the exponentials of a row's shifted logits p and q, the sum of P/sum(P)
+ * (log(P/sum(P)) - log(Q/sum(Q))) is that of P (p - q) over sum(P), less log sum(P) - log sum(Q);
+ * likewise where one operand holds no logits, and has no such sum.
+ *
+ * Long rows take one pass, by the online softmax (Milakov and Gimelshein, "Online normalizer calculation for
+ * softmax", 2018): sums are of exponentials of what a logit is less than the maximum so far, and a tile with
+ * a greater maximum first multiplies them by exp(old - new). That reads memory once, where a maximum, a sum and
+ * a normalization by themselves read it three times, and costs one exponential an element and operand, and one
+ * more a tile that raises the maximum. Sums are compensated, so a rescaling adds a rounding or two for each
+ * tile that raises the maximum, to the errors of the exponentials. Short rows are computed in blocks, where a
+ * second pass costs nothing, as they are in the cache. */
 #include "lib/softmax.h"
+#include "lib/near_equal.h"
 
-static double scale_of(const struct kl_row_block *b, int operand)
+static double scale_of(const struct kl_workspace *b, int operand)
 {
     return kl_is_logit(b->job, operand) ? 1 / b->job->plan->temperature : 1;
 }
@@ -15,17 +28,17 @@ static void scale_sum(struct kl_sum *sum, double by)
 /* ---- The log-sum-exp of a row, in two numbers: row_max, and the log of the sum of exp(v -
  * row_max). */
 
-static void find_row_max(struct kl_row_block *b, int operand)
+static void find_row_max(struct kl_workspace *b, int operand)
 {
     kl_fill(b->row_max[operand], -(double)INFINITY, b->group->rows);
     KL_FOR_EACH_TILE (b, tile) {
         kl_load_operand(b, &tile, operand);
-        kl_find_maxima(b, &tile, b->v[operand], b->row_max[operand]);
+        kl_row_maxima(b, &tile, b->v[operand], b->row_max[operand]);
     }
 }
 
 /* Loads a tile of logits less their row_max. */
-static void load_shifted(struct kl_row_block *b, const struct kl_tile *tile, int operand)
+static void load_shifted(struct kl_workspace *b, const struct kl_tile *tile, int operand)
 {
     if (b->single && b->stage[operand] == KL_SHIFTED)
         return;
@@ -34,7 +47,7 @@ static void load_shifted(struct kl_row_block *b, const struct kl_tile *tile, int
     b->stage[operand] = KL_SHIFTED;
 }
 
-void kl_find_softmax(struct kl_row_block *b, int operand)
+void kl_find_softmax(struct kl_workspace *b, int operand)
 {
     double sums[KL_ROWS];
     size_t rows = b->group->rows;
@@ -43,33 +56,62 @@ void kl_find_softmax(struct kl_row_block *b, int operand)
     kl_fill(b->low, 0, rows);
     KL_FOR_EACH_TILE (b, tile) {
         load_shifted(b, &tile, operand);
-        b->job->kernel->exps(b->v[operand], b->spare, kl_tile_size(&tile));
-        kl_add_to_rows(b, &tile, b->spare, b->high, b->low);
+        b->job->kernel->exps(b->v[operand], b->scratch, kl_tile_size(&tile));
+        kl_add_to_rows(b, &tile, b->scratch, b->high, b->low);
     }
     for (size_t i = 0; i < rows; i++)
         sums[i] = kl_sum_value((struct kl_sum){b->high[i], b->low[i]});
     b->job->kernel->logs(sums, b->log_sum_exp[operand], rows);
 }
 
-void kl_load_log_softmax(struct kl_row_block *b, const struct kl_tile *tile, int operand)
+static void load_log_softmax(struct kl_workspace *b, const struct kl_tile *tile, int operand)
 {
     load_shifted(b, tile, operand);
     kl_shift_rows(b, tile, b->v[operand], NULL, b->log_sum_exp[operand], 1);
     b->stage[operand] = KL_LOG_PROBS;
 }
 
-/* ---- Parts. With P and Q the exponentials of a row's shifted logits p and q, the sum of P/sum(P)
- * (log(P/sum(P)) - log(Q/sum(Q))) is that of P (p - q) over sum(P), less log sum(P) - log sum(Q);
- * likewise where one operand is no logits, and its logarithm is not taken of a sum. */
+/* ---- Both operands */
 
-/* row_sums: of rows, sums of losses, of probabilities of target and of exponentials of input, not yet
+/* Replaces probabilities of input by their logarithms, and sets what derivatives by them are divided
+ * by. */
+static void replace_probs(struct kl_workspace *b, size_t n)
+{
+    const struct kl_kernel *kernel = b->job->kernel;
+    if (kl_has_quotients(b->job->plan)) {
+        kernel->quotients(b->job->rule, b->v[KL_INPUT], b->v[KL_TARGET], b->divisor, n);
+        return;
+    }
+    memcpy(b->divisor, b->v[KL_INPUT], n * sizeof *b->divisor);
+    kernel->logs(b->v[KL_INPUT], b->v[KL_INPUT], n);
+}
+
+void kl_load_log_probs(struct kl_workspace *b, const struct kl_tile *tile)
+{
+    if (b->single && b->stage[KL_INPUT] == KL_LOG_PROBS)
+        return;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        (kl_is_logit(b->job, i) ? load_log_softmax : kl_load_operand)(b, tile, i);
+    if (b->job->plan->spaces[KL_INPUT] == KL_PROB) {
+        kl_apply_mask(b, tile, b->v[KL_INPUT], 1);
+        kl_apply_mask(b, tile, b->v[KL_TARGET], 1);
+        replace_probs(b, kl_tile_size(tile));
+    }
+    kl_apply_mask(b, tile, b->v[KL_INPUT], 0);
+    kl_apply_mask(b, tile, b->v[KL_TARGET], 0);
+    b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_LOG_PROBS;
+}
+
+/* ---- Sums of rows */
+
+/* row_sums: of each row, sums of losses, of probabilities of target and of exponentials of input, not yet
  * divided by those of exponentials. */
 struct row_sums {
     double losses[KL_ROWS], sum_p[KL_ROWS], exps[KL_ROWS];
 };
 
 /* Divides the sums of rows by those of their exponentials. */
-static bool normalize_sums(struct kl_row_block *b, const struct row_sums *sums, double *losses,
+static bool normalize_sums(struct kl_workspace *b, const struct row_sums *sums, double *losses,
                            double *sum_p)
 {
     bool logits[KL_OPERANDS] = {kl_is_logit(b->job, KL_INPUT), kl_is_logit(b->job, KL_TARGET)},
@@ -86,29 +128,29 @@ static bool normalize_sums(struct kl_row_block *b, const struct row_sums *sums, 
         sum_p[i] = sums->sum_p[i] / total;
         losses[i] = sums->losses[i] / total -
                     sum_p[i] * (b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i]);
-        good &= isfinite(losses[i]) || kl_is_hidden(b, i);
+        good &= isfinite(losses[i]) || kl_is_row_masked(b, i);
     }
     return good;
 }
 
-/* ---- One row, straight from the operands: a tile with a new maximum scales the sums down. */
+/* ---- One row, by the online softmax, from the operands as they are */
 
 struct running_sums {
     struct kl_shift shifts[KL_OPERANDS];
     struct kl_sum losses, sum_p, exps;
 };
 
-/* Moves to a new maximum. */
-static void raise_shift(struct running_sums *running, int operand, double most)
+/* Moves the sums to a greater maximum. The losses are sums of P (p - q): they change with q, too. */
+static void rescale_sums(struct running_sums *running, int operand, double max)
 {
     struct kl_shift *shift = &running->shifts[operand];
-    double before = shift->by;
-    if (!(most > before))
+    double before = shift->offset;
+    if (!(max > before))
         return;
-    shift->by = most;
+    shift->offset = max;
     if (!isfinite(before))
         return;
-    double less = (before - most) * shift->scale, factor = exp(less);
+    double less = (before - max) * shift->scale, factor = exp(less);
     kl_sum_add(&running->losses,
                (operand == KL_TARGET ? less : -less) * kl_sum_value(running->sum_p));
     if (operand == KL_INPUT) {
@@ -119,25 +161,24 @@ static void raise_shift(struct running_sums *running, int operand, double most)
     }
 }
 
-/* True if both operands are logits, of which none is refused. */
-static bool are_logits(const struct kl_row_block *b)
+/* True if both operands are logits, and no target is a sentinel. */
+static bool are_logits(const struct kl_workspace *b)
 {
-    return kl_is_logit(b->job, KL_INPUT) && kl_is_logit(b->job, KL_TARGET) && isnan(b->refused);
+    return kl_is_logit(b->job, KL_INPUT) && kl_is_logit(b->job, KL_TARGET) && isnan(b->sentinel);
 }
 
-/* Adds elements that lie side by side. Their exponentials are kept in a group that is a single tile,
- * from `at` on, where derivatives by input alone want them. */
-static void add_elements(struct kl_row_block *b, struct running_sums *running,
+/* Adds contiguous elements. Their exponentials are cached, from `at` on, if b->has_exps. */
+static void add_elements(struct kl_workspace *b, struct running_sums *running,
                          const void *const operands[KL_OPERANDS], size_t at, size_t n)
 {
     const struct kl_job *job = b->job;
     enum kl_dtype dtype = job->plan->dtype;
-    struct kl_shift shifts[KL_OPERANDS]; /* of finite numbers: exponentials of -inf are 0 */
+    struct kl_shift shifts[KL_OPERANDS]; /* with 0 for a maximum of -inf: all exponentials are 0 */
     for (int i = 0; i < KL_OPERANDS; i++) {
         if (kl_is_logit(job, i))
-            raise_shift(running, i, job->kernel->row_max[dtype](operands[i], n));
+            rescale_sums(running, i, job->kernel->row_max[dtype](operands[i], n));
         shifts[i] = running->shifts[i];
-        shifts[i].by = shifts[i].by == -(double)INFINITY ? 0 : shifts[i].by;
+        shifts[i].offset = shifts[i].offset == -(double)INFINITY ? 0 : shifts[i].offset;
     }
     struct kl_row_sums more =
         are_logits(b)
@@ -145,14 +186,14 @@ static void add_elements(struct kl_row_block *b, struct running_sums *running,
                                              b->has_exps ? b->v[KL_TARGET] + at : NULL,
                                              b->has_exps ? b->v[KL_INPUT] + at : NULL, n)
             : job->kernel->row_sums[dtype][kl_rule_is_log(job->rule)](
-                  kl_is_logit(job, KL_INPUT), b->refused, operands[KL_INPUT], operands[KL_TARGET],
+                  kl_is_logit(job, KL_INPUT), b->sentinel, operands[KL_INPUT], operands[KL_TARGET],
                   shifts, n);
     kl_sum_add(&running->losses, more.losses);
     kl_sum_add(&running->sum_p, more.sum_p);
     kl_sum_add(&running->exps, more.exps);
 }
 
-static void sum_row(struct kl_row_block *b, size_t row, struct row_sums *sums)
+static void sum_row(struct kl_workspace *b, size_t row, struct row_sums *sums)
 {
     struct running_sums running = {.losses = {0, 0}, .sum_p = {0, 0}, .exps = {0, 0}};
     size_t size = kl_dtype_size(b->job->plan->dtype);
@@ -170,27 +211,27 @@ static void sum_row(struct kl_row_block *b, size_t row, struct row_sums *sums)
     sums->sum_p[row] = kl_sum_value(running.sum_p);
     sums->exps[row] = kl_sum_value(running.exps);
     for (int i = 0; i < KL_OPERANDS; i++)
-        b->row_max[i][row] = running.shifts[i].by;
+        b->row_max[i][row] = running.shifts[i].offset;
 }
 
-/* ---- Several rows, as blocks */
+/* ---- Several rows, as blocks: a pass for the maxima, and one for the sums */
 
-/* Elements' shares of the sums go to losses, grads and spare. */
-static void add_tile(struct kl_row_block *b, const struct kl_tile *tile, struct row_sums *high,
+/* The terms of the sums go to losses, grads and scratch. */
+static void add_tile(struct kl_workspace *b, const struct kl_tile *tile, struct row_sums *high,
                      struct row_sums *low)
 {
     const struct kl_job *job = b->job;
     for (int i = 0; i < KL_OPERANDS; i++)
         (kl_is_logit(job, i) ? load_shifted : kl_load_operand)(b, tile, i);
     job->kernel->softmax_terms[kl_rule_is_log(job->rule)](
-        job->plan->dtype == KL_FLOAT64, b->refused, b->v[KL_INPUT], b->v[KL_TARGET], b->losses,
-        b->grads, b->spare, kl_tile_size(tile));
+        job->plan->dtype == KL_FLOAT64, b->sentinel, b->v[KL_INPUT], b->v[KL_TARGET], b->losses,
+        b->grads, b->scratch, kl_tile_size(tile));
     kl_add_to_rows(b, tile, b->losses, high->losses, low->losses);
     kl_add_to_rows(b, tile, b->grads, high->sum_p, low->sum_p);
-    kl_add_to_rows(b, tile, b->spare, high->exps, low->exps);
+    kl_add_to_rows(b, tile, b->scratch, high->exps, low->exps);
 }
 
-static void sum_rows(struct kl_row_block *b, struct row_sums *sums)
+static void sum_rows(struct kl_workspace *b, struct row_sums *sums)
 {
     struct row_sums low = {.losses = {0}};
     *sums = low;
@@ -199,34 +240,36 @@ static void sum_rows(struct kl_row_block *b, struct row_sums *sums)
             find_row_max(b, i);
     KL_FOR_EACH_TILE (b, tile)
         add_tile(b, &tile, sums, &low);
-    for (size_t i = 0; i < b->group->rows; i++) { /* what is not finite is of no use */
+    for (size_t i = 0; i < b->group->rows; i++) { /* sums that are not finite are not used */
         sums->losses[i] += low.losses[i];
         sums->sum_p[i] += low.sum_p[i];
         sums->exps[i] += low.exps[i];
     }
 }
 
-/* True if derivatives want the exponentials, of which float64 keeps none that is below exp(-700). */
-static bool wants_exps(const struct kl_row_block *b)
+/* True if exponentials are cached for derivatives: by input alone, in a group of a single tile. Those of
+ * float64 are not: its derivatives need exponentials below exp(-700), too. */
+static bool wants_exps(const struct kl_workspace *b)
 {
     const struct kl_job *job = b->job;
     return b->single && kl_is_wanted(job, KL_INPUT) && !kl_is_wanted(job, KL_TARGET) &&
            job->plan->dtype != KL_FLOAT64 && are_logits(b);
 }
 
-bool kl_find_row_sums(struct kl_row_block *b, bool keeps, double *losses, double *sum_p)
+bool kl_find_row_sums(struct kl_workspace *b, bool caches, double *losses, double *sum_p)
 {
     struct row_sums sums;
-    bool as_block = b->job->tile.columns || b->job->layout->along.volume < KL_ROW_ALONE;
-    b->has_exps = keeps && !as_block && wants_exps(b);
+    bool as_block = b->job->tile.columns || b->job->layout->inner.volume < KL_MIN_ROWWISE_LENGTH;
+    b->has_exps = caches && !as_block && wants_exps(b);
     if (as_block)
         sum_rows(b, &sums);
-    for (size_t i = 0; i < b->group->rows && !as_block; i++)
-        sum_row(b, i, &sums);
+    else
+        for (size_t i = 0; i < b->group->rows; i++)
+            sum_row(b, i, &sums);
     bool good = normalize_sums(b, &sums, losses, sum_p);
-    for (int i = 0; i < KL_OPERANDS && b->has_exps; i++)
-        b->stage[i] = KL_NOT_LOADED; /* v holds exponentials */
+    if (b->has_exps)
+        b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED; /* v holds exponentials */
     if (good)
-        kl_sum_close_rows(b, losses);
+        kl_sum_near_equal(b, losses);
     return good;
 }

@@ -2,55 +2,56 @@
 
 #include <string.h>
 
-const void *kl_at(const struct kl_numbers *numbers, size_t index)
+const void *kl_at(const struct kl_array_view *view, size_t index)
 {
-    size_t size = numbers->bytes ? 1 : kl_dtype_size(numbers->dtype);
-    return (const char *)numbers->data + index * size;
+    size_t size = view->bytes ? 1 : kl_dtype_size(view->dtype);
+    return (const char *)view->data + index * size;
 }
 
 /* ---- The choice of a tile */
 
-/* COLUMNS: rows of a tile that lie side by side: whole cache lines of them. FEW_COLUMNS: where so few do,
+/* COLUMNS: rows of a tile that lie side by side: whole cache lines of them. MIN_COLUMNS: where so few do,
  * they are gathered row by row. */
-enum { COLUMNS = 64, FEW_COLUMNS = 8 };
+enum { COLUMNS = 64, MIN_COLUMNS = 8 };
 _Static_assert((int)COLUMNS <= (int)KL_ROWS, "numbers of rows have room for columns");
 
 /* True if neighbouring rows lie side by side in an operand, and a row's elements do not. Rows of other
  * entries of the first axis do not matter, so that a part of a call's has tiles like the whole's. */
-static bool lies_across(const struct kl_layout *layout, enum kl_array array)
+static bool has_adjacent_rows(const struct kl_layout *layout, enum kl_array array)
 {
-    const struct kl_axes *across = &layout->across, *along = &layout->along;
-    return across->n > 0 && across->axis[across->n - 1].strides[array] == 1 &&
-           across->axis[across->n - 1].size > FEW_COLUMNS && along->n > 0 &&
-           along->axis[along->n - 1].strides[array] > 1;
+    const struct kl_axes *outer = &layout->outer, *inner = &layout->inner;
+    return outer->n > 0 && outer->axis[outer->n - 1].strides[array] == 1 &&
+           outer->axis[outer->n - 1].size > MIN_COLUMNS && inner->n > 0 &&
+           inner->axis[inner->n - 1].strides[array] > 1;
 }
 
 bool kl_are_rows_alone(const struct kl_layout *layout)
 {
-    return layout->along.volume > KL_BLOCK / 2;
+    return layout->inner.volume > KL_BLOCK / 2;
 }
 
 struct kl_tile kl_choose_tile(const struct kl_layout *layout)
 {
-    size_t all = layout->across.volume, length = layout->along.volume;
-    bool columns = lies_across(layout, KL_OF_INPUT) || lies_across(layout, KL_OF_TARGET);
-    size_t rows = kl_smaller(kl_smaller(KL_BLOCK / kl_smaller(length, KL_BLOCK), KL_ROWS), all);
+    size_t all = layout->outer.volume, length = layout->inner.volume;
+    bool columns =
+        has_adjacent_rows(layout, KL_OF_INPUT) || has_adjacent_rows(layout, KL_OF_TARGET);
+    size_t rows = kl_min(kl_min(KL_BLOCK / kl_min(length, KL_BLOCK), KL_ROWS), all);
     if (columns && rows < COLUMNS)
-        rows = kl_smaller(COLUMNS, all);
+        rows = kl_min(COLUMNS, all);
     return (struct kl_tile){
-        .rows = rows, .length = kl_smaller(length, KL_BLOCK / rows), .columns = columns};
+        .rows = rows, .length = kl_min(length, KL_BLOCK / rows), .columns = columns};
 }
 
 /* ---- Copies of elements that lie so many elements apart */
 
 /* grid: rows of elements, and how far apart rows and elements lie. */
-struct grid {
+struct view_2d {
     char *at;
     size_t row, element;
 };
 
-static inline __attribute__((always_inline)) void copy_elements(struct grid from, struct grid to,
-                                                                size_t rows, size_t n, size_t size)
+static inline __attribute__((always_inline)) void
+copy_elements(struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
 {
     for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < n; i++)
@@ -63,11 +64,11 @@ static void fill(const char *from, char *to, size_t n, size_t size)
 {
     memcpy(to, from, size);
     for (size_t done = 1; done < n; done *= 2)
-        memcpy(to + done * size, to, kl_smaller(done, n - done) * size);
+        memcpy(to + done * size, to, kl_min(done, n - done) * size);
 }
 
 /* Copies `rows` rows of n elements of `size` bytes. */
-static void copy_grid(struct grid from, struct grid to, size_t rows, size_t n, size_t size)
+static void copy_view(struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
 {
     if (from.element == 1 && to.element == 1)
         for (size_t r = 0; r < rows; r++)
@@ -90,81 +91,81 @@ static void copy_grid(struct grid from, struct grid to, size_t rows, size_t n, s
 
 /* visit: what is done with grids, of an array whose elements have `size` bytes. Of columns, the rows
  * of a grid are a tile's elements, and its elements are rows. */
-struct visit {
+struct strided_copy {
     enum kl_array array;
     bool columns;
-    size_t size, pitch; /* elements of a row of the block */
+    size_t size, leading_dim; /* elements of a row of the block */
     const struct kl_kernel *kernel;
     char *array_data, *block;
     double *high, *low;
-    void (*run)(const struct visit *visit, size_t offset, size_t row_stride, size_t stride,
+    void (*run)(const struct strided_copy *copy, size_t offset, size_t row_stride, size_t stride,
                 size_t block_offset, size_t rows, size_t n);
 };
 
-static void run_grid(const struct visit *visit, size_t offset, size_t row_stride, size_t stride,
-                     size_t row, size_t element, size_t rows, size_t n)
+static void copy_run(const struct strided_copy *copy, size_t offset, size_t row_stride,
+                     size_t stride, size_t row, size_t element, size_t rows, size_t n)
 {
-    if (visit->columns)
-        visit->run(visit, offset, stride, row_stride, element * visit->pitch + row, n, rows);
+    if (copy->columns)
+        copy->run(copy, offset, stride, row_stride, element * copy->leading_dim + row, n, rows);
     else
-        visit->run(visit, offset, row_stride, stride, row * visit->pitch + element, rows, n);
+        copy->run(copy, offset, row_stride, stride, row * copy->leading_dim + element, rows, n);
 }
 
 /* Visits entries [start, start + n) of rows, some axes along which are like an odometer whose last
  * wheel is taken in runs. `row` is the first of them in the block. */
-static void visit_rows(const struct visit *visit, const struct kl_axes *axes, size_t base,
-                       size_t row_stride, size_t row, size_t rows, size_t start, size_t n)
+static void copy_rows(const struct strided_copy *copy, const struct kl_axes *axes, size_t base,
+                      size_t row_stride, size_t row, size_t rows, size_t start, size_t n)
 {
     if (axes->n == 0) {
-        run_grid(visit, base, row_stride, 1, row, 0, rows, n);
+        copy_run(copy, base, row_stride, 1, row, 0, rows, n);
         return;
     }
     const struct kl_axis *last = &axes->axis[axes->n - 1];
-    size_t stride = last->strides[visit->array];
+    size_t stride = last->strides[copy->array];
     for (size_t i = 0, run; i < n; i += run) {
-        run = kl_smaller(n - i, last->size - (start + i) % last->size);
-        run_grid(visit, base + kl_offset(axes, visit->array, start + i), row_stride, stride, row, i,
+        run = kl_min(n - i, last->size - (start + i) % last->size);
+        copy_run(copy, base + kl_offset(axes, copy->array, start + i), row_stride, stride, row, i,
                  rows, run);
     }
 }
 
 /* Visits the rows of a tile in runs along the last axis across them. */
-static void visit_tile(const struct visit *visit, const struct kl_layout *layout,
-                       const struct kl_tile *tile)
+static void copy_tile(const struct strided_copy *copy, const struct kl_layout *layout,
+                      const struct kl_tile *tile)
 {
-    const struct kl_axes *across = &layout->across;
-    size_t size = across->n > 0 ? across->axis[across->n - 1].size : 1;
-    size_t stride = across->n > 0 ? across->axis[across->n - 1].strides[visit->array] : 0;
+    const struct kl_axes *outer = &layout->outer;
+    size_t size = outer->n > 0 ? outer->axis[outer->n - 1].size : 1;
+    size_t stride = outer->n > 0 ? outer->axis[outer->n - 1].strides[copy->array] : 0;
     for (size_t row = 0, run; row < tile->rows; row += run) {
-        run = kl_smaller(tile->rows - row, size - (tile->row + row) % size);
-        visit_rows(visit, &layout->along, kl_offset(across, visit->array, tile->row + row), stride,
-                   row, run, tile->start, tile->length);
+        run = kl_min(tile->rows - row, size - (tile->row + row) % size);
+        copy_rows(copy, &layout->inner, kl_offset(outer, copy->array, tile->row + row), stride, row,
+                  run, tile->start, tile->length);
     }
 }
 
-static struct grid in_array(const struct visit *visit, size_t offset, size_t row_stride,
-                            size_t stride)
+static struct view_2d in_array(const struct strided_copy *copy, size_t offset, size_t row_stride,
+                               size_t stride)
 {
-    return (struct grid){visit->array_data + offset * visit->size, row_stride, stride};
+    return (struct view_2d){copy->array_data + offset * copy->size, row_stride, stride};
 }
 
-static struct grid in_block(const struct visit *visit, size_t offset)
+static struct view_2d in_block(const struct strided_copy *copy, size_t offset)
 {
-    return (struct grid){visit->block + offset * visit->size, visit->pitch, 1};
+    return (struct view_2d){copy->block + offset * copy->size, copy->leading_dim, 1};
 }
 
-static void gather(const struct visit *visit, size_t offset, size_t row_stride, size_t stride,
+static void gather(const struct strided_copy *copy, size_t offset, size_t row_stride, size_t stride,
                    size_t block_offset, size_t rows, size_t n)
 {
-    copy_grid(in_array(visit, offset, row_stride, stride), in_block(visit, block_offset), rows, n,
-              visit->size);
+    copy_view(in_array(copy, offset, row_stride, stride), in_block(copy, block_offset), rows, n,
+              copy->size);
 }
 
-static void scatter(const struct visit *visit, size_t offset, size_t row_stride, size_t stride,
-                    size_t block_offset, size_t rows, size_t n)
+static void scatter(const struct strided_copy *copy, size_t offset, size_t row_stride,
+                    size_t stride, size_t block_offset, size_t rows, size_t n)
 {
-    copy_grid(in_block(visit, block_offset), in_array(visit, offset, row_stride, stride), rows, n,
-              visit->size);
+    copy_view(in_block(copy, block_offset), in_array(copy, offset, row_stride, stride), rows, n,
+              copy->size);
 }
 
 static void add_sum(double *high, double *low, struct kl_sum more)
@@ -174,16 +175,16 @@ static void add_sum(double *high, double *low, struct kl_sum more)
     *high = sum.high, *low = sum.low + more.low;
 }
 
-static void add_to_sums(const struct visit *visit, size_t offset, size_t row_stride, size_t stride,
-                        size_t block_offset, size_t rows, size_t n)
+static void add_to_sums(const struct strided_copy *copy, size_t offset, size_t row_stride,
+                        size_t stride, size_t block_offset, size_t rows, size_t n)
 {
-    const double *v = (const double *)(const void *)visit->block + block_offset;
-    for (size_t row = 0; row < rows; row++, v += visit->pitch, offset += row_stride) {
-        double *high = visit->high + offset, *low = visit->low + offset;
+    const double *v = (const double *)(const void *)copy->block + block_offset;
+    for (size_t row = 0; row < rows; row++, v += copy->leading_dim, offset += row_stride) {
+        double *high = copy->high + offset, *low = copy->low + offset;
         if (stride == 0)
-            add_sum(high, low, visit->kernel->total(v, n));
+            add_sum(high, low, copy->kernel->total(v, n));
         else if (stride == 1)
-            visit->kernel->add(v, high, low, n);
+            copy->kernel->add(v, high, low, n);
         else
             for (size_t i = 0; i < n; i++)
                 add_sum(high + i * stride, low + i * stride, (struct kl_sum){v[i], 0});
@@ -196,27 +197,27 @@ static void add_to_sums(const struct visit *visit, size_t offset, size_t row_str
 static bool are_columns_in_place(const struct kl_layout *layout, const struct kl_tile *tile,
                                  enum kl_array array)
 {
-    const struct kl_axes *across = &layout->across, *along = &layout->along;
-    return along->n == 1 && across->n == 1 && across->axis[0].strides[array] == 1 &&
-           along->axis[0].strides[array] == tile->rows;
+    const struct kl_axes *outer = &layout->outer, *inner = &layout->inner;
+    return inner->n == 1 && outer->n == 1 && outer->axis[0].strides[array] == 1 &&
+           inner->axis[0].strides[array] == tile->rows;
 }
 
 const void *kl_tile_in_place(const struct kl_layout *layout, const struct kl_tile *tile,
-                             const struct kl_numbers *numbers)
+                             const struct kl_array_view *view)
 {
-    const struct kl_axes *across = &layout->across, *along = &layout->along;
-    enum kl_array array = numbers->array;
+    const struct kl_axes *outer = &layout->outer, *inner = &layout->inner;
+    enum kl_array array = view->array;
     bool dense = tile->columns     ? are_columns_in_place(layout, tile, array)
                  : tile->rows == 1 ? kl_rows_are_dense(layout, array)
-                                   : layout->packed[array] && tile->length == along->volume;
-    return dense ? kl_at(numbers,
-                         kl_offset(across, array, tile->row) + kl_offset(along, array, tile->start))
+                                   : layout->contiguous[array] && tile->length == inner->volume;
+    return dense ? kl_at(view,
+                         kl_offset(outer, array, tile->row) + kl_offset(inner, array, tile->start))
                  : NULL;
 }
 
 /* Converts n elements to a dtype that holds each of them exactly: a wider one. */
-static void convert(const struct kl_kernel *kernel, const struct kl_numbers *from, const void *raw,
-                    enum kl_dtype dtype, size_t n, void *to)
+static void convert(const struct kl_kernel *kernel, const struct kl_array_view *from,
+                    const void *raw, enum kl_dtype dtype, size_t n, void *to)
 {
     double doubles[KL_BLOCK];
     if (dtype == KL_FLOAT64) {
@@ -227,84 +228,98 @@ static void convert(const struct kl_kernel *kernel, const struct kl_numbers *fro
     kernel->narrow[dtype](doubles, to, n);
 }
 
-static size_t pitch_of(const struct kl_tile *tile)
+static size_t leading_dim_of(const struct kl_tile *tile)
 {
     return tile->columns ? tile->rows : tile->length;
 }
 
-static struct visit gather_of(const struct kl_numbers *from, size_t pitch, void *to)
+static struct strided_copy gather_of(const struct kl_array_view *from, size_t leading_dim, void *to)
 {
-    return (struct visit){.array = from->array,
-                          .size = from->bytes ? 1 : kl_dtype_size(from->dtype),
-                          .pitch = pitch,
-                          .array_data = (char *)from->data,
-                          .block = to,
-                          .run = gather};
+    return (struct strided_copy){.array = from->array,
+                                 .size = from->bytes ? 1 : kl_dtype_size(from->dtype),
+                                 .leading_dim = leading_dim,
+                                 .array_data = (char *)from->data,
+                                 .block = to,
+                                 .run = gather};
 }
 
 void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout,
-                  const struct kl_tile *tile, const struct kl_numbers *from, enum kl_dtype dtype,
+                  const struct kl_tile *tile, const struct kl_array_view *from, enum kl_dtype dtype,
                   void *to)
 {
     char raw[KL_BLOCK * sizeof(float)];
     const void *in_place = kl_tile_in_place(layout, tile, from);
     bool converts = !from->bytes && from->dtype != dtype;
-    struct visit visit = gather_of(from, pitch_of(tile), converts ? raw : to);
-    visit.columns = tile->columns;
+    struct strided_copy copy = gather_of(from, leading_dim_of(tile), converts ? raw : to);
+    copy.columns = tile->columns;
     if (!converts || !in_place)
-        visit_tile(&visit, layout, tile);
+        copy_tile(&copy, layout, tile);
     if (converts)
         convert(kernel, from, in_place ? in_place : raw, dtype, kl_tile_size(tile), to);
+}
+
+const double *kl_tile_doubles(const struct kl_kernel *kernel, const struct kl_layout *layout,
+                              const struct kl_tile *tile, const struct kl_array_view *view,
+                              double *block)
+{
+    const double *in_place = NULL;
+    if (!view->data)
+        return NULL;
+    if (view->dtype == KL_FLOAT64)
+        in_place = kl_tile_in_place(layout, tile, view);
+    if (!in_place)
+        kl_tile_load(kernel, layout, tile, view, KL_FLOAT64, block);
+    return in_place ? in_place : block;
 }
 
 void kl_tile_store(const struct kl_layout *layout, const struct kl_tile *tile, enum kl_array array,
                    enum kl_dtype dtype, const void *from, void *to)
 {
-    const struct visit visit = {.array = array,
-                                .columns = tile->columns,
-                                .size = kl_dtype_size(dtype),
-                                .pitch = pitch_of(tile),
-                                .array_data = to,
-                                .block = (char *)from,
-                                .run = scatter};
-    visit_tile(&visit, layout, tile);
+    const struct strided_copy copy = {.array = array,
+                                      .columns = tile->columns,
+                                      .size = kl_dtype_size(dtype),
+                                      .leading_dim = leading_dim_of(tile),
+                                      .array_data = to,
+                                      .block = (char *)from,
+                                      .run = scatter};
+    copy_tile(&copy, layout, tile);
 }
 
 void kl_tile_add(const struct kl_kernel *kernel, const struct kl_layout *layout,
                  const struct kl_tile *tile, enum kl_array array, const double *from, double *high,
                  double *low)
 {
-    const struct visit visit = {.array = array,
-                                .columns = tile->columns,
-                                .pitch = pitch_of(tile),
-                                .kernel = kernel,
-                                .block = (char *)from,
-                                .high = high,
-                                .low = low,
-                                .run = add_to_sums};
-    visit_tile(&visit, layout, tile);
+    const struct strided_copy copy = {.array = array,
+                                      .columns = tile->columns,
+                                      .leading_dim = leading_dim_of(tile),
+                                      .kernel = kernel,
+                                      .block = (char *)from,
+                                      .high = high,
+                                      .low = low,
+                                      .run = add_to_sums};
+    copy_tile(&copy, layout, tile);
 }
 
-void kl_line_load(const struct kl_kernel *kernel, const struct kl_axes *axes,
-                  const struct kl_numbers *from, size_t start, size_t n, enum kl_dtype dtype,
-                  void *to)
+void kl_gather(const struct kl_kernel *kernel, const struct kl_axes *axes,
+               const struct kl_array_view *from, size_t start, size_t n, enum kl_dtype dtype,
+               void *to)
 {
     char raw[KL_BLOCK * sizeof(float)];
     bool converts = !from->bytes && from->dtype != dtype;
-    struct visit visit = gather_of(from, n, converts ? raw : to);
-    visit_rows(&visit, axes, 0, 0, 0, 1, start, n);
+    struct strided_copy copy = gather_of(from, n, converts ? raw : to);
+    copy_rows(&copy, axes, 0, 0, 0, 1, start, n);
     if (converts)
         convert(kernel, from, raw, dtype, n, to);
 }
 
-void kl_line_store(const struct kl_axes *axes, enum kl_array array, enum kl_dtype dtype,
-                   const void *from, size_t start, size_t n, void *to)
+void kl_scatter(const struct kl_axes *axes, enum kl_array array, enum kl_dtype dtype,
+                const void *from, size_t start, size_t n, void *to)
 {
-    const struct visit visit = {.array = array,
-                                .size = kl_dtype_size(dtype),
-                                .pitch = n,
-                                .array_data = to,
-                                .block = (char *)from,
-                                .run = scatter};
-    visit_rows(&visit, axes, 0, 0, 0, 1, start, n);
+    const struct strided_copy copy = {.array = array,
+                                      .size = kl_dtype_size(dtype),
+                                      .leading_dim = n,
+                                      .array_data = to,
+                                      .block = (char *)from,
+                                      .run = scatter};
+    copy_rows(&copy, axes, 0, 0, 0, 1, start, n);
 }

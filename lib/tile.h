@@ -17,14 +17,20 @@ struct kl_tile {
 
 static inline size_t kl_tile_size(const struct kl_tile *tile) { return tile->rows * tile->length; }
 
+static inline void kl_fill(double *to, double value, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = value;
+}
+
 /* The largest tile that suits a layout. */
 struct kl_tile kl_choose_tile(const struct kl_layout *layout);
 
 /* True if rows are so long that each has tiles of its own, unless these are of columns. */
 bool kl_are_rows_alone(const struct kl_layout *layout);
 
-/* kl_numbers: the elements of an array, of a dtype or bytes. */
-struct kl_numbers {
+/* kl_array_view: the elements of an array, of a dtype or bytes. */
+struct kl_array_view {
     enum kl_array array;
     enum kl_dtype dtype;
     bool bytes;
@@ -32,17 +38,22 @@ struct kl_numbers {
 };
 
 /* The address of element `index`. */
-const void *kl_at(const struct kl_numbers *numbers, size_t index);
+const void *kl_at(const struct kl_array_view *view, size_t index);
 
 /* The address of a tile that lies in its array as a block; NULL if it does not. */
 const void *kl_tile_in_place(const struct kl_layout *layout, const struct kl_tile *tile,
-                             const struct kl_numbers *numbers);
+                             const struct kl_array_view *view);
 
 /* Gathers a tile of numbers as a block of `dtype`, which holds each of them exactly; of bytes as
  * bytes. */
 void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout,
-                  const struct kl_tile *tile, const struct kl_numbers *from, enum kl_dtype dtype,
+                  const struct kl_tile *tile, const struct kl_array_view *from, enum kl_dtype dtype,
                   void *to);
+
+/* A tile of numbers as doubles: in place, or loaded into `block`. NULL if there is no such array. */
+const double *kl_tile_doubles(const struct kl_kernel *kernel, const struct kl_layout *layout,
+                              const struct kl_tile *tile, const struct kl_array_view *view,
+                              double *block);
 
 /* Scatters a block of `dtype` to an array of it, which is not broadcast. */
 void kl_tile_store(const struct kl_layout *layout, const struct kl_tile *tile, enum kl_array array,
@@ -55,10 +66,10 @@ void kl_tile_add(const struct kl_kernel *kernel, const struct kl_layout *layout,
 
 /* Loads entries [start, start + n) of axes, n <= KL_BLOCK, in row-major order, as a block. Stores
  * such a block. */
-void kl_line_load(const struct kl_kernel *kernel, const struct kl_axes *axes,
-                  const struct kl_numbers *from, size_t start, size_t n, enum kl_dtype dtype,
-                  void *to);
-void kl_line_store(const struct kl_axes *axes, enum kl_array array, enum kl_dtype dtype,
-                   const void *from, size_t start, size_t n, void *to);
+void kl_gather(const struct kl_kernel *kernel, const struct kl_axes *axes,
+               const struct kl_array_view *from, size_t start, size_t n, enum kl_dtype dtype,
+               void *to);
+void kl_scatter(const struct kl_axes *axes, enum kl_array array, enum kl_dtype dtype,
+                const void *from, size_t start, size_t n, void *to);
 
 #endif

@@ -4,13 +4,14 @@
 #include "api/warnings.h"
 
 #include "api/endpoints.h"
-#include "server/connections.h"
-#include "server/jobs.h"
-#include "server/process.h"
 
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 static const char *const methods[] = {"GET",    "HEAD",  "POST",    "PUT",
                                       "DELETE", "PATCH", "OPTIONS", "other"};
@@ -45,7 +46,7 @@ static struct {
     atomic_ulong ended[N_ENDINGS];
 } counters;
 
-static void add(atomic_ulong *counter, unsigned long n)
+static void increment(atomic_ulong *counter, unsigned long n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
@@ -92,13 +93,13 @@ void srv_metrics_count_response(const struct api_response *response, const char 
 {
     size_t route = route_index(response->endpoint);
     size_t method_index = index_of(method, methods, COUNT(methods));
-    add(&counters.requests[route][method_index][status_index(response->status)], 1);
+    increment(&counters.requests[route][method_index][status_index(response->status)], 1);
     api_histogram_add(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size,
                       1);
-    add(&counters.elements, response->elements);
+    increment(&counters.elements, response->elements);
     for (unsigned i = 0; i < API_WARNINGS; i++)
         if (response->warnings & 1u << i)
-            add(&counters.warnings[i], 1);
+            increment(&counters.warnings[i], 1);
 }
 
 void srv_metrics_count_time(const struct api_response *response, double seconds)
@@ -112,11 +113,11 @@ void srv_metrics_end_request(void)
     atomic_fetch_sub_explicit(&counters.in_flight, 1, memory_order_release);
 }
 
-void srv_metrics_connection_refused(void) { add(&counters.refused, 1); }
+void srv_metrics_connection_refused(void) { increment(&counters.refused, 1); }
 
 void srv_metrics_connection_ended(const char *code)
 {
-    add(&counters.ended[index_of(code, endings, N_ENDINGS)], 1);
+    increment(&counters.ended[index_of(code, endings, N_ENDINGS)], 1);
 }
 
 static void head(struct api_buffer *out, const char *name, const char *type, const char *help)
@@ -161,27 +162,26 @@ static void write_requests(struct api_buffer *out)
 
 static void write_warnings(struct api_buffer *out)
 {
-    head(out, "kldiv_warnings_total", "counter", "Warnings given in answers.");
+    head(out, "kldiv_warnings_total", "counter", "Warnings given in responses.");
     for (unsigned i = 0; i < API_WARNINGS; i++)
         api_append_format(out, "kldiv_warnings_total{code=\"%s\"} %lu\n", api_warning_code(i),
                           atomic_load(&counters.warnings[i]));
 }
 
-static void write_connections(size_t limit, struct api_buffer *out)
+static void write_connections(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
-    single(out, "kldiv_connections_limit", "gauge", "Effective --max-connections.", (double)limit);
+    single(out, "kldiv_connections_limit", "gauge", "Effective --max-connections.",
+           (double)snapshot->max_connections);
     single(out, "kldiv_connections_open", "gauge", "Connections of all addresses.",
-           (double)srv_connections_open());
+           (double)snapshot->open_connections);
     single(out, "kldiv_connections_refused_total", "counter", "Connections over --max-connections.",
            (double)atomic_load(&counters.refused));
     head(out, "kldiv_connections_ended_total", "counter", "Connections ended by the server.");
     for (size_t i = 0; i < N_ENDINGS; i++)
         api_append_format(out, "kldiv_connections_ended_total{code=\"%s\"} %lu\n", endings[i],
                           atomic_load(&counters.ended[i]));
-    single(out, "kldiv_bodies_waiting", "gauge", "Requests whose body waits for memory.",
-           (double)srv_connections_paused());
     single(out, "kldiv_jobs_pending", "gauge", "Requests that wait for a job thread or have one.",
-           (double)srv_jobs_pending());
+           (double)snapshot->pending_jobs);
 }
 
 static void write_memory(const struct api_budget *budget, size_t reserved, struct api_buffer *out)
@@ -189,7 +189,7 @@ static void write_memory(const struct api_budget *budget, size_t reserved, struc
     single(out, "kldiv_memory_limit_bytes", "gauge", "Effective --max-memory.",
            (double)budget->limit);
     single(out, "kldiv_memory_reserved_bytes", "gauge",
-           "Held for bodies, tensors, answers and monitors; at most --max-memory.",
+           "Held for bodies, tensors, responses and monitors; at most --max-memory.",
            (double)reserved);
     single(
         out, "kldiv_memory_retained_bytes", "gauge",
@@ -209,24 +209,98 @@ static void write_regions(struct api_regions *regions, struct api_buffer *out)
            (double)bytes);
 }
 
+/* ---- The process */
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* Number of open descriptors, or -1 if it cannot be read. */
+static double count_open_files(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    double n = -1; /* not counting the directory's own */
+    if (!directory)
+        return n;
+    for (const struct dirent *entry; (entry = readdir(directory));)
+        n += entry->d_name[0] != '.';
+    closedir(directory);
+    return n;
+}
+
+/* Boot as Unix time, by clocks: containers may hide /proc/stat. */
+static double boot_time(void)
+{
+    struct timespec now, since_boot;
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &since_boot);
+    return (double)(now.tv_sec - since_boot.tv_sec) +
+           (double)(now.tv_nsec - since_boot.tv_nsec) / 1e9;
+}
+
+/* Reads fields 22 to 24 of /proc/self/stat, counted after the command's name, which may contain
+ * spaces. */
+static bool read_stat(unsigned long *start_ticks, unsigned long *virtual_bytes, long *resident)
+{
+    char text[1024];
+    FILE *file = fopen("/proc/self/stat", "re");
+    if (!file)
+        return false;
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[size] = '\0';
+    const char *rest = strrchr(text, ')');
+    return rest && sscanf(rest + 1,
+                          " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                          "%*d %*d %lu %lu %ld",
+                          start_ticks, virtual_bytes, resident) == 3;
+}
+
+/* The process_* metrics of Prometheus' client libraries. */
+static void write_process(struct api_buffer *out)
+{
+    unsigned long start_ticks, virtual_bytes;
+    long resident;
+    struct rlimit files;
+    double files_open = count_open_files();
+    single(out, "process_cpu_seconds_total", "counter", "User and system CPU time spent.",
+           cpu_seconds());
+    if (files_open >= 0)
+        single(out, "process_open_fds", "gauge", "Open file descriptors.", files_open);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        single(out, "process_max_fds", "gauge",
+               "Maximal number of file descriptors that may be open.", (double)files.rlim_cur);
+    if (!read_stat(&start_ticks, &virtual_bytes, &resident))
+        return;
+    single(out, "process_resident_memory_bytes", "gauge", "Resident memory.",
+           (double)resident * (double)sysconf(_SC_PAGESIZE));
+    single(out, "process_virtual_memory_bytes", "gauge", "Virtual memory.", (double)virtual_bytes);
+    single(out, "process_start_time_seconds", "gauge", "Start of the process, in Unix time.",
+           boot_time() + (double)start_ticks / (double)sysconf(_SC_CLK_TCK));
+}
+
 /* The requests in flight are read first: what is not among them is in all counts. So is the memory, which
- * the answer itself then takes. */
-void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out)
+ * the response itself then takes. */
+void srv_metrics_write(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
     long in_flight = atomic_load_explicit(&counters.in_flight, memory_order_acquire);
-    size_t reserved = atomic_load(&moment->budget->used);
+    size_t reserved = atomic_load(&snapshot->budget->used);
     head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
     api_append_format(out, "kldiv_build_info{version=\"%s\",simd=\"%s\"} 1\n", KLDIV_VERSION,
                       kl_simd_name());
-    single(out, "kldiv_draining", "gauge", "1 from SIGTERM on, else 0.", moment->is_draining);
+    single(out, "kldiv_draining", "gauge", "1 from SIGTERM on, else 0.", snapshot->is_draining);
     write_requests(out);
     single(out, "kldiv_http_requests_in_flight", "gauge", "Requests being read or answered.",
            (double)in_flight);
-    write_connections(moment->max_connections, out);
+    write_connections(snapshot, out);
     single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
            (double)atomic_load(&counters.elements));
     write_warnings(out);
-    write_memory(moment->budget, reserved, out);
-    write_regions(moment->regions, out);
-    srv_process_write(out);
+    write_memory(snapshot->budget, reserved, out);
+    write_regions(snapshot->regions, out);
+    write_process(out);
 }

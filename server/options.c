@@ -31,7 +31,7 @@ static const struct row {
     enum kind kind;
     size_t offset;
     const char *fallback; /* default as text; NULL leaves the field zero */
-    size_t least, most;   /* for NUMBER, BYTES and MODE */
+    size_t min, max;      /* for NUMBER, BYTES and MODE */
     const char *const *words;
     const char *help;
 } rows[] = {
@@ -135,7 +135,7 @@ static bool parse_number(const struct row *row, const char *text, size_t *value)
     }
     if (*end || __builtin_mul_overflow((size_t)number, unit, value))
         return false;
-    return *value >= row->least && *value <= row->most;
+    return *value >= row->min && *value <= row->max;
 }
 
 /* Switches are on or off in any case. */
@@ -180,13 +180,13 @@ static void refuse_value(const struct row *row, const char *given_as, const char
     char name[1000];
     if (row->kind == LIST) {
         fprintf(errors,
-                "kldivd: %s: '%s': there are at most %d addresses, with a comma between, each of 1 "
-                "to %d bytes\n",
+                "kldivd: %s: '%s': at most %d addresses are allowed, separated by commas, each of "
+                "1 to %d bytes\n",
                 given_as, text, SRV_ADDRESSES, SRV_ADDRESS_SIZE - 1);
         return;
     }
     if (row->words == switches) {
-        fprintf(errors, "kldivd: %s: '%s' is none of 1 true yes on, or 0 false no off (%s)\n",
+        fprintf(errors, "kldivd: %s: '%s' is not one of 1 true yes on, or 0 false no off (%s)\n",
                 given_as, text, row->help);
         return;
     }
@@ -241,7 +241,7 @@ static bool set(struct srv_options *options, const struct row *row, const char *
     options->max_body_given |= row->offset == offsetof(struct srv_options, max_body);
     if (!good && row->kind == NUMBER)
         fprintf(errors, "kldivd: %s: '%s' is not a whole number from %zu to %zu (%s)\n", given_as,
-                text, row->least, row->most, row->help);
+                text, row->min, row->max, row->help);
     else if (!good)
         refuse_value(row, given_as, text, errors);
     return good;

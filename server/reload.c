@@ -30,7 +30,8 @@ static void log_tokens(const struct srv_options *options, struct api_tokens *tok
     srv_log(SRV_LOG_INFO, "read %zu token%s from %s", n, n == 1 ? "" : "s",
             options->auth_token_file);
     if (api_tokens_weak(tokens) > 0)
-        srv_log(SRV_LOG_WARNING, "%zu of the tokens can be guessed: fewer than 16 characters",
+        srv_log(SRV_LOG_WARNING,
+                "%zu of the tokens are shorter than 16 characters and can be guessed",
                 api_tokens_weak(tokens));
 }
 
@@ -73,7 +74,7 @@ void srv_files_log(const struct srv_options *options, struct api_tokens *tokens)
 
 static void log_failure(const struct srv_file_error *error)
 {
-    srv_log(SRV_LOG_WARNING, "%s: %s; what was read before stays in use", error->option,
+    srv_log(SRV_LOG_WARNING, "%s: %s; the previous contents stay in use", error->option,
             error->text);
 }
 

@@ -85,7 +85,7 @@ static const char *reason_to_keep(const struct sockaddr_un *name, socklen_t size
     if (lstat(name->sun_path, &status) != 0)
         return errno == ENOENT ? NULL : strerror(errno);
     if (!S_ISSOCK(status.st_mode))
-        return "there is a file that is no socket";
+        return "there is a file that is not a socket";
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int result = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)name, size), reason = errno;
     if (fd >= 0)

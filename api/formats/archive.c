@@ -73,12 +73,13 @@ static bool check_method(const zip_stat_t *stat, struct api_problem *problem)
         return api_fail(problem, "npz_malformed", "entry %.100s is encrypted", stat->name);
     if (stat->comp_method != ZIP_CM_STORE && stat->comp_method != ZIP_CM_DEFLATE)
         return api_fail(problem, "npz_malformed",
-                        "entry %.100s is compressed by method %d, and stored and deflated entries "
-                        "are read",
+                        "entry %.100s is compressed by method %d; only stored and deflated entries "
+                        "are supported",
                         stat->name, stat->comp_method);
     if (stat->size > stat->comp_size * MAX_INFLATION + MAX_INFLATION)
         return api_fail(problem, "npz_malformed",
-                        "entry %.100s has a larger size than deflate can make of it", stat->name);
+                        "entry %.100s claims a larger size than deflate can produce from it",
+                        stat->name);
     return true;
 }
 
@@ -132,7 +133,8 @@ bool api_archive_stat(zip_t *archive, size_t i, size_t *room, zip_stat_t *stat,
         return malformed(problem, zip_strerror(archive));
     if (stat->size > *room)
         return api_fail(problem, "body_too_large",
-                        "entry %.100s makes the arrays larger than this server takes", stat->name);
+                        "entry %.100s makes the arrays larger than this server accepts",
+                        stat->name);
     *room -= stat->size;
     return check_method(stat, problem);
 }

@@ -123,7 +123,7 @@ static bool give_cells(const struct api_table *table, const struct api_sink *sin
             cell.number = integer(type, data);
         else if (!encode(data, type->size, text, &cell))
             return api_table_fail(table, column, &cell, problem, "value_invalid",
-                                  "a text holds what is no character, or a NUL");
+                                  "a text holds an invalid character or a NUL");
         if (!sink->cell(sink->context, column, &cell, problem))
             return false;
     }

@@ -86,7 +86,7 @@ static bool unsupported(const char *content_type, struct api_problem *problem)
     char readable[300];
     api_codec_list_readable(readable, sizeof readable);
     return api_fail(problem, "media_type_unsupported",
-                    "Content-Type '%.80s' is not among those this path reads: %s", content_type,
+                    "Content-Type '%.80s' is not supported here; use one of: %s", content_type,
                     readable);
 }
 
@@ -185,20 +185,20 @@ bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)
 {
     if (call->options.partial && x->encoder == api_inference_codec)
         return api_fail(&x->problem, "partial_unsupported",
-                        "inference answers hold a loss and gradients, and no partial result: POST "
-                        "/kl_div gives it in other formats");
+                        "inference responses hold a loss and gradients, not a partial result; use "
+                        "POST /kl_div");
     if (call->options.partial && x->encoder->loss_only)
-        return api_fail(&x->problem, "not_acceptable",
-                        "%s holds one array, and a partial result is two: accept application/x-npz",
-                        x->response.content_type);
+        return api_fail(
+            &x->problem, "not_acceptable",
+            "%s holds one array, but a partial result has two: accept application/x-npz",
+            x->response.content_type);
     if (x->encoder != api_inference_codec)
         for (size_t i = 0; i < API_RESULTS; i++)
             if (call->oip.slices[i].in)
-                return api_slice_fail(&call->oip.slices[i], "shared_memory_region",
-                                      "not_acceptable", &x->problem,
-                                      "%s does not tell of shared memory: accept "
-                                      "application/octet-stream",
-                                      x->response.content_type);
+                return api_slice_fail(
+                    &call->oip.slices[i], "shared_memory_region", "not_acceptable", &x->problem,
+                    "%s cannot describe tensors in shared memory: accept application/octet-stream",
+                    x->response.content_type);
     return !x->encoder->loss_only || !call->options.gradient ||
            api_fail(&x->problem, "not_acceptable",
                     "%s holds only the loss, but a gradient is requested: accept application/x-npz",
@@ -214,7 +214,7 @@ static void not_acceptable(const char *accept, struct api_problem *problem)
             used += (size_t)snprintf(writable + used, sizeof writable - used, used ? ", %s" : "%s",
                                      codecs[i].media_types[0]);
     api_fail(problem, "not_acceptable",
-             "Accept '%.100s' allows none of the formats this path writes: %s", accept, writable);
+             "Accept '%.100s' allows none of the formats of this path: %s", accept, writable);
 }
 
 const struct api_codec *api_codec_for_answer(const char *accept, const char **media_type,

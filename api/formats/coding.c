@@ -65,7 +65,7 @@ static bool check_output(const struct api_inflation *inflation, size_t used,
 {
     if (out->size > inflation->most)
         return api_fail(problem, "body_too_large",
-                        "the body inflates to more than the %zu bytes this server takes",
+                        "the body inflates to more than %zu bytes, the most this server accepts",
                         inflation->most);
     if (out->size > FREE_SIZE && out->size / RATIO > used)
         return api_fail(problem, "body_too_large",

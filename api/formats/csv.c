@@ -103,8 +103,8 @@ static bool fail(struct api_csv *csv, size_t line)
     if (csv_error(&csv->quoted) == CSV_ENOMEM || csv_error(&csv->quoted) == CSV_ETOOBIG)
         return api_fail_for_memory(csv->problem);
     return api_fail(csv->problem, "csv_malformed",
-                    "line %zu: a quote within a field; it must be doubled, and the whole field "
-                    "quoted, with no blanks around",
+                    "line %zu: a quote within a field: double it, and quote the whole field, "
+                    "without blanks around it",
                     line);
 }
 
@@ -122,7 +122,7 @@ static bool read_quoted(struct api_csv *csv)
         return fail(csv, line + api_csv_lines(start, start + read));
     if (csv_fini(&csv->quoted, take_field, take_record, csv) != 0)
         return api_fail(csv->problem, "csv_malformed",
-                        "line %zu: a quoted field begins here that does not end", csv->line);
+                        "line %zu: a quoted field begins here and does not end", csv->line);
     csv->p = end;
     return !csv->stopped;
 }

@@ -130,7 +130,7 @@ static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
         shape[i] = (size_t)json_integer_value(size);
     }
     return good || api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
-                               "shape must be an array of at most 64 integers from 0 on");
+                               "shape must be an array of at most 64 non-negative integers");
 }
 
 static struct api_value value_of(const json_t *json)
@@ -191,7 +191,7 @@ static bool read_options(struct api_call *call, json_t *root, struct api_problem
         const struct api_origin origin = {"#/", name};
         if (strcmp(name, "inputs") == 0)
             return api_fail_at(problem, API_BODY, "#/inputs", "option_unknown",
-                               "inputs belong to inference requests, which go to "
+                               "inputs is a member of inference requests, which go to "
                                "/v2/models/kl_div/infer; here the members are input and target");
         if (!is_tensor_or_shape(name) && !read_option(&call->options, origin, value, also, problem))
             return false;

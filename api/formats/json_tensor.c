@@ -53,10 +53,9 @@ static bool skip_word(struct reader *r, const char *word)
 static bool fail_word(struct reader *r)
 {
     if (skip_word(r, "\"NA\""))
-        return fail_here(
-            r, "element_invalid",
-            "\"NA\" is not a number; R writes it for a missing value: leave the element "
-            "out by a mask, or send \"NaN\"");
+        return fail_here(r, "element_invalid",
+                         "\"NA\" is not a number; R writes it for a missing value: mask the "
+                         "element, or send \"NaN\"");
     if (*r->p == '"')
         return fail_here(r, "element_invalid",
                          "a string in a tensor must be \"NaN\", \"Infinity\" or \"-Infinity\"");
@@ -69,8 +68,8 @@ static bool fail_word(struct reader *r)
     if (skip_word(r, "true") || skip_word(r, "false"))
         return fail_here(r, "element_invalid", "an element must be a number, not a boolean");
     if (*r->p == '-' || (*r->p >= '0' && *r->p <= '9'))
-        return malformed(r,
-                         "a number of JSON's grammar (no leading zero, digits around the point)");
+        return malformed(
+            r, "a number as JSON writes it (no leading zero, digits on both sides of the point)");
     return malformed(r, "a number or an array");
 }
 
@@ -265,7 +264,7 @@ static bool fail_reshape(const struct api_tensor *tensor, size_t count, struct a
         snprintf(place, sizeof place, "#/inputs/%zu/shape", tensor->input);
     return api_fail_at(problem, API_BODY, place, "shape_invalid",
                        "shape does not fit %s, which holds %zu numbers%s", api_tensor_name(tensor),
-                       count, tensor->view.ndim > 1 ? " in arrays nested another way" : "");
+                       count, tensor->view.ndim > 1 ? " in differently nested arrays" : "");
 }
 
 bool api_json_tensor_reshape(struct api_tensor *tensor, size_t ndim, const size_t *shape,

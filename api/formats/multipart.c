@@ -97,7 +97,7 @@ static bool read_part_header(struct reader *r, char *name)
     for (;;) {
         char *line = r->p, *end = memmem(line, (size_t)(r->end - line), "\r\n", 2);
         if (!end)
-            return malformed(r, "the header lines of a part do not end");
+            return malformed(r, "the header of a part does not end");
         r->p = end + 2;
         if (end == line)
             break;
@@ -108,7 +108,7 @@ static bool read_part_header(struct reader *r, char *name)
             return malformed(r, "a part's Content-Disposition has no name of 1 to 99 characters");
         if (size >= sizeof encoding && strncasecmp(line, encoding, sizeof encoding - 1) == 0 &&
             !sends_as_it_is(line + sizeof encoding - 1, end))
-            return malformed(r, "parts must be sent as they are, not in a transfer encoding");
+            return malformed(r, "parts must not have a Content-Transfer-Encoding");
     }
     return *name ? true : malformed(r, "a part has no Content-Disposition with a name");
 }
@@ -156,7 +156,7 @@ static bool read_parts(struct reader *r)
         while (*r->p == ' ' || *r->p == '\t')
             r->p++;
         if (r->end - r->p < 2 || memcmp(r->p, "\r\n", 2) != 0)
-            return malformed(r, "expected the end of a line after the boundary");
+            return malformed(r, "expected a line end after the boundary");
         r->p += 2;
         if (!read_part(r))
             return false;
@@ -212,7 +212,7 @@ bool api_multipart_decode(struct api_call *call, const struct api_request *reque
                        .problem = problem};
     if (!find_parameter(type, type + strlen(type), "boundary", r.delimiter + 4, MAX_BOUNDARY + 1))
         return api_fail(problem, "multipart_malformed",
-                        "the Content-Type names no boundary of 1 to 70 characters");
+                        "the Content-Type has no boundary of 1 to 70 characters");
     r.delimiter_size = strlen(r.delimiter);
     /* Skip the preamble. At the start of the body the delimiter lacks its line end. */
     size_t first_size = r.delimiter_size - 2;
@@ -221,7 +221,7 @@ bool api_multipart_decode(struct api_call *call, const struct api_request *reque
     } else {
         char *first = memmem(r.body, request->body_size, r.delimiter, r.delimiter_size);
         if (!first)
-            return malformed(&r, "the boundary that the Content-Type names is not in the body");
+            return malformed(&r, "the boundary in the Content-Type is not in the body");
         r.p = first + r.delimiter_size;
     }
     return read_parts(&r) && read_tensors(&r);

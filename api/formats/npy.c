@@ -23,7 +23,7 @@ static bool fail_descr(struct reader *r, bool is_mask)
 {
     char known[60];
     const char *text = r->npy->descr, *kind = *text ? text + 1 : text;
-    const char *reason = *kind == 'O' && !is_mask ? ": Python objects are never read"
+    const char *reason = *kind == 'O' && !is_mask ? ": Python objects are not supported"
                                                   : api_dtype_objection(API_NUMPY, kind, is_mask);
     api_dtype_list(API_NUMPY, is_mask, known, sizeof known);
     return api_tensor_fail(r->tensor, NULL, r->problem, "dtype_unsupported",

@@ -154,7 +154,7 @@ bool api_npy_parse(const char *bytes, size_t size, struct api_npy *npy, struct a
         return malformed(&r, "it does not begin with the magic string of .npy");
     if (b[6] < 1 || b[6] > 3 || b[7] != 0)
         return api_fail(problem, "npy_malformed",
-                        "it has version %d.%d of .npy, and 1.0, 2.0, 3.0 are read", b[6], b[7]);
+                        "it has version %d.%d of .npy; supported are 1.0, 2.0 and 3.0", b[6], b[7]);
     size_t start = b[6] == 1 ? MAGIC + 4 : MAGIC + 6;
     if (size < start || api_npy_start(bytes) > size)
         return malformed(&r, "the file ends within its .npy header");

@@ -162,9 +162,10 @@ static bool check_output(struct api_oip_reader *r, size_t output, const char *na
 {
     char detail[200];
     if (find_output(name) == API_SUM) {
-        snprintf(detail, sizeof detail,
-                 "there is no output '%.60s': there are loss, gradient.input and gradient.target",
-                 name);
+        snprintf(
+            detail, sizeof detail,
+            "there is no output '%.60s'; the outputs are loss, gradient.input and gradient.target",
+            name);
         return fail_output(r, output, "name", "output_unknown", detail);
     }
     if (api_json_member(parameters, "classification"))
@@ -206,7 +207,7 @@ static bool read_output(struct api_oip_reader *r, size_t number, const char *out
     if (other) {
         api_json_string(other, name);
         return fail_output(r, number, name, "inference_malformed",
-                           "an output has name and parameters, and nothing else");
+                           "an output may have only name and parameters");
     }
     if (!api_json_string(members[OUTPUT_NAME], name))
         return fail_output(r, number, "name", "inference_malformed", "an output has no name");

@@ -83,7 +83,7 @@ static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enu
     if (api_json_member(parameters, "binary_data_size"))
         return api_tensor_fail(tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",
-                               "it is in shared memory, and so not in the binary data");
+                               "it is in shared memory and cannot be in the binary data, too");
     if (!api_oip_slice_begin(slice, parameters, r->call->service, r->problem))
         return false;
     api_tensor_set(tensor, dtype, ndim, slice->data);
@@ -92,7 +92,7 @@ static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enu
     return (fits && slice->size == size) ||
            api_tensor_fail(tensor, "parameters/shared_memory_byte_size", r->problem,
                            "inference_malformed",
-                           "shared_memory_byte_size is %zu, and shape and datatype need %zu bytes",
+                           "shared_memory_byte_size is %zu, but shape and datatype need %zu bytes",
                            slice->size, fits ? size : SIZE_MAX);
 }
 
@@ -106,7 +106,7 @@ static struct api_tensor *find_tensor(struct api_oip_reader *r,
     if (other) {
         api_json_string(other, name);
         fail_input(r, name, "inference_malformed",
-                   "an input has name, shape, datatype, parameters and data, and nothing else");
+                   "an input may have only name, shape, datatype, parameters and data");
         return NULL;
     }
     if (!api_json_string(members[NAME], name)) {
@@ -136,12 +136,12 @@ static bool read_input(struct api_oip_reader *r, const char *input)
         return false;
     if (!api_json_sizes(members[SHAPE], shape, KL_MAX_DIMS, &ndim))
         return api_tensor_fail(tensor, "shape", r->problem, "inference_malformed",
-                               "shape must be an array of at most 64 integers from 0 on");
+                               "shape must be an array of at most 64 non-negative integers");
     bool has_data = members[DATA] && *members[DATA] != 'n';
     bool is_shared = api_oip_has_slice(members[TENSOR_PARAMETERS]);
     if (has_data && is_shared)
         return api_tensor_fail(tensor, "data", r->problem, "inference_malformed",
-                               "it is in shared memory, and so has no data");
+                               "it is in shared memory and cannot have data, too");
     if (has_data)
         return read_data(r, tensor, dtype, members[DATA], ndim, shape);
     if (ndim > 0)

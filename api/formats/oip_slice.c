@@ -58,9 +58,9 @@ bool api_oip_slice_begin(struct api_slice *slice, const char *parameters,
     char name[API_JSON_TEXT];
     api_json_members(parameters, names, values, PARAMETERS);
     if (!service->regions)
-        return api_slice_fail(slice, names[REGION], "shared_memory_off", problem,
-                              "this server was started without --shared-memory PREFIX, which lets "
-                              "clients use shared memory");
+        return api_slice_fail(
+            slice, names[REGION], "shared_memory_off", problem,
+            "shared memory is not enabled; start the server with --shared-memory PREFIX");
     if (!check_names(slice, parameters, problem))
         return false;
     if (!api_json_string(values[REGION], name))

@@ -35,7 +35,7 @@ static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const 
 {
     char name[API_JSON_TEXT];
     if (!api_json_string(member, name))
-        return malformed(r, tensor, "dtype", "it has no dtype, which must be a string");
+        return malformed(r, tensor, "dtype", "it has no dtype, or one that is not a string");
     bool is_mask = api_tensor_is_mask(tensor);
     if (api_dtype_find(API_SAFETENSORS, name, strlen(name), is_mask, dtype))
         return true;
@@ -63,10 +63,10 @@ static bool read_tensor(struct reader *r, const char *name, const char *info)
         return false;
     if (!api_json_sizes(members[SHAPE], tensor->shape, KL_MAX_DIMS, &ndim))
         return malformed(r, tensor, "shape",
-                         "shape must be an array of at most 64 integers from 0 on");
+                         "shape must be an array of at most 64 non-negative integers");
     if (!api_json_sizes(members[OFFSETS], offsets, 2, &two) || two != 2)
         return malformed(r, tensor, "data_offsets",
-                         "data_offsets must be an array of two integers from 0 on");
+                         "data_offsets must be an array of two non-negative integers");
     if (offsets[0] > offsets[1] || offsets[1] > r->data_size)
         return api_tensor_fail(tensor, "data_offsets", r->problem, "safetensors_malformed",
                                "data_offsets [%zu, %zu] are not within the %zu bytes of data",
@@ -95,9 +95,9 @@ static bool read_metadata(struct reader *r, const char *metadata)
     while (api_json_next_member(&reader, name, &value)) {
         const struct api_origin origin = {"#/__metadata__/", name};
         if (!api_json_string(value, text))
-            return api_fail_at(r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
-                               "__metadata__ must be an object of strings, and '%.100s' is none",
-                               name);
+            return api_fail_at(
+                r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
+                "__metadata__ must be an object of strings, but '%.100s' is not a string", name);
         if (strcmp(name, also[0]) != 0 &&
             !api_option_set_text(&r->call->options, origin, text, also, r->problem))
             return false;
@@ -113,12 +113,13 @@ static bool check_coverage(struct reader *r)
     if (wrong)
         return api_tensor_fail(&r->call->tensors[wrong->owner], "data_offsets", r->problem,
                                "safetensors_malformed",
-                               "data_offsets begin at %zu where %zu was due: tensors must "
-                               "neither overlap nor leave holes",
+                               "data_offsets begin at %zu, not at %zu: tensors must "
+                               "neither overlap nor leave gaps",
                                wrong->begin, due);
     return due == r->data_size ||
            api_fail(r->problem, "safetensors_malformed",
-                    "the tensors end at byte %zu of the data, which has %zu", due, r->data_size);
+                    "the tensors end at byte %zu of the data, but the data has %zu bytes", due,
+                    r->data_size);
 }
 
 static bool check_header(const char *text, size_t size, struct api_problem *problem)

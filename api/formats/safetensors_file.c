@@ -10,16 +10,17 @@ bool api_safetensors_header(const char *body, size_t body_size, size_t most, siz
     uint64_t length;
     if (body_size < API_SAFETENSORS_PREFIX)
         return api_fail(problem, "safetensors_malformed",
-                        "the body has %zu bytes, and a safetensors file begins with 8 that hold "
+                        "the body has %zu bytes, but a safetensors file begins with 8 bytes for "
                         "the length of its header",
                         body_size);
     memcpy(&length, body, sizeof length);
     if (length > body_size - API_SAFETENSORS_PREFIX)
         return api_fail(problem, "safetensors_malformed",
-                        "the header has %llu bytes by its length, more than the body holds",
+                        "the header's length is %llu bytes, more than the body has",
                         (unsigned long long)length);
     if (length > most)
-        return api_fail(problem, "members_too_large", "the header has %llu bytes, and may have %zu",
+        return api_fail(problem, "members_too_large",
+                        "the header has %llu bytes; at most %zu are allowed",
                         (unsigned long long)length, most);
     if (length == 0 || body[API_SAFETENSORS_PREFIX] != '{')
         return api_fail(problem, "safetensors_malformed", "the header does not begin with '{'");

@@ -41,7 +41,7 @@ const struct api_table_format *api_table_format(const char *content_type,
             return formats[i];
     api_table_list_formats(readable, sizeof readable);
     api_fail(problem, "media_type_unsupported",
-             "Content-Type '%.80s' is not among those that tables are read from: %s", content_type,
+             "Content-Type '%.80s' is not supported for tables; use one of: %s", content_type,
              readable);
     return NULL;
 }

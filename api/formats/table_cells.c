@@ -127,15 +127,15 @@ static const char *read_word(struct api_cells *cells, const char *p, size_t colu
         }
     if (*p == '[' || *p == '{') {
         api_table_fail(cells->table, column, cell, cells->problem, "value_invalid",
-                       "a value must be a number, a string, a truth value or null, not an %s",
+                       "a value must be a number, a string, a boolean or null, not an %s",
                        *p == '[' ? "array" : "object");
         return NULL;
     }
-    return api_cells_expected(cells, p,
-                              *p == '-' || (*p >= '0' && *p <= '9')
-                                  ? "a number of JSON's grammar (no leading zero, digits around "
-                                    "the point)"
-                                  : "a value");
+    return api_cells_expected(
+        cells, p,
+        *p == '-' || (*p >= '0' && *p <= '9')
+            ? "a number as JSON writes it (no leading zero, digits on both sides of the point)"
+            : "a value");
 }
 
 /* Reads the value of a row, and gives it to the sink if `give`. */

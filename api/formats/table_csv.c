@@ -83,7 +83,7 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
     while (api_csv_skip_blank(&csv))
         ;
     if (csv.p == csv.end)
-        return malformed(problem, "the body is empty, and CSV begins with a line of names");
+        return malformed(problem, "the body is empty, but CSV begins with a header line");
     csv.delimiter = find_delimiter(csv.p);
     api_csv_begin(&csv);
     bool good = api_csv_record(&csv);
@@ -109,7 +109,7 @@ static bool fail_length(struct api_csv *csv, bool longer)
 {
     const struct rows *rows = csv->context;
     return api_fail(csv->problem, "csv_malformed",
-                    "line %zu has %s%zu fields, and the header has %zu", rows->line,
+                    "line %zu has %s%zu fields, but the header has %zu", rows->line,
                     longer ? "more than " : "", rows->column, rows->table->n_columns);
 }
 

@@ -110,9 +110,9 @@ static const char *open_member(struct reader *r, const struct member *member, co
         return NULL;
     }
     if (cells->layout != API_NO_VALUES)
-        return api_cells_fail(cells, "#",
-                              "values come once, as columns, rows, values or those of "
-                              "a reference");
+        return api_cells_fail(
+            cells, "#",
+            "values may be given only once, as columns, rows, values or in a reference");
     cells->layout = layout;
     cells->at = value;
     if (layout != API_COLUMNS && *value != '[')

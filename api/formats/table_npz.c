@@ -37,16 +37,16 @@ static bool parse(const char *bytes, size_t available, const zip_stat_t *stat, s
                         "entry %.100s: numpy's dtype '%s' is not one of float64, float32, float16, "
                         "int8 to int64, uint8 to uint64, bool, str%s",
                         stat->name, npy->descr,
-                        strchr(npy->descr, 'O') ? ": Python objects are never read" : "");
+                        strchr(npy->descr, 'O') ? ": Python objects are not supported" : "");
     if (npy->ndim != 1)
-        return api_fail(problem, "shape_invalid", "entry %.100s has %zu axes, and a column has one",
+        return api_fail(problem, "shape_invalid", "entry %.100s has %zu axes, but a column has one",
                         stat->name, npy->ndim);
     size_t size = stat->size - npy->start, n = type->size ? size / type->size : 0;
     if (type->size == 0 && npy->shape[0] > 0) /* rows that take no byte have no bound */
-        return api_fail(problem, "dtype_unsupported",
-                        "entry %.100s: elements of numpy's dtype '%s' have no bytes, so that it "
-                        "can have no rows",
-                        stat->name, npy->descr);
+        return api_fail(
+            problem, "dtype_unsupported",
+            "entry %.100s: elements of numpy's dtype '%s' have no bytes, so the column has no rows",
+            stat->name, npy->descr);
     if (npy->shape[0] != n || n * type->size != size)
         return api_fail(problem, "npy_malformed",
                         "entry %.100s: shape and descr do not fit the %zu bytes of data after the "

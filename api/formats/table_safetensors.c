@@ -46,7 +46,7 @@ static bool read_dtype(struct reader *r, size_t column, const json_t *info,
 {
     const char *name = json_string_value(json_object_get(info, "dtype"));
     if (!name)
-        return malformed(r, column, "it has no dtype, which must be a string");
+        return malformed(r, column, "it has no dtype, or one that is not a string");
     return api_array_type_safetensors(name, type) ||
            api_table_fail(
                r->table, column, NULL, r->problem, "dtype_unsupported",
@@ -65,10 +65,10 @@ static bool read_tensor(struct reader *r, size_t i, const json_t *info)
         return malformed(r, i, "it has no shape, which must be an array");
     if (json_array_size(shape) != 1)
         return api_table_fail(r->table, i, NULL, r->problem, "shape_invalid",
-                              "it has %zu axes, and a column has one", json_array_size(shape));
+                              "it has %zu axes, but a column has one", json_array_size(shape));
     if (json_array_size(offsets) != 2 || !read_size(json_array_get(offsets, 0), &begin) ||
         !read_size(json_array_get(offsets, 1), &end) || !read_size(json_array_get(shape, 0), &n))
-        return malformed(r, i, "shape and data_offsets must be arrays of integers from 0 on");
+        return malformed(r, i, "shape and data_offsets must be arrays of non-negative integers");
     if (begin > end || end > r->data_size)
         return malformed(r, i, "data_offsets are not within the data");
     if ((end - begin) / column.type.size != n || (end - begin) % column.type.size != 0)
@@ -88,10 +88,11 @@ static bool check_coverage(struct reader *r)
     size_t due, n = spans->size / sizeof(struct api_span);
     const struct api_span *wrong = api_spans_check((struct api_span *)(void *)spans->data, n, &due);
     if (wrong)
-        return malformed(r, wrong->owner, "tensors must neither overlap nor leave holes");
+        return malformed(r, wrong->owner, "tensors must neither overlap nor leave gaps");
     return due == r->data_size ||
            api_fail(r->problem, "safetensors_malformed",
-                    "the tensors end at byte %zu of the data, which has %zu", due, r->data_size);
+                    "the tensors end at byte %zu of the data, but the data has %zu bytes", due,
+                    r->data_size);
 }
 
 static bool read_header(struct reader *r, json_t *root)

@@ -150,11 +150,11 @@ static void fail_jobs(const struct api_monitors *monitors, struct api_store_job 
             api_fail_for_memory(&job->problem);
         else if (is_uncertain)
             api_fail(&job->problem, "store_unavailable",
-                     "the store was lost while it committed, so that this is stored or is not; "
-                     "with its Idempotency-Key it can be repeated");
+                     "the connection to the store was lost during the commit, so the request may "
+                     "or may not be stored; with an Idempotency-Key it can be repeated");
         else
             api_fail(&job->problem, "store_unavailable",
-                     "the store cannot be written now, so that nothing is stored; try again");
+                     "the store cannot be written now, and nothing was stored; try again");
     }
 }
 

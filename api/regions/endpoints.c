@@ -33,7 +33,7 @@ static bool check_size(struct api_exchange *x, unsigned long long size)
 {
     return size <= MOST_BODY ||
            api_fail(&x->problem, "body_too_large",
-                    "the body has %llu bytes, and a region is registered with at most %d", size,
+                    "the body has %llu bytes, a request to register a region has at most %d", size,
                     MOST_BODY);
 }
 
@@ -41,7 +41,7 @@ bool api_region_begin(struct api_exchange *x)
 {
     if (!api_coding_is_none(api_request_header(&x->request, "Content-Encoding")))
         return api_fail(&x->problem, "content_coding_unsupported",
-                        "a region is registered without a Content-Encoding");
+                        "a request to register a region must not have a Content-Encoding");
     return check_size(x, x->request.content_length);
 }
 
@@ -65,7 +65,7 @@ static bool fail_member(const char *member, const char *what, struct api_problem
     api_pointer_to_member(place, sizeof place, "#/", member);
     return api_fail_at(problem, API_BODY, place, "region_malformed",
                        "%.60s %s: a region is registered with {\"key\": \"/NAME\", \"offset\": "
-                       "BYTES, \"byte_size\": BYTES}; offset may be absent",
+                       "BYTES, \"byte_size\": BYTES}; offset is optional",
                        member, what);
 }
 
@@ -90,9 +90,9 @@ static bool read_members(const char *root, struct api_region_key *key, char text
     if (!api_json_string(members[KEY], text))
         return fail_member("key", members[KEY] ? "is no string" : "is missing", problem);
     if (members[OFFSET] && !api_json_size(members[OFFSET], &key->offset))
-        return fail_member("offset", "is no number of bytes", problem);
+        return fail_member("offset", "is not a number of bytes", problem);
     return api_json_size(members[BYTE_SIZE], &key->byte_size) ||
-           fail_member("byte_size", members[BYTE_SIZE] ? "is no number of bytes" : "is missing",
+           fail_member("byte_size", members[BYTE_SIZE] ? "is not a number of bytes" : "is missing",
                        problem);
 }
 
@@ -116,9 +116,9 @@ bool api_region_register(struct api_exchange *x)
     struct api_region_key key;
     char text[API_JSON_TEXT];
     if (!x->service->regions)
-        return api_fail(&x->problem, "shared_memory_off",
-                        "this server was started without --shared-memory PREFIX, which lets "
-                        "clients use shared memory");
+        return api_fail(
+            &x->problem, "shared_memory_off",
+            "shared memory is not enabled; start the server with --shared-memory PREFIX");
     if (!check_size(x, x->request.body_size) || !check_name(name_of(x), &x->problem) ||
         !read_key(&x->request, &key, text, &x->problem))
         return false;

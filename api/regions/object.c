@@ -26,17 +26,17 @@ static bool check_key(const char *prefix, const char *key, const char *place,
     const char *name = without_slash(key), *start = without_slash(prefix);
     if (!is_name(name))
         return api_fail_at(problem, API_BODY, place, "region_invalid",
-                           "the key '%.60s' is no name of a shared memory object", key);
+                           "the key '%.60s' is not a name of a shared memory object", key);
     return strncmp(name, start, strlen(start)) == 0 ||
            api_fail_at(problem, API_BODY, place, "region_invalid",
-                       "the key '%.60s' does not begin with '%.60s', as --shared-memory wants", key,
-                       start);
+                       "the key '%.60s' does not start with '%.60s', the prefix of --shared-memory",
+                       key, start);
 }
 
 static void fail_to_open(const char *key, bool writes, const char *place,
                          struct api_problem *problem)
 {
-    static const char owner[] = ": its owner and mode have to let this server in";
+    static const char owner[] = ": its owner and mode must allow this server";
     if (errno == ENOENT) {
         api_fail_at(problem, API_BODY, place, "region_invalid",
                     "there is no shared memory object '%.60s' in the /dev/shm of this server", key);

@@ -55,8 +55,8 @@ static bool check_size(const struct api_region *region, struct api_problem *prob
                            "a region has at least one byte");
     return (!__builtin_add_overflow(region->offset, region->size, &end) && end <= has) ||
            api_fail_at(problem, API_BODY, "#/byte_size", "region_too_small",
-                       "'%.60s' has %zu bytes, and the region would have %zu from %zu", region->key,
-                       has, region->size, region->offset);
+                       "'%.60s' has %zu bytes; the region would need %zu from offset %zu",
+                       region->key, has, region->size, region->offset);
 }
 
 struct api_region *api_region_open(struct api_regions *regions, const char *name,

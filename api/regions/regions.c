@@ -58,14 +58,14 @@ static bool add(struct api_regions *regions, struct api_region *region, struct a
                         "the region '%.60s' is registered already: unregister it first",
                         region->name);
     if (regions->open == regions->most)
-        return api_fail(
-            problem, "too_many_regions",
-            "%zu regions are registered, and this server takes no more: unregister some",
-            regions->most);
+        return api_fail(problem, "too_many_regions",
+                        "%zu regions are registered, the maximum of this server: unregister some",
+                        regions->most);
     if (region->size > MOST_BYTES - regions->open_bytes)
-        return api_fail_at(problem, API_BODY, "#/byte_size", "too_many_regions",
-                           "regions of %zu bytes are registered, and all together may have %zu",
-                           regions->open_bytes, MOST_BYTES);
+        return api_fail_at(
+            problem, API_BODY, "#/byte_size", "too_many_regions",
+            "regions of %zu bytes are registered; the maximum of all together is %zu",
+            regions->open_bytes, MOST_BYTES);
     *link = region;
     regions->n++;
     regions->open++;

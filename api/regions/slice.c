@@ -35,11 +35,11 @@ static bool check_range(const struct api_slice *slice, struct api_problem *probl
     const struct api_region *region = slice->in;
     if (slice->offset > region->size)
         return api_slice_fail(slice, "shared_memory_offset", "region_too_small", problem,
-                              "the region '%.60s' has %zu bytes, and the offset is %zu",
+                              "the region '%.60s' has %zu bytes, but the offset is %zu",
                               region->name, region->size, slice->offset);
     return slice->size <= region->size - slice->offset ||
            api_slice_fail(slice, "shared_memory_byte_size", "region_too_small", problem,
-                          "the region '%.60s' has %zu bytes: %zu from %zu on are more",
+                          "the region '%.60s' has %zu bytes, fewer than %zu from offset %zu",
                           region->name, region->size, slice->size, slice->offset);
 }
 
@@ -58,11 +58,11 @@ static bool is_there(const struct api_slice *slice, struct stat *now)
 
 static bool fail_lost(const struct api_slice *slice, struct api_problem *problem)
 {
-    return api_slice_fail(slice, "shared_memory_region", "region_lost", problem,
-                          "the object '%.60s' of region '%.60s' was truncated, or /dev/shm has no "
-                          "memory left for it: make it whole again, unregister the region, and "
-                          "register it again",
-                          slice->in->key, slice->in->name);
+    return api_slice_fail(
+        slice, "shared_memory_region", "region_lost", problem,
+        "the object '%.60s' of region '%.60s' was truncated, or /dev/shm has no memory left for "
+        "it: restore it, unregister the region, and register it again",
+        slice->in->key, slice->in->name);
 }
 
 /* Opens the object again, for writing. Another one may have got its name. */

@@ -69,10 +69,10 @@ static const char *fault_of(PGconn *pg)
     if (PQstatus(pg) != CONNECTION_OK)
         return PQerrorMessage(pg);
     if (PQserverVersion(pg) < MIN_VERSION_NUMBER)
-        return "it is no PostgreSQL from version " MIN_VERSION " on";
+        return "it is not PostgreSQL of version " MIN_VERSION " on";
     const char *encoding = PQparameterStatus(pg, "server_encoding");
     if (!encoding || (strcmp(encoding, "UTF8") != 0 && strcmp(encoding, "SQL_ASCII") != 0))
-        return "its encoding is not UTF8, so that it cannot keep all names and labels";
+        return "its encoding is not UTF8, which names and labels need";
     return NULL;
 }
 
@@ -129,8 +129,8 @@ static const char *reason_of(const char *location, const char *message)
     char name[1000];
     api_store_name(location, name, sizeof name);
     return strcmp(name, location) == 0 ? message
-                                       : "it is no URI of libpq; in a password, characters as %, / "
-                                         "and @ are written %25, %2F, %40";
+                                       : "it is not a URI of libpq; in a password, characters such "
+                                         "as %, / and @ are written %25, %2F, %40";
 }
 
 /* True if all ports are numbers, which libpq finds out when it connects. */
@@ -157,7 +157,8 @@ struct api_database *api_postgresql_open(const char *path, char *reason, size_t 
     PQconninfoOption *options = c->location ? PQconninfoParse(c->location, &message) : NULL;
     bool good = options && has_ports(options);
     if (message || (options && !good)) {
-        api_postgresql_fail(c, reason_of(c->location, message ? message : "its port is no number"));
+        api_postgresql_fail(c,
+                            reason_of(c->location, message ? message : "its port is not a number"));
         snprintf(reason, size, "%s", c->base.reason);
     }
     PQfreemem(message);
@@ -182,7 +183,7 @@ bool api_postgresql_wait(struct api_postgresql_connection *c)
         struct pollfd poller = {PQsocket(c->pg), (short)(left ? POLLIN | POLLOUT : POLLIN), 0};
         double rest = end - api_seconds();
         if (rest <= 0 || poll(&poller, 1, (int)(rest * 1e3) + 1) == 0)
-            return api_postgresql_fail(c, "it does not answer");
+            return api_postgresql_fail(c, "it does not respond");
         if ((poller.revents & ~POLLOUT) && PQconsumeInput(c->pg) != 1)
             return api_postgresql_fail(c, PQerrorMessage(c->pg));
     }

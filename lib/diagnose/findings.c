@@ -35,139 +35,143 @@ static const char *const hints[KL_OPERANDS][KL_LOGIT + 1][KL_KINDS] = {
 
 /* The hint for the most frequent kind. Operands that look swapped are the first thing to mend, and
  * get no other hint. */
-static const char *hint_of(const struct kl_look *look, int operand, const struct kl_tally *tally,
-                           bool swapped)
+static const char *hint_of(const struct kl_diagnosis_context *context, int operand,
+                           const struct kl_finding_count *tally, bool swapped)
 {
     size_t kind = 0;
     for (size_t i = 1; i < KL_KINDS; i++)
         kind = tally->kinds[i] > tally->kinds[kind] ? i : kind;
-    return swapped ? "" : hints[operand][look->plan->spaces[operand]][kind];
+    return swapped ? "" : hints[operand][context->plan->spaces[operand]][kind];
 }
 
-static void format_sums(const char *what, const struct kl_tally *tally, size_t rows,
+static void format_sums(const char *what, const struct kl_finding_count *tally, size_t rows,
                         const char *hint, char *to, size_t size)
 {
-    char least[30], greatest[30];
-    snprintf(least, sizeof least, "%.4g", tally->least);
-    snprintf(greatest, sizeof greatest, " to %.4g", tally->greatest);
-    bool same = fabs(tally->greatest - tally->least) <= 1e-4 * fabs(tally->least);
-    snprintf(to, size, "the row sums of %s are %s%s in %zu of %zu rows, and not 1%s", what, least,
-             same ? "" : greatest, tally->count, rows, hint);
+    char min[30], max[30];
+    snprintf(min, sizeof min, "%.4g", tally->min);
+    snprintf(max, sizeof max, " to %.4g", tally->max);
+    bool same = fabs(tally->max - tally->min) <= 1e-4 * fabs(tally->min);
+    snprintf(to, size, "the row sums of %s are %s%s in %zu of %zu rows, not 1%s", what, min,
+             same ? "" : max, tally->count, rows, hint);
 }
 
-static void format_reason(const struct kl_look *look, const struct kl_tally *tally, size_t rows,
-                          char *to, size_t size)
+static void format_reason(const struct kl_diagnosis_context *context,
+                          const struct kl_finding_count *tally, size_t rows, char *to, size_t size)
 {
     struct kl_reason reason = {0};
-    if (kl_find_not_finite(look, tally->first, &reason))
+    if (kl_find_not_finite(context, tally->first, &reason))
         snprintf(to, size,
                  "%zu of %zu rows have a loss that is infinite or NaN, first where input holds %g "
                  "and target %g: %s",
                  tally->count, rows, reason.x, reason.t, reason.words);
     else
         snprintf(to, size, "the loss is too large for %s, though that of each row is not",
-                 kl_dtype_name(look->plan->dtype));
+                 kl_dtype_name(context->plan->dtype));
 }
 
-static void format_swapped(const struct kl_tally *tally, size_t rows, char *to, size_t size)
+static void format_swapped(const struct kl_finding_count *tally, size_t rows, char *to, size_t size)
 {
-    snprintf(to, size,
-             "in %zu of %zu rows input looks like probabilities, and target like "
-             "log-probabilities: input takes the model's log-probabilities, and target the "
-             "observed distribution",
-             tally->count, rows);
+    snprintf(
+        to, size,
+        "in %zu of %zu rows input looks like probabilities, and target like log-probabilities: "
+        "input is for the model's log-probabilities, target for the observed distribution",
+        tally->count, rows);
 }
 
-static void format(const struct kl_look *look, enum kl_finding finding,
-                   const struct kl_tallies *all, char *to, size_t size)
+static void format(const struct kl_diagnosis_context *context, enum kl_finding finding,
+                   const struct kl_finding_counts *all, char *to, size_t size)
 {
-    const struct kl_tally *tally = &all->of[finding];
+    const struct kl_finding_count *tally = &all->of[finding];
     bool swapped = all->of[KL_ARGUMENTS_LOOK_SWAPPED].count > 0;
-    bool prob[KL_OPERANDS] = {look->plan->spaces[KL_INPUT] == KL_PROB,
-                              look->plan->spaces[KL_TARGET] == KL_PROB};
+    bool prob[KL_OPERANDS] = {context->plan->spaces[KL_INPUT] == KL_PROB,
+                              context->plan->spaces[KL_TARGET] == KL_PROB};
     switch (finding) {
     case KL_ARGUMENTS_LOOK_SWAPPED:
         format_swapped(tally, all->rows, to, size);
         break;
     case KL_INPUT_NOT_LOG_PROBABILITIES:
         snprintf(to, size,
-                 "%zu of %zu rows of input hold values above 0, up to %.4g, and log-probabilities "
-                 "never are%s",
-                 tally->count, all->rows, tally->greatest, hint_of(look, KL_INPUT, tally, swapped));
+                 "%zu of %zu rows of input have values above 0, up to %.4g, which "
+                 "log-probabilities never are%s",
+                 tally->count, all->rows, tally->max, hint_of(context, KL_INPUT, tally, swapped));
         break;
     case KL_INPUT_NOT_NORMALIZED:
         format_sums(prob[KL_INPUT] ? "input" : "exp(input)", tally, all->rows,
-                    hint_of(look, KL_INPUT, tally, swapped), to, size);
+                    hint_of(context, KL_INPUT, tally, swapped), to, size);
         break;
     case KL_TARGET_NOT_NORMALIZED:
         format_sums(prob[KL_TARGET] ? "target" : "exp(target)", tally, all->rows,
-                    hint_of(look, KL_TARGET, tally, swapped), to, size);
+                    hint_of(context, KL_TARGET, tally, swapped), to, size);
         break;
     case KL_TARGET_NEGATIVE:
         snprintf(to, size,
-                 "%zu of %zu rows of target hold negative values, down to %.4g, and probabilities "
-                 "never are%s",
-                 tally->count, all->rows, tally->least, hint_of(look, KL_TARGET, tally, swapped));
+                 "%zu of %zu rows of target have negative values, down to %.4g, which "
+                 "probabilities never are%s",
+                 tally->count, all->rows, tally->min, hint_of(context, KL_TARGET, tally, swapped));
         break;
     case KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES:
         snprintf(
             to, size,
-            "%zu of %zu rows of target are nowhere above 0, and their exponentials sum to 1%s%s",
+            "%zu of %zu rows of target have no value above 0, and their exponentials sum to 1%s%s",
             tally->count, all->rows,
-            look->mask.data && look->layout.each ? ", or less where some are hidden" : "",
+            context->mask.data && context->layout.elementwise ? ", or less where some are masked"
+                                                              : "",
             swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
         break;
     case KL_LOSS_NOT_FINITE:
-        format_reason(look, tally, all->rows, to, size);
+        format_reason(context, tally, all->rows, to, size);
         break;
     }
 }
 
 /* The first element of a row that is above 0, or below with `negative`. */
-static size_t find_element(const struct kl_look *look, int operand, size_t row, bool negative)
+static size_t find_element(const struct kl_diagnosis_context *context, int operand, size_t row,
+                           bool negative)
 {
-    const struct kl_numbers *numbers = &look->operands[operand];
-    size_t base = kl_offset(&look->layout.across, numbers->array, row), at = base;
-    for (size_t i = 0; i < look->layout.along.volume; i++) {
-        at = base + kl_offset(&look->layout.along, numbers->array, i);
-        double v = kl_load(numbers->dtype, numbers->data, at);
-        if ((negative ? v < 0 : v > 0) && !kl_is_masked(&look->layout, look->mask.data, row, i))
+    const struct kl_array_view *view = &context->operands[operand];
+    size_t base = kl_offset(&context->layout.outer, view->array, row), at = base;
+    for (size_t i = 0; i < context->layout.inner.volume; i++) {
+        at = base + kl_offset(&context->layout.inner, view->array, i);
+        double v = kl_load(view->dtype, view->data, at);
+        if ((negative ? v < 0 : v > 0) &&
+            !kl_is_masked(&context->layout, context->mask.data, row, i))
             break;
     }
     return at;
 }
 
-static size_t place_of(const struct kl_look *look, enum kl_finding finding, size_t row, int operand)
+static size_t index_of(const struct kl_diagnosis_context *context, enum kl_finding finding,
+                       size_t row, int operand)
 {
     struct kl_reason reason;
     switch (finding) {
     case KL_INPUT_NOT_LOG_PROBABILITIES:
     case KL_TARGET_NEGATIVE:
-        return find_element(look, operand, row, finding == KL_TARGET_NEGATIVE);
+        return find_element(context, operand, row, finding == KL_TARGET_NEGATIVE);
     case KL_LOSS_NOT_FINITE:
-        if (kl_find_not_finite(look, row, &reason))
+        if (kl_find_not_finite(context, row, &reason))
             return reason.index;
         break;
     default:
         break;
     }
-    return kl_offset(&look->layout.across, look->operands[operand].array, row);
+    return kl_offset(&context->layout.outer, context->operands[operand].array, row);
 }
 
-void kl_report(const struct kl_look *look, const struct kl_tallies *tallies,
+void kl_report(const struct kl_diagnosis_context *context, const struct kl_finding_counts *counts,
                struct kl_diagnosis *diagnosis)
 {
-    diagnosis->rows = tallies->rows;
+    diagnosis->rows = counts->rows;
     for (int i = 0; i < KL_FINDINGS; i++) {
         enum kl_finding finding = (enum kl_finding)i;
         int operand = finding == KL_TARGET_NOT_NORMALIZED || finding == KL_TARGET_NEGATIVE ||
                       finding == KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES;
-        diagnosis->findings[i].count = tallies->of[i].count;
-        if (tallies->of[i].count == 0)
+        diagnosis->findings[i].count = counts->of[i].count;
+        if (counts->of[i].count == 0)
             continue;
         diagnosis->findings[i].operand = (enum kl_operand)operand;
-        diagnosis->findings[i].index = place_of(look, finding, tallies->of[i].first, operand);
-        format(look, finding, tallies, diagnosis->findings[i].message,
+        diagnosis->findings[i].index = index_of(context, finding, counts->of[i].first, operand);
+        format(context, finding, counts, diagnosis->findings[i].message,
                sizeof diagnosis->findings[i].message);
     }
 }

@@ -1,14 +1,15 @@
 /* Finds losses that are infinite or NaN: by bounds that tell of most rows that they hold none, and
  * in other rows element by element. */
 #include "lib/diagnose/not_finite.h"
+#include "lib/simd/reference.h"
 
 #include <float.h>
 #include <math.h>
 
 /* ---- Bounds */
 
-/* MOST_LOG: no logarithm of a positive double is larger, in size. */
-static const double MOST_LOG = 746;
+/* MAX_LOG: no logarithm of a positive double is larger, in size. */
+static const double MAX_LOG = 746;
 
 double kl_largest(enum kl_dtype dtype)
 {
@@ -20,40 +21,42 @@ double kl_largest(enum kl_dtype dtype)
 }
 
 /* The larger size, of numbers of which neither is NaN; rows with NaN are found by their sums. */
-static double larger_size(double a, double b)
+static double max_magnitude(double a, double b)
 {
     double x = __builtin_fabs(a), y = __builtin_fabs(b);
     return x > y ? x : y;
 }
 
 /* The largest size of a log-probability of a row. */
-static double log_size(const struct kl_look *look, int operand, const struct kl_row_stats *row)
+static double log_size(const struct kl_diagnosis_context *context, int operand,
+                       const struct kl_row_stats *row)
 {
-    switch (look->plan->spaces[operand]) {
+    switch (context->plan->spaces[operand]) {
     case KL_PROB:
-        return MOST_LOG;
+        return MAX_LOG;
     case KL_LOGIT:
-        return (row->greatest - row->least) / look->plan->temperature +
-               log((double)look->layout.along.volume);
+        return (row->max - row->min) / context->plan->temperature +
+               log((double)context->layout.inner.volume);
     default:
-        return larger_size(row->least, row->greatest);
+        return max_magnitude(row->min, row->max);
     }
 }
 
-struct kl_bounds kl_bound_losses(const struct kl_look *look,
+struct kl_bounds kl_bound_losses(const struct kl_diagnosis_context *context,
                                  const struct kl_row_stats operands[KL_OPERANDS])
 {
     const struct kl_row_stats *target = &operands[KL_TARGET];
-    double n = (double)look->layout.along.volume, most = 1, sum_p = 1;
-    double size = log_size(look, KL_INPUT, &operands[KL_INPUT]) + log_size(look, KL_TARGET, target);
-    if (look->plan->spaces[KL_TARGET] == KL_PROB) {
-        most = larger_size(target->least, target->greatest);
-        sum_p = target->least >= 0 ? target->sum : n * most;
-    } else if (look->plan->spaces[KL_TARGET] == KL_LOG_PROB) {
-        most = exp(target->greatest);
-        sum_p = target->greatest <= 0 ? target->exps * 1.001 : n * most;
+    double n = (double)context->layout.inner.volume, max = 1, sum_p = 1;
+    double size =
+        log_size(context, KL_INPUT, &operands[KL_INPUT]) + log_size(context, KL_TARGET, target);
+    if (context->plan->spaces[KL_TARGET] == KL_PROB) {
+        max = max_magnitude(target->min, target->max);
+        sum_p = target->min >= 0 ? target->sum : n * max;
+    } else if (context->plan->spaces[KL_TARGET] == KL_LOG_PROB) {
+        max = exp(target->max);
+        sum_p = target->max <= 0 ? target->exps * 1.001 : n * max;
     }
-    return (struct kl_bounds){most * size * look->factor, sum_p * size * look->factor};
+    return (struct kl_bounds){max * size * context->factor, sum_p * size * context->factor};
 }
 
 bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds)
@@ -68,57 +71,60 @@ bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds)
 /* A row's logits: the greatest, and the log of the sum of the exponentials of what others are less
  * than that. Of other operands 0. */
 struct softmax {
-    double greatest, log_sum;
+    double max, log_sum;
 };
 
-static size_t element_of(const struct kl_look *look, enum kl_array array, size_t row, size_t i)
+static size_t element_of(const struct kl_diagnosis_context *context, enum kl_array array,
+                         size_t row, size_t i)
 {
-    return kl_offset(&look->layout.across, array, row) + kl_offset(&look->layout.along, array, i);
+    return kl_offset(&context->layout.outer, array, row) +
+           kl_offset(&context->layout.inner, array, i);
 }
 
-static double element(const struct kl_look *look, int operand, size_t row, size_t i)
+static double element(const struct kl_diagnosis_context *context, int operand, size_t row, size_t i)
 {
-    const struct kl_numbers *numbers = &look->operands[operand];
-    return kl_load(numbers->dtype, numbers->data, element_of(look, numbers->array, row, i));
+    const struct kl_array_view *view = &context->operands[operand];
+    return kl_load(view->dtype, view->data, element_of(context, view->array, row, i));
 }
 
 /* NaN where a logit is NaN or +inf, and where all are -inf. */
-static struct softmax softmax_of(const struct kl_look *look, int operand, size_t row)
+static struct softmax softmax_of(const struct kl_diagnosis_context *context, int operand,
+                                 size_t row)
 {
     struct softmax softmax = {0, 0};
-    double sum = 0, scale = 1 / look->plan->temperature;
-    size_t n = look->layout.along.volume;
-    if (look->plan->spaces[operand] != KL_LOGIT)
+    double sum = 0, scale = 1 / context->plan->temperature;
+    size_t n = context->layout.inner.volume;
+    if (context->plan->spaces[operand] != KL_LOGIT)
         return softmax;
-    softmax.greatest = -(double)INFINITY;
+    softmax.max = -(double)INFINITY;
     for (size_t i = 0; i < n; i++)
-        if (!kl_is_masked(&look->layout, look->mask.data, row, i))
-            softmax.greatest = fmax(softmax.greatest, element(look, operand, row, i));
+        if (!kl_is_masked(&context->layout, context->mask.data, row, i))
+            softmax.max = fmax(softmax.max, element(context, operand, row, i));
     for (size_t i = 0; i < n; i++)
-        if (!kl_is_masked(&look->layout, look->mask.data, row, i))
-            sum += exp((element(look, operand, row, i) - softmax.greatest) * scale);
+        if (!kl_is_masked(&context->layout, context->mask.data, row, i))
+            sum += exp((element(context, operand, row, i) - softmax.max) * scale);
     softmax.log_sum = log(sum);
     return softmax;
 }
 
 /* An element as the rule takes it. */
-static double as_taken(const struct kl_look *look, int operand, const struct softmax *softmax,
-                       double v)
+static double to_log_prob(const struct kl_diagnosis_context *context, int operand,
+                          const struct softmax *softmax, double v)
 {
-    enum kl_space space = look->plan->spaces[operand];
+    enum kl_space space = context->plan->spaces[operand];
     if (space == KL_LOGIT)
-        return (v - softmax->greatest) / look->plan->temperature - softmax->log_sum;
+        return (v - softmax->max) / context->plan->temperature - softmax->log_sum;
     return space == KL_PROB && operand == KL_INPUT ? log(v) : v;
 }
 
 /* A loss as it is weighed, and stored if it is. */
-static double weighed(const struct kl_look *look, size_t row, size_t i, double loss)
+static double weighed(const struct kl_diagnosis_context *context, size_t row, size_t i, double loss)
 {
-    const struct kl_plan *plan = look->plan;
+    const struct kl_plan *plan = context->plan;
     double cell;
     if (plan->weight.data)
-        loss *=
-            kl_load(plan->weight.dtype, plan->weight.data, element_of(look, KL_OF_WEIGHT, row, i));
+        loss *= kl_load(plan->weight.dtype, plan->weight.data,
+                        element_of(context, KL_OF_WEIGHT, row, i));
     if (plan->options.base == KL_BITS)
         loss /= M_LN2;
     if (plan->reduction != KL_NONE)
@@ -127,7 +133,7 @@ static double weighed(const struct kl_look *look, size_t row, size_t i, double l
     return kl_load(plan->dtype, &cell, 0);
 }
 
-static const char *words_for(enum kl_rule rule, double x, double t)
+static const char *reason_text(enum kl_rule rule, double x, double t)
 {
     bool nothing = kl_rule_is_log(rule) ? t == -(double)INFINITY : t == 0;
     if (isnan(x) || isnan(t))
@@ -135,8 +141,8 @@ static const char *words_for(enum kl_rule rule, double x, double t)
     if (!kl_rule_is_log(rule) && t < 0)
         return "target is negative there";
     if (nothing)
-        return "target is a probability of 0 there, and input one of 0 or infinite: under "
-               "compat=math the product is 0";
+        return "target is a probability of 0 there, and input is 0 or infinite: with compat=math "
+               "the product is 0";
     if (x == -(double)INFINITY)
         return "input is a probability of 0 there, and target is not";
     return isinf(x) || isinf(t) ? "an operand is infinite there"
@@ -144,60 +150,62 @@ static const char *words_for(enum kl_rule rule, double x, double t)
 }
 
 /* True if an element's loss is finite, where bounds fit. */
-static bool is_ordinary(const struct kl_plan *plan, double x, double t)
+static bool has_finite_loss(const struct kl_plan *plan, double x, double t)
 {
     return isfinite(x) && isfinite(t) && (x > 0 || plan->spaces[KL_INPUT] != KL_PROB) &&
            (t >= 0 || plan->spaces[KL_TARGET] != KL_PROB);
 }
 
 /* Extremes of the elements that the mask leaves. */
-static struct kl_bounds bound_row(const struct kl_look *look, size_t row)
+static struct kl_bounds bound_row(const struct kl_diagnosis_context *context, size_t row)
 {
     const struct kl_row_stats none = {INFINITY, -(double)INFINITY, 0, 0};
     struct kl_row_stats s[KL_OPERANDS] = {none, none};
-    size_t n = look->layout.along.volume;
+    size_t n = context->layout.inner.volume;
     for (size_t i = 0; i < n; i++)
         for (int operand = 0; operand < KL_OPERANDS; operand++) {
-            double v = element(look, operand, row, i);
-            if (!isfinite(v) || kl_is_masked(&look->layout, look->mask.data, row, i))
+            double v = element(context, operand, row, i);
+            if (!isfinite(v) || kl_is_masked(&context->layout, context->mask.data, row, i))
                 continue;
-            s[operand].least = fmin(s[operand].least, v);
-            s[operand].greatest = fmax(s[operand].greatest, v);
+            s[operand].min = fmin(s[operand].min, v);
+            s[operand].max = fmax(s[operand].max, v);
             s[operand].sum += v;
         }
-    s[KL_TARGET].exps = (double)n * exp(s[KL_TARGET].greatest);
-    return kl_bound_losses(look, s);
+    s[KL_TARGET].exps = (double)n * exp(s[KL_TARGET].max);
+    return kl_bound_losses(context, s);
 }
 
-bool kl_find_not_finite(const struct kl_look *look, size_t row, struct kl_reason *reason)
+bool kl_find_not_finite(const struct kl_diagnosis_context *context, size_t row,
+                        struct kl_reason *reason)
 {
-    const struct kl_plan *plan = look->plan;
+    const struct kl_plan *plan = context->plan;
     enum kl_rule rule = kl_rule_of(plan);
     struct softmax softmax[KL_OPERANDS];
     double sum = 0, x = 0, t = 0;
-    bool skip_ordinary = kl_fits_losses(plan, bound_row(look, row));
+    bool skip_ordinary = kl_fits_losses(plan, bound_row(context, row));
     for (int operand = 0; operand < KL_OPERANDS; operand++)
-        softmax[operand] = softmax_of(look, operand, row);
+        softmax[operand] = softmax_of(context, operand, row);
     bool no_softmax = isnan(softmax[KL_INPUT].log_sum) || isnan(softmax[KL_TARGET].log_sum);
-    for (size_t i = 0; i < look->layout.along.volume; i++) {
-        x = element(look, KL_INPUT, row, i), t = element(look, KL_TARGET, row, i);
-        if ((skip_ordinary && !no_softmax && is_ordinary(plan, x, t)) ||
-            kl_is_masked(&look->layout, look->mask.data, row, i))
+    for (size_t i = 0; i < context->layout.inner.volume; i++) {
+        x = element(context, KL_INPUT, row, i), t = element(context, KL_TARGET, row, i);
+        if ((skip_ordinary && !no_softmax && has_finite_loss(plan, x, t)) ||
+            kl_is_masked(&context->layout, context->mask.data, row, i))
             continue;
-        double a = as_taken(look, KL_INPUT, &softmax[KL_INPUT], x);
-        double b = as_taken(look, KL_TARGET, &softmax[KL_TARGET], t);
+        double a = to_log_prob(context, KL_INPUT, &softmax[KL_INPUT], x);
+        double b = to_log_prob(context, KL_TARGET, &softmax[KL_TARGET], t);
         double loss = kl_term(rule, a, b);
         sum += loss;
-        if (look->layout.each ? isfinite(weighed(look, row, i, loss)) : isfinite(loss))
+        if (context->layout.elementwise ? isfinite(weighed(context, row, i, loss)) : isfinite(loss))
             continue;
-        *reason =
-            (struct kl_reason){element_of(look, KL_OF_INPUT, row, i), x, t, words_for(rule, a, b)};
+        *reason = (struct kl_reason){element_of(context, KL_OF_INPUT, row, i), x, t,
+                                     reason_text(rule, a, b)};
         return true;
     }
-    if (look->layout.each ? isfinite(sum) : isfinite(weighed(look, row, 0, sum)))
+    if (context->layout.elementwise ? isfinite(sum) : isfinite(weighed(context, row, 0, sum)))
         return false;
-    *reason = (struct kl_reason){element_of(look, KL_OF_INPUT, row, 0),
-                                 element(look, KL_INPUT, row, 0), element(look, KL_TARGET, row, 0),
-                                 "the sum of the row's losses is too large for its dtype"};
+    *reason =
+        (struct kl_reason){element_of(context, KL_OF_INPUT, row, 0),
+                           element(context, KL_INPUT, row, 0), element(context, KL_TARGET, row, 0),
+                           "the sum of the row's losses is too large for its dtype"};
     return true;
 }

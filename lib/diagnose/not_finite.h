@@ -9,7 +9,7 @@
 struct kl_bounds {
     double each, sum;
 };
-struct kl_bounds kl_bound_losses(const struct kl_look *look,
+struct kl_bounds kl_bound_losses(const struct kl_diagnosis_context *context,
                                  const struct kl_row_stats operands[KL_OPERANDS]);
 
 /* True if losses within such bounds are finite in the dtype that holds them: the call's where they
@@ -28,6 +28,7 @@ struct kl_reason {
 
 /* Finds the first loss of a row that is not finite, negative targets apart, or why their sum is
  * not. */
-bool kl_find_not_finite(const struct kl_look *look, size_t row, struct kl_reason *reason);
+bool kl_find_not_finite(const struct kl_diagnosis_context *context, size_t row,
+                        struct kl_reason *reason);
 
 #endif

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define TARGET __attribute__((target("avx2,fma,f16c")))
-#define FN TARGET static inline __attribute__((always_inline))
+#define TARGET_ATTR __attribute__((target("avx2,fma,f16c")))
+#define INLINE TARGET_ATTR static inline __attribute__((always_inline))
 #define SINGLE_LANES 4
 typedef __m256d sd;
 typedef __m256i si;
@@ -19,43 +19,43 @@ typedef __m256 fs;
 
 #define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
-FN sd s_set(double a) { return _mm256_set1_pd(a); }
-FN sd s_add(sd a, sd b) { return _mm256_add_pd(a, b); }
-FN sd s_sub(sd a, sd b) { return _mm256_sub_pd(a, b); }
-FN sd s_mul(sd a, sd b) { return _mm256_mul_pd(a, b); }
-FN sd s_div(sd a, sd b) { return _mm256_div_pd(a, b); }
-FN sd s_fma(sd a, sd b, sd c) { return _mm256_fmadd_pd(a, b, c); }
-FN sd s_residual(sd a, sd b, sd c) { return _mm256_fmsub_pd(a, b, c); }
-FN sd s_max(sd a, sd b) { return _mm256_max_pd(a, b); }
-FN sd s_min(sd a, sd b) { return _mm256_min_pd(a, b); }
-FN sd s_abs(sd a) { return _mm256_andnot_pd(s_set(-0.0), a); }
-FN sd s_and(sd a, sd b) { return _mm256_and_pd(a, b); }
-FN sm s_eq(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_EQ_OQ); }
-FN sm s_gt(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
-FN sm s_signed(sd a) { return a; }
-FN sm sm_not(sm m) { return _mm256_xor_pd(m, _mm256_castsi256_pd(_mm256_set1_epi64x(-1))); }
-FN sm sm_or(sm a, sm b) { return _mm256_or_pd(a, b); }
-FN bool sm_any(sm m) { return _mm256_movemask_pd(m) != 0; }
-FN sd s_select(sm m, sd a, sd b) { return _mm256_blendv_pd(b, a, m); }
-FN si s_bits(sd a) { return _mm256_castpd_si256(a); }
-FN sd from_bits(si a) { return _mm256_castsi256_pd(a); }
-FN si bits_set(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
+INLINE sd s_set(double a) { return _mm256_set1_pd(a); }
+INLINE sd s_add(sd a, sd b) { return _mm256_add_pd(a, b); }
+INLINE sd s_sub(sd a, sd b) { return _mm256_sub_pd(a, b); }
+INLINE sd s_mul(sd a, sd b) { return _mm256_mul_pd(a, b); }
+INLINE sd s_div(sd a, sd b) { return _mm256_div_pd(a, b); }
+INLINE sd s_fma(sd a, sd b, sd c) { return _mm256_fmadd_pd(a, b, c); }
+INLINE sd s_mul_sub(sd a, sd b, sd c) { return _mm256_fmsub_pd(a, b, c); }
+INLINE sd s_max(sd a, sd b) { return _mm256_max_pd(a, b); }
+INLINE sd s_min(sd a, sd b) { return _mm256_min_pd(a, b); }
+INLINE sd s_abs(sd a) { return _mm256_andnot_pd(s_set(-0.0), a); }
+INLINE sd s_and(sd a, sd b) { return _mm256_and_pd(a, b); }
+INLINE sm s_eq(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_EQ_OQ); }
+INLINE sm s_gt(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
+INLINE sm s_signed(sd a) { return a; }
+INLINE sm sm_not(sm m) { return _mm256_xor_pd(m, _mm256_castsi256_pd(_mm256_set1_epi64x(-1))); }
+INLINE sm sm_or(sm a, sm b) { return _mm256_or_pd(a, b); }
+INLINE bool sm_any(sm m) { return _mm256_movemask_pd(m) != 0; }
+INLINE sd s_select(sm m, sd a, sd b) { return _mm256_blendv_pd(b, a, m); }
+INLINE si s_bits(sd a) { return _mm256_castpd_si256(a); }
+INLINE sd from_bits(si a) { return _mm256_castsi256_pd(a); }
+INLINE si bits_set(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
 
 /* s_max and s_min give the second of two numbers of which one is NaN. */
-FN sd s_clamp(sd v, sd low, sd high) { return _mm256_min_pd(high, _mm256_max_pd(low, v)); }
+INLINE sd s_clamp(sd v, sd low, sd high) { return _mm256_min_pd(high, _mm256_max_pd(low, v)); }
 
-FN sd s_raise(sd low, sd v) { return _mm256_max_pd(low, v); }
-FN sd s_lesser_size(sd a, sd b) { return _mm256_min_pd(s_abs(b), s_abs(a)); }
-FN sd s_limit(sd v) { return _mm256_min_pd(_mm256_max_pd(v, s_set(-700)), s_set(700)); }
+INLINE sd s_max_nan(sd low, sd v) { return _mm256_max_pd(low, v); }
+INLINE sd s_min_magnitude(sd a, sd b) { return _mm256_min_pd(s_abs(b), s_abs(a)); }
+INLINE sd s_clamp_exp(sd v) { return _mm256_min_pd(_mm256_max_pd(v, s_set(-700)), s_set(700)); }
 
-FN double s_total(sd a)
+INLINE double s_reduce_sum(sd a)
 {
     __m128d half = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
     return _mm_cvtsd_f64(half) + _mm_cvtsd_f64(_mm_unpackhi_pd(half, half));
 }
 
 /* An integer below 2^52 in the mantissa of 2^52 is 2^52 more than itself. */
-FN sd s_split(sd t, sd *k, si *i)
+INLINE sd s_frexp(sd t, sd *k, si *i)
 {
     const uint64_t two52 = 0x4330000000000000;
     si bits = s_bits(t);
@@ -66,7 +66,7 @@ FN sd s_split(sd t, sd *k, si *i)
     return from_bits(_mm256_or_si256(mantissa, bits_set(0x3ff0000000000000)));
 }
 
-FN sm s_rare(sd t)
+INLINE sm s_special(sd t)
 {
     sm too_small = _mm256_cmp_pd(t, s_set(0x1p-1022), _CMP_NGE_UQ);
     sm too_big = s_eq(t, s_set(INFINITY));
@@ -75,20 +75,26 @@ FN sm s_rare(sd t)
 
 /* Infinities and NaN show in t * log t; what is negative or subnormal does not. The number before
  * t in the order of bits is NaN for 0, which is ordinary and which the minimum passes over. */
-FN sd s_watch_log(sd watch, sd t, bool wide)
+INLINE sd s_track_log(sd track, sd t, bool is_f64)
 {
-    sd before = wide ? from_bits(_mm256_sub_epi64(s_bits(t), bits_set(1))) : t;
-    return _mm256_min_pd(before, watch);
+    sd before = is_f64 ? from_bits(_mm256_sub_epi64(s_bits(t), bits_set(1))) : t;
+    return _mm256_min_pd(before, track);
 }
 
-FN sm s_watched_log(sd watch, bool wide) { return s_gt(s_set(wide ? 0x1p-1022 : 0), watch); }
+INLINE sm s_tracked_log(sd track, bool is_f64)
+{
+    return s_gt(s_set(is_f64 ? 0x1p-1022 : 0), track);
+}
 
-FN sd s_watch_exp(sd watch, sd t, bool wide) { return _mm256_max_pd(wide ? s_abs(t) : t, watch); }
+INLINE sd s_track_exp(sd track, sd t, bool is_f64)
+{
+    return _mm256_max_pd(is_f64 ? s_abs(t) : t, track);
+}
 
-FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
+INLINE sm s_tracked_exp(sd track) { return s_gt(track, s_set(700)); }
 
 /* Four loads beat vgatherqpd on every core that was measured. */
-FN sd s_lookup(const double *table, si i)
+INLINE sd s_lookup(const double *table, si i)
 {
     si masked = _mm256_and_si256(i, bits_set(15));
     __m128i low = _mm256_castsi256_si128(masked), high = _mm256_extracti128_si256(masked, 1);
@@ -99,78 +105,78 @@ FN sd s_lookup(const double *table, si i)
     return _mm256_set_m128d(b, a);
 }
 
-FN si s_tally(si i, sm m) { return _mm256_sub_epi64(i, s_bits(m)); }
+INLINE si s_masked_increment(si i, sm m) { return _mm256_sub_epi64(i, s_bits(m)); }
 
-FN sd s_exp2(sd n)
+INLINE sd s_exp2(sd n)
 {
     si root = s_bits(s_lookup(exp2_table, s_bits(n)));
     return from_bits(_mm256_add_epi64(root, _mm256_slli_epi64(s_bits(n), 48)));
 }
 
-FN fs f_set(float a) { return _mm256_set1_ps(a); }
-FN fs f_max(fs a, fs b) { return _mm256_max_ps(a, b); }
-FN fs f_load_f32(const void *p) { return _mm256_loadu_ps(p); }
-FN void f_store(void *p, fs v) { _mm256_storeu_ps(p, v); }
+INLINE fs f_set(float a) { return _mm256_set1_ps(a); }
+INLINE fs f_max(fs a, fs b) { return _mm256_max_ps(a, b); }
+INLINE fs f_load_f32(const void *p) { return _mm256_loadu_ps(p); }
+INLINE void f_store(void *p, fs v) { _mm256_storeu_ps(p, v); }
 
-FN fs f_load_bf16(const void *p)
+INLINE fs f_load_bf16(const void *p)
 {
     si words = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16);
     return _mm256_castsi256_ps(words);
 }
 
-FN sd s_load_f64(const void *p) { return _mm256_loadu_pd(p); }
-FN void s_store_f64(void *p, sd v) { _mm256_storeu_pd(p, v); }
+INLINE sd s_load_f64(const void *p) { return _mm256_loadu_pd(p); }
+INLINE void s_store_f64(void *p, sd v) { _mm256_storeu_pd(p, v); }
 
 /* All bits of the first n lanes. */
-FN si first_bits(size_t n)
+INLINE si first_bits(size_t n)
 {
     static const int64_t bits[2 * SINGLE_LANES] = {-1, -1, -1, -1};
     return _mm256_loadu_si256((const void *)(bits + SINGLE_LANES - n));
 }
 
-FN sd s_first(const double *p, size_t n, double other)
+INLINE sd s_load_n(const double *p, size_t n, double other)
 {
     si first = first_bits(n);
     return _mm256_blendv_pd(s_set(other), _mm256_maskload_pd(p, first), from_bits(first));
 }
 
-FN void s_store_first(double *p, sd v, size_t n) { _mm256_maskstore_pd(p, first_bits(n), v); }
+INLINE void s_store_n(double *p, sd v, size_t n) { _mm256_maskstore_pd(p, first_bits(n), v); }
 
-FN sm s_mask(const unsigned char *bytes)
+INLINE sm s_mask(const unsigned char *bytes)
 {
     int32_t four;
     memcpy(&four, bytes, sizeof four);
-    si wide = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four));
-    return from_bits(_mm256_cmpgt_epi64(wide, _mm256_setzero_si256()));
+    si is_f64 = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four));
+    return from_bits(_mm256_cmpgt_epi64(is_f64, _mm256_setzero_si256()));
 }
 
 /* Four vectors to one, lane i of which is `combine` of the lanes of vector i. */
 #define FOLD(name, combine)                                                                        \
-    FN sd name##_neighbours(sd a, sd b)                                                            \
+    INLINE sd name##_neighbours(sd a, sd b)                                                        \
     {                                                                                              \
         return combine(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));                        \
     }                                                                                              \
-    FN sd name(const sd *rows)                                                                     \
+    INLINE sd name(const sd *rows)                                                                 \
     {                                                                                              \
         sd a = name##_neighbours(rows[0], rows[1]), b = name##_neighbours(rows[2], rows[3]);       \
         return combine(_mm256_permute2f128_pd(a, b, 0x20), _mm256_permute2f128_pd(a, b, 0x31));    \
     }
-FOLD(s_totals, s_add)
-FOLD(s_maxima, s_max)
+FOLD(s_reduce_sums, s_add)
+FOLD(s_reduce_maxima, s_max)
 
-FN sd s_load_f32(const void *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
-FN void s_store_f32(void *p, sd v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
+INLINE sd s_load_f32(const void *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+INLINE void s_store_f32(void *p, sd v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
 
-FN sd s_load_f16(const void *p) { return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(p))); }
+INLINE sd s_load_f16(const void *p) { return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(p))); }
 
-FN sd s_load_bf16(const void *p)
+INLINE sd s_load_bf16(const void *p)
 {
     __m128i words = _mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64(p)), 16);
     return _mm256_cvtps_pd(_mm_castsi128_ps(words));
 }
 
 /* The low halves of four 64-bit lanes of a mask. */
-FN __m128i narrow_mask(sm m)
+INLINE __m128i narrow_mask(sm m)
 {
     __m128 low = _mm_castpd_ps(_mm256_castpd256_pd128(m));
     __m128 high = _mm_castpd_ps(_mm256_extractf128_pd(m, 1));
@@ -179,7 +185,7 @@ FN __m128i narrow_mask(sm m)
 
 /* To float by rounding to odd, so that rounding once more, to fewer bits, is as good as
  * rounding once: an inexact result whose last bit is 0 goes one step back towards v. */
-FN __m128 to_odd(sd v)
+INLINE __m128 to_odd(sd v)
 {
     const sd sign = s_set(-0.0);
     __m128 nearest = _mm256_cvtpd_ps(v);
@@ -194,9 +200,9 @@ FN __m128 to_odd(sd v)
     return _mm_castsi128_ps(_mm_add_epi32(bits, step));
 }
 
-FN void s_store_f16(void *p, sd v) { _mm_storel_epi64(p, _mm_cvtps_ph(to_odd(v), NEAREST)); }
+INLINE void s_store_f16(void *p, sd v) { _mm_storel_epi64(p, _mm_cvtps_ph(to_odd(v), NEAREST)); }
 
-FN void s_store_bf16(void *p, sd v)
+INLINE void s_store_bf16(void *p, sd v)
 {
     __m128 odd = to_odd(v);
     __m128i bits = _mm_castps_si128(odd);
@@ -217,6 +223,5 @@ static bool supported(void)
 
 #define KERNEL_NAME "avx2"
 #define KERNEL_STRUCT kl_kernel_avx2
-#include "lib/simd/pair.h"
 #include "lib/simd/template.h"
 #endif

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TARGET __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,f16c")))
-#define FN TARGET static inline __attribute__((always_inline))
+#define TARGET_ATTR __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,f16c")))
+#define INLINE TARGET_ATTR static inline __attribute__((always_inline))
 #define SINGLE_LANES 8
 typedef __m512d sd;
 typedef __m512i si;
@@ -16,39 +16,39 @@ typedef __m512 fs;
 
 #define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
-FN sd s_set(double a) { return _mm512_set1_pd(a); }
-FN sd s_add(sd a, sd b) { return _mm512_add_pd(a, b); }
-FN sd s_sub(sd a, sd b) { return _mm512_sub_pd(a, b); }
-FN sd s_mul(sd a, sd b) { return _mm512_mul_pd(a, b); }
-FN sd s_div(sd a, sd b) { return _mm512_div_pd(a, b); }
-FN sd s_fma(sd a, sd b, sd c) { return _mm512_fmadd_pd(a, b, c); }
-FN sd s_residual(sd a, sd b, sd c) { return _mm512_fmsub_pd(a, b, c); }
-FN sd s_max(sd a, sd b) { return _mm512_max_pd(a, b); }
-FN sd s_min(sd a, sd b) { return _mm512_min_pd(a, b); }
-FN sd s_abs(sd a) { return _mm512_abs_pd(a); }
-FN sd s_and(sd a, sd b) { return _mm512_and_pd(a, b); }
-FN double s_total(sd a) { return _mm512_reduce_add_pd(a); }
-FN sm s_eq(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ); }
-FN sm s_gt(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
-FN sm s_signed(sd a) { return _mm512_movepi64_mask(_mm512_castpd_si512(a)); }
-FN sm sm_not(sm m) { return (sm)~m; }
-FN sm sm_or(sm a, sm b) { return a | b; }
-FN bool sm_any(sm m) { return m != 0; }
-FN sd s_select(sm m, sd a, sd b) { return _mm512_mask_blend_pd(m, b, a); }
-FN si s_bits(sd a) { return _mm512_castpd_si512(a); }
+INLINE sd s_set(double a) { return _mm512_set1_pd(a); }
+INLINE sd s_add(sd a, sd b) { return _mm512_add_pd(a, b); }
+INLINE sd s_sub(sd a, sd b) { return _mm512_sub_pd(a, b); }
+INLINE sd s_mul(sd a, sd b) { return _mm512_mul_pd(a, b); }
+INLINE sd s_div(sd a, sd b) { return _mm512_div_pd(a, b); }
+INLINE sd s_fma(sd a, sd b, sd c) { return _mm512_fmadd_pd(a, b, c); }
+INLINE sd s_mul_sub(sd a, sd b, sd c) { return _mm512_fmsub_pd(a, b, c); }
+INLINE sd s_max(sd a, sd b) { return _mm512_max_pd(a, b); }
+INLINE sd s_min(sd a, sd b) { return _mm512_min_pd(a, b); }
+INLINE sd s_abs(sd a) { return _mm512_abs_pd(a); }
+INLINE sd s_and(sd a, sd b) { return _mm512_and_pd(a, b); }
+INLINE double s_reduce_sum(sd a) { return _mm512_reduce_add_pd(a); }
+INLINE sm s_eq(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ); }
+INLINE sm s_gt(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
+INLINE sm s_signed(sd a) { return _mm512_movepi64_mask(_mm512_castpd_si512(a)); }
+INLINE sm sm_not(sm m) { return (sm)~m; }
+INLINE sm sm_or(sm a, sm b) { return a | b; }
+INLINE bool sm_any(sm m) { return m != 0; }
+INLINE sd s_select(sm m, sd a, sd b) { return _mm512_mask_blend_pd(m, b, a); }
+INLINE si s_bits(sd a) { return _mm512_castpd_si512(a); }
 
 /* s_max and s_min give the second of two numbers of which one is NaN. */
-FN sd s_clamp(sd v, sd low, sd high) { return _mm512_min_pd(high, _mm512_max_pd(low, v)); }
+INLINE sd s_clamp(sd v, sd low, sd high) { return _mm512_min_pd(high, _mm512_max_pd(low, v)); }
 
 /* vrangepd: which of two numbers, and with which sign; a NaN is not one of them. */
 enum { LESSER_SIZE = 2, GREATER_SIZE = 3, SIGN_OF_FIRST = 0 << 2, NO_SIGN = 2 << 2 };
 
-FN sd s_raise(sd low, sd v) { return _mm512_max_pd(low, v); }
-FN sd s_limit(sd v) { return _mm512_range_pd(v, s_set(700), LESSER_SIZE | SIGN_OF_FIRST); }
-FN sd s_lesser_size(sd a, sd b) { return _mm512_range_pd(a, b, LESSER_SIZE | NO_SIGN); }
+INLINE sd s_max_nan(sd low, sd v) { return _mm512_max_pd(low, v); }
+INLINE sd s_clamp_exp(sd v) { return _mm512_range_pd(v, s_set(700), LESSER_SIZE | SIGN_OF_FIRST); }
+INLINE sd s_min_magnitude(sd a, sd b) { return _mm512_range_pd(a, b, LESSER_SIZE | NO_SIGN); }
 
-/* s_split: 0 has the exponent of the least positive number; the m of a negative number is NaN. */
-FN sd s_split(sd t, sd *k, si *i)
+/* s_frexp: 0 has the exponent of the least positive number; the m of a negative number is NaN. */
+INLINE sd s_frexp(sd t, sd *k, si *i)
 {
     sd m = _mm512_getmant_pd(t, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan);
     *k = _mm512_getexp_pd(_mm512_max_pd(s_set(0x1p-1074), t));
@@ -56,69 +56,72 @@ FN sd s_split(sd t, sd *k, si *i)
     return m;
 }
 
-FN sm s_rare(sd t)
+INLINE sm s_special(sd t)
 {
     enum { QUIET_NAN = 1, PLUS_INF = 8, MINUS_INF = 16, NEGATIVE = 64, SIGNALING_NAN = 128 };
     return _mm512_fpclass_pd_mask(t, QUIET_NAN | PLUS_INF | MINUS_INF | NEGATIVE | SIGNALING_NAN);
 }
 
-FN sd s_watch_log(sd watch, sd t, bool wide)
+INLINE sd s_track_log(sd track, sd t, bool is_f64)
 {
-    (void)t, (void)wide;
-    return watch;
+    (void)t, (void)is_f64;
+    return track;
 }
 
-FN sm s_watched_log(sd watch, bool wide)
+INLINE sm s_tracked_log(sd track, bool is_f64)
 {
-    (void)watch, (void)wide;
+    (void)track, (void)is_f64;
     return 0;
 }
 
-FN sd s_watch_exp(sd watch, sd t, bool wide)
+INLINE sd s_track_exp(sd track, sd t, bool is_f64)
 {
-    return wide ? _mm512_range_pd(watch, t, GREATER_SIZE | NO_SIGN) : _mm512_max_pd(t, watch);
+    return is_f64 ? _mm512_range_pd(track, t, GREATER_SIZE | NO_SIGN) : _mm512_max_pd(t, track);
 }
 
-FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
+INLINE sm s_tracked_exp(sd track) { return s_gt(track, s_set(700)); }
 
-FN sd s_lookup(const double *table, si i)
+INLINE sd s_lookup(const double *table, si i)
 {
     return _mm512_permutex2var_pd(_mm512_loadu_pd(table), i, _mm512_loadu_pd(table + 8));
 }
 
-FN si s_tally(si i, sm m) { return _mm512_mask_sub_epi64(i, m, i, _mm512_set1_epi64(-1)); }
+INLINE si s_masked_increment(si i, sm m)
+{
+    return _mm512_mask_sub_epi64(i, m, i, _mm512_set1_epi64(-1));
+}
 
-FN sd s_exp2(sd n)
+INLINE sd s_exp2(sd n)
 {
     si root = s_bits(s_lookup(exp2_table, s_bits(n)));
     return _mm512_castsi512_pd(_mm512_add_epi64(root, _mm512_slli_epi64(s_bits(n), 48)));
 }
 
-FN fs f_set(float a) { return _mm512_set1_ps(a); }
-FN fs f_max(fs a, fs b) { return _mm512_max_ps(a, b); }
-FN fs f_load_f32(const void *p) { return _mm512_loadu_ps(p); }
-FN void f_store(void *p, fs v) { _mm512_storeu_ps(p, v); }
+INLINE fs f_set(float a) { return _mm512_set1_ps(a); }
+INLINE fs f_max(fs a, fs b) { return _mm512_max_ps(a, b); }
+INLINE fs f_load_f32(const void *p) { return _mm512_loadu_ps(p); }
+INLINE void f_store(void *p, fs v) { _mm512_storeu_ps(p, v); }
 
-FN fs f_load_bf16(const void *p)
+INLINE fs f_load_bf16(const void *p)
 {
     si words = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16);
     return _mm512_castsi512_ps(words);
 }
 
-FN sd s_load_f64(const void *p) { return _mm512_loadu_pd(p); }
-FN void s_store_f64(void *p, sd v) { _mm512_storeu_pd(p, v); }
+INLINE sd s_load_f64(const void *p) { return _mm512_loadu_pd(p); }
+INLINE void s_store_f64(void *p, sd v) { _mm512_storeu_pd(p, v); }
 
-FN sd s_first(const double *p, size_t n, double other)
+INLINE sd s_load_n(const double *p, size_t n, double other)
 {
     return _mm512_mask_loadu_pd(s_set(other), (__mmask8)((1u << n) - 1), p);
 }
 
-FN void s_store_first(double *p, sd v, size_t n)
+INLINE void s_store_n(double *p, sd v, size_t n)
 {
     _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), v);
 }
 
-FN sm s_mask(const unsigned char *bytes)
+INLINE sm s_mask(const unsigned char *bytes)
 {
     __m128i b = _mm_loadl_epi64((const void *)bytes);
     return (sm)_mm_test_epi8_mask(b, b);
@@ -127,15 +130,15 @@ FN sm s_mask(const unsigned char *bytes)
 /* Eight vectors to one, lane i of which is `combine` of the lanes of vector i: of neighbouring lanes,
  * then of pairs, then of pairs of pairs. */
 #define FOLD(name, combine)                                                                        \
-    FN sd name##_neighbours(sd a, sd b)                                                            \
+    INLINE sd name##_neighbours(sd a, sd b)                                                        \
     {                                                                                              \
         return combine(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));                        \
     }                                                                                              \
-    FN sd name##_pairs(sd a, sd b)                                                                 \
+    INLINE sd name##_pairs(sd a, sd b)                                                             \
     {                                                                                              \
         return combine(_mm512_shuffle_f64x2(a, b, 0x88), _mm512_shuffle_f64x2(a, b, 0xdd));        \
     }                                                                                              \
-    FN sd name(const sd *rows)                                                                     \
+    INLINE sd name(const sd *rows)                                                                 \
     {                                                                                              \
         sd a = name##_pairs(name##_neighbours(rows[0], rows[1]),                                   \
                             name##_neighbours(rows[2], rows[3]));                                  \
@@ -143,15 +146,15 @@ FN sm s_mask(const unsigned char *bytes)
                             name##_neighbours(rows[6], rows[7]));                                  \
         return name##_pairs(a, b);                                                                 \
     }
-FOLD(s_totals, s_add)
-FOLD(s_maxima, s_max)
+FOLD(s_reduce_sums, s_add)
+FOLD(s_reduce_maxima, s_max)
 
-FN sd s_load_f32(const void *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
-FN void s_store_f32(void *p, sd v) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); }
+INLINE sd s_load_f32(const void *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+INLINE void s_store_f32(void *p, sd v) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); }
 
-FN sd s_load_f16(const void *p) { return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128(p))); }
+INLINE sd s_load_f16(const void *p) { return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128(p))); }
 
-FN sd s_load_bf16(const void *p)
+INLINE sd s_load_bf16(const void *p)
 {
     __m256i words = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16);
     return _mm512_cvtps_pd(_mm256_castsi256_ps(words));
@@ -159,18 +162,18 @@ FN sd s_load_bf16(const void *p)
 
 /* To float by rounding to odd, so that rounding once more, to fewer bits, is as good as
  * rounding once: what is not exact is cut off, and its last bit set. */
-FN __m256 to_odd(sd v)
+INLINE __m256 to_odd(sd v)
 {
-    __m256 cut = _mm512_cvt_roundpd_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-    __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(cut), v, _CMP_NEQ_OQ);
-    __m256i bits = _mm256_castps_si256(cut);
+    __m256 schedule = _mm512_cvt_roundpd_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(schedule), v, _CMP_NEQ_OQ);
+    __m256i bits = _mm256_castps_si256(schedule);
     bits = _mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1));
     return _mm256_castsi256_ps(bits);
 }
 
-FN void s_store_f16(void *p, sd v) { _mm_storeu_si128(p, _mm256_cvtps_ph(to_odd(v), NEAREST)); }
+INLINE void s_store_f16(void *p, sd v) { _mm_storeu_si128(p, _mm256_cvtps_ph(to_odd(v), NEAREST)); }
 
-FN void s_store_bf16(void *p, sd v)
+INLINE void s_store_bf16(void *p, sd v)
 {
     __m256 odd = to_odd(v);
     __m256i bits = _mm256_castps_si256(odd);
@@ -190,6 +193,5 @@ static bool supported(void)
 
 #define KERNEL_NAME "avx512"
 #define KERNEL_STRUCT kl_kernel_avx512
-#include "lib/simd/pair.h"
 #include "lib/simd/template.h"
 #endif

@@ -1,11 +1,11 @@
 /* Counts of values by bins, over the vocabulary of template.h. A value is in the bin whose number is that
  * of the thresholds it is above; NaN is above none, and is told apart. */
 
-/* TALLIED: thresholds that are compared with each value, while the sums stay in registers. WHOLE: a
+/* COMPARED: thresholds that are compared with each value, while the sums stay in registers. WHOLE: a
  * multiple of SEARCHED and of all numbers of lanes. */
-enum { TALLIED = 6, TALLIED_AT_ONCE = 1024, SEARCHED = 4, SEARCHED_AT_ONCE = 256, WHOLE = 8 };
+enum { COMPARED = 6, COMPARED_AT_ONCE = 1024, SEARCHED = 4, SEARCHED_AT_ONCE = 256, WHOLE = 8 };
 
-FN uint64_t sum_of_lanes(si v)
+INLINE uint64_t sum_of_lanes(si v)
 {
     uint64_t lanes[SINGLE_LANES], sum = 0;
     memcpy(lanes, &v, sizeof lanes);
@@ -15,7 +15,7 @@ FN uint64_t sum_of_lanes(si v)
 }
 
 /* Up to SINGLE_LANES doubles, and NaN in the other lanes. */
-FN sd load_or_nan(const char *from, size_t n)
+INLINE sd load_or_nan(const char *from, size_t n)
 {
     double part[SINGLE_LANES];
     if (__builtin_expect(n >= SINGLE_LANES, 1))
@@ -27,48 +27,49 @@ FN sd load_or_nan(const char *from, size_t n)
 }
 
 /* Adds to passed[i] how many of n doubles are above above[i]. */
-TARGET static void tally(const char *values, size_t n, const double *above, uint64_t *passed)
+TARGET_ATTR static void count_above(const char *values, size_t n, const double *above,
+                                    uint64_t *passed)
 {
-    sd limits[TALLIED];
-    si tallies[TALLIED];
+    sd limits[COMPARED];
+    si counts[COMPARED];
 #pragma GCC unroll 6
-    for (size_t j = 0; j < TALLIED; j++) {
+    for (size_t j = 0; j < COMPARED; j++) {
         limits[j] = s_set(above[j]);
-        tallies[j] = s_bits(s_set(0));
+        counts[j] = s_bits(s_set(0));
     }
     for (size_t i = 0; i < n; i += SINGLE_LANES) {
         sd v = load_or_nan(values + i * sizeof(double), n - i);
 #pragma GCC unroll 6
-        for (size_t j = 0; j < TALLIED; j++)
-            tallies[j] = s_tally(tallies[j], s_gt(v, limits[j]));
+        for (size_t j = 0; j < COMPARED; j++)
+            counts[j] = s_masked_increment(counts[j], s_gt(v, limits[j]));
     }
 #pragma GCC unroll 6
-    for (size_t j = 0; j < TALLIED; j++)
-        passed[j] += sum_of_lanes(tallies[j]);
+    for (size_t j = 0; j < COMPARED; j++)
+        passed[j] += sum_of_lanes(counts[j]);
 }
 
 /* The number of n doubles that are not NaN. */
-TARGET static uint64_t count_numbers(const char *values, size_t n)
+TARGET_ATTR static uint64_t count_numbers(const char *values, size_t n)
 {
     si numbers = s_bits(s_set(0));
     for (size_t i = 0; i < n; i += SINGLE_LANES) {
         sd v = load_or_nan(values + i * sizeof(double), n - i);
-        numbers = s_tally(numbers, s_eq(v, v));
+        numbers = s_masked_increment(numbers, s_eq(v, v));
     }
     return sum_of_lanes(numbers);
 }
 
 /* Each threshold against each value. */
-TARGET static void count_by_tallies(const struct kl_thresholds *t, const char *values, size_t n,
-                                    uint64_t *counts)
+TARGET_ATTR static void count_by_comparisons(const struct kl_thresholds *t, const char *values,
+                                             size_t n, uint64_t *counts)
 {
-    uint64_t passed[KL_FEW_THRESHOLDS + TALLIED] = {0}, numbers = 0;
-    for (size_t i = 0; i < n; i += TALLIED_AT_ONCE) {
+    uint64_t passed[KL_FEW_THRESHOLDS + COMPARED] = {0}, numbers = 0;
+    for (size_t i = 0; i < n; i += COMPARED_AT_ONCE) {
         const char *part = values + i * sizeof(double);
-        size_t length = n - i < TALLIED_AT_ONCE ? n - i : TALLIED_AT_ONCE;
+        size_t length = n - i < COMPARED_AT_ONCE ? n - i : COMPARED_AT_ONCE;
         numbers += count_numbers(part, length);
-        for (size_t j = 0; j < t->n; j += TALLIED)
-            tally(part, length, t->above + j, passed + j);
+        for (size_t j = 0; j < t->n; j += COMPARED)
+            count_above(part, length, t->above + j, passed + j);
     }
     counts[0] += numbers - passed[0];
     for (size_t j = 1; j < t->n; j++)
@@ -78,24 +79,24 @@ TARGET static void count_by_tallies(const struct kl_thresholds *t, const char *v
 }
 
 /* The cells of whole vectors, in the low bits, as those of doubles in [2^52, 2^53) are integers; of NaN
- * the first. Returns `numbers` and what there are among the values. */
-FN si cells_of(const struct kl_thresholds *t, const double *values, size_t n, si numbers,
-               double *cells)
+ * the first. Returns `numbers` plus how many of the values are not NaN. */
+INLINE si cells_of(const struct kl_thresholds *t, const double *values, size_t n, si numbers,
+                   double *cells)
 {
     const sd origin = s_set(t->origin), scale = s_set(t->scale);
     for (size_t i = 0; i < n; i += SINGLE_LANES) {
         sd v = s_load_f64(values + i);
         sd cell = s_max(s_mul(s_sub(v, origin), scale), s_set(0));
         s_store_f64(cells + i, s_add(s_min(cell, s_set(KL_CELLS - 1)), s_set(0x1p52)));
-        numbers = s_tally(numbers, s_eq(v, v));
+        numbers = s_masked_increment(numbers, s_eq(v, v));
     }
     return numbers;
 }
 
 /* Counts SEARCHED values from their cells on, all at once, as each waits for its loads, and apart, as
- * additions to one place in memory wait for each other. */
-FN void search(const struct kl_thresholds *t, const double *v, const double *cells,
-               uint32_t histograms[][SEARCHED])
+ * additions to one address wait for each other. */
+INLINE void search(const struct kl_thresholds *t, const double *v, const double *cells,
+                   uint32_t histograms[][SEARCHED])
 {
     uint64_t cell[SEARCHED];
     size_t bins[SEARCHED];
@@ -113,10 +114,10 @@ FN void search(const struct kl_thresholds *t, const double *v, const double *cel
 }
 
 /* The last, partial vectors are filled with NaN. */
-TARGET static void count_by_search(const struct kl_thresholds *t, const char *values, size_t n,
-                                   uint64_t *counts)
+TARGET_ATTR static void count_by_search(const struct kl_thresholds *t, const char *values, size_t n,
+                                        uint64_t *counts)
 {
-    uint32_t histograms[KL_MOST_THRESHOLDS + 1][SEARCHED];
+    uint32_t histograms[KL_MAX_THRESHOLDS + 1][SEARCHED];
     si lanes = s_bits(s_set(0));
     size_t counted = 0;
     memset(histograms, 0, (t->n + 1) * sizeof *histograms);
@@ -139,11 +140,11 @@ TARGET static void count_by_search(const struct kl_thresholds *t, const char *va
     counts[t->n + 1] += n - numbers;
 }
 
-TARGET static void bin_counts(const struct kl_thresholds *t, const void *values, size_t n,
-                              uint64_t *counts)
+TARGET_ATTR static void bin_counts(const struct kl_thresholds *t, const void *values, size_t n,
+                                   uint64_t *counts)
 {
     if (t->n <= KL_FEW_THRESHOLDS)
-        count_by_tallies(t, values, n, counts);
+        count_by_comparisons(t, values, n, counts);
     else
         count_by_search(t, values, n, counts);
 }

@@ -90,7 +90,7 @@ static const double logc_lo[16] = {
 };
 
 /* (log(1+r) - r) / r^2 on [-0.0312, 0.0625]; times r^2 within 2^-64.2 */
-static const double wide_log_poly[10] = {
+static const double f64_log_poly[10] = {
     -0x1.0000000000000p-1,
     0x1.555555555555dp-2,
     -0x1.0000000000ccap-2,
@@ -104,7 +104,7 @@ static const double wide_log_poly[10] = {
 };
 
 /* (log(1+r) - r) / r^2 on [-0.0312, 0.0625]; times r^2 within 2^-53.9 */
-static const double narrow_log_poly[8] = {
+static const double f32_log_poly[8] = {
     -0x1.0000000000086p-1,
     0x1.555555555aba2p-2,
     -0x1.fffffff7d2e56p-3,
@@ -127,7 +127,7 @@ static const double short_log_poly[7] = {
 };
 
 /* (exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^-64.4 */
-static const double wide_exp_poly[6] = {
+static const double f64_exp_poly[6] = {
     0x1.0000000000001p-1,
     0x1.5555555555556p-3,
     0x1.55555554e93b7p-5,
@@ -137,7 +137,7 @@ static const double wide_exp_poly[6] = {
 };
 
 /* exp(r) on |r| <= ln2/32, within 2^-47.6 */
-static const double narrow_exp_poly[6] = {
+static const double f32_exp_poly[6] = {
     0x1.0000000000014p+0,
     0x1.0000000000003p+0,
     0x1.fffffffd0b49bp-2,

@@ -115,7 +115,7 @@ array("logc_lo", [r[2] for r in rows], "and what the grid left out")
 
 ends = [F(c) * (1 + F(i + e, 16)) - 1 for i, (c, _, _) in enumerate(rows) for e in (0, 1)]
 low, high = (D(f.numerator) / D(f.denominator) for f in (min(ends), max(ends)))
-for name, degree in (("wide_log_poly", 9), ("narrow_log_poly", 7), ("short_log_poly", 6)):
+for name, degree in (("f64_log_poly", 9), ("f32_log_poly", 7), ("short_log_poly", 6)):
     p = interpolate(log_tail, low, high, degree)
     bits = worst(log_tail, p, low, high, lambda r: r * r)
     array(name, p, f"(log(1+r) - r) / r^2 on [{float(low):.4f}, {float(high):.4f}]; "
@@ -124,10 +124,10 @@ for name, degree in (("wide_log_poly", 9), ("narrow_log_poly", 7), ("short_log_p
 half = D(double(LN2 / 32)) * D("1.0001")
 p = interpolate(exp_tail, -half, half, 5)
 bits = worst(exp_tail, p, -half, half, lambda r: r * r)
-array("wide_exp_poly", p, f"(exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^{bits:.1f}")
+array("f64_exp_poly", p, f"(exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^{bits:.1f}")
 p = interpolate(D.exp, -half, half, 5)
 bits = worst(D.exp, p, -half, half, lambda r: D(1))
-array("narrow_exp_poly", p, f"exp(r) on |r| <= ln2/32, within 2^{bits:.1f}")
+array("f32_exp_poly", p, f"exp(r) on |r| <= ln2/32, within 2^{bits:.1f}")
 
 roots = [(LN2 * j / 16).exp() for j in range(16)]
 bits = [struct.unpack("<Q", struct.pack("<d", double(v)))[0] - (j << 48) for j, v in enumerate(roots)]

@@ -1,6 +1,6 @@
 /* Elements of every dtype as doubles, and back, over the vocabulary of template.h. */
 
-FN vd load(enum kl_dtype dtype, const void *from)
+INLINE vd load(enum kl_dtype dtype, const void *from)
 {
     return dtype == KL_FLOAT64   ? v_load_f64(from)
            : dtype == KL_FLOAT32 ? v_load_f32(from)
@@ -8,7 +8,7 @@ FN vd load(enum kl_dtype dtype, const void *from)
                                  : v_load_bf16(from);
 }
 
-FN void store(enum kl_dtype dtype, void *to, vd v)
+INLINE void store(enum kl_dtype dtype, void *to, vd v)
 {
     switch (dtype) {
     case KL_FLOAT64:
@@ -26,14 +26,14 @@ FN void store(enum kl_dtype dtype, void *to, vd v)
     }
 }
 
-FN size_t size_of(enum kl_dtype dtype)
+INLINE size_t size_of(enum kl_dtype dtype)
 {
     return dtype == KL_FLOAT64 ? 8 : dtype == KL_FLOAT32 ? 4 : 2;
 }
 
 /* The last, partial vector goes with some of the elements before it, once more, if there are. */
-FN void convert(enum kl_dtype from_dtype, const char *from, enum kl_dtype to_dtype, char *to,
-                size_t n)
+INLINE void convert(enum kl_dtype from_dtype, const char *from, enum kl_dtype to_dtype, char *to,
+                    size_t n)
 {
     size_t before = n > LANES && n % LANES ? LANES - n % LANES : 0;
     for (; n >= LANES; n -= LANES) {
@@ -52,37 +52,37 @@ FN void convert(enum kl_dtype from_dtype, const char *from, enum kl_dtype to_dty
     }
 }
 
-/* ---- Vectors at the end of an array: what is missing is a number that does no harm. */
+/* ---- Vectors at the end of an array: missing elements are a number that does no harm. */
 
-FN vd load_part(const double *from, size_t n, double padding)
+INLINE vd load_part(const double *from, size_t n, double padding)
 {
     if (__builtin_expect(n >= LANES, 1))
         return v_load_f64(from);
     bool two = n > SINGLE_LANES;
-    return (vd){s_first(from, two ? SINGLE_LANES : n, padding),
-                s_first(two ? from + SINGLE_LANES : from, two ? n - SINGLE_LANES : 0, padding)};
+    return (vd){s_load_n(from, two ? SINGLE_LANES : n, padding),
+                s_load_n(two ? from + SINGLE_LANES : from, two ? n - SINGLE_LANES : 0, padding)};
 }
 
-FN void store_part(double *to, vd v, size_t n)
+INLINE void store_part(double *to, vd v, size_t n)
 {
     if (__builtin_expect(n >= LANES, 1)) {
         v_store_f64(to, v);
         return;
     }
-    s_store_first(to, v.a, n < SINGLE_LANES ? n : SINGLE_LANES);
+    s_store_n(to, v.a, n < SINGLE_LANES ? n : SINGLE_LANES);
     if (n > SINGLE_LANES)
-        s_store_first(to + SINGLE_LANES, v.b, n - SINGLE_LANES);
+        s_store_n(to + SINGLE_LANES, v.b, n - SINGLE_LANES);
 }
 
 /* The first n lanes. */
-FN vm first_lanes(size_t n)
+INLINE vm first_lanes(size_t n)
 {
     static const double lanes[2 * LANES] = {[0 ... LANES - 1] = 1};
     return v_eq(v_load_f64(lanes + LANES - n), v_set(1));
 }
 
 /* n elements of any dtype, and 0 in the other lanes. */
-FN vd load_elements_part(enum kl_dtype dtype, const char *from, size_t n)
+INLINE vd load_elements_part(enum kl_dtype dtype, const char *from, size_t n)
 {
     char part[LANES * sizeof(double)] = {0};
     if (__builtin_expect(n >= LANES, 1))
@@ -92,7 +92,7 @@ FN vd load_elements_part(enum kl_dtype dtype, const char *from, size_t n)
 }
 
 /* Stores n elements at most. */
-FN void store_elements_part(enum kl_dtype dtype, char *to, vd v, size_t n)
+INLINE void store_elements_part(enum kl_dtype dtype, char *to, vd v, size_t n)
 {
     char part[LANES * sizeof(double)] = {0};
     if (__builtin_expect(n >= LANES, 1)) {

@@ -1,38 +1,38 @@
 /* Derivatives of losses, over the vocabulary of template.h, which includes this. */
 
 /* a - b + 1 with the errors of both steps, which show where it cancels. */
-FN vd difference_and_one(vd a, vd b)
+INLINE vd difference_and_one(vd a, vd b)
 {
-    vd one = v_set(1), difference = v_sub(a, b), sum = v_add(difference, one);
-    vd from_a = v_add(difference, b), back = v_sub(sum, one);
+    vd difference = v_sub(a, b), from_a = v_add(difference, b), last;
     vd error = v_sub(v_sub(a, from_a), v_sub(b, v_sub(from_a, difference)));
-    error = v_add(error, v_add(v_sub(difference, back), v_sub(one, v_sub(sum, back))));
+    vd sum = v_two_sum(v_set(1), difference, &last);
+    error = v_add(error, last);
     return v_select(not_finite(error), sum, v_add(sum, error));
 }
 
-/* log t - x + 1. A narrow one errs by 2^-53 of x, or of 8; a wide one takes its place where it is
- * small. */
-FN vd log_grad_by_target(enum kl_dtype dtype, vd x, vd t)
+/* log t - x + 1. By log_minus_f32 it errs by 2^-53 of x, or of 8; where it is small, it is computed again
+ * by log_minus_f64. */
+INLINE vd log_grad_by_target(enum kl_dtype dtype, vd x, vd t)
 {
     const vd one = v_set(1), small = v_set(0x1p-9);
     if (dtype == KL_FLOAT64)
-        return v_add(log_minus_wide(t, x), one);
-    vd grad = v_add(log_minus_narrow(t, x), one);
+        return v_add(log_minus_f64(t, x), one);
+    vd grad = v_add(log_minus_f32(t, x), one);
     vm cancels = v_gt(small, v_abs(grad));
     if (__builtin_expect(m_any(cancels), 0))
-        grad = v_select(cancels, v_add(log_minus_wide(t, x), one), grad);
+        grad = v_select(cancels, v_add(log_minus_f64(t, x), one), grad);
     return grad;
 }
 
-/* The derivatives of a loss by the operands that are wanted; what `rare` lanes hold is of no
- * meaning. */
+/* The derivatives of a loss by the operands that are wanted; special lanes hold
+ * nothing of use. */
 struct derivatives {
     vd by[KL_OPERANDS];
-    vm rare;
+    vm special;
 };
 
-FN struct derivatives prob_derivatives(enum kl_dtype dtype, const bool *wanted, enum kl_rule rule,
-                                       vd x, vd t)
+INLINE struct derivatives prob_derivatives(enum kl_dtype dtype, const bool *wanted,
+                                           enum kl_rule rule, vd x, vd t)
 {
     const vd zero = v_set(0);
     struct derivatives d = {{v_mul(t, v_set(-1)), zero}, v_gt(zero, zero)};
@@ -41,88 +41,91 @@ FN struct derivatives prob_derivatives(enum kl_dtype dtype, const bool *wanted, 
     if (wanted[KL_TARGET]) {
         vd at_zero = v_set(rule == KL_PROB_PYTORCH ? NAN : -INFINITY);
         d.by[KL_TARGET] = v_select(v_eq(t, zero), at_zero, log_grad_by_target(dtype, x, t));
-        d.rare = v_rare(t);
+        d.special = v_special(t);
     }
     return d;
 }
 
-FN struct derivatives log_derivatives(enum kl_dtype dtype, const bool *wanted, enum kl_rule rule,
-                                      vd x, vd t)
+INLINE struct derivatives log_derivatives(enum kl_dtype dtype, const bool *wanted,
+                                          enum kl_rule rule, vd x, vd t)
 {
-    const vd zero = v_set(0), minus_one = v_set(-1), most = v_set(DBL_MAX);
-    bool wide = dtype == KL_FLOAT64;
+    const vd zero = v_set(0), minus_one = v_set(-1), max = v_set(DBL_MAX);
+    bool is_f64 = dtype == KL_FLOAT64;
     struct derivatives d = {{zero, zero}, v_gt(zero, zero)};
     vd difference = !wanted[KL_TARGET] ? zero
-                    : wide             ? difference_and_one(t, x)
+                    : is_f64           ? difference_and_one(t, x)
                                        : v_add(v_sub(t, x), v_set(1));
     vd far = v_mul(difference, difference);
-    vm usual = v_gt(v_set(700), v_abs(t));
-    if (!m_any(m_or(m_not(usual), m_not(v_gt(most, far))))) {
-        vd p = wide ? exp_wide(t) : exp_narrow(t);
-        return (struct derivatives){{v_mul(p, minus_one), v_mul(p, difference)}, d.rare};
+    vm normal = v_gt(v_set(700), v_abs(t));
+    if (!m_any(m_or(m_not(normal), m_not(v_gt(max, far))))) {
+        vd p = is_f64 ? exp_f64(t) : exp_f32(t);
+        return (struct derivatives){{v_mul(p, minus_one), v_mul(p, difference)}, d.special};
     }
     if (wanted[KL_INPUT])
-        d.by[KL_INPUT] = exp_times_anywhere(t, minus_one);
+        d.by[KL_INPUT] = exp_times_full_range(t, minus_one);
     if (!wanted[KL_TARGET])
         return d;
     bool vanishes = rule == KL_LOG_MATH || rule == KL_LOGIT_ONEFLOW;
-    d.rare = v_gt(far, most); /* an infinite difference of finite numbers */
+    d.special = v_gt(far, max); /* an infinite difference of finite numbers */
     d.by[KL_TARGET] = v_select(v_eq(t, v_set(-INFINITY)), v_set(vanishes ? 0 : NAN),
-                               exp_times_anywhere(t, difference));
+                               exp_times_full_range(t, difference));
     return d;
 }
 
-/* The derivatives by one operand, times factors, of what the mask shows; those of rare lanes by the
+static double grad_by_input(enum kl_rule rule, double x, double t)
+{
+    return kl_grad_term(rule, KL_INPUT, x, t);
+}
+
+static double grad_by_target(enum kl_rule rule, double x, double t)
+{
+    return kl_grad_term(rule, KL_TARGET, x, t);
+}
+
+/* The derivatives by one operand, times factors, and 0 of masked elements; those of special lanes by the
  * definition. */
-FN void store_grads(enum kl_dtype dtype, enum kl_rule rule, int operand,
-                    const struct derivatives *d, vd x, vd t, vd factor, const vm *shown,
-                    const struct kl_grads *grads, size_t i)
+INLINE void store_grads(enum kl_dtype dtype, enum kl_rule rule, int operand,
+                        const struct derivatives *d, vd x, vd t, vd factor, const vm *unmasked,
+                        const struct kl_grads *grads, size_t i)
 {
     char *to = grads->by[operand];
     vd grad = v_mul(d->by[operand], factor);
-    if (__builtin_expect(m_any(d->rare), 0)) {
-        double xs[LANES], ts[LANES], factors[LANES], lanes[LANES], rares[LANES];
-        v_store_f64(xs, x);
-        v_store_f64(ts, t);
-        v_store_f64(factors, factor);
-        v_store_f64(lanes, grad);
-        v_store_f64(rares, v_select(d->rare, v_set(1), v_set(0)));
-        for (size_t lane = 0; lane < LANES; lane++)
-            if (rares[lane] != 0)
-                lanes[lane] = kl_grad_term(rule, (enum kl_operand)operand, xs[lane], ts[lane]) *
-                              factors[lane];
-        grad = v_load_f64(lanes);
-    }
-    if (shown)
-        grad = v_select(*shown, grad, v_set(0));
-    if (grads->wide[operand])
+    if (__builtin_expect(m_any(d->special), 0))
+        grad = v_mul(define_special(d->special, d->by[operand], x, t,
+                                    operand == KL_INPUT ? grad_by_input : grad_by_target, rule),
+                     factor);
+    if (unmasked)
+        grad = v_select(*unmasked, grad, v_set(0));
+    if (grads->is_f64[operand])
         v_store_f64(to + i * sizeof(double), grad);
     else
         store(dtype, to + i * size_of(dtype), grad);
 }
 
-FN void grads_block(enum kl_dtype dtype, bool log_target, const bool *wanted, enum kl_rule rule,
-                    const struct kl_elements *e, const struct kl_grads *grads, size_t i)
+INLINE void grads_block(enum kl_dtype dtype, bool log_target, const bool *wanted, enum kl_rule rule,
+                        const struct kl_elements *e, const struct kl_grads *grads, size_t i)
 {
     const char *xs = e->input, *ts = e->target;
     vd x = load(dtype, xs + i * size_of(dtype)), t = load(dtype, ts + i * size_of(dtype));
     vd factor = grads->factors ? v_load_f64(grads->factors + i) : v_set(grads->factor);
-    vm shown;
-    if (e->mask) { /* what is hidden has no part in the choice of a formula */
-        shown = v_mask(e->mask + i);
-        x = v_select(shown, x, v_set(0));
-        t = v_select(shown, t, v_set(log_target ? 0 : 1));
+    vm unmasked;
+    if (e->mask) { /* masked elements have no part in the choice of a formula */
+        unmasked = v_mask(e->mask + i);
+        x = v_select(unmasked, x, v_set(0));
+        t = v_select(unmasked, t, v_set(log_target ? 0 : 1));
     }
     struct derivatives d = log_target ? log_derivatives(dtype, wanted, rule, x, t)
                                       : prob_derivatives(dtype, wanted, rule, x, t);
     for (int operand = 0; operand < KL_OPERANDS; operand++)
         if (wanted[operand])
-            store_grads(dtype, rule, operand, &d, x, t, factor, e->mask ? &shown : NULL, grads, i);
+            store_grads(dtype, rule, operand, &d, x, t, factor, e->mask ? &unmasked : NULL, grads,
+                        i);
 }
 
 /* The last, partial vector, by way of copies. */
-FN void grads_rest(enum kl_dtype dtype, bool log_target, const bool *wanted, enum kl_rule rule,
-                   const struct kl_elements *e, const struct kl_grads *grads, size_t i, size_t n)
+INLINE void grads_rest(enum kl_dtype dtype, bool log_target, const bool *wanted, enum kl_rule rule,
+                       const struct kl_elements *e, const struct kl_grads *grads, size_t i,
+                       size_t n)
 {
     char x[LANES * sizeof(double)] = {0}, t[LANES * sizeof(double)] = {0};
     double by[KL_OPERANDS][LANES], factors[LANES] = {0};
@@ -135,20 +138,20 @@ FN void grads_rest(enum kl_dtype dtype, bool log_target, const bool *wanted, enu
         memcpy(factors, grads->factors + i, n * sizeof *factors);
     const struct kl_elements rest = {x, t, e->mask ? mask : NULL, NULL};
     const struct kl_grads to = {.by = {by[KL_INPUT], by[KL_TARGET]},
-                                .wide = {grads->wide[KL_INPUT], grads->wide[KL_TARGET]},
+                                .is_f64 = {grads->is_f64[KL_INPUT], grads->is_f64[KL_TARGET]},
                                 .factors = grads->factors ? factors : NULL,
                                 .factor = grads->factor};
     grads_block(dtype, log_target, wanted, rule, &rest, &to, 0);
     for (int operand = 0; operand < KL_OPERANDS; operand++) {
-        size_t size = grads->wide[operand] ? sizeof(double) : size_of(dtype);
+        size_t size = grads->is_f64[operand] ? sizeof(double) : size_of(dtype);
         if (wanted[operand])
             memcpy((char *)grads->by[operand] + i * size, by[operand], n * size);
     }
 }
 
-FN void grads_of(enum kl_dtype dtype, bool log_target, bool by_input, bool by_target,
-                 enum kl_rule rule, const struct kl_elements *elements, const struct kl_grads *to,
-                 size_t n)
+INLINE void grads_of(enum kl_dtype dtype, bool log_target, bool by_input, bool by_target,
+                     enum kl_rule rule, const struct kl_elements *elements,
+                     const struct kl_grads *to, size_t n)
 {
     const struct kl_elements e = *elements; /* copies, which no store may change */
     const struct kl_grads grads = *to;
@@ -161,8 +164,8 @@ FN void grads_of(enum kl_dtype dtype, bool log_target, bool by_input, bool by_ta
 }
 
 #define GRADS_FORM(dtype, suffix, form, log_target)                                                \
-    TARGET static void grads_##suffix##_##form(enum kl_rule rule, const struct kl_elements *e,     \
-                                               const struct kl_grads *grads, size_t n)             \
+    TARGET_ATTR static void grads_##suffix##_##form(                                               \
+        enum kl_rule rule, const struct kl_elements *e, const struct kl_grads *grads, size_t n)    \
     {                                                                                              \
         if (grads->by[KL_INPUT] && grads->by[KL_TARGET])                                           \
             grads_of(dtype, log_target, true, true, rule, e, grads, n);                            \

@@ -11,7 +11,7 @@
  * which carries some 60 bits. */
 #include "lib/simd/constants.h"
 
-FN vd horner(const double *c, int degree, vd r)
+INLINE vd horner(const double *c, int degree, vd r)
 {
     vd sum = v_set(c[degree]);
 #pragma GCC unroll 16
@@ -21,7 +21,7 @@ FN vd horner(const double *c, int degree, vd r)
 }
 
 /* Even and odd powers apart: half the latency, and no more work where r2 is wanted anyway. */
-FN vd horner2(const double *c, int degree, vd r, vd r2)
+INLINE vd horner2(const double *c, int degree, vd r, vd r2)
 {
     vd even = v_set(c[degree - (degree & 1)]), odd = v_set(c[degree - !(degree & 1)]);
 #pragma GCC unroll 16
@@ -34,43 +34,43 @@ FN vd horner2(const double *c, int degree, vd r, vd r2)
 }
 
 /* For t of at most 24 bits: r and k ln2 + log(1/c). */
-FN vd reduce_narrow(vd t, vd *high)
+INLINE vd reduce_f32(vd t, vd *high)
 {
     vd k;
     vi i;
-    vd m = v_split(t, &k, &i);
+    vd m = v_frexp(t, &k, &i);
     *high = v_fma(k, v_set(LN2), v_lookup(logc, i));
     return v_fma(m, v_lookup(invc, i), v_set(-1));
 }
 
 /* log t within 2^-44 of itself, for sums whose cancellation is looked after. */
-FN vd log_to_sum(vd t)
+INLINE vd log_to_sum(vd t)
 {
-    vd high, r = reduce_narrow(t, &high);
+    vd high, r = reduce_f32(t, &high);
     return v_fma(v_fma(horner(short_log_poly, 6, r), r, v_set(1)), r, high);
 }
 
 /* log t - x within 2^-53 or so of both. */
-FN vd log_minus_narrow(vd t, vd x)
+INLINE vd log_minus_f32(vd t, vd x)
 {
-    vd high, r = reduce_narrow(t, &high), r2 = v_mul(r, r);
-    return v_fma(r2, horner2(narrow_log_poly, 7, r, r2), v_add(v_sub(high, x), r));
+    vd high, r = reduce_f32(t, &high), r2 = v_mul(r, r);
+    return v_fma(r2, horner2(f32_log_poly, 7, r, r2), v_add(v_sub(high, x), r));
 }
 
 /* log t - x of any t, with low parts: within 2^-60 or so before the last roundings. */
-FN vd log_minus_wide(vd t, vd x)
+INLINE vd log_minus_f64(vd t, vd x)
 {
     vd k;
     vi i;
-    vd m = v_split(t, &k, &i), c = v_lookup(invc, i);
+    vd m = v_frexp(t, &k, &i), c = v_lookup(invc, i);
     vd product = v_mul(m, c);
     vd r = v_sub(product, v_set(1));
-    vd rest = v_residual(m, c, product); /* m c - 1 = r + rest, exactly */
+    vd rest = v_mul_sub(m, c, product); /* m c - 1 = r + rest, exactly */
     vd r2 = v_mul(r, r);
     vd high = v_fma(k, v_set(LN2_HI), v_lookup(logc_hi, i));
     vd low = v_fma(k, v_set(LN2_LO), v_lookup(logc_lo, i));
     low = v_fma(rest, v_sub(v_set(1), r), low); /* rest / (1 + r) */
-    low = v_fma(r2, horner2(wide_log_poly, 9, r, r2), low);
+    low = v_fma(r2, horner2(f64_log_poly, 9, r, r2), low);
 
     /* |high| >= |r| or high = 0, so the error needs no comparison. That of s - x is no more
      * than half a unit of the result. */
@@ -84,16 +84,16 @@ FN vd log_minus_wide(vd t, vd x)
 #define SIXTEENTHS 0x1.8p48
 
 /* exp(t) for t of at most 24 bits and |t| <= 700. */
-FN vd exp_narrow(vd t)
+INLINE vd exp_f32(vd t)
 {
     vd shifted = v_fma(t, v_set(1 / LN2), v_set(SIXTEENTHS));
     vd k = v_sub(shifted, v_set(SIXTEENTHS));
     vd r = v_fma(k, v_set(-LN2), t);
-    return v_mul(v_exp2(shifted), horner(narrow_exp_poly, 5, r));
+    return v_mul(v_exp2(shifted), horner(f32_exp_poly, 5, r));
 }
 
 /* exp(t) within 2^-16 of itself, for |t| <= 700. */
-FN vd rough_exp(vd t)
+INLINE vd rough_exp(vd t)
 {
     vd shifted = v_fma(t, v_set(1 / LN2), v_set(SIXTEENTHS));
     vd r = v_fma(v_sub(shifted, v_set(SIXTEENTHS)), v_set(-LN2), t);
@@ -102,18 +102,18 @@ FN vd rough_exp(vd t)
 
 /* exp(r) - 1 for the r that is left of t, and what rounding left out of the table's 2^(1/16)s,
  * in proportion. */
-FN vd exp_rest(vd t, vd shifted)
+INLINE vd exp_rest(vd t, vd shifted)
 {
     vd k = v_sub(shifted, v_set(SIXTEENTHS));
     vd r = v_fma(k, v_set(-EXP_LN2_HI), t);
     r = v_fma(k, v_set(-EXP_LN2_LO), r);
     vd r2 = v_mul(r, r);
-    vd e = v_fma(r2, horner2(wide_exp_poly, 5, r, r2), r);
+    vd e = v_fma(r2, horner2(f64_exp_poly, 5, r, r2), r);
     return v_add(e, v_lookup(exp_table_lo, v_bits(shifted)));
 }
 
 /* exp(t) for |t| <= 700. */
-FN vd exp_wide(vd t)
+INLINE vd exp_f64(vd t)
 {
     vd shifted = v_fma(t, v_set(1 / LN2), v_set(SIXTEENTHS));
     vd root = v_exp2(shifted);
@@ -122,7 +122,7 @@ FN vd exp_wide(vd t)
 
 /* exp(t) d, also where exp(t) alone leaves the range of double: by three factors of 2^k, the first
  * with the sixteenths. */
-FN vd exp_times_anywhere(vd t, vd d)
+INLINE vd exp_times_full_range(vd t, vd d)
 {
     const vd bias = v_set(SIXTEENTHS);
     t = v_clamp(t, v_set(-2000), v_set(2000));

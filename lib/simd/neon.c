@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define TARGET
-#define FN static inline __attribute__((always_inline))
+#define TARGET_ATTR
+#define INLINE static inline __attribute__((always_inline))
 #define SINGLE_LANES 2
 typedef float64x2_t sd;
 typedef int64x2_t si;
@@ -16,34 +16,34 @@ typedef uint64x2_t sm;
 #define FLOATS 4
 typedef float32x4_t fs;
 
-FN sd s_set(double a) { return vdupq_n_f64(a); }
-FN sd s_add(sd a, sd b) { return vaddq_f64(a, b); }
-FN sd s_sub(sd a, sd b) { return vsubq_f64(a, b); }
-FN sd s_mul(sd a, sd b) { return vmulq_f64(a, b); }
-FN sd s_div(sd a, sd b) { return vdivq_f64(a, b); }
-FN sd s_fma(sd a, sd b, sd c) { return vfmaq_f64(c, a, b); }
-FN sd s_residual(sd a, sd b, sd c) { return vnegq_f64(vfmsq_f64(c, a, b)); }
-FN sd s_max(sd a, sd b) { return vmaxnmq_f64(a, b); }
-FN sd s_min(sd a, sd b) { return vminnmq_f64(a, b); }
-FN sd s_abs(sd a) { return vabsq_f64(a); }
-FN si s_bits(sd a) { return vreinterpretq_s64_f64(a); }
-FN sd from_bits(si a) { return vreinterpretq_f64_s64(a); }
-FN sd s_and(sd a, sd b) { return from_bits(vandq_s64(s_bits(a), s_bits(b))); }
-FN sm s_eq(sd a, sd b) { return vceqq_f64(a, b); }
-FN sm s_gt(sd a, sd b) { return vcgtq_f64(a, b); }
-FN sm s_signed(sd a) { return vcltzq_s64(s_bits(a)); }
-FN sm sm_not(sm m) { return veorq_u64(m, vdupq_n_u64(UINT64_MAX)); }
-FN sm sm_or(sm a, sm b) { return vorrq_u64(a, b); }
-FN bool sm_any(sm m) { return (vgetq_lane_u64(m, 0) | vgetq_lane_u64(m, 1)) != 0; }
-FN sd s_select(sm m, sd a, sd b) { return vbslq_f64(m, a, b); }
-FN double s_total(sd a) { return vaddvq_f64(a); }
+INLINE sd s_set(double a) { return vdupq_n_f64(a); }
+INLINE sd s_add(sd a, sd b) { return vaddq_f64(a, b); }
+INLINE sd s_sub(sd a, sd b) { return vsubq_f64(a, b); }
+INLINE sd s_mul(sd a, sd b) { return vmulq_f64(a, b); }
+INLINE sd s_div(sd a, sd b) { return vdivq_f64(a, b); }
+INLINE sd s_fma(sd a, sd b, sd c) { return vfmaq_f64(c, a, b); }
+INLINE sd s_mul_sub(sd a, sd b, sd c) { return vnegq_f64(vfmsq_f64(c, a, b)); }
+INLINE sd s_max(sd a, sd b) { return vmaxnmq_f64(a, b); }
+INLINE sd s_min(sd a, sd b) { return vminnmq_f64(a, b); }
+INLINE sd s_abs(sd a) { return vabsq_f64(a); }
+INLINE si s_bits(sd a) { return vreinterpretq_s64_f64(a); }
+INLINE sd from_bits(si a) { return vreinterpretq_f64_s64(a); }
+INLINE sd s_and(sd a, sd b) { return from_bits(vandq_s64(s_bits(a), s_bits(b))); }
+INLINE sm s_eq(sd a, sd b) { return vceqq_f64(a, b); }
+INLINE sm s_gt(sd a, sd b) { return vcgtq_f64(a, b); }
+INLINE sm s_signed(sd a) { return vcltzq_s64(s_bits(a)); }
+INLINE sm sm_not(sm m) { return veorq_u64(m, vdupq_n_u64(UINT64_MAX)); }
+INLINE sm sm_or(sm a, sm b) { return vorrq_u64(a, b); }
+INLINE bool sm_any(sm m) { return (vgetq_lane_u64(m, 0) | vgetq_lane_u64(m, 1)) != 0; }
+INLINE sd s_select(sm m, sd a, sd b) { return vbslq_f64(m, a, b); }
+INLINE double s_reduce_sum(sd a) { return vaddvq_f64(a); }
 
-FN sd s_clamp(sd v, sd low, sd high) { return vminq_f64(vmaxq_f64(v, low), high); }
-FN sd s_raise(sd low, sd v) { return vmaxq_f64(low, v); }
-FN sd s_limit(sd v) { return s_clamp(v, s_set(-700), s_set(700)); }
-FN sd s_lesser_size(sd a, sd b) { return vminnmq_f64(vabsq_f64(a), vabsq_f64(b)); }
+INLINE sd s_clamp(sd v, sd low, sd high) { return vminq_f64(vmaxq_f64(v, low), high); }
+INLINE sd s_max_nan(sd low, sd v) { return vmaxq_f64(low, v); }
+INLINE sd s_clamp_exp(sd v) { return s_clamp(v, s_set(-700), s_set(700)); }
+INLINE sd s_min_magnitude(sd a, sd b) { return vminnmq_f64(vabsq_f64(a), vabsq_f64(b)); }
 
-FN sd s_split(sd t, sd *k, si *i)
+INLINE sd s_frexp(sd t, sd *k, si *i)
 {
     si bits = s_bits(t);
     *k = vcvtq_f64_s64(vsubq_s64(vshrq_n_s64(bits, 52), vdupq_n_s64(1023)));
@@ -52,7 +52,7 @@ FN sd s_split(sd t, sd *k, si *i)
     return from_bits(vorrq_s64(mantissa, vdupq_n_s64(0x3ff0000000000000)));
 }
 
-FN sm s_rare(sd t)
+INLINE sm s_special(sd t)
 {
     sm small = vandq_u64(sm_not(vcgeq_f64(t, s_set(0x1p-1022))), sm_not(vceqzq_f64(t)));
     return vorrq_u64(small, vceqq_f64(t, s_set(INFINITY)));
@@ -60,84 +60,90 @@ FN sm s_rare(sd t)
 
 /* Infinities and NaN show in t * log t; what is negative or subnormal does not. The number before
  * t in the order of bits is NaN for 0, which is ordinary and which the minimum passes over. */
-FN sd s_watch_log(sd watch, sd t, bool wide)
+INLINE sd s_track_log(sd track, sd t, bool is_f64)
 {
-    sd before = wide ? from_bits(vsubq_s64(s_bits(t), vdupq_n_s64(1))) : t;
-    return vminnmq_f64(watch, before);
+    sd before = is_f64 ? from_bits(vsubq_s64(s_bits(t), vdupq_n_s64(1))) : t;
+    return vminnmq_f64(track, before);
 }
 
-FN sm s_watched_log(sd watch, bool wide) { return s_gt(s_set(wide ? 0x1p-1022 : 0), watch); }
-FN sd s_watch_exp(sd watch, sd t, bool wide) { return vmaxnmq_f64(watch, wide ? vabsq_f64(t) : t); }
-FN sm s_watched_exp(sd watch) { return s_gt(watch, s_set(700)); }
+INLINE sm s_tracked_log(sd track, bool is_f64)
+{
+    return s_gt(s_set(is_f64 ? 0x1p-1022 : 0), track);
+}
+INLINE sd s_track_exp(sd track, sd t, bool is_f64)
+{
+    return vmaxnmq_f64(track, is_f64 ? vabsq_f64(t) : t);
+}
+INLINE sm s_tracked_exp(sd track) { return s_gt(track, s_set(700)); }
 
-FN sd s_lookup(const double *table, si i)
+INLINE sd s_lookup(const double *table, si i)
 {
     sd a = vld1q_dup_f64(table + (vgetq_lane_s64(i, 0) & 15));
     return vld1q_lane_f64(table + (vgetq_lane_s64(i, 1) & 15), a, 1);
 }
 
-FN si s_tally(si i, sm m) { return vsubq_s64(i, vreinterpretq_s64_u64(m)); }
+INLINE si s_masked_increment(si i, sm m) { return vsubq_s64(i, vreinterpretq_s64_u64(m)); }
 
-FN sd s_exp2(sd n)
+INLINE sd s_exp2(sd n)
 {
     si root = s_bits(s_lookup(exp2_table, s_bits(n)));
     return from_bits(vaddq_s64(root, vshlq_n_s64(s_bits(n), 48)));
 }
 
-FN fs f_set(float a) { return vdupq_n_f32(a); }
-FN fs f_max(fs a, fs b) { return vmaxnmq_f32(a, b); }
-FN fs f_load_f32(const void *p) { return vreinterpretq_f32_u8(vld1q_u8(p)); }
-FN void f_store(void *p, fs v) { vst1q_u8(p, vreinterpretq_u8_f32(v)); }
+INLINE fs f_set(float a) { return vdupq_n_f32(a); }
+INLINE fs f_max(fs a, fs b) { return vmaxnmq_f32(a, b); }
+INLINE fs f_load_f32(const void *p) { return vreinterpretq_f32_u8(vld1q_u8(p)); }
+INLINE void f_store(void *p, fs v) { vst1q_u8(p, vreinterpretq_u8_f32(v)); }
 
-FN fs f_load_bf16(const void *p)
+INLINE fs f_load_bf16(const void *p)
 {
     return vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(vld1_u8(p)), 16));
 }
 
-FN sd s_load_f64(const void *p) { return vreinterpretq_f64_u8(vld1q_u8(p)); }
-FN void s_store_f64(void *p, sd v) { vst1q_u8(p, vreinterpretq_u8_f64(v)); }
+INLINE sd s_load_f64(const void *p) { return vreinterpretq_f64_u8(vld1q_u8(p)); }
+INLINE void s_store_f64(void *p, sd v) { vst1q_u8(p, vreinterpretq_u8_f64(v)); }
 
-FN sd s_first(const double *p, size_t n, double other)
+INLINE sd s_load_n(const double *p, size_t n, double other)
 {
     sd v = s_set(other);
     memcpy(&v, p, n * sizeof *p);
     return v;
 }
 
-FN void s_store_first(double *p, sd v, size_t n) { memcpy(p, &v, n * sizeof *p); }
+INLINE void s_store_n(double *p, sd v, size_t n) { memcpy(p, &v, n * sizeof *p); }
 
-FN sm s_mask(const unsigned char *bytes)
+INLINE sm s_mask(const unsigned char *bytes)
 {
     sm lanes = vdupq_n_u64(bytes[0] ? UINT64_MAX : 0);
     return vsetq_lane_u64(bytes[1] ? UINT64_MAX : 0, lanes, 1);
 }
 
-FN sd s_totals(const sd *rows) { return vpaddq_f64(rows[0], rows[1]); }
-FN sd s_maxima(const sd *rows) { return vpmaxnmq_f64(rows[0], rows[1]); }
-FN sd s_load_f32(const void *p) { return vcvt_f64_f32(vreinterpret_f32_u8(vld1_u8(p))); }
-FN void s_store_f32(void *p, sd v) { vst1_u8(p, vreinterpret_u8_f32(vcvt_f32_f64(v))); }
+INLINE sd s_reduce_sums(const sd *rows) { return vpaddq_f64(rows[0], rows[1]); }
+INLINE sd s_reduce_maxima(const sd *rows) { return vpmaxnmq_f64(rows[0], rows[1]); }
+INLINE sd s_load_f32(const void *p) { return vcvt_f64_f32(vreinterpret_f32_u8(vld1_u8(p))); }
+INLINE void s_store_f32(void *p, sd v) { vst1_u8(p, vreinterpret_u8_f32(vcvt_f32_f64(v))); }
 
 /* Two elements of 16 bits, in the low lanes. */
-FN uint16x4_t load_pair(const void *p)
+INLINE uint16x4_t load_pair(const void *p)
 {
     uint32_t pair;
     memcpy(&pair, p, sizeof pair);
     return vreinterpret_u16_u32(vdup_n_u32(pair));
 }
 
-FN void store_pair(void *p, uint16x4_t v)
+INLINE void store_pair(void *p, uint16x4_t v)
 {
     uint32_t pair = vget_lane_u32(vreinterpret_u32_u16(v), 0);
     memcpy(p, &pair, sizeof pair);
 }
 
-FN sd s_load_f16(const void *p)
+INLINE sd s_load_f16(const void *p)
 {
     float32x4_t v = vcvt_f32_f16(vreinterpret_f16_u16(load_pair(p)));
     return vcvt_f64_f32(vget_low_f32(v));
 }
 
-FN sd s_load_bf16(const void *p)
+INLINE sd s_load_bf16(const void *p)
 {
     uint32x4_t v = vshll_n_u16(load_pair(p), 16);
     return vcvt_f64_f32(vget_low_f32(vreinterpretq_f32_u32(v)));
@@ -145,15 +151,18 @@ FN sd s_load_bf16(const void *p)
 
 /* To float by rounding to odd, so that rounding once more, to fewer bits, is as good as
  * rounding once. */
-FN float32x4_t to_odd(sd v)
+INLINE float32x4_t to_odd(sd v)
 {
     float32x2_t odd = vcvtx_f32_f64(v);
     return vcombine_f32(odd, odd);
 }
 
-FN void s_store_f16(void *p, sd v) { store_pair(p, vreinterpret_u16_f16(vcvt_f16_f32(to_odd(v)))); }
+INLINE void s_store_f16(void *p, sd v)
+{
+    store_pair(p, vreinterpret_u16_f16(vcvt_f16_f32(to_odd(v))));
+}
 
-FN void s_store_bf16(void *p, sd v)
+INLINE void s_store_bf16(void *p, sd v)
 {
     float32x4_t odd = to_odd(v);
     uint32x4_t bits = vreinterpretq_u32_f32(odd);
@@ -167,6 +176,5 @@ static bool supported(void) { return true; }
 
 #define KERNEL_NAME "neon"
 #define KERNEL_STRUCT kl_kernel_neon
-#include "lib/simd/pair.h"
 #include "lib/simd/template.h"
 #endif

@@ -1,7 +1,7 @@
 /* The reference: losses, derivatives and quotients of single elements, in the libm's long double.
- * Slow and plain; every kernel is tested against it, and falls back on it for rare values. Where
+ * Slow and plain; every kernel is tested against it, and falls back on it for special values. Where
  * long double is no wider than double, values are right to double's precision. */
-#include "lib/kernel.h"
+#include "lib/simd/reference.h"
 
 #include <math.h>
 
@@ -132,9 +132,9 @@ double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double 
  * depend on q, and yet autograd divides by it. */
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
 {
-    const double least = KL_LEAST_QUOTIENT, most = KL_MOST_QUOTIENT;
+    const double min = KL_MIN_QUOTIENT, max = KL_MAX_QUOTIENT;
     double r = t / q;
-    if (q > least && q <= most && (t == 0 || (t > least && r > least && r <= most)))
+    if (q > min && q <= max && (t == 0 || (t > min && r > min && r <= max)))
         return (struct kl_quotient){t == 0 ? 0 : fma(r, q, -t) / t, r, q, 1};
     bool flat = t == 0 && rule != KL_PROB_PYTORCH;
     return (struct kl_quotient){log(q), t, 1, flat ? 1 : q};

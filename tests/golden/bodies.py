@@ -178,18 +178,18 @@ def add_safetensors():
     bad("shape whose bytes overflow", header(entries(entry(shape=(2**61, 1))), data), "input: shape")
     bad("shape of zero with bytes", header(entries(entry(shape=(0, 2))), data), "input: shape")
     bad("overlapping tensors", header(entries(target=entry(begin=8, end=24)), bytes(24)),
-        "target: data_offsets begin at 8 where 16")
+        "target: data_offsets begin at 8, not at 16")
     bad("a hole between tensors", safetensors({"input": X, "target": T}, gap=bytes(8)),
-        "target: data_offsets begin at 40 where 32")
+        "target: data_offsets begin at 40, not at 32")
     bad("a hole before the first", header(entries(entry(begin=8, end=24),
                                                   entry(begin=24, end=40)), bytes(40)),
-        "input: data_offsets begin at 8 where 0")
+        "input: data_offsets begin at 8, not at 0")
     bad("bytes after the last", safetensors({"input": X, "target": T}) + bytes(3),
-        "end at byte 64 of the data, which has 67")
+        "end at byte 64 of the data, but the data has 67 bytes")
     bad("a byte missing", safetensors({"input": X, "target": T})[:-1], "target: data_offsets")
     bad("metadata not an object", header('{"__metadata__": []}'), "__metadata__ must")
     bad("metadata not strings", safetensors({"input": X, "target": T}, {"log_target": True}),
-        "'log_target' is none")
+        "'log_target' is not a string")
     bad("an unknown option in metadata", safetensors({"input": X, "target": T}, {"reducton": "sum"}),
         "did you mean 'reduction'", "option_unknown", 422)
     bad("metadata against the query", safetensors({"input": X, "target": T}, {"reduction": "mean"}),
@@ -302,7 +302,7 @@ def add_npy():
         bad("header: " + name, npy_of(text), expected)
     bad("65 axes", npy_of(order.replace("(2, 2)", "(" + "1, " * 65 + ")")), "64 dimensions",
         "tensor_too_deep", 422)
-    for descr, reason in (("|O", "objects are never read"), ("<i8", "Integral"), ("|b1", "Integral"),
+    for descr, reason in (("|O", "objects are not supported"), ("<i8", "Integral"), ("|b1", "Integral"),
                           ("<c16", "Complex"), ("|V2", "'|V2'"), ("<U3", "'<U3'"), ("<f16", "'<f16'"),
                           ("<M8[ns]", "'<M8[ns]'"), ("", "''"), ("f8", "'f8'")):
         bad("descr " + descr, npy_of(order.replace("<f8", descr)), reason, "dtype_unsupported", 422)
@@ -459,19 +459,19 @@ def add_multipart():
     bad("another boundary", form(*both), "not in the body",
         content_type="multipart/form-data; boundary=other")
     bad("nothing", b"", "not in the body")
-    bad("no end", form(*both, end=False), "header lines")
+    bad("no end", form(*both, end=False), "header of a part")
     bad("cut in a part", form(*both)[:-12], "no boundary ends")
-    bad("cut in a header", form(*both)[:30], "header lines")
+    bad("cut in a header", form(*both)[:30], "header of a part")
     bad("cut in the first boundary", b"--Xy", "not in the body")
-    bad("cut after the boundary", b"--XyZ", "expected the end of a line")
+    bad("cut after the boundary", b"--XyZ", "expected a line end")
     bad("a part without a name", form(*both).replace(b'; name="input"', b""), "no name")
     bad("a part without Content-Disposition",
         form(*both).replace(b"Content-Disposition", b"Content-Position"), "no Content-Disposition")
     bad("a name that does not end", form(*both).replace(b'name="input"', b'name="input'), "no name")
     bad("base64", form(("input", x, "Content-Transfer-Encoding: base64"), both[1]),
-        "transfer encoding")
+        "Content-Transfer-Encoding")
     bad("BASE64", form(("input", npy(X), "Content-Transfer-Encoding: BASE64 "), both[1]),
-        "transfer encoding")
+        "Content-Transfer-Encoding")
     bad("an empty tensor part", form(("input", b""), both[1]), "input: the part is empty")
     bad("broken JSON", form(("input", b"[1, 2"), both[1]), "part input, line 1, column 6", "json_malformed")
     bad("JSON and more", form(("input", x + b"]"), both[1]), "follow", "json_malformed")
@@ -648,7 +648,7 @@ def add_inference():
         "output_unknown", 422)
     bad("a long parameter", inference(x, t, parameters={"base": "2" * 1025}), "longer than 1024", "json_malformed")
     bad("a list that is too long", inference(x, t, parameters={"dim": [0] * 600}),
-        "dim must be integers from -64 to 63, each once", "dim_invalid", 422)
+        "dim must be distinct integers from -64 to 63", "dim_invalid", 422)
     bad("an object as a parameter", inference(x, t, parameters={"base": {"a": 1}}), '{"a": 1}',
         "base_invalid", 422)
     bad("a gradient of something else", inference(x, t, parameters={"gradient": "loss"}),
@@ -683,7 +683,7 @@ def add_inference():
         "unknown model 'bert': this server has kl_div (at #/model_name)")
     bad("another version", inference(x, t, model_version="2"), "(at #/model_version)")
     bad("an unknown member of an input", inference(dict(x, dtype="FP64"), t),
-        "and nothing else (at #/inputs/0/dtype)")
+        "datatype, parameters and data (at #/inputs/0/dtype)")
     bad("a datatype in its place", inference(x, dict(t, datatype="INT32")),
         "(at #/inputs/1/datatype)", "dtype_unsupported", 422)
     bad("an element in its place", inference(x, dict(t, data=[0.4, 0.6, "x", 0.9])),

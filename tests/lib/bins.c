@@ -1,7 +1,8 @@
 /* Counting by bins, each instruction set against the definition; and edges. */
 #include "lib/drift.h"
 #include "lib/kernel.h"
-#include "lib/select.h"
+#include "lib/quickselect.h"
+#include "lib/simd/reference.h"
 #include "tests/lib/arrays.h"
 
 #include <criterion/criterion.h>

@@ -106,23 +106,23 @@ Test(diagnose, says_how_many_where_and_what_to_do)
         size_t count, index[2];
     } expected[] = {
         {"input_not_log_probabilities",
-         "2 of 3 rows of input hold values above 0, up to 0.7, and log-probabilities never are: "
+         "2 of 3 rows of input have values above 0, up to 0.7, which log-probabilities never are: "
          "did you "
          "pass probabilities? Use input_space=prob",
          2,
          {1, 0}},
         {"input_not_normalized",
-         "the row sums of exp(input) are 3.314 to 3.364 in 2 of 3 rows, and not 1: did you pass "
+         "the row sums of exp(input) are 3.314 to 3.364 in 2 of 3 rows, not 1: did you pass "
          "probabilities? Use input_space=prob",
          2,
          {1, 0}},
         {"target_not_normalized",
-         "the row sums of target are 0.5 in 1 of 3 rows, and not 1: if target holds logits, use "
+         "the row sums of target are 0.5 in 1 of 3 rows, not 1: if target holds logits, use "
          "target_space=logit",
          1,
          {2, 0}},
         {"target_negative",
-         "1 of 3 rows of target hold negative values, down to -0.5, and probabilities never are: "
+         "1 of 3 rows of target have negative values, down to -0.5, which probabilities never are: "
          "if "
          "target holds logits, use target_space=logit",
          1,

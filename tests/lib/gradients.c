@@ -1,6 +1,7 @@
 /* Gradients against PyTorch's autograd, against finite differences, and each kernel against the
  * definition. */
 #include "lib/kernel.h"
+#include "lib/simd/reference.h"
 #include "tests/support/support.h"
 
 #include <criterion/criterion.h>

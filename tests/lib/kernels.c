@@ -1,5 +1,6 @@
 /* Each instruction set against the reference, and the conversions against kl_store. */
 #include "lib/kernel.h"
+#include "lib/simd/reference.h"
 #include "tests/lib/arrays.h"
 
 #include <criterion/criterion.h>
@@ -158,7 +159,7 @@ Test(kernels, agree_with_the_reference_on_special_values) { for_each_kernel(chec
 static void derive(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule, int by,
                    const void *x, const void *t, double *to, size_t n)
 {
-    struct kl_grads grads = {.wide = {true, true}, .factor = 1};
+    struct kl_grads grads = {.is_f64 = {true, true}, .factor = 1};
     grads.by[by] = to;
     kernel->grads[dtype][kl_rule_is_log(rule)](rule, &(struct kl_elements){.input = x, .target = t},
                                                &grads, n);
@@ -186,7 +187,7 @@ static void check_grads(const struct kl_kernel *kernel, enum kl_dtype dtype, enu
             derive(kernel, dtype, rule, by, x, t, alone[by], n);
         const struct kl_elements e = {x, t, mask, NULL};
         const struct kl_grads grads = {
-            .by = {wide, rounded}, .wide = {true, false}, .factors = factors};
+            .by = {wide, rounded}, .is_f64 = {true, false}, .factors = factors};
         kernel->grads[dtype][kl_rule_is_log(rule)](rule, &e, &grads, n);
         for (size_t i = 0; i < n; i++) {
             double a = kl_load(dtype, x, i), b = kl_load(dtype, t, i);

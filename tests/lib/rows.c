@@ -1,5 +1,6 @@
 /* Row functions of each instruction set against libm. */
 #include "lib/kernel.h"
+#include "lib/simd/reference.h"
 #include "tests/lib/arrays.h"
 
 #include <criterion/criterion.h>
@@ -54,7 +55,7 @@ static void check_sums(const struct kl_kernel *kernel, double *v, double *other,
     kernel->add(v, high, low, n);
     for (size_t i = 0; i < n; i++)
         maxima[i] = i & 1 ? -INFINITY : 3;
-    kernel->greater(v, maxima, n);
+    kernel->max(v, maxima, n);
     for (size_t i = 0; i < n; i++) {
         cr_expect_eq(maxima[i], i & 1 ? v[i] : fmax(v[i], 3), "%s", kernel->name);
         cr_expect_eq((long double)high[i] + low[i], 0x1p60L + v[i], "%s", kernel->name);
@@ -80,7 +81,7 @@ Test(rows, blocks_of_rows)
                 high[r] = 100, maxima[r] = r & 1 ? -INFINITY : 0.1;
             (*k)->row_totals(v, rows, length, high, low);
             (*k)->row_maxima(v, rows, length, maxima);
-            (*k)->spread(high, rows, length, to);
+            (*k)->broadcast(high, rows, length, to);
             for (size_t r = 0; r < rows; r++) {
                 long double sum = 100, size = 0;
                 double top = r & 1 ? -INFINITY : 0.1;
@@ -321,20 +322,20 @@ static void check_row_stats(const struct kl_kernel *kernel, double *v, double *o
         for (size_t i = 0; i < n; i++) {
             kl_store(dtype, array, i, v[i]);
             double a = kl_load(dtype, array, i);
-            exact.least = fmin(exact.least, a), exact.greatest = fmax(exact.greatest, a);
+            exact.min = fmin(exact.min, a), exact.max = fmax(exact.max, a);
             exact.sum += a, exact.exps += exp(a);
         }
-        cr_expect_eq(kernel->row_max[dtype](array, n), exact.greatest, "%s %s", kernel->name,
+        cr_expect_eq(kernel->row_max[dtype](array, n), exact.max, "%s %s", kernel->name,
                      kl_dtype_name(dtype));
         struct kl_row_stats ours = kernel->row_stats[dtype](array, n, true);
-        cr_expect_eq(ours.least, exact.least, "%s", kernel->name);
-        cr_expect_eq(ours.greatest, exact.greatest, "%s", kernel->name);
+        cr_expect_eq(ours.min, exact.min, "%s", kernel->name);
+        cr_expect_eq(ours.max, exact.max, "%s", kernel->name);
         cr_expect_lt(fabs(ours.sum - exact.sum), 1e-11, "%s", kernel->name);
         cr_expect_leq(fabs(ours.exps - exact.exps), 1e-4 * exact.exps, "%s", kernel->name);
         double doubles[MOST], least, greatest;
         for (int exps = 0; exps < 2; exps++) {
             kernel->scan[dtype](array, exps, doubles, n, &least, &greatest);
-            cr_expect(least == exact.least && greatest == exact.greatest, "%s", kernel->name);
+            cr_expect(least == exact.min && greatest == exact.max, "%s", kernel->name);
             for (size_t i = 0; i < n; i++) {
                 double a = kl_load(dtype, array, i);
                 cr_expect(exps ? fabs(doubles[i] - exp(a)) <= 1e-4 * exp(a) : doubles[i] == a, "%s",

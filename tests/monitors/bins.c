@@ -260,7 +260,7 @@ static const struct {
     {EDGES "{\"counts\":[1,1.5]}}", "counts_invalid #/reference/counts/1 ~whole"},
     {EDGES "{\"counts\":[1,null]}}", "counts_invalid #/reference/counts/1"},
     {EDGES "{\"counts\":[1,9007199254740994]}}", "counts_invalid #/reference/counts/1"},
-    {EDGES "{\"counts\":[9007199254740991,2]}}", "counts_invalid #/reference/counts ~in all"},
+    {EDGES "{\"counts\":[9007199254740991,2]}}", "counts_invalid #/reference/counts ~sum to at most"},
     {EDGES "{\"counts\":[1,2],\"n\":4}}", "counts_invalid #/reference/n ~sum"},
     {EDGES "{\"counts\":[1,2],\"n\":\"3\"}}", "counts_invalid #/reference/n"},
     {EDGES "{\"counts\":[1,2],\"other\":1}}", "counts_invalid #/reference/other ~labels"},

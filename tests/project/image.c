@@ -36,7 +36,7 @@ Test(image, sets_options_of_the_server)
     fetched_free(&f);
     cr_expect(server_logs(&server, "monitors are kept in memory", 1));
     char *log = server_log_text(&server);
-    cr_expect(*log == '{' && !strstr(log, "is no option"), "%s", log);
+    cr_expect(*log == '{' && !strstr(log, "is not an option"), "%s", log);
     free(log);
     cr_expect_eq(server_stop(&server, true), 0);
     free(dockerfile);

@@ -31,7 +31,7 @@ Test(command_line, bad_options_are_told_in_one_line_that_names_them)
         {{"--tls-cert", "/nonexistent/file"}, "--tls-key"},
         {{"--tls-key", "/nonexistent/file"}, "--tls-cert"},
         {{"--tls-cert", "/nonexistent/file", "--tls-key", "/dev/null"}, "--tls-cert"},
-        {{"--seccomp", "maybe"}, "is none of 1 true yes on, or 0 false no off"},
+        {{"--seccomp", "maybe"}, "is not one of 1 true yes on, or 0 false no off"},
         {{"--ready-needs-store=1"}, "--ready-needs-store=1"},
     };
     char output[1000];
@@ -128,7 +128,7 @@ Test(command_line, unknown_variables_are_told)
     struct server server = server_start(NULL);
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     char *log = server_log_text(&server);
-    cr_expect(strstr(log, "variable KLDIV_MAXBODY is no option; did you mean KLDIV_MAX_BODY?\n"));
+    cr_expect(strstr(log, "variable KLDIV_MAXBODY is not an option; did you mean KLDIV_MAX_BODY?\n"));
     cr_expect(!strstr(log, "KLDIV_SERVICE_HOST") && !strstr(log, "KLDIV_PORT"), "%s", log);
     free(log);
     cr_expect_eq(server_stop(&server, true), 0);
@@ -199,7 +199,7 @@ Test(command_line, switches_are_set_by_many_words)
         cr_expect(!srv_options_read(&options, 1, argv, errors));
         fclose(errors);
         cr_expect(strncmp(line, "kldivd: KLDIV_READY_NEEDS_STORE: '", 34) == 0 &&
-                      strstr(line, "is none of 1 true yes on, or 0 false no off"),
+                      strstr(line, "is not one of 1 true yes on, or 0 false no off"),
                   "%s", line);
         free(line);
     }

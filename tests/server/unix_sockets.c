@@ -159,13 +159,13 @@ Test(unix_sockets, touches_no_other_file, .init = make_folder, .fini = remove_fo
 {
     size_t size;
     write_file(path, "mine");
-    expect_refused(address, "there is a file that is no socket");
+    expect_refused(address, "there is a file that is not a socket");
     char *text = read_file(path, &size);
     cr_expect_str_eq(text, "mine");
     free(text);
     unlink(path);
     cr_assert_eq(symlink("/nowhere", path), 0);
-    expect_refused(address, "there is a file that is no socket");
+    expect_refused(address, "there is a file that is not a socket");
 }
 
 Test(unix_sockets, tells_why_it_cannot_listen_on_a_path, .init = make_folder, .fini = remove_folder)
@@ -181,7 +181,7 @@ Test(unix_sockets, tells_why_it_cannot_listen_on_a_path, .init = make_folder, .f
     expect_refused(text, "its folder is missing");
     expect_refused("unix:", "1 to 107 bytes");
     expect_refused("unix:@", "1 to 107 bytes");
-    expect_refused("127.0.0.1:0,", "--listen: '127.0.0.1:0,': there are at most 16 addresses");
+    expect_refused("127.0.0.1:0,", "--listen: '127.0.0.1:0,': at most 16 addresses");
     expect_refused("127.0.0.1:0,nothing", "--listen: 'nothing' is not HOST:PORT, unix:PATH");
     if (geteuid() != 0)
         expect_refused("unix:/kldiv.sock", "Permission denied");

@@ -86,7 +86,7 @@ Test(partial_requests, of_what_does_not_add_up_are_refused)
     struct answer answer = ask("POST", "/v2/models/kl_div/infer", NULL, "application/json",
                                inference, strlen(inference));
     cr_expect_eq(answer.status, 422);
-    cr_expect(strstr(text_of(answer.json, "error"), "no partial result"));
+    cr_expect(strstr(text_of(answer.json, "error"), "not a partial result"));
     answer_free(&answer);
 }
 

@@ -57,7 +57,7 @@ static void expect_down(const struct server *server)
     cr_expect_eq(f.status, 503);
     cr_expect_str_eq(text_of(f.json, "code"), "store_unavailable");
     cr_expect_str_eq(text_of(f.json, "detail"),
-                     "the store cannot be written now, so that nothing is stored; try again");
+                     "the store cannot be written now, and nothing was stored; try again");
     cr_expect_str_eq(header_in(&f, "Retry-After", value, sizeof value), "1");
     fetched_free(&f);
     free(expect_status(server, "GET", "/monitors", NULL, 200));

@@ -55,7 +55,7 @@ Test(tables_csv, blank_lines_are_empty_fields_of_one_column_alone)
         {"a\r\n\r\n\r\n", "a: `` ``"},
         {"a\n\"\"\n", "a: ``"},
         {"\n\n\na\n1", "a: `1`@5"},
-        {"a,b\n1,2\n  \n", "csv_malformed line 3 has 1 fields, and the header has 2"},
+        {"a,b\n1,2\n  \n", "csv_malformed line 3 has 1 fields, but the header has 2"},
     };
     table_check("text/csv", API_MANY_COLUMNS, cases, COUNT(cases));
 }
@@ -63,8 +63,8 @@ Test(tables_csv, blank_lines_are_empty_fields_of_one_column_alone)
 Test(tables_csv, csv_that_is_malformed_is_refused_with_its_line)
 {
     static const struct table_case cases[] = {
-        {"a,b\n1,2\n3\n", "csv_malformed line 3 has 1 fields, and the header has 2"},
-        {"a,b\n1,2,3\n", "csv_malformed line 2 has more than 2 fields, and the header has 2"},
+        {"a,b\n1,2\n3\n", "csv_malformed line 3 has 1 fields, but the header has 2"},
+        {"a,b\n1,2,3\n", "csv_malformed line 2 has more than 2 fields, but the header has 2"},
         {"a,b\n\"x\ny\",1\n\n\n1\n", "csv_malformed line 6 has 1 fields"},
         {"a,b\n\"x\ny\",1,2\n", "csv_malformed line 2 has more than 2"},
         {"a,b\n1,x\"y\n", "csv_malformed line 2: a quote within a field"},

@@ -47,7 +47,7 @@ static bool check_idempotency(struct api_observations *o, struct api_monitors *m
     *found = kept.found && is_of_these(o, monitors);
     return !*found || kept.same ||
            api_fail(&o->job.problem, "idempotency_key_reused",
-                    "the Idempotency-Key came with another body before");
+                    "the Idempotency-Key was used with another body before");
 }
 
 static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors)
@@ -173,8 +173,8 @@ static bool check_reads(struct api_observations *o, struct api_monitors *monitor
             return false;
     return reads <= max_reads ||
            api_fail(&o->job.problem, "too_many_columns",
-                    "observations of this time come before so many windows that what they are "
-                    "compared with takes too long to add up; send fewer columns at once");
+                    "this time is before so many windows that adding up the windows to compare "
+                    "with takes too long; send fewer columns at once");
 }
 
 bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)

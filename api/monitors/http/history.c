@@ -297,8 +297,7 @@ bool api_window_prepare(struct api_exchange *x, double most_ns)
     if (!api_pagination_numbers(which, &h->id, 1) && strcmp(which, "latest") != 0 &&
         strcmp(which, "current") != 0)
         return api_fail(&x->problem, "window_not_found",
-                        "there is no window '%.40s'; there are latest, current, and numbers",
-                        which);
+                        "there is no window '%.40s'; use latest, current or an id", which);
     return api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
            submit(h, read_window);
 }

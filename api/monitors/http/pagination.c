@@ -85,5 +85,5 @@ bool api_pagination_cursor(const struct api_pagination *page, int64_t *numbers, 
 bool api_pagination_fail(struct api_problem *problem)
 {
     return api_fail_at(problem, API_QUERY, "cursor", "cursor_invalid",
-                       "cursor must be the member next of an answer");
+                       "cursor must be the member next of a response");
 }

@@ -166,7 +166,8 @@ static bool after_work(struct api_observations *o, double most_ns)
     if (!o->stale)
         return true;
     if (++o->tries == TRIES)
-        return api_fail(&x->problem, "overloaded", "the monitor is replaced all the time");
+        return api_fail(&x->problem, "overloaded",
+                        "the monitor was replaced too often meanwhile; try again");
     api_observations_drop(o);
     o->is_read = o->stale = false;
     return api_check_exists(x) && read_body(o, most_ns);
@@ -273,7 +274,7 @@ bool api_post(struct api_exchange *x)
     warn_of_windows_ahead(o);
     if (!write_results(o, &x->response.body))
         return api_fail(&x->problem, "window_not_found",
-                        "the request was stored before, and its window is gone");
+                        "the request was stored before, but its window has been deleted");
     if (x->response.body.failed && x->is_stored)
         cut_results(o, &x->response.body);
     x->response.elements = 0;

@@ -111,8 +111,7 @@ static bool read_table(struct put *d)
     json_decref(members);
     api_table_free(&table);
     if (good && d->references.n == 0)
-        return api_fail(&x->problem, "reference_empty",
-                        "no column has a name and a value, so that there is nothing to monitor");
+        return api_fail(&x->problem, "reference_empty", "no column has both a name and a value");
     return good;
 }
 

@@ -38,9 +38,9 @@ static void select_columns(struct api_table *table, size_t first, size_t end)
 }
 
 /* Reads columns, then those of text once more for their labels. */
-static bool read_back(const struct api_references *references, struct api_table *table,
-                      struct api_sample *samples, size_t first, size_t end,
-                      struct api_problem *problem)
+static bool sample_table(const struct api_references *references, struct api_table *table,
+                         struct api_sample *samples, size_t first, size_t end,
+                         struct api_problem *problem)
 {
     struct pass pass = {references->stop, samples};
     const struct api_sink sink = {&pass, sample_cell, sample_numbers};
@@ -152,7 +152,7 @@ static bool sample_columns(struct api_references *references, struct api_table *
         return api_fail_for_memory(problem);
     for (size_t i = first; i < *end; i++)
         api_sample_init(&samples[i], table, i);
-    bool good = read_back(references, table, samples, first, *end, problem);
+    bool good = sample_table(references, table, samples, first, *end, problem);
     for (size_t i = first; good && i < *end; i++)
         if (*table->columns[i].name)
             good = configure_column(references, &samples[i], group, table->columns[i].name, members,
@@ -252,10 +252,10 @@ static bool sample_reference(struct api_references *references, struct api_table
     if (!samples)
         return api_fail_for_memory(problem);
     api_sample_init(&samples[column], table, column);
-    bool good = read_back(references, table, samples, column, column + 1, problem);
+    bool good = sample_table(references, table, samples, column, column + 1, problem);
     if (good && api_sample_is_empty(&samples[column]))
         good = api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
-                           "the reference holds no value that bins could be made of");
+                           "the reference has no value from which to make bins");
     good = good && make_config(references, &samples[column], group, name, members, problem);
     api_sample_free(&samples[column]);
     free(samples);

@@ -31,10 +31,9 @@ static bool check_accept(struct api_exchange *x)
     if (!accept || !*accept || api_accept_quality(accept, "application/json") > 0 ||
         (csv && api_accept_quality(accept, "text/csv") > 0))
         return true;
-    return api_fail(
-        &x->problem, "not_acceptable",
-        "Accept '%.100s' allows none of the formats this path writes: application/json%s", accept,
-        csv ? ", text/csv" : "");
+    return api_fail(&x->problem, "not_acceptable",
+                    "Accept '%.100s' allows none of the formats of this path: application/json%s",
+                    accept, csv ? ", text/csv" : "");
 }
 
 bool api_check_available(struct api_exchange *x)
@@ -43,7 +42,7 @@ bool api_check_available(struct api_exchange *x)
         return api_fail(&x->problem, "not_found", "there are no monitors here");
     if (!atomic_load(&x->service->monitors->loaded))
         return api_fail(&x->problem, "store_unavailable",
-                        "the store could not be read yet, so that no monitor is known; try again");
+                        "the store has not been read yet; try again");
     return check_accept(x);
 }
 
@@ -215,8 +214,8 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
     if (unreadable->count == 0)
         return;
     snprintf(message, sizeof message, "%zu %s, the first in line %zu", unreadable->count,
-             unreadable->count == 1 ? "value is no number and counts as missing"
-                                    : "values are no numbers and count as missing",
+             unreadable->count == 1 ? "value is not a number and counts as missing"
+                                    : "values are not numbers and count as missing",
              unreadable->line);
     api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
 }

@@ -202,12 +202,12 @@ bool api_bins_check(const struct api_bins *bins, struct api_problem *problem)
             size += length;
             if (length > API_MAX_LABEL)
                 return fail_item(problem, "labels_too_large", "labels", i,
-                                 "may have 1024 bytes each");
+                                 "may have at most 1024 bytes each");
         }
     return size <= API_MAX_LABELS ||
-           api_fail_at(problem, API_BODY, "#/bins/labels", "labels_too_large",
-                       "the labels of a monitor may have 65536 bytes in all, and these have %zu",
-                       size);
+           api_fail_at(
+               problem, API_BODY, "#/bins/labels", "labels_too_large",
+               "the labels of a monitor may have at most 65536 bytes in all; these have %zu", size);
 }
 
 /* ---- Writing */

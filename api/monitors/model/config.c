@@ -21,7 +21,7 @@ static bool read_bins(struct api_config *config, const json_t *members, struct a
         return true;
     if (!bins || json_is_null(bins))
         return api_fail_at(problem, API_BODY, "#/bins", "bins_missing",
-                           "there must be bins, or values of a reference to make them of");
+                           "bins are required, or values of a reference from which to make them");
     return api_bins_from_json(&config->bins, bins, problem);
 }
 
@@ -63,7 +63,7 @@ static bool read_reference(struct api_config *config, const json_t *members,
     if (!reference || json_is_null(reference))
         return config->settings.previous > 0 ||
                api_fail_at(problem, API_BODY, "#/reference", "reference_missing",
-                           "a monitor that compares with its reference needs one");
+                           "a reference is required unless compare is previous");
     return api_weights_from_json(&config->reference, &config->bins, reference, "#/reference",
                                  problem);
 }
@@ -72,7 +72,7 @@ static bool check_sum(const struct api_config *config, struct api_problem *probl
 {
     return config->reference.form == API_NO_WEIGHTS || config->reference.n > 0 ||
            api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
-                       "the reference holds no value");
+                       "the reference has no value");
 }
 
 /* Terminates a text and takes it out of its buffer; NULL if memory was exhausted. */
@@ -136,7 +136,7 @@ static bool read_annotations(struct api_config *config, const json_t *members,
         return api_fail_for_memory(problem);
     return strlen(config->others) < MAX_ANNOTATIONS ||
            api_fail_at(problem, API_BODY, "#/annotations", "members_too_large",
-                       "annotations may have 16 KiB");
+                       "annotations may have at most 16 KiB");
 }
 
 struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
@@ -233,7 +233,7 @@ bool api_config_retain(struct api_config *config, struct api_budget *budget, siz
     if (!api_budget_retain(budget, size, is_stored))
         return api_fail(
             problem, is_stored ? "store_unavailable" : "out_of_memory",
-            "monitors hold %zu bytes, and may hold %s of --max-memory, which is %zu bytes",
+            "monitors have %zu bytes; they may have %s of --max-memory, which is %zu bytes",
             atomic_load(&budget->retained), is_stored ? "all" : "half", budget->limit);
     config->budget = budget;
     config->retained = size;

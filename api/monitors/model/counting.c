@@ -130,7 +130,7 @@ bool api_counting_cell(struct api_counting *counting, const struct api_table *ta
         }
         if (!api_text_is_missing(cell->text, cell->size))
             return api_table_fail(table, column, cell, problem, "value_not_number",
-                                  "the monitor takes numbers, and this is the text '%.*s'",
+                                  "the monitor expects numbers, but this is the text '%.*s'",
                                   cell->size < 60 ? (int)cell->size : 60, cell->text);
         add_missing(counting);
         return true;

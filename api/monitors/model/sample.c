@@ -57,9 +57,10 @@ static bool sample_label(struct api_sample *sample, const struct api_cell *cell,
     if (cell->kind == API_CELL_MISSING || (has_text && api_text_is_missing(cell->text, cell->size)))
         return true;
     if (has_text && cell->size > API_MAX_LABEL)
-        return api_table_fail(sample->table, sample->column, cell, problem, "labels_too_large",
-                              "a text becomes a label, which may have %d bytes, and this has %zu",
-                              API_MAX_LABEL, cell->size);
+        return api_table_fail(
+            sample->table, sample->column, cell, problem, "labels_too_large",
+            "a text that becomes a label may have at most %d bytes; this one has %zu",
+            API_MAX_LABEL, cell->size);
     if (has_text)
         return add_label(sample, cell->text, cell->size, problem);
     if (cell->kind == API_CELL_TRUTH)
@@ -213,10 +214,11 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
         size += strlen(texts[i]);
     }
     if (size > API_MAX_LABELS)
-        return api_table_fail(sample->table, sample->column, NULL, problem, "labels_too_large",
-                              "the texts of column '%.80s' make labels of %zu bytes in all, and "
-                              "a monitor may have %d",
-                              sample->table->columns[sample->column].name, size, API_MAX_LABELS);
+        return api_table_fail(
+            sample->table, sample->column, NULL, problem, "labels_too_large",
+            "the texts of column '%.80s' make labels of %zu bytes in all; a monitor may have at "
+            "most %d",
+            sample->table->columns[sample->column].name, size, API_MAX_LABELS);
     for (size_t i = n; i < all; i++)
         counts[n] += labels[i].count;
     counts[n + 1] = (double)sample->n_missing;

@@ -284,7 +284,7 @@ bool api_settings_check(const struct api_monitor_settings *settings, struct api_
 {
     return settings->critical >= settings->warning ||
            api_fail_at(problem, API_BODY, "#/thresholds/critical", "option_invalid",
-                       "the critical threshold, %g, is below that of warning, %g",
+                       "the critical threshold, %g, is below the warning threshold, %g",
                        settings->critical, settings->warning);
 }
 

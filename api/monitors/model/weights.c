@@ -105,13 +105,13 @@ static bool read_n(const struct reader *r, const json_t *n)
     if (weights->form == API_COUNTS) {
         weights->n = sum;
         if (exceeds)
-            return fail(r, "counts", "must be at most 2^53 in all");
+            return fail(r, "counts", "must sum to at most 2^53");
         if (n && json_number_value(n) != sum)
             return fail(r, "n", "is not the sum of the counts");
         return true;
     }
     if (!(fabs(sum - 1) <= tolerance))
-        return fail(r, "probabilities", "must sum to 1 within 1e-6, those of outer bins included");
+        return fail(r, "probabilities", "must sum to 1 within 1e-6, including the outer bins");
     weights->n = n ? json_number_value(n) : (double)INFINITY;
     if (!n)
         return true;
@@ -131,7 +131,7 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
     *weights = (struct api_weights){.form = counts ? API_COUNTS : API_PROBABILITIES};
     if (!counts == !probabilities)
         return api_fail_at(problem, API_BODY, where, "counts_invalid",
-                           "there must be values, counts or probabilities, and one of them alone");
+                           "give exactly one of values, counts or probabilities");
     weights->values = calloc(bins->n_bins, sizeof *weights->values);
     if (!weights->values)
         return api_fail_for_memory(problem);
@@ -157,14 +157,13 @@ bool api_weights_to_counts(struct api_weights *weights, const struct api_bins *b
 {
     if (weights->form == API_PROBABILITIES)
         return api_fail_at(problem, API_BODY, "#/n", "counts_invalid",
-                           "probabilities of observations need n, the number of them");
+                           "probabilities of observations need n, the number of observations");
     double sum = 0;
     for (size_t i = 0; weights->form == API_SAMPLE && i < bins->n_bins; i++) {
         double count = weights->n * weights->values[i];
         if (fabs(count - round(count)) > tolerance)
             return api_fail_at(problem, API_BODY, "#/probabilities", "counts_invalid",
-                               "n times each probability must be whole within 1e-6, and one is "
-                               "%.17g",
+                               "n times each probability must be whole within 1e-6; one is %.17g",
                                count);
         weights->values[i] = round(count);
         sum += weights->values[i];

@@ -108,7 +108,7 @@ static void leave_out(struct loading *loading, int64_t id, const char *group, co
     loading->unread.monitors[loading->unread.n++] = monitor;
     api_append_format(untold,
                       "--store: the monitor '%.128s' of the group '%.128s' cannot be read, and is "
-                      "left out until it is put anew or deleted: %.200s",
+                      "left out until it is replaced or deleted: %.200s",
                       name, group, loading->problem.detail);
     api_append(untold, "", 1);
     loading->problem.code = NULL;

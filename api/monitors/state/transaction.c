@@ -105,15 +105,14 @@ bool api_check_store(const struct api_monitors *monitors, struct api_problem *pr
     long long size = atomic_load(&monitors->size);
     if (monitors->store_is_full)
         return api_fail(problem, "store_full",
-                        "the store in memory has %lld bytes, and with monitors may have half of "
-                        "--max-memory; delete monitors, or have them keep windows for fewer days",
+                        "the store in memory has %lld bytes; with the monitors it may have half of "
+                        "--max-memory; delete monitors, or lower retention_days",
                         size);
     return monitors->max_store == 0 || size < monitors->max_store ||
-           api_fail(
-               problem, "store_full",
-               "the store has %lld bytes, and --max-store is %lld; delete monitors, or have them "
-               "keep windows for fewer days",
-               size, (long long)monitors->max_store);
+           api_fail(problem, "store_full",
+                    "the store has %lld bytes, and --max-store is %lld; delete monitors, or lower "
+                    "retention_days",
+                    size, (long long)monitors->max_store);
 }
 
 /* ---- Changes of this server */

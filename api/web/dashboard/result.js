@@ -41,7 +41,7 @@ export function inFields(text) {
     return text.replace(/\binput\b/g, "reference").replace(/\btarget\b/g, "current")
         .replace(/( Use|, use) \w+=\w+.*/, "")
         .replace("divide each row by its sum", "“Counts” divides by the sum")
-        .replace(/(, and not 1)?: if \w+ holds logits\b/, "$1")
+        .replace(/(, not 1)?: if \w+ holds logits\b/, "$1")
         .replace(/[?.:;, ]+$/, "");
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Suites: the tests of a file are one suite, named after the file (tls), or after its folder and the file where the
 # file's name alone does not tell what is tested (monitors_bins). No two files share a suite.
-# Usage: tests/suites.sh FILE...
+# Usage: tests/lint/suites.sh FILE...
 set -eu
 awk '
 match($0, /^(Test|TestSuite)\([A-Za-z0-9_]+/) {

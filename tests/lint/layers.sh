@@ -1,6 +1,6 @@
 #!/bin/sh
 # Layers: lib <- api <- server. Checks the includes and the libraries of each, and that each archive
-# exports only names of its own prefix. Usage: tests/layers.sh build/release
+# exports only names of its own prefix. Usage: tests/lint/layers.sh build/release
 set -eu
 bad=0
 complain() { echo "layers: $*" >&2; bad=1; }

@@ -1,6 +1,6 @@
 /* Selection of order statistics. */
-#ifndef KLDIV_LIB_SELECT_H
-#define KLDIV_LIB_SELECT_H
+#ifndef KLDIV_LIB_QUICKSELECT_H
+#define KLDIV_LIB_QUICKSELECT_H
 
 #include <stddef.h>
 

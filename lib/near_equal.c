@@ -1,10 +1,13 @@
 /* Losses of rows of logits whose two softmaxes nearly agree, where the sums of softmax.c cancel.
  *
- * With w a softmax of target and d = log(p / q), the divergence is sum(w d), and sum(w expm1(-d))
- * is 0. So it is also sum(w (d + expm1(-d))), of terms near d^2 / 2 that are never negative. A d
- * that is off by a constant makes E = sum(w expm1(-d)) other than 0, and log1p(E) - E is the
- * difference that it makes. */
-#include "lib/softmax.h"
+ * With w the softmax of target and d = log(p / q), the divergence is sum(w d), and sum(w expm1(-d))
+ * is 0. So it is also sum(w (d + expm1(-d))), of terms near d^2 / 2 that are never negative: the k3 estimator
+ * (Schulman, "Approximating KL divergence", 2020), here not of samples, but of the whole sum. The terms of
+ * sum(w d) are near d and cancel to d^2, which leaves no digit of a divergence below 2^-53; these do not cancel at
+ * all. A d that is off by a constant makes E = sum(w expm1(-d)) other than 0, and log1p(E) - E is the
+ * difference that it makes. It takes another pass, with an exponential an element and a series of 9 terms or an
+ * expm1, of such rows alone. */
+#include "lib/near_equal.h"
 
 /* CLOSE: the loss, in nats, below which the sums of softmax.c leave fewer than 27 bits. */
 static const double CLOSE = 0x1p-20;
@@ -25,7 +28,7 @@ static bool is_same_row(const struct kl_tile *tile, const char *input, const cha
 }
 
 /* True for a row whose operands are the same, as in padding: its loss is 0, without another sum. */
-static bool is_same(struct kl_row_block *b, size_t row)
+static bool is_same(struct kl_workspace *b, size_t row)
 {
     size_t size = kl_dtype_size(b->job->plan->dtype);
     KL_FOR_EACH_TILE (b, tile) {
@@ -36,9 +39,8 @@ static bool is_same(struct kl_row_block *b, size_t row)
     return true;
 }
 
-/* True if a loss is too small for the sums of softmax.c; one that they find to be 0 may be of rows that
- * differ. */
-static bool any_close(struct kl_row_block *b, const double *losses, size_t n)
+/* True if a loss is too small for the sums of softmax.c. They may find 0 for rows that differ. */
+static bool any_close(struct kl_workspace *b, const double *losses, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (fabs(losses[i]) < CLOSE && (losses[i] != 0 || !is_same(b, i)))
@@ -46,8 +48,8 @@ static bool any_close(struct kl_row_block *b, const double *losses, size_t n)
     return false;
 }
 
-/* SERIES_MOST: |d| up to which the series of d + expm1(-d) is within 2^-50 of itself. */
-static const double SERIES_MOST = 0x1p-4;
+/* MAX_SERIES: |d| up to which the Taylor series of d + expm1(-d) is within 2^-50 of itself. */
+static const double MAX_SERIES = 0x1p-4;
 
 static double series(double d)
 {
@@ -68,7 +70,7 @@ static double log1p_rest(double r)
     return fabs(r) < 0x1p-12 ? -r * r * (0.5 - r * (1 / 3.0 - r * (0.25 - r / 5))) : log1p(r) - r;
 }
 
-/* FAR: |d| above which q is not taken of w, but of its own logarithm: where w is 0, all of q counts. */
+/* FAR: |d| above which q is not computed from w, but from its own logarithm: where w is 0, all of q counts. */
 static const double FAR = 30;
 
 static struct kl_sum difference(double a, double b)
@@ -78,30 +80,30 @@ static struct kl_sum difference(double a, double b)
     return sum;
 }
 
-/* (t - x) less that of the rows' maxima, with what rounding leaves of each: logits may be large, and
+/* (t - x) less that of the rows' maxima, both with their rounding errors: logits may be large, and
  * their differences small. */
-static void load_differences(struct kl_row_block *b, const struct kl_tile *tile)
+static void load_differences(struct kl_workspace *b, const struct kl_tile *tile)
 {
     double high[KL_ROWS], low[KL_ROWS], scale = 1 / b->job->plan->temperature;
     for (size_t i = 0; i < tile->rows; i++) {
         struct kl_sum of_max = difference(b->row_max[KL_TARGET][i], b->row_max[KL_INPUT][i]);
         high[i] = of_max.high, low[i] = of_max.low;
     }
-    kl_spread(b, tile, high, b->of_rows[0]);
-    kl_spread(b, tile, low, b->of_rows[1]);
+    kl_broadcast(b, tile, high, b->row_values[0]);
+    kl_broadcast(b, tile, low, b->row_values[1]);
     for (size_t i = 0; i < kl_tile_size(tile); i++) {
         struct kl_sum d = difference(b->v[KL_TARGET][i], b->v[KL_INPUT][i]);
-        b->grads[i] = ((d.high - b->of_rows[0][i]) + (d.low - b->of_rows[1][i])) * scale;
+        b->grads[i] = ((d.high - b->row_values[0][i]) + (d.low - b->row_values[1][i])) * scale;
     }
 }
 
-/* w of a tile to b->spare, d to b->grads, log q to b->losses. Maxima are subtracted before anything
+/* w of a tile to b->scratch, d to b->grads, log q to b->losses. Maxima are subtracted before anything
  * else, for they may be large. */
-static void load_terms(struct kl_row_block *b, const struct kl_tile *tile)
+static void load_terms(struct kl_workspace *b, const struct kl_tile *tile)
 {
     double scale = 1 / b->job->plan->temperature;
     size_t n = kl_tile_size(tile);
-    double *const logs[KL_OPERANDS] = {b->losses, b->spare};
+    double *const logs[KL_OPERANDS] = {b->losses, b->scratch};
     for (int i = 0; i < KL_OPERANDS; i++) {
         memcpy(logs[i], b->v[i], n * sizeof *logs[i]);
         kl_shift_rows(b, tile, logs[i], b->row_max[i], NULL, scale);
@@ -109,15 +111,15 @@ static void load_terms(struct kl_row_block *b, const struct kl_tile *tile)
     load_differences(b, tile);
     for (int i = 0; i < KL_OPERANDS; i++)
         kl_shift_rows(b, tile, logs[i], NULL, b->log_sum_exp[i], 1);
-    b->job->kernel->exps(b->spare, b->spare, n);
+    b->job->kernel->exps(b->scratch, b->scratch, n);
 }
 
 /* w (d + expm1(-d)) of a tile to b->losses, and w expm1(-d), which is q - w, to b->grads. */
-static void compute_terms(struct kl_row_block *b, size_t n)
+static void compute_terms(struct kl_workspace *b, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        double w = b->spare[i], d = b->grads[i];
-        if (fabs(d) <= SERIES_MOST) {
+        double w = b->scratch[i], d = b->grads[i];
+        if (fabs(d) <= MAX_SERIES) {
             double e = series(d);
             b->losses[i] = w * e;
             b->grads[i] = w * (e - d);
@@ -134,7 +136,7 @@ static void compute_terms(struct kl_row_block *b, size_t n)
 }
 
 /* Out of line, so that other rows do not clear its arrays. */
-static __attribute__((noinline)) void sum_again(struct kl_row_block *b, double *losses)
+static __attribute__((noinline)) void sum_again(struct kl_workspace *b, double *losses)
 {
     double shift[KL_ROWS] = {0}, high[KL_ROWS] = {0}, low[KL_ROWS] = {0};
     double rest_high[KL_ROWS] = {0}, rest_low[KL_ROWS] = {0};
@@ -158,11 +160,11 @@ static __attribute__((noinline)) void sum_again(struct kl_row_block *b, double *
     }
 }
 
-void kl_sum_close_rows(struct kl_row_block *b, double *losses)
+void kl_sum_near_equal(struct kl_workspace *b, double *losses)
 {
     bool logits = kl_is_logit(b->job, KL_INPUT) && kl_is_logit(b->job, KL_TARGET);
     if (logits && any_close(b, losses, b->group->rows)) {
         sum_again(b, losses);
-        b->has_exps = false; /* in v, which was taken */
+        b->has_exps = false; /* v holds the operands now */
     }
 }

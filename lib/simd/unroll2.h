@@ -18,27 +18,27 @@ typedef struct {
 } vm;
 
 #define PAIR_1(result, name, type)                                                                 \
-    FN result v_##name(type x) { return (result){s_##name(x.a), s_##name(x.b)}; }
+    INLINE result v_##name(type x) { return (result){s_##name(x.a), s_##name(x.b)}; }
 #define PAIR_2(result, name)                                                                       \
-    FN result v_##name(vd x, vd y) { return (result){s_##name(x.a, y.a), s_##name(x.b, y.b)}; }
+    INLINE result v_##name(vd x, vd y) { return (result){s_##name(x.a, y.a), s_##name(x.b, y.b)}; }
 #define PAIR_3(name, type)                                                                         \
-    FN vd v_##name(type x, vd y, vd z)                                                             \
+    INLINE vd v_##name(type x, vd y, vd z)                                                         \
     {                                                                                              \
         return (vd){s_##name(x.a, y.a, z.a), s_##name(x.b, y.b, z.b)};                             \
     }
 #define PAIR_MEMORY(suffix, size)                                                                  \
-    FN vd v_load_##suffix(const void *from)                                                        \
+    INLINE vd v_load_##suffix(const void *from)                                                    \
     {                                                                                              \
         const char *second = (const char *)from + SINGLE_LANES * (size);                           \
         return (vd){s_load_##suffix(from), s_load_##suffix(second)};                               \
     }                                                                                              \
-    FN void v_store_##suffix(void *to, vd v)                                                       \
+    INLINE void v_store_##suffix(void *to, vd v)                                                   \
     {                                                                                              \
         s_store_##suffix(to, v.a);                                                                 \
         s_store_##suffix((char *)to + SINGLE_LANES * (size), v.b);                                 \
     }
 
-FN vd v_set(double a) { return (vd){s_set(a), s_set(a)}; }
+INLINE vd v_set(double a) { return (vd){s_set(a), s_set(a)}; }
 
 PAIR_2(vd, add)
 PAIR_2(vd, sub)
@@ -46,61 +46,61 @@ PAIR_2(vd, mul)
 PAIR_2(vd, div)
 PAIR_2(vd, max)
 PAIR_2(vd, min)
-PAIR_2(vd, raise)
+PAIR_2(vd, max_nan)
 PAIR_2(vd, and)
-PAIR_2(vd, lesser_size)
+PAIR_2(vd, min_magnitude)
 PAIR_2(vm, eq)
 PAIR_2(vm, gt)
 PAIR_3(fma, vd)
-PAIR_3(residual, vd)
+PAIR_3(mul_sub, vd)
 PAIR_3(clamp, vd)
 PAIR_3(select, vm)
 PAIR_1(vd, abs, vd)
-PAIR_1(vd, limit, vd)
+PAIR_1(vd, clamp_exp, vd)
 PAIR_1(vd, exp2, vd)
 PAIR_1(vm, signed, vd)
-PAIR_1(vm, watched_exp, vd)
+PAIR_1(vm, tracked_exp, vd)
 PAIR_1(vi, bits, vd)
-PAIR_1(vm, rare, vd)
+PAIR_1(vm, special, vd)
 PAIR_MEMORY(f64, 8)
 PAIR_MEMORY(f32, 4)
 PAIR_MEMORY(f16, 2)
 PAIR_MEMORY(bf16, 2)
 
-FN vm m_or(vm x, vm y) { return (vm){sm_or(x.a, y.a), sm_or(x.b, y.b)}; }
+INLINE vm m_or(vm x, vm y) { return (vm){sm_or(x.a, y.a), sm_or(x.b, y.b)}; }
 
-FN vm m_not(vm x) { return (vm){sm_not(x.a), sm_not(x.b)}; }
+INLINE vm m_not(vm x) { return (vm){sm_not(x.a), sm_not(x.b)}; }
 
-FN vd v_watch_log(vd watch, vd t, bool wide)
+INLINE vd v_track_log(vd track, vd t, bool is_f64)
 {
-    return (vd){s_watch_log(watch.a, t.a, wide), s_watch_log(watch.b, t.b, wide)};
+    return (vd){s_track_log(track.a, t.a, is_f64), s_track_log(track.b, t.b, is_f64)};
 }
 
-FN vd v_watch_exp(vd watch, vd t, bool wide)
+INLINE vd v_track_exp(vd track, vd t, bool is_f64)
 {
-    return (vd){s_watch_exp(watch.a, t.a, wide), s_watch_exp(watch.b, t.b, wide)};
+    return (vd){s_track_exp(track.a, t.a, is_f64), s_track_exp(track.b, t.b, is_f64)};
 }
 
-FN vm v_watched_log(vd watch, bool wide)
+INLINE vm v_tracked_log(vd track, bool is_f64)
 {
-    return (vm){s_watched_log(watch.a, wide), s_watched_log(watch.b, wide)};
+    return (vm){s_tracked_log(track.a, is_f64), s_tracked_log(track.b, is_f64)};
 }
 
-FN vm v_mask(const unsigned char *bytes)
+INLINE vm v_mask(const unsigned char *bytes)
 {
     return (vm){s_mask(bytes), s_mask(bytes + SINGLE_LANES)};
 }
 
-FN double v_total(vd x) { return s_total(s_add(x.a, x.b)); }
+INLINE double v_reduce_sum(vd x) { return s_reduce_sum(s_add(x.a, x.b)); }
 
-FN bool m_any(vm x) { return sm_any(sm_or(x.a, x.b)); }
+INLINE bool m_any(vm x) { return sm_any(sm_or(x.a, x.b)); }
 
-FN vd v_split(vd t, vd *k, vi *i)
+INLINE vd v_frexp(vd t, vd *k, vi *i)
 {
-    return (vd){s_split(t.a, &k->a, &i->a), s_split(t.b, &k->b, &i->b)};
+    return (vd){s_frexp(t.a, &k->a, &i->a), s_frexp(t.b, &k->b, &i->b)};
 }
 
-FN vd v_lookup(const double *table, vi i)
+INLINE vd v_lookup(const double *table, vi i)
 {
     return (vd){s_lookup(table, i.a), s_lookup(table, i.b)};
 }

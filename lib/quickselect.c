@@ -1,4 +1,4 @@
-#include "lib/select.h"
+#include "lib/quickselect.h"
 
 #include <stdbool.h>
 

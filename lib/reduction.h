@@ -1,8 +1,12 @@
-/* The reduction of exact sums: one for kl_run and kl_partial_loss, so that both give the same bits. */
-#ifndef KLDIV_LIB_PARTIAL_H
-#define KLDIV_LIB_PARTIAL_H
+/* The reduction of losses: divisors, under weight and mask, and partial results. kl_run and kl_partial_loss
+ * share it, so that both give the same bits. */
+#ifndef KLDIV_LIB_REDUCTION_H
+#define KLDIV_LIB_REDUCTION_H
 
 #include "lib/kldiv.h"
+
+/* The divisor of a call's reduction. */
+double kl_divisor_of(const struct kl_plan *plan);
 
 /* True if the mean of nothing is 0. */
 bool kl_is_zero_if_empty(const struct kl_plan *plan);

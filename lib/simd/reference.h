@@ -1,0 +1,22 @@
+/* The definition of the losses, in long double, of single elements: every kernel is tested against it, and
+ * falls back on it for special values. */
+#ifndef KLDIV_LIB_SIMD_REFERENCE_H
+#define KLDIV_LIB_SIMD_REFERENCE_H
+
+#include "lib/kernel.h"
+
+/* The loss of an element, and its derivative by one of the operands. */
+double kl_term(enum kl_rule rule, double input, double target);
+double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double target);
+
+/* The bin of a value, 0 to bins + 2, as kl_bin_counts numbers them. */
+size_t kl_bin(const double *edges, size_t bins, double value);
+
+/* kl_quotient: operands of a KL_PROB rule that stand for probabilities q and t. The loss of q and t is
+ * `times` that of x and t; the derivative by x over `divisor` is that by q. */
+struct kl_quotient {
+    double x, t, times, divisor;
+};
+struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t);
+
+#endif

@@ -1,0 +1,56 @@
+# Programs that test: the suites, what is preloaded into a server, clients of a server, comparisons.
+
+TEST_LIBS = -lcriterion -lquadmath -lpq
+$(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV_FAULTS='"$(B)/tests/faults.so"' \
+    -DKLDIV_UNADAPTED='"$(B)/tests/unadapted"'
+
+# Folders of suites. The others under tests/ are programs of their own.
+SUITES = $(wildcard $(addprefix tests/,$(addsuffix /*.c,lib formats tables service shared_memory monitors store server faults project)))
+TESTS = $(call objects,$(SUITES) tests/support/*.c)
+
+# Preloaded into a server by tests. Not instrumented: it is called before a sanitizer is ready.
+$(B)/tests/faults.so: tests/preload/faults.c tests/preload/faults.h
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CC) -O2 $(filter-out -MMD -MP $(OPTIMIZE_$(VARIANT)),$(CFLAGS)) -shared $< -o $@
+# The server with libmicrohttpd as it is, which reads past the adapter: a test checks that it serves nothing.
+$(B)/tests/unadapted: $(SERVER) $(B)/libapi.a $(B)/libkldiv.a
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CC) $(LDFLAGS) $^ $(MHD_ARCHIVE) $(SERVER_LIBS) $(API_LIBS) -lm -o $@
+$(B)/tests/all: $(B)/kldivd $(B)/tests/faults.so $(B)/tests/unadapted $(TESTS) $(filter-out %/main.o,$(SERVER)) \
+                $(B)/libmicrohttpd.a $(B)/libapi.a $(B)/libkldiv.a
+	@echo "  LINK $@"
+	@$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(filter %.o %.a,$^) $(TEST_LIBS) \
+	    $(SERVER_LIBS) $(API_LIBS) -lm -o $@
+
+$(B)/stress/%: tests/stress/%.c $(B)/libkldiv.a
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $^ -lm -o $@
+
+$(B)/load: $(call objects,tests/load/*.c)
+	@echo "  LINK $@"
+	@$(CC) $(LDFLAGS) $^ -o $@
+
+PROXIES = $(call objects,tests/proxies/*.c tests/support/process.c tests/load/wire.c tests/load/calls.c)
+$(B)/proxies: $(PROXIES) $(B)/libapi.a $(B)/libkldiv.a
+	@echo "  LINK $@"
+	@$(CC) $(LDFLAGS) $^ -lcriterion -lcurl $(API_LIBS) -lm -o $@
+
+SLEEF = $(shell pkg-config --libs sleef 2>/dev/null)
+$(B)/bench/sleef: CFLAGS += $(if $(filter x86_64,$(MACHINE)),-mavx512f) # its header asks for it
+BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
+$(B)/bench/%: tests/bench/%.c tests/bench/measure.h $(B)/libkldiv.a
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $(filter %.c %.a,$^) -lmicrohttpd $(SLEEF) -lm -o $@
+
+$(B)/bench/tables: tests/bench/tables.c tests/bench/measure.h $(B)/libapi.a $(B)/libkldiv.a
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $(filter %.c %.a,$^) $(API_LIBS) -lm -o $@
+
+# Programs of one VARIANT that tests run, all at once on machines with more processors.
+.PHONY: programs
+programs: $(B)/kldivd $(B)/libkldiv.so $(B)/tests/all $(B)/load $(B)/proxies $(B)/stress/calls $(BENCHES)
