@@ -1,5 +1,6 @@
 #include "server/metrics.h"
 
+#include "api/histogram.h"
 #include "api/warnings.h"
 
 #include "api/endpoints.h"
@@ -23,15 +24,10 @@ static const double seconds_bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 
 static const double bytes_bounds[] = {1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-enum { MAX_ROUTES = API_MAX_ENDPOINTS, MAX_BOUNDS = 16 };
+enum { MAX_ROUTES = API_MAX_ENDPOINTS };
 
 /* Factor from seconds to the microseconds in which sums are kept. */
 #define MICRO 1e6
-
-struct histogram {
-    atomic_ulong buckets[MAX_BOUNDS + 1]; /* not cumulative; the last is above all bounds */
-    atomic_ulong sum;                     /* in units of 1 / scale */
-};
 
 /* Codes of the reasons for which the server ends connections, in deadlines.c and framing.c. */
 static const char *const endings[] = {"idle",          "request_timeout",      "compute_timeout",
@@ -41,8 +37,8 @@ static const char *const endings[] = {"idle",          "request_timeout",      "
 
 static struct {
     atomic_ulong requests[MAX_ROUTES][COUNT(methods)][COUNT(statuses)];
-    struct histogram seconds[MAX_ROUTES];
-    struct histogram body_bytes;
+    struct api_histogram seconds[MAX_ROUTES];
+    struct api_histogram body_bytes;
     atomic_long in_flight;
     atomic_ulong elements;
     atomic_ulong warnings[API_WARNINGS];
@@ -53,16 +49,6 @@ static struct {
 static void increment(atomic_ulong *counter, unsigned long n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
-}
-
-static void observe(struct histogram *histogram, const double *bounds, size_t n, double value,
-                    double scale)
-{
-    size_t i = 0;
-    while (i < n && value > bounds[i])
-        i++;
-    increment(&histogram->buckets[i], 1);
-    increment(&histogram->sum, (unsigned long)(value * scale));
 }
 
 /* Index of the first row of the endpoint's path, whose methods share their series; unknown paths have the
@@ -108,7 +94,8 @@ void srv_metrics_count_response(const struct api_response *response, const char 
     size_t route = route_index(response->endpoint);
     size_t method_index = index_of(method, methods, COUNT(methods));
     increment(&counters.requests[route][method_index][status_index(response->status)], 1);
-    observe(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size, 1);
+    api_histogram_add(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size,
+                      1);
     increment(&counters.elements, response->elements);
     for (unsigned i = 0; i < API_WARNINGS; i++)
         if (response->warnings & 1u << i)
@@ -117,8 +104,8 @@ void srv_metrics_count_response(const struct api_response *response, const char 
 
 void srv_metrics_count_time(const struct api_response *response, double seconds)
 {
-    observe(&counters.seconds[route_index(response->endpoint)], seconds_bounds,
-            COUNT(seconds_bounds), seconds, MICRO);
+    api_histogram_add(&counters.seconds[route_index(response->endpoint)], seconds_bounds,
+                      COUNT(seconds_bounds), seconds, MICRO);
 }
 
 void srv_metrics_end_request(void)
@@ -145,27 +132,6 @@ static void single(struct api_buffer *out, const char *name, const char *type, c
     api_append_format(out, "%s %.15g\n", name, value);
 }
 
-/* Writes a histogram. `labels` is "" or `name="value",`. Each bucket is read once: the counts of a
- * histogram may not contradict each other. */
-static void write_histogram(struct api_buffer *out, const char *name, const char *labels,
-                            struct histogram *histogram, const double *bounds, size_t n,
-                            double scale)
-{
-    unsigned long up_to[MAX_BOUNDS + 1], total = 0;
-    for (size_t i = 0; i <= n; i++)
-        up_to[i] = total += atomic_load(&histogram->buckets[i]);
-    if (total == 0 && *labels)
-        return;
-    for (size_t i = 0; i < n; i++)
-        api_append_format(out, "%s_bucket{%sle=\"%g\"} %lu\n", name, labels, bounds[i], up_to[i]);
-    api_append_format(out, "%s_bucket{%sle=\"+Inf\"} %lu\n", name, labels, total);
-    int length = *labels ? (int)strlen(labels) - 1 : 0; /* without the comma */
-    const char *open = length ? "{" : "", *close = length ? "}" : "";
-    api_append_format(out, "%s_sum%s%.*s%s %.15g\n", name, open, length, labels, close,
-                      (double)atomic_load(&histogram->sum) / scale);
-    api_append_format(out, "%s_count%s%.*s%s %lu\n", name, open, length, labels, close, total);
-}
-
 static void write_requests(struct api_buffer *out)
 {
     head(out, "kldiv_http_requests_total", "counter", "Requests answered.");
@@ -184,12 +150,14 @@ static void write_requests(struct api_buffer *out)
     for (size_t r = 0; r == 0 || api_endpoints[r - 1].path; r++) {
         char labels[80];
         snprintf(labels, sizeof labels, "route=\"%s\",", route_name(r));
-        write_histogram(out, "kldiv_http_request_duration_seconds", labels, &counters.seconds[r],
-                        seconds_bounds, COUNT(seconds_bounds), MICRO);
+        if (api_histogram_count(&counters.seconds[r], COUNT(seconds_bounds)) == 0)
+            continue;
+        api_histogram_write(out, "kldiv_http_request_duration_seconds", labels,
+                            &counters.seconds[r], seconds_bounds, COUNT(seconds_bounds), MICRO);
     }
     head(out, "kldiv_http_request_size_bytes", "histogram", "Bodies of requests.");
-    write_histogram(out, "kldiv_http_request_size_bytes", "", &counters.body_bytes, bytes_bounds,
-                    COUNT(bytes_bounds), 1);
+    api_histogram_write(out, "kldiv_http_request_size_bytes", "", &counters.body_bytes,
+                        bytes_bounds, COUNT(bytes_bounds), 1);
 }
 
 static void write_warnings(struct api_buffer *out)

@@ -3,6 +3,7 @@
 #include "api/access.h"
 #include "api/hosts.h"
 #include "api/regions/object.h"
+#include "api/store/location.h"
 #include "api/store/store.h"
 #include "api/text/nearest.h"
 
