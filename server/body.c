@@ -71,7 +71,7 @@ static bool make_room(struct srv_request *request, size_t size)
     if (needed <= body->capacity)
         return true;
     while (!reserve(request, capacity) && !reserve(request, needed + FIRST))
-        if (!srv_evict_for_memory(request->entry))
+        if (!srv_evict_for_memory(request->entry, needed))
             return false;
     atomic_store(&request->entry->held, body->lent ? 0 : body->capacity);
     request->entry->body = body->lent ? NULL : body;
@@ -84,7 +84,7 @@ bool srv_body_fits(const struct srv_request *request)
     size_t retained = atomic_load(&body->budget->retained);
     while (body->expected > body->capacity && !is_free(request, body->expected))
         if (!fits_beside(request, body->expected, retained) ||
-            !srv_evict_for_memory(request->entry))
+            !srv_evict_for_memory(request->entry, body->expected))
             return false;
     return true;
 }

@@ -48,14 +48,16 @@ static double cost_of(const struct srv_connection *c, unsigned long long now)
     return (double)atomic_load(&c->held) * (double)lag;
 }
 
-bool srv_evict_for_memory(const struct srv_connection *asking)
+bool srv_evict_for_memory(const struct srv_connection *asking, size_t wanted)
 {
     struct srv_connection *costliest = NULL;
     unsigned long long now = srv_now_ms();
+    size_t min_held = wanted > API_SMALL ? API_SMALL : 0;
     double max = 0;
     bool is_free = false;
     for (struct srv_connection *c = srv_connections_lock(); c; c = c->next) {
-        double cost = c == asking ? 0 : cost_of(c, now);
+        bool helps = c != asking && atomic_load(&c->held) > min_held;
+        double cost = helps ? cost_of(c, now) : 0;
         if (cost > max) {
             max = cost;
             costliest = c;

@@ -9,9 +9,10 @@
  * slowest one is ended to make room, unless this one has `to_wait`; false if none is slow. */
 bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait);
 
-/* Ends the slowest request that holds most memory, if it is behind its minimal rate. True if its memory is free at
+/* Ends the slowest request that holds most memory, if it is behind its minimal rate; small ones do not help one
+ * that has `wanted` more than a small block. True if its memory is free at
  * once: that of a body is; that of a response once its network thread has noticed. Called by the network thread
  * of `asking`. */
-bool srv_evict_for_memory(const struct srv_connection *asking);
+bool srv_evict_for_memory(const struct srv_connection *asking, size_t wanted);
 
 #endif
