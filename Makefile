@@ -62,7 +62,8 @@ STRICT_release = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
 $(B)/api/%.o $(B)/server/%.o: CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(VARIANT))
 
 API_LIBS = -lsqlite3 -lpq -ljansson -lcsv -lzip -lz
-SERVER_LIBS = -lmicrohttpd -lcurl -lgnutls -lseccomp
+# libmicrohttpd comes before them, as a copy of its archive.
+SERVER_LIBS = -lcurl -lgnutls -lseccomp
 PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libsqlite3-dev libpq-dev libzip-dev \
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
 # Debian's node, unless another is there already.
@@ -100,7 +101,19 @@ $(B)/libapi.a: $(API)
 $(B)/libkldiv.so: $(LIB) lib/kldiv.map
 	@echo "  LINK $@"
 	@$(CC) -shared -Wl,-soname,libkldiv.so.0,--version-script=lib/kldiv.map $(filter-out -pie,$(LDFLAGS)) $(LIB) -lm -o $@
-$(B)/kldivd: $(SERVER) $(B)/libapi.a $(B)/libkldiv.a
+# libmicrohttpd's own calls to the network go to server/transport.c, nobody else's: its static archive, in which
+# they have other names. Where it does not make one of them, the server would not see what it reads or sends.
+MHD_CALLS = recv gnutls_record_recv send sendmsg gnutls_record_send gnutls_bye setsockopt epoll_ctl
+MHD_ARCHIVE = $(shell $(CC) -print-file-name=libmicrohttpd.a 2>/dev/null)
+BINUTILS = $(if $(CROSS_ARCH),$(TRIPLET)-)
+$(B)/libmicrohttpd.a: $(MHD_ARCHIVE) Makefile
+	@mkdir -p $(@D)
+	@echo "  COPY $@"
+	@for call in $(MHD_CALLS); do $(BINUTILS)nm $< 2>/dev/null | grep -qx " *U $$call" || \
+	    { echo "$<: libmicrohttpd does not call $$call; server/transport.c must be fitted to it" >&2; exit 1; }; done
+	@$(BINUTILS)objcopy $(foreach call,$(MHD_CALLS),--redefine-sym $(call)=srv_mhd_$(call)) $< $@
+
+$(B)/kldivd: $(SERVER) $(B)/libmicrohttpd.a $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) $^ $(SERVER_LIBS) $(API_LIBS) -lm -o $@
 build/kldivd: $(B)/kldivd
@@ -229,9 +242,8 @@ install: all
 	for unit in docker/systemd/*; do \
 	    sed 's|/usr/bin/kldivd|$(PREFIX)/bin/kldivd|' $$unit > build/$${unit##*/} && \
 	    install -D -m 644 build/$${unit##*/} $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; done
-	install -D -m 644 lib/kldiv.h $(DESTDIR)$(PREFIX)/include/kldiv.h
-	sed 's|"lib/kldiv.h"|"kldiv.h"|' lib/drift.h > build/drift.h
-	install -D -m 644 build/drift.h $(DESTDIR)$(PREFIX)/include/drift.h
+	install -d $(DESTDIR)$(PREFIX)/include
+	install -m 644 lib/kldiv.h lib/drift.h $(DESTDIR)$(PREFIX)/include
 	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(PREFIX)/lib/libkldiv.a
 	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(PREFIX)/lib/libkldiv.so.$(VERSION)
 	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libkldiv.so.0

@@ -114,8 +114,9 @@ struct api_exchange {
 
     /* Called once by another thread when what api_wait was told is done. NULL: api_wait blocks. */
     void (*resume)(struct api_exchange *x);
-    struct api_work *work; /* what the store has to do before the response can be made; or NULL */
-    bool is_stored;        /* the store has done so: a refusal would deny what is kept */
+    struct api_store_job
+        *work;      /* what the store has to do before the response can be made; or NULL */
+    bool is_stored; /* the store has done so: a refusal would deny what is kept */
 
     /* Private to the service: */
     struct api_problem problem;

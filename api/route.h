@@ -17,7 +17,7 @@ enum {
 struct api_endpoint {
     const char *method;  /* GET also answers HEAD */
     const char *path;    /* a part in [brackets] may be absent, a part in {braces} is captured */
-    const char *summary; /* a noun phrase */
+    const char *summary; /* a short phrase */
     unsigned flags;
 
     /* Checks the header and may refuse. NULL refuses nothing. */

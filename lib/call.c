@@ -129,7 +129,7 @@ static bool check_operand(const struct kl_plan *plan, enum kl_operand operand,
         problem->index = first;
     }
     return kl_fail(problem, operand, operand == KL_INPUT ? "input_negative" : "target_negative",
-                   "%s holds %g, and a probability is never negative",
+                   "%s holds %g, but a probability is never negative",
                    operand == KL_INPUT ? "input" : "target",
                    kl_load(tensor->dtype, tensor->data, first));
 }

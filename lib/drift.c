@@ -9,7 +9,7 @@ struct pair {
     double p, q, difference;
 };
 
-/* table: what all bins share. */
+/* table: the totals and options of all bins. */
 struct table {
     double n, n_reference;             /* sums of the counts */
     double smoothed_n, smoothed_ref_n; /* with the pseudocounts */
@@ -26,12 +26,14 @@ struct sums {
  * for the accurate computation of 2x2 determinants", 2013). */
 static double determinant(double a, double b, double c, double d)
 {
-    double second = c * d, error = fma(c, d, -second);
-    return fma(a, b, -second) - error;
+    double cd = c * d, error = fma(c, d, -cd);
+    return fma(a, b, -cd) - error;
 }
 
-/* p ln(p / q) - p + q, at least 0. With s = (p - q) / (p + q), and so p / q = (1 + s) / (1 - s), a
- * small one is (p + q) (s^2 + (1 + s) (s^3 / 3 + s^5 / 5 + ...)). */
+/* p ln(p / q) - p + q, at least 0. With s = (p - q) / (p + q), and so p / q = (1 + s) / (1 - s), for
+ * a small s it is (p + q) (s^2 + (1 + s) (s^3 / 3 + s^5 / 5 + ...)), by the series of artanh: p ln(p / q) and
+ * q - p cancel to about (p - q)^2 / 2q, of which a logarithm would leave few digits. For |s| <= 1/8 the series is
+ * within 2^-53. */
 static double divergence(struct pair v)
 {
     static const double odds[] = {1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11,
@@ -43,8 +45,8 @@ static double divergence(struct pair v)
         return (double)INFINITY;
     if (fabs(s) > 0.125) {
         double ratio = v.p / v.q;
-        bool normal = ratio > KL_MIN_QUOTIENT && ratio < KL_MAX_QUOTIENT;
-        return v.p * (normal ? log(ratio) : log(v.p) - log(v.q)) - v.difference;
+        bool in_range = ratio > KL_MIN_QUOTIENT && ratio < KL_MAX_QUOTIENT;
+        return v.p * (in_range ? log(ratio) : log(v.p) - log(v.q)) - v.difference;
     }
     for (size_t i = 0; i < sizeof odds / sizeof *odds; i++)
         series = series * (s * s) + odds[i];
@@ -83,7 +85,7 @@ static struct pair smoothed(const struct table *t, double c, double r)
                     : of_counts(c, t->smoothed_n, r + t->pseudocount, t->smoothed_ref_n);
 }
 
-/* A bin's part of G / 2: of two counts, the divergences of both from what they have together. */
+/* A bin's part of G / 2: of two counts, the divergences of both from their common fraction. */
 static double g_part(const struct table *t, double c, double r, struct pair raw)
 {
     if (t->exact)
@@ -184,6 +186,7 @@ void kl_drift(const double *current, const double *reference, size_t bins,
                 (struct kl_drift_bin){t.exact ? r : r / t.n_reference, c / t.n, contribution, 0};
     }
     finish(&t, &sums, used, options->significance, scores);
-    for (size_t i = 0; of_bins && i < bins; i++)
-        of_bins[i].share = share(of_bins[i].contribution, scores->kl);
+    if (of_bins)
+        for (size_t i = 0; i < bins; i++)
+            of_bins[i].share = share(of_bins[i].contribution, scores->kl);
 }

@@ -9,7 +9,7 @@
 #ifndef KLDIV_LIB_DRIFT_H
 #define KLDIV_LIB_DRIFT_H
 
-#include "lib/kldiv.h"
+#include "kldiv.h"
 
 #include <stdint.h>
 

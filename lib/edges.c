@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* A point lerp two values, as numpy's quantiles have it; of two that are so far apart that their
- * distance is infinite, where numpy has none, likewise. */
+/* Linear interpolation between two values, to the bit as numpy's quantiles do it; and of two whose distance is
+ * infinite, where numpy gives NaN. */
 static double lerp(double a, double b, double t)
 {
     double distance = b - a;
@@ -36,7 +36,7 @@ static size_t append_own_bin(double *edges, size_t n, double value)
     return append(edges, n, value);
 }
 
-/* position: the place of a quantile among sorted values, of which there are n. */
+/* position: a quantile's fractional index among n sorted values. */
 struct position {
     size_t before, after;
     double weight;
@@ -44,10 +44,10 @@ struct position {
 
 static struct position position(size_t i, size_t bins, size_t n)
 {
-    double index = (double)(n - 1) * ((double)i / (double)bins), before = floor(index);
-    if (index >= (double)(n - 1))
+    double rank = (double)(n - 1) * ((double)i / (double)bins), before = floor(rank);
+    if (rank >= (double)(n - 1))
         return (struct position){n - 1, n - 1, 0};
-    return (struct position){(size_t)before, (size_t)before + 1, index - before};
+    return (struct position){(size_t)before, (size_t)before + 1, rank - before};
 }
 
 /* Appends the ranks of a quantile that are above those before. */

@@ -1,3 +1,12 @@
+/* A superaccumulator: a fixed-point number wide enough for any sum of doubles.
+ *
+ * Kulisch's long accumulator ("Computer Arithmetic and Validity") has a bit for each power of 2 that a double
+ * may hold. Here it is divided into digits of 32 bits in signed words of 64, as in Neal's small superaccumulator
+ * ("Fast exact summation using small and large superaccumulators", 2015): a double touches three digits, and
+ * carries wait until a digit could overflow. The sum has no error and does not depend on the order of what is added,
+ * so threads, shards and machines agree to the bit; one rounding makes a double of it. An addition takes some 20
+ * operations without a branch on the value, and is done once for each chunk of 2^14 elements or each row; merging
+ * and rounding visit the digits in use, which lie side by side. */
 #include "lib/exact.h"
 
 #include <math.h>
@@ -7,7 +16,7 @@
 enum { DIGIT = 32, DIGITS = sizeof((struct kl_exact *)NULL)->digits / sizeof(long long) };
 #define DIGIT_MASK 0xffffffffULL
 
-/* enum special: what was added that is not finite, as bits. */
+/* enum special: the numbers added that are not finite, as bits. */
 enum special { PLUS_INFINITY = 1, MINUS_INFINITY = 2, NOT_A_NUMBER = 4 };
 
 _Static_assert((DIGITS - 3) * DIGIT >= 1074 + 1024 + 64, "2^64 of the greatest doubles have room");
@@ -38,11 +47,11 @@ void kl_exact_add(struct kl_exact *exact, double value)
         add_special(exact, value);
     if (exponent == 0x7ff || mantissa == 0)
         return;
-    unsigned index = exponent - (exponent > 0);
-    unsigned __int128 shifted = (unsigned __int128)mantissa << index % DIGIT;
-    long long *to = &exact->digits[index / DIGIT];
+    unsigned shift = exponent - (exponent > 0);
+    unsigned __int128 shifted = (unsigned __int128)mantissa << shift % DIGIT;
+    long long *to = &exact->digits[shift / DIGIT];
     long long sign = bits >> 63 ? -1 : 1;
-    extend(exact, index / DIGIT, index / DIGIT + 3);
+    extend(exact, shift / DIGIT, shift / DIGIT + 3);
     to[0] += sign * (long long)((uint64_t)shifted & DIGIT_MASK);
     to[1] += sign * (long long)((uint64_t)(shifted >> DIGIT) & DIGIT_MASK);
     to[2] += sign * (long long)(shifted >> 2 * DIGIT);
@@ -70,7 +79,7 @@ static struct kl_sum to_bits(struct kl_sum sum)
     return (struct kl_sum){high, low};
 }
 
-/* The power of 2 that a number is 1 to 2 times; 0 of subnormal ones. */
+/* The greatest power of 2 that is not above a number's size; 0 of subnormal ones. */
 static double power_of(double value)
 {
     uint64_t bits;
@@ -86,8 +95,8 @@ static void round_sum(struct kl_sum sum, enum kl_base base, double pair[2])
 {
     if (base == KL_BITS && isfinite(sum.high))
         sum = to_bits(sum);
-    double high = sum.high + sum.low, back = high - sum.high;
-    double low = (sum.high - (high - back)) + (sum.low - back);
+    struct kl_sum exact = kl_two_sum(sum.high, sum.low);
+    double high = exact.high, low = exact.low;
     double grid = power_of(high) * 0x1.8p-20;      /* whose last bit is 20 below that of high */
     bool finite = isfinite(high) && isfinite(low); /* of a sum that overflowed, low is of no use */
     pair[0] = finite ? high : sum.high;

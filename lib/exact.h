@@ -1,5 +1,5 @@
-/* kl_exact (of kldiv.h): the exact sum of doubles, as an integer of 2^-1074 in signed digits of 32 bits:
- * the same whatever the order of what is added, and by however many. */
+/* kl_exact (of kldiv.h): a superaccumulator: the exact sum of doubles, as an integer multiple of 2^-1074 in signed digits
+ * of 32 bits. It is the same whatever the order of the additions, and the number of threads. */
 #ifndef KLDIV_LIB_EXACT_H
 #define KLDIV_LIB_EXACT_H
 
@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* Adds a number. Digits have room for 2^31 additions lerp two calls of kl_exact_merge. */
+/* Adds a number. Digits have room for 2^31 additions between two calls of kl_exact_merge. */
 void kl_exact_add(struct kl_exact *exact, double value);
 
 /* Adds numbers. */
@@ -25,7 +25,7 @@ double kl_exact_value(const struct kl_exact *exact);
 /* Likewise, without a copy: brings digits into order, which does not change the sum. */
 double kl_exact_round(struct kl_exact *exact);
 
-/* The sum as its value and, rounded once, what that leaves: 0 where it is not finite. */
+/* The sum as a double and the error of that, rounded once: 0 where it is not finite. */
 void kl_exact_pair(const struct kl_exact *exact, double pair[2]);
 
 /* kl_total: a sum that threads add to. */
@@ -33,11 +33,11 @@ struct kl_total {
     pthread_mutex_t lock;
     enum kl_base base;
     bool has_first;
-    double first[2]; /* a sum that waits for another: small calls have but one, and no digits */
+    double first[2]; /* the first sum, as a pair: small calls have no other, and need no digits */
     struct kl_exact sum;
 };
 
-/* Adds a chunk's sum, or what a chunk has added up. */
+/* Adds the sum of a chunk, as a compensated or an exact one. */
 void kl_total_add(struct kl_total *total, struct kl_sum sum);
 void kl_total_merge(struct kl_total *total, const struct kl_exact *part);
 

@@ -84,11 +84,11 @@ static void pause_briefly(void)
 #endif
 }
 
-/* With the lock held: gives it up while there is nothing to do, for a while. */
+/* With the lock held: gives it up, and polls for a job for SPIN_NS. */
 static void spin_for_work(struct kl_pool *pool)
 {
     pthread_mutex_unlock(&pool->lock);
-    for (int64_t end = now_ns() + SPIN_NS; !atomic_load(&pool->ring) && now_ns() < end;)
+    for (int64_t until = now_ns() + SPIN_NS; !atomic_load(&pool->ring) && now_ns() < until;)
         pause_briefly();
     pthread_mutex_lock(&pool->lock);
 }
@@ -106,7 +106,7 @@ static void wait_for_work(struct kl_pool *pool)
 static void wait_for_others(struct kl_pool *pool, struct job *job)
 {
     pthread_mutex_unlock(&pool->lock);
-    for (int64_t end = now_ns() + SPIN_NS; atomic_load(&job->done) < job->n && now_ns() < end;)
+    for (int64_t until = now_ns() + SPIN_NS; atomic_load(&job->done) < job->n && now_ns() < until;)
         pause_briefly();
     pthread_mutex_lock(&pool->lock);
     while (job->done < job->n)

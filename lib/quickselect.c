@@ -1,8 +1,13 @@
+/* Multiple quickselect (Hoare's FIND, 1961; Chambers, "Partial sorting", 1971): partitions, and goes on only
+ * in the parts where a wanted rank lies. Edges want some ranks of many values: n log n_ranks comparisons then, where
+ * sorting takes n log n. The pivot is the ninther, the median of three medians of three (Tukey). Three-way partitions
+ * keep repeated values from being visited again. Parts that partition badly fall back on heapsort, as in
+ * introselect (Musser, 1997), which bounds the time by n log n. */
 #include "lib/quickselect.h"
 
 #include <stdbool.h>
 
-/* FEW: parts up to this many values are sorted. */
+/* FEW: parts of up to so many values are sorted. */
 enum { FEW = 24 };
 
 static void swap(double *v, size_t i, size_t j)
@@ -63,7 +68,7 @@ static size_t partition(double *v, size_t n, double pivot, bool equal)
     return front;
 }
 
-/* Puts each of the ascending ranks in its place, with values not above it before and not below it
+/* Moves the value of each of the ascending ranks to its index, with values not above it before and not below it
  * after. Ranks count from `first`, the rank of v[0]. `depth` bounds partitions that divide badly. */
 static void select_ranks(double *v, size_t n, size_t first, const size_t *ranks, size_t n_ranks,
                          int depth)

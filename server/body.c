@@ -1,40 +1,45 @@
-/* The body of a request: memory for it, and its bytes. */
-#include "server/deadlines.h"
-#include "server/response.h"
-#include "server/share.h"
+#include "server/body.h"
+
+#include "server/eviction.h"
 
 #include <string.h>
 
-/* PLACED_BODY: bytes above which a body is received where it stays. */
-enum { PLACED_BODY = 256 << 10 };
+/* FIRST: bytes of memory that a body begins with; it doubles as bytes arrive. PLACED_BODY: bytes above which a body
+ * is received where it stays. */
+enum { FIRST = 64 << 10, PLACED_BODY = 256 << 10 };
 
-/* Refuses a body; libmicrohttpd closes the connection. */
-static enum MHD_Result refuse(struct srv_request *request, const char *code, const char *detail)
-{
-    srv_request_cut(request, &(struct srv_refusal){code, detail});
-    return MHD_NO;
-}
+const struct srv_error srv_no_memory = {
+    "out_of_memory", "the memory for requests is in use (--max-memory); try again"};
 
 /* Bytes of memory that a body asks for when it needs `needed`. */
 static size_t next_capacity(const struct api_buffer *body, size_t needed)
 {
-    size_t capacity = body->capacity > 0 ? 2 * body->capacity : SRV_FIRST;
-    if (capacity < needed)
-        capacity = needed;
-    return body->expected > 0 && capacity > body->expected ? body->expected : capacity;
+    size_t capacity = body->capacity > 0 ? 2 * body->capacity : FIRST;
+    return capacity > needed ? capacity : needed;
 }
 
 /* Bytes that are counted for a capacity. */
 static size_t counted(size_t capacity)
 {
-    return capacity <= SRV_FIRST ? capacity : api_place_size(capacity);
+    return capacity <= FIRST ? capacity : api_place_size(capacity);
+}
+
+/* True if a body may hold `capacity` bytes of memory beside `others`. The last 5 % of the limit are for bodies
+ * that are small as a whole. */
+static bool fits_beside(const struct srv_request *request, size_t capacity, size_t others)
+{
+    const struct api_buffer *body = &request->body;
+    size_t whole = body->expected > capacity ? body->expected : capacity;
+    size_t max = api_budget_most(body->budget, whole);
+    return body->budget->limit == 0 || (max > others && counted(capacity) <= max - others);
 }
 
 /* True if a body may hold `capacity` bytes now. */
-static bool may_hold(const struct srv_request *request, size_t capacity)
+static bool is_free(const struct srv_request *request, size_t capacity)
 {
-    bool others_wait = srv_connections_paused() > 0 && !request->was_paused;
-    return srv_share_asked(request->body.budget, request->entry, capacity, others_wait);
+    const struct api_buffer *body = &request->body;
+    size_t held = body->lent ? 0 : body->capacity, used = atomic_load(&body->budget->used);
+    return fits_beside(request, capacity, used > held ? used - held : 0);
 }
 
 /* True if the server never takes a body of `size` bytes, however much memory is free. A declared length
@@ -42,49 +47,46 @@ static bool may_hold(const struct srv_request *request, size_t capacity)
 static bool is_too_large(const struct srv_request *request, size_t size)
 {
     const struct api_buffer *body = &request->body;
-    size_t most = api_budget_most(body->budget, size);
+    size_t max = api_budget_most(body->budget, size);
     return size > request->exchange.service->max_body ||
-           (most > 0 && body->expected == 0 && counted(size + API_PADDING + SRV_FIRST) > most);
+           (max > 0 && body->expected == 0 && counted(size + API_PADDING + FIRST) > max);
 }
 
-/* Has the request wait for memory, with the rest of its body unread. */
-static void pause_body(struct srv_request *request, size_t capacity)
+static bool reserve(struct srv_request *request, size_t capacity)
 {
-    struct srv_connection *entry = request->entry;
-    atomic_store(&entry->wanted, capacity);
-    srv_connection_pause(entry, request->connection, request->was_paused);
-    request->was_paused = true;
+    struct api_buffer *body = &request->body;
+    if (body->expected > 0 && capacity > body->expected)
+        capacity = body->expected;
+    bool good = is_free(request, capacity) && api_buffer_reserve(body, capacity);
+    body->failed = false;
+    return good;
 }
 
-/* Makes room for bytes of the body; false if the request has to wait for it. */
+/* Makes room for bytes of the body, which doubles, or grows by little where memory is short, at the cost of slow
+ * requests if there is no other; false if none is left. */
 static bool make_room(struct srv_request *request, size_t size)
 {
     struct api_buffer *body = &request->body;
     size_t needed = body->size + size + API_PADDING, capacity = next_capacity(body, needed);
     if (needed <= body->capacity)
         return true;
-    srv_share_lock();
-    if (!may_hold(request, counted(capacity)) && body->expected == 0)
-        capacity = needed + SRV_FIRST;
-    bool good = may_hold(request, counted(capacity)) && api_buffer_reserve(body, capacity);
-    if (good)
-        atomic_store(&request->entry->held, body->capacity);
-    srv_share_unlock();
-    request->was_paused &= !good;
-    body->failed = false;
-    if (!good)
-        pause_body(request, counted(capacity));
-    return good;
+    while (!reserve(request, capacity) && !reserve(request, needed + FIRST))
+        if (!srv_evict_for_memory(request->entry, needed))
+            return false;
+    atomic_store(&request->entry->held, body->lent ? 0 : body->capacity);
+    request->entry->body = body->lent ? NULL : body;
+    return true;
 }
 
-/* Goes on after a pause; false if the request was ended meanwhile. */
-static bool end_pause(struct srv_request *request)
+bool srv_body_fits(const struct srv_request *request)
 {
-    const struct srv_refusal *ending = atomic_load(&request->entry->ending);
-    srv_connection_unpause(request->entry);
-    if (ending)
-        srv_request_cut(request, ending);
-    return !ending;
+    const struct api_buffer *body = &request->body;
+    size_t retained = atomic_load(&body->budget->retained);
+    while (body->expected > body->capacity && !is_free(request, body->expected))
+        if (!fits_beside(request, body->expected, retained) ||
+            !srv_evict_for_memory(request->entry, body->expected))
+            return false;
+    return true;
 }
 
 /* Has the rest of the body received where it stays, as far as there is room. */
@@ -96,30 +98,35 @@ static void offer_place(struct srv_request *request)
     srv_upload_offer(&request->entry->upload, body->data + body->size, is_whole ? 0 : room);
 }
 
-enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t *size)
+/* Takes bytes of the body; gives the error for which it is refused, or NULL. */
+static const struct srv_error *take_bytes(struct srv_request *request, const char *bytes, size_t n)
 {
+    static const struct srv_error too_large = {"body_too_large",
+                                               "the body is larger than this server accepts"};
     struct api_buffer *body = &request->body;
-    size_t n = *size;
-    if (atomic_load(&request->entry->phase) == SRV_PAUSED && !end_pause(request))
-        return MHD_NO;
-    if (request->step == SRV_REFUSED) {
-        request->received += n;
-        *size = 0;
-        return MHD_YES;
-    }
+    if (request->entry->body_taken)
+        return atomic_load(&request->entry->ending);
     if (is_too_large(request, body->size + n))
-        return refuse(request, "body_too_large", "the body is larger than this server accepts");
-    if (!make_room(request, n)) {
-        srv_upload_offer(&request->entry->upload, NULL, 0); /* of a full place: nothing is ahead */
-        return MHD_YES;
-    }
+        return &too_large;
+    if (!make_room(request, n))
+        return &srv_no_memory;
     if (!srv_upload_took(&request->entry->upload, n))
         memcpy(body->data + body->size, bytes, n);
     body->size += n;
     if (request->exchange.request.content_length > PLACED_BODY)
         offer_place(request);
-    request->received += n;
-    atomic_store_explicit(&request->entry->received, request->received, memory_order_relaxed);
-    *size = 0;
-    return MHD_YES;
+    return NULL;
+}
+
+enum MHD_Result srv_body_receive(struct srv_request *request, const char *bytes, size_t size)
+{
+    struct srv_connection *entry = request->entry;
+    request->received += size;
+    if (request->step == SRV_REFUSED)
+        return MHD_YES;
+    pthread_mutex_lock(&entry->body_lock);
+    entry->error = take_bytes(request, bytes, size);
+    pthread_mutex_unlock(&entry->body_lock);
+    atomic_store_explicit(&entry->received, request->received, memory_order_relaxed);
+    return entry->error ? MHD_NO : MHD_YES; /* libmicrohttpd closes the connection */
 }

@@ -61,13 +61,13 @@ static void read_group(const char *folder, struct srv_limits *limits)
 static void read_groups(const char *top, const char *path, struct srv_limits *limits)
 {
     char folder[MAX_PATH];
-    size_t least = strlen(top);
+    size_t root_size = strlen(top);
     if (snprintf(folder, sizeof folder, "%s%s", top, path) >= (int)sizeof folder)
-        folder[least] = '\0';
+        folder[root_size] = '\0';
     for (;;) {
         read_group(folder, limits);
         char *slash = strrchr(folder, '/');
-        if (!slash || slash < folder + least)
+        if (!slash || slash < folder + root_size)
             return;
         *slash = '\0';
     }

@@ -1,7 +1,6 @@
 #include "server/connections.h"
 
 #include "server/clock.h"
-#include "server/deadlines.h"
 #include "server/metrics.h"
 #include "server/unix_socket.h"
 
@@ -21,12 +20,11 @@ static struct {
     size_t descriptors;
     struct {
         size_t pending; /* admitted, not yet added */
-        size_t least;   /* of `pending` since the last look: these were dropped */
+        size_t min;     /* of `pending` since the last look: these were dropped */
         size_t open;
         size_t ending; /* of the open ones, those that made room */
     } quotas[SRV_QUOTAS];
     unsigned added;
-    atomic_size_t paused;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool srv_connections_init(size_t descriptors)
@@ -46,60 +44,49 @@ void srv_connections_unlock(void) { pthread_mutex_unlock(&table.lock); }
 
 /* ---- Ends */
 
-void srv_connection_kick(struct srv_connection *c)
+void srv_connection_shutdown_read(struct srv_connection *c)
 {
     /* Either wakes the thread at each call; edge-triggered epoll may have lost the end of the client's
-     * bytes. Bytes that have arrived can still be read. A client that still sends gets the answer before
+     * bytes. Bytes that have arrived can still be read. A client that still sends gets the response before
      * it has sent all: the kernel resets a connection that is shut in both directions, and opens the
      * window of one whose receiving side is shut no more. With TLS libmicrohttpd polls, and there is no
      * other way. */
-    atomic_store(&c->kicked, true);
+    atomic_store(&c->read_shut, true);
     if (c->tls || !atomic_load(&c->arriving) || !srv_waker_wake(&c->waker))
         shutdown(c->fd, SHUT_RD);
 }
 
-void srv_connection_end(struct srv_connection *c, const struct srv_refusal *why)
+void srv_connection_end(struct srv_connection *c, const struct srv_error *why)
 {
-    const struct srv_refusal *none = NULL;
+    const struct srv_error *none = NULL;
     if (!atomic_compare_exchange_strong(&c->ending, &none, why))
         return;
     srv_metrics_connection_ended(why->code);
     if (atomic_load(&c->phase) == SRV_REPLY)
         shutdown(c->fd, SHUT_RDWR);
     else
-        srv_connection_kick(c);
+        srv_connection_shutdown_read(c);
 }
 
-/* With the table locked: ends the slowest connection of a quota; false if none is slow. */
-static bool make_room(enum srv_quota quota)
+bool srv_connection_make_way(struct srv_connection *c)
 {
-    struct srv_connection *slowest = NULL;
-    unsigned long long now = srv_now_ms(), most = 0;
-    for (struct srv_connection *c = table.first; c; c = c->next) {
-        if (c->quota != quota || atomic_load(&c->ending))
-            continue;
-        unsigned long long late = srv_lateness(c, now);
-        if (late > most) {
-            most = late;
-            slowest = c;
-        }
-    }
-    if (slowest) {
-        srv_connection_end(slowest, &srv_made_room);
-        srv_connection_wake(slowest);
-        table.quotas[quota].ending++;
-    }
-    return slowest != NULL;
+    static const struct srv_error made_way = {
+        "too_many_connections", "the slowest connection was closed for a new one; try again"};
+    if (table.quotas[c->quota].ending == SRV_ENDING)
+        return false;
+    srv_connection_end(c, &made_way);
+    c->makes_way = atomic_load(&c->ending) == &made_way;
+    table.quotas[c->quota].ending += c->makes_way;
+    return c->makes_way;
 }
 
 /* ---- Counts */
 
-bool srv_connections_admit(enum srv_quota quota, size_t limit, bool to_wait)
+bool srv_connections_admit(enum srv_quota quota, size_t limit)
 {
     pthread_mutex_lock(&table.lock);
     size_t taken = table.quotas[quota].pending + table.quotas[quota].open;
-    size_t ending = table.quotas[quota].ending;
-    bool admitted = taken - ending < limit || (!to_wait && ending < SRV_ENDING && make_room(quota));
+    bool admitted = taken - table.quotas[quota].ending < limit;
     table.quotas[quota].pending += admitted;
     pthread_mutex_unlock(&table.lock);
     return admitted;
@@ -108,9 +95,9 @@ bool srv_connections_admit(enum srv_quota quota, size_t limit, bool to_wait)
 /* With the table locked: one connection less is expected. */
 static void expect_less(enum srv_quota quota)
 {
-    size_t *pending = &table.quotas[quota].pending, *least = &table.quotas[quota].least;
+    size_t *pending = &table.quotas[quota].pending, *min = &table.quotas[quota].min;
     *pending -= *pending > 0;
-    *least = *least < *pending ? *least : *pending;
+    *min = *min < *pending ? *min : *pending;
 }
 
 void srv_connections_cancel(enum srv_quota quota)
@@ -122,10 +109,16 @@ void srv_connections_cancel(enum srv_quota quota)
 
 void srv_connections_forget_dropped(void)
 {
+    enum { FORGET_MS = 500 };
+    static unsigned long long next;
+    unsigned long long now = srv_now_ms();
     pthread_mutex_lock(&table.lock);
-    for (size_t i = 0; i < SRV_QUOTAS; i++) {
-        table.quotas[i].pending -= table.quotas[i].least;
-        table.quotas[i].least = table.quotas[i].pending;
+    if (now >= next) {
+        next = now + FORGET_MS;
+        for (size_t i = 0; i < SRV_QUOTAS; i++) {
+            table.quotas[i].pending -= table.quotas[i].min;
+            table.quotas[i].min = table.quotas[i].pending;
+        }
     }
     pthread_mutex_unlock(&table.lock);
 }
@@ -165,7 +158,7 @@ static void unlink_entry(struct srv_connection *c)
     else
         table.first = c->next;
     atomic_store(&table.by_descriptor[c->fd], NULL);
-    table.quotas[c->quota].ending -= atomic_load(&c->ending) == &srv_made_room;
+    table.quotas[c->quota].ending -= c->makes_way;
 }
 
 struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls, bool local)
@@ -176,6 +169,7 @@ struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls
         c->quota = quota;
         c->tls = tls;
         c->local = local;
+        pthread_mutex_init(&c->body_lock, NULL);
         c->opened = srv_now_ms();
         atomic_store(&c->since, c->opened);
         atomic_store(&c->begun, c->opened);
@@ -197,8 +191,6 @@ void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
 {
     pthread_mutex_lock(&table.lock);
     table.quotas[quota].open--;
-    if (c && atomic_load(&c->phase) == SRV_PAUSED)
-        atomic_fetch_sub(&table.paused, 1);
     if (c)
         unlink_entry(c);
     pthread_mutex_unlock(&table.lock);
@@ -212,9 +204,6 @@ void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
 void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
 {
     unsigned long long now = srv_now_ms();
-    bool was_paused = atomic_load(&c->phase) == SRV_PAUSED;
-    if (was_paused != (phase == SRV_PAUSED))
-        atomic_fetch_add(&table.paused, was_paused ? (size_t)-1 : 1);
     atomic_store(&c->since, now);
     if (phase == SRV_HEADER)
         atomic_store(&c->begun, now);
@@ -239,31 +228,31 @@ void srv_connection_resume(struct srv_connection *c)
     srv_connections_unlock();
 }
 
-void srv_connection_pause(struct srv_connection *c, struct MHD_Connection *library, bool again)
+/* ---- Memory of bodies */
+
+bool srv_connection_take_body(struct srv_connection *c)
 {
-    unsigned long long now = srv_now_ms();
-    if (!again)
-        atomic_store(&c->waits_since, now);
-    atomic_store(&c->body_ms, now - atomic_load(&c->since));
-    srv_connection_enter(c, SRV_PAUSED);
-    MHD_suspend_connection(library);
-    atomic_store(&c->paused, library);
+    if (pthread_mutex_trylock(&c->body_lock) != 0)
+        return false;
+    bool taken = c->body;
+    if (taken)
+        api_buffer_free(c->body);
+    c->body = NULL;
+    c->body_taken |= taken;
+    pthread_mutex_unlock(&c->body_lock);
+    return taken;
 }
 
-void srv_connection_wake(struct srv_connection *c)
+bool srv_connection_keep_body(struct srv_connection *c)
 {
-    void *library = atomic_exchange(&c->paused, NULL);
-    if (library)
-        MHD_resume_connection(library);
+    pthread_mutex_lock(&c->body_lock);
+    bool taken = c->body_taken;
+    c->body = NULL;
+    c->body_taken = false;
+    atomic_store(&c->held, 0);
+    pthread_mutex_unlock(&c->body_lock);
+    return !taken;
 }
-
-void srv_connection_unpause(struct srv_connection *c)
-{
-    srv_connection_enter(c, SRV_BODY);
-    atomic_store(&c->since, srv_now_ms() - atomic_load(&c->body_ms));
-}
-
-size_t srv_connections_paused(void) { return atomic_load(&table.paused); }
 
 /* ---- Shutdown */
 
@@ -280,7 +269,7 @@ static bool is_idle(const struct srv_connection *c, unsigned long long now)
 
 void srv_connections_close_idle(void)
 {
-    static const struct srv_refusal drained = {"draining", "the server is shutting down"};
+    static const struct srv_error drained = {"draining", "the server is shutting down"};
     unsigned long long now = srv_now_ms();
     pthread_mutex_lock(&table.lock);
     for (struct srv_connection *c = table.first; c; c = c->next)

@@ -1,13 +1,14 @@
-/* The table of open connections: how many there may be, what each waits for, and which one makes
- * room for another. */
+/* The table of open connections: how many there may be, and what each waits for. */
 #ifndef KLDIV_SERVER_CONNECTIONS_H
 #define KLDIV_SERVER_CONNECTIONS_H
 
+#include "api/memory/buffer.h"
 #include "server/framing.h"
 #include "server/upload.h"
 #include "server/waker.h"
 
 #include <microhttpd.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ enum srv_quota {
 };
 #define SRV_QUOTAS 3
 
-/* SRV_ENDING: the most connections of a quota that make room for others and are not closed yet. */
+/* SRV_ENDING: the maximal number of connections of a quota that make room for others and are not closed yet. */
 enum { SRV_ENDING = 64 };
 
 /* srv_phase: the event that a connection waits for. deadlines.c has their bounds. */
@@ -29,7 +30,6 @@ enum srv_phase {
     SRV_HEADER, /* the rest of a request's header, or the first request */
     SRV_IDLE,   /* another request */
     SRV_BODY,   /* the rest of a body */
-    SRV_PAUSED, /* memory for the rest of a body; suspended */
     SRV_WORK,   /* the server */
     SRV_REPLY,  /* the client, which reads the response */
 };
@@ -51,52 +51,61 @@ struct srv_connection {
     /* Written by the network thread: */
     void *session; /* of GnuTLS, once a record was received */
     struct srv_framing framing;
-    bool old;    /* HTTP/1.0, of the request that is answered; read by the watching thread, too */
-    bool closes; /* Connection: close, of that request: the framing may have read the next */
+    const struct srv_error *error; /* for which its reading has ended; its client is to be told */
+    size_t headers;                /* handed on by libmicrohttpd */
+    char refused_target[256];      /* of a request that the framing refused by its first bytes */
     struct srv_upload upload;
     atomic_bool arriving; /* a part of a request has come */
     atomic_bool refused;  /* the framing has refused what came after a good request */
     _Atomic enum srv_phase phase;
-    atomic_ullong since;       /* start of the phase, in ms; moved on by the time of pauses */
+    atomic_ullong since;       /* start of the phase, in ms */
     atomic_ullong begun;       /* start of the request, in ms */
     atomic_size_t received;    /* bytes of the body so far */
     atomic_size_t held;        /* bytes of memory of the body, or of the response */
-    atomic_size_t announced;   /* bytes of memory that the body will need; 0 if unknown */
-    atomic_size_t wanted;      /* bytes that a paused body waits for */
-    atomic_ullong body_ms;     /* time that a paused body has taken so far */
-    atomic_ullong waits_since; /* start of the pauses without progress, in ms */
     _Atomic(void *) request;   /* from its first line to its end */
     _Atomic(void *) suspended; /* libmicrohttpd's connection in SRV_WORK; its job resumes it */
-    _Atomic(void *) paused;    /* the same in SRV_PAUSED; the watching thread resumes it */
+
+    /* Memory of a body while it arrives. The network thread locks it for each use; the thread that evicts tries
+     * to, and frees it: a slow body is not in use. */
+    pthread_mutex_t body_lock;
+    struct api_buffer *body; /* NULL unless it may be taken */
+    bool body_taken;
 
     /* Written by any thread: */
-    atomic_ullong sent;                         /* bytes sent to a local client */
-    _Atomic(const struct srv_refusal *) ending; /* why the server ends it; a static structure */
-    atomic_bool kicked; /* its thread was told to read to the end of what has arrived, and to end */
-    atomic_bool stop;   /* nobody waits for the answer any more */
+    atomic_ullong sent;                       /* bytes sent to a local client */
+    _Atomic(const struct srv_error *) ending; /* why the server ends it; a static structure */
+    atomic_bool
+        read_shut;    /* its thread was told to read to the end of what has arrived, and to end */
+    atomic_bool stop; /* nobody waits for the response any more */
 
     /* Written by the watching thread alone, with the table locked: */
     enum srv_client client;
-    unsigned long long probed_at;       /* in ms */
+    bool makes_way; /* for another of its quota; written with the table locked */
+    bool
+        probed; /* the first byte of the response was sent; cleared by the network thread, not suspended */
     unsigned long long acked, acked_at; /* bytes that the client has taken; when, in ms */
     unsigned long long first_acked;     /* at the first look at this response */
-    unsigned long long behind, seen_at; /* how far the body is behind the least rate; when; in ms */
-    size_t seen;                        /* `received` at that time */
+    unsigned long long body_lag,
+        seen_at; /* how far the body is behind the minimal rate; when; in ms */
+    size_t seen; /* `received` at that time */
 };
 
 /* Makes room for descriptors below `descriptors`. False if memory is exhausted. */
 bool srv_connections_init(size_t descriptors);
 
-/* Counts a connection before libmicrohttpd takes it. If `limit` connections of the quota exist
- * already, the slowest one is ended to make room, unless it has `to_wait`; false if none is slow. */
-bool srv_connections_admit(enum srv_quota quota, size_t limit, bool to_wait);
+/* Counts a connection before libmicrohttpd takes it; false if `limit` connections of the quota exist, without
+ * those that make way. */
+bool srv_connections_admit(enum srv_quota quota, size_t limit);
+
+/* Ends a connection, with the table locked, to make way for another of its quota; false if enough do. */
+bool srv_connection_make_way(struct srv_connection *connection);
 
 /* Undoes srv_connections_admit after libmicrohttpd refused the connection. */
 void srv_connections_cancel(enum srv_quota quota);
 
 /* Forgets admitted connections that libmicrohttpd has dropped without a notice, as it does when
- * memory is exhausted. A connection is added within ms of its admission: called twice a second or
- * less, it corrects the count by the least number that was pending all the time. */
+ * memory is exhausted. A connection is added within ms of its admission: twice a second at most, it corrects the
+ * count by the smallest number that was pending all the time. One thread calls it. */
 void srv_connections_forget_dropped(void);
 
 /* Adds an admitted connection to the table, `local` if it is of a unix socket. NULL if memory is exhausted.
@@ -113,26 +122,20 @@ void srv_connection_enter(struct srv_connection *connection, enum srv_phase phas
 
 /* Ends a connection, for a reason that its client is told while its request is still read. Any
  * thread may call it while the connection is in the table; the first reason counts. */
-void srv_connection_end(struct srv_connection *connection, const struct srv_refusal *why);
+void srv_connection_end(struct srv_connection *connection, const struct srv_error *why);
 
 /* Suspends the connection in its network thread, for SRV_WORK; its job resumes it once. */
 void srv_connection_suspend(struct srv_connection *connection, struct MHD_Connection *library);
 void srv_connection_resume(struct srv_connection *connection);
 
-/* Suspends it for SRV_PAUSED; `again` if it waits for the same bytes as before. The watching thread,
- * with the table locked, resumes it, or finds that it is not paused any more. */
-void srv_connection_pause(struct srv_connection *connection, struct MHD_Connection *library,
-                          bool again);
-void srv_connection_wake(struct srv_connection *connection);
+/* Frees the memory of a body that arrives, with the table locked, for another thread's; false if it is in use. */
+bool srv_connection_take_body(struct srv_connection *connection);
 
-/* Ends SRV_PAUSED in the network thread: the time of the pause is not the client's. */
-void srv_connection_unpause(struct srv_connection *connection);
-
-/* Number of connections in SRV_PAUSED. */
-size_t srv_connections_paused(void);
+/* Ends the time in which the body's memory may be taken; false if it was. Called by the network thread. */
+bool srv_connection_keep_body(struct srv_connection *connection);
 
 /* Lets the connection's thread read again, and see the end that the client or the server has set. */
-void srv_connection_kick(struct srv_connection *connection);
+void srv_connection_shutdown_read(struct srv_connection *connection);
 
 /* Number of connections that are admitted and not removed. */
 size_t srv_connections_open(void);

@@ -1,56 +1,45 @@
 #include "server/deadlines.h"
 
 /* Bounds, in ms. HEADER_MS: a header in all, from its first byte or from the connection's begin.
- * ADMITTED_MS: as long is a connection safe from others that want its place. */
+ * ADMITTED_MS: as long is a connection safe from others that want to replace it. */
 enum {
     HEADER_MS = 10000,
     RESERVED_HEADER_MS = 1000,
     BODY_GRACE_MS = 10000,
-    PAUSE_MS = 10000,
     REPLY_MS = 30000,
     ADMITTED_MS = 500,
 };
 
-/* REPLY_RATE: the least rate of a response, in bytes per ms, after its grace: 4 KiB/s. */
+/* REPLY_RATE: the minimal rate of a response, in bytes per ms, after its grace: 4 KiB/s. */
 enum { REPLY_RATE = 4 };
 
 static unsigned long long idle_ms = 75000, request_ms;
 static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, response_ms = REPLY_MS;
 
-static const struct srv_refusal
+static const struct srv_error
     late_header = {"request_timeout", "the header took longer than 10 s, or than --timeout"},
     idle = {"idle", "no request arrived"},
     late_body = {"request_timeout",
                  "the body arrived at less than 64 KiB/s after 10 s, or after --timeout"},
     late_request = {"request_timeout", "the request took longer than --request-timeout"},
     late_work = {"compute_timeout", "the response took longer than --request-timeout"},
-    late_reader = {"reply_timeout", "the client did not read its response in time"},
-    no_memory = {"out_of_memory", "the memory for requests is in use (--max-memory); "
-                                  "try again"};
+    late_reader = {"reply_timeout", "the client did not read its response in time"};
 
-const struct srv_refusal srv_made_room = {
-    "too_many_connections", "the slowest connection was closed for a new one; try again"};
-const struct srv_refusal srv_freed_memory = {
-    "out_of_memory", "the slowest request was ended for others (--max-memory); try again"};
-
-static unsigned long long lesser(unsigned long long a, unsigned long long b)
-{
-    return a < b ? a : b;
-}
+static unsigned long long min(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
 
 void srv_deadlines_set(size_t timeout, size_t request_timeout)
 {
     idle_ms = timeout * 1000ull;
-    header_ms = lesser(idle_ms, HEADER_MS);
-    grace_ms = lesser(idle_ms, BODY_GRACE_MS);
-    response_ms = lesser(idle_ms, REPLY_MS);
+    header_ms = min(idle_ms, HEADER_MS);
+    grace_ms = min(idle_ms, BODY_GRACE_MS);
+    response_ms = min(idle_ms, REPLY_MS);
     request_ms = request_timeout * 1000ull;
 }
 
 size_t srv_idle_seconds(void) { return idle_ms / 1000; }
 
-/* Time that a response has made no progress, or less than the least rate allows, in ms. */
-static unsigned long long response_lateness(const struct srv_connection *c, unsigned long long now)
+/* Time that a response has made no progress, or less than the minimal rate allows, in ms. */
+static unsigned long long response_lag(const struct srv_connection *c, unsigned long long now)
 {
     unsigned long long since = atomic_load(&c->since), stalled = 0;
     unsigned long long acked = c->acked > c->first_acked ? c->acked - c->first_acked : 0;
@@ -60,7 +49,7 @@ static unsigned long long response_lateness(const struct srv_connection *c, unsi
     return now > since + taken && now - since - taken > stalled ? now - since - taken : stalled;
 }
 
-const struct srv_refusal *srv_overdue(const struct srv_connection *c, unsigned long long now)
+const struct srv_error *srv_overdue(const struct srv_connection *c, unsigned long long now)
 {
     /* The phase is written after its start: a change meanwhile pairs the old phase with the later
      * time, which ends no connection early. */
@@ -79,22 +68,18 @@ const struct srv_refusal *srv_overdue(const struct srv_connection *c, unsigned l
         return time > grace_ms + atomic_load(&c->received) / SRV_BODY_RATE ? &late_body
                : too_long                                                  ? &late_request
                                                                            : NULL;
-    case SRV_PAUSED:
-        return now > atomic_load(&c->waits_since) + PAUSE_MS || too_long ? &no_memory : NULL;
     case SRV_WORK:
         return too_long ? &late_work : NULL;
     case SRV_REPLY:
-        return response_lateness(c, now) > response_ms || too_long ? &late_reader : NULL;
+        return response_lag(c, now) > response_ms || too_long ? &late_reader : NULL;
     }
     return NULL;
 }
 
-unsigned long long srv_behind(const struct srv_connection *c, unsigned long long now)
+unsigned long long srv_body_lag(const struct srv_connection *c, unsigned long long now)
 {
-    unsigned long long since = atomic_load(&c->since), from = c->seen_at, late = c->behind;
+    unsigned long long since = atomic_load(&c->since), from = c->seen_at, late = c->body_lag;
     size_t received = atomic_load(&c->received), seen = c->seen;
-    if (atomic_load(&c->phase) != SRV_BODY)
-        return late;
     if (since > from) { /* it began after the last look */
         from = since;
         late = 0;
@@ -107,24 +92,21 @@ unsigned long long srv_behind(const struct srv_connection *c, unsigned long long
 
 void srv_follow_body(struct srv_connection *c, unsigned long long now)
 {
-    enum srv_phase phase = atomic_load(&c->phase);
-    c->behind = phase == SRV_BODY || phase == SRV_PAUSED ? srv_behind(c, now) : 0;
+    c->body_lag = atomic_load(&c->phase) == SRV_BODY ? srv_body_lag(c, now) : 0;
     c->seen = atomic_load(&c->received);
     c->seen_at = now;
 }
 
-unsigned long long srv_lateness(const struct srv_connection *c, unsigned long long now)
+unsigned long long srv_lag(const struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
     unsigned long long since = atomic_load(&c->since), late = now > since ? now - since : 0;
     if (phase == SRV_WORK)
         return 0;
-    if (phase == SRV_PAUSED)
-        late = now - atomic_load(&c->waits_since);
     if (phase == SRV_BODY)
-        late = srv_behind(c, now);
+        late = srv_body_lag(c, now);
     if (phase == SRV_REPLY)
-        late = response_lateness(c, now);
+        late = response_lag(c, now);
     if (late < (c->quota == SRV_REGULAR ? ADMITTED_MS : ADMITTED_MS / 10))
         return 0;
     return phase == SRV_IDLE ? late / 8 : late; /* a client that keeps a connection is not slow */

@@ -6,8 +6,8 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
-/* SRV_SLOT: the place of a field, by the length and the first letter of its name in lower case;
- * fields.c has the names. No two of them share a place. */
+/* SRV_SLOT: the index of a field, by the length and the first letter of its name in lower case;
+ * fields.c has the names. No two of them share an index. */
 enum { SRV_SLOTS = 64 };
 #define SRV_SLOT(size, letter) (((size) + (size_t)7 * (letter)) % SRV_SLOTS)
 enum {

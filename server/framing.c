@@ -6,7 +6,7 @@
 
 static bool refuse(struct srv_framing *f, const char *code, const char *detail)
 {
-    f->refusal = (struct srv_refusal){code, detail};
+    f->error = (struct srv_error){code, detail};
     return false;
 }
 
@@ -85,7 +85,7 @@ static bool check_size(struct srv_framing *f, size_t size)
 /* ---- Request line */
 
 /* True if a segment of a path is "..". */
-static bool climbs(const char *path, size_t size)
+static bool has_dot_dot(const char *path, size_t size)
 {
     for (size_t i = 0; i + 1 < size && path[i] != '?'; i++)
         if (path[i] == '.' && path[i + 1] == '.' && (i == 0 || path[i - 1] == '/') &&
@@ -105,24 +105,25 @@ static bool is_target(const char *target, size_t size, bool may_be_star)
          p = memchr(p + 1, '%', (size_t)(target + size - p) - 1))
         if (p[1] == '0' && p[2] == '0')
             return false;
-    return span(target, size, TARGET) == size && !climbs(target, size);
+    return span(target, size, TARGET) == size && !has_dot_dot(target, size);
 }
 
 static bool read_version(struct srv_framing *f, const char *s, size_t size)
 {
-    f->old = size == 8 && memcmp(s, "HTTP/1.0", 8) == 0;
-    if (f->old || (size == 8 && memcmp(s, "HTTP/1.1", 8) == 0))
+    f->is_http_1_0 = size == 8 && memcmp(s, "HTTP/1.0", 8) == 0;
+    if (f->is_http_1_0 || (size == 8 && memcmp(s, "HTTP/1.1", 8) == 0))
         return true;
     if (size == 8 && memcmp(s, "HTTP/", 5) == 0 && s[6] == '.')
         return refuse(f, "version_unsupported", "this server supports HTTP/1.1 and HTTP/1.0");
     return bad(f, "the request line is not METHOD TARGET HTTP/1.1");
 }
 
-static void begin_request(struct srv_framing *f)
+static void start_request(struct srv_framing *f)
 {
     *f = (struct srv_framing){.state = SRV_FIELD,
                               .line = f->line,
                               .line_size = f->line_size,
+                              .headers = f->headers,
                               .header_size = f->header_size};
 }
 
@@ -132,7 +133,7 @@ static bool read_request_line(struct srv_framing *f, const char *line, size_t si
     const char *end = line + size;
     if (size == 0)
         return true;
-    begin_request(f);
+    start_request(f);
     size_t method = span(line, size, TOKEN);
     if (method == 0 || method == size || line[method] != ' ')
         return bad(f, "the method is not a token that a single space follows");
@@ -275,12 +276,13 @@ static void end_request(struct srv_framing *f)
 /* Checks the fields together, and goes on to the body. */
 static bool end_header(struct srv_framing *f)
 {
-    if (f->hosts == 0 && !f->old)
+    if (f->hosts == 0 && !f->is_http_1_0)
         return bad(f, "exactly one Host is required, and it must be a host name or address");
-    if (f->codings && (f->lengths || f->old))
+    if (f->codings && (f->lengths || f->is_http_1_0))
         return bad(f, "Transfer-Encoding requires HTTP/1.1 and excludes Content-Length");
     if ((f->codings || f->left > 0) && takes_no_body(f->method))
         return bad(f, "this method must not have a body");
+    f->headers++;
     if (f->codings)
         f->state = SRV_CHUNK_SIZE;
     else if (f->left > 0)
@@ -396,7 +398,7 @@ static bool read_some_line(struct srv_framing *f, const char *bytes, size_t size
 size_t srv_framing_read(struct srv_framing *f, const char *bytes, size_t size)
 {
     size_t at = 0, request_at = 0;
-    while (at < size && !f->refusal.code) {
+    while (at < size && !f->error.code) {
         size_t used;
         if (f->state == SRV_BODY_BYTES || f->state == SRV_CHUNK_BYTES) {
             used = f->left < size - at ? (size_t)f->left : size - at;
@@ -412,7 +414,7 @@ size_t srv_framing_read(struct srv_framing *f, const char *bytes, size_t size)
         if (srv_framing_is_between_requests(f))
             request_at = at;
     }
-    return f->refusal.code ? request_at : size;
+    return f->error.code ? request_at : size;
 }
 
 bool srv_framing_is_between_requests(const struct srv_framing *f)

@@ -19,9 +19,9 @@ enum {
     SRV_CHUNKS = 65536,         /* that are not empty */
 };
 
-/* srv_refusal: the problem for which a request is refused and its connection closed. `code` is
+/* srv_error: the problem for which a request is refused and its connection closed. `code` is
  * in api/problem.c, NULL if there is none. */
-struct srv_refusal {
+struct srv_error {
     const char *code, *detail;
 };
 
@@ -39,20 +39,21 @@ enum srv_framing_state {
 /* Zeroed at the start of a connection. */
 struct srv_framing {
     enum srv_framing_state state;
+    size_t headers;     /* that are complete, of all requests so far */
     uint64_t left;      /* bytes of the body or of the chunk that are still to come */
     size_t header_size; /* bytes of the complete lines of the header, and of the trailer */
     unsigned fields, chunks;
     unsigned hosts, lengths, codings, types, expectations; /* lines of these names */
-    bool old;                                              /* HTTP/1.0, of the last request read */
+    bool is_http_1_0;                                      /* HTTP/1.0, of the last request read */
     char method[24];                                       /* of the request that was read last */
     char *line; /* the beginning of a line whose end has not arrived */
     size_t line_size;
-    struct srv_refusal refusal; /* the first one */
+    struct srv_error error; /* the first one */
 };
 
 /* Reads the next bytes of the connection. Returns the number of bytes that are in order: `size`,
  * or fewer if the rest is refused. The bytes in order then end with a complete request, or with
- * those of earlier calls; framing->refusal says why. Refuses everything after a refusal. */
+ * those of earlier calls; framing->error says why. Refuses everything after a refusal. */
 size_t srv_framing_read(struct srv_framing *framing, const char *bytes, size_t size);
 
 /* True if no byte of a further request has arrived, empty lines aside. */

@@ -1,15 +1,16 @@
 #include "server/http.h"
 
+#include "server/body.h"
 #include "server/connections.h"
+#include "server/eviction.h"
+#include "server/handler.h"
 #include "server/listener.h"
 #include "server/lobby.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/request.h"
 #include "server/tls.h"
 #include "server/transport.h"
 #include "server/watch.h"
-#include "server/watchdog.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static struct srv_connection *entry_of(struct MHD_Connection *connection)
 }
 
 /* True if the client came over a unix socket. */
-static bool is_local(struct MHD_Connection *connection)
+static bool is_of_unix_socket(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -73,26 +74,6 @@ static void end_dropped(struct srv_connection *entry)
         atomic_store(&entry->request, NULL);
 }
 
-/* Adds or removes a connection. `context` is the daemon's. */
-static void follow_connection(void *context, struct MHD_Connection *connection,
-                              void **socket_context, enum MHD_ConnectionNotificationCode what)
-{
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        enum srv_quota quota = quota_of(context);
-        const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        bool local = is_local(connection);
-        struct srv_connection *entry =
-            srv_connection_add(info->connect_fd, quota, uses_tls(quota), local);
-        *socket_context = entry;
-        if (!entry || !srv_watch(entry))
-            shutdown(info->connect_fd, SHUT_RDWR);
-        return;
-    }
-    end_dropped(*socket_context);
-    srv_connection_remove(*socket_context, quota_of(context));
-}
-
 /* Makes the request, which the connection's entry keeps until it is done. */
 static struct srv_request *new_request(struct srv_connection *entry, const char *target)
 {
@@ -104,6 +85,47 @@ static struct srv_request *new_request(struct srv_connection *entry, const char 
     if (request)
         request->draining = &http.draining;
     return request;
+}
+
+/* Sends the response to an error by which a connection ends, before libmicrohttpd closes it. It may not have
+ * seen the first line of the request. */
+static void send_error(struct srv_connection *entry)
+{
+    const struct srv_error *why = entry ? entry->error : NULL;
+    struct srv_request *request = why ? atomic_load(&entry->request) : NULL;
+    if (!why)
+        return;
+    entry->error = NULL;
+    if (why == &entry->framing.error && !atomic_load(&entry->ending))
+        srv_metrics_connection_ended(why->code);
+    if (!request)
+        request = new_request(entry, entry->refused_target);
+    if (request)
+        srv_request_abort(request, why);
+}
+
+/* Adds or removes a connection. `context` is the daemon's. */
+static void follow_connection(void *context, struct MHD_Connection *connection,
+                              void **socket_context, enum MHD_ConnectionNotificationCode what)
+{
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        enum srv_quota quota = quota_of(context);
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        bool local = is_of_unix_socket(connection);
+        struct srv_connection *entry =
+            srv_connection_add(info->connect_fd, quota, uses_tls(quota), local);
+        *socket_context = entry;
+        if (!entry || !srv_watch(entry))
+            shutdown(info->connect_fd, SHUT_RDWR);
+        return;
+    }
+    struct srv_connection *entry = *socket_context;
+    if (entry)
+        entry->session = NULL; /* libmicrohttpd has freed it */
+    send_error(entry);
+    end_dropped(entry);
+    srv_connection_remove(entry, quota_of(context));
 }
 
 /* Begins a request. The query becomes a single parameter for libmicrohttpd, which would make a
@@ -118,40 +140,31 @@ static void *begin_request(void *unused, const char *target, struct MHD_Connecti
     return request;
 }
 
-/* Refuses a request that is not complete. libmicrohttpd may not have seen its first line yet. */
-static void refuse(struct srv_connection *entry, const struct srv_refusal *why, const char *line,
-                   size_t size)
+static enum MHD_Result handle(void *unused, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **context)
 {
-    struct srv_request *request = atomic_load(&entry->request);
-    if (!atomic_load(&entry->ending))
-        srv_metrics_connection_ended(why->code);
-    char target[256] = "";
-    if (line)
-        srv_request_target(line, size, target, sizeof target);
-    if (!request || request->step == SRV_ANSWERED)
-        request = new_request(entry, target);
-    if (request)
-        srv_request_cut(request, why);
-}
-
-static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection *connection,
-                             const char *method, const char *version, const char *upload,
-                             size_t *upload_size)
-{
+    struct srv_request *request = *context;
+    (void)unused, (void)url;
     if (!request)
         return MHD_NO;
     if (request->step == SRV_NEW)
         return srv_request_begin(request, connection, method, version);
-    if (upload) /* with no byte, where a request that has no body expects 100-continue */
-        return *upload_size > 0 ? srv_request_body(request, upload, upload_size) : MHD_YES;
+    if (upload) { /* with no byte, where a request that has no body expects 100-continue */
+        size_t size = *upload_size;
+        *upload_size = 0;
+        return size > 0 ? srv_body_receive(request, upload, size) : MHD_YES;
+    }
     return srv_request_complete(request, connection);
 }
 
-static void complete(struct MHD_Connection *connection, void **context,
+static void complete(void *unused, struct MHD_Connection *connection, void **context,
                      enum MHD_RequestTerminationCode how)
 {
+    (void)unused;
     struct srv_request *request = *context;
     struct srv_connection *entry = entry_of(connection);
+    send_error(entry);
     if (request)
         srv_request_done(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     if (entry) {
@@ -161,36 +174,6 @@ static void complete(struct MHD_Connection *connection, void **context,
         srv_connection_enter(entry, atomic_load(&entry->arriving) ? SRV_HEADER : SRV_IDLE);
     }
     *context = NULL;
-}
-
-/* ---- Steps of a network thread, which the watchdog follows */
-
-static void notify_connection(void *context, struct MHD_Connection *connection,
-                              void **socket_context, enum MHD_ConnectionNotificationCode what)
-{
-    srv_step_begin();
-    follow_connection(context, connection, socket_context, what);
-    srv_step_end();
-}
-
-static enum MHD_Result handle(void *unused, struct MHD_Connection *connection, const char *url,
-                              const char *method, const char *version, const char *upload,
-                              size_t *upload_size, void **context)
-{
-    (void)unused, (void)url;
-    srv_step_begin();
-    enum MHD_Result result = go_on(*context, connection, method, version, upload, upload_size);
-    srv_step_end();
-    return result;
-}
-
-static void completed(void *unused, struct MHD_Connection *connection, void **context,
-                      enum MHD_RequestTerminationCode how)
-{
-    (void)unused;
-    srv_step_begin();
-    complete(connection, context, how);
-    srv_step_end();
 }
 
 /* ---- Daemons */
@@ -216,15 +199,15 @@ static struct MHD_Daemon *start_daemon(enum srv_quota quota)
         0, NULL, NULL, handle, NULL, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)limits[quota] + SRV_ENDING + 16,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, notify_connection, context,
-        MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_URI_LOG_CALLBACK, begin_request,
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, follow_connection, context,
+        MHD_OPTION_NOTIFY_COMPLETED, complete, NULL, MHD_OPTION_URI_LOG_CALLBACK, begin_request,
         NULL, MHD_OPTION_ARRAY, srv_tls_options(tls), MHD_OPTION_END);
     if (!daemon)
         srv_log(SRV_LOG_ERROR, "cannot start a network thread");
     return daemon;
 }
 
-/* Tells a client that it cannot be served. Under TLS it is not told: an answer would take a handshake. */
+/* Tells a client that it cannot be served. Under TLS it is not told: a response would take a handshake. */
 static void reject(int client, enum srv_quota quota)
 {
     if (!uses_tls(quota))
@@ -242,7 +225,7 @@ static void add_to_daemon(struct MHD_Daemon *daemon, enum srv_quota quota, int c
 /* Takes a client to a regular connection; false if there is no room. */
 static bool take_regularly(int client, const struct sockaddr *address, socklen_t size, bool to_wait)
 {
-    if (!srv_connections_admit(SRV_REGULAR, http.options->max_connections, to_wait))
+    if (!srv_evict_for_connection(SRV_REGULAR, http.options->max_connections, to_wait))
         return false;
     add_to_daemon(http.daemons[atomic_fetch_add(&http.turn, 1) % http.n_daemons], SRV_REGULAR,
                   client, address, size);
@@ -255,7 +238,7 @@ static void admit(int client, const struct sockaddr *address, socklen_t size, bo
 {
     if (take_regularly(client, address, size, false))
         return;
-    if (srv_connections_admit(SRV_RESERVED, may_probe ? RESERVED : RESERVED / 2, false))
+    if (srv_evict_for_connection(SRV_RESERVED, may_probe ? RESERVED : RESERVED / 2, false))
         add_to_daemon(http.reserved, SRV_RESERVED, client, address, size);
     else
         reject(client, SRV_REGULAR);
@@ -268,7 +251,7 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
     http.daemons = calloc(options->http_threads, sizeof *http.daemons);
     if (!http.daemons)
         return false;
-    srv_transport_start(refuse);
+    srv_transport_start(send_error);
     for (; http.n_daemons < options->http_threads; http.n_daemons++)
         if (!(http.daemons[http.n_daemons] = start_daemon(SRV_REGULAR)))
             return false;
@@ -288,7 +271,7 @@ void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
 
 void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size)
 {
-    if (srv_connections_admit(SRV_ADMIN, ADMIN, false))
+    if (srv_evict_for_connection(SRV_ADMIN, ADMIN, false))
         add_to_daemon(http.admin, SRV_ADMIN, client, address, size);
     else
         reject(client, SRV_ADMIN);

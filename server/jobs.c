@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-struct lane {
+struct queue {
     struct srv_job *first, *last;
     pthread_cond_t wake;
     double waiting_ns; /* estimates of the queued jobs */
@@ -13,29 +13,29 @@ struct lane {
 };
 
 /* Bounds of a queue: time to do what waits in it, in ns; jobs. */
-static const double most_waiting_ns = 10e9;
-enum { MOST_WAITING = 1000 };
+static const double max_waiting_ns = 10e9;
+enum { MAX_WAITING = 1000 };
 
 static struct {
     pthread_mutex_t lock;
-    struct lane lanes[SRV_LANES];
+    struct queue queues[SRV_QUEUES];
     size_t pending;
     bool stopping;
 } jobs = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void *work(void *argument)
+static void *run_jobs(void *argument)
 {
-    struct lane *lane = argument;
+    struct queue *queue = argument;
     pthread_mutex_lock(&jobs.lock);
     for (;;) {
-        while (!lane->first && !jobs.stopping)
-            pthread_cond_wait(&lane->wake, &jobs.lock);
-        struct srv_job *job = lane->first;
+        while (!queue->first && !jobs.stopping)
+            pthread_cond_wait(&queue->wake, &jobs.lock);
+        struct srv_job *job = queue->first;
         if (!job)
             break;
-        lane->first = job->next;
-        lane->waiting--;
-        lane->waiting_ns = lane->first ? lane->waiting_ns - job->cost_ns : 0;
+        queue->first = job->next;
+        queue->waiting--;
+        queue->waiting_ns = queue->first ? queue->waiting_ns - job->cost_ns : 0;
         pthread_mutex_unlock(&jobs.lock);
         job->run(job);
         pthread_mutex_lock(&jobs.lock);
@@ -45,24 +45,24 @@ static void *work(void *argument)
     return NULL;
 }
 
-static bool start_lane(struct lane *lane, size_t threads)
+static bool start_queue(struct queue *queue, size_t threads)
 {
-    lane->started = 0;
-    pthread_cond_init(&lane->wake, NULL);
-    lane->threads = calloc(threads, sizeof *lane->threads);
-    if (!lane->threads)
+    queue->started = 0;
+    pthread_cond_init(&queue->wake, NULL);
+    queue->threads = calloc(threads, sizeof *queue->threads);
+    if (!queue->threads)
         return false;
-    for (; lane->started < threads; lane->started++)
-        if (pthread_create(&lane->threads[lane->started], NULL, work, lane) != 0)
+    for (; queue->started < threads; queue->started++)
+        if (pthread_create(&queue->threads[queue->started], NULL, run_jobs, queue) != 0)
             return false;
     return true;
 }
 
-bool srv_jobs_start(size_t threads_of_lane)
+bool srv_jobs_start(size_t threads_of_queue)
 {
     jobs.stopping = false;
-    for (size_t i = 0; i < SRV_LANES; i++)
-        if (!start_lane(&jobs.lanes[i], i == SRV_PROBES ? 1 : threads_of_lane)) {
+    for (size_t i = 0; i < SRV_QUEUES; i++)
+        if (!start_queue(&jobs.queues[i], i == SRV_PROBES ? 1 : threads_of_queue)) {
             srv_jobs_stop();
             return false;
         }
@@ -70,30 +70,30 @@ bool srv_jobs_start(size_t threads_of_lane)
 }
 
 /* A single job is taken whatever it costs. */
-static bool is_full(const struct lane *lane)
+static bool is_full(const struct queue *queue)
 {
-    return lane->waiting >= MOST_WAITING ||
-           lane->waiting_ns > most_waiting_ns * (double)lane->started;
+    return queue->waiting >= MAX_WAITING ||
+           queue->waiting_ns > max_waiting_ns * (double)queue->started;
 }
 
-bool srv_jobs_add(enum srv_lane lane_of_it, struct srv_job *job)
+bool srv_jobs_add(enum srv_queue which, struct srv_job *job)
 {
-    struct lane *lane = &jobs.lanes[lane_of_it];
+    struct queue *queue = &jobs.queues[which];
     job->next = NULL;
     pthread_mutex_lock(&jobs.lock);
-    if (is_full(lane)) {
+    if (is_full(queue)) {
         pthread_mutex_unlock(&jobs.lock);
         return false;
     }
-    lane->waiting++;
-    lane->waiting_ns += job->cost_ns;
-    if (lane->first)
-        lane->last->next = job;
+    queue->waiting++;
+    queue->waiting_ns += job->cost_ns;
+    if (queue->first)
+        queue->last->next = job;
     else
-        lane->first = job;
-    lane->last = job;
+        queue->first = job;
+    queue->last = job;
     jobs.pending++;
-    pthread_cond_signal(&lane->wake);
+    pthread_cond_signal(&queue->wake);
     pthread_mutex_unlock(&jobs.lock);
     return true;
 }
@@ -110,14 +110,14 @@ void srv_jobs_stop(void)
 {
     pthread_mutex_lock(&jobs.lock);
     jobs.stopping = true;
-    for (size_t i = 0; i < SRV_LANES; i++)
-        pthread_cond_broadcast(&jobs.lanes[i].wake);
+    for (size_t i = 0; i < SRV_QUEUES; i++)
+        pthread_cond_broadcast(&jobs.queues[i].wake);
     pthread_mutex_unlock(&jobs.lock);
-    for (size_t i = 0; i < SRV_LANES; i++) {
-        struct lane *lane = &jobs.lanes[i];
-        for (size_t j = 0; j < lane->started; j++)
-            pthread_join(lane->threads[j], NULL);
-        free(lane->threads);
-        *lane = (struct lane){.wake = PTHREAD_COND_INITIALIZER};
+    for (size_t i = 0; i < SRV_QUEUES; i++) {
+        struct queue *queue = &jobs.queues[i];
+        for (size_t j = 0; j < queue->started; j++)
+            pthread_join(queue->threads[j], NULL);
+        free(queue->threads);
+        *queue = (struct queue){.wake = PTHREAD_COND_INITIALIZER};
     }
 }

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* srv_lane: a queue with its own threads. Huge requests do not delay merely large ones, and neither
+/* srv_queue: a queue with its own threads. Huge requests do not delay merely large ones, and neither
  * delays probes, for which one thread makes what all of them share. */
-enum srv_lane { SRV_LARGE, SRV_HUGE, SRV_PROBES };
-#define SRV_LANES 3
+enum srv_queue { SRV_LARGE, SRV_HUGE, SRV_PROBES };
+#define SRV_QUEUES 3
 
 /* srv_job: a part of the caller's structure, which owns it; `next` is used while the job waits. */
 struct srv_job {
@@ -18,11 +18,11 @@ struct srv_job {
 };
 
 /* Starts the threads, one for probes; false if one cannot be started. */
-bool srv_jobs_start(size_t threads_of_lane);
+bool srv_jobs_start(size_t threads_of_queue);
 
-/* Queues the job, which another thread runs in order. False if as many jobs wait already as the lane
+/* Queues the job, which another thread runs in order. False if as many jobs wait already as the queue
  * does in 10 s, or 1,000. */
-bool srv_jobs_add(enum srv_lane lane, struct srv_job *job);
+bool srv_jobs_add(enum srv_queue queue, struct srv_job *job);
 
 /* Number of jobs that wait or run. */
 size_t srv_jobs_pending(void);

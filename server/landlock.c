@@ -75,7 +75,7 @@ static bool allow_file(const struct rules *rules, const char *file)
     return good;
 }
 
-static bool add_rules(const struct rules *rules, const struct srv_rights *rights)
+static bool add_rules(const struct rules *rules, const struct srv_sandbox_policy *rights)
 {
     const char *const *file;
     /* Read on the way: for metrics, by malloc when it gives memory back, by libraries for seeds. */
@@ -101,7 +101,7 @@ static int newest_abi(void)
     return abi < NEWEST_ABI ? (int)abi : NEWEST_ABI;
 }
 
-int srv_landlock_enter(const struct srv_rights *rights)
+int srv_landlock_enter(const struct srv_sandbox_policy *rights)
 {
     unsigned net = rights->connects ? BIND : BIND | CONNECT;
     int abi = newest_abi(), reason = 0;

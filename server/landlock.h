@@ -2,7 +2,7 @@
 #ifndef KLDIV_SERVER_LANDLOCK_H
 #define KLDIV_SERVER_LANDLOCK_H
 
-#include "server/rights.h"
+#include "server/sandbox_policy.h"
 
 /* Restricts this thread, and threads that it starts later, for ever. Left are reading in the process's
  * own folder of /proc; reading in the folders of the readable files; in the writable folders
@@ -19,6 +19,6 @@
  *
  * Needs no_new_privs or CAP_SYS_ADMIN. Returns the ABI in force, at most 6; -ENOSYS if the kernel, or a
  * filter around this process, lacks Landlock; or another negative errno, with nothing restricted. */
-int srv_landlock_enter(const struct srv_rights *rights);
+int srv_landlock_enter(const struct srv_sandbox_policy *rights);
 
 #endif

@@ -47,7 +47,7 @@ static void wait_unarmed(void)
     }
 }
 
-static void *run(void *unused)
+static void *run_last_resort(void *unused)
 {
     (void)unused;
     int result = 0;
@@ -68,7 +68,7 @@ static void *run(void *unused)
 bool srv_last_resort_start(size_t seconds)
 {
     resort.seconds = seconds;
-    return pthread_create(&resort.thread, NULL, run, NULL) == 0;
+    return pthread_create(&resort.thread, NULL, run_last_resort, NULL) == 0;
 }
 
 void srv_last_resort_arm(size_t seconds)

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 
 /* Default upper bound of --max-memory, in bytes. */
-static const size_t most_memory = (size_t)4 << 30;
+static const size_t max_memory = (size_t)4 << 30;
 
 /* Descriptors that are neither connections nor sockets that listen: threads, the log, libraries. */
 enum { OTHER_FILES = 97 };
@@ -24,8 +24,8 @@ static struct {
 } found;
 
 /* The number of descriptors that the process may have, at most `wanted`: the table of connections has
- * a place for each. */
-static size_t open_files(size_t wanted)
+ * an entry for each. */
+static size_t raise_file_limit(size_t wanted)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
@@ -37,8 +37,8 @@ static size_t open_files(size_t wanted)
 
 static size_t regions_for(const struct srv_options *options, size_t files)
 {
-    size_t most = options->shared_memory ? files / REGIONS_SHARE : 0;
-    return most < API_REGIONS ? most : API_REGIONS;
+    size_t max = options->shared_memory ? files / REGIONS_SHARE : 0;
+    return max < API_REGIONS ? max : API_REGIONS;
 }
 
 /* Bytes that the default of --max-memory leaves of what the process may have: for the program, its
@@ -57,7 +57,7 @@ static size_t own_memory(size_t memory)
 static size_t memory_for_requests(size_t memory)
 {
     size_t part = memory - own_memory(memory);
-    return part < most_memory ? part : most_memory;
+    return part < max_memory ? part : max_memory;
 }
 
 /* The number of connections that fit into `own` bytes, which a container leaves beside --max-memory. */
@@ -72,8 +72,8 @@ void srv_limits_apply(struct srv_options *options)
 {
     found.memory = srv_memory(&found.in_cgroup);
     size_t others = OTHER_FILES + srv_sockets_descriptors();
-    size_t files = open_files(options->max_connections + srv_http_descriptors() + 2 * others +
-                              (options->shared_memory ? API_REGIONS : 0));
+    size_t files = raise_file_limit(options->max_connections + srv_http_descriptors() + 2 * others +
+                                    (options->shared_memory ? API_REGIONS : 0));
     options->max_regions = regions_for(options, files);
     others += options->max_regions;
     size_t connections = files > 2 * others ? files - others : files / 2;

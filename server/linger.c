@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, SHORT_MS = 1000, TICK_MS = 250 };
+enum { MAX_LINGERING = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, SHORT_MS = 1000, TICK_MS = 250 };
 
 /* Bytes that one connection drops in a turn. */
 enum { PER_RECV = 1 << 20, PER_TURN = 4 << 20 };
@@ -27,12 +27,12 @@ static struct {
     int wake;
     bool stopping;
     size_t n;
-    struct lingering entries[MOST];
+    struct lingering entries[MAX_LINGERING];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = -1};
 
 /* Drops received bytes; false if the connection is finished. MSG_TRUNC drops without a copy, but those
  * of a unix socket: of these no more than the array takes at once. */
-static bool drop(struct lingering *l, unsigned long long now)
+static bool drop_received(struct lingering *l, unsigned long long now)
 {
     static char dropped_bytes[64 << 10];
     for (size_t dropped = 0; dropped < PER_TURN; dropped += PER_RECV) {
@@ -55,7 +55,7 @@ static void drop_all(void)
 {
     unsigned long long now = srv_now_ms();
     for (size_t i = 0; i < table.n;) {
-        if (drop(&table.entries[i], now)) {
+        if (drop_received(&table.entries[i], now)) {
             i++;
             continue;
         }
@@ -64,10 +64,10 @@ static void drop_all(void)
     }
 }
 
-static void *run(void *unused)
+static void *drop_bodies(void *unused)
 {
     (void)unused;
-    struct pollfd fds[MOST + 1];
+    struct pollfd fds[MAX_LINGERING + 1];
     pthread_mutex_lock(&table.lock);
     while (!table.stopping || table.n > 0) {
         eventfd_t ignored;
@@ -89,15 +89,15 @@ bool srv_linger_start(void)
 {
     table.stopping = false;
     table.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return table.wake >= 0 && pthread_create(&table.thread, NULL, run, NULL) == 0;
+    return table.wake >= 0 && pthread_create(&table.thread, NULL, drop_bodies, NULL) == 0;
 }
 
 /* The entry that a new connection takes: a free one, or that of the connection which ends first: it has
  * sent its body, or is there for longest. */
-static struct lingering *make_room(void)
+static struct lingering *free_entry(void)
 {
     struct lingering *oldest = table.entries;
-    if (table.n < MOST)
+    if (table.n < MAX_LINGERING)
         return &table.entries[table.n++];
     for (size_t i = 1; i < table.n; i++)
         if (table.entries[i].end_at < oldest->end_at)
@@ -113,8 +113,8 @@ void srv_linger(int fd, bool patient, uint64_t left)
     pthread_mutex_lock(&table.lock);
     bool stopping = table.stopping;
     if (!stopping)
-        *make_room() = (struct lingering){fd, now + SILENCE_MS,
-                                          now + (patient ? DEADLINE_MS : SHORT_MS), left};
+        *free_entry() = (struct lingering){fd, now + SILENCE_MS,
+                                           now + (patient ? DEADLINE_MS : SHORT_MS), left};
     pthread_mutex_unlock(&table.lock);
     if (stopping)
         close(fd);

@@ -1,5 +1,5 @@
 /* Connections whose request was answered before all of it was read. Closing a socket with unread
- * data resets it, and a client that still sends would lose the answer; a thread therefore reads
+ * data resets it, and a client that still sends would lose the response; a thread therefore reads
  * and drops the rest. */
 #ifndef KLDIV_SERVER_LINGER_H
 #define KLDIV_SERVER_LINGER_H
@@ -11,9 +11,9 @@
 /* Starts the thread; false if it cannot be started. */
 bool srv_linger_start(void);
 
-/* Takes a descriptor of its own of a connection whose answer is sent. Ends that direction, then drops
+/* Takes a descriptor of its own of a connection whose response is sent. Ends that direction, then drops
  * received bytes, for 60 s at most and for 5 s of silence (not `patient`: for 1 s), and closes it. After
- * `left` bytes the client has 1 s to close. The 65th connection takes the place of the one that ends
+ * `left` bytes the client has 1 s to close. The 65th connection replaces the one that ends
  * first. Any thread may call it. */
 void srv_linger(int fd, bool patient, uint64_t left);
 

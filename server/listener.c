@@ -3,7 +3,6 @@
 #include "server/clock.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/watchdog.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -23,14 +22,14 @@ static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 100000
  * close. Needs no privilege. */
 static bool drop_packets(int fd, bool drop)
 {
-    int least = drop ? 255 : 0;
-    bool by_ipv4 = setsockopt(fd, IPPROTO_IP, IP_MINTTL, &least, sizeof least) == 0;
-    bool by_ipv6 = setsockopt(fd, IPPROTO_IPV6, IPV6_MINHOPCOUNT, &least, sizeof least) == 0;
+    int min_ttl = drop ? 255 : 0;
+    bool by_ipv4 = setsockopt(fd, IPPROTO_IP, IP_MINTTL, &min_ttl, sizeof min_ttl) == 0;
+    bool by_ipv6 = setsockopt(fd, IPPROTO_IPV6, IPV6_MINHOPCOUNT, &min_ttl, sizeof min_ttl) == 0;
     return by_ipv4 || by_ipv6;
 }
 
 /* Times, in ms: for one more handshake to complete, or to accept at all if packets cannot be dropped;
- * the most to accept for if they are. */
+ * the longest time to accept for if they are. */
 enum { LAST_HANDSHAKES_MS = 20, LAST_ACCEPTS_MS = 300 };
 
 static bool out_of_something(int reason)
@@ -52,14 +51,12 @@ static bool take_one(struct srv_listener *l)
 {
     struct sockaddr_storage address;
     socklen_t size;
-    srv_step_begin();
     int client = accept_one(l, &address, &size);
     int reason = errno;
     if (client >= 0)
         l->take(client, (struct sockaddr *)&address, size);
     if (client >= 0 && l->spare < 0)
         l->spare = dup(l->fd); /* none was left when it was needed last */
-    srv_step_end();
     errno = reason;
     return client >= 0;
 }
@@ -77,14 +74,14 @@ static void accept_last(struct srv_listener *l)
 
 void srv_turn_away(int client)
 {
-    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
-                                 "Retry-After: 1\r\n"
-                                 "Content-Length: 0\r\n"
-                                 "Connection: close\r\n\r\n";
+    static const char response[] = "HTTP/1.1 503 Service Unavailable\r\n"
+                                   "Retry-After: 1\r\n"
+                                   "Content-Length: 0\r\n"
+                                   "Connection: close\r\n\r\n";
     enum { PIECES = 16 }; /* of what the client has sent; more may come for ever */
     char ignored[4096];
     srv_metrics_connection_refused();
-    if (send(client, answer, sizeof answer - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
+    if (send(client, response, sizeof response - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
         shutdown(client, SHUT_WR);
         for (int i = 0; i < PIECES && recv(client, ignored, sizeof ignored, MSG_DONTWAIT) > 0; i++)
             ;

@@ -29,7 +29,7 @@ static struct {
     pthread_t thread;
     int events; /* epoll, which only the thread removes from */
     bool stopping;
-    size_t places;
+    size_t capacity;
     srv_admit *admit;
     uint64_t first, end;
     struct waiting entries[SRV_LOBBY];
@@ -97,7 +97,7 @@ static void look_at_all(const struct epoll_event *events, int n)
     }
 }
 
-static void *run(void *unused)
+static void *run_lobby(void *unused)
 {
     (void)unused;
     struct epoll_event events[EVENTS];
@@ -116,20 +116,20 @@ static void *run(void *unused)
     return NULL;
 }
 
-bool srv_lobby_start(size_t places, srv_admit *admit)
+bool srv_lobby_start(size_t capacity, srv_admit *admit)
 {
-    lobby.places = places == 0 ? 1 : places < SRV_LOBBY ? places : SRV_LOBBY;
+    lobby.capacity = capacity == 0 ? 1 : capacity < SRV_LOBBY ? capacity : SRV_LOBBY;
     lobby.admit = admit;
     lobby.stopping = false;
     lobby.events = epoll_create1(EPOLL_CLOEXEC);
-    return lobby.events >= 0 && pthread_create(&lobby.thread, NULL, run, NULL) == 0;
+    return lobby.events >= 0 && pthread_create(&lobby.thread, NULL, run_lobby, NULL) == 0;
 }
 
 void srv_lobby_take(int client, const struct sockaddr *address, socklen_t size)
 {
     pthread_mutex_lock(&lobby.lock);
     skip_absent();
-    if (lobby.end - lobby.first == lobby.places)
+    if (lobby.end - lobby.first == lobby.capacity)
         clear_oldest();
     skip_absent();
     struct waiting *w = &lobby.entries[lobby.end % SRV_LOBBY];

@@ -1,5 +1,5 @@
 /* The lobby: new connections for which there is no room wait here, for a moment, until the header of their
- * request has come. Who sends none gets no place that a health check, or a call, could have. */
+ * request has come. Who sends none gets no connection that a health check, or a call, could have. */
 #ifndef KLDIV_SERVER_LOBBY_H
 #define KLDIV_SERVER_LOBBY_H
 
@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-/* SRV_LOBBY: the most connections that wait. */
+/* SRV_LOBBY: maximal number of connections that wait. */
 enum { SRV_LOBBY = 256 };
 
 /* Takes a client's descriptor; `may_probe` if its method is one by which health is asked. */
 typedef void srv_admit(int client, const struct sockaddr *address, socklen_t size, bool may_probe);
 
-/* Starts the thread, with room for at most `places` connections, and no more than SRV_LOBBY. It calls `admit` for
+/* Starts the thread, with room for at most `capacity` connections, and no more than SRV_LOBBY. It calls `admit` for
  * those whose header is complete. False if it cannot be started. */
-bool srv_lobby_start(size_t places, srv_admit *admit);
+bool srv_lobby_start(size_t capacity, srv_admit *admit);
 
 /* Lets a connection wait, at most 300 ms; then it is turned away. The oldest makes room for another. Any
  * thread may call it. */

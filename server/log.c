@@ -246,7 +246,7 @@ void srv_log_at_once(enum srv_log_level level, const char *message)
 }
 
 /* Warnings of one format in a period of time, in ms; formats that are told apart. */
-enum { PERIOD_MS = 10000, MOST_IN_PERIOD = 10, FORMATS = 16 };
+enum { PERIOD_MS = 10000, MAX_IN_PERIOD = 10, FORMATS = 16 };
 
 /* Counts a warning; true if its format has had its share. Otherwise *skipped becomes the number of
  * those that were not written before. */
@@ -268,7 +268,7 @@ static bool is_too_often(const char *format, unsigned long *skipped)
         table[i].begin = now;
         table[i].seen = 0;
     }
-    bool too_often = table[i].seen++ >= MOST_IN_PERIOD;
+    bool too_often = table[i].seen++ >= MAX_IN_PERIOD;
     *skipped = too_often ? 0 : table[i].skipped;
     table[i].skipped = too_often ? table[i].skipped + 1 : 0;
     pthread_mutex_unlock(&logger.lock);

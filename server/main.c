@@ -15,14 +15,13 @@
 #include "server/lobby.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/notify.h"
 #include "server/reload.h"
 #include "server/sandbox.h"
+#include "server/service_manager.h"
 #include "server/sockets.h"
 #include "server/store.h"
 #include "server/tls.h"
 #include "server/watch.h"
-#include "server/watchdog.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,13 +46,15 @@ static bool is_ready(void *unused)
 
 static void write_metrics(void *options, struct api_buffer *out)
 {
-    const struct srv_moment moment = {
+    const struct srv_snapshot snapshot = {
         .budget = &budget,
         .regions = regions,
         .max_connections = ((const struct srv_options *)options)->max_connections,
+        .open_connections = srv_connections_open(),
+        .pending_jobs = srv_jobs_pending(),
         .is_draining = srv_http_is_draining(),
     };
-    srv_metrics_write(&moment, out);
+    srv_metrics_write(&snapshot, out);
 }
 
 /* opened: what takes rights that the server then gives up. */
@@ -80,25 +81,25 @@ static bool write_port_file(struct opened *opened, const char *path)
 }
 
 /* Gives up all rights but those to files that SIGHUP has read again. */
-static struct srv_sandbox lock_in(const struct srv_options *options)
+static struct srv_sandbox enter_sandbox(const struct srv_options *options)
 {
-    enum { MOST_READABLE = 40 };
+    enum { MAX_READABLE = 40 };
     const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
     const char *const *of_store = api_monitors_files(monitors);
-    const char *readable[MOST_READABLE + 1] = {NULL};
+    const char *readable[MAX_READABLE + 1] = {NULL};
     const char *const writable[] = {api_monitors_folder(monitors), NULL};
     size_t n = 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i])
             readable[n++] = files[i];
-    for (const char *const *file = of_store; file && *file && n < MOST_READABLE; file++)
+    for (const char *const *file = of_store; file && *file && n < MAX_READABLE; file++)
         readable[n++] = *file;
-    return srv_sandbox_enter(options,
-                             &(struct srv_rights){.readable = readable,
-                                                  .writable = writable,
-                                                  .removable = srv_sockets_removable(),
-                                                  .shared_memory = options->shared_memory != NULL,
-                                                  .connects = of_store != NULL});
+    return srv_sandbox_enter(
+        options, &(struct srv_sandbox_policy){.readable = readable,
+                                              .writable = writable,
+                                              .removable = srv_sockets_removable(),
+                                              .shared_memory = options->shared_memory != NULL,
+                                              .connects = of_store != NULL});
 }
 
 static bool open_regions(const struct srv_options *options)
@@ -113,12 +114,11 @@ static bool open_regions(const struct srv_options *options)
 
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
  * before would keep its rights. */
-static bool open_all(struct srv_options *options, struct opened *opened)
+static bool open_resources(struct srv_options *options, struct opened *opened)
 {
     if (!srv_sockets_open(options, stderr))
         return false;
-    srv_notify_open();
-    srv_watchdog_start();
+    srv_manager_open();
     opened->port_file = options->port_file ? fopen(options->port_file, "we") : NULL;
     if (options->port_file && !opened->port_file)
         return complain_of_port_file(options->port_file);
@@ -127,13 +127,14 @@ static bool open_all(struct srv_options *options, struct opened *opened)
     monitors = srv_store_open(options, &budget);
     if (!monitors || !open_regions(options))
         return false;
-    opened->sandbox = lock_in(options);
+    opened->sandbox = enter_sandbox(options);
     return true;
 }
 
 static bool finish_requests(double deadline)
 {
     while (srv_connections_open() > 0 || srv_jobs_pending() > 0) {
+        srv_connections_forget_dropped();
         srv_connections_close_idle();
         if (api_seconds() > deadline)
             return false;
@@ -154,7 +155,7 @@ static bool drain(const struct srv_options *options)
 {
     atomic_store(&ready, false);
     srv_last_resort_arm(seconds_to_end(options));
-    srv_notify("STOPPING=1\nSTATUS=Finishing the requests in progress");
+    srv_manager_tell("STOPPING=1\nSTATUS=Finishing the requests in progress");
     srv_http_drain();
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
@@ -178,7 +179,7 @@ static bool start_threads(const struct srv_options *options, const struct api_se
 {
     return srv_last_resort_start(seconds_to_end(options)) &&
            srv_connections_init(options->max_files) &&
-           srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start(service->budget) &&
+           srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start() &&
            srv_linger_start() && api_monitors_start(monitors, log_store) &&
            srv_http_start(service, options);
 }
@@ -205,7 +206,7 @@ static void log_start(const struct srv_options *options, const struct api_servic
     srv_sandbox_log(&opened->sandbox);
     srv_files_log(options, service->tokens);
     srv_options_unknown(warn_of_variable);
-    srv_notify_log();
+    srv_manager_log();
 }
 
 static bool start(const struct srv_options *options, const struct api_service *service,
@@ -225,12 +226,12 @@ static bool start(const struct srv_options *options, const struct api_service *s
     if (!write_port_file(opened, options->port_file))
         return false;
     log_start(options, service, opened);
-    srv_notify("READY=1\nSTATUS=Serving");
+    srv_manager_tell("READY=1\nSTATUS=Serving");
     return true;
 }
 
 /* KEEP_SECONDS: time after which unused memory is returned to the system. LAST_LINGER_MS: time, in
- * ms at the end, for clients that still send a refused body to read the answer. */
+ * ms at the end, for clients that still send a refused body to read the response. */
 enum { KEEP_SECONDS = 10, LAST_LINGER_MS = 1000 };
 
 /* Ignores signals that would end the process without a drain; beyond a limit on the size of files, a
@@ -257,9 +258,9 @@ static void block_signals(sigset_t *signals)
 
 static void reload(const struct srv_options *options, const struct api_service *service)
 {
-    srv_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(api_seconds() * 1e6));
+    srv_manager_tell("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(api_seconds() * 1e6));
     srv_files_reload(options, service->tokens);
-    srv_notify("READY=1");
+    srv_manager_tell("READY=1");
 }
 
 /* Returns memory to the system that nothing has used for a while. Large requests also leave small blocks
@@ -276,7 +277,8 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
                          const struct api_service *service)
 {
     for (;;) {
-        long ms = (long)srv_watchdog_beat();
+        srv_connections_forget_dropped();
+        long ms = (long)srv_manager_beat();
         int signal = sigtimedwait(
             signals, NULL, &(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000});
         if (signal == SIGHUP)
@@ -318,7 +320,7 @@ static int serve(struct srv_options *options)
     if (options->auth_token_file)
         tokens = api_tokens_new();
     struct opened opened;
-    if (!srv_files_read(options, tokens, stderr) || !open_all(options, &opened))
+    if (!srv_files_read(options, tokens, stderr) || !open_resources(options, &opened))
         return 1;
     struct api_service service = make_service(options);
     if (!service.pool) {

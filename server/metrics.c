@@ -1,15 +1,17 @@
 #include "server/metrics.h"
 
+#include "api/histogram.h"
 #include "api/warnings.h"
 
 #include "api/endpoints.h"
-#include "server/connections.h"
-#include "server/jobs.h"
-#include "server/process.h"
 
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 static const char *const methods[] = {"GET",    "HEAD",  "POST",    "PUT",
                                       "DELETE", "PATCH", "OPTIONS", "other"};
@@ -22,15 +24,10 @@ static const double seconds_bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 
 static const double bytes_bounds[] = {1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-enum { MAX_ROUTES = API_MAX_ENDPOINTS, MAX_BOUNDS = 16 };
+enum { MAX_ROUTES = API_MAX_ENDPOINTS };
 
 /* Factor from seconds to the microseconds in which sums are kept. */
 #define MICRO 1e6
-
-struct histogram {
-    atomic_ulong buckets[MAX_BOUNDS + 1]; /* not cumulative; the last is above all bounds */
-    atomic_ulong sum;                     /* in units of 1 / scale */
-};
 
 /* Codes of the reasons for which the server ends connections, in deadlines.c and framing.c. */
 static const char *const endings[] = {"idle",          "request_timeout",      "compute_timeout",
@@ -40,8 +37,8 @@ static const char *const endings[] = {"idle",          "request_timeout",      "
 
 static struct {
     atomic_ulong requests[MAX_ROUTES][COUNT(methods)][COUNT(statuses)];
-    struct histogram seconds[MAX_ROUTES];
-    struct histogram body_bytes;
+    struct api_histogram seconds[MAX_ROUTES];
+    struct api_histogram body_bytes;
     atomic_long in_flight;
     atomic_ulong elements;
     atomic_ulong warnings[API_WARNINGS];
@@ -49,19 +46,9 @@ static struct {
     atomic_ulong ended[N_ENDINGS];
 } counters;
 
-static void add(atomic_ulong *counter, unsigned long n)
+static void increment(atomic_ulong *counter, unsigned long n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
-}
-
-static void observe(struct histogram *histogram, const double *bounds, size_t n, double value,
-                    double scale)
-{
-    size_t i = 0;
-    while (i < n && value > bounds[i])
-        i++;
-    add(&histogram->buckets[i], 1);
-    add(&histogram->sum, (unsigned long)(value * scale));
 }
 
 /* Index of the first row of the endpoint's path, whose methods share their series; unknown paths have the
@@ -106,18 +93,19 @@ void srv_metrics_count_response(const struct api_response *response, const char 
 {
     size_t route = route_index(response->endpoint);
     size_t method_index = index_of(method, methods, COUNT(methods));
-    add(&counters.requests[route][method_index][status_index(response->status)], 1);
-    observe(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size, 1);
-    add(&counters.elements, response->elements);
+    increment(&counters.requests[route][method_index][status_index(response->status)], 1);
+    api_histogram_add(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size,
+                      1);
+    increment(&counters.elements, response->elements);
     for (unsigned i = 0; i < API_WARNINGS; i++)
         if (response->warnings & 1u << i)
-            add(&counters.warnings[i], 1);
+            increment(&counters.warnings[i], 1);
 }
 
 void srv_metrics_count_time(const struct api_response *response, double seconds)
 {
-    observe(&counters.seconds[route_index(response->endpoint)], seconds_bounds,
-            COUNT(seconds_bounds), seconds, MICRO);
+    api_histogram_add(&counters.seconds[route_index(response->endpoint)], seconds_bounds,
+                      COUNT(seconds_bounds), seconds, MICRO);
 }
 
 void srv_metrics_end_request(void)
@@ -125,11 +113,11 @@ void srv_metrics_end_request(void)
     atomic_fetch_sub_explicit(&counters.in_flight, 1, memory_order_release);
 }
 
-void srv_metrics_connection_refused(void) { add(&counters.refused, 1); }
+void srv_metrics_connection_refused(void) { increment(&counters.refused, 1); }
 
 void srv_metrics_connection_ended(const char *code)
 {
-    add(&counters.ended[index_of(code, endings, N_ENDINGS)], 1);
+    increment(&counters.ended[index_of(code, endings, N_ENDINGS)], 1);
 }
 
 static void head(struct api_buffer *out, const char *name, const char *type, const char *help)
@@ -142,27 +130,6 @@ static void single(struct api_buffer *out, const char *name, const char *type, c
 {
     head(out, name, type, help);
     api_append_format(out, "%s %.15g\n", name, value);
-}
-
-/* Writes a histogram. `labels` is "" or `name="value",`. Each bucket is read once: the counts of a
- * histogram may not contradict each other. */
-static void write_histogram(struct api_buffer *out, const char *name, const char *labels,
-                            struct histogram *histogram, const double *bounds, size_t n,
-                            double scale)
-{
-    unsigned long up_to[MAX_BOUNDS + 1], total = 0;
-    for (size_t i = 0; i <= n; i++)
-        up_to[i] = total += atomic_load(&histogram->buckets[i]);
-    if (total == 0 && *labels)
-        return;
-    for (size_t i = 0; i < n; i++)
-        api_append_format(out, "%s_bucket{%sle=\"%g\"} %lu\n", name, labels, bounds[i], up_to[i]);
-    api_append_format(out, "%s_bucket{%sle=\"+Inf\"} %lu\n", name, labels, total);
-    int length = *labels ? (int)strlen(labels) - 1 : 0; /* without the comma */
-    const char *open = length ? "{" : "", *close = length ? "}" : "";
-    api_append_format(out, "%s_sum%s%.*s%s %.15g\n", name, open, length, labels, close,
-                      (double)atomic_load(&histogram->sum) / scale);
-    api_append_format(out, "%s_count%s%.*s%s %lu\n", name, open, length, labels, close, total);
 }
 
 static void write_requests(struct api_buffer *out)
@@ -183,12 +150,14 @@ static void write_requests(struct api_buffer *out)
     for (size_t r = 0; r == 0 || api_endpoints[r - 1].path; r++) {
         char labels[80];
         snprintf(labels, sizeof labels, "route=\"%s\",", route_name(r));
-        write_histogram(out, "kldiv_http_request_duration_seconds", labels, &counters.seconds[r],
-                        seconds_bounds, COUNT(seconds_bounds), MICRO);
+        if (api_histogram_count(&counters.seconds[r], COUNT(seconds_bounds)) == 0)
+            continue;
+        api_histogram_write(out, "kldiv_http_request_duration_seconds", labels,
+                            &counters.seconds[r], seconds_bounds, COUNT(seconds_bounds), MICRO);
     }
     head(out, "kldiv_http_request_size_bytes", "histogram", "Bodies of requests.");
-    write_histogram(out, "kldiv_http_request_size_bytes", "", &counters.body_bytes, bytes_bounds,
-                    COUNT(bytes_bounds), 1);
+    api_histogram_write(out, "kldiv_http_request_size_bytes", "", &counters.body_bytes,
+                        bytes_bounds, COUNT(bytes_bounds), 1);
 }
 
 static void write_warnings(struct api_buffer *out)
@@ -199,21 +168,20 @@ static void write_warnings(struct api_buffer *out)
                           atomic_load(&counters.warnings[i]));
 }
 
-static void write_connections(size_t limit, struct api_buffer *out)
+static void write_connections(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
-    single(out, "kldiv_connections_limit", "gauge", "Effective --max-connections.", (double)limit);
+    single(out, "kldiv_connections_limit", "gauge", "Effective --max-connections.",
+           (double)snapshot->max_connections);
     single(out, "kldiv_connections_open", "gauge", "Connections of all addresses.",
-           (double)srv_connections_open());
+           (double)snapshot->open_connections);
     single(out, "kldiv_connections_refused_total", "counter", "Connections over --max-connections.",
            (double)atomic_load(&counters.refused));
     head(out, "kldiv_connections_ended_total", "counter", "Connections ended by the server.");
     for (size_t i = 0; i < N_ENDINGS; i++)
         api_append_format(out, "kldiv_connections_ended_total{code=\"%s\"} %lu\n", endings[i],
                           atomic_load(&counters.ended[i]));
-    single(out, "kldiv_bodies_waiting", "gauge", "Requests whose body waits for memory.",
-           (double)srv_connections_paused());
     single(out, "kldiv_jobs_pending", "gauge", "Requests that wait for a job thread or have one.",
-           (double)srv_jobs_pending());
+           (double)snapshot->pending_jobs);
 }
 
 static void write_memory(const struct api_budget *budget, size_t reserved, struct api_buffer *out)
@@ -241,24 +209,98 @@ static void write_regions(struct api_regions *regions, struct api_buffer *out)
            (double)bytes);
 }
 
+/* ---- The process */
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* Number of open descriptors, or -1 if it cannot be read. */
+static double count_open_files(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    double n = -1; /* not counting the directory's own */
+    if (!directory)
+        return n;
+    for (const struct dirent *entry; (entry = readdir(directory));)
+        n += entry->d_name[0] != '.';
+    closedir(directory);
+    return n;
+}
+
+/* Boot as Unix time, by clocks: containers may hide /proc/stat. */
+static double boot_time(void)
+{
+    struct timespec now, since_boot;
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &since_boot);
+    return (double)(now.tv_sec - since_boot.tv_sec) +
+           (double)(now.tv_nsec - since_boot.tv_nsec) / 1e9;
+}
+
+/* Reads fields 22 to 24 of /proc/self/stat, counted after the command's name, which may contain
+ * spaces. */
+static bool read_stat(unsigned long *start_ticks, unsigned long *virtual_bytes, long *resident)
+{
+    char text[1024];
+    FILE *file = fopen("/proc/self/stat", "re");
+    if (!file)
+        return false;
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[size] = '\0';
+    const char *rest = strrchr(text, ')');
+    return rest && sscanf(rest + 1,
+                          " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                          "%*d %*d %lu %lu %ld",
+                          start_ticks, virtual_bytes, resident) == 3;
+}
+
+/* The process_* metrics of Prometheus' client libraries. */
+static void write_process(struct api_buffer *out)
+{
+    unsigned long start_ticks, virtual_bytes;
+    long resident;
+    struct rlimit files;
+    double files_open = count_open_files();
+    single(out, "process_cpu_seconds_total", "counter", "User and system CPU time spent.",
+           cpu_seconds());
+    if (files_open >= 0)
+        single(out, "process_open_fds", "gauge", "Open file descriptors.", files_open);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        single(out, "process_max_fds", "gauge",
+               "Maximal number of file descriptors that may be open.", (double)files.rlim_cur);
+    if (!read_stat(&start_ticks, &virtual_bytes, &resident))
+        return;
+    single(out, "process_resident_memory_bytes", "gauge", "Resident memory.",
+           (double)resident * (double)sysconf(_SC_PAGESIZE));
+    single(out, "process_virtual_memory_bytes", "gauge", "Virtual memory.", (double)virtual_bytes);
+    single(out, "process_start_time_seconds", "gauge", "Start of the process, in Unix time.",
+           boot_time() + (double)start_ticks / (double)sysconf(_SC_CLK_TCK));
+}
+
 /* The requests in flight are read first: what is not among them is in all counts. So is the memory, which
- * the answer itself then takes. */
-void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out)
+ * the response itself then takes. */
+void srv_metrics_write(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
     long in_flight = atomic_load_explicit(&counters.in_flight, memory_order_acquire);
-    size_t reserved = atomic_load(&moment->budget->used);
+    size_t reserved = atomic_load(&snapshot->budget->used);
     head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
     api_append_format(out, "kldiv_build_info{version=\"%s\",simd=\"%s\"} 1\n", KLDIV_VERSION,
                       kl_simd_name());
-    single(out, "kldiv_draining", "gauge", "1 from SIGTERM on, else 0.", moment->is_draining);
+    single(out, "kldiv_draining", "gauge", "1 from SIGTERM on, else 0.", snapshot->is_draining);
     write_requests(out);
     single(out, "kldiv_http_requests_in_flight", "gauge", "Requests being read or answered.",
            (double)in_flight);
-    write_connections(moment->max_connections, out);
+    write_connections(snapshot, out);
     single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
            (double)atomic_load(&counters.elements));
     write_warnings(out);
-    write_memory(moment->budget, reserved, out);
-    write_regions(moment->regions, out);
-    srv_process_write(out);
+    write_memory(snapshot->budget, reserved, out);
+    write_regions(snapshot->regions, out);
+    write_process(out);
 }

@@ -26,14 +26,15 @@ void srv_metrics_connection_refused(void);
 /* Counts a connection that the server ended, by the code of the reason. */
 void srv_metrics_connection_ended(const char *code);
 
-/* srv_moment: what is told as it is, beside what was counted. */
-struct srv_moment {
+/* srv_snapshot: what is told as it is, beside what was counted. */
+struct srv_snapshot {
     const struct api_budget *budget;
     struct api_regions *regions; /* or NULL */
-    size_t max_connections;
+    size_t max_connections, open_connections;
+    size_t pending_jobs;
     bool is_draining;
 };
 
-void srv_metrics_write(const struct srv_moment *moment, struct api_buffer *out);
+void srv_metrics_write(const struct srv_snapshot *snapshot, struct api_buffer *out);
 
 #endif

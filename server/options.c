@@ -3,6 +3,7 @@
 #include "api/access.h"
 #include "api/hosts.h"
 #include "api/regions/object.h"
+#include "api/store/location.h"
 #include "api/store/store.h"
 #include "api/text/nearest.h"
 
@@ -30,7 +31,7 @@ static const struct row {
     enum kind kind;
     size_t offset;
     const char *fallback; /* default as text; NULL leaves the field zero */
-    size_t least, most;   /* for NUMBER, BYTES and MODE */
+    size_t min, max;      /* for NUMBER, BYTES and MODE */
     const char *const *words;
     const char *help;
 } rows[] = {
@@ -134,7 +135,7 @@ static bool parse_number(const struct row *row, const char *text, size_t *value)
     }
     if (*end || __builtin_mul_overflow((size_t)number, unit, value))
         return false;
-    return *value >= row->least && *value <= row->most;
+    return *value >= row->min && *value <= row->max;
 }
 
 /* Switches are on or off in any case. */
@@ -240,7 +241,7 @@ static bool set(struct srv_options *options, const struct row *row, const char *
     options->max_body_given |= row->offset == offsetof(struct srv_options, max_body);
     if (!good && row->kind == NUMBER)
         fprintf(errors, "kldivd: %s: '%s' is not a whole number from %zu to %zu (%s)\n", given_as,
-                text, row->least, row->most, row->help);
+                text, row->min, row->max, row->help);
     else if (!good)
         refuse_value(row, given_as, text, errors);
     return good;

@@ -11,7 +11,7 @@ enum srv_log_format { SRV_LOG_TEXT, SRV_LOG_JSON };
 /* srv_log_level: in the order of enum api_log_level. */
 enum srv_log_level { SRV_LOG_ERROR, SRV_LOG_WARNING, SRV_LOG_INFO, SRV_LOG_DEBUG };
 
-/* SRV_ADDRESSES: the most addresses of --listen. SRV_ADDRESS_SIZE: bytes of one, with its NUL. */
+/* SRV_ADDRESSES: maximal number of addresses of --listen. SRV_ADDRESS_SIZE: bytes of one, with its NUL. */
 enum { SRV_ADDRESSES = 16, SRV_ADDRESS_SIZE = 300 };
 
 /* srv_list: values of an option that may be given several times. */

@@ -31,12 +31,12 @@ struct srv_request {
     const atomic_bool *draining;
     unsigned references; /* of libmicrohttpd's request and its response */
     enum srv_step step;
-    enum srv_lane lane;
+    enum srv_queue queue;
     bool must_close, chunked, expects_continue;
-    bool is_spare;   /* kept for another request when it is done */
-    bool was_paused; /* and is the first to get memory */
-    bool sent;       /* without libmicrohttpd */
-    bool is_counted; /* by its response */
+    bool is_http_1_0, closes; /* Connection: close */
+    bool is_pooled;           /* kept for another request when it is done */
+    bool sent;                /* without libmicrohttpd */
+    bool is_counted;          /* by its response */
     int unread; /* duplicated descriptor whose unread body is dropped after the response, or -1 */
     struct api_exchange exchange;
     struct api_buffer body;
@@ -56,31 +56,11 @@ struct srv_request {
 struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
                                     const char *target);
 
-/* Handles the complete header. */
-enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *method, const char *version);
-
-/* Handles a piece of the body; *size becomes the number of bytes that it leaves, all of them if the
- * request waits for memory. */
-enum MHD_Result srv_request_body(struct srv_request *request, const char *bytes, size_t *size);
-
-/* Copies the target of a request line of which `size` bytes and more are at hand, as far as it fits
- * and is printable; "" if there is none. */
-void srv_request_target(const char *line, size_t size, char *target, size_t room);
-
-/* Refuses a request that is not complete, with an answer that goes past libmicrohttpd; the caller
- * has the connection closed. */
-void srv_request_cut(struct srv_request *request, const struct srv_refusal *why);
-
-/* Handles the complete body, or the end of a job. */
-enum MHD_Result srv_request_complete(struct srv_request *request,
-                                     struct MHD_Connection *connection);
+/* Copies the client's id if it matches [A-Za-z0-9._-]{1,128}; else makes one of 16 hexadecimal
+ * digits, unique in this process. `size` is at least 129 bytes. */
+void srv_request_identify(const char *given, char *id, size_t size);
 
 /* Drops a reference to a request, which is the argument; the last one frees it. */
 void srv_request_release(void *argument);
-
-/* Logs and counts the request and drops its reference, the last of which frees it. `sent` is true
- * if the whole response was sent. */
-void srv_request_done(struct srv_request *request, bool sent);
 
 #endif

@@ -39,7 +39,7 @@ static void format_timing(const struct srv_request *request, char *to)
     *to = '\0';
 }
 
-static bool add(struct MHD_Response *mhd_response, const char *name, const char *value)
+static bool add_header(struct MHD_Response *mhd_response, const char *name, const char *value)
 {
     return MHD_add_response_header(mhd_response, name, value) == MHD_YES;
 }
@@ -48,14 +48,14 @@ static bool add(struct MHD_Response *mhd_response, const char *name, const char 
 static bool add_persistence(const struct srv_request *request, struct MHD_Response *mhd_response)
 {
     char timeout[40] = "timeout=";
-    if (request->entry->closes || request->entry->old)
+    if (request->closes || request->is_http_1_0)
         return true; /* libmicrohttpd says what it does */
     if (request->must_close || atomic_load(request->draining) ||
         atomic_load(&request->entry->ending))
-        return add(mhd_response, MHD_HTTP_HEADER_CONNECTION, "close");
+        return add_header(mhd_response, MHD_HTTP_HEADER_CONNECTION, "close");
     api_unsigned_write(timeout + strlen(timeout), srv_idle_seconds());
     MHD_set_response_options(mhd_response, MHD_RF_SEND_KEEP_ALIVE_HEADER, MHD_RO_END);
-    return add(mhd_response, "Keep-Alive", timeout);
+    return add_header(mhd_response, "Keep-Alive", timeout);
 }
 
 static const char *cache_control(const struct api_response *response)
@@ -70,12 +70,12 @@ static bool add_headers(const struct srv_request *request, struct MHD_Response *
     char timing[200];
     format_timing(request, timing);
     bool good = !response->content_type ||
-                add(mhd_response, MHD_HTTP_HEADER_CONTENT_TYPE, response->content_type);
-    good = good && add(mhd_response, "X-Request-Id", request->id) &&
-           add(mhd_response, MHD_HTTP_HEADER_CACHE_CONTROL, cache_control(response)) &&
-           add(mhd_response, "Server-Timing", timing);
+                add_header(mhd_response, MHD_HTTP_HEADER_CONTENT_TYPE, response->content_type);
+    good = good && add_header(mhd_response, "X-Request-Id", request->id) &&
+           add_header(mhd_response, MHD_HTTP_HEADER_CACHE_CONTROL, cache_control(response)) &&
+           add_header(mhd_response, "Server-Timing", timing);
     for (size_t i = 0; good && i < response->n_headers; i++)
-        good = add(mhd_response, response->headers[i].name, response->headers[i].value);
+        good = add_header(mhd_response, response->headers[i].name, response->headers[i].value);
     return good && add_persistence(request, mhd_response);
 }
 

@@ -35,7 +35,7 @@ static int drop_capabilities(void)
 }
 
 struct srv_sandbox srv_sandbox_enter(const struct srv_options *options,
-                                     const struct srv_rights *rights)
+                                     const struct srv_sandbox_policy *rights)
 {
     struct srv_sandbox sandbox = {-ECANCELED, -ECANCELED, -ECANCELED, -ECANCELED};
     tzset(); /* reads a file, which the first line of the log would do */

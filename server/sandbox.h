@@ -3,7 +3,7 @@
 #define KLDIV_SERVER_SANDBOX_H
 
 #include "server/options.h"
-#include "server/rights.h"
+#include "server/sandbox_policy.h"
 
 /* srv_sandbox: what is in force. 0 or more is; for landlock it is the ABI. A negative errno tells why
  * not: -ENOSYS if the kernel lacks it, -ECANCELED if an option switches it off, -ENOTSUP in a build
@@ -24,7 +24,7 @@ struct srv_sandbox {
  *
  * The rights are what is left. Core dumps stay possible. */
 struct srv_sandbox srv_sandbox_enter(const struct srv_options *options,
-                                     const struct srv_rights *rights);
+                                     const struct srv_sandbox_policy *rights);
 
 /* Logs what is in force, and what is not and why: a warning if it should be, else info. */
 void srv_sandbox_log(const struct srv_sandbox *sandbox);

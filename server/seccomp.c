@@ -144,7 +144,7 @@ static int add_unknown(scmp_filter_ctx filter)
 
 static bool has_any(const char *const *list) { return list && *list; }
 
-static int add_all(scmp_filter_ctx filter, const struct srv_rights *rights)
+static int add_all(scmp_filter_ctx filter, const struct srv_sandbox_policy *rights)
 {
     bool with_files = has_any(rights->writable);
     int problem = add_calls(filter, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
@@ -178,7 +178,7 @@ static int set_attributes(scmp_filter_ctx filter)
     return problem ? problem : seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
 }
 
-int srv_seccomp_enter(const struct srv_rights *rights)
+int srv_seccomp_enter(const struct srv_sandbox_policy *rights)
 {
     if (prctl(PR_GET_SECCOMP) < 0)
         return -ENOSYS;

@@ -2,7 +2,7 @@
 #ifndef KLDIV_SERVER_SECCOMP_H
 #define KLDIV_SERVER_SECCOMP_H
 
-#include "server/rights.h"
+#include "server/sandbox_policy.h"
 
 /* Filters the system calls of this thread, and of threads that it starts later, for ever. Calls that
  * serving needs are allowed, and by rights: with writable folders opening files for writing, locks,
@@ -21,6 +21,6 @@
  *
  * Needs CAP_SYS_ADMIN or no_new_privs, which it sets. Returns 0; -ENOSYS if the kernel lacks
  * filters; or another negative errno, with nothing refused. */
-int srv_seccomp_enter(const struct srv_rights *rights);
+int srv_seccomp_enter(const struct srv_sandbox_policy *rights);
 
 #endif

@@ -4,7 +4,7 @@
 #include "server/http.h"
 #include "server/listener.h"
 #include "server/log.h"
-#include "server/passed.h"
+#include "server/service_manager.h"
 #include "server/unix_socket.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@ struct entry {
 
 static struct {
     size_t n;
-    struct entry entries[SRV_MOST_SOCKETS];
-    const char *removable[SRV_MOST_SOCKETS + 1];
+    struct entry entries[SRV_MAX_SOCKETS];
+    const char *removable[SRV_MAX_SOCKETS + 1];
 } sockets;
 
 static bool is_local(int fd)
@@ -36,7 +36,7 @@ static bool is_local(int fd)
     return domain == AF_UNIX;
 }
 
-static void add(int fd, const char *address, bool is_admin)
+static void add_socket(int fd, const char *address, bool is_admin)
 {
     struct entry *entry = &sockets.entries[sockets.n++];
     entry->listener.fd = fd;
@@ -54,7 +54,7 @@ static bool open_one(const struct srv_options *options, const char *address, boo
     const char *option = is_admin ? "--admin-listen" : "--listen";
     int fd = srv_listen(option, address, (mode_t)options->listen_mode, errors);
     if (fd >= 0)
-        add(fd, address, is_admin);
+        add_socket(fd, address, is_admin);
     return fd >= 0;
 }
 
@@ -64,12 +64,12 @@ static bool open_all(const struct srv_options *options, FILE *errors)
     if (!srv_passed_read(&passed, errors))
         return false;
     for (size_t i = 0; i < passed.n; i++)
-        add(passed.listen[i], NULL, false);
+        add_socket(passed.listen[i], NULL, false);
     for (size_t i = 0; passed.n == 0 && i < options->listen.n; i++)
         if (!open_one(options, options->listen.items[i], false, errors))
             return false;
     if (passed.admin >= 0)
-        add(passed.admin, NULL, true);
+        add_socket(passed.admin, NULL, true);
     else if (options->admin_listen && !open_one(options, options->admin_listen, true, errors))
         return false;
     if (options->port_file && srv_sockets_port() == 0) {

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* SRV_MOST_SOCKETS: those of --listen, and that of --admin-listen. */
-enum { SRV_MOST_SOCKETS = SRV_ADDRESSES + 1 };
+/* SRV_MAX_SOCKETS: those of --listen, and that of --admin-listen. */
+enum { SRV_MAX_SOCKETS = SRV_ADDRESSES + 1 };
 
 /* Listens on the addresses of the options, or takes sockets that the service manager passes. False, with
  * one line on `errors`, if one fails, or if there is no port for --port-file; files that were made are

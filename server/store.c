@@ -1,5 +1,6 @@
 #include "server/store.h"
 
+#include "api/store/location.h"
 #include "api/store/store.h"
 #include "server/log.h"
 

@@ -10,10 +10,10 @@ enum { AT_ONCE = 256 << 10 };
  * takes what follows, the end of the body and the next request perhaps. */
 static size_t open_room(const struct srv_upload *u, size_t n, uint64_t left)
 {
-    size_t most = u->room < AT_ONCE ? u->room : AT_ONCE;
-    if (left - u->ahead < most)
-        most = (size_t)(left - u->ahead);
-    return most >= n ? most : 0;
+    size_t max = u->room < AT_ONCE ? u->room : AT_ONCE;
+    if (left - u->ahead < max)
+        max = (size_t)(left - u->ahead);
+    return max >= n ? max : 0;
 }
 
 static ssize_t tell(struct srv_upload *u, size_t n)
@@ -45,10 +45,10 @@ ssize_t srv_upload_receive(struct srv_upload *u, int fd, void *buffer, size_t n,
 {
     if (u->ahead >= n)
         return tell(u, n);
-    size_t most = open_room(u, n, left);
-    if (most == 0)
+    size_t max = open_room(u, n, left);
+    if (max == 0)
         return receive_by_buffer(u, fd, buffer, n, left, receive);
-    ssize_t size = receive(fd, u->next, most, 0);
+    ssize_t size = receive(fd, u->next, max, 0);
     if (size <= 0 && (size == 0 || u->ahead == 0 || errno != EAGAIN))
         return size; /* the body will not be whole, or nothing has come */
     if (size > 0) {

@@ -10,7 +10,7 @@
 
 /* Zeroed at the start of a connection; only its network thread uses it. */
 struct srv_upload {
-    char *next;   /* place of the next byte to be received */
+    char *next;   /* address of the next byte to be received */
     size_t room;  /* bytes from there on; 0 unless a large body arrives */
     size_t ahead; /* bytes before `next` that libmicrohttpd was not told of */
     size_t piece; /* bytes that it was told of, and that the body has not taken */

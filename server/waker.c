@@ -10,22 +10,22 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Closing removes it from epoll. */
 static void unmake(struct srv_waker *waker)
 {
-    if (waker->made)
+    if (waker->event_fd > 0)
         close(waker->event_fd);
-    waker->made = false;
+    waker->event_fd = 0;
 }
 
 /* Makes an event, or another. */
 static bool wake(struct srv_waker *waker)
 {
-    if (waker->made)
+    if (waker->event_fd > 0)
         return eventfd_write(waker->event_fd, 1) == 0;
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data = waker->mark};
     waker->event_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-    waker->made = waker->event_fd >= 0;
-    if (waker->made && epoll_ctl(waker->loop, EPOLL_CTL_ADD, waker->event_fd, &event) != 0)
-        unmake(waker);
-    return waker->made;
+    if (waker->event_fd >= 0 && epoll_ctl(waker->loop, EPOLL_CTL_ADD, waker->event_fd, &event) == 0)
+        return true;
+    unmake(waker);
+    return false;
 }
 
 void srv_waker_add(struct srv_waker *waker, int loop, epoll_data_t mark)

@@ -1,5 +1,5 @@
 /* Wakes the network thread for a connection, without a word to its client: shutdown(), which wakes it, too,
- * lets a client that still sends fail or wait, and it may not read the answer. */
+ * lets a client that still sends fail or wait, and it may not read the response. */
 #ifndef KLDIV_SERVER_WAKER_H
 #define KLDIV_SERVER_WAKER_H
 
@@ -11,8 +11,7 @@
 struct srv_waker {
     bool watched, wanted;
     int loop;     /* epoll, while `watched` */
-    int event_fd; /* if `made` */
-    bool made;
+    int event_fd; /* 0 for none */
     epoll_data_t mark;
 };
 

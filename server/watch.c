@@ -3,8 +3,7 @@
 #include "server/clock.h"
 #include "server/deadlines.h"
 #include "server/log.h"
-#include "server/share.h"
-#include "server/watchdog.h"
+#include "server/transport.h"
 
 #include <limits.h>
 #include <linux/sockios.h>
@@ -20,19 +19,15 @@
 enum { TICK_MS = 100, SOON_MS = 5 };
 
 /* PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked
- * whether it still reads. HUNGRY_MS: time, in ms, that a client lags behind before it is slow, and that bodies wait
- * for memory before a request is ended that is not. */
-enum { PROBE_MS = 100, PROBE_AGAIN_MS = 1000, HUNGRY_MS = 1000 };
+ * whether it still reads. */
+enum { PROBE_MS = 100 };
 
-/* FORGET_MS: time, in ms, between corrections of the count of connections. */
-enum { EVENTS = 64, FORGET_MS = 500 };
+enum { EVENTS = 64 };
 
 static struct {
     pthread_t thread;
     int events; /* epoll */
     atomic_bool stopping;
-    const struct api_budget *budget;
-    unsigned long long fed; /* when the oldest body did not wait for memory, in ms */
 } watch = {.events = -1};
 
 /* Tells a connection from others that have its descriptor after it. */
@@ -57,7 +52,7 @@ static void mark_client(uint64_t key, unsigned events)
         return;
     if (events & (EPOLLERR | EPOLLHUP))
         c->client = SRV_GONE;
-    else if (c->client == SRV_OPEN && events & EPOLLRDHUP && !atomic_load(&c->kicked))
+    else if (c->client == SRV_OPEN && events & EPOLLRDHUP && !atomic_load(&c->read_shut))
         c->client = SRV_HALF_CLOSED;
 }
 
@@ -73,38 +68,27 @@ static void collect_events(int timeout)
     srv_connections_unlock();
 }
 
-/* Asks a client that has closed its sending side whether it still reads. A closed socket answers
- * with a reset; a client of HTTP/1.1 passes over the interim response (RFC 9110, 15.2). */
+/* Asks a client that has closed its sending side whether it still reads. */
 static void probe(struct srv_connection *c, unsigned long long now)
 {
-    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    unsigned long long since = atomic_load(&c->since);
-    bool is_suspended = atomic_load(&c->suspended) || atomic_load(&c->paused);
-    if (!is_suspended || now < since + PROBE_MS || now < c->probed_at + PROBE_AGAIN_MS)
-        return;
-    c->probed_at = now;
-    if (!c->old && !c->tls && !c->local) /* the end of a local client is told at once */
-        send(c->fd, interim, sizeof interim - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    bool is_due = atomic_load(&c->suspended) && now >= atomic_load(&c->since) + PROBE_MS;
+    if (is_due && !c->local) /* the end of a local client is told at once */
+        srv_transport_probe(c);
 }
 
 /* Acts on a client's end, and on refusals that wait to be read; true if another look is needed soon. */
 static bool follow_client(struct srv_connection *c, unsigned long long now)
 {
-    static const struct srv_refusal gone = {"client_left", "the client closed its side"};
     enum srv_phase phase = atomic_load(&c->phase);
     bool ends = c->client != SRV_OPEN || atomic_load(&c->ending) || atomic_load(&c->refused);
     if (!ends)
         return false;
-    if (c->client == SRV_HALF_CLOSED && (phase == SRV_WORK || phase == SRV_PAUSED))
+    if (c->client == SRV_HALF_CLOSED && phase == SRV_WORK)
         probe(c, now);
     if (c->client == SRV_GONE)
         atomic_store(&c->stop, true);
-    if (c->client == SRV_GONE && phase == SRV_PAUSED) {
-        srv_connection_end(c, &gone);
-        srv_connection_wake(c);
-    }
     if (phase == SRV_HEADER || phase == SRV_IDLE || phase == SRV_BODY)
-        srv_connection_kick(c);
+        srv_connection_shutdown_read(c);
     return true;
 }
 
@@ -151,108 +135,13 @@ static void look_at_response(struct srv_connection *c, unsigned long long now)
 static void end_late(struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
-    const struct srv_refusal *why = srv_overdue(c, now);
+    const struct srv_error *why = srv_overdue(c, now);
     if (!why)
         return;
     srv_log(SRV_LOG_DEBUG, "closing a connection: %s", why->detail);
     srv_connection_end(c, why);
     if (phase == SRV_WORK)
         atomic_store(&c->stop, true);
-    if (phase == SRV_PAUSED)
-        srv_connection_wake(c);
-}
-
-/* ---- Memory */
-
-/* True if the client has been slow for a while. */
-static bool is_slow(const struct srv_connection *c, unsigned long long now)
-{
-    return (atomic_load(&c->phase) == SRV_REPLY ? srv_lateness(c, now) : srv_behind(c, now)) >
-           HUNGRY_MS;
-}
-
-/* Burden of a request on others, by its memory and by its slowness. */
-static double burden(const struct srv_connection *c, unsigned long long now)
-{
-    enum srv_phase phase = atomic_load(&c->phase);
-    double held = (double)atomic_load(&c->held);
-    if (atomic_load(&c->ending))
-        return 0;
-    if (phase == SRV_REPLY)
-        return held * (double)srv_lateness(c, now);
-    return phase == SRV_BODY || phase == SRV_PAUSED ? held * (1 + (double)srv_behind(c, now)) : 0;
-}
-
-/* Ends the request with the greatest burden, so that one that waits can go on; not one that is fast,
- * unless `any`. Small ones do not help a large one. */
-static void end_heaviest(struct srv_connection *first, const struct srv_connection *waiting,
-                         unsigned long long now, bool any)
-{
-    struct srv_connection *heaviest = NULL;
-    size_t least = atomic_load(&waiting->wanted) > API_SMALL ? API_SMALL : 0;
-    double most = 0;
-    for (struct srv_connection *c = first; c; c = c->next) {
-        bool helps = c != waiting && atomic_load(&c->held) > least && (any || is_slow(c, now));
-        double heavy = helps ? burden(c, now) : 0;
-        if (heavy > most) {
-            most = heavy;
-            heaviest = c;
-        }
-    }
-    if (!heaviest)
-        return;
-    srv_log(
-        SRV_LOG_WARNING,
-        "memory is short (--max-memory): ended the slowest request that holds the most, %zu bytes",
-        atomic_load(&heaviest->held));
-    srv_connection_end(heaviest, &srv_freed_memory);
-    srv_connection_wake(heaviest);
-}
-
-/* feeding: the oldest of the requests whose bodies wait for memory, and of those that can go on. */
-struct feeding {
-    struct srv_connection *oldest, *next;
-};
-
-static bool is_older(const struct srv_connection *c, const struct srv_connection *other)
-{
-    return !other || atomic_load(&c->begun) < atomic_load(&other->begun);
-}
-
-static struct feeding find_waiting(struct srv_connection *first)
-{
-    struct feeding found = {0};
-    const struct srv_needs *needs = srv_share_needs(first);
-    for (struct srv_connection *c = first; c; c = c->next) {
-        if (!atomic_load(&c->paused))
-            continue;
-        if (is_older(c, found.oldest))
-            found.oldest = c;
-        if (is_older(c, found.next) &&
-            srv_share_grants(watch.budget, needs, c, atomic_load(&c->wanted), false))
-            found.next = c;
-    }
-    return found;
-}
-
-/* AT_ONCE: the most bodies that are resumed at a look. Each asks for its memory again. */
-enum { AT_ONCE = 8 };
-
-/* Resumes bodies that can go on, that of the oldest request first. While the oldest has to wait, slow
- * requests are ended, and after a second others. */
-static void feed(struct srv_connection *first, unsigned long long now)
-{
-    struct feeding found = find_waiting(first);
-    const struct srv_connection *oldest = found.oldest;
-    bool waits = oldest != found.next, long_since = now > watch.fed + HUNGRY_MS;
-    for (int i = 0; found.next && i < AT_ONCE; i++) {
-        srv_connection_wake(found.next);
-        found = find_waiting(first);
-    }
-    if (waits)
-        end_heaviest(first, oldest, now, long_since);
-    if (!waits || long_since)
-        watch.fed = now;
 }
 
 /* ---- Thread */
@@ -262,7 +151,7 @@ static int look(void)
 {
     unsigned long long now = srv_now_ms();
     struct srv_connection *first = srv_connections_lock();
-    bool soon = srv_connections_paused() > 0;
+    bool soon = false;
     for (struct srv_connection *c = first; c; c = c->next) {
         if (atomic_load(&c->phase) == SRV_REPLY)
             look_at_response(c, now);
@@ -270,16 +159,15 @@ static int look(void)
         end_late(c, now);
         soon |= follow_client(c, now);
     }
-    feed(first, now);
     srv_connections_unlock();
     return soon ? SOON_MS : TICK_MS;
 }
 
-static void *run(void *unused)
+static void *run_watch(void *unused)
 {
     (void)unused;
     int wait = TICK_MS;
-    unsigned long long looked = 0, forgotten = 0;
+    unsigned long long looked = 0;
     while (!atomic_load(&watch.stopping)) {
         collect_events(wait);
         unsigned long long now = srv_now_ms();
@@ -287,24 +175,16 @@ static void *run(void *unused)
             wait = SOON_MS;
             continue;
         }
-        srv_step_begin();
         wait = look();
-        srv_step_end();
         looked = now;
-        if (now > forgotten + FORGET_MS) {
-            srv_connections_forget_dropped();
-            forgotten = now;
-        }
     }
     return NULL;
 }
 
-bool srv_watch_start(const struct api_budget *budget)
+bool srv_watch_start(void)
 {
-    watch.budget = budget;
-    watch.fed = srv_now_ms();
     watch.events = epoll_create1(EPOLL_CLOEXEC);
-    return watch.events >= 0 && pthread_create(&watch.thread, NULL, run, NULL) == 0;
+    return watch.events >= 0 && pthread_create(&watch.thread, NULL, run_watch, NULL) == 0;
 }
 
 void srv_watch_stop(void)

@@ -1,15 +1,13 @@
-/* The thread that watches connections: it ends the late ones, notices clients that leave, and
- * resumes bodies that wait for memory. */
+/* The thread that watches connections: it ends the late ones, and notices clients that leave. */
 #ifndef KLDIV_SERVER_WATCH_H
 #define KLDIV_SERVER_WATCH_H
 
-#include "api/memory/budget.h"
 #include "server/connections.h"
 
 #include <stdbool.h>
 
-/* Starts the thread; false if it cannot be started. `budget` outlives it. */
-bool srv_watch_start(const struct api_budget *budget);
+/* Starts the thread; false if it cannot be started. */
+bool srv_watch_start(void);
 void srv_watch_stop(void);
 
 /* Watches a connection of the table for its client's end. False if the system refuses: its end is

@@ -7,7 +7,7 @@ build/fuzz/%: tests/fuzz/%.c $(wildcard tests/fuzz/*.h) $(B)/server/framing.o $(
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) $(filter-out -MMD -MP,$(CFLAGS)) $(LDFLAGS) -fsanitize=fuzzer $(filter %.c %.o %.a,$^) \
-	    $(API_LIBS) -lmicrohttpd -lm -o $@
+	    $(API_LIBS) -lm -o $@
 endif
 # Seeds are the bodies of the table, and those of monitors, where there is numpy to make them.
 build/fuzz/seeds: tests/golden/bodies.py tests/fuzz/seeds.py

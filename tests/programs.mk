@@ -1,7 +1,8 @@
 # Programs that test: the suites, what is preloaded into a server, clients of a server, comparisons.
 
 TEST_LIBS = -lcriterion -lquadmath -lpq
-$(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV_FAULTS='"$(B)/tests/faults.so"'
+$(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV_FAULTS='"$(B)/tests/faults.so"' \
+    -DKLDIV_UNADAPTED='"$(B)/tests/unadapted"'
 
 # The header of libquadmath is one of gcc's: clang finds it by a link.
 ifeq ($(VARIANT),asan)
@@ -21,7 +22,13 @@ $(B)/tests/faults.so: tests/preload/faults.c tests/preload/faults.h
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) -O2 $(filter-out -MMD -MP $(OPTIMIZE_$(VARIANT)),$(CFLAGS)) -shared $< -o $@
-$(B)/tests/all: $(B)/kldivd $(B)/tests/faults.so $(TESTS) $(filter-out %/main.o,$(SERVER)) $(B)/libapi.a $(B)/libkldiv.a
+# The server with libmicrohttpd as it is, which reads past the adapter: a test checks that it serves nothing.
+$(B)/tests/unadapted: $(SERVER) $(B)/libapi.a $(B)/libkldiv.a
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CC) $(LDFLAGS) $^ $(MHD_ARCHIVE) $(SERVER_LIBS) $(API_LIBS) -lm -o $@
+$(B)/tests/all: $(B)/kldivd $(B)/tests/faults.so $(B)/tests/unadapted $(TESTS) $(filter-out %/main.o,$(SERVER)) \
+                $(B)/libmicrohttpd.a $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(filter %.o %.a,$^) $(TEST_LIBS) \
 	    $(SERVER_LIBS) $(API_LIBS) -lm -o $@

@@ -1,8 +1,9 @@
 #include "api/monitors/monitors.h"
 
-#include "api/monitors/load.h"
-#include "api/monitors/statistics.h"
-#include "api/monitors/work.h"
+#include "api/monitors/state/load.h"
+#include "api/monitors/state/transaction.h"
+#include "api/monitors/store_metrics.h"
+#include "api/monitors/thread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,18 +27,18 @@ static bool init_lock(struct api_monitors *monitors)
     return good && pthread_mutex_init(&monitors->lock, NULL) == 0;
 }
 
-struct api_monitors *api_monitors_open(const char *location, size_t most, struct api_budget *budget,
-                                       char *reason, size_t size)
+struct api_monitors *api_monitors_open(const char *location, size_t max_monitors,
+                                       struct api_budget *budget, char *reason, size_t size)
 {
     struct api_monitors *monitors = calloc(1, sizeof *monitors);
     snprintf(reason, size, "no memory is left");
     if (!monitors)
         return NULL;
-    monitors->most = most;
+    monitors->max_monitors = max_monitors;
     monitors->budget = budget;
-    monitors->statistics = api_statistics_new();
+    monitors->statistics = api_store_metrics_new();
     if (init_lock(monitors) && api_registry_init(&monitors->registry) &&
-        api_exposition_init(&monitors->exposition) && monitors->statistics)
+        api_monitor_metrics_init(&monitors->metrics) && monitors->statistics)
         monitors->store = api_store_open(location, reason, size);
     atomic_store(&monitors->stored, monitors->store && api_store_is_open(monitors->store));
     if (monitors->store && (!api_monitors_are_stored(monitors) || load(monitors)))
@@ -72,18 +73,31 @@ void api_monitors_free(struct api_monitors *monitors)
 {
     if (!monitors)
         return;
-    api_exposition_free(&monitors->exposition);
+    api_monitor_metrics_free(&monitors->metrics);
     api_registry_free(&monitors->registry);
     api_config_release(monitors->former);
     api_store_close(monitors->store);
     api_budget_forget(monitors->budget, monitors->counted);
-    api_statistics_free(monitors->statistics);
+    api_store_metrics_free(monitors->statistics);
     pthread_cond_destroy(&monitors->wake);
     pthread_mutex_destroy(&monitors->lock);
-    free(monitors->dead);
+    free(monitors->tombstones);
     api_buffer_free(&monitors->untold);
     free(monitors);
 }
+
+bool api_monitors_are_stored(const struct api_monitors *monitors)
+{
+    return atomic_load(&monitors->stored);
+}
+
+bool api_monitors_start(struct api_monitors *monitors,
+                        void (*log)(bool is_failure, const char *sentence))
+{
+    return api_thread_start(monitors, log);
+}
+
+void api_monitors_stop(struct api_monitors *monitors) { api_thread_stop(monitors); }
 
 size_t api_monitors_count(struct api_monitors *monitors)
 {
@@ -104,17 +118,17 @@ void api_monitors_write_store(const struct api_monitors *monitors, struct api_bu
         "# HELP kldiv_store_size_bytes Bytes that the store takes, without free ones.\n"
         "# TYPE kldiv_store_size_bytes gauge\nkldiv_store_size_bytes %lld\n",
         (long long)atomic_load(&monitors->size));
-    api_statistics_write(monitors->statistics, out);
+    api_store_metrics_write(monitors->statistics, out);
 }
 
 bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,
                          struct api_response *response)
 {
-    return api_exposition_response(&monitors->exposition, &monitors->registry, since, with_gzip,
-                                   response, monitors->budget);
+    return api_monitor_metrics_response(&monitors->metrics, &monitors->registry, since, with_gzip,
+                                        response, monitors->budget);
 }
 
 void api_monitors_trim(struct api_monitors *monitors, double seconds)
 {
-    api_exposition_trim(&monitors->exposition, seconds);
+    api_monitor_metrics_trim(&monitors->metrics, seconds);
 }

@@ -4,11 +4,11 @@
 
 #include "api/exchange.h"
 
-/* Opens the store at a location, see api/store/store.h, and reads its monitors. `most` is the number
+/* Opens the store at a location, see api/store/store.h, and reads its monitors. `max_monitors` is the number
  * of monitors beyond which none is made. Call it before the process gives up its rights, and before
  * threads use jansson. NULL with a sentence in `reason`. */
-struct api_monitors *api_monitors_open(const char *location, size_t most, struct api_budget *budget,
-                                       char *reason, size_t size);
+struct api_monitors *api_monitors_open(const char *location, size_t max_monitors,
+                                       struct api_budget *budget, char *reason, size_t size);
 
 /* Bounds the store: what would make it grow beyond so many bytes is refused; 0 is no bound. Call it before
  * api_monitors_start. */
@@ -35,10 +35,10 @@ void api_monitors_free(struct api_monitors *monitors); /* NULL is fine */
 bool api_monitors_are_stored(const struct api_monitors *monitors);
 size_t api_monitors_count(struct api_monitors *monitors);
 
-/* Appends the exposition of the store. */
+/* Appends the metrics of the store, as Prometheus text. */
 void api_monitors_write_store(const struct api_monitors *monitors, struct api_buffer *out);
 
-/* Adds the exposition of the monitors to a response whose body is complete; see api_exposition_response. */
+/* Adds the metrics of the monitors to a response whose body is complete; see api_monitor_metrics_response. */
 bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,
                          struct api_response *response);
 

@@ -2,14 +2,18 @@
 #ifndef KLDIV_API_STORE_ENGINE_H
 #define KLDIV_API_STORE_ENGINE_H
 
-#include "api/store/store.h"
+#include "api/store/datum.h"
+#include "api/store/sql.h"
+
+#include <stdbool.h>
+#include <stdio.h>
 
 /* api_database: a connection; the engine's own structure begins with it. */
 struct api_database {
-    const struct api_engine *engine;
-    char reason[256];   /* of the last failure, as a part of a sentence */
-    bool out_of_memory; /* so that the failure says nothing of the database */
-    bool is_away;       /* it could not be reached, which may pass */
+    const struct api_engine *engine; /* set by the store */
+    char reason[256];                /* of the last failure, as a part of a sentence */
+    bool out_of_memory;              /* so that the failure says nothing of the database */
+    bool is_away;                    /* it could not be reached, which may pass */
     bool is_lost; /* the transaction failed for the connection, or for a wait that was too long */
     bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
     bool is_new;       /* it was connected to, or came back, since the last commit */
@@ -70,8 +74,8 @@ struct api_engine {
 
 extern const struct api_engine api_sqlite, api_postgresql;
 
-/* Sets the reason, and returns false. */
-bool api_database_fail(struct api_database *database, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Sets the reason from a format of printf; false. */
+#define api_database_fail(database, ...)                                                           \
+    (snprintf((database)->reason, sizeof(database)->reason, __VA_ARGS__), false)
 
 #endif

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST_UNREAD: statements in a pipeline whose results wait to be read, so that neither side has to wait
+/* MAX_UNREAD: statements in a pipeline whose results wait to be read, so that neither side has to wait
  * for the other to read. */
-enum { MOST_COLUMNS = 20, MOST_PARAMETERS = 34, MOST_UNREAD = 64 };
+enum { MAX_COLUMNS = 20, MAX_PARAMETERS = 34, MAX_UNREAD = 64 };
 
 /* Numbers of types in the catalog, which never change. */
 enum { BYTEA = 17, INT8 = 20, FLOAT8 = 701 };
@@ -51,10 +51,10 @@ static struct api_datum column(const PGresult *result, int row, int i)
 
 static void give_rows(const PGresult *result, const struct api_rows *rows)
 {
-    struct api_datum values[MOST_COLUMNS] = {{.kind = API_SQL_NULL}};
+    struct api_datum values[MAX_COLUMNS] = {{.kind = API_SQL_NULL}};
     int n = PQnfields(result);
     for (int row = 0; row < PQntuples(result); row++) {
-        for (int i = 0; i < n && i < MOST_COLUMNS; i++)
+        for (int i = 0; i < n && i < MAX_COLUMNS; i++)
             values[i] = column(result, row, i);
         rows->row(rows->context, values);
     }
@@ -124,7 +124,7 @@ static bool sent(struct api_postgresql_connection *c, int good)
     c->unread++;
     if (good != 1)
         return api_postgresql_fail(c, PQerrorMessage(c->pg));
-    return c->unread < MOST_UNREAD || read_results(c, NULL);
+    return c->unread < MAX_UNREAD || read_results(c, NULL);
 }
 
 /* ---- Statements */
@@ -156,9 +156,9 @@ static bool script(struct api_database *database, const char *text)
 /* parameters: values as libpq takes them. Numbers are decimal text, which is read as the type that the
  * statement gives the parameter; texts and bytes are as they are. */
 struct parameters {
-    const char *values[MOST_PARAMETERS];
-    int lengths[MOST_PARAMETERS], formats[MOST_PARAMETERS], n;
-    char numbers[MOST_PARAMETERS][32];
+    const char *values[MAX_PARAMETERS];
+    int lengths[MAX_PARAMETERS], formats[MAX_PARAMETERS], n;
+    char numbers[MAX_PARAMETERS][32];
 };
 
 static void set_parameter(struct parameters *to, int i, const struct api_datum *datum)
@@ -186,10 +186,10 @@ static void set_parameter(struct parameters *to, int i, const struct api_datum *
 /* Greatest number of a $parameter in a statement. */
 static int count_parameters(const char *text)
 {
-    int most = 0;
+    int max = 0;
     for (const char *p = text; (p = strchr(p, '$')); p++)
-        most = atoi(p + 1) > most ? atoi(p + 1) : most;
-    return most;
+        max = atoi(p + 1) > max ? atoi(p + 1) : max;
+    return max;
 }
 
 static bool send_prepared(struct api_postgresql_connection *c, enum api_statement number,
@@ -213,7 +213,7 @@ static bool run(struct api_database *database, enum api_statement number,
     if (!c->prepared[number] && !sent(c, PQsendPrepare(c->pg, name, api_sql[number], 0, NULL)))
         return false;
     c->prepared[number] = true;
-    if (rows && c->unread == MOST_UNREAD - 1 && !read_results(c, NULL))
+    if (rows && c->unread == MAX_UNREAD - 1 && !read_results(c, NULL))
         return false;
     return send_prepared(c, number, name, data) && (!rows || read_results(c, rows));
 }
@@ -228,11 +228,6 @@ static bool commit(struct api_database *database)
     return true;
 }
 
-static void read_size(void *context, const struct api_datum *values)
-{
-    *(int64_t *)context = values[0].integer;
-}
-
 /* Tables alone, with their indices: others of the database are not the store's. The files of each are
  * looked at, so it is asked for seldom. */
 static bool size_of(struct api_database *database, int64_t *bytes)
@@ -244,7 +239,7 @@ static bool size_of(struct api_database *database, int64_t *bytes)
                 (script(database, "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint"
                                   " FROM pg_class WHERE relkind = 'r' AND relname LIKE 'kldiv#_%'"
                                   " ESCAPE '#' AND pg_table_is_visible(oid)") &&
-                 read_results(c, &(struct api_rows){read_size, &c->size}));
+                 read_results(c, &(struct api_rows){api_datum_read_integer, &c->size}));
     c->sized = good && now >= c->sized + pause_s ? now : c->sized;
     *bytes = c->size;
     return good;

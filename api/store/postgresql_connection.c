@@ -1,6 +1,7 @@
 #include "api/store/postgresql_connection.h"
 
 #include "api/clock.h"
+#include "api/store/location.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -14,14 +15,14 @@ static const double patience_s = 20;
 static const double shortest_pause = 0.1, longest_pause = 5;
 
 /* The least version with all that the statements take, and its number in libpq. */
-#define LEAST_VERSION "12"
-enum { LEAST_VERSION_NUMBER = 120000 };
+#define MIN_VERSION "12"
+enum { MIN_VERSION_NUMBER = 120000 };
 
 bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message)
 {
     char *reason = c->base.reason;
     c->base.is_lost = true;
-    api_database_fail(&c->base, "%s", *message ? message : "the connection is lost");
+    (void)api_database_fail(&c->base, "%s", *message ? message : "the connection is lost");
     for (char *end = reason + strlen(reason); end > reason && end[-1] == '\n';)
         *--end = '\0';
     for (char *p = reason; *p; p++)
@@ -67,8 +68,8 @@ static const char *fault_of(PGconn *pg)
         return "no memory is left";
     if (PQstatus(pg) != CONNECTION_OK)
         return PQerrorMessage(pg);
-    if (PQserverVersion(pg) < LEAST_VERSION_NUMBER)
-        return "it is not PostgreSQL of version " LEAST_VERSION " on";
+    if (PQserverVersion(pg) < MIN_VERSION_NUMBER)
+        return "it is not PostgreSQL of version " MIN_VERSION " on";
     const char *encoding = PQparameterStatus(pg, "server_encoding");
     if (!encoding || (strcmp(encoding, "UTF8") != 0 && strcmp(encoding, "SQL_ASCII") != 0))
         return "its encoding is not UTF8, which names and labels need";
@@ -150,7 +151,6 @@ struct api_database *api_postgresql_open(const char *path, char *reason, size_t 
     snprintf(reason, size, "no memory is left");
     if (!c)
         return NULL;
-    c->base.engine = &api_postgresql;
     c->location = malloc(n);
     if (c->location)
         snprintf(c->location, n, "%s%s", prefix, path);

@@ -34,7 +34,7 @@ static const char first[] =
     "CREATE INDEX kldiv_keys_by_time ON kldiv_keys (at);";
 
 /* Adds since when a monitor has its state, and the top of windows, NULL of those from before: see
- * api/monitors/top.h. A revision begins in state 0, so that any other is by an event of its own; one of
+ * api/monitors/model/top.h. A revision begins in state 0, so that any other is by an event of its own; one of
  * state 0 is told from those of former revisions by its window, while that is kept. */
 static const char second[] = "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT;"
                              "ALTER TABLE kldiv_windows ADD COLUMN top BIGINT;"
@@ -57,7 +57,7 @@ static const char third[] =
     " (SELECT max(end_at) FROM kldiv_windows w WHERE w.monitor = kldiv_monitors.id);"
     "INSERT INTO kldiv_meta VALUES ('change', 0), ('deletion', 0);";
 
-/* Adds sums of the counts of each monitor's last closed windows: see api/monitors/previous.h. */
+/* Adds sums of the counts of each monitor's last closed windows: see api/monitors/state/previous.h. */
 static const char fourth[] =
     "CREATE TABLE kldiv_sums (monitor BIGINT PRIMARY KEY, revision BIGINT NOT NULL,"
     " k BIGINT NOT NULL, n BIGINT NOT NULL, oldest_start BIGINT NOT NULL, oldest_id BIGINT NOT "

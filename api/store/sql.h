@@ -68,7 +68,7 @@ enum api_statement {
 
     API_SQL_SUM,        /* monitor → the columns of SUM_PUT without it */
     API_SQL_SUM_PUT,    /* monitor, revision, k, n, start and id of the oldest window, of the newest
-                           one, counts: see api/monitors/previous.h */
+                           one, counts: see api/monitors/state/previous.h */
     API_SQL_SUM_DELETE, /* monitor */
 
     API_SQL_KEY,        /* key → body, answer */

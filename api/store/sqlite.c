@@ -89,7 +89,6 @@ static struct api_database *open_connection(const char *path, char *reason, size
         snprintf(reason, size, "no memory is left");
         return NULL;
     }
-    c->base.engine = &api_sqlite;
     c->has_log = has_log;
     if (api_sqlite_open(path, &c->sqlite, &c->is_empty, reason, size) &&
         prepare_rollback(c, reason, size) && (!is_file || prepare_folder(c, path, reason, size)))

@@ -3,8 +3,6 @@
 #include "api/memory/buffer.h"
 #include "api/store/engine.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,29 +15,6 @@ struct api_store {
     bool is_open; /* its schema is up to date */
     bool has_written;
 };
-
-struct api_datum api_datum_real(double value)
-{
-    if (isnan(value))
-        return (struct api_datum){.kind = API_SQL_NULL};
-    return (struct api_datum){.kind = API_SQL_REAL, .real = value};
-}
-
-double api_datum_number(const struct api_datum *datum)
-{
-    return datum->kind == API_SQL_REAL      ? datum->real
-           : datum->kind == API_SQL_INTEGER ? (double)datum->integer
-                                            : (double)NAN;
-}
-
-bool api_database_fail(struct api_database *database, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(database->reason, sizeof database->reason, format, arguments);
-    va_end(arguments);
-    return false;
-}
 
 /* Engine of a location; *path becomes what the engine opens. */
 static const struct api_engine *find_engine(const char *location, const char **path)
@@ -60,24 +35,7 @@ bool api_store_is_location(const char *location)
     return find_engine(location, &path) != NULL;
 }
 
-void api_store_name(const char *location, char *to, size_t size)
-{
-    const char *scheme = strstr(location, "://"), *user = scheme ? scheme + 3 : location;
-    const char *at = scheme ? strrchr(user, '@') : NULL; /* a password may hold any character */
-    const char *colon = at ? memchr(user, ':', (size_t)(at - user)) : NULL;
-    const char *rest = colon ? at : user, *query = rest + strcspn(rest, "?");
-    bool tells = scheme && strstr(query, "password");
-    snprintf(to, size, "%.*s%s%.*s%s", (int)((colon ? colon : user) - location), location,
-             colon ? ":***" : "", (int)(tells ? (size_t)(query - rest) : strlen(rest)), rest,
-             tells ? "?***" : "");
-}
-
 /* ---- Schema */
-
-static void read_integer(void *context, const struct api_datum *values)
-{
-    *(int64_t *)context = values[0].integer;
-}
 
 /* Runs a migration with the engine's words in it. */
 static bool migrate(struct api_database *database, const char *migration)
@@ -129,7 +87,8 @@ static bool update_schema(struct api_store *store)
         (found == API_SCHEMA_FORMER &&
          !database->engine->script(database, database->engine->adopt)) ||
         (found != API_SCHEMA_NONE &&
-         !api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_integer, &version})))
+         !api_store_run(store, API_SQL_SCHEMA, NULL,
+                        &(struct api_rows){api_datum_read_integer, &version})))
         return false;
     if (!api_store_knows(store, version))
         return false;
@@ -169,6 +128,8 @@ struct api_store *api_store_open(const char *location, char *reason, size_t size
         return NULL;
     }
     store->database = engine->open(path, reason, size);
+    if (store->database)
+        store->database->engine = engine;
     if (store->database && (prepare(store) || store->database->is_away))
         return store;
     if (store->database)
@@ -281,5 +242,5 @@ bool api_store_is_out_of_memory(const struct api_store *store)
 void api_store_run_out_of_memory(struct api_store *store)
 {
     store->database->out_of_memory = true;
-    api_database_fail(store->database, "no memory is left");
+    (void)api_database_fail(store->database, "no memory is left");
 }

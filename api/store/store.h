@@ -3,40 +3,10 @@
 #ifndef KLDIV_API_STORE_STORE_H
 #define KLDIV_API_STORE_STORE_H
 
+#include "api/store/datum.h"
 #include "api/store/sql.h"
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* api_datum: a parameter of a statement, or a value of a row. Texts and bytes are borrowed: from rows
- * until the row's function returns. */
-enum api_datum_kind { API_SQL_NULL, API_SQL_INTEGER, API_SQL_REAL, API_SQL_TEXT, API_SQL_BYTES };
-struct api_datum {
-    enum api_datum_kind kind;
-    int64_t integer;
-    double real;
-    const char *text;
-    size_t size;
-};
-
-#define API_INTEGER(value)                                                                         \
-    ((struct api_datum){.kind = API_SQL_INTEGER, .integer = (int64_t)(value)})
-#define API_REAL(value) api_datum_real(value)
-#define API_TEXT_DATUM(value)                                                                      \
-    ((struct api_datum){.kind = API_SQL_TEXT, .text = (value), .size = strlen(value)})
-#define API_BYTES(data, length)                                                                    \
-    ((struct api_datum){.kind = API_SQL_BYTES, .text = (data), .size = (length)})
-
-/* A number; NaN becomes NULL, which is how a row gives it back. */
-struct api_datum api_datum_real(double value);
-double api_datum_number(const struct api_datum *datum);
-
-/* api_rows: the receiver of a statement's rows; `row` may be NULL where there are none. */
-struct api_rows {
-    void (*row)(void *context, const struct api_datum *values);
-    void *context;
-};
 
 struct api_store;
 
@@ -68,9 +38,6 @@ bool api_store_is_open(const struct api_store *store);
 
 /* Fails, with the reason, if the version of a schema is newer than those known. */
 bool api_store_knows(struct api_store *store, int64_t version);
-
-/* Writes the location without its password; cut to `size` bytes. */
-void api_store_name(const char *location, char *to, size_t size);
 
 /* Files that the store reads whenever it connects to its database, NULL at the end; NULL if it makes no
  * connections. Lives as long as the store. */

@@ -26,6 +26,7 @@ add_needed() {
 : > "$root.origins"
 install -m 755 "$program" "$root/usr/bin/kldivd"
 add_needed "$root/usr/bin/kldivd"
+echo "/usr/lib/$triplet/libmicrohttpd.a" >> "$root.origins" # a part of the program
 
 # The loader's path is in the program: /lib64/ld-linux-x86-64.so.2, /lib/ld-linux-aarch64.so.1.
 loader=$("$triplet-readelf" -l "$program" | sed -n 's/.*interpreter: \(.*\)\]$/\1/p')

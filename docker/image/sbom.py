@@ -184,9 +184,13 @@ def main():
     for path in files_in(ROOT):
         held[owner_of.get(os.path.basename(path), "")].append(file_entry(path))
     for name, package in packages.items():
-        package["packageVerificationCode"] = verification_code(held[name])
+        if held[name]:
+            package["packageVerificationCode"] = verification_code(held[name])
+        else: # its archive is a part of the program
+            package["filesAnalyzed"] = False
+            relations.append(relation(kldiv["SPDXID"], "STATIC_LINK", package["SPDXID"]))
         relations += [relation(package["SPDXID"], "CONTAINS", file["SPDXID"]) for file in held[name]]
-        if name:
+        if name and held[name]:
             relations.append(relation(kldiv["SPDXID"], "DEPENDS_ON", package["SPDXID"]))
     relations += [relation(kldiv["SPDXID"], "CONTAINS", package["SPDXID"]) for package in pages]
 

@@ -74,7 +74,7 @@ INLINE sm s_special(sd t)
 }
 
 /* Infinities and NaN show in t * log t; what is negative or subnormal does not. The number before
- * t in the order of bits is NaN for 0, which is ordinary and which the minimum passes over. */
+ * t in the order of bits is NaN for 0, which is not special and which the minimum passes over. */
 INLINE sd s_track_log(sd track, sd t, bool is_f64)
 {
     sd before = is_f64 ? from_bits(_mm256_sub_epi64(s_bits(t), bits_set(1))) : t;
@@ -183,7 +183,7 @@ INLINE __m128i narrow_mask(sm m)
     return _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));
 }
 
-/* To float by rounding to odd, so that rounding once more, to fewer bits, is as good as
+/* To float by rounding to odd (Boldo and Melquiond, 2008), so that rounding once more, to fewer bits, is as good as
  * rounding once: an inexact result whose last bit is 0 goes one step back towards v. */
 INLINE __m128 to_odd(sd v)
 {

@@ -160,7 +160,7 @@ INLINE sd s_load_bf16(const void *p)
     return _mm512_cvtps_pd(_mm256_castsi256_ps(words));
 }
 
-/* To float by rounding to odd, so that rounding once more, to fewer bits, is as good as
+/* To float by rounding to odd (Boldo and Melquiond, 2008), so that rounding once more, to fewer bits, is as good as
  * rounding once: what is not exact is cut off, and its last bit set. */
 INLINE __m256 to_odd(sd v)
 {

@@ -1,5 +1,9 @@
 /* Counts of values by bins, over the vocabulary of template.h. A value is in the bin whose number is that
- * of the thresholds it is above; NaN is above none, and is told apart. */
+ * of the thresholds it is above; NaN is above none, and is counted apart. Few thresholds are all compared with
+ * each value. More are searched by a bucket index: a linear map of the value to a cell finds the first
+ * threshold it may be above, and a branchless binary search of the thresholds in that cell the rest; where
+ * values are spread like the thresholds that is a step or two, instead of log2 of their number. Both are exact:
+ * the map is monotonic, and each comparison is of the value itself. */
 
 /* COMPARED: thresholds that are compared with each value, while the sums stay in registers. WHOLE: a
  * multiple of SEARCHED and of all numbers of lanes. */

@@ -146,8 +146,10 @@ TARGET_ATTR static struct kl_sum total(const double *v, size_t n)
     return total_of(sum);
 }
 
-/* Rump's extraction: adding and subtracting a power of 2 far above all numbers rounds them to multiples
- * of its last bit, so few that their sum is exact; what that leaves is rounded 43 bits below. */
+/* Error-free extraction (Rump, Ogita and Oishi, "Accurate floating-point summation part I", 2008): adding and
+ * subtracting a number far above all others rounds them to multiples of its last bit, so few that their
+ * sum is exact; the rest is rounded again 43 bits below. If nothing is left then, the two sums are the exact one.
+ * It takes two passes of vector operations, against some 20 scalar ones a number in exact.c. */
 TARGET_ATTR static bool exact_total(const double *v, size_t n, double parts[2])
 {
     enum { MAX = 1024, LOG_MAX = 10 };

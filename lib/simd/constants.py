@@ -88,8 +88,8 @@ def exp_tail(r):
 def array(name, values, comment):
     print(f"/* {comment} */")
     print(f"static const double {name}[{len(values)}] = {{")
-    for v in values:
-        print(f"    {float(v).hex()},")
+    for i in range(0, len(values), 4):
+        print("    " + " ".join(f"{float(v).hex()}," for v in values[i:i + 4]))
     print("};\n")
 
 

@@ -16,7 +16,7 @@ INLINE vd v_two_sum(vd a, vd b, vd *error)
 
 /* `results`, with those of special lanes computed by `define` from the lanes of a and b. */
 INLINE vd define_special(vm special, vd results, vd a, vd b,
-               double (*define)(enum kl_rule rule, double a, double b), enum kl_rule rule)
+                         double (*define)(enum kl_rule rule, double a, double b), enum kl_rule rule)
 {
     double lanes[LANES], as[LANES], bs[LANES], specials[LANES];
     v_store_f64(lanes, results);

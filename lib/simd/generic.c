@@ -84,7 +84,7 @@ INLINE sm s_special(sd t)
 }
 
 /* Infinities and NaN show in t * log t; negative and subnormal numbers do not. The number before t
- * in the order of bits is NaN for 0, which is ordinary and which the minimum passes over. */
+ * in the order of bits is NaN for 0, which is not special and which the minimum passes over. */
 INLINE sd s_track_log(sd track, sd t, bool is_f64)
 {
     return s_min(is_f64 ? from_bits(s_bits(t) - 1) : t, track);

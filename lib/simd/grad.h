@@ -90,10 +90,11 @@ INLINE void store_grads(enum kl_dtype dtype, enum kl_rule rule, int operand,
 {
     char *to = grads->by[operand];
     vd grad = v_mul(d->by[operand], factor);
-    if (__builtin_expect(m_any(d->special), 0))
-        grad = v_mul(define_special(d->special, d->by[operand], x, t,
-                                    operand == KL_INPUT ? grad_by_input : grad_by_target, rule),
-                     factor);
+    if (__builtin_expect(m_any(d->special), 0)) {
+        vd defined = define_special(d->special, x, x, t,
+                                    operand == KL_INPUT ? grad_by_input : grad_by_target, rule);
+        grad = v_select(d->special, v_mul(defined, factor), grad);
+    }
     if (unmasked)
         grad = v_select(*unmasked, grad, v_set(0));
     if (grads->is_f64[operand])

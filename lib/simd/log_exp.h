@@ -1,14 +1,15 @@
 /* Logarithms with a number subtracted, and exponentials times a number, over the vocabulary of
  * template.h.
  *
- * Doubles carry the arithmetic of every dtype. "wide" is for float64 operands: logarithms with
- * a low part, compensated sums. "narrow" is for operands of at most 24 bits, where one double
- * has room for all of it.
+ * Doubles carry the arithmetic of every dtype. Functions ending in _f64 are for float64 operands:
+ * logarithms with a low part, compensated sums. Those ending in _f32 are for operands of at most 24
+ * bits, where one double has room for all of it.
  *
  * log t = k ln2 + log(1/c) + log1p(r), where c is close to 1/m and r = m c - 1: Tang's method
- * ("Table-driven implementation of the logarithm function", ACM TOMS 16, 1990). The narrow forms
- * are plenty until log t and x almost cancel; where they do it is done again in the wide form,
- * which carries some 60 bits. */
+ * ("Table-driven implementation of the logarithm function", ACM TOMS 16, 1990). It needs a table of 16
+ * numbers, which stays in registers or in the first-level cache, a polynomial of degree 8 to 11 and no
+ * division. The _f32 forms are accurate enough until log t and x almost cancel; where they do, the difference is
+ * computed again in the _f64 form, which carries some 60 bits. */
 #include "lib/simd/constants.h"
 
 INLINE vd horner(const double *c, int degree, vd r)
@@ -20,7 +21,7 @@ INLINE vd horner(const double *c, int degree, vd r)
     return sum;
 }
 
-/* Even and odd powers apart: half the latency, and no more work where r2 is wanted anyway. */
+/* Even and odd powers apart (Estrin's scheme, one level deep): half the latency, and no more work where r2 is wanted anyway. */
 INLINE vd horner2(const double *c, int degree, vd r, vd r2)
 {
     vd even = v_set(c[degree - (degree & 1)]), odd = v_set(c[degree - !(degree & 1)]);
@@ -79,7 +80,9 @@ INLINE vd log_minus_f64(vd t, vd x)
     return v_add(v_sub(s, x), low);
 }
 
-/* exp(t) = 2^k exp(r), with k a multiple of 1/16. Adding 1.5 * 2^48 rounds to sixteenths, and
+/* exp(t) = 2^k exp(r), with k a multiple of 1/16: Tang's method for the exponential ("Table-driven
+ * implementation of the exponential function in IEEE floating-point arithmetic", ACM TOMS 15, 1989), with a
+ * table of 16 roots and a polynomial of degree 5 (_f32) or 7 (_f64). Adding 1.5 * 2^48 rounds to sixteenths, and
  * leaves their number in the low bits, where v_exp2 finds it. */
 #define SIXTEENTHS 0x1.8p48
 

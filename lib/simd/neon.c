@@ -59,7 +59,7 @@ INLINE sm s_special(sd t)
 }
 
 /* Infinities and NaN show in t * log t; what is negative or subnormal does not. The number before
- * t in the order of bits is NaN for 0, which is ordinary and which the minimum passes over. */
+ * t in the order of bits is NaN for 0, which is not special and which the minimum passes over. */
 INLINE sd s_track_log(sd track, sd t, bool is_f64)
 {
     sd before = is_f64 ? from_bits(vsubq_s64(s_bits(t), vdupq_n_s64(1))) : t;
@@ -149,7 +149,7 @@ INLINE sd s_load_bf16(const void *p)
     return vcvt_f64_f32(vget_low_f32(vreinterpretq_f32_u32(v)));
 }
 
-/* To float by rounding to odd, so that rounding once more, to fewer bits, is as good as
+/* To float by rounding to odd (Boldo and Melquiond, 2008), so that rounding once more, to fewer bits, is as good as
  * rounding once. */
 INLINE float32x4_t to_odd(sd v)
 {

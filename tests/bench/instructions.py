@@ -14,12 +14,12 @@ import time
 
 FEW, MANY = 500, 2500
 STEPS = [
-    ("framing", ["recv"]),
+    ("framing", ["srv_mhd_recv"]),
     ("record of the request", ["begin_request"]),
     ("header", ["srv_request_begin"]),
     ("decode and plan", ["api_loss_prepare"]),
     ("compute and encode", ["api_loss"]),
-    ("header fields of the answer", ["answer", "MHD_destroy_response"]),
+    ("header fields of the answer", ["respond", "MHD_destroy_response"]),
     ("log line", ["srv_log_access"]),
 ]
 

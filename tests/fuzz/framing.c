@@ -11,19 +11,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static size_t read_in_pieces(const char *bytes, size_t size, size_t most, struct srv_framing *f)
 {
     size_t at = 0, requests = 0;
-    while (at < size && !f->refusal.code) {
+    while (at < size && !f->error.code) {
         size_t n = 1 + (size_t)(unsigned char)bytes[at] % most;
         n = n < size - at ? n : size - at;
         size_t good = srv_framing_read(f, bytes + at, n);
-        if (good > n || (good < n && !f->refusal.code))
+        if (good > n || (good < n && !f->error.code))
             abort();
         at += good;
-        if (srv_framing_is_between_requests(f) && !f->refusal.code)
+        if (srv_framing_is_between_requests(f) && !f->error.code)
             requests = at;
         if (good < n)
             break;
     }
-    return f->refusal.code ? requests : size;
+    return f->error.code ? requests : size;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -36,8 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct srv_framing cut = {0};
         size_t cut_good = read_in_pieces(bytes, size, most[i], &cut);
         if ((most[i] == 1 && cut_good != good) || /* other pieces hide where requests end */
-            (cut.refusal.code != NULL) != (whole.refusal.code != NULL) ||
-            (cut.refusal.code && strcmp(cut.refusal.code, whole.refusal.code) != 0))
+            (cut.error.code != NULL) != (whole.error.code != NULL) ||
+            (cut.error.code && strcmp(cut.error.code, whole.error.code) != 0))
             abort();
         srv_framing_free(&cut);
     }

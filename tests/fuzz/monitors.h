@@ -2,7 +2,8 @@
 #ifndef KLDIV_TESTS_FUZZ_MONITORS_H
 #define KLDIV_TESTS_FUZZ_MONITORS_H
 
-#include "api/monitors/work.h"
+#include "api/monitors/monitors.h"
+#include "api/monitors/state/transaction.h"
 #include "tests/fuzz/archive.h"
 #include "tests/support/question.h"
 

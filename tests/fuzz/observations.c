@@ -37,7 +37,7 @@ static void read_totals(int64_t totals[MONITORS])
     if (registry->n != MONITORS)
         abort();
     for (size_t i = 0; i < MONITORS; i++)
-        totals[i] = registry->monitors[i]->live.observations;
+        totals[i] = registry->monitors[i]->status.observations;
     pthread_rwlock_unlock(&registry->lock);
 }
 

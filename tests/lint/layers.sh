@@ -5,13 +5,13 @@ set -eu
 bad=0
 complain() { echo "layers: $*" >&2; bad=1; }
 
-includes() { grep -nE "#include \"($2)/" "$1"/*.[ch] "$1"/*/*.[ch] 2>/dev/null || true; }
+includes() { grep -nE "#include \"($2)/" "$1"/*.[ch] "$1"/*/*.[ch] "$1"/*/*/*.[ch] 2>/dev/null || true; }
 [ -z "$(includes lib 'api|server|tests')" ] || complain "lib includes from above: $(includes lib 'api|server|tests')"
 [ -z "$(includes api 'server|tests')" ] || complain "api includes from above: $(includes api 'server|tests')"
 [ -z "$(includes server 'tests')" ] || complain "server includes tests"
 system=$(grep -nE '#include <(jansson|microhttpd|curl/|gnutls/)' lib/*.[ch] lib/*/*.[ch] || true)
 [ -z "$system" ] || complain "lib wants libraries: $system"
-system=$(grep -nE '#include <(microhttpd|curl/|gnutls/)' api/*.[ch] api/*/*.[ch] || true)
+system=$(grep -nE '#include <(microhttpd|curl/|gnutls/)' api/*.[ch] api/*/*.[ch] api/*/*/*.[ch] || true)
 [ -z "$system" ] || complain "api wants the server's libraries: $system"
 
 exports() { nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }' | grep -vE "^$2" || true; }

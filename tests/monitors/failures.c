@@ -1,5 +1,6 @@
 /* Requests of monitors in this process: bodies that are broken, allocations that fail. */
-#include "api/monitors/work.h"
+#include "api/monitors/monitors.h"
+#include "api/monitors/state/transaction.h"
 #include "tests/support/support.h"
 
 #include <criterion/criterion.h>
@@ -166,7 +167,7 @@ static int64_t stored(void)
     const struct api_registry *registry = &host.service.monitors->registry;
     int64_t n = 0;
     for (size_t i = 0; i < registry->n; i++)
-        n += registry->monitors[i]->live.observations;
+        n += registry->monitors[i]->status.observations;
     return n;
 }
 

@@ -1,5 +1,5 @@
 /* Labels of monitors: limits of their length, and that what was taken can always be read back. */
-#include "api/monitors/bins.h"
+#include "api/monitors/model/bins.h"
 #include "api/text/json_load.h"
 #include "tests/support/monitors.h"
 

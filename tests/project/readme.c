@@ -253,7 +253,6 @@ static const struct library {
     {"csv", "libcsv", NULL},
     {"zip", "libzip", "libzip"},
     {"z", "zlib", "zlib"},
-    {"microhttpd", "libmicrohttpd", "libmicrohttpd"},
     {"curl", "libcurl", "libcurl"},
     {"gnutls", "GnuTLS", "gnutls"},
     {"seccomp", "libseccomp", "libseccomp"},

@@ -64,6 +64,26 @@ Test(framing, that_is_ambiguous_is_refused_once_counted_and_logged)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* A libmicrohttpd that reads past the adapter: nobody has checked what it hands on. */
+Test(framing, that_nobody_has_checked_is_refused)
+{
+    static const char *const requests[] = {
+        "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n",
+        POST "Content-Length: 2\r\n\r\n{}",
+        CHUNKED "2\r\n{}\r\n0\r\n\r\n",
+    };
+    setenv("KLDIV_SERVER", KLDIV_UNADAPTED, 1);
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(requests); i++) {
+        char answer[2000];
+        talk(&server, requests[i], strlen(requests[i]), answer, sizeof answer, 2);
+        cr_expect_eq(atoi(answer + 9), 500, "%s", answer);
+        cr_expect(strstr(answer, "\r\nConnection: close\r\n"), "%s", answer);
+    }
+    cr_expect(server_logs(&server, "read it past the adapter", 1));
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
 /* Bytes in two pieces, cut anywhere: libmicrohttpd must not judge the first one by itself. */
 Test(framing, that_is_ambiguous_is_refused_the_same_in_two_pieces)
 {
@@ -172,7 +192,7 @@ Test(framing, of_good_requests_is_accepted_in_any_pieces)
         for (size_t at = 0; at < sizeof good - 1; at += piece) {
             size_t n = sizeof good - 1 - at < piece ? sizeof good - 1 - at : piece;
             cr_assert_eq(srv_framing_read(&framing, good + at, n), n, "piece %zu at %zu: %s", piece,
-                         at, framing.refusal.detail);
+                         at, framing.error.detail);
         }
         cr_expect(srv_framing_is_between_requests(&framing));
         srv_framing_free(&framing);

@@ -54,7 +54,7 @@ Test(metrics, no_problem_counts_as_other)
         const struct api_problem problem = {.code = api_problem_code(i)};
         const struct api_response response = {.status = api_problem_status(&problem)};
         srv_metrics_count_response(&response, "GET", 0);
-        srv_metrics_write(&(struct srv_moment){.budget = &budget}, &text);
+        srv_metrics_write(&(struct srv_snapshot){.budget = &budget}, &text);
         api_append(&text, "", 1);
         snprintf(label, sizeof label, "code=\"%d\"", response.status);
         cr_expect(strstr(text.data, label), "%s: %s", problem.code, label);

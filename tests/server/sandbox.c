@@ -158,7 +158,7 @@ static void demand(int result)
 }
 
 /* Result of an attempt in a process of its own with these parts on. */
-static int attempt(struct srv_options options, struct srv_rights rights, int (*try)(void))
+static int attempt(struct srv_options options, struct srv_sandbox_policy rights, int (*try)(void))
 {
     int status;
     pid_t pid = fork();
@@ -187,7 +187,7 @@ struct trial {
 enum { ANY = -1 };
 
 static void check(const struct trial *trials, size_t n, struct srv_options options,
-                  struct srv_rights rights)
+                  struct srv_sandbox_policy rights)
 {
     for (const struct trial *t = trials; t < trials + n; t++) {
         int on = attempt(options, rights, t->try), off = attempt(none, rights, t->try);
@@ -223,7 +223,7 @@ Test(sandbox, seccomp_refuses_what_serving_does_not_need)
                                           {TRIAL(read_a_file), 0, 0},
                                           {TRIAL(start_a_thread), 0, 0}};
     make_folder();
-    check(trials, COUNT(trials), seccomp, (struct srv_rights){0});
+    check(trials, COUNT(trials), seccomp, (struct srv_sandbox_policy){0});
     remove_folder();
 }
 
@@ -235,7 +235,7 @@ Test(sandbox, seccomp_lets_files_be_written_for_a_store)
                                           {TRIAL(run_a_program), SIGNALLED + SIGSYS, 0}};
     const char *const writable[] = {folder, NULL};
     make_folder();
-    check(trials, COUNT(trials), seccomp, (struct srv_rights){.writable = writable});
+    check(trials, COUNT(trials), seccomp, (struct srv_sandbox_policy){.writable = writable});
     remove_folder();
 }
 
@@ -248,7 +248,7 @@ Test(sandbox, landlock_refuses_files)
         {TRIAL(read_own_numbers), 0, 0},
     };
     make_folder();
-    check(trials, COUNT(trials), landlock, (struct srv_rights){0});
+    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){0});
     remove_folder();
 }
 
@@ -263,8 +263,8 @@ Test(sandbox, landlock_leaves_folders_that_it_is_told)
                                            {TRIAL(read_passwords), EACCES, 0}};
     make_folder();
     const char *const readable[] = {in_folder("there"), NULL}, *const writable[] = {folder, NULL};
-    check(reading, COUNT(reading), landlock, (struct srv_rights){.readable = readable});
-    check(writing, COUNT(writing), landlock, (struct srv_rights){.writable = writable});
+    check(reading, COUNT(reading), landlock, (struct srv_sandbox_policy){.readable = readable});
+    check(writing, COUNT(writing), landlock, (struct srv_sandbox_policy){.writable = writable});
     remove_folder();
 }
 
@@ -280,9 +280,10 @@ Test(sandbox, leaves_removal_alone)
                               without[] = {{TRIAL(remove_a_file), EPERM, 0}};
     make_folder();
     const char *const removable[] = {in_folder("gone"), NULL};
-    check(with, COUNT(with), seccomp, (struct srv_rights){.removable = removable});
-    check(by_landlock, COUNT(by_landlock), landlock, (struct srv_rights){.removable = removable});
-    check(without, COUNT(without), seccomp, (struct srv_rights){0});
+    check(with, COUNT(with), seccomp, (struct srv_sandbox_policy){.removable = removable});
+    check(by_landlock, COUNT(by_landlock), landlock,
+          (struct srv_sandbox_policy){.removable = removable});
+    check(without, COUNT(without), seccomp, (struct srv_sandbox_policy){0});
     remove_folder();
 }
 
@@ -296,13 +297,13 @@ Test(sandbox, leaves_shared_memory_that_exists)
                                                {TRIAL(read_passwords), EACCES, 0},
                                                {TRIAL(remove_an_object), EACCES, ANY}},
                               without[] = {{TRIAL(write_an_object), EPERM, 0}};
-    const struct srv_rights rights = {.shared_memory = true};
+    const struct srv_sandbox_policy rights = {.shared_memory = true};
     snprintf(object, sizeof object, "/kldiv_sandbox_%d", (int)getpid());
     const struct {
         const struct trial *trials;
         size_t n;
         struct srv_options options;
-        struct srv_rights rights;
+        struct srv_sandbox_policy rights;
     } cases[] = {{with, COUNT(with), seccomp, rights},
                  {by_landlock, COUNT(by_landlock), landlock, rights},
                  {without, COUNT(without), seccomp, {0}}};
@@ -319,7 +320,7 @@ Test(sandbox, landlock_leaves_files_that_come_later)
     static const struct trial trials[] = {{TRIAL(read_a_file), 0, 0}};
     make_folder();
     const char *const readable[] = {in_folder("replaced"), NULL};
-    check(trials, COUNT(trials), landlock, (struct srv_rights){.readable = readable});
+    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){.readable = readable});
     remove_folder();
 }
 
@@ -333,7 +334,7 @@ Test(sandbox, landlock_leaves_the_folder_that_a_link_leads_to)
     snprintf(path, sizeof path, "%s/link", link_folder);
     cr_assert_eq(symlink(in_folder("there"), path), 0);
     const char *const readable[] = {path, NULL};
-    check(trials, COUNT(trials), landlock, (struct srv_rights){.readable = readable});
+    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){.readable = readable});
     unlink(path);
     rmdir(link_folder);
     remove_folder();
@@ -348,7 +349,7 @@ Test(sandbox, landlock_refuses_connections)
     if (landlock_abi() < 4)
         puts("(not run: Landlock of this kernel has no network)");
     else
-        check(trials, COUNT(trials), landlock, (struct srv_rights){0});
+        check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){0});
 }
 
 /* Address of an abstract socket of the tests; its name begins with NUL. */
@@ -372,7 +373,7 @@ Test(sandbox, landlock_refuses_other_processes)
     snprintf(abstract.sun_path + 1, sizeof abstract.sun_path - 1, "kldiv-%d", (int)getpid());
     cr_assert_eq(bind(fd, (struct sockaddr *)&abstract, sizeof abstract), 0);
     cr_assert_eq(listen(fd, 10), 0);
-    check(trials, COUNT(trials), landlock, (struct srv_rights){0});
+    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){0});
     close(fd);
 }
 
@@ -396,5 +397,5 @@ Test(sandbox, privileges_do_not_come_back)
                                    {TRIAL(new_privileges_are_refused), 0, ANY}};
     if (!any)
         puts("(little to see: these tests run without capabilities)");
-    check(trials, COUNT(trials), privileges, (struct srv_rights){0});
+    check(trials, COUNT(trials), privileges, (struct srv_sandbox_policy){0});
 }

@@ -1,5 +1,5 @@
 /* The test plays a service manager: it passes sockets, and reads what the server tells. */
-#include "tests/faults/client.h"
+#include "tests/support/process.h"
 #include "tests/support/support.h"
 
 #include <arpa/inet.h>
@@ -201,7 +201,7 @@ Test(service_manager, serves_although_its_manager_cannot_be_told)
 
 /* ---- The watchdog */
 
-/* Socket of a manager that wants to hear every 0.2 s; in the faults below half of that is too long. */
+/* Socket of a manager that wants to hear every 0.2 s. */
 static int watch_servers(char *name, size_t size)
 {
     snprintf(name, size, "@kldiv-watchdog-%d", (int)getpid());
@@ -231,37 +231,4 @@ Test(service_manager, tells_nothing_to_the_watchdog_of_another_process)
     cr_expect(!next_message(fd, text, sizeof text, 500), "%s", text);
     cr_expect_eq(server_stop(&server, false), 0);
     close(fd);
-}
-
-/* A call hangs in a thread that has something to do: the watchdog hears nothing until it goes on. */
-static void check_hang(const struct kind *kind)
-{
-    char name[60], text[600];
-    int fd = watch_servers(name, sizeof name);
-    struct server server = server_start(NULL);
-    expect_message(fd, "READY=1");
-    expect_message(fd, "WATCHDOG=1");
-    faults_arm(kind, 0, true);
-    int client = dial(&server);
-    cr_expect_gt(send(client, "GET /kl_div HTTP/1.1\r\nHost: a\r\n\r\n", 34, 0), 0);
-    cr_expect(server_logs(&server, " error a thread is stuck: ", 1), "%s", kind->name);
-    while (next_message(fd, text, sizeof text, 0))
-        continue;
-    cr_expect(!next_message(fd, text, sizeof text, 500), "%s: %s", kind->name, text);
-    faults_disarm();
-    expect_message(fd, "WATCHDOG=1");
-    expect_status(&server, server.port, "/livez", 200);
-    close(client);
-    cr_expect_eq(server_stop(&server, true), 0);
-    close(fd);
-}
-
-Test(service_manager, a_thread_that_hangs_silences_the_watchdog)
-{
-    static const struct kind kinds[] = {{"accept4", FAULT_ACCEPT, 0},
-                                        {"epoll_ctl", FAULT_EPOLL, 0}};
-    faults_preload();
-    for (size_t i = 0; i < COUNT(kinds); i++)
-        check_hang(&kinds[i]);
-    faults_unload();
 }

@@ -1,0 +1,29 @@
+/* Histograms of Prometheus. Any thread may count; numbers are read without a lock. */
+#ifndef KLDIV_API_HISTOGRAM_H
+#define KLDIV_API_HISTOGRAM_H
+
+#include "api/memory/buffer.h"
+
+#include <stdatomic.h>
+
+/* api_histogram: zeroed at first. Its bounds are passed to each call: `n` of them, ascending. */
+enum { API_HISTOGRAM_BOUNDS = 16 };
+struct api_histogram {
+    atomic_ulong
+        buckets[API_HISTOGRAM_BOUNDS + 1]; /* not cumulative; the last is above all bounds */
+    atomic_ulong sum;                      /* in units of 1 / scale */
+};
+
+void api_histogram_add(struct api_histogram *histogram, const double *bounds, size_t n,
+                       double value, double scale);
+
+/* Number of values. */
+unsigned long api_histogram_count(const struct api_histogram *histogram, size_t n);
+
+/* Appends the lines. `labels` is "" or `name="value",`. Each bucket is read once: the counts of a histogram
+ * may not contradict each other. */
+void api_histogram_write(struct api_buffer *out, const char *name, const char *labels,
+                         const struct api_histogram *histogram, const double *bounds, size_t n,
+                         double scale);
+
+#endif

@@ -1,0 +1,259 @@
+#include "api/monitors/http/parse.h"
+
+#include "api/monitors/state/observe.h"
+#include "api/monitors/state/status.h"
+#include "api/monitors/state/window_load.h"
+
+#include <string.h>
+
+struct idempotency_record {
+    struct api_observations *o;
+    bool found, same;
+};
+
+static void read_key(void *context, const struct api_datum *values)
+{
+    struct idempotency_record *kept = context;
+    kept->found = true;
+    kept->same = values[0].size == API_HASH && memcmp(values[0].text, kept->o->body, API_HASH) == 0;
+    kept->o->answer.size = 0;
+    api_append(&kept->o->answer, values[1].text, values[1].size);
+}
+
+/* True if the kept response is of a monitor that is still there: another one of its name knows nothing
+ * of what was counted. */
+static bool is_of_these(const struct api_observations *o, const struct api_monitors *monitors)
+{
+    const int64_t *pairs = (const void *)o->answer.data;
+    size_t n = o->answer.size / (2 * sizeof *pairs), n_group;
+    size_t first = api_registry_group(&monitors->registry, api_group_of(o->x), &n_group);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = first; j < first + n_group; j++)
+            if (pairs[2 * i] == monitors->registry.monitors[j]->id)
+                return true;
+    return false;
+}
+
+static bool check_idempotency(struct api_observations *o, struct api_monitors *monitors,
+                              bool *found)
+{
+    struct idempotency_record kept = {.o = o};
+    const struct api_datum key[] = {API_BYTES((const char *)o->key, API_HASH)};
+    *found = false;
+    if (!o->has_key)
+        return true;
+    if (!api_store_run(monitors->store, API_SQL_KEY, key, &(struct api_rows){read_key, &kept}))
+        return false;
+    *found = kept.found && is_of_these(o, monitors);
+    return !*found || kept.same ||
+           api_fail(&o->job.problem, "idempotency_key_reused",
+                    "the Idempotency-Key was used with another body before");
+}
+
+static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors)
+{
+    o->answer.size = 0;
+    for (size_t i = 0; i < o->n; i++) {
+        const int64_t pair[] = {o->observed[i].id, o->observed[i].dirty->snapshot->window.id};
+        api_append(&o->answer, pair, sizeof pair);
+    }
+    const struct api_datum row[] = {
+        API_BYTES((const char *)o->key, API_HASH), API_BYTES((const char *)o->body, API_HASH),
+        API_INTEGER(monitors->now), API_BYTES(o->answer.data, o->answer.size)};
+    if (o->answer.failed)
+        return api_transaction_fail_oom(monitors);
+    monitors->keys++;
+    return api_store_run(monitors->store, API_SQL_KEY_PUT, row, NULL);
+}
+
+/* Finds the monitor that observations were counted for; NULL if it is not the same any more. */
+static struct api_monitor *same_monitor(struct api_observations *o, struct api_monitors *monitors,
+                                        const struct api_observed *observed)
+{
+    struct api_monitor *monitor =
+        api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
+    bool same = monitor && monitor->id == observed->id && monitor->revision == observed->revision;
+    return same ? monitor : NULL;
+}
+
+static bool check_age(struct api_observations *o, struct api_monitors *monitors,
+                      const struct api_monitor *monitor, struct api_observed *observed)
+{
+    double kept = monitor->config->settings.retention_days * 86400e6;
+    const struct api_monitor_status *status =
+        monitor->pending ? &monitor->pending->status : &monitor->status;
+    int64_t newest, end = api_window_end(&monitor->config->settings, o->time);
+    observed->is_behind = api_end_is_ahead(monitors, monitor, status->newest_end);
+    if (!api_status_newest_end(monitors, monitor, status, &newest))
+        return false;
+    return newest == API_NO_TIME || (double)(newest - end) <= kept ||
+           api_fail(&o->job.problem, "timestamp_invalid",
+                    "timestamp is more than retention_days before the newest window of '%.128s'",
+                    monitor->name);
+}
+
+/* most_observations: values that a monitor counts, of which every sum is exact. */
+static const double max_observations = 0x1p53;
+
+static bool check_total(struct api_observations *o, const struct api_monitor *monitor,
+                        const struct api_observed *observed)
+{
+    double total = (double)(monitor->pending ? monitor->pending->status.observations
+                                             : monitor->status.observations);
+    for (size_t i = 0; i < observed->config->bins.n_bins; i++)
+        total += (double)observed->counting.counts[i];
+    return total <= max_observations ||
+           api_fail(&o->job.problem, "counts_invalid",
+                    "the monitor '%.128s' would have counted more than 2^53 values", monitor->name);
+}
+
+/* Counts closed windows of a monitor from a time on, up to a limit. */
+static bool count_windows(struct api_monitors *monitors, const struct api_monitor *monitor,
+                          int64_t time, int64_t limit, int64_t *n)
+{
+    const struct api_datum from[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+                                     API_INTEGER(time), API_INTEGER(0), API_INTEGER(limit)};
+    return api_store_run(monitors->store, API_SQL_WINDOWS_COUNT_FROM, from,
+                         &(struct api_rows){api_datum_read_integer, n});
+}
+
+/* most_reads: counts that one request may have read of windows before its own in a transaction, which takes
+ * about a second and keeps others from the store. One column never needs as many. */
+static const double max_reads = 4e6;
+
+/* Reads the sum that a column's windows are compared with. If the store has none, as after a change of how
+ * many windows are compared with, it is added up, unless the transaction has read enough. */
+static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
+{
+    int64_t k = (int64_t)monitor->config->settings.previous, n = 0;
+    struct api_pending_monitor *pending = k > 0 ? api_pending_of(monitors, monitor) : NULL;
+    if (k == 0)
+        return true;
+    if (!pending || !api_pending_previous(monitors, pending, false))
+        return false;
+    if (pending->previous.holds)
+        return true;
+    if (!count_windows(monitors, monitor, INT64_MIN, k, &n))
+        return false;
+    *reads += (double)n * (double)monitor->config->bins.n_bins;
+    return *reads > max_reads || api_pending_previous(monitors, pending, true);
+}
+
+/* Makes the sums that are not there. If they are too many for a transaction, it keeps some, and the request
+ * comes again. */
+static bool make_sums(struct api_observations *o, struct api_monitors *monitors)
+{
+    double reads = 0;
+    for (size_t i = 0; i < o->n && reads <= max_reads; i++)
+        if (!make_sum(monitors, same_monitor(o, monitors, &o->observed[i]), &reads))
+            return false;
+    o->unfinished = reads > max_reads;
+    return true;
+}
+
+/* Adds the counts that are read for a window with which a monitor goes back: see api_previous_add_up. */
+static bool add_reads(struct api_observations *o, struct api_monitors *monitors,
+                      const struct api_monitor *monitor, double *reads)
+{
+    int64_t k = (int64_t)monitor->config->settings.previous, n = 0;
+    const struct api_previous *sum = k > 0 ? &monitor->pending->previous : NULL;
+    if (!sum || sum->n == 0 || o->time >= sum->newest.start)
+        return true;
+    if (!count_windows(monitors, monitor, o->time, k / 2 + 1, &n))
+        return false;
+    *reads += (double)(2 * n < k ? 2 * n : k) * (double)monitor->config->bins.n_bins;
+    return true;
+}
+
+static bool check_reads(struct api_observations *o, struct api_monitors *monitors)
+{
+    double reads = 0;
+    for (size_t i = 0; i < o->n && reads <= max_reads; i++)
+        if (!add_reads(o, monitors, same_monitor(o, monitors, &o->observed[i]), &reads))
+            return false;
+    return reads <= max_reads ||
+           api_fail(&o->job.problem, "too_many_columns",
+                    "this time is before so many windows that adding up the windows to compare "
+                    "with takes too long; send fewer columns at once");
+}
+
+bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct api_observations *o = (struct api_observations *)job;
+    o->stale = o->replayed = o->unfinished = false;
+    for (size_t i = 0; i < o->n && !o->stale; i++) {
+        const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
+        o->stale = !monitor;
+    }
+    if (!check_idempotency(o, monitors, &o->replayed))
+        return false;
+    o->stale = o->stale && !o->replayed;
+    if (o->stale || o->replayed)
+        return true;
+    if (!api_check_store(monitors, &o->job.problem) || !make_sums(o, monitors))
+        return false;
+    if (o->unfinished)
+        return true;
+    if (!check_reads(o, monitors))
+        return false;
+    for (size_t i = 0; i < o->n; i++) {
+        const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
+        if (!check_age(o, monitors, monitor, &o->observed[i]) ||
+            !check_total(o, monitor, &o->observed[i]))
+            return false;
+    }
+    for (size_t i = 0; i < o->n; i++)
+        if (!api_observe(monitors, same_monitor(o, monitors, &o->observed[i]),
+                         o->observed[i].counting.counts, o->time, &o->observed[i].dirty))
+            return false;
+    return !o->has_key || store_idempotency(o, monitors);
+}
+
+/* Reads the window, as it is now, that a request went to when it came first. */
+static bool read_again(struct api_observations *o, struct api_monitors *monitors,
+                       struct api_observed *observed, const int64_t *pair)
+{
+    struct api_monitor *monitor =
+        api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
+    struct api_window_list list;
+    const struct api_datum of[] = {API_INTEGER(pair[0]), API_INTEGER(pair[1])};
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW, of);
+    if (good && list.n > 0 && monitor && monitor->id == pair[0]) {
+        observed->snapshot = api_snapshot_of(monitors, monitor, &list.windows[0]);
+        good = observed->snapshot != NULL;
+    }
+    if (observed->snapshot && monitor && monitor->pending)
+        observed->snapshot->state = observed->snapshot->window.closed
+                                        ? observed->snapshot->window.state
+                                        : monitor->pending->status.state;
+    api_window_list_free(&list);
+    return good;
+}
+
+static bool read_back_replay(struct api_observations *o, struct api_monitors *monitors)
+{
+    const int64_t *pairs = (const int64_t *)o->answer.data;
+    size_t n = o->answer.size / (2 * sizeof *pairs);
+    for (size_t i = 0; i < o->n; i++) {
+        api_snapshot_release(o->observed[i].snapshot);
+        o->observed[i].snapshot = NULL;
+        for (size_t j = 0; j < n; j++)
+            if (pairs[2 * j] == o->observed[i].id &&
+                !read_again(o, monitors, &o->observed[i], &pairs[2 * j]))
+                return false;
+    }
+    return true;
+}
+
+bool api_apply_read_back(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct api_observations *o = (struct api_observations *)job;
+    if (o->replayed)
+        return read_back_replay(o, monitors);
+    for (size_t i = 0; i < o->n && !o->stale && !o->unfinished; i++) {
+        api_snapshot_release(o->observed[i].snapshot);
+        o->observed[i].snapshot = o->observed[i].dirty->snapshot;
+        atomic_fetch_add(&o->observed[i].snapshot->references, 1);
+    }
+    return true;
+}

@@ -1,0 +1,92 @@
+/* DELETE of a group or a monitor. */
+#include "api/monitors/http/endpoints.h"
+
+#include "api/monitors/http/request.h"
+#include "api/monitors/state/gc.h"
+#include "api/query.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct deleting {
+    struct api_store_job job;
+    struct api_exchange *x;
+    size_t first, n; /* in the registry */
+};
+
+/* Refuses parameters: one that hopes for a dry run must not delete. */
+static bool has_no_parameters(struct api_exchange *x)
+{
+    struct api_parameter parameter;
+    const char *rest = x->request.query ? x->request.query : "";
+    if (api_query_next(&rest, &parameter, &x->problem))
+        return api_fail_at(&x->problem, API_QUERY, parameter.name, "option_unknown",
+                           "DELETE takes no parameter '%.100s'", parameter.name);
+    return !x->problem.code;
+}
+
+bool api_delete_begin(struct api_exchange *x) { return has_no_parameters(x) && api_check_names(x); }
+
+/* Finds the monitors that are known; what cannot be read may be there none the less. */
+static void find(struct deleting *d, const struct api_registry *registry)
+{
+    const char *group = api_group_of(d->x), *name = api_name_of(d->x);
+    d->first = name ? api_registry_lower_bound(registry, group, name)
+                    : api_registry_group(registry, group, &d->n);
+    if (name)
+        d->n = api_registry_find(registry, group, name) ? 1 : 0;
+}
+
+static bool run(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct deleting *d = (struct deleting *)job;
+    find(d, &monitors->registry);
+    if (d->n > 0 && !api_check_conditions(d->x, monitors, &job->problem))
+        return false;
+    size_t n = d->n;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct api_datum id[] = {API_INTEGER(monitors->registry.monitors[d->first + i]->id)};
+        if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE, id, NULL))
+            return false;
+    }
+    if (!api_gc_delete_left_out(monitors, api_group_of(d->x), api_name_of(d->x), &n))
+        return false;
+    if (n == 0)
+        return api_find_monitor(d->x, &job->problem);
+    const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
+    return api_store_run(monitors->store, API_SQL_DELETION_SET, change, NULL);
+}
+
+/* Forgets monitors, whose rows are collected later; without memory to remember them, at the next start. */
+static void publish(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct deleting *d = (struct deleting *)job;
+    for (size_t i = 0; i < d->n; i++) {
+        struct api_monitor *monitor = monitors->registry.monitors[d->first];
+        api_gc_add_tombstone(monitors, monitor->id);
+        api_registry_remove(&monitors->registry, monitor);
+        api_monitor_free(monitor);
+    }
+}
+
+bool api_delete_prepare(struct api_exchange *x, double most_ns)
+{
+    struct deleting *d = api_request_state(x, sizeof *d);
+    (void)most_ns;
+    if (d && !d->x) {
+        d->x = x;
+        d->job = (struct api_store_job){.exclusive = true, .run = run, .publish = publish};
+        x->work = &d->job;
+    } else if (d) {
+        api_job_finished(x, &d->job);
+    }
+    return !x->problem.code;
+}
+
+bool api_delete(struct api_exchange *x)
+{
+    x->response.status = 204;
+    return true;
+}
+
+void api_delete_end(struct api_exchange *x) { free(x->state); }

@@ -1,0 +1,391 @@
+/* GET of windows and events. */
+#include "api/monitors/http/endpoints.h"
+#include "api/monitors/model/format.h"
+
+#include "api/accept.h"
+#include "api/monitors/http/pagination.h"
+#include "api/monitors/http/request.h"
+#include "api/monitors/state/window_load.h"
+#include "api/response.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct event {
+    int64_t id, at, window;
+    enum api_verdict from, to;
+    double kl;
+};
+
+struct history {
+    struct api_store_job job;
+    struct api_exchange *x;
+    struct api_pagination page;
+    bool as_csv;
+    int64_t start, id; /* of the last window of the page before; id of its last event */
+    struct api_snapshot **snapshots;
+    struct event *events;
+    size_t n, reserved; /* snapshots, and bytes of the budget for them */
+    bool more;
+};
+
+static void drop_snapshots(struct history *h)
+{
+    if (h->snapshots)
+        for (size_t i = 0; i < h->n; i++)
+            api_snapshot_release(h->snapshots[i]);
+    free(h->snapshots);
+    api_budget_release(h->x->service->budget, h->reserved);
+    h->snapshots = NULL;
+    h->n = h->reserved = 0;
+}
+
+void api_history_end(struct api_exchange *x)
+{
+    struct history *h = x->state;
+    drop_snapshots(h);
+    free(h->events);
+    api_pagination_free(&h->page);
+    free(h);
+}
+
+bool api_history_begin(struct api_exchange *x)
+{
+    return api_check_names(x) && api_check_may_exist(x);
+}
+
+/* Begins the state, or goes on after the store has done its work. True with *fresh set if there is
+ * still everything to do. */
+static bool prepare(struct api_exchange *x, bool *fresh)
+{
+    struct history *h = api_request_state(x, sizeof *h);
+    if (!h)
+        return false;
+    *fresh = !h->x;
+    h->x = x;
+    if (api_job_finished(x, &h->job) && h->snapshots)
+        for (size_t i = 0; i < h->n; i++)
+            x->cost_ns += api_config_result_ns(h->snapshots[i]->config);
+    return !x->problem.code;
+}
+
+static bool submit(struct history *h, bool (*run)(struct api_store_job *, struct api_monitors *))
+{
+    h->job = (struct api_store_job){.run = NULL, .read_back = run};
+    h->x->work = &h->job;
+    return true;
+}
+
+static struct api_monitor *find(const struct history *h, const struct api_monitors *monitors)
+{
+    return api_registry_find(&monitors->registry, api_group_of(h->x), api_name_of(h->x));
+}
+
+/* ---- Windows */
+
+/* MAX_PAGE_BINS: counts of a page of windows, which the thread reads in some 30 ms. */
+enum { MAX_PAGE_BINS = 100000 };
+
+/* Adds the snapshot of a window, and the number of its bins to *n_bins: a former revision's may be more than the present
+ * one's. */
+static bool add_snapshot(struct history *h, struct api_monitors *monitors,
+                         const struct api_monitor *monitor, struct api_window *window,
+                         size_t *n_bins)
+{
+    struct api_snapshot *snapshot = h->snapshots[h->n] = api_snapshot_of(monitors, monitor, window);
+    if (!snapshot)
+        return false;
+    h->n++;
+    size_t size = sizeof *snapshot + snapshot->config->bins.n_bins * 2 * sizeof(double);
+    if (!api_budget_reserve(monitors->budget, size))
+        return api_fail_for_memory(&h->job.problem);
+    h->reserved += size;
+    *n_bins += snapshot->config->bins.n_bins;
+    return true;
+}
+
+/* Makes a snapshot of each window of a list, up to the page's limit and MAX_PAGE_BINS. */
+static bool snapshot_all(struct history *h, struct api_monitors *monitors,
+                         struct api_monitor *monitor, struct api_window_list *list)
+{
+    size_t n_bins = 0;
+    drop_snapshots(h);
+    h->snapshots = calloc(list->n + 1, sizeof(struct api_snapshot *));
+    if (!h->snapshots)
+        return api_transaction_fail_oom(monitors);
+    while (h->n < list->n && h->n < h->page.limit && n_bins < MAX_PAGE_BINS)
+        if (!add_snapshot(h, monitors, monitor, &list->windows[h->n], &n_bins))
+            return false;
+    h->more = h->n < list->n;
+    return true;
+}
+
+static bool read_windows(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct history *h = (struct history *)job;
+    struct api_monitor *monitor = find(h, monitors);
+    struct api_window_list list;
+    if (!monitor)
+        return api_find_monitor(h->x, &job->problem);
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->page.from),
+                                   API_INTEGER(h->page.to),  API_INTEGER(h->start),
+                                   API_INTEGER(h->id),       API_INTEGER(h->page.limit + 1)};
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS, of) &&
+                snapshot_all(h, monitors, monitor, &list);
+    api_window_list_free(&list);
+    return good;
+}
+
+/* Reads a cursor "start_id". */
+static bool read_cursor(struct history *h)
+{
+    int64_t last[] = {INT64_MAX, INT64_MAX};
+    bool good = api_pagination_cursor(&h->page, last, 2, &h->x->problem);
+    h->start = last[0];
+    h->id = last[1];
+    return good;
+}
+
+/* Decides between JSON and CSV, by ?format or by Accept. */
+static bool choose_format(struct history *h)
+{
+    struct api_exchange *x = h->x;
+    const char *format = api_pagination_text(&h->page, "format");
+    const char *accept = api_request_header(&x->request, "Accept");
+    if (format && strcmp(format, "csv") != 0 && strcmp(format, "json") != 0)
+        return api_fail_at(&x->problem, API_QUERY, "format", "option_invalid",
+                           "format must be json or csv");
+    h->as_csv = format ? strcmp(format, "csv") == 0
+                       : accept && api_accept_quality(accept, "text/csv") >
+                                       api_accept_quality(accept, "application/json");
+    return true;
+}
+
+bool api_windows_prepare(struct api_exchange *x, double most_ns)
+{
+    static const char *const known[] = {"from", "to", "limit", "cursor", "format", NULL};
+    bool fresh;
+    (void)most_ns;
+    if (!prepare(x, &fresh))
+        return false;
+    struct history *h = x->state;
+    return !fresh || (api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
+                      read_cursor(h) && choose_format(h) && submit(h, read_windows));
+}
+
+static void write_cell(struct api_buffer *out, double number)
+{
+    api_append(out, ",", 1);
+    if (isinf(number))
+        api_append_text(out, "+Inf");
+    else if (!isnan(number))
+        api_write_number(out, number);
+}
+
+static void write_row(const struct api_snapshot *snapshot, struct api_buffer *out)
+{
+    struct api_scores scores;
+    const struct api_window *window = &snapshot->window;
+    api_snapshot_score(snapshot, &scores, NULL);
+    api_append_format(out, "%" PRId64 ",", window->id);
+    api_write_bare_time(out, window->start);
+    api_append(out, ",", 1);
+    api_write_bare_time(out, window->end);
+    api_append_format(out, ",%s,%s,%" PRId64, window->closed ? "true" : "false",
+                      window->restated ? "true" : "false", window->revision);
+    write_cell(out, scores.drift.n);
+    write_cell(out, scores.drift.kl);
+    write_cell(out, scores.drift.kl_reverse);
+    write_cell(out, scores.drift.js);
+    write_cell(out, scores.drift.psi);
+    write_cell(out, scores.drift.p_value);
+    api_append_format(out, ",%s\r\n", api_verdict_names[scores.verdict]);
+}
+
+/* Writes the cursor of the next page, where there is one. */
+static void write_next(const struct history *h, struct api_buffer *out)
+{
+    const struct api_window *last = h->n > 0 ? &h->snapshots[h->n - 1]->window : NULL;
+    if (h->more && last)
+        api_append_format(out, "\"%" PRId64 "_%" PRId64 "\"", last->start, last->id);
+    else
+        api_append_text(out, "null");
+}
+
+static bool write_csv(struct api_exchange *x, const struct history *h)
+{
+    struct api_buffer *out = &x->response.body;
+    const struct api_window *last = h->n > 0 ? &h->snapshots[h->n - 1]->window : NULL;
+    x->response.content_type = "text/csv; charset=utf-8; header=present";
+    if (h->more && last) {
+        snprintf(x->response.header_text, sizeof x->response.header_text, "%" PRId64 "_%" PRId64,
+                 last->start, last->id);
+        api_response_header(&x->response, "Next-Cursor", x->response.header_text);
+    }
+    api_append_text(
+        out, "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict\r\n");
+    for (size_t i = 0; i < h->n; i++)
+        write_row(h->snapshots[i], out);
+    return true;
+}
+
+bool api_windows(struct api_exchange *x)
+{
+    const struct history *h = x->state;
+    struct api_buffer *out = &x->response.body;
+    api_response_header(&x->response, "Vary", "Accept");
+    if (h->as_csv)
+        return write_csv(x, h);
+    api_begin_json(x);
+    api_append_text(out, "{\"windows\":[");
+    for (size_t i = 0; i < h->n; i++) {
+        api_append_text(out, i ? ",{" : "{");
+        api_snapshot_write(h->snapshots[i], false, out);
+        api_append(out, "}", 1);
+    }
+    api_append_text(out, "],\"next\":");
+    write_next(h, out);
+    api_append_text(out, "}\n");
+    return true;
+}
+
+/* ---- One window */
+
+static bool read_window(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct history *h = (struct history *)job;
+    struct api_monitor *monitor = find(h, monitors);
+    struct api_window_list list;
+    const char *which = h->x->captures.value[2];
+    if (!monitor)
+        return api_find_monitor(h->x, &job->problem);
+    const struct api_datum by_id[] = {API_INTEGER(monitor->id), API_INTEGER(h->id)},
+                           by_revision[] = {API_INTEGER(monitor->id),
+                                            API_INTEGER(monitor->revision)};
+    bool latest = strcmp(which, "latest") == 0, current = strcmp(which, "current") == 0;
+    bool good = api_window_list_run(&list, monitors->store,
+                                    latest    ? API_SQL_WINDOW_LATEST
+                                    : current ? API_SQL_WINDOW_OPEN
+                                              : API_SQL_WINDOW,
+                                    latest || current ? by_revision : by_id) &&
+                snapshot_all(h, monitors, monitor, &list);
+    if (good && list.n == 0)
+        good =
+            api_fail(&job->problem, "window_not_found", "there is no %swindow%s%.40s of '%.128s'",
+                     latest    ? "closed "
+                     : current ? "open "
+                               : "",
+                     latest || current ? "" : " ", latest || current ? "" : which, monitor->name);
+    api_window_list_free(&list);
+    return good;
+}
+
+bool api_window_prepare(struct api_exchange *x, double most_ns)
+{
+    static const char *const known[] = {NULL};
+    const char *which = x->captures.value[2];
+    bool fresh;
+    (void)most_ns;
+    if (!prepare(x, &fresh))
+        return false;
+    struct history *h = x->state;
+    if (!fresh)
+        return true;
+    if (!api_pagination_numbers(which, &h->id, 1) && strcmp(which, "latest") != 0 &&
+        strcmp(which, "current") != 0)
+        return api_fail(&x->problem, "window_not_found",
+                        "there is no window '%.40s'; use latest, current or an id", which);
+    return api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
+           submit(h, read_window);
+}
+
+bool api_window_show(struct api_exchange *x)
+{
+    const struct history *h = x->state;
+    struct api_buffer *out = &x->response.body;
+    api_begin_json(x);
+    api_append_text(out, "{\"group\":");
+    api_append_json_string(out, api_group_of(x));
+    api_append_text(out, ",\"name\":");
+    api_append_json_string(out, api_name_of(x));
+    api_append(out, ",", 1);
+    api_snapshot_write(h->snapshots[0], true, out);
+    api_append_text(out, "}\n");
+    return true;
+}
+
+/* ---- Events */
+
+static void add_event(void *context, const struct api_datum *values)
+{
+    struct history *h = context;
+    h->events[h->n++] = (struct event){.id = values[0].integer,
+                                       .at = values[1].integer,
+                                       .from = api_verdict_of(values[2].integer),
+                                       .to = api_verdict_of(values[3].integer),
+                                       .kl = api_datum_number(&values[4]),
+                                       .window = values[5].integer};
+}
+
+static bool read_events(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct history *h = (struct history *)job;
+    const struct api_monitor *monitor = find(h, monitors);
+    if (!monitor)
+        return api_find_monitor(h->x, &job->problem);
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->id),
+                                   API_INTEGER(h->page.limit + 1)};
+    free(h->events);
+    h->events = calloc(h->page.limit + 1, sizeof *h->events);
+    h->n = 0;
+    if (!h->events)
+        return api_transaction_fail_oom(monitors);
+    if (!api_store_run(monitors->store, API_SQL_EVENTS, of, &(struct api_rows){add_event, h}))
+        return false;
+    h->more = h->n > h->page.limit;
+    h->n -= h->more;
+    return true;
+}
+
+bool api_events_prepare(struct api_exchange *x, double most_ns)
+{
+    static const char *const known[] = {"limit", "cursor", NULL};
+    bool fresh;
+    (void)most_ns;
+    if (!prepare(x, &fresh))
+        return false;
+    struct history *h = x->state;
+    if (!fresh)
+        return true;
+    h->id = INT64_MAX;
+    return api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
+           api_pagination_cursor(&h->page, &h->id, 1, &x->problem) && submit(h, read_events);
+}
+
+bool api_events(struct api_exchange *x)
+{
+    const struct history *h = x->state;
+    struct api_buffer *out = &x->response.body;
+    api_begin_json(x);
+    api_append_text(out, "{\"events\":[");
+    for (size_t i = 0; i < h->n; i++) {
+        const struct event *event = &h->events[i];
+        api_append_text(out, i ? ",{\"at\":" : "{\"at\":");
+        api_write_time(out, event->at);
+        api_append_format(out, ",\"from\":\"%s\",\"to\":\"%s\"", api_verdict_names[event->from],
+                          api_verdict_names[event->to]);
+        api_write_member(out, "kl", event->kl);
+        api_append_format(out, ",\"infinite\":%s,\"window\":%" PRId64 "}",
+                          isinf(event->kl) ? "true" : "false", event->window);
+    }
+    api_append_text(out, "],\"next\":");
+    if (h->more && h->n > 0)
+        api_append_format(out, "\"%" PRId64 "\"", h->events[h->n - 1].id);
+    else
+        api_append_text(out, "null");
+    api_append_text(out, "}\n");
+    return true;
+}

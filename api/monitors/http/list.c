@@ -1,0 +1,270 @@
+/* GET of monitors: lists and configs, from memory. */
+#include "api/monitors/http/endpoints.h"
+#include "api/monitors/model/format.h"
+#include "api/monitors/model/settings_query.h"
+
+#include "api/monitors/http/pagination.h"
+#include "api/monitors/http/request.h"
+#include "api/monitors/model/top.h"
+#include "api/monitors/state/replace.h"
+#include "api/response.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool api_list_begin(struct api_exchange *x)
+{
+    return x->captures.n == 0 ? api_check_available(x)
+                              : api_check_names(x) && api_check_may_exist(x);
+}
+
+/* Waits until what other servers changed is known. */
+bool api_list_prepare(struct api_exchange *x, double most_ns)
+{
+    (void)most_ns;
+    if (!x->state && api_cache_may_be_stale(x))
+        return (x->work = api_request_state(x, sizeof *x->work)) != NULL;
+    api_job_finished(x, x->state);
+    return !x->problem.code && (x->work || x->captures.n == 0 || api_check_exists(x));
+}
+
+void api_list_end(struct api_exchange *x) { free(x->state); }
+
+/* ---- All monitors */
+
+/* rank: the position of a monitor in the list, worst first. */
+struct rank {
+    const struct api_monitor *monitor;
+    int severity; /* the greater, the worse */
+    double ratio; /* divergence, of the warning threshold */
+    int64_t id;
+};
+
+static struct rank rank_of(const struct api_monitor *monitor)
+{
+    static const int severities[API_VERDICTS] = {
+        [API_CRITICAL] = 3, [API_WARNING] = 2, [API_INSUFFICIENT] = 1, [API_OK] = 0};
+    double kl = monitor->status.has_last ? monitor->status.last.kl : (double)NAN;
+    double ratio = isnan(kl) ? -1 : kl / monitor->config->settings.warning;
+    return (struct rank){monitor, severities[monitor->status.state], isnan(ratio) ? 0 : ratio,
+                         monitor->id};
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct rank *first = a, *second = b;
+    if (first->severity != second->severity)
+        return first->severity > second->severity ? -1 : 1;
+    if (first->ratio != second->ratio)
+        return first->ratio > second->ratio ? -1 : 1;
+    return first->id < second->id ? -1 : first->id > second->id;
+}
+
+/* A cursor is the rank of the last monitor of a page: severity, bits of the ratio, number. */
+static bool read_cursor(const struct api_pagination *page, struct rank *rank,
+                        struct api_problem *problem)
+{
+    int64_t numbers[3] = {0};
+    if (!api_pagination_cursor(page, numbers, 3, problem))
+        return false;
+    *rank = (struct rank){.severity = (int)numbers[0], .id = numbers[2]};
+    memcpy(&rank->ratio, &numbers[1], sizeof rank->ratio);
+    return !isnan(rank->ratio) || api_pagination_fail(problem);
+}
+
+static void write_cursor(const struct rank *rank, struct api_buffer *out)
+{
+    int64_t bits;
+    memcpy(&bits, &rank->ratio, sizeof bits);
+    api_append_format(out, "\"%d_%" PRId64 "_%" PRId64 "\"", rank->severity, bits, rank->id);
+}
+
+/* filter: what a list is restricted to; NULL for everything. */
+struct filter {
+    const char *group, *state, *words;
+};
+
+static bool passes(const struct filter *filter, const struct api_monitor *monitor)
+{
+    return (!filter->group || strcmp(filter->group, monitor->group) == 0) &&
+           (!filter->state ||
+            strcmp(filter->state, api_verdict_names[monitor->status.state]) == 0) &&
+           (!filter->words || strcasestr(monitor->name, filter->words) ||
+            strcasestr(monitor->group, filter->words));
+}
+
+static void write_recent(const struct api_monitor_status *status, struct api_buffer *out)
+{
+    api_append_text(out, ",\"recent\":[");
+    for (size_t i = 0; i < status->n_recent; i++) {
+        if (i)
+            api_append(out, ",", 1);
+        api_write_number(out, status->recent[i]);
+    }
+    api_append(out, "]", 1);
+}
+
+static void write_item(const struct api_monitor *monitor, struct api_buffer *out)
+{
+    const struct api_monitor_status *status = &monitor->status;
+    const struct api_window window = {.id = status->has_last ? status->last.id : 0,
+                                      .start = status->last.start,
+                                      .end = status->last.end,
+                                      .closed = true,
+                                      .restated = status->last.restated};
+    double nothing = (double)NAN, kl = status->has_last ? status->last.kl : nothing;
+    api_append_text(out, "{\"group\":");
+    api_append_json_string(out, monitor->group);
+    api_append_text(out, ",\"name\":");
+    api_append_json_string(out, monitor->name);
+    api_append_format(out, ",\"state\":\"%s\"", api_verdict_names[status->state]);
+    api_write_member(out, "kl", kl);
+    api_append_format(out, ",\"infinite\":%s,\"thresholds\":", isinf(kl) ? "true" : "false");
+    api_write_thresholds(&monitor->config->settings, out);
+    api_write_member(out, "n", status->has_last ? status->last.n : nothing);
+    api_append_text(out, ",\"window\":");
+    api_window_write(&window, out);
+    api_append_text(out, ",\"last_observation\":");
+    api_write_time(out, status->last_observation);
+    write_recent(status, out);
+    api_append_text(out, ",\"since\":");
+    api_write_time(out, status->since);
+    api_append_text(out, ",\"top\":");
+    api_top_write(status->has_last ? status->last.top : 0, &monitor->config->bins, out);
+    api_write_member(out, "top_share", status->has_last ? status->last.top_share : nothing);
+    api_append(out, "}", 1);
+}
+
+/* Ranks the monitors that pass and come after a rank; NULL if memory is exhausted. */
+static struct rank *rank_all(const struct api_registry *registry, const struct filter *filter,
+                             const struct rank *after, size_t *n)
+{
+    struct rank *ranks = malloc((registry->n + 1) * sizeof *ranks);
+    *n = 0;
+    if (ranks)
+        for (size_t i = 0; i < registry->n; i++) {
+            const struct rank rank = rank_of(registry->monitors[i]);
+            if (passes(filter, rank.monitor) && (!after || compare(&rank, after) > 0))
+                ranks[(*n)++] = rank;
+        }
+    if (ranks)
+        qsort(ranks, *n, sizeof *ranks, compare);
+    return ranks;
+}
+
+static bool write_list(struct api_exchange *x, const struct api_pagination *page)
+{
+    struct api_registry *registry = &x->service->monitors->registry;
+    struct api_buffer *out = &x->response.body;
+    const struct filter filter = {api_pagination_text(page, "group"),
+                                  api_pagination_text(page, "state"),
+                                  api_pagination_text(page, "q")};
+    struct rank after;
+    size_t n;
+    if (!read_cursor(page, &after, &x->problem))
+        return false;
+    pthread_rwlock_rdlock(&registry->lock);
+    struct rank *ranks = rank_all(registry, &filter, *page->cursor ? &after : NULL, &n);
+    api_append_text(out, "{\"monitors\":[");
+    if (ranks)
+        for (size_t i = 0; i < n && i < page->limit; i++) {
+            if (i)
+                api_append(out, ",", 1);
+            write_item(ranks[i].monitor, out);
+        }
+    pthread_rwlock_unlock(&registry->lock);
+    api_append_text(out, "],\"next\":");
+    if (ranks && n > page->limit)
+        write_cursor(&ranks[page->limit - 1], out);
+    else
+        api_append_text(out, "null");
+    api_append_text(out, "}\n");
+    bool good = ranks || api_fail_for_memory(&x->problem);
+    free(ranks);
+    return good;
+}
+
+static bool check_state(const struct api_pagination *page, struct api_problem *problem)
+{
+    const char *state = api_pagination_text(page, "state");
+    for (size_t i = 0; i < API_VERDICTS; i++)
+        if (!state || strcmp(state, api_verdict_names[i]) == 0)
+            return true;
+    return api_fail_at(problem, API_QUERY, "state", "option_invalid",
+                       "state must be critical, warning, insufficient_data or ok");
+}
+
+bool api_list_monitors(struct api_exchange *x)
+{
+    static const char *const known[] = {"group", "state", "q", "limit", "cursor", NULL};
+    struct api_pagination page;
+    api_begin_json(x);
+    bool good = api_pagination_read(&page, x->request.query, known, &x->problem) &&
+                check_state(&page, &x->problem) && write_list(x, &page);
+    api_pagination_free(&page);
+    return good;
+}
+
+/* ---- Configs */
+
+static void write_config(const struct api_monitor *monitor, struct api_buffer *out)
+{
+    api_config_write(monitor->config, monitor->group, monitor->name, monitor->status.state,
+                     monitor->revision, NULL, out);
+}
+
+static bool check_no_parameters(struct api_exchange *x)
+{
+    static const char *const none[] = {NULL};
+    json_t *parameters = json_object();
+    bool good = api_settings_from_query(NULL, x->request.query, none, parameters, &x->problem);
+    json_decref(parameters);
+    return good;
+}
+
+bool api_list_group(struct api_exchange *x)
+{
+    struct api_registry *registry = &x->service->monitors->registry;
+    struct api_buffer *out = &x->response.body;
+    size_t n;
+    if (!check_no_parameters(x))
+        return false;
+    api_begin_json(x);
+    api_append_text(out, "{\"group\":");
+    api_append_json_string(out, api_group_of(x));
+    api_append_text(out, ",\"monitors\":[");
+    pthread_rwlock_rdlock(&registry->lock);
+    size_t first = api_registry_group(registry, api_group_of(x), &n);
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            api_append(out, ",", 1);
+        write_config(registry->monitors[first + i], out);
+    }
+    pthread_rwlock_unlock(&registry->lock);
+    api_append_text(out, "]}\n");
+    return true;
+}
+
+bool api_show_monitor(struct api_exchange *x)
+{
+    struct api_registry *registry = &x->service->monitors->registry;
+    if (!check_no_parameters(x))
+        return false;
+    api_begin_json(x);
+    pthread_rwlock_rdlock(&registry->lock);
+    const struct api_monitor *monitor =
+        api_registry_find(registry, api_group_of(x), api_name_of(x));
+    if (monitor) {
+        write_config(monitor, &x->response.body);
+        api_monitor_etag(monitor->id, monitor->version, x->response.header_text);
+    }
+    pthread_rwlock_unlock(&registry->lock);
+    if (!monitor)
+        return api_check_exists(x);
+    api_response_header(&x->response, "ETag", x->response.header_text);
+    api_append_text(&x->response.body, "\n");
+    return true;
+}

@@ -1,0 +1,89 @@
+#include "api/monitors/http/pagination.h"
+
+#include "api/monitors/model/format.h"
+#include "api/monitors/model/settings_query.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIMIT = 100, MAX_LIMIT = 1000 };
+
+const char *api_pagination_text(const struct api_pagination *page, const char *name)
+{
+    const char *text = json_string_value(json_object_get(page->parameters, name));
+    return text && *text ? text : NULL;
+}
+
+static bool read_limit(struct api_pagination *page, struct api_problem *problem)
+{
+    const char *text = api_pagination_text(page, "limit");
+    char *end;
+    page->limit = LIMIT;
+    if (!text)
+        return true;
+    unsigned long limit = strtoul(text, &end, 10);
+    page->limit = limit;
+    return (!*end && *text >= '0' && *text <= '9' && limit >= 1 && limit <= MAX_LIMIT) ||
+           api_fail_at(problem, API_QUERY, "limit", "option_invalid",
+                       "limit must be a whole number from 1 to %d", MAX_LIMIT);
+}
+
+static bool read_time(const struct api_pagination *page, const char *name, int64_t *time,
+                      struct api_problem *problem)
+{
+    const char *text = api_pagination_text(page, name);
+    return !text || api_time_parse(text, time) ||
+           api_fail_at(problem, API_QUERY, name, "timestamp_invalid",
+                       "%s must be a time of RFC 3339 with its zone, or seconds since 1970", name);
+}
+
+bool api_pagination_read(struct api_pagination *page, const char *query, const char *const *known,
+                         struct api_problem *problem)
+{
+    *page = (struct api_pagination){
+        .from = INT64_MIN, .to = INT64_MAX, .cursor = "", .parameters = json_object()};
+    if (!page->parameters)
+        return api_fail_for_memory(problem);
+    if (!api_settings_from_query(NULL, query, known, page->parameters, problem) ||
+        !read_limit(page, problem) || !read_time(page, "from", &page->from, problem) ||
+        !read_time(page, "to", &page->to, problem))
+        return false;
+    if (api_pagination_text(page, "cursor"))
+        page->cursor = api_pagination_text(page, "cursor");
+    return true;
+}
+
+void api_pagination_free(struct api_pagination *page)
+{
+    json_decref(page->parameters);
+    page->parameters = NULL;
+}
+
+bool api_pagination_numbers(const char *text, int64_t *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *digits = text + (*text == '-');
+        char *end;
+        errno = 0;
+        numbers[i] = strtoll(text, &end, 10);
+        if (*digits < '0' || *digits > '9' || errno || *end != (i + 1 < n ? '_' : '\0'))
+            return false;
+        text = end + 1;
+    }
+    return true;
+}
+
+bool api_pagination_cursor(const struct api_pagination *page, int64_t *numbers, size_t n,
+                           struct api_problem *problem)
+{
+    return !*page->cursor || api_pagination_numbers(page->cursor, numbers, n) ||
+           api_pagination_fail(problem);
+}
+
+bool api_pagination_fail(struct api_problem *problem)
+{
+    return api_fail_at(problem, API_QUERY, "cursor", "cursor_invalid",
+                       "cursor must be the member next of a response");
+}

@@ -1,0 +1,262 @@
+#include "api/monitors/http/parse.h"
+
+#include "api/monitors/model/settings_query.h"
+#include "api/text/nearest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void api_observations_drop(struct api_observations *o)
+{
+    for (size_t i = 0; i < o->n; i++) {
+        api_config_release(o->observed[i].config);
+        api_counting_free(&o->observed[i].counting);
+        api_snapshot_release(o->observed[i].snapshot);
+        free(o->observed[i].name);
+    }
+    free(o->observed);
+    api_budget_release(o->x->service->budget, o->reserved);
+    o->observed = NULL;
+    o->n = o->reserved = o->unknown = 0;
+    api_buffer_free(&o->warnings);
+}
+
+/* Counts, for the budget, what a column holds until the response: its counts, and its window with a
+ * reference and scores. */
+static bool count_memory(struct api_observations *o, const struct api_bins *bins)
+{
+    size_t size =
+        sizeof *o->observed + sizeof(struct api_snapshot) + bins->n_bins * 8 * sizeof(double);
+    if (!api_budget_reserve(o->x->service->budget, size))
+        return api_fail_for_memory(&o->x->problem);
+    o->reserved += size;
+    return true;
+}
+
+/* Adds a column for a monitor; false if there is none, or with a problem. */
+static bool add_observed(struct api_observations *o, const char *name, size_t column)
+{
+    struct api_exchange *x = o->x;
+    struct api_observed *observed = &o->observed[o->n];
+    *observed = (struct api_observed){.column = column};
+    observed->config = api_hold_config(x->service->monitors, api_group_of(x), name, &observed->id,
+                                       &observed->revision);
+    if (!observed->config)
+        return false;
+    o->n++;
+    observed->name = strdup(name);
+    return count_memory(o, &observed->config->bins) &&
+           (observed->name || api_fail_for_memory(&x->problem)) &&
+           api_counting_init(&observed->counting, &observed->config->bins, &x->problem);
+}
+
+static bool reserve(struct api_observations *o, size_t n)
+{
+    o->observed = calloc(n + 1, sizeof *o->observed);
+    return o->observed || api_fail_for_memory(&o->x->problem);
+}
+
+/* reading: a pass over the table. `by_column` are indices into `observed`. */
+struct reading {
+    struct api_observations *o;
+    const struct api_table *table;
+    size_t *by_column;
+};
+
+static bool count_cell(void *context, size_t column, const struct api_cell *cell,
+                       struct api_problem *problem)
+{
+    const struct reading *reading = context;
+    struct api_observed *observed = &reading->o->observed[reading->by_column[column]];
+    return api_check_cancelled(reading->o->x->stop, cell, problem) &&
+           api_counting_cell(&observed->counting, reading->table, column, cell, problem);
+}
+
+static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
+                          size_t n, struct api_problem *problem)
+{
+    const struct reading *reading = context;
+    struct api_observed *observed = &reading->o->observed[reading->by_column[column]];
+    return api_counting_numbers(&observed->counting, dtype, values, n, problem);
+}
+
+/* Counts the values of all columns that have a monitor. */
+static bool count_values(struct api_observations *o, struct api_table *table)
+{
+    struct reading reading = {.o = o, .table = table};
+    const struct api_sink sink = {&reading, count_cell, count_numbers};
+    reading.by_column = calloc(table->n_columns + 1, sizeof *reading.by_column);
+    if (!reading.by_column)
+        return api_fail_for_memory(&o->x->problem);
+    for (size_t i = 0; i < o->n; i++) {
+        table->columns[o->observed[i].column].wanted = true;
+        reading.by_column[o->observed[i].column] = i;
+    }
+    bool good = api_table_read(table, &sink, &o->x->problem);
+    for (size_t i = 0; good && i < o->n; i++) {
+        api_counting_finish(&o->observed[i].counting);
+        api_warn_of_unreadable(&o->warnings, o->observed[i].name,
+                               &o->observed[i].counting.unreadable);
+    }
+    free(reading.by_column);
+    return good;
+}
+
+/* Finds the monitors of a table's columns; those without one are warnings. */
+static bool find_monitors(struct api_observations *o, const struct api_table *table)
+{
+    if (!reserve(o, table->n_columns))
+        return false;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        const char *name = table->columns[i].name;
+        if (*name && add_observed(o, name, i))
+            continue;
+        if (o->x->problem.code)
+            return false;
+        o->unknown += *name != '\0';
+        if (*name)
+            api_warn(&o->warnings, "column_unknown", name, 0, 0,
+                     "the group has no monitor of this name, so the column is left out");
+        else
+            api_warn(&o->warnings, "column_unnamed", name, 0, 0,
+                     "a column without a name is left out");
+    }
+    return true;
+}
+
+static bool fail_member(const char *name, const char *const *known, size_t n,
+                        struct api_problem *problem)
+{
+    char pointer[200];
+    const char *nearest = api_nearest(name, known, n);
+    api_pointer_to_member(pointer, sizeof pointer, "#/", name);
+    return api_fail_at(problem, API_BODY, pointer, "option_unknown",
+                       "observations have no member '%.60s' here%s%s%s", name,
+                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                       nearest ? "'?" : "");
+}
+
+/* Checks the names of members: values and a timestamp, or weights of one monitor. */
+static bool check_members(const struct api_table *table, bool single, struct api_problem *problem)
+{
+    static const char *const of_table[] = {"timestamp", "columns", "rows"},
+                             *const of_one[] = {"timestamp",     "values", "counts",
+                                                "probabilities", "n",      "underflow",
+                                                "overflow",      "other",  "missing"};
+    const char *const *known = single ? of_one : of_table, *name;
+    size_t n = single ? sizeof of_one / sizeof *of_one : sizeof of_table / sizeof *of_table;
+    json_t *value;
+    if (single && table->has_values)
+        n = 2;
+    json_object_foreach(table->members, name, value)
+    {
+        bool good = false;
+        for (size_t i = 0; i < n; i++)
+            good |= strcmp(known[i], name) == 0;
+        if (!good)
+            return fail_member(name, known, n, problem);
+    }
+    return true;
+}
+
+/* Reads counts or probabilities of one monitor. */
+static bool read_weights(struct api_observations *o, const struct api_table *table)
+{
+    struct api_observed *observed = o->observed;
+    struct api_weights weights = {.n = 0};
+    struct api_problem *problem = &o->x->problem;
+    bool good =
+        api_weights_from_json(&weights, &observed->config->bins, table->members, "#", problem) &&
+        api_weights_to_counts(&weights, &observed->config->bins, problem);
+    for (size_t i = 0; good && i < observed->config->bins.n_bins; i++)
+        observed->counting.counts[i] = (uint64_t)weights.values[i];
+    api_weights_free(&weights);
+    return good;
+}
+
+static bool read_single(struct api_observations *o, struct api_table *table)
+{
+    size_t column = 0;
+    uint64_t n = 0;
+    const char *name = api_name_of(o->x);
+    if (table->has_values && !api_find_column(table, name, &column, &o->x->problem))
+        return false;
+    if (!reserve(o, 1))
+        return false;
+    if (!add_observed(o, name, column)) {
+        api_check_exists(o->x);
+        return false;
+    }
+    if (!(table->has_values ? count_values(o, table) : read_weights(o, table)))
+        return false;
+    for (size_t i = 0; i < o->observed->config->bins.n_bins; i++)
+        n += o->observed->counting.counts[i];
+    return n > 0 || api_fail(&o->x->problem, "observations_empty", "there is no observation");
+}
+
+static bool read_many(struct api_observations *o, struct api_table *table)
+{
+    if (!table->has_values)
+        return api_fail_at(&o->x->problem, API_BODY, "#", "observations_empty",
+                           "the body has neither columns nor rows");
+    if (!find_monitors(o, table) || !count_values(o, table))
+        return false;
+    if (table->n_rows == 0) {
+        struct api_buffer warnings = o->warnings;
+        o->warnings = (struct api_buffer){.budget = warnings.budget};
+        api_observations_drop(o);
+        o->warnings = warnings;
+    }
+    return true;
+}
+
+static bool read_table(struct api_observations *o, const json_t *parameters)
+{
+    struct api_exchange *x = o->x;
+    struct api_table table;
+    if (!api_open_table(x, &table))
+        return false;
+    bool single = api_name_of(x) != NULL;
+    bool good =
+        check_members(&table, single, &x->problem) &&
+        api_read_timestamp(json_object_get(parameters, "timestamp"),
+                           json_object_get(table.members, "timestamp"), &o->time, &x->problem) &&
+        (single ? read_single(o, &table) : read_many(o, &table));
+    api_table_free(&table);
+    return good;
+}
+
+/* Hashes the key with the path, and the body. False if memory is exhausted. */
+static bool hash_key(struct api_observations *o)
+{
+    const struct api_exchange *x = o->x;
+    struct api_buffer text = {0};
+    const char *key = api_request_header(&x->request, "Idempotency-Key");
+    o->has_key = key && !o->evaluates;
+    if (!o->has_key)
+        return true;
+    api_append_text(&text, key);
+    api_append(&text, "", 1);
+    api_append_text(&text, api_group_of(x));
+    api_append(&text, "", 1);
+    api_append_text(&text, api_name_of(x) ? api_name_of(x) : "");
+    bool good = !text.failed || api_fail_for_memory(&o->x->problem);
+    if (good)
+        api_hash(text.data, text.size, o->key);
+    api_hash(x->request.body, x->request.body_size, o->body);
+    api_buffer_free(&text);
+    return good;
+}
+
+bool api_parse(struct api_observations *o)
+{
+    static const char *const known[] = {"timestamp", NULL};
+    json_t *parameters = json_object();
+    bool good = parameters || api_fail_for_memory(&o->x->problem);
+    good = good &&
+           api_settings_from_query(NULL, o->x->request.query, known, parameters, &o->x->problem) &&
+           read_table(o, parameters);
+    json_decref(parameters);
+    return good && hash_key(o);
+}

@@ -1,0 +1,50 @@
+/* api_observations: the values of a request, on its way from the body into the store. */
+#ifndef KLDIV_API_MONITORS_HTTP_PARSE_H
+#define KLDIV_API_MONITORS_HTTP_PARSE_H
+
+#include "api/monitors/http/request.h"
+#include "api/monitors/model/hash.h"
+
+/* api_observed: one column, and the window that it went to. */
+struct api_observed {
+    char *name;
+    struct api_config *config;
+    int64_t id, revision;
+    size_t column; /* of the table */
+    struct api_counting counting;
+    struct api_dirty_window *dirty; /* while the store's thread runs */
+    struct api_snapshot *snapshot;
+    bool is_behind; /* the monitor's newest window lies ahead of the clock */
+};
+
+/* api_observations: a request's, for the columns of a table or for one monitor. */
+struct api_observations {
+    struct api_store_job job;
+    struct api_exchange *x;
+    struct api_buffer inflated, warnings;
+    struct api_observed *observed;
+    size_t n;
+    size_t reserved; /* bytes of the budget for counts and windows of the columns */
+    int64_t time;
+    bool is_read, evaluates, stale, replayed, has_key;
+    bool unfinished; /* nothing is counted: what it is compared with is not added up yet */
+    bool caught_up;  /* with what other servers changed */
+    size_t unknown;  /* columns without a monitor */
+    unsigned tries;
+    unsigned char key[API_HASH], body[API_HASH];
+    struct api_buffer answer; /* of the key: pairs of the numbers of monitors and windows */
+};
+
+/* Reads the body, the coding of which is undone, and counts its values by the bins of the monitors
+ * that it is for; hashes the Idempotency-Key. */
+bool api_parse(struct api_observations *o);
+
+/* Forgets the columns and their warnings. */
+void api_observations_drop(struct api_observations *o);
+
+/* The job of the store: counts are added to windows, or the windows of an earlier request with the
+ * same key are read; `stale` is set if a monitor is not the one any more that was counted for. */
+bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors);
+bool api_apply_read_back(struct api_store_job *job, struct api_monitors *monitors);
+
+#endif

@@ -1,0 +1,282 @@
+/* POST observations, of a group or of one monitor, and POST evaluate. */
+#include "api/monitors/http/endpoints.h"
+
+#include "api/body.h"
+#include "api/monitors/http/parse.h"
+#include "api/monitors/state/window_load.h"
+#include "api/response.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* TRIES: how often observations are read again after the monitor was replaced meanwhile. MAX_KEY:
+ * characters of an Idempotency-Key. */
+enum { TRIES = 20, MAX_KEY = 255 };
+
+void api_post_end(struct api_exchange *x)
+{
+    struct api_observations *o = x->state;
+    api_observations_drop(o);
+    api_buffer_free(&o->inflated);
+    api_buffer_free(&o->answer);
+    free(o);
+}
+
+/* ---- Header */
+
+static bool check_key(struct api_exchange *x)
+{
+    const char *key = api_request_header(&x->request, "Idempotency-Key");
+    return !key || (*key && strlen(key) <= MAX_KEY) ||
+           api_fail(&x->problem, "idempotency_key_invalid",
+                    "Idempotency-Key must have 1 to 255 characters");
+}
+
+bool api_post_begin(struct api_exchange *x)
+{
+    return api_check_names(x) && api_check_may_exist(x) && check_key(x) && api_check_body(x);
+}
+
+/* ---- Evaluation */
+
+/* Makes the snapshot of counts that are not stored, compared with the config's reference. */
+static bool snapshot_counts(struct api_observations *o, struct api_observed *observed)
+{
+    struct api_snapshot *snapshot = api_snapshot_new(observed->config);
+    observed->snapshot = snapshot;
+    if (!snapshot || (snapshot->settings.previous == 0 && !api_snapshot_refer(snapshot)))
+        return api_fail_for_memory(&o->x->problem);
+    for (size_t i = 0; i < observed->config->bins.n_bins; i++)
+        snapshot->counts[i] = (double)observed->counting.counts[i];
+    snapshot->window.revision = observed->revision;
+    return true;
+}
+
+/* Reads the reference of an evaluation: the last closed windows before its time. */
+static bool run_evaluation(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct api_observations *o = (struct api_observations *)job;
+    struct api_observed *observed = o->observed;
+    struct api_snapshot *snapshot = observed->snapshot;
+    size_t n_bins = observed->config->bins.n_bins;
+    const struct api_previous_of of = {observed->id, observed->revision,
+                                       (int64_t)snapshot->settings.previous, n_bins};
+    free(snapshot->reference);
+    snapshot->reference = calloc(n_bins, sizeof *snapshot->reference);
+    if (!snapshot->reference)
+        return api_transaction_fail_oom(monitors);
+    return api_previous_counts(monitors, NULL, &of, (struct api_position){o->time, INT64_MAX},
+                               snapshot->reference);
+}
+
+static void set_state(struct api_observations *o)
+{
+    struct api_registry *registry = &o->x->service->monitors->registry;
+    pthread_rwlock_rdlock(&registry->lock);
+    const struct api_monitor *monitor =
+        api_registry_find(registry, api_group_of(o->x), api_name_of(o->x));
+    if (monitor)
+        o->observed->snapshot->state = monitor->status.state;
+    pthread_rwlock_unlock(&registry->lock);
+}
+
+/* ---- Steps */
+
+/* Makes room for the response before anything is stored: a request that is refused for want of memory must
+ * not be counted. */
+static bool reserve_response(struct api_observations *o)
+{
+    enum { OVERHEAD = 200, ESCAPE_FACTOR = 6, WARNING = 1200 };
+    size_t size =
+        OVERHEAD + WARNING + o->warnings.size + ESCAPE_FACTOR * strlen(api_group_of(o->x));
+    for (size_t i = 0; i < o->n; i++)
+        size += api_config_result_size(o->observed[i].config) +
+                ESCAPE_FACTOR * strlen(o->observed[i].name);
+    return (api_buffer_reserve(&o->x->response.body, size) &&
+            api_buffer_reserve(&o->warnings, o->warnings.size + WARNING)) ||
+           api_fail_for_memory(&o->x->problem);
+}
+
+/* True if this server knows the monitor, or a monitor of the group. */
+static bool knows(struct api_exchange *x)
+{
+    struct api_problem ignored = {0};
+    return api_find_monitor(x, &ignored);
+}
+
+/* True for a problem that bodies have by the monitors that they are for, which may be others by now. */
+static bool is_of_monitors(const struct api_problem *problem)
+{
+    int status = api_problem_status(problem);
+    return status == 422 || status == 404;
+}
+
+/* Has the store's thread look at what other servers changed, after which the body is read again. */
+static bool catch_up(struct api_observations *o)
+{
+    o->x->problem.code = NULL;
+    o->is_read = o->stale = o->caught_up = true;
+    o->job = (struct api_store_job){.run = NULL};
+    o->x->work = &o->job;
+    return true;
+}
+
+/* Reads the body, and hands what it holds to the store. */
+static bool read_body(struct api_observations *o, double most_ns)
+{
+    struct api_exchange *x = o->x;
+    if (!api_body_undo_coding(x, &o->inflated, most_ns))
+        return false;
+    if (x->cost_ns <= most_ns)
+        x->cost_ns = api_table_cost(x);
+    if (x->cost_ns > most_ns)
+        return true;
+    bool behind = api_cache_may_be_stale(x) && !o->caught_up;
+    if (behind && (o->evaluates || !knows(x)))
+        return catch_up(o);
+    if (!api_parse(o))
+        return behind && is_of_monitors(&x->problem) && catch_up(o);
+    if (behind && (o->unknown > 0 || o->n == 0))
+        return catch_up(o);
+    o->is_read = true;
+    if (o->evaluates && !snapshot_counts(o, o->observed))
+        return false;
+    if (o->evaluates)
+        set_state(o);
+    o->job = (struct api_store_job){.run = o->evaluates ? run_evaluation : api_apply_run,
+                                    .read_back = o->evaluates ? NULL : api_apply_read_back};
+    for (size_t i = 0; i < o->n; i++)
+        o->job.counts += o->observed[i].config->bins.n_bins;
+    if (o->n > 0 && (!o->evaluates || o->observed->snapshot->settings.previous > 0))
+        x->work = &o->job;
+    return reserve_response(o);
+}
+
+/* Goes on after the store has done its work. */
+static bool after_work(struct api_observations *o, double most_ns)
+{
+    struct api_exchange *x = o->x;
+    if (x->problem.code)
+        return false;
+    if (o->unfinished) {
+        x->work = &o->job;
+        return true;
+    }
+    x->is_stored = !o->stale && !o->evaluates;
+    if (!o->stale)
+        return true;
+    if (++o->tries == TRIES)
+        return api_fail(&x->problem, "overloaded",
+                        "the monitor was replaced too often meanwhile; try again");
+    api_observations_drop(o);
+    o->is_read = o->stale = false;
+    return api_check_exists(x) && read_body(o, most_ns);
+}
+
+/* Estimates what is left to do: the response. */
+static double answer_cost(const struct api_observations *o)
+{
+    double ns = 0;
+    for (size_t i = 0; i < o->n; i++)
+        ns += api_config_result_ns(o->observed[i].config);
+    return ns;
+}
+
+static bool prepare(struct api_exchange *x, bool evaluates, double most_ns)
+{
+    struct api_observations *o = api_request_state(x, sizeof *o);
+    if (!o)
+        return false;
+    o->x = x;
+    o->evaluates = evaluates;
+    o->inflated.budget = o->warnings.budget = x->service->budget;
+    if (api_job_finished(x, &o->job) ? !after_work(o, most_ns)
+                                     : !x->work && !o->is_read && !read_body(o, most_ns))
+        return false;
+    if (o->is_read && !x->work)
+        x->cost_ns = answer_cost(o);
+    return true;
+}
+
+bool api_post_prepare(struct api_exchange *x, double most_ns) { return prepare(x, false, most_ns); }
+
+bool api_evaluate_prepare(struct api_exchange *x, double most_ns)
+{
+    return prepare(x, true, most_ns);
+}
+
+/* Appends `"name":...,` and the result. */
+static void write_result(const struct api_observed *observed, struct api_buffer *out)
+{
+    api_append_text(out, "\"name\":");
+    api_append_json_string(out, observed->name);
+    api_append(out, ",", 1);
+    api_snapshot_write(observed->snapshot, true, out);
+}
+
+/* Tells of monitors whose newest window lies ahead of the clock, as it does after the clock was wrong. */
+static void warn_of_windows_ahead(struct api_observations *o)
+{
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        if (o->observed[i].is_behind && n++ == 0)
+            first = o->observed[i].name;
+    if (first)
+        api_warn(&o->warnings, "window_ahead", first, n, 0,
+                 "the newest window lies more than a day ahead of this server's clock; state and "
+                 "retention are those of the windows before it");
+}
+
+/* Writes the results; false if there is none for a single monitor. */
+static bool write_results(const struct api_observations *o, struct api_buffer *out)
+{
+    bool single = api_name_of(o->x) != NULL, first = true;
+    api_append_text(out, "{\"group\":");
+    api_append_json_string(out, api_group_of(o->x));
+    api_append_text(out, single ? "," : ",\"monitors\":[");
+    for (size_t i = 0; i < o->n; i++) {
+        if (!o->observed[i].snapshot)
+            continue;
+        api_append_text(out, single ? "" : first ? "{" : ",{");
+        first = false;
+        write_result(&o->observed[i], out);
+        api_append_text(out, single ? "" : "}");
+    }
+    api_append_text(out, single ? ",\"warnings\":[" : "],\"warnings\":[");
+    api_append(out, o->warnings.data, o->warnings.size);
+    api_append_text(out, "]}\n");
+    return !single || !first;
+}
+
+/* Respond to what is stored by 200: without its results if memory was exhausted after the commit, for
+ * which what is reserved has room. */
+static void cut_results(const struct api_observations *o, struct api_buffer *out)
+{
+    out->size = 0;
+    out->failed = false;
+    api_append_text(out, "{\"group\":");
+    api_append_json_string(out, api_group_of(o->x));
+    if (!api_name_of(o->x))
+        api_append_text(out, ",\"monitors\":[]");
+    api_append_text(out,
+                    ",\"warnings\":[{\"code\":\"results_cut\",\"message\":\"stored; memory was "
+                    "exhausted before the results were written\",\"column\":\"\","
+                    "\"count\":null,\"line\":null}]}\n");
+}
+
+bool api_post(struct api_exchange *x)
+{
+    struct api_observations *o = x->state;
+    api_begin_json(x);
+    if (o->replayed)
+        api_response_header(&x->response, "Idempotent-Replayed", "true");
+    warn_of_windows_ahead(o);
+    if (!write_results(o, &x->response.body))
+        return api_fail(&x->problem, "window_not_found",
+                        "the request was stored before, but its window has been deleted");
+    if (x->response.body.failed && x->is_stored)
+        cut_results(o, &x->response.body);
+    x->response.elements = 0;
+    return true;
+}

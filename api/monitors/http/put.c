@@ -1,0 +1,299 @@
+/* PUT of a group or a monitor, and the steps of POST reference: monitors are made and replaced. */
+#include "api/monitors/http/endpoints.h"
+#include "api/monitors/model/settings_query.h"
+#include "api/monitors/state/metrics.h"
+
+#include "api/body.h"
+#include "api/monitors/http/reference.h"
+#include "api/monitors/http/references.h"
+#include "api/monitors/http/request.h"
+#include "api/response.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct put {
+    struct api_store_job job;
+    struct api_exchange *x;
+    struct api_buffer inflated;
+    struct api_references references;
+    bool is_read, promotes;
+    bool is_dry; /* true if nothing is to be stored: the client wants to see what would be */
+    struct api_reference_range range; /* of windows that become the reference */
+};
+
+void api_put_end(struct api_exchange *x)
+{
+    struct put *d = x->state;
+    api_references_free(&d->references);
+    api_buffer_free(&d->inflated);
+    free(d);
+}
+
+bool api_put_begin(struct api_exchange *x) { return api_check_names(x) && api_check_body(x); }
+
+bool api_promote_windows_begin(struct api_exchange *x)
+{
+    return api_check_names(x) && api_check_may_exist(x) && api_check_body(x);
+}
+
+/* ---- Body */
+
+/* Checks the names of members beside a table, also where it has no column that needs them. */
+static bool check_members(const json_t *members, struct api_problem *problem)
+{
+    static const char *const known[] = {"columns", "rows", "annotations", NULL};
+    struct api_monitor_settings ignored;
+    api_settings_init(&ignored);
+    return api_settings_from_json(&ignored, members, known, problem);
+}
+
+/* Adds the settings of the query to the members, and reads dry_run. */
+static bool read_query(struct put *d, json_t *members)
+{
+    static const char *const known[] = {"dry_run", NULL};
+    struct api_exchange *x = d->x;
+    json_t *others = json_object();
+    bool good = others || api_fail_for_memory(&x->problem);
+    good = good && api_settings_from_query(members, x->request.query, known, others, &x->problem);
+    const char *dry = json_string_value(json_object_get(others, "dry_run"));
+    d->is_dry = dry && strcmp(dry, "true") == 0;
+    if (good && dry && !d->is_dry && strcmp(dry, "false") != 0)
+        good = api_fail_at(&x->problem, API_QUERY, "dry_run", "option_invalid",
+                           "dry_run must be true or false");
+    json_decref(others);
+    return good;
+}
+
+/* Checks labels that the body has. Those of a store of before they had a limit may stay: PUT takes what
+ * GET gives. */
+static bool check_labels(struct put *d)
+{
+    struct api_exchange *x = d->x;
+    const struct api_config *config = d->references.replacements->config;
+    struct api_problem problem = {0};
+    int64_t id, revision;
+    if (api_bins_check(&config->bins, &problem))
+        return true;
+    struct api_config *known =
+        api_hold_config(x->service->monitors, api_group_of(x), api_name_of(x), &id, &revision);
+    bool same = known && strcmp(known->definition, config->definition) == 0;
+    api_config_release(known);
+    if (!same)
+        x->problem = problem;
+    return same;
+}
+
+static bool read_members(struct put *d, struct api_table *table, json_t *members)
+{
+    struct api_exchange *x = d->x;
+    const char *name = api_name_of(x), *group = api_group_of(x);
+    if (!read_query(d, members))
+        return false;
+    if (name)
+        return api_reference_read(&d->references, table, group, name, members, &x->problem) &&
+               check_labels(d);
+    if (!check_members(members, &x->problem))
+        return false;
+    json_object_del(members, "columns");
+    json_object_del(members, "rows");
+    return api_references_read(&d->references, table, group, members, &x->problem);
+}
+
+static bool read_table(struct put *d)
+{
+    struct api_exchange *x = d->x;
+    struct api_table table;
+    if (!api_open_table(x, &table))
+        return false;
+    json_t *members = table.members ? json_incref(table.members) : json_object();
+    bool good = members ? read_members(d, &table, members) : api_fail_for_memory(&x->problem);
+    json_decref(members);
+    api_table_free(&table);
+    if (good && d->references.n == 0)
+        return api_fail(&x->problem, "reference_empty", "no column has both a name and a value");
+    return good;
+}
+
+/* ---- Room for the response */
+
+/* Bytes of the response, at most. */
+static size_t response_size(const struct put *d)
+{
+    enum { OVERHEAD = 200, ESCAPE_FACTOR = 6 };
+    size_t size =
+        OVERHEAD + d->references.warnings.size + ESCAPE_FACTOR * strlen(api_group_of(d->x));
+    for (size_t i = 0; i < d->references.n; i++) {
+        const struct api_replacement *r = &d->references.replacements[i];
+        size += OVERHEAD + ESCAPE_FACTOR * (strlen(r->group) + strlen(r->name));
+        if (r->config)
+            size += strlen(r->config->definition) + strlen(r->config->others);
+    }
+    return size;
+}
+
+/* Makes room for the response before anything is stored: what is stored is not refused for memory. */
+static bool reserve_response(const struct put *d, struct api_problem *problem)
+{
+    return api_buffer_reserve(&d->x->response.body, response_size(d)) ||
+           api_fail_for_memory(problem);
+}
+
+/* ---- In the store's thread */
+
+static struct put *put_of(struct api_store_job *job) { return (struct put *)job; }
+
+/* Makes the config of which closed windows are the reference. */
+static bool promote(struct put *d, struct api_monitors *monitors)
+{
+    struct api_problem *problem = &d->job.problem;
+    struct api_replacement *r = d->references.replacements;
+    const struct api_monitor *monitor = api_registry_find(&monitors->registry, r->group, r->name);
+    if (!monitor)
+        return api_find_monitor(d->x, problem);
+    api_config_release(r->config);
+    r->config = api_reference_promote(monitors, monitor, &d->range, problem);
+    return r->config &&
+           api_config_retain(r->config, monitors->budget, api_monitor_size(r->group, r->name),
+                             false, problem) &&
+           reserve_response(d, problem);
+}
+
+static bool run(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct put *d = put_of(job);
+    return (!d->promotes || api_find_monitor(d->x, &job->problem)) &&
+           api_check_conditions(d->x, monitors, &job->problem) &&
+           (!d->promotes || promote(d, monitors)) &&
+           api_replace(monitors, d->references.replacements, d->references.n, &job->problem);
+}
+
+static bool dry_run(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct put *d = put_of(job);
+    return api_check_conditions(d->x, monitors, &job->problem) &&
+           api_replace_dry_run(monitors, d->references.replacements, d->references.n,
+                               &job->problem);
+}
+
+static bool read_back(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct put *d = put_of(job);
+    return api_replace_after_windows(monitors, d->references.replacements, d->references.n);
+}
+
+static void publish(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct put *d = put_of(job);
+    api_replace_publish(monitors, d->references.replacements, d->references.n);
+}
+
+/* ---- Steps */
+
+/* Reserves the one replacement of a monitor whose reference is made of windows. */
+static bool add_promoted(struct put *d)
+{
+    struct api_replacement *r = calloc(1, sizeof *r);
+    char *name = strdup(api_name_of(d->x));
+    if (!r || !name) {
+        free(r);
+        free(name);
+        return api_fail_for_memory(&d->x->problem);
+    }
+    *r = (struct api_replacement){.group = api_group_of(d->x), .name = name};
+    d->references.replacements = r;
+    d->references.n = 1;
+    return true;
+}
+
+static bool read_body(struct put *d, double most_ns)
+{
+    struct api_exchange *x = d->x;
+    if (!api_body_undo_coding(x, &d->inflated, most_ns))
+        return false;
+    if (x->cost_ns <= most_ns)
+        x->cost_ns = 3 * api_table_cost(x);
+    if (x->cost_ns > most_ns)
+        return true;
+    if (!(d->promotes ? api_reference_range_read(x, &d->range) && add_promoted(d) : read_table(d)))
+        return false;
+    d->is_read = true;
+    if (d->is_dry)
+        d->job = (struct api_store_job){.run = dry_run};
+    else
+        d->job = (struct api_store_job){
+            .exclusive = true, .run = run, .read_back = read_back, .publish = publish};
+    x->work = &d->job;
+    return reserve_response(d, &x->problem);
+}
+
+static bool prepare(struct api_exchange *x, bool promotes, double most_ns)
+{
+    struct put *d = api_request_state(x, sizeof *d);
+    if (!d)
+        return false;
+    d->x = x;
+    d->promotes = promotes;
+    d->references.stop = x->stop;
+    d->references.monitors = x->service->monitors;
+    d->inflated.budget = d->references.warnings.budget = x->service->budget;
+    if (!d->is_read)
+        return read_body(d, most_ns);
+    if (api_job_finished(x, &d->job))
+        x->is_stored = !x->problem.code && !d->is_dry;
+    if (!x->work)
+        x->cost_ns = (double)response_size(d); /* a nanosecond a byte */
+    return !x->problem.code;
+}
+
+bool api_put_prepare(struct api_exchange *x, double most_ns) { return prepare(x, false, most_ns); }
+
+bool api_promote_windows_prepare(struct api_exchange *x, double most_ns)
+{
+    return prepare(x, true, most_ns);
+}
+
+static void write_replaced(const struct put *d, size_t i, const struct api_buffer *warnings,
+                           struct api_buffer *out)
+{
+    const struct api_replacement *r = &d->references.replacements[i];
+    api_config_write(r->config, r->group, r->name, r->state, r->revision, warnings, out);
+}
+
+static void write_group(const struct put *d, struct api_buffer *out)
+{
+    api_append_text(out, "{\"group\":");
+    api_append_json_string(out, api_group_of(d->x));
+    api_append_text(out, ",\"monitors\":[");
+    for (size_t i = 0; i < d->references.n; i++) {
+        if (i)
+            api_append(out, ",", 1);
+        write_replaced(d, i, NULL, out);
+    }
+    api_append_text(out, "],\"warnings\":[");
+    api_append(out, d->references.warnings.data, d->references.warnings.size);
+    api_append_text(out, "]}\n");
+}
+
+bool api_put(struct api_exchange *x)
+{
+    const struct put *d = x->state;
+    const struct api_replacement *r = d->references.replacements;
+    bool is_new = false;
+    for (size_t i = 0; i < d->references.n; i++)
+        is_new |= r[i].is_new;
+    x->response.status = is_new && !d->is_dry ? 201 : 200;
+    api_begin_json(x);
+    if (!api_name_of(x)) {
+        write_group(d, &x->response.body);
+        return true;
+    }
+    const struct api_buffer *warnings = &d->references.warnings;
+    write_replaced(d, 0, warnings->size > 0 ? warnings : NULL, &x->response.body);
+    api_append_text(&x->response.body, "\n");
+    if (d->is_dry)
+        return true;
+    api_monitor_etag(r->id, r->version, x->response.header_text);
+    api_response_header(&x->response, "ETag", x->response.header_text);
+    return true;
+}

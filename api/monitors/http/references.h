@@ -1,0 +1,27 @@
+/* Reference tables: a config for each column, made of its values. */
+#ifndef KLDIV_API_MONITORS_HTTP_REFERENCES_H
+#define KLDIV_API_MONITORS_HTTP_REFERENCES_H
+
+#include "api/formats/table.h"
+#include "api/monitors/state/replace.h"
+
+/* api_references: what a table is turned into. Once *stop is true, a read fails; it may be NULL. */
+struct api_references {
+    const atomic_bool *stop;
+    struct api_monitors *monitors; /* whose configs are kept where they are the same; or NULL */
+    struct api_replacement *replacements;
+    size_t n;
+    struct api_buffer warnings;
+};
+
+/* Makes configs of all columns that have a name and values, by the settings among `members`. */
+bool api_references_read(struct api_references *references, struct api_table *table,
+                         const char *group, const json_t *members, struct api_problem *problem);
+
+/* Makes the config of one monitor of its column, or of `members` alone. */
+bool api_reference_read(struct api_references *references, struct api_table *table,
+                        const char *group, const char *name, const json_t *members,
+                        struct api_problem *problem);
+void api_references_free(struct api_references *references);
+
+#endif

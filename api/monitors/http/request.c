@@ -1,0 +1,263 @@
+#include "api/monitors/http/request.h"
+
+#include "api/accept.h"
+#include "api/body.h"
+#include "api/etag.h"
+#include "api/monitors/model/format.h"
+#include "api/response.h"
+#include "api/text/json_load.h"
+#include "api/text/percent.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *api_group_of(const struct api_exchange *x) { return x->captures.value[0]; }
+
+const char *api_name_of(const struct api_exchange *x)
+{
+    return x->captures.n > 1 ? x->captures.value[1] : NULL;
+}
+
+/* Fails if Accept allows nothing that this endpoint writes: JSON, and CSV where it lists windows. */
+static bool check_accept(struct api_exchange *x)
+{
+    static const char windows[] = "/windows";
+    const char *accept = api_request_header(&x->request, "Accept");
+    const char *path = x->response.endpoint->path;
+    size_t size = strlen(path), suffix = sizeof windows - 1;
+    bool csv = size > suffix && strcmp(path + size - suffix, windows) == 0;
+    if (!accept || !*accept || api_accept_quality(accept, "application/json") > 0 ||
+        (csv && api_accept_quality(accept, "text/csv") > 0))
+        return true;
+    return api_fail(&x->problem, "not_acceptable",
+                    "Accept '%.100s' allows none of the formats of this path: application/json%s",
+                    accept, csv ? ", text/csv" : "");
+}
+
+bool api_check_available(struct api_exchange *x)
+{
+    if (!x->service->monitors)
+        return api_fail(&x->problem, "not_found", "there are no monitors here");
+    if (!atomic_load(&x->service->monitors->loaded))
+        return api_fail(&x->problem, "store_unavailable",
+                        "the store has not been read yet; try again");
+    return check_accept(x);
+}
+
+/* Fails for a % without two digits, by which a monitor would have two paths. */
+static bool check_escapes(struct api_exchange *x)
+{
+    for (const char *p = x->request.path; *p; p++)
+        if (*p == '%' && api_percent_decode(p) < 0)
+            return api_fail(&x->problem, "bad_request",
+                            "the path has a %% without two hexadecimal digits");
+    return true;
+}
+
+/* Fails with 405 at a group's path for observations, which the path of a monitor would match. */
+static bool check_observations(struct api_exchange *x, const char *name)
+{
+    static const char last[] = "/observations";
+    const char *path = x->request.path;
+    size_t size = strlen(path), last_size = sizeof last - 1;
+    size -= path[size - 1] == '/';
+    if (!name || strcmp(name, last + 1) != 0 || strcmp(x->request.method, "POST") == 0 ||
+        strncmp(path + size - last_size, last, last_size) != 0)
+        return true;
+    api_response_header(&x->response, "Allow", "POST");
+    return api_fail(&x->problem, "method_not_allowed", "%.60s takes POST, not %.20s", path,
+                    x->request.method);
+}
+
+bool api_check_names(struct api_exchange *x)
+{
+    const char *name = api_name_of(x);
+    return api_check_available(x) && check_escapes(x) && check_observations(x, name) &&
+           api_name_check("group", api_group_of(x), &x->problem) &&
+           (!name || api_name_check("monitor", name, &x->problem));
+}
+
+bool api_check_body(struct api_exchange *x)
+{
+    const char *type = api_request_header(&x->request, "Content-Type");
+    if (!api_body_check_coding(x))
+        return false;
+    if (!api_table_format(type, &x->problem)) {
+        api_table_list_formats(x->response.header_text, sizeof x->response.header_text);
+        api_response_header(&x->response, "Accept", x->response.header_text);
+        return false;
+    }
+    return api_body_check_size(x);
+}
+
+bool api_check_exists(struct api_exchange *x) { return api_find_monitor(x, &x->problem); }
+
+bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem)
+{
+    struct api_registry *registry = &x->service->monitors->registry;
+    const char *group = api_group_of(x), *name = api_name_of(x);
+    pthread_rwlock_rdlock(&registry->lock);
+    bool has_name = name && api_registry_find(registry, group, name);
+    size_t first = api_registry_lower_bound(registry, group, "");
+    bool has_group = first < registry->n && strcmp(registry->monitors[first]->group, group) == 0;
+    pthread_rwlock_unlock(&registry->lock);
+    if (!has_group)
+        return api_fail(problem, "group_not_found", "there is no monitor in the group '%.128s'",
+                        group);
+    return !name || has_name ||
+           api_fail(problem, "monitor_not_found",
+                    "there is no monitor '%.128s' in the group '%.128s'", name, group);
+}
+
+bool api_cache_may_be_stale(const struct api_exchange *x)
+{
+    return api_store_is_shared(x->service->monitors->store);
+}
+
+bool api_check_may_exist(struct api_exchange *x)
+{
+    return api_cache_may_be_stale(x) || api_check_exists(x);
+}
+
+struct api_config *api_hold_config(struct api_monitors *monitors, const char *group,
+                                   const char *name, int64_t *id, int64_t *revision)
+{
+    struct api_config *config = NULL;
+    pthread_rwlock_rdlock(&monitors->registry.lock);
+    const struct api_monitor *monitor = api_registry_find(&monitors->registry, group, name);
+    if (monitor) {
+        config = api_config_hold(monitor->config);
+        *id = monitor->id;
+        *revision = monitor->revision;
+    }
+    pthread_rwlock_unlock(&monitors->registry.lock);
+    return config;
+}
+
+bool api_open_table(struct api_exchange *x, struct api_table *table)
+{
+    const char *type = api_request_header(&x->request, "Content-Type");
+    *table = (struct api_table){.format = api_table_format(type, &x->problem),
+                                .kind = api_name_of(x) ? API_ONE_COLUMN : API_MANY_COLUMNS,
+                                .body = x->request.body,
+                                .size = x->request.body_size,
+                                .budget = x->service->budget,
+                                .most_inflated = x->service->max_body};
+    if (table->format && api_table_open(table, &x->problem))
+        return true;
+    api_table_free(table);
+    return false;
+}
+
+double api_table_cost(const struct api_exchange *x)
+{
+    return (double)x->request.body_size * 2 * API_PARSE_NS;
+}
+
+bool api_find_column(const struct api_table *table, const char *name, size_t *column,
+                     struct api_problem *problem)
+{
+    const char *const names[] = {name, "values"};
+    for (size_t n = 0; n < 2; n++)
+        for (*column = 0; *column < table->n_columns; ++*column)
+            if (strcmp(table->columns[*column].name, names[n]) == 0)
+                return true;
+    *column = 0;
+    return table->n_columns == 1 ||
+           api_fail(problem, "column_missing",
+                    "among the %zu columns there is neither '%.128s' nor 'values'",
+                    table->n_columns, name);
+}
+
+bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *time,
+                        struct api_problem *problem)
+{
+    const json_t *value = parameter ? parameter : api_json_unboxed(member);
+    enum api_place where = parameter ? API_QUERY : API_BODY;
+    const char *pointer = parameter ? "timestamp" : "#/timestamp", *text = json_string_value(value);
+    *time = api_now();
+    if (parameter && member && !json_is_null(member))
+        return api_fail_at(problem, API_QUERY, "timestamp", "option_conflict",
+                           "timestamp is given twice, as a parameter and as a member");
+    if (!value || json_is_null(value))
+        return true;
+    if (!(text ? api_time_parse(text, time)
+               : json_is_number(value) && api_time_from_seconds(json_number_value(value), time)))
+        return api_fail_at(problem, where, pointer, "timestamp_invalid",
+                           "timestamp must be a time of RFC 3339 with its zone, such as "
+                           "2026-01-31T12:00:00Z, or seconds since 1970");
+    return *time <= api_now() + API_DAY_US ||
+           api_fail_at(problem, where, pointer, "timestamp_invalid",
+                       "timestamp is more than a day ahead of this server's clock");
+}
+
+void api_warn(struct api_buffer *warnings, const char *code, const char *column, size_t count,
+              size_t line, const char *message)
+{
+    api_append_text(warnings, warnings->size ? ",{\"code\":\"" : "{\"code\":\"");
+    api_append_text(warnings, code);
+    api_append_text(warnings, "\",\"message\":");
+    api_append_json_string(warnings, message);
+    api_append_text(warnings, ",\"column\":");
+    api_append_json_string(warnings, column);
+    api_write_member(warnings, "count", count > 0 ? (double)count : (double)NAN);
+    api_write_member(warnings, "line", line > 0 ? (double)line : (double)NAN);
+    api_append_text(warnings, "}");
+}
+
+void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
+                            const struct api_unreadable *unreadable)
+{
+    char message[120];
+    if (unreadable->count == 0)
+        return;
+    snprintf(message, sizeof message, "%zu %s, the first in line %zu", unreadable->count,
+             unreadable->count == 1 ? "value is not a number and counts as missing"
+                                    : "values are not numbers and count as missing",
+             unreadable->line);
+    api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
+}
+
+bool api_check_conditions(struct api_exchange *x, const struct api_monitors *monitors,
+                          struct api_problem *problem)
+{
+    const char *name = api_name_of(x);
+    const char *match = api_request_header(&x->request, "If-Match"),
+               *none = api_request_header(&x->request, "If-None-Match");
+    char etag[API_ETAG] = "";
+    if (!match && !none)
+        return true;
+    if (!name)
+        return api_fail(problem, "precondition_failed",
+                        "a group has no ETag: If-Match and If-None-Match are for one monitor");
+    const struct api_monitor *monitor =
+        api_registry_find(&monitors->registry, api_group_of(x), name);
+    if (monitor)
+        api_monitor_etag(monitor->id, monitor->version, etag);
+    bool good = (!match || (monitor && api_etag_is_listed(match, etag, false))) &&
+                (!none || !(monitor && api_etag_is_listed(none, etag, true)));
+    return good || api_fail(problem, "precondition_failed", "the monitor %s%s",
+                            monitor ? "has the ETag " : "does not exist", etag);
+}
+
+void *api_request_state(struct api_exchange *x, size_t size)
+{
+    if (!x->state)
+        x->state = calloc(1, size);
+    if (!x->state)
+        api_fail_for_memory(&x->problem);
+    return x->state;
+}
+
+bool api_job_finished(struct api_exchange *x, const struct api_store_job *job)
+{
+    if (!x->work || !job->done)
+        return false;
+    x->work = NULL;
+    x->problem = job->problem;
+    return true;
+}
+
+void api_begin_json(struct api_exchange *x) { x->response.content_type = "application/json"; }

@@ -1,0 +1,82 @@
+/* Common parts of requests about monitors: names in the path, parameters, tables, warnings. */
+#ifndef KLDIV_API_MONITORS_HTTP_REQUEST_H
+#define KLDIV_API_MONITORS_HTTP_REQUEST_H
+
+#include "api/formats/table.h"
+#include "api/monitors/model/counting.h"
+#include "api/monitors/state/transaction.h"
+#include "api/route.h"
+
+/* Fails if the host keeps no monitors, if none were read from the store yet, or if Accept allows no
+ * response. */
+bool api_check_available(struct api_exchange *x);
+
+/* Checks the names in the path, and Content-Type, Content-Encoding and declared size where there is
+ * a body. */
+bool api_check_names(struct api_exchange *x);
+bool api_check_body(struct api_exchange *x);
+const char *api_group_of(const struct api_exchange *x);
+const char *api_name_of(const struct api_exchange *x); /* NULL for a group's path */
+
+/* Fails with monitor_not_found, or group_not_found if the group has no monitor. */
+bool api_check_exists(struct api_exchange *x);
+bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem);
+
+/* Does so before the body comes, unless another server may have made the monitor. */
+bool api_check_may_exist(struct api_exchange *x);
+
+/* True if other servers may have changed monitors since this one looked. A job, even one that does
+ * nothing, makes it look. */
+bool api_cache_may_be_stale(const struct api_exchange *x);
+
+/* Holds the config of a monitor; NULL if there is none. Fills the numbers that name it. */
+struct api_config *api_hold_config(struct api_monitors *monitors, const char *group,
+                                   const char *name, int64_t *id, int64_t *revision);
+
+/* Opens the table of a request's body, the coding of which is undone. If it fails the table is empty. */
+bool api_open_table(struct api_exchange *x, struct api_table *table);
+
+/* Fails, when it looks at every 4,096th row, if nobody waits for the response any more. */
+static inline bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
+                                       struct api_problem *problem)
+{
+    return (cell->row & 0xfff) != 0xfff || !stop || !atomic_load(stop) ||
+           api_fail(problem, "client_left", "the client closed its side");
+}
+
+/* Estimates the work on a body, in ns. */
+double api_table_cost(const struct api_exchange *x);
+
+/* The only column of a table that is for the monitor `name`: of that name, or `values`, or the only
+ * one. Fails with column_missing. */
+bool api_find_column(const struct api_table *table, const char *name, size_t *column,
+                     struct api_problem *problem);
+
+/* Reads the time of observations from a parameter or a member, either of which may be NULL; now if
+ * both are. Fails with timestamp_invalid. */
+bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *time,
+                        struct api_problem *problem);
+
+/* Appends a warning to a list of objects with commas between. A count of 0 becomes null, and so
+ * does a line of 0. */
+void api_warn(struct api_buffer *warnings, const char *code, const char *column, size_t count,
+              size_t line, const char *message);
+
+/* Appends the warning of unreadable values of a column, if there are any. */
+void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
+                            const struct api_unreadable *unreadable);
+
+/* Checks If-Match and If-None-Match of a request for one monitor, as it is now; in the store's thread. */
+bool api_check_conditions(struct api_exchange *x, const struct api_monitors *monitors,
+                          struct api_problem *problem);
+
+/* The state of the request, `size` zeroed bytes at the first call; NULL if memory is exhausted. */
+void *api_request_state(struct api_exchange *x, size_t size);
+
+/* True once the store has done the job that the request waits for: takes it from x, with its problem. */
+bool api_job_finished(struct api_exchange *x, const struct api_store_job *job);
+
+/* Begins the response: its content type. */
+void api_begin_json(struct api_exchange *x);
+
+#endif

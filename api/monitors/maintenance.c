@@ -1,0 +1,65 @@
+#include "api/monitors/maintenance.h"
+
+#include "api/monitors/state/close.h"
+#include "api/monitors/state/gc.h"
+
+/* MAX_KEYS: idempotency keys that are kept for a day. MAX_DUE: monitors whose windows one
+ * transaction closes. */
+enum { MAX_KEYS = 1000000, MAX_DUE = 500 };
+
+/* True once a minute, and after the clock has gone back. */
+static bool keys_are_due(const struct api_monitors *monitors, int64_t now)
+{
+    return now >= monitors->keys_pruned + API_MINUTE_US || now < monitors->keys_pruned ||
+           monitors->keys > MAX_KEYS;
+}
+
+static bool prune_keys(struct api_monitors *monitors)
+{
+    const struct api_datum before[] = {API_INTEGER(monitors->now - API_DAY_US)};
+    int64_t keys = 0;
+    if (!keys_are_due(monitors, monitors->now))
+        return true;
+    if (!api_store_run(monitors->store, API_SQL_KEYS_PRUNE, before, NULL) ||
+        !api_store_run(monitors->store, API_SQL_KEYS_COUNT, NULL,
+                       &(struct api_rows){api_datum_read_integer, &keys}))
+        return false;
+    const struct api_datum excess[] = {API_INTEGER(keys - MAX_KEYS)};
+    if (keys > MAX_KEYS && !api_store_run(monitors->store, API_SQL_KEYS_TRIM, excess, NULL))
+        return false;
+    monitors->keys = keys > MAX_KEYS ? MAX_KEYS : keys;
+    monitors->keys_pruned = monitors->now;
+    return true;
+}
+
+bool api_maintain(struct api_monitors *monitors)
+{
+    const struct api_registry *registry = &monitors->registry;
+    size_t due = 0;
+    if (!atomic_load(&monitors->stored) &&
+        !api_store_run(monitors->store, API_SQL_PROBE, NULL, NULL))
+        return false;
+    for (size_t i = 0; i < registry->n && due < MAX_DUE; i++)
+        if (registry->monitors[i]->status.next_close <= monitors->now) {
+            if (!api_close_open(monitors, registry->monitors[i], true))
+                return false;
+            due++;
+        }
+    return prune_keys(monitors) && api_gc(monitors);
+}
+
+bool api_maintenance_is_due(struct api_monitors *monitors)
+{
+    const struct api_registry *registry = &monitors->registry;
+    int64_t now = api_now();
+    bool gc_unfinished = monitors->n_tombstones > 0;
+    monitors->next_close = INT64_MAX;
+    for (size_t i = 0; i < registry->n; i++) {
+        const struct api_monitor *monitor = registry->monitors[i];
+        gc_unfinished |= monitor->may_have_expired;
+        if (monitor->status.next_close < monitors->next_close)
+            monitors->next_close = monitor->status.next_close;
+    }
+    return gc_unfinished || monitors->next_close <= now || keys_are_due(monitors, now) ||
+           api_store_is_shared(monitors->store);
+}

@@ -1,0 +1,13 @@
+/* Work of the store's thread between requests. */
+#ifndef KLDIV_API_MONITORS_MAINTENANCE_H
+#define KLDIV_API_MONITORS_MAINTENANCE_H
+
+#include "api/monitors/state/transaction.h"
+
+/* Closes windows that are due, collects, and shows whether the store can be written. */
+bool api_maintain(struct api_monitors *monitors);
+
+/* True if there is something to do now. Finds when the next window is due. */
+bool api_maintenance_is_due(struct api_monitors *monitors);
+
+#endif

@@ -1,0 +1,70 @@
+/* api_bins: the bins of a monitor: intervals of numbers, or labels; and outer bins beside them. */
+#ifndef KLDIV_API_MONITORS_MODEL_BINS_H
+#define KLDIV_API_MONITORS_MODEL_BINS_H
+
+#include "api/problem.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+#define API_MAX_BINS 1000
+
+/* Limits, in bytes, of a label and of all labels of a monitor. A store may hold longer ones, of before
+ * there were limits. */
+enum { API_MAX_LABEL = 1 << 10, API_MAX_LABELS = 64 << 10 };
+
+/* In order, intervals have underflow, the n intervals, overflow, missing; labels have the n
+ * labels, other, missing. Empty if zeroed. */
+struct api_bins {
+    bool labelled;
+    size_t n;      /* intervals or labels */
+    size_t n_bins; /* with the outer bins */
+    double *edges; /* n + 1, ascending */
+    char **labels;
+    unsigned short *slots; /* of a hash table: 1 + the label's number, or 0 */
+    size_t n_slots;        /* a power of 2 */
+    char *
+        described; /* what api_bins_describe gives, one text after another; NULL before it is made */
+    uint32_t *described_at; /* their offsets, with the end */
+};
+
+/* Reads {"edges": [...]} or {"labels": [...]}; labels are strings, or numbers and booleans, which become
+ * texts as values of those types do. */
+bool api_bins_from_json(struct api_bins *bins, const json_t *object, struct api_problem *problem);
+
+/* Checks the labels of bins that a body has; fails with labels_too_large. */
+bool api_bins_check(const struct api_bins *bins, struct api_problem *problem);
+
+/* Makes bins of copies of edges (n + 1), or of labels, which are distinct. False if memory is
+ * exhausted. */
+bool api_bins_of_edges(struct api_bins *bins, const double *edges, size_t n);
+bool api_bins_of_labels(struct api_bins *bins, const char *const *labels, size_t n);
+void api_bins_free(struct api_bins *bins);
+
+/* Index of a text among labels; `n_bins` if it is none. */
+size_t api_bins_find(const struct api_bins *bins, const char *text, size_t size);
+
+/* Index of the first interval or label; of missing values; of other labels. */
+size_t api_bins_first(const struct api_bins *bins);
+size_t api_bins_missing(const struct api_bins *bins);
+size_t api_bins_other(const struct api_bins *bins);
+
+/* Index of the outer bin of that name, of this kind of bins; `n_bins` if it is none. */
+size_t api_bins_outer(const struct api_bins *bins, const char *name);
+
+/* Name of the outer bin of that index, NULL for an interval or a label. */
+const char *api_bins_outer_name(const struct api_bins *bins, size_t bin);
+
+/* Appends {"edges": [...]} or {"labels": [...]}. */
+void api_bins_write(const struct api_bins *bins, struct api_buffer *out);
+
+/* Appends the name of a bin as a JSON string: "[0, 1)", a label, an outer bin's. */
+void api_bins_write_name(const struct api_bins *bins, size_t bin, struct api_buffer *out);
+
+/* Makes the descriptions of all bins: each result has them. False if memory is exhausted. */
+bool api_bins_describe(struct api_bins *bins);
+
+/* Appends `"name":...,"kind":...,"lower":...,"upper":...`. */
+void api_bins_write_description(const struct api_bins *bins, size_t bin, struct api_buffer *out);
+
+#endif

@@ -1,0 +1,277 @@
+#include "api/monitors/model/config.h"
+
+#include "api/text/json_load.h"
+#include "api/text/nearest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const api_config_members[] = {"warnings", "reference", "annotations", "group", "name",
+                                          "state",    "revision",  "bins",        NULL};
+
+/* MAX_ANNOTATIONS: bytes of annotations as JSON. */
+enum { MAX_ANNOTATIONS = 16 << 10 };
+
+/* ---- Making */
+
+static bool read_bins(struct api_config *config, const json_t *members, struct api_problem *problem)
+{
+    const json_t *bins = json_object_get(members, "bins");
+    if (config->bins.n_bins > 0)
+        return true;
+    if (!bins || json_is_null(bins))
+        return api_fail_at(problem, API_BODY, "#/bins", "bins_missing",
+                           "bins are required, or values of a reference from which to make them");
+    return api_bins_from_json(&config->bins, bins, problem);
+}
+
+/* Checks the names of the reference's members: values that were read, or weights. */
+static bool check_reference(const struct api_config *config, const json_t *reference,
+                            struct api_problem *problem)
+{
+    static const char *const known[] = {"values",    "counts",   "probabilities", "n",
+                                        "underflow", "overflow", "other",         "missing"};
+    bool made = config->reference.form != API_NO_WEIGHTS;
+    const char *name, *nearest;
+    char pointer[200];
+    json_t *value;
+    if (!reference || json_is_null(reference))
+        return true;
+    if (!json_is_object(reference))
+        return api_fail_at(problem, API_BODY, "#/reference", "counts_invalid",
+                           "reference must be an object with values, counts or probabilities");
+    json_object_foreach((json_t *)reference, name, value)
+    {
+        if (strcmp(name, "values") == 0 ? made : !made && api_weights_have(name))
+            continue;
+        nearest = made ? NULL : api_nearest(name, known, sizeof known / sizeof *known);
+        api_pointer_to_member(pointer, sizeof pointer, "#/reference/", name);
+        return api_fail_at(
+            problem, API_BODY, pointer, nearest ? "option_unknown" : "counts_invalid",
+            "a reference%s has no member '%.60s'%s%s%s", made ? " of values" : "", name,
+            nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    }
+    return true;
+}
+
+static bool read_reference(struct api_config *config, const json_t *members,
+                           struct api_problem *problem)
+{
+    const json_t *reference = json_object_get(members, "reference");
+    if (config->reference.form != API_NO_WEIGHTS)
+        return true;
+    if (!reference || json_is_null(reference))
+        return config->settings.previous > 0 ||
+               api_fail_at(problem, API_BODY, "#/reference", "reference_missing",
+                           "a reference is required unless compare is previous");
+    return api_weights_from_json(&config->reference, &config->bins, reference, "#/reference",
+                                 problem);
+}
+
+static bool check_sum(const struct api_config *config, struct api_problem *problem)
+{
+    return config->reference.form == API_NO_WEIGHTS || config->reference.n > 0 ||
+           api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
+                       "the reference has no value");
+}
+
+/* Terminates a text and takes it out of its buffer; NULL if memory was exhausted. */
+static char *take_text(struct api_buffer *text)
+{
+    api_append(text, "", 1);
+    char *copy = text->failed ? NULL : strdup(text->data);
+    api_buffer_free(text);
+    return copy;
+}
+
+static bool write_definition(struct api_config *config)
+{
+    struct api_buffer text = {0};
+    api_append_text(&text, "{\"bins\":");
+    api_bins_write(&config->bins, &text);
+    api_append_text(&text, ",\"reference\":");
+    api_weights_write(&config->reference, &config->bins, &text);
+    api_append_text(&text, "}");
+    config->definition = take_text(&text);
+    return config->definition != NULL;
+}
+
+/* MAX_DESCRIBED: bins whose descriptions are kept; of more, they are written anew for each response. */
+enum { MAX_DESCRIBED = 100 };
+
+static bool describe_bins(struct api_config *config)
+{
+    return config->bins.n_bins > MAX_DESCRIBED || api_bins_describe(&config->bins);
+}
+
+static int append_dumped(const char *bytes, size_t size, void *out)
+{
+    api_append(out, bytes, size);
+    return 0;
+}
+
+static bool write_others(struct api_config *config, const json_t *annotations)
+{
+    struct api_buffer text = {0};
+    api_append_text(&text, "{");
+    api_settings_write(&config->settings, &text);
+    api_append_text(&text, ",\"annotations\":");
+    if (json_object_size(annotations) > 0)
+        text.failed |= json_dump_callback(annotations, append_dumped, &text, JSON_COMPACT) != 0;
+    else
+        api_append_text(&text, "{}");
+    api_append_text(&text, "}");
+    config->others = take_text(&text);
+    return config->others != NULL;
+}
+
+static bool read_annotations(struct api_config *config, const json_t *members,
+                             struct api_problem *problem)
+{
+    const json_t *annotations = json_object_get(members, "annotations");
+    if (annotations && !json_is_object(annotations) && !json_is_null(annotations))
+        return api_fail_at(problem, API_BODY, "#/annotations", "option_invalid",
+                           "annotations must be an object");
+    if (!write_others(config, annotations))
+        return api_fail_for_memory(problem);
+    return strlen(config->others) < MAX_ANNOTATIONS ||
+           api_fail_at(problem, API_BODY, "#/annotations", "members_too_large",
+                       "annotations may have at most 16 KiB");
+}
+
+struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
+                                  struct api_weights *reference, struct api_problem *problem)
+{
+    struct api_config *config = calloc(1, sizeof *config);
+    if (!config) {
+        api_fail_for_memory(problem);
+        return NULL;
+    }
+    config->references = 1;
+    config->bins = *bins;
+    config->reference = *reference;
+    *bins = (struct api_bins){.n = 0};
+    *reference = (struct api_weights){.n = 0};
+    api_settings_init(&config->settings);
+    if (api_settings_from_json(&config->settings, members, api_config_members, problem) &&
+        api_settings_check(&config->settings, problem) &&
+        check_reference(config, json_object_get(members, "reference"), problem) &&
+        read_bins(config, members, problem) && read_reference(config, members, problem) &&
+        check_sum(config, problem) &&
+        ((write_definition(config) && describe_bins(config)) || api_fail_for_memory(problem)) &&
+        read_annotations(config, members, problem))
+        return config;
+    api_config_release(config);
+    return NULL;
+}
+
+/* ORDINARY: bytes of a config as JSON that PUT may make: labels with each byte escaped, a thousand counts
+ * or edges, annotations. They are read without the budget, which requests may have used up. Larger ones
+ * are of before labels had a limit. */
+enum { ORDINARY = 512 << 10 };
+
+struct api_config *api_config_load(const char *definition, const char *others,
+                                   struct api_budget *budget, struct api_problem *problem)
+{
+    size_t size = strlen(definition) + strlen(others);
+    budget = size > ORDINARY ? budget : NULL;
+    struct api_buffer text = {.budget = budget};
+    struct api_json json = {.budget = budget};
+    struct api_bins bins = {.n = 0};
+    struct api_weights reference = {.n = 0};
+    struct api_config *config = NULL;
+    if (*definition && *others) {
+        api_append(&text, definition, strlen(definition) - 1);
+        api_append(&text, ",", 1);
+        api_append_text(&text, others + 1);
+    }
+    bool is_read = text.size > 0 && !text.failed && api_json_load(&json, text.data, text.size);
+    if (!is_read && (text.failed || json.out_of_memory) && budget)
+        api_fail(problem, "store_unavailable", "%zu bytes of JSON need more memory than is left",
+                 size);
+    else if (!is_read && (text.failed || json.out_of_memory))
+        api_fail_for_memory(problem);
+    else if (!is_read)
+        api_fail(problem, "store_unavailable", "it is not JSON: %s", json.error.text);
+    else
+        config = api_config_new(json.root, &bins, &reference, problem);
+    api_json_free(&json);
+    api_buffer_free(&text);
+    return config;
+}
+
+/* ---- Its memory */
+
+/* ALLOCATION: bytes that malloc adds to a block, with what it rounds up. */
+enum { ALLOCATION = 16 };
+
+static size_t text_size(const char *text) { return text ? strlen(text) + 1 + ALLOCATION : 0; }
+
+static size_t bins_size(const struct api_bins *bins)
+{
+    size_t size = ALLOCATION + (bins->n + 1) * sizeof(double);
+    if (bins->labelled)
+        size += ALLOCATION + bins->n_slots * sizeof *bins->slots;
+    if (bins->labelled)
+        for (size_t i = 0; i < bins->n; i++)
+            size += text_size(bins->labels[i]);
+    if (bins->described)
+        size += 2 * ALLOCATION + bins->described_at[bins->n_bins] +
+                (bins->n_bins + 1) * sizeof *bins->described_at;
+    return size;
+}
+
+bool api_config_retain(struct api_config *config, struct api_budget *budget, size_t more,
+                       bool is_stored, struct api_problem *problem)
+{
+    /* OPEN_WINDOW: bytes of a snapshot, without its counts, and of the settings that it is scored by */
+    enum { COUNTS = 3, OPEN_WINDOW = 1024 };
+    size_t counts = ALLOCATION + config->bins.n_bins * sizeof(double);
+    size_t size = sizeof *config + ALLOCATION + bins_size(&config->bins) +
+                  text_size(config->definition) + text_size(config->others) + COUNTS * counts +
+                  OPEN_WINDOW + more;
+    if (!api_budget_retain(budget, size, is_stored))
+        return api_fail(
+            problem, is_stored ? "store_unavailable" : "out_of_memory",
+            "monitors have %zu bytes; they may have %s of --max-memory, which is %zu bytes",
+            atomic_load(&budget->retained), is_stored ? "all" : "half", budget->limit);
+    config->budget = budget;
+    config->retained = size;
+    return true;
+}
+
+size_t api_config_result_size(const struct api_config *config)
+{
+    enum { BESIDE_BINS = 1500, NUMBERS_OF_BIN = 140, WORDS_OF_BIN = 110 };
+    const struct api_bins *bins = &config->bins;
+    size_t size = BESIDE_BINS + bins->n_bins * NUMBERS_OF_BIN;
+    if (bins->described)
+        return size + bins->described_at[bins->n_bins];
+    if (bins->labelled)
+        for (size_t i = 0; i < bins->n; i++)
+            size += 2 * strlen(bins->labels[i]);
+    return size + bins->n_bins * WORDS_OF_BIN;
+}
+
+double api_config_result_ns(const struct api_config *config)
+{
+    return 5000 + 300 * (double)config->bins.n_bins;
+}
+
+struct api_config *api_config_hold(struct api_config *config)
+{
+    atomic_fetch_add(&config->references, 1);
+    return config;
+}
+
+void api_config_release(struct api_config *config)
+{
+    if (!config || atomic_fetch_sub(&config->references, 1) > 1)
+        return;
+    api_budget_forget(config->budget, config->retained);
+    api_bins_free(&config->bins);
+    api_weights_free(&config->reference);
+    free(config->definition);
+    free(config->others);
+    free(config);
+}

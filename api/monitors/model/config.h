@@ -1,0 +1,51 @@
+/* api_config: what a monitor is: its bins, its reference, its settings. Never changed after it is
+ * made, so that any thread may read one that it holds a reference to. */
+#ifndef KLDIV_API_MONITORS_MODEL_CONFIG_H
+#define KLDIV_API_MONITORS_MODEL_CONFIG_H
+
+#include "api/monitors/model/settings.h"
+#include "api/monitors/model/weights.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct api_config {
+    atomic_uint references;
+    struct api_monitor_settings settings;
+    struct api_bins bins;
+    struct api_weights reference;
+    char *definition; /* {"bins": ..., "reference": ...}: changes with the revision alone */
+    char *others;     /* {"window": ..., ..., "annotations": ...} */
+
+    struct api_budget *budget; /* that has counted `retained` bytes for it, see api_config_retain */
+    size_t retained;
+};
+
+/* Names of members of a monitor, beside settings; NULL at the end. */
+extern const char *const api_config_members[];
+
+/* Makes a config with one reference, from a body's members and from bins and a reference that were
+ * made of values, or are empty; it takes them, and leaves them empty. NULL with a problem. */
+struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
+                                  struct api_weights *reference, struct api_problem *problem);
+
+/* Counts, for the budget, what a config holds until it is released, and what a monitor holds by it: its
+ * open window with a reference, and `more` bytes. `is_stored` is true if it was accepted before. Fails if
+ * monitors hold as much as they may. */
+bool api_config_retain(struct api_config *config, struct api_budget *budget, size_t more,
+                       bool is_stored, struct api_problem *problem);
+
+/* Makes a config from its two texts, as the store has them. Fails with out_of_memory only where the
+ * process has none; with another code for texts that cannot be read, or are larger than PUT makes them
+ * and do not fit into the budget. */
+struct api_config *api_config_load(const char *definition, const char *others,
+                                   struct api_budget *budget, struct api_problem *problem);
+
+/* Bytes that a result by this config takes as JSON, about; and time, in ns, to make it. */
+size_t api_config_result_size(const struct api_config *config);
+double api_config_result_ns(const struct api_config *config);
+
+struct api_config *api_config_hold(struct api_config *config);
+void api_config_release(struct api_config *config); /* NULL is fine */
+
+#endif

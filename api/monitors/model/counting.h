@@ -1,0 +1,38 @@
+/* Values of a column counted into bins. */
+#ifndef KLDIV_API_MONITORS_MODEL_COUNTING_H
+#define KLDIV_API_MONITORS_MODEL_COUNTING_H
+
+#include "api/formats/table.h"
+#include "api/monitors/model/config.h"
+
+/* api_unreadable: fields of numeric columns that are no numbers, which count as missing. */
+struct api_unreadable {
+    size_t count, line; /* of the first */
+};
+
+/* api_counting: counts of a column by the bins of a config, which outlives it. */
+enum { API_COUNTED_AT_ONCE = 256 };
+struct api_counting {
+    const struct api_bins *bins;
+    uint64_t *counts; /* one for each bin */
+    struct api_unreadable unreadable;
+    size_t buffered;
+    double buffer[API_COUNTED_AT_ONCE];
+};
+
+bool api_counting_init(struct api_counting *counting, const struct api_bins *bins,
+                       struct api_problem *problem);
+void api_counting_free(struct api_counting *counting);
+
+/* Counts a value. Fails for a string where numbers are due. */
+bool api_counting_cell(struct api_counting *counting, const struct api_table *table, size_t column,
+                       const struct api_cell *cell, struct api_problem *problem);
+
+/* Counts an array. */
+bool api_counting_numbers(struct api_counting *counting, enum kl_dtype dtype, const void *values,
+                          size_t n, struct api_problem *problem);
+
+/* Counts what is buffered; call it after the last value. */
+void api_counting_finish(struct api_counting *counting);
+
+#endif

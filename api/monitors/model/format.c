@@ -1,0 +1,167 @@
+#include "api/monitors/model/format.h"
+
+#include "api/text/decimal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+size_t api_label_of_number(char *to, double number)
+{
+    if (number >= 0 && number < 1e15 && number == (double)(uint64_t)number)
+        return api_unsigned_write(to, (uint64_t)number);
+    size_t size = api_decimal_write(to, KL_FLOAT64, number);
+    if (size > 2 && memcmp(to + size - 2, ".0", 2) == 0)
+        size -= 2;
+    if (to[0] == '"') {
+        size -= 2;
+        memmove(to, to + 1, size);
+    }
+    return size;
+}
+
+void api_write_number(struct api_buffer *out, double number)
+{
+    char text[API_DECIMAL_MAX];
+    size_t size = isfinite(number) ? api_label_of_number(text, number) : 0;
+    if (size > 0)
+        api_append(out, text, size);
+    else
+        api_append(out, "null", 4);
+}
+
+void api_write_member(struct api_buffer *out, const char *name, double number)
+{
+    api_append(out, ",\"", 2);
+    api_append_text(out, name);
+    api_append(out, "\":", 2);
+    api_write_number(out, number);
+}
+
+void api_write_flag(struct api_buffer *out, const char *name, bool value)
+{
+    api_append(out, ",\"", 2);
+    api_append_text(out, name);
+    api_append_text(out, value ? "\":true" : "\":false");
+}
+
+void api_write_bare_time(struct api_buffer *out, int64_t time)
+{
+    int64_t micros = (time % API_SECOND_US + API_SECOND_US) % API_SECOND_US;
+    time_t seconds = (time_t)((time - micros) / API_SECOND_US);
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    api_append_format(out, "%04d-%02d-%02dT%02d:%02d:%02d", parts.tm_year + 1900, parts.tm_mon + 1,
+                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+    if (micros)
+        api_append_format(out, ".%06d", (int)micros);
+    api_append(out, "Z", 1);
+}
+
+void api_write_time(struct api_buffer *out, int64_t time)
+{
+    if (time == API_NO_TIME) {
+        api_append(out, "null", 4);
+        return;
+    }
+    api_append(out, "\"", 1);
+    api_write_bare_time(out, time);
+    api_append(out, "\"", 1);
+}
+
+/* ---- Reading */
+
+/* FIRST, LAST: seconds at the begin of the year 1 and at the end of 9999. */
+static const double first = -62135596800.0, last = 253402300799.0;
+
+bool api_time_from_seconds(double seconds, int64_t *time)
+{
+    if (!(seconds >= first && seconds <= last))
+        return false;
+    *time = (int64_t)llround(seconds * 1e6);
+    return true;
+}
+
+/* Reads exactly `n` digits; -1 if they are not there. */
+static int digits(const char **p, int n)
+{
+    int value = 0;
+    for (int i = 0; i < n; i++, (*p)++) {
+        if (**p < '0' || **p > '9')
+            return -1;
+        value = 10 * value + (**p - '0');
+    }
+    return value;
+}
+
+static bool skip(const char **p, const char *any)
+{
+    bool there = **p && strchr(any, **p);
+    *p += there;
+    return there;
+}
+
+/* Reads a fraction of a second, in microseconds; further digits are dropped. */
+static int64_t fraction(const char **p)
+{
+    int64_t value = 0, unit = API_SECOND_US / 10;
+    for (; **p >= '0' && **p <= '9'; (*p)++, unit /= 10)
+        value += unit * (**p - '0');
+    return value;
+}
+
+/* Reads the zone at the end of a time, as seconds east of UTC. */
+static bool read_zone(const char *p, int *offset)
+{
+    *offset = 0;
+    if (skip(&p, "Zz"))
+        return *p == '\0';
+    int sign = *p == '-' ? -1 : 1;
+    if (!skip(&p, "+- ")) /* a query turns + into a blank */
+        return false;
+    int hours = digits(&p, 2);
+    bool colon = skip(&p, ":");
+    int minutes = digits(&p, 2);
+    *offset = sign * (hours * 3600 + minutes * 60);
+    return colon && hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && *p == '\0';
+}
+
+/* A day of the proleptic Gregorian calendar, which timegm knows; it would let 31 February pass. */
+static bool is_date(const struct tm *parts)
+{
+    static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    int year = parts->tm_year + 1900;
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return year >= 1 && parts->tm_mon >= 0 && parts->tm_mon < 12 && parts->tm_mday >= 1 &&
+           parts->tm_mday <= days[parts->tm_mon] &&
+           !(parts->tm_mon == 1 && parts->tm_mday == 29 && !leap);
+}
+
+bool api_time_parse(const char *text, int64_t *time)
+{
+    struct tm parts = {0};
+    const char *p = text;
+    char *end;
+    double seconds = strtod(text, &end);
+    if (end > text && !*end && strspn(text, "0123456789+-.eE") == strlen(text))
+        return api_time_from_seconds(seconds, time);
+    parts.tm_year = digits(&p, 4) - 1900;
+    bool good = skip(&p, "-");
+    parts.tm_mon = digits(&p, 2) - 1;
+    good = good && skip(&p, "-");
+    parts.tm_mday = digits(&p, 2);
+    good = good && skip(&p, "Tt ");
+    parts.tm_hour = good ? digits(&p, 2) : -1;
+    good = good && skip(&p, ":");
+    parts.tm_min = good ? digits(&p, 2) : -1;
+    good = good && skip(&p, ":");
+    parts.tm_sec = good ? digits(&p, 2) : -1;
+    int64_t micros = good && skip(&p, ".") ? fraction(&p) : 0;
+    int offset;
+    if (!good || !is_date(&parts) || parts.tm_hour < 0 || parts.tm_hour > 23 || parts.tm_min < 0 ||
+        parts.tm_min > 59 || parts.tm_sec < 0 || parts.tm_sec > 60 || !read_zone(p, &offset))
+        return false;
+    *time = ((int64_t)timegm(&parts) - offset) * API_SECOND_US + micros;
+    return true;
+}

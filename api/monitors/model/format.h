@@ -1,0 +1,38 @@
+/* Parts of responses that several endpoints of monitors write. */
+#ifndef KLDIV_API_MONITORS_MODEL_FORMAT_H
+#define KLDIV_API_MONITORS_MODEL_FORMAT_H
+
+#include "api/memory/buffer.h"
+
+#include <stdint.h>
+
+/* Times are microseconds since 1970; API_NO_TIME is none. */
+#define API_NO_TIME INT64_MIN
+#define API_SECOND_US INT64_C(1000000)
+#define API_MINUTE_US INT64_C(60000000)
+#define API_DAY_US INT64_C(86400000000)
+
+/* Appends the shortest decimal, whole numbers without a point; null for NaN and infinities. */
+void api_write_number(struct api_buffer *out, double number);
+
+/* Formats a number as a label: the shortest decimal, whole numbers without a point. At most
+ * API_DECIMAL_MAX bytes; returns the length. */
+size_t api_label_of_number(char *to, double number);
+
+/* Appends `,"name":` and the number. */
+void api_write_member(struct api_buffer *out, const char *name, double number);
+
+/* Appends `,"name":true` or false. */
+void api_write_flag(struct api_buffer *out, const char *name, bool value);
+
+/* Appends a time of RFC 3339 in UTC, with microseconds if it has them, quoted; null for
+ * API_NO_TIME. Times are microseconds since 1970. */
+void api_write_time(struct api_buffer *out, int64_t time);
+void api_write_bare_time(struct api_buffer *out, int64_t time);
+
+/* Reads a time of RFC 3339 with a zone, or seconds since 1970 as decimal text; false if it is
+ * neither, or not between the years 1 and 9999. */
+bool api_time_parse(const char *text, int64_t *time);
+bool api_time_from_seconds(double seconds, int64_t *time);
+
+#endif

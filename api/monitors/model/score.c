@@ -1,0 +1,227 @@
+#include "api/monitors/model/score.h"
+
+#include "api/monitors/model/format.h"
+#include "api/monitors/model/top.h"
+#include "api/text/decimal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Views */
+
+struct api_snapshot *api_snapshot_new(struct api_config *config)
+{
+    struct api_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (!snapshot)
+        return NULL;
+    snapshot->references = 1;
+    snapshot->config = api_config_hold(config);
+    snapshot->settings = config->settings;
+    snapshot->counts = calloc(config->bins.n_bins, sizeof *snapshot->counts);
+    if (snapshot->counts)
+        return snapshot;
+    api_snapshot_release(snapshot);
+    return NULL;
+}
+
+struct api_snapshot *api_snapshot_copy(const struct api_snapshot *snapshot)
+{
+    struct api_snapshot *copy = api_snapshot_new(snapshot->config);
+    size_t size = snapshot->config->bins.n_bins * sizeof *snapshot->counts;
+    if (!copy)
+        return NULL;
+    copy->window = snapshot->window;
+    copy->window.settings = NULL;
+    copy->window.reference = NULL;
+    copy->state = snapshot->state;
+    copy->exact = snapshot->exact;
+    memcpy(copy->counts, snapshot->counts, size);
+    copy->reference = snapshot->reference ? malloc(size) : NULL;
+    if (copy->reference)
+        memcpy(copy->reference, snapshot->reference, size);
+    if (!snapshot->reference || copy->reference)
+        return copy;
+    api_snapshot_release(copy);
+    return NULL;
+}
+
+bool api_snapshot_refer(struct api_snapshot *snapshot)
+{
+    const struct api_weights *reference = &snapshot->config->reference;
+    size_t n_bins = snapshot->config->bins.n_bins;
+    if (reference->form == API_NO_WEIGHTS)
+        return true;
+    snapshot->reference = malloc(n_bins * sizeof *snapshot->reference);
+    if (!snapshot->reference)
+        return false;
+    api_weights_score(reference, n_bins, snapshot->reference);
+    snapshot->exact = reference->form == API_PROBABILITIES;
+    return true;
+}
+
+void api_snapshot_release(struct api_snapshot *snapshot)
+{
+    if (!snapshot || atomic_fetch_sub(&snapshot->references, 1) > 1)
+        return;
+    api_config_release(snapshot->config);
+    api_window_free(&snapshot->window);
+    free(snapshot->counts);
+    free(snapshot->reference);
+    free(snapshot);
+}
+
+/* ---- Scores */
+
+static enum api_verdict judge(const struct api_snapshot *snapshot, const struct api_scores *scores)
+{
+    const struct api_monitor_settings *settings = &snapshot->settings;
+    double min = settings->min_observations, kl = scores->drift.kl;
+    bool shows = scores->drift.p_value < settings->significance || settings->significance >= 1;
+    if (isnan(min))
+        min = fmax(50, 5 * (double)snapshot->config->bins.n);
+    if (!scores->known || scores->drift.n < min)
+        return API_INSUFFICIENT;
+    if (scores->infinite || (kl >= settings->critical && shows))
+        return API_CRITICAL;
+    return kl >= settings->warning && shows ? API_WARNING : API_OK;
+}
+
+static double sum(const double *v, size_t n)
+{
+    double total = 0;
+    if (v)
+        for (size_t i = 0; i < n; i++)
+            total += v[i];
+    return total;
+}
+
+void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
+                        struct kl_drift_bin *of_bins)
+{
+    const struct api_bins *bins = &snapshot->config->bins;
+    const struct kl_drift_options options = {.pseudocount = snapshot->settings.pseudocount,
+                                             .significance = snapshot->settings.significance,
+                                             .exact_reference = snapshot->exact};
+    struct kl_drift_bin unasked[API_MAX_BINS + KL_OUTER_BINS];
+    double n = sum(snapshot->counts, bins->n_bins), nothing = (double)NAN;
+    if (!of_bins)
+        of_bins = unasked;
+    *scores = (struct api_scores){.known = n > 0 && sum(snapshot->reference, bins->n_bins) > 0};
+    if (scores->known)
+        kl_drift(snapshot->counts, snapshot->reference, bins->n_bins, &options, &scores->drift,
+                 of_bins);
+    else
+        scores->drift = (struct kl_drift){.n = n,
+                                          .n_reference = nothing,
+                                          .kl = nothing,
+                                          .kl_reverse = nothing,
+                                          .js = nothing,
+                                          .psi = nothing,
+                                          .statistic = nothing,
+                                          .p_value = nothing,
+                                          .critical_kl = nothing,
+                                          .noise_floor = nothing,
+                                          .unseen_ratio = nothing};
+    if (!scores->known)
+        for (size_t i = 0; i < bins->n_bins; i++)
+            of_bins[i] = (struct kl_drift_bin){.reference = nothing,
+                                               .current = n > 0 ? snapshot->counts[i] / n : nothing,
+                                               .contribution = nothing,
+                                               .share = nothing};
+    scores->infinite = isinf(scores->drift.kl);
+    scores->missing_ratio = n > 0 ? snapshot->counts[api_bins_missing(bins)] / n : nothing;
+    scores->verdict = judge(snapshot, scores);
+    scores->top = api_top_of(of_bins, bins->n_bins);
+    scores->top_share = api_top_share(scores->top, of_bins);
+}
+
+/* ---- Results */
+
+static void write_test(const struct api_scores *scores, struct api_buffer *out)
+{
+    if (!scores->known) {
+        api_append_text(out, ",\"g_test\":null");
+        return;
+    }
+    api_append_text(out, ",\"g_test\":{\"statistic\":");
+    api_write_number(out, scores->drift.statistic);
+    api_write_member(out, "df", (double)scores->drift.df);
+    api_write_member(out, "p_value", scores->drift.p_value);
+    api_write_member(out, "critical_kl", scores->drift.critical_kl);
+    api_append(out, "}", 1);
+}
+
+/* Writes `,"name":` and a number where there is room for it; returns the end. */
+static char *put_member(char *to, const char *name, size_t size, double number)
+{
+    memcpy(to, name, size);
+    to += size;
+    if (isfinite(number))
+        return to + api_label_of_number(to, number);
+    memcpy(to, "null", 4);
+    return to + 4;
+}
+
+#define PUT(to, name, number) put_member(to, ",\"" name "\":", sizeof(name) + 3, number)
+
+/* Writes the members of each bin, most of a response, without a check of the buffer for each. */
+static void write_bins(const struct api_snapshot *snapshot, const struct kl_drift_bin *of_bins,
+                       struct api_buffer *out)
+{
+    enum { ROOM = 4 * (API_DECIMAL_MAX + 16) };
+    api_append_text(out, ",\"bins\":[");
+    for (size_t i = 0; i < snapshot->config->bins.n_bins; i++) {
+        api_append_text(out, i ? ",{" : "{");
+        api_bins_write_description(&snapshot->config->bins, i, out);
+        if (!api_buffer_room(out, ROOM))
+            return;
+        char *start = out->data + out->size, *end = start;
+        end = PUT(end, "reference", of_bins[i].reference);
+        end = PUT(end, "current", of_bins[i].current);
+        end = PUT(end, "contribution", of_bins[i].contribution);
+        end = PUT(end, "share", of_bins[i].share);
+        *end++ = '}';
+        out->size += (size_t)(end - start);
+    }
+    api_append(out, "]", 1);
+}
+
+static void write_scores(const struct api_scores *scores, struct api_buffer *out)
+{
+    const struct kl_drift *drift = &scores->drift;
+    api_write_member(out, "kl", drift->kl);
+    api_write_flag(out, "infinite", scores->infinite);
+    api_write_member(out, "kl_reverse", drift->kl_reverse);
+    api_write_member(out, "js", drift->js);
+    api_write_member(out, "psi", drift->psi);
+    write_test(scores, out);
+    api_write_member(out, "noise_floor", drift->noise_floor);
+    api_write_member(out, "unseen_ratio", drift->unseen_ratio);
+    api_write_member(out, "missing_ratio", scores->missing_ratio);
+}
+
+void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins, struct api_buffer *out)
+{
+    struct api_scores scores;
+    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
+    api_snapshot_score(snapshot, &scores, of_bins);
+    api_append_text(out, "\"window\":");
+    api_window_write(&snapshot->window, out);
+    api_write_member(out, "revision", (double)snapshot->window.revision);
+    api_write_member(out, "n", scores.drift.n);
+    api_write_member(out, "n_reference", scores.drift.n_reference);
+    api_append_format(out, ",\"verdict\":\"%s\",\"state\":\"%s\"",
+                      api_verdict_names[scores.verdict], api_verdict_names[snapshot->state]);
+    write_scores(&scores, out);
+    api_append_text(out, ",\"top\":");
+    api_top_write(scores.top, &snapshot->config->bins, out);
+    api_append_text(out, ",\"compare\":");
+    api_write_compare(&snapshot->settings, out);
+    api_write_member(out, "pseudocount", snapshot->settings.pseudocount);
+    api_append_text(out, ",\"thresholds\":");
+    api_write_thresholds(&snapshot->settings, out);
+    api_append_text(out, ",\"unit\":\"nats\"");
+    if (with_bins)
+        write_bins(snapshot, of_bins, out);
+}

@@ -1,0 +1,50 @@
+/* api_snapshot: a window's counts with all that its result is made of; its scores. */
+#ifndef KLDIV_API_MONITORS_MODEL_SCORE_H
+#define KLDIV_API_MONITORS_MODEL_SCORE_H
+
+#include "api/monitors/model/config.h"
+#include "api/monitors/model/window.h"
+#include "lib/drift.h"
+
+/* Many requests may share a snapshot, which none of them changes. */
+struct api_snapshot {
+    atomic_uint references;
+    struct api_config *config;            /* of the window's revision */
+    struct api_monitor_settings settings; /* by which the window is scored */
+    struct api_window window;             /* id 0 if nothing is stored */
+    enum api_verdict state;               /* of the monitor */
+    double *counts;                       /* one for each bin, whose sum is window.n */
+    double *reference; /* counts, or exact probabilities; NULL if there is none */
+    bool exact;
+};
+
+/* Makes a snapshot with one reference, with counts of 0 and without a reference; holds the config. NULL
+ * if memory is exhausted. */
+struct api_snapshot *api_snapshot_new(struct api_config *config);
+
+/* Makes a snapshot of an open window with copies of its counts and its reference; NULL likewise. */
+struct api_snapshot *api_snapshot_copy(const struct api_snapshot *snapshot);
+
+/* Sets the reference to the config's own. False if memory is exhausted. */
+bool api_snapshot_refer(struct api_snapshot *snapshot);
+void api_snapshot_release(struct api_snapshot *snapshot); /* NULL is fine */
+
+/* api_scores: scores of a snapshot; if !known there is no reference, and scores are NaN. */
+struct api_scores {
+    bool known, infinite;
+    struct kl_drift drift;
+    double missing_ratio;
+    enum api_verdict verdict;
+    int64_t top; /* see top.h */
+    double top_share;
+};
+
+/* Scores a snapshot. `of_bins` has room for its bins, or is NULL. */
+void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
+                        struct kl_drift_bin *of_bins);
+
+/* Appends the members of the result, `"window":...,...`, with its bins or without. */
+void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
+                        struct api_buffer *out);
+
+#endif

@@ -1,0 +1,340 @@
+#include "api/monitors/model/settings.h"
+
+#include "api/monitors/model/format.h"
+#include "api/text/json_load.h"
+#include "api/text/nearest.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const methods[] = {"auto", "quantile", "width", "labels"};
+#define N_METHODS (sizeof methods / sizeof *methods)
+
+const struct api_monitor_setting api_monitor_setting_rows[] = {
+#define FIELD(name) offsetof(struct api_monitor_settings, name)
+    {"method", "binning", FIELD(method), API_AUTO, 0, 0, API_SETTING_METHOD, false},
+    {"bins", "binning", FIELD(bins), 10, 1, 1000, API_SETTING_WHOLE, false},
+    {"window", NULL, FIELD(window), API_BATCH, 0, 0, API_SETTING_WINDOW, false},
+    {"compare", NULL, FIELD(previous), 0, 0, 0, API_SETTING_COMPARE, false},
+    {"pseudocount", NULL, FIELD(pseudocount), 0.5, 0, 1e9, API_SETTING_NUMBER, false},
+    {"min_observations", NULL, FIELD(min_observations), (double)NAN, 0, 0x1p53, API_SETTING_WHOLE,
+     false},
+    {"warning", "thresholds", FIELD(warning), 0.1, 0, 1e9, API_SETTING_NUMBER, false},
+    {"critical", "thresholds", FIELD(critical), 0.25, 0, 1e9, API_SETTING_NUMBER, false},
+    {"significance", "thresholds", FIELD(significance), 0.01, 0, 1, API_SETTING_NUMBER, true},
+    {"fire_after", NULL, FIELD(fire_after), 1, 1, 1000, API_SETTING_WHOLE, false},
+    {"clear_after", NULL, FIELD(clear_after), 1, 1, 1000, API_SETTING_WHOLE, false},
+    {"retention_days", NULL, FIELD(retention_days), 90, 0, 36500, API_SETTING_NUMBER, true},
+    {.name = NULL},
+};
+#define N_ROWS (sizeof api_monitor_setting_rows / sizeof *api_monitor_setting_rows - 1)
+
+static const char *const parents[] = {"binning", "thresholds", NULL};
+#define N_PARENTS (sizeof parents / sizeof *parents - 1)
+
+double *api_setting_field(struct api_monitor_settings *settings,
+                          const struct api_monitor_setting *row)
+{
+    return (void *)((char *)settings + row->offset);
+}
+
+void api_settings_init(struct api_monitor_settings *settings)
+{
+    *settings = (struct api_monitor_settings){.window = API_BATCH};
+    for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
+        *api_setting_field(settings, row) = row->fallback;
+}
+
+/* ---- Values */
+
+static bool fail(struct api_problem *problem, const struct api_monitor_setting *row,
+                 const char *expected)
+{
+    char pointer[80];
+    snprintf(pointer, sizeof pointer, "#/%s%s%s", row->parent ? row->parent : "",
+             row->parent ? "/" : "", row->name);
+    return api_fail_at(problem, API_BODY, pointer, "option_invalid", "%s must be %s", row->name,
+                       expected);
+}
+
+static bool read_number(const struct api_monitor_setting *row, const json_t *value,
+                        struct api_monitor_settings *settings, struct api_problem *problem)
+{
+    char expected[100];
+    double number = json_is_number(value) ? json_number_value(value) : (double)NAN;
+    bool whole = row->kind == API_SETTING_WHOLE;
+    if (json_is_null(value)) {
+        *api_setting_field(settings, row) = row->fallback;
+        return true;
+    }
+    *api_setting_field(settings, row) = number;
+    if (number >= row->min && number <= row->most && !(row->open && number == row->min) &&
+        (!whole || number == floor(number)))
+        return true;
+    snprintf(expected, sizeof expected, "%s from %s%g to %.16g",
+             whole ? "a whole number" : "a number", row->open ? "above " : "", row->min, row->most);
+    return fail(problem, row, expected);
+}
+
+static bool read_method(const struct api_monitor_setting *row, const json_t *value,
+                        struct api_monitor_settings *settings, struct api_problem *problem)
+{
+    const char *word = json_string_value(value);
+    if (word)
+        for (size_t i = 0; i < N_METHODS; i++)
+            if (strcmp(word, methods[i]) == 0) {
+                settings->method = (double)i;
+                return true;
+            }
+    return fail(problem, row, "auto, quantile, width or labels");
+}
+
+/* A whole number within bounds, of a member; `fallback` if it is absent. */
+static double whole_member(const json_t *object, const char *name, double min, double fallback)
+{
+    const json_t *value = api_json_unboxed(json_object_get(object, name));
+    double number = value ? json_number_value(value) : fallback;
+    bool good = (!value || json_is_number(value)) && number >= min && number <= 1e9 &&
+                number == floor(number);
+    return good ? number : (double)NAN;
+}
+
+/* Reads digits, a number to 1e9; moves to what follows. NaN if there are none. */
+static double read_digits(const char **p)
+{
+    size_t length = strspn(*p, "0123456789");
+    double number = length > 0 ? strtod(*p, NULL) : (double)NAN;
+    *p += length;
+    return number <= 1e9 ? number : (double)NAN;
+}
+
+/* Reads "3600s", "3600s,60s" and "1000". */
+static bool window_from_text(const char *text, struct api_monitor_settings *settings)
+{
+    const char *p = text;
+    settings->window_size = read_digits(&p);
+    bool seconds = *p == 's';
+    settings->window = seconds ? API_SECONDS : API_COUNT;
+    p += seconds;
+    if (seconds && *p == ',') {
+        p++;
+        settings->grace = read_digits(&p);
+        if (*p++ != 's')
+            return false;
+    }
+    return *p == '\0' && settings->window_size >= 1 && settings->grace >= 0;
+}
+
+static bool window_from_object(const json_t *object, struct api_monitor_settings *settings)
+{
+    bool counts = json_object_get(object, "count") != NULL;
+    size_t members = !counts && json_object_get(object, "grace") ? 2 : 1;
+    settings->window = counts ? API_COUNT : API_SECONDS;
+    settings->window_size = whole_member(object, counts ? "count" : "seconds", 1, (double)NAN);
+    settings->grace = counts ? 0 : whole_member(object, "grace", 0, 0);
+    return json_object_size(object) == members && settings->window_size > 0 && settings->grace >= 0;
+}
+
+static bool read_window(const struct api_monitor_setting *row, const json_t *value,
+                        struct api_monitor_settings *settings, struct api_problem *problem)
+{
+    const char *text = json_string_value(value);
+    settings->window = API_BATCH;
+    settings->window_size = settings->grace = 0;
+    if (text && strcmp(text, "batch") == 0)
+        return true;
+    if (text ? window_from_text(text, settings)
+             : json_is_object(value) && window_from_object(value, settings))
+        return true;
+    return fail(
+        problem, row,
+        "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
+        "a query batch, 3600s, 3600s,60s or 1000");
+}
+
+static bool read_compare(const struct api_monitor_setting *row, const json_t *value,
+                         struct api_monitor_settings *settings, struct api_problem *problem)
+{
+    static const char previous[] = "previous:";
+    const char *text = json_string_value(value), *p;
+    settings->previous = 0;
+    if (text && strcmp(text, "reference") == 0)
+        return true;
+    if (text && strncmp(text, previous, sizeof previous - 1) == 0) {
+        p = text + sizeof previous - 1;
+        settings->previous = read_digits(&p);
+        if (*p)
+            settings->previous = 0;
+    } else if (json_is_object(value) && json_object_size(value) == 1) {
+        settings->previous = whole_member(value, "previous", 1, 0);
+    }
+    if (settings->previous >= 1 && settings->previous <= 1000)
+        return true;
+    return fail(problem, row,
+                "\"reference\" or {\"previous\": K}, K from 1 to 1000; in a query reference or "
+                "previous:K");
+}
+
+bool api_setting_read(const struct api_monitor_setting *row, const json_t *value,
+                      struct api_monitor_settings *settings, struct api_problem *problem)
+{
+    static bool (*const readers[])(const struct api_monitor_setting *, const json_t *,
+                                   struct api_monitor_settings *,
+                                   struct api_problem *) = {[API_SETTING_NUMBER] = read_number,
+                                                            [API_SETTING_WHOLE] = read_number,
+                                                            [API_SETTING_METHOD] = read_method,
+                                                            [API_SETTING_WINDOW] = read_window,
+                                                            [API_SETTING_COMPARE] = read_compare};
+    return readers[row->kind](row, api_json_unboxed(value), settings, problem);
+}
+
+/* ---- Members */
+
+static const struct api_monitor_setting *find(const char *name, const char *parent)
+{
+    for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
+        if (strcmp(row->name, name) == 0 &&
+            (row->parent ? parent && strcmp(row->parent, parent) == 0 : !parent))
+            return row;
+    return NULL;
+}
+
+bool api_setting_is_among(const char *name, const char *const *names)
+{
+    while (*names && strcmp(name, *names) != 0)
+        names++;
+    return *names;
+}
+
+/* Lists the names of a scope; returns their number. */
+static size_t list_names(const struct api_setting_scope *scope, const char **names, size_t most)
+{
+    size_t n = 0;
+    for (const struct api_monitor_setting *row = api_monitor_setting_rows;
+         scope->settings && row->name; row++)
+        if (scope->where == API_QUERY || find(row->name, scope->parent) == row)
+            names[n++] = row->name;
+    for (size_t i = 0; i < N_PARENTS && scope->where == API_BODY && !scope->parent; i++)
+        names[n++] = parents[i];
+    for (size_t i = 0; !scope->parent && scope->others[i] && n < most; i++)
+        names[n++] = scope->others[i];
+    return n;
+}
+
+bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char *name,
+                              struct api_problem *problem)
+{
+    const char *names[N_ROWS + N_PARENTS + 20];
+    char list[400] = "", pointer[200], within[40];
+    size_t n = list_names(scope, names, sizeof names / sizeof *names), used = 0;
+    for (size_t i = 0; i < n && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", names[i]);
+    const char *nearest = api_nearest(name, names, n);
+    const char *names_are = n == 0 ? "" : nearest ? " The names are " : "; the names are ";
+    snprintf(within, sizeof within, "#/%s%s", scope->parent ? scope->parent : "",
+             scope->parent ? "/" : "");
+    api_pointer_to_member(pointer, sizeof pointer, within, name);
+    return api_fail_at(problem, scope->where, scope->where == API_QUERY ? name : pointer,
+                       "option_unknown", "there is no '%.60s' here%s%s%s%s%s", name,
+                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                       nearest ? "'?" : "", names_are, list);
+}
+
+static bool fail_parent(struct api_problem *problem, const char *name)
+{
+    char pointer[40];
+    snprintf(pointer, sizeof pointer, "#/%s", name);
+    return api_fail_at(problem, API_BODY, pointer, "option_invalid", "%s must be an object", name);
+}
+
+static bool read_members(struct api_monitor_settings *settings, const json_t *object,
+                         const char *parent, const char *const *known, struct api_problem *problem)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        const struct api_monitor_setting *row = find(name, parent);
+        if (row) {
+            if (!api_setting_read(row, value, settings, problem))
+                return false;
+        } else if (!parent && api_setting_is_among(name, parents)) {
+            if (!json_is_object(value) && !json_is_null(value))
+                return fail_parent(problem, name);
+            if (!read_members(settings, value, name, known, problem))
+                return false;
+        } else if (parent || !api_setting_is_among(name, known)) {
+            return api_setting_fail_unknown(
+                &(struct api_setting_scope){API_BODY, parent, known, true}, name, problem);
+        }
+    }
+    return true;
+}
+
+bool api_settings_from_json(struct api_monitor_settings *settings, const json_t *object,
+                            const char *const *known, struct api_problem *problem)
+{
+    return read_members(settings, object, NULL, known, problem);
+}
+
+bool api_settings_check(const struct api_monitor_settings *settings, struct api_problem *problem)
+{
+    return settings->critical >= settings->warning ||
+           api_fail_at(problem, API_BODY, "#/thresholds/critical", "option_invalid",
+                       "the critical threshold, %g, is below the warning threshold, %g",
+                       settings->critical, settings->warning);
+}
+
+/* ---- Writing */
+
+static void write_window(const struct api_monitor_settings *settings, struct api_buffer *out)
+{
+    if (settings->window == API_BATCH) {
+        api_append_text(out, "\"batch\"");
+    } else {
+        api_append_text(out, settings->window == API_COUNT ? "{\"count\":" : "{\"seconds\":");
+        api_write_number(out, settings->window_size);
+        if (settings->window == API_SECONDS) {
+            api_write_member(out, "grace", settings->grace);
+        }
+        api_append_text(out, "}");
+    }
+}
+
+void api_write_compare(const struct api_monitor_settings *settings, struct api_buffer *out)
+{
+    if (settings->previous == 0) {
+        api_append_text(out, "\"reference\"");
+        return;
+    }
+    api_append_text(out, "{\"previous\":");
+    api_write_number(out, settings->previous);
+    api_append_text(out, "}");
+}
+
+void api_write_thresholds(const struct api_monitor_settings *settings, struct api_buffer *out)
+{
+    api_append_text(out, "{\"warning\":");
+    api_write_number(out, settings->warning);
+    api_write_member(out, "critical", settings->critical);
+    api_write_member(out, "significance", settings->significance);
+    api_append_text(out, "}");
+}
+
+void api_settings_write(const struct api_monitor_settings *settings, struct api_buffer *out)
+{
+    api_append_text(out, "\"window\":");
+    write_window(settings, out);
+    api_append_text(out, ",\"compare\":");
+    api_write_compare(settings, out);
+    api_write_member(out, "pseudocount", settings->pseudocount);
+    api_write_member(out, "min_observations", settings->min_observations);
+    api_append_text(out, ",\"thresholds\":");
+    api_write_thresholds(settings, out);
+    api_write_member(out, "fire_after", settings->fire_after);
+    api_write_member(out, "clear_after", settings->clear_after);
+    api_write_member(out, "retention_days", settings->retention_days);
+}

@@ -1,0 +1,92 @@
+/* api_monitor_settings: what a monitor is told beside its bins and its reference. */
+#ifndef KLDIV_API_MONITORS_MODEL_SETTINGS_H
+#define KLDIV_API_MONITORS_MODEL_SETTINGS_H
+
+#include "api/problem.h"
+
+#include <jansson.h>
+
+enum api_method { API_AUTO, API_QUANTILE, API_WIDTH, API_LABELS };
+enum api_window_kind { API_BATCH, API_SECONDS, API_COUNT };
+
+/* Numbers are doubles, so that one table reads them all; those that count are whole. */
+struct api_monitor_settings {
+    double method, bins; /* enum api_method; of bins that are made */
+    double window;       /* enum api_window_kind */
+    double window_size;  /* seconds, or the number of observations that closes it */
+    double grace;        /* seconds that a window stays open after its end */
+    double previous;     /* windows before that a window is compared with; 0: with the reference */
+    double pseudocount;
+    double min_observations; /* NaN: max(50, 5 times the bins) */
+    double warning, critical, significance;
+    double fire_after, clear_after;
+    double retention_days;
+};
+
+/* Sets all defaults. */
+void api_settings_init(struct api_monitor_settings *settings);
+
+/* Reads the members of `object` that are settings; `known` lists other names, NULL at the end, that
+ * are valid there. Fails for names that are neither. Places are below "#/". */
+bool api_settings_from_json(struct api_monitor_settings *settings, const json_t *object,
+                            const char *const *known, struct api_problem *problem);
+
+/* Checks what settings say of each other: critical below warning is refused. */
+bool api_settings_check(const struct api_monitor_settings *settings, struct api_problem *problem);
+
+/* Appends the members, `"window":...,"compare":...`, in the form that is read. */
+void api_settings_write(const struct api_monitor_settings *settings, struct api_buffer *out);
+
+/* Append the value of `compare`, and of `thresholds`. */
+void api_write_compare(const struct api_monitor_settings *settings, struct api_buffer *out);
+void api_write_thresholds(const struct api_monitor_settings *settings, struct api_buffer *out);
+
+/* ---- The table of settings */
+
+/* api_setting_kind: NUMBER is one, WHOLE one without a fraction; null resets either. The others have
+ * forms of their own. */
+enum api_setting_kind {
+    API_SETTING_NUMBER,
+    API_SETTING_WHOLE,
+    API_SETTING_METHOD,
+    API_SETTING_WINDOW,
+    API_SETTING_COMPARE
+};
+
+struct api_monitor_setting {
+    const char *name;   /* as a query parameter, and as a member */
+    const char *parent; /* the member that it is a member of, or NULL */
+    size_t offset;
+    double fallback, min, most; /* `min` is allowed, unless `open` is true */
+    enum api_setting_kind kind;
+    bool open;
+};
+
+/* Ends with a row without a name. */
+extern const struct api_monitor_setting api_monitor_setting_rows[];
+
+/* Field of a setting. */
+double *api_setting_field(struct api_monitor_settings *settings,
+                          const struct api_monitor_setting *row);
+
+/* Reads one value. Fails with option_invalid. */
+bool api_setting_read(const struct api_monitor_setting *row, const json_t *value,
+                      struct api_monitor_settings *settings, struct api_problem *problem);
+
+/* True for a name in a list with NULL at its end. */
+bool api_setting_is_among(const char *name, const char *const *names);
+
+/* api_setting_scope: the names that are valid somewhere: settings, unless `others` alone are, below
+ * `parent` or at the top with `others` beside them. */
+struct api_setting_scope {
+    enum api_place where;
+    const char *parent;        /* or NULL */
+    const char *const *others; /* NULL at the end */
+    bool settings;
+};
+
+/* Fails with option_unknown, the nearest name and all of them. */
+bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char *name,
+                              struct api_problem *problem);
+
+#endif

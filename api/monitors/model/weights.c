@@ -1,0 +1,203 @@
+#include "api/monitors/model/weights.h"
+
+#include "api/monitors/model/format.h"
+#include "api/text/json_load.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double max_count = 0x1p53, tolerance = 1e-6;
+
+static const char *const members[] = {"counts",   "probabilities", "n",      "underflow",
+                                      "overflow", "other",         "missing"};
+
+bool api_weights_have(const char *member)
+{
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (strcmp(members[i], member) == 0)
+            return true;
+    return false;
+}
+
+void api_weights_free(struct api_weights *weights)
+{
+    free(weights->values);
+    *weights = (struct api_weights){.form = API_NO_WEIGHTS};
+}
+
+/* reader: the members of one object. */
+struct reader {
+    struct api_weights *weights;
+    const struct api_bins *bins;
+    const char *where;
+    struct api_problem *problem;
+};
+
+static bool fail(const struct reader *r, const char *member, const char *what)
+{
+    char pointer[100];
+    snprintf(pointer, sizeof pointer, "%s/%s", r->where, member);
+    return api_fail_at(r->problem, API_BODY, pointer, "counts_invalid", "%s %s", member, what);
+}
+
+/* Reads the weight of a bin; false if it is none. */
+static bool take_weight(const struct reader *r, const json_t *value, size_t bin)
+{
+    bool counts = r->weights->form == API_COUNTS;
+    double weight = json_number_value(value);
+    r->weights->values[bin] = weight;
+    return json_is_number(value) && weight >= 0 && weight <= (counts ? max_count : 1 + tolerance) &&
+           (!counts || weight == floor(weight));
+}
+
+static bool fail_weight(const struct reader *r, const char *member)
+{
+    return fail(r, member,
+                r->weights->form == API_COUNTS ? "must be whole numbers from 0 to 2^53"
+                                               : "must be from 0 to 1");
+}
+
+static bool read_array(const struct reader *r, const char *member, const json_t *array)
+{
+    char name[60], expected[100];
+    size_t first = api_bins_first(r->bins);
+    if (!json_is_array(array) || json_array_size(array) != r->bins->n) {
+        snprintf(expected, sizeof expected, "must be an array of %zu numbers, one for each %s",
+                 r->bins->n, r->bins->labelled ? "label" : "interval");
+        return fail(r, member, expected);
+    }
+    for (size_t i = 0; i < r->bins->n; i++)
+        if (!take_weight(r, json_array_get(array, i), first + i)) {
+            snprintf(name, sizeof name, "%s/%zu", member, i);
+            return fail_weight(r, name);
+        }
+    return true;
+}
+
+/* Reads the members of outer bins, which are those of this kind of bins. */
+static bool read_outer(const struct reader *r, const json_t *object)
+{
+    for (size_t i = 3; i < sizeof members / sizeof *members; i++) {
+        const json_t *value = api_json_unboxed(json_object_get(object, members[i]));
+        size_t bin = api_bins_outer(r->bins, members[i]);
+        if (value && bin == r->bins->n_bins)
+            return fail(r, members[i],
+                        r->bins->labelled ? "is for edges: labels have other and missing"
+                                          : "is for labels: edges have underflow, overflow and "
+                                            "missing");
+        if (value && !take_weight(r, value, bin))
+            return fail_weight(r, members[i]);
+    }
+    return true;
+}
+
+static bool read_n(const struct reader *r, const json_t *n)
+{
+    struct api_weights *weights = r->weights;
+    double sum = 0;
+    bool exceeds = false; /* before the sum is rounded */
+    for (size_t i = 0; i < r->bins->n_bins; i++) {
+        exceeds |= weights->values[i] > max_count - sum;
+        sum += weights->values[i];
+    }
+    if (weights->form == API_COUNTS) {
+        weights->n = sum;
+        if (exceeds)
+            return fail(r, "counts", "must sum to at most 2^53");
+        if (n && json_number_value(n) != sum)
+            return fail(r, "n", "is not the sum of the counts");
+        return true;
+    }
+    if (!(fabs(sum - 1) <= tolerance))
+        return fail(r, "probabilities", "must sum to 1 within 1e-6, including the outer bins");
+    weights->n = n ? json_number_value(n) : (double)INFINITY;
+    if (!n)
+        return true;
+    weights->form = API_SAMPLE;
+    return (json_is_number(n) && weights->n > 0 && weights->n <= max_count) ||
+           fail(r, "n", "must be a number above 0, at most 2^53");
+}
+
+bool api_weights_from_json(struct api_weights *weights, const struct api_bins *bins,
+                           const json_t *object, const char *where, struct api_problem *problem)
+{
+    const json_t *counts = json_object_get(object, "counts"),
+                 *probabilities = json_object_get(object, "probabilities");
+    const json_t *n = api_json_unboxed(json_object_get(object, "n"));
+    struct reader r = {.weights = weights, .bins = bins, .where = where, .problem = problem};
+    n = json_is_null(n) ? NULL : n;
+    *weights = (struct api_weights){.form = counts ? API_COUNTS : API_PROBABILITIES};
+    if (!counts == !probabilities)
+        return api_fail_at(problem, API_BODY, where, "counts_invalid",
+                           "give exactly one of values, counts or probabilities");
+    weights->values = calloc(bins->n_bins, sizeof *weights->values);
+    if (!weights->values)
+        return api_fail_for_memory(problem);
+    return (counts ? read_array(&r, "counts", counts)
+                   : read_array(&r, "probabilities", probabilities)) &&
+           read_outer(&r, object) && read_n(&r, n);
+}
+
+bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t n_bins)
+{
+    *weights = (struct api_weights){.form = API_COUNTS,
+                                    .values = malloc(n_bins * sizeof *weights->values)};
+    if (weights->values)
+        for (size_t i = 0; i < n_bins; i++) {
+            weights->values[i] = counts[i];
+            weights->n += counts[i];
+        }
+    return weights->values != NULL;
+}
+
+bool api_weights_to_counts(struct api_weights *weights, const struct api_bins *bins,
+                           struct api_problem *problem)
+{
+    if (weights->form == API_PROBABILITIES)
+        return api_fail_at(problem, API_BODY, "#/n", "counts_invalid",
+                           "probabilities of observations need n, the number of observations");
+    double sum = 0;
+    for (size_t i = 0; weights->form == API_SAMPLE && i < bins->n_bins; i++) {
+        double count = weights->n * weights->values[i];
+        if (fabs(count - round(count)) > tolerance)
+            return api_fail_at(problem, API_BODY, "#/probabilities", "counts_invalid",
+                               "n times each probability must be whole within 1e-6; one is %.17g",
+                               count);
+        weights->values[i] = round(count);
+        sum += weights->values[i];
+    }
+    if (weights->form == API_SAMPLE)
+        weights->n = sum;
+    weights->form = API_COUNTS;
+    return true;
+}
+
+void api_weights_score(const struct api_weights *weights, size_t n_bins, double *to)
+{
+    for (size_t i = 0; i < n_bins; i++)
+        to[i] = weights->form == API_SAMPLE ? weights->values[i] * weights->n : weights->values[i];
+}
+
+void api_weights_write(const struct api_weights *weights, const struct api_bins *bins,
+                       struct api_buffer *out)
+{
+    if (weights->form == API_NO_WEIGHTS) {
+        api_append_text(out, "null");
+        return;
+    }
+    api_append_text(out, weights->form == API_COUNTS ? "{\"counts\":[" : "{\"probabilities\":[");
+    for (size_t i = 0; i < bins->n; i++) {
+        if (i)
+            api_append(out, ",", 1);
+        api_write_number(out, weights->values[api_bins_first(bins) + i]);
+    }
+    api_append(out, "]", 1);
+    for (size_t i = 0; i < bins->n_bins; i++)
+        if (api_bins_outer_name(bins, i))
+            api_write_member(out, api_bins_outer_name(bins, i), weights->values[i]);
+    if (weights->form == API_SAMPLE)
+        api_write_member(out, "n", weights->n);
+    api_append(out, "}", 1);
+}

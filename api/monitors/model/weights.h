@@ -1,0 +1,40 @@
+/* api_weights: how many values, or what part of them, are in each bin. */
+#ifndef KLDIV_API_MONITORS_MODEL_WEIGHTS_H
+#define KLDIV_API_MONITORS_MODEL_WEIGHTS_H
+
+#include "api/monitors/model/bins.h"
+
+/* api_form: counts; probabilities that are known exactly; or those of a sample of n. */
+enum api_form { API_NO_WEIGHTS, API_COUNTS, API_PROBABILITIES, API_SAMPLE };
+
+struct api_weights {
+    enum api_form form;
+    double *values; /* as given, one for each bin, outer ones included */
+    double n;       /* of API_SAMPLE; infinite for API_PROBABILITIES; else the sum */
+};
+
+/* Reads the members counts or probabilities, n, and those of outer bins. `where` is the JSON Pointer
+ * of the object, "#" for the body. Other members are ignored. Fails if there are neither. */
+bool api_weights_from_json(struct api_weights *weights, const struct api_bins *bins,
+                           const json_t *object, const char *where, struct api_problem *problem);
+
+/* Makes weights of copied counts. False if memory is exhausted. */
+bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t n_bins);
+void api_weights_free(struct api_weights *weights);
+
+/* True for the name of a member that weights have: counts, probabilities, n, an outer bin. */
+bool api_weights_have(const char *member);
+
+/* Turns the weights of observations into counts: those of a sample are n p, which must be whole
+ * within 1e-6. */
+bool api_weights_to_counts(struct api_weights *weights, const struct api_bins *bins,
+                           struct api_problem *problem);
+
+/* Fills what scores are made of: counts, or exact probabilities. */
+void api_weights_score(const struct api_weights *weights, size_t n_bins, double *to);
+
+/* Appends the object that api_weights_from_json reads; null if there are none. */
+void api_weights_write(const struct api_weights *weights, const struct api_bins *bins,
+                       struct api_buffer *out);
+
+#endif

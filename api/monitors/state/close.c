@@ -1,0 +1,237 @@
+#include "api/monitors/state/close.h"
+
+#include "api/monitors/model/format.h"
+#include "api/monitors/state/gc.h"
+#include "api/monitors/state/state.h"
+#include "api/monitors/state/status.h"
+#include "api/monitors/state/window_load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Scores */
+
+static bool keep_settings(struct api_snapshot *snapshot)
+{
+    struct api_buffer text = {0};
+    api_append_text(&text, "{\"compare\":");
+    api_write_compare(&snapshot->settings, &text);
+    api_write_member(&text, "pseudocount", snapshot->settings.pseudocount);
+    api_write_member(&text, "min_observations", snapshot->settings.min_observations);
+    api_append_text(&text, ",\"thresholds\":");
+    api_write_thresholds(&snapshot->settings, &text);
+    api_append(&text, "}", 2);
+    free(snapshot->window.settings);
+    snapshot->window.settings = text.failed ? NULL : strdup(text.data);
+    api_buffer_free(&text);
+    return snapshot->window.settings != NULL;
+}
+
+static bool keep_reference(struct api_snapshot *snapshot)
+{
+    struct api_window *window = &snapshot->window;
+    size_t n_bins = snapshot->config->bins.n_bins;
+    free(window->reference);
+    window->reference = NULL;
+    if (snapshot->settings.previous == 0 || !snapshot->reference)
+        return true;
+    window->reference = malloc(n_bins * sizeof *window->reference);
+    window->n_reference = n_bins;
+    if (window->reference)
+        memcpy(window->reference, snapshot->reference, n_bins * sizeof *window->reference);
+    return window->reference != NULL;
+}
+
+/* Scores a window that closes, or is restated, by the settings that hold now. */
+static bool score(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                  struct api_snapshot *snapshot)
+{
+    struct api_scores scores;
+    struct api_window *window = &snapshot->window;
+    snapshot->settings = pending->monitor->config->settings;
+    window->closed = false; /* so that windows before are counted as they are now */
+    if (!api_snapshot_compare(monitors, pending->monitor->id, pending, snapshot))
+        return false;
+    window->closed = true;
+    api_snapshot_score(snapshot, &scores, NULL);
+    window->kl = scores.drift.kl;
+    window->kl_reverse = scores.drift.kl_reverse;
+    window->js = scores.drift.js;
+    window->psi = scores.drift.psi;
+    window->p_value = scores.drift.p_value;
+    window->unseen_ratio = scores.drift.unseen_ratio;
+    window->missing_ratio = scores.missing_ratio;
+    window->verdict = scores.verdict;
+    window->top = scores.top;
+    window->top_share = scores.top_share;
+    return (keep_settings(snapshot) && keep_reference(snapshot)) ||
+           api_transaction_fail_oom(monitors);
+}
+
+/* ---- Writing */
+
+/* Runs the statement for as many rows as it takes. */
+static bool add_rows(struct api_monitors *monitors, const struct api_datum *row, size_t n)
+{
+    enum api_statement statement = n == 16  ? API_SQL_COUNT_ADD_16
+                                   : n == 4 ? API_SQL_COUNT_ADD_4
+                                            : API_SQL_COUNT_ADD;
+    return api_store_run(monitors->store, statement, row, NULL);
+}
+
+static bool write_added(struct api_monitors *monitors, const struct api_pending_monitor *pending,
+                        const struct api_dirty_window *dirty)
+{
+    enum { MAX_ROWS = 16 };
+    const struct api_snapshot *snapshot = dirty->snapshot;
+    struct api_datum row[2 + 2 * MAX_ROWS] = {API_INTEGER(pending->monitor->id),
+                                              API_INTEGER(snapshot->window.id)};
+    size_t n_bins = dirty->added ? snapshot->config->bins.n_bins : 0, n = 0;
+    for (size_t i = 0; i < n_bins; i++) {
+        if (dirty->added[i] > 0) {
+            row[2 + 2 * n] = API_INTEGER(i);
+            row[3 + 2 * n++] = API_INTEGER(dirty->added[i]);
+        }
+        if (n == MAX_ROWS) {
+            if (!add_rows(monitors, row, n))
+                return false;
+            n = 0;
+        }
+    }
+    for (size_t part; n > 0; n -= part) {
+        part = n >= 4 ? 4 : 1;
+        if (!add_rows(monitors, row, part))
+            return false;
+        memmove(row + 2, row + 2 + 2 * part, 2 * (n - part) * sizeof *row);
+    }
+    return true;
+}
+
+/* Writes an open window: all of it if it is new, else what observations change. */
+static bool write_open(struct api_monitors *monitors, int64_t monitor,
+                       const struct api_dirty_window *dirty)
+{
+    const struct api_window *window = &dirty->snapshot->window;
+    const struct api_datum row[] = {API_INTEGER(window->start), API_INTEGER(window->end),
+                                    API_INTEGER(window->n), API_INTEGER(monitor),
+                                    API_INTEGER(window->id)};
+    if (dirty->is_new)
+        return api_window_store(monitors->store, monitor, window);
+    return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
+}
+
+static struct api_position position_of(const struct api_snapshot *snapshot)
+{
+    return (struct api_position){snapshot->window.start, snapshot->window.id};
+}
+
+static bool write_window(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                         struct api_dirty_window *dirty)
+{
+    struct api_snapshot *snapshot = dirty->snapshot;
+    if (dirty->closes || dirty->rescored)
+        return score(monitors, pending, snapshot) &&
+               api_update_state(monitors, pending, snapshot) &&
+               (!dirty->closes || api_previous_close(&pending->previous, monitors->store,
+                                                     position_of(snapshot), snapshot->counts));
+    snapshot->state = pending->status.state;
+    return (snapshot->settings.previous == 0 ||
+            api_snapshot_compare(monitors, pending->monitor->id, pending, snapshot)) &&
+           write_open(monitors, pending->monitor->id, dirty);
+}
+
+/* Lets windows go that are too old beside the newest; the rest of many is collected later. A newest window
+ * ahead of the clock hides those that follow it, so that each flush has to look. */
+static bool expire(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                   bool *expired)
+{
+    int64_t newest = pending->status.newest_end;
+    for (const struct api_dirty_window *t = pending->windows; t; t = t->next)
+        newest = t->snapshot->window.end > newest ? t->snapshot->window.end : newest;
+    *expired = false;
+    if (newest == pending->status.newest_end &&
+        !api_end_is_ahead(monitors, pending->monitor, newest))
+        return true;
+    pending->status.newest_end = newest;
+    return api_gc_expire(monitors, pending, expired);
+}
+
+/* Forgets a last window that lies ahead of the clock. */
+static bool forget_ahead(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    bool is_ahead =
+        pending->status.has_last && api_start_is_ahead(monitors, pending->status.last.start);
+    return !is_ahead || api_status_read_recent(monitors, pending->monitor, &pending->status);
+}
+
+/* Reads the sum that windows are compared with, if any are. */
+static bool read_previous(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    return !pending->windows || api_pending_previous(monitors, pending, true);
+}
+
+static bool write_windows(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                          bool *closed)
+{
+    for (const struct api_dirty_window *t = pending->windows; t; t = t->next) {
+        if (!write_added(monitors, pending, t))
+            return false;
+        if (t->rescored && !t->closes && t->added)
+            api_previous_restate(&pending->previous, position_of(t->snapshot), t->added);
+    }
+    for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
+        if (!write_window(monitors, pending, t))
+            return false;
+        *closed |= t->closes;
+    }
+    return true;
+}
+
+static bool flush_monitor(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    bool closed = false, expired;
+    if (!forget_ahead(monitors, pending) || !read_previous(monitors, pending) ||
+        !expire(monitors, pending, &expired))
+        return false;
+    pending->monitor->may_have_expired |= expired;
+    return write_windows(monitors, pending, &closed) &&
+           (!closed || api_status_read_next_close(monitors, pending->monitor, &pending->status)) &&
+           (!expired || api_status_read_recent(monitors, pending->monitor, &pending->status)) &&
+           api_previous_store(&pending->previous, monitors->store) &&
+           api_status_store(monitors, pending);
+}
+
+bool api_flush(struct api_monitors *monitors)
+{
+    bool good = true;
+    for (struct api_pending_monitor *pending = monitors->staged; good && pending;
+         pending = pending->next)
+        good = flush_monitor(monitors, pending);
+    return good;
+}
+
+bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, bool due_alone)
+{
+    int64_t end = monitors->now - (int64_t)monitor->config->settings.grace * API_SECOND_US;
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+                                   API_INTEGER(end)};
+    struct api_window_list list;
+    struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
+    bool good =
+        pending && api_window_list_run(&list, monitors->store,
+                                       due_alone ? API_SQL_WINDOWS_DUE : API_SQL_WINDOWS_OPEN, of);
+    if (!pending)
+        return false;
+    if (good && list.n == 0) /* another window than was thought is due */
+        good = api_status_read_next_close(monitors, monitor, &pending->status);
+    good = good && (list.n == 0 || api_pending_previous(monitors, pending, true));
+    for (size_t i = 0; good && i < list.n; i++) {
+        struct api_dirty_window *dirty =
+            api_mark_dirty(monitors, pending, api_snapshot_of(monitors, monitor, &list.windows[i]));
+        good = dirty != NULL;
+        if (dirty)
+            dirty->closes = true;
+    }
+    api_window_list_free(&list);
+    return good;
+}

@@ -1,0 +1,181 @@
+#include "api/monitors/state/gc.h"
+
+#include "api/monitors/state/status.h"
+#include "api/monitors/state/window_load.h"
+
+#include <stdlib.h>
+
+/* STEP: windows that one step deletes. */
+enum { STEP = 100 };
+
+/* expired: windows that go; `revision` is of closed ones. */
+struct expired {
+    struct {
+        struct api_position position;
+        int64_t revision;
+        bool closed;
+    } windows[STEP];
+    size_t n;
+};
+
+static void add_window(void *context, const struct api_datum *values)
+{
+    struct expired *expired = context;
+    size_t i = expired->n;
+    if (i == STEP)
+        return;
+    expired->windows[i].position = (struct api_position){values[1].integer, values[0].integer};
+    expired->windows[i].revision = values[2].integer;
+    expired->windows[i].closed = values[3].integer != 0;
+    expired->n++;
+}
+
+/* Deletes up to STEP windows that ended before a time, open ones too if `open` is true; *n becomes
+ * their number. `pending` is the monitor's, or NULL if it was deleted. */
+static bool delete_windows(struct api_monitors *monitors, int64_t monitor,
+                           struct api_pending_monitor *pending, int64_t before, size_t *n)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(before),
+                                   API_INTEGER(pending != NULL), API_INTEGER(STEP)};
+    struct expired expired = {.n = 0};
+    bool good = api_store_run(monitors->store, API_SQL_WINDOWS_EXPIRED, of,
+                              &(struct api_rows){add_window, &expired});
+    for (size_t i = 0; good && i < expired.n; i++) {
+        struct api_position position = expired.windows[i].position;
+        const struct api_datum window[] = {API_INTEGER(monitor), API_INTEGER(position.id)};
+        bool counts = pending && expired.windows[i].closed &&
+                      expired.windows[i].revision == pending->monitor->revision;
+        good = (!counts || (api_pending_previous(monitors, pending, false) &&
+                            api_previous_delete(&pending->previous, monitors->store, position))) &&
+               api_store_run(monitors->store, API_SQL_COUNTS_DELETE, window, NULL) &&
+               api_store_run(monitors->store, API_SQL_WINDOW_DELETE, window, NULL);
+    }
+    *n = expired.n;
+    return good &&
+           (!pending || *n == 0 || api_previous_refill(&pending->previous, monitors->store));
+}
+
+static void count_row(void *context, const struct api_datum *values)
+{
+    (void)values;
+    ++*(size_t *)context;
+}
+
+bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                   bool *expired)
+{
+    const struct api_monitor *monitor = pending->monitor;
+    double kept = monitor->config->settings.retention_days * API_DAY_US;
+    size_t n_windows = 0, n_events = 0;
+    int64_t newest;
+    *expired = false;
+    if (!api_status_newest_end(monitors, monitor, &pending->status, &newest))
+        return false;
+    if (newest == API_NO_TIME)
+        return true;
+    const struct api_datum events[] = {API_INTEGER(monitor->id),
+                                       API_INTEGER(newest - (int64_t)kept)};
+    bool good =
+        delete_windows(monitors, monitor->id, pending, newest - (int64_t)kept, &n_windows) &&
+        api_store_run(monitors->store, API_SQL_EVENTS_EXPIRE, events,
+                      &(struct api_rows){count_row, &n_events});
+    *expired = n_windows + n_events > 0;
+    return good;
+}
+
+/* Takes a step with the last deleted monitor; *n becomes the number of windows that went. */
+static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
+{
+    int64_t id = monitors->tombstones[monitors->n_tombstones - 1];
+    const struct api_datum of[] = {API_INTEGER(id)};
+    if (!delete_windows(monitors, id, NULL, INT64_MAX, n))
+        return false;
+    if (*n == STEP)
+        return true;
+    if (!api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of, NULL) ||
+        !api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL) ||
+        !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of, NULL))
+        return false;
+    monitors->n_tombstones--;
+    return true;
+}
+
+/* Reads what is left, so that a monitor shows no window that is gone. */
+static bool forget(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    const struct api_monitor *monitor = pending->monitor;
+    const struct api_datum current[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
+    return api_status_read(monitors, monitor, &pending->status) &&
+           api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE, current, NULL);
+}
+
+/* A monitor of which nothing expires has no pending monitor, which would be written. */
+static bool collect_monitor(struct api_monitors *monitors, struct api_monitor *monitor)
+{
+    bool is_new = !monitor->pending;
+    struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
+    if (!pending || !api_gc_expire(monitors, pending, &monitor->may_have_expired))
+        return false;
+    if (monitor->may_have_expired)
+        return forget(monitors, pending);
+    if (is_new)
+        api_pending_drop(monitors);
+    return true;
+}
+
+/* ROUND: windows that a round deletes, or a few more, and monitors that it looks at. */
+enum { ROUND = 200 };
+
+bool api_gc(struct api_monitors *monitors)
+{
+    const struct api_registry *registry = &monitors->registry;
+    size_t done = 0, n;
+    for (; monitors->n_tombstones > 0 && done < ROUND; done += n + 1)
+        if (!collect_tombstone(monitors, &n))
+            return false;
+    for (size_t i = 0; i < registry->n && done < ROUND; i++)
+        if (registry->monitors[i]->may_have_expired) {
+            if (!collect_monitor(monitors, registry->monitors[i]))
+                return false;
+            done += registry->monitors[i]->may_have_expired ? STEP : 1;
+        }
+    monitors->gc_unfinished = done >= ROUND;
+    return true;
+}
+
+bool api_gc_add_tombstone(struct api_monitors *monitors, int64_t monitor)
+{
+    int64_t *tombstones =
+        realloc(monitors->tombstones, (monitors->n_tombstones + 1) * sizeof *tombstones);
+    if (!tombstones)
+        return false;
+    monitors->tombstones = tombstones;
+    tombstones[monitors->n_tombstones++] = monitor;
+    return true;
+}
+
+/* left_out: monitors that are deleted. */
+struct left_out {
+    struct api_monitors *monitors;
+    size_t n;
+    bool failed;
+};
+
+static void add_left_out(void *context, const struct api_datum *values)
+{
+    struct left_out *left_out = context;
+    left_out->n++;
+    left_out->failed |= !api_gc_add_tombstone(left_out->monitors, values[0].integer);
+}
+
+bool api_gc_delete_left_out(struct api_monitors *monitors, const char *group, const char *name,
+                            size_t *n)
+{
+    struct left_out left_out = {.monitors = monitors};
+    const struct api_datum names[] = {API_TEXT_DATUM(group), API_TEXT_DATUM(name ? name : "")};
+    if (!api_store_run(monitors->store, name ? API_SQL_MONITOR_REMOVE : API_SQL_GROUP_REMOVE, names,
+                       &(struct api_rows){add_left_out, &left_out}))
+        return false;
+    *n += left_out.n;
+    return !left_out.failed || api_transaction_fail_oom(monitors);
+}

@@ -1,0 +1,24 @@
+/* Windows that are too old, and what deleted monitors leave, go in small steps between requests. */
+#ifndef KLDIV_API_MONITORS_STATE_GC_H
+#define KLDIV_API_MONITORS_STATE_GC_H
+
+#include "api/monitors/state/transaction.h"
+
+/* Takes one round of steps; monitors->gc_unfinished becomes true if there may be others. */
+bool api_gc(struct api_monitors *monitors);
+
+/* Deletes windows of a monitor that ended too long before its newest, and events of such times, a hundred
+ * of each at most. The last event stays. *expired becomes true if there were any. */
+bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                   bool *expired);
+
+/* Remembers a deleted monitor, so that its rows are collected. False if memory is exhausted. */
+bool api_gc_add_tombstone(struct api_monitors *monitors, int64_t monitor);
+
+/* Deletes monitors of this name, or of the group if it is NULL, that were left out as they could not be
+ * read; adds their number to *n, and collects their rows later. Those that are known must be deleted
+ * before. */
+bool api_gc_delete_left_out(struct api_monitors *monitors, const char *group, const char *name,
+                            size_t *n);
+
+#endif

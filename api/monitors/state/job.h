@@ -1,0 +1,27 @@
+/* api_store_job: what a request has the store's thread do. */
+#ifndef KLDIV_API_MONITORS_STATE_JOB_H
+#define KLDIV_API_MONITORS_STATE_JOB_H
+
+#include "api/problem.h"
+
+struct api_exchange;
+struct api_monitors;
+
+/* api_store_job: begins the structure of each kind of job. The thread calls `run` within a transaction,
+ * `read_back` when all jobs have run and their observations are written, `publish` after the commit;
+ * each may be NULL. False from run or collect with a problem is the request's, by which run must have
+ * written nothing; without one the store or memory failed. A job may run again, after its transaction
+ * failed. */
+struct api_store_job {
+    struct api_store_job *next;
+    bool exclusive; /* has a transaction of its own: it changes what others see */
+    size_t counts;  /* that it writes, about; one of many waits for those of few */
+    bool (*run)(struct api_store_job *job, struct api_monitors *monitors);
+    bool (*read_back)(struct api_store_job *job, struct api_monitors *monitors);
+    void (*publish)(struct api_store_job *job, struct api_monitors *monitors);
+    struct api_problem problem;
+    struct api_exchange *x; /* told at the end */
+    bool done;
+};
+
+#endif

@@ -1,0 +1,352 @@
+#include "api/monitors/state/load.h"
+
+#include "api/monitors/model/format.h"
+#include "api/monitors/state/gc.h"
+#include "api/monitors/state/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* loading: monitors that were read, and are in no registry yet; those that cannot be read have no config.
+ * The locks of both are not used. */
+struct loading {
+    struct api_monitors *monitors;
+    struct api_registry read, unread;
+    int64_t schema, change, deletion;
+    int64_t *ids; /* of all monitors of the store, in order, if some were deleted */
+    size_t n_ids, capacity;
+    struct api_problem problem; /* of the row that is read */
+    bool failed;
+    bool
+        all; /* what is known is forgotten: a new connection may lead to a copy of the database that lacks
+                 the last transactions */
+};
+
+/* ---- Rows */
+
+/* Copies a text of a row and ends it with a NUL. */
+static char *text_of(const struct api_datum *datum) { return strndup(datum->text, datum->size); }
+
+static int64_t time_of(const struct api_datum *datum)
+{
+    return datum->kind == API_SQL_INTEGER ? datum->integer : API_NO_TIME;
+}
+
+/* True if the registry has this version of this monitor. Where all is read anew, from what may be another copy of the
+ * database, its texts are compared, too. */
+static bool is_known(const struct loading *loading, const struct api_monitor *known,
+                     const struct api_datum *values, const char *settings, const char *definition)
+{
+    return known && known->id == values[0].integer && known->version == values[4].integer &&
+           (!loading->all || (strcmp(known->config->others, settings) == 0 &&
+                              strcmp(known->config->definition, definition) == 0));
+}
+
+/* Makes the config of a row. A monitor that the registry has is not left out for want of memory: it is read
+ * again later. */
+static struct api_config *read_config(struct loading *loading, const char *settings,
+                                      const char *definition, size_t monitor_size, bool is_new)
+{
+    struct api_budget *budget = loading->monitors->budget;
+    struct api_config *config = api_config_load(definition, settings, budget, &loading->problem);
+    bool good = config && api_config_retain(config, budget, monitor_size, true, &loading->problem);
+    if (good)
+        return config;
+    if (config && !is_new)
+        loading->problem.code = NULL;
+    api_config_release(config);
+    return NULL;
+}
+
+/* Config of a row: that of the registry, if it is the same. */
+static struct api_config *config_of(struct loading *loading, const struct api_datum *values,
+                                    const char *group, const char *name)
+{
+    struct api_registry *registry = &loading->monitors->registry;
+    const struct api_monitor *known = api_registry_find(registry, group, name);
+    char *settings = text_of(&values[5]), *definition = text_of(&values[12]);
+    struct api_config *config = NULL;
+    if (settings && definition)
+        config =
+            is_known(loading, known, values, settings, definition)
+                ? api_config_hold(known->config)
+                : read_config(loading, settings, definition, api_monitor_size(group, name), !known);
+    free(settings);
+    free(definition);
+    return config;
+}
+
+static struct api_monitor *make_monitor(struct loading *loading, const struct api_datum *values,
+                                        const char *group, const char *name)
+{
+    struct api_config *config = config_of(loading, values, group, name);
+    struct api_monitor *monitor =
+        config ? api_monitor_new(values[0].integer, group, name, config) : NULL;
+    if (!monitor)
+        return NULL;
+    monitor->revision = values[3].integer;
+    monitor->version = values[4].integer;
+    monitor->status.state = api_verdict_of(values[6].integer);
+    monitor->status.observations = values[7].integer;
+    monitor->status.last_observation = time_of(&values[8]);
+    monitor->status.last_window = values[9].integer;
+    monitor->status.since = time_of(&values[10]);
+    monitor->status.newest_end = time_of(&values[11]);
+    monitor->may_have_expired = true;
+    return monitor;
+}
+
+/* Leaves a monitor out, to tell later: the log may not be there yet. */
+static void leave_out(struct loading *loading, int64_t id, const char *group, const char *name)
+{
+    struct api_buffer *untold = &loading->monitors->untold;
+    struct api_monitor *monitor =
+        api_registry_reserve(&loading->unread, 1) ? api_monitor_new(id, group, name, NULL) : NULL;
+    loading->failed |= !monitor;
+    if (!monitor)
+        return;
+    loading->unread.monitors[loading->unread.n++] = monitor;
+    api_append_format(untold,
+                      "--store: the monitor '%.128s' of the group '%.128s' cannot be read, and is "
+                      "left out until it is replaced or deleted: %.200s",
+                      name, group, loading->problem.detail);
+    api_append(untold, "", 1);
+    loading->problem.code = NULL;
+}
+
+static void read_monitor(void *context, const struct api_datum *values)
+{
+    struct loading *loading = context;
+    char *group = text_of(&values[1]), *name = text_of(&values[2]);
+    struct api_monitor *monitor = group && name && api_registry_reserve(&loading->read, 1)
+                                      ? make_monitor(loading, values, group, name)
+                                      : NULL;
+    bool is_unread = loading->problem.code && strcmp(loading->problem.code, "out_of_memory") != 0;
+    if (monitor)
+        loading->read.monitors[loading->read.n++] = monitor;
+    else if (is_unread)
+        leave_out(loading, values[0].integer, group, name);
+    else
+        loading->failed = true;
+    free(group);
+    free(name);
+}
+
+static void read_number(void *context, const struct api_datum *values)
+{
+    struct loading *loading = context;
+    const struct {
+        const char *name;
+        int64_t *number;
+    } numbers[] = {{"schema", &loading->schema},
+                   {"change", &loading->change},
+                   {"deletion", &loading->deletion}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strlen(numbers[i].name) == values[0].size &&
+            memcmp(numbers[i].name, values[0].text, values[0].size) == 0)
+            *numbers[i].number = values[1].integer;
+}
+
+static void read_id(void *context, const struct api_datum *values)
+{
+    struct loading *loading = context;
+    if (loading->n_ids == loading->capacity) {
+        size_t capacity = 2 * loading->capacity + 64;
+        int64_t *ids = realloc(loading->ids, capacity * sizeof *ids);
+        loading->failed |= !ids;
+        if (!ids)
+            return;
+        loading->ids = ids;
+        loading->capacity = capacity;
+    }
+    loading->ids[loading->n_ids++] = values[0].integer;
+}
+
+static void read_orphan(void *context, const struct api_datum *values)
+{
+    struct loading *loading = context;
+    loading->failed |= !api_gc_add_tombstone(loading->monitors, values[0].integer);
+}
+
+/* ---- Reading */
+
+static bool run(struct loading *loading, enum api_statement statement,
+                const struct api_datum *parameters,
+                void (*row)(void *context, const struct api_datum *values))
+{
+    return api_store_run(loading->monitors->store, statement, parameters,
+                         &(struct api_rows){row, loading}) &&
+           !loading->failed;
+}
+
+/* True if monitors of the registry may be gone from the store. */
+static bool deletes(const struct loading *loading)
+{
+    const struct api_monitors *monitors = loading->monitors;
+    return monitors->registry.n > 0 && (loading->all || loading->deletion > monitors->change);
+}
+
+/* Reads all monitors, or those that were changed since the last time. */
+static bool read_monitors(struct loading *loading)
+{
+    struct api_monitors *monitors = loading->monitors;
+    const struct api_datum since[] = {API_INTEGER(monitors->change)};
+    if (!(loading->all ? run(loading, API_SQL_MONITORS, NULL, read_monitor) &&
+                             run(loading, API_SQL_ORPHANS, NULL, read_orphan)
+                       : run(loading, API_SQL_MONITORS_CHANGED, since, read_monitor)))
+        return false;
+    for (size_t i = 0; i < loading->read.n; i++) {
+        struct api_monitor *monitor = loading->read.monitors[i];
+        if (!api_status_read(monitors, monitor, &monitor->status))
+            return false;
+    }
+    return !deletes(loading) || run(loading, API_SQL_MONITOR_IDS, NULL, read_id);
+}
+
+/* ---- Into the registry */
+
+/* Moves what was read into the monitor of its name. */
+static void renew(struct api_monitor *monitor, struct api_monitor *read)
+{
+    struct api_config *config = monitor->config;
+    monitor->config = read->config;
+    read->config = config;
+    monitor->id = read->id;
+    monitor->revision = read->revision;
+    monitor->version = read->version;
+    monitor->status = read->status;
+    monitor->may_have_expired = true;
+    api_snapshot_release(monitor->open);
+    monitor->open = NULL;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const int64_t *first = a, *second = b;
+    return *first < *second ? -1 : *first > *second;
+}
+
+/* Frees monitors of which the store has no row any more. */
+static void remove_deleted(struct loading *loading)
+{
+    struct api_registry *registry = &loading->monitors->registry;
+    size_t kept = 0;
+    if (loading->n_ids > 0)
+        qsort(loading->ids, loading->n_ids, sizeof *loading->ids, compare_ids);
+    for (size_t i = 0; i < registry->n; i++) {
+        struct api_monitor *monitor = registry->monitors[i];
+        if (loading->n_ids > 0 &&
+            bsearch(&monitor->id, loading->ids, loading->n_ids, sizeof *loading->ids, compare_ids))
+            registry->monitors[kept++] = monitor;
+        else
+            api_monitor_free(monitor);
+    }
+    registry->n = kept;
+}
+
+/* Frees monitors that are known, and cannot be read any more as others changed them. */
+static void remove_unread(struct loading *loading)
+{
+    struct api_registry *registry = &loading->monitors->registry;
+    for (size_t i = 0; i < loading->unread.n; i++) {
+        const struct api_monitor *unread = loading->unread.monitors[i];
+        struct api_monitor *known = api_registry_find(registry, unread->group, unread->name);
+        if (known)
+            api_registry_remove(registry, known);
+        api_monitor_free(known);
+    }
+}
+
+static bool apply(struct loading *loading)
+{
+    struct api_monitors *monitors = loading->monitors;
+    struct api_registry *registry = &monitors->registry, *read = &loading->read;
+    bool removes = deletes(loading);
+    pthread_rwlock_wrlock(&registry->lock);
+    bool good = api_registry_reserve(registry, read->n), is_first = registry->n == 0;
+    for (size_t i = 0; good && i < read->n; i++) {
+        struct api_monitor *monitor = read->monitors[i];
+        struct api_monitor *known =
+            is_first ? NULL : api_registry_find(registry, monitor->group, monitor->name);
+        if (known) {
+            renew(known, monitor);
+            api_monitor_free(monitor);
+        } else if (is_first) {
+            registry->monitors[registry->n++] = monitor;
+        } else {
+            api_registry_add(registry, monitor);
+        }
+    }
+    if (good && is_first) /* one by one, many would be moved for each */
+        api_registry_sort(registry);
+    if (good && removes)
+        remove_deleted(loading);
+    if (good)
+        remove_unread(loading);
+    pthread_rwlock_unlock(&registry->lock);
+    read->n = good ? 0 : read->n;
+    return good || api_transaction_fail_oom(monitors);
+}
+
+/* Tells that memory was exhausted, unless the store failed. */
+static bool fail(struct loading *loading)
+{
+    return !loading->failed || api_transaction_fail_oom(loading->monitors);
+}
+
+/* Forgets what is not read with monitors; those that are deleted are among the orphans. */
+static void forget(struct api_monitors *monitors)
+{
+    api_config_release(monitors->former);
+    monitors->former = NULL;
+    monitors->n_tombstones = 0;
+}
+
+void api_load_tell(struct api_monitors *monitors)
+{
+    const struct api_buffer *untold = &monitors->untold;
+    if (!monitors->log)
+        return;
+    for (size_t at = 0; at < untold->size; at += strlen(untold->data + at) + 1)
+        monitors->log(true, untold->data + at);
+    api_buffer_free(&monitors->untold);
+}
+
+static void free_list(struct api_registry *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        api_monitor_free(list->monitors[i]);
+    free(list->monitors);
+}
+
+bool api_load(struct api_monitors *monitors)
+{
+    struct loading loading = {.monitors = monitors,
+                              .change = -1,
+                              .all = !atomic_load(&monitors->loaded) ||
+                                     api_store_is_new(monitors->store)};
+    size_t n_tombstones = monitors->n_tombstones;
+    if (!loading.all && !api_store_is_shared(monitors->store))
+        return true;
+    if (loading.all)
+        forget(monitors);
+    bool good = run(&loading, API_SQL_META, NULL, read_number) &&
+                api_store_knows(monitors->store, loading.schema) &&
+                ((!loading.all && loading.change <= monitors->change) ||
+                 (read_monitors(&loading) && apply(&loading)));
+    if (good) {
+        monitors->change = loading.change;
+        atomic_store(&monitors->loaded, true);
+    } else {
+        fail(&loading);
+        monitors->n_tombstones = n_tombstones;
+    }
+    free_list(&loading.read);
+    free_list(&loading.unread);
+    free(loading.ids);
+    if (good)
+        api_load_tell(monitors);
+    else
+        api_buffer_free(&monitors->untold);
+    return good;
+}

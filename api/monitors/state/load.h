@@ -1,0 +1,15 @@
+/* Monitors are read from the store: all of them first, then those that other servers changed. */
+#ifndef KLDIV_API_MONITORS_STATE_LOAD_H
+#define KLDIV_API_MONITORS_STATE_LOAD_H
+
+#include "api/monitors/state/transaction.h"
+
+/* Brings the registry up to date with the store, in a transaction that has done nothing else yet. False
+ * if the store or memory fails; the registry is then as it was, and the next call tries again. Monitors
+ * that cannot be read are left out. */
+bool api_load(struct api_monitors *monitors);
+
+/* Tells the log of monitors that were left out before there was one. */
+void api_load_tell(struct api_monitors *monitors);
+
+#endif

@@ -1,0 +1,358 @@
+#include "api/monitors/state/metrics.h"
+
+#include "api/clock.h"
+#include "api/formats/coding.h"
+#include "api/monitors/model/format.h"
+#include "api/response.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Numbers of monitors */
+
+/* sample: the numbers of a monitor at one moment. NaN is a number that it does not have. */
+struct sample {
+    size_t labels;                                           /* offset of the begin of its labels */
+    double kl, js, psi, unseen_ratio, missing_ratio, n, end; /* of the last closed window */
+    double warning, critical;
+    double observations, last_observation;
+    enum api_verdict state;
+};
+
+/* samples: those of all monitors. Each one's labels, `{group="g",monitor="m"` and a NUL, are in `labels`. */
+struct samples {
+    struct api_buffer of_monitors, labels;
+};
+
+/* Appends a label's value, escaped as the text format wants it. */
+static void append_label(struct api_buffer *out, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '\\' || *text == '"')
+            api_append_format(out, "\\%c", *text);
+        else
+            api_append(out, text, 1);
+}
+
+static double seconds(int64_t time) { return time == API_NO_TIME ? NAN : (double)time / 1e6; }
+
+static void add_sample(struct samples *samples, const struct api_monitor *monitor)
+{
+    const struct api_monitor_status *status = &monitor->status;
+    const struct api_summary *last = &status->last;
+    struct api_buffer *labels = &samples->labels;
+    struct sample sample = {.labels = labels->size,
+                            .warning = monitor->config->settings.warning,
+                            .critical = monitor->config->settings.critical,
+                            .observations = (double)status->observations,
+                            .last_observation = seconds(status->last_observation),
+                            .state = status->state};
+    sample.kl = status->has_last ? last->kl : NAN;
+    sample.js = status->has_last ? last->js : NAN;
+    sample.psi = status->has_last ? last->psi : NAN;
+    sample.unseen_ratio = status->has_last ? last->unseen_ratio : NAN;
+    sample.missing_ratio = status->has_last ? last->missing_ratio : NAN;
+    sample.n = status->has_last ? last->n : NAN;
+    sample.end = status->has_last ? seconds(last->end) : NAN;
+    api_append(&samples->of_monitors, &sample, sizeof sample);
+    api_append_text(labels, "{group=\"");
+    append_label(labels, monitor->group);
+    api_append_text(labels, "\",monitor=\"");
+    append_label(labels, monitor->name);
+    api_append(labels, "\"", 2);
+}
+
+/* Reads the numbers of all monitors, with the registry locked for reading, into buffers that have room for
+ * them. */
+static void read_samples(struct samples *samples, const struct api_registry *registry)
+{
+    for (size_t i = 0; i < registry->n && !samples->labels.failed; i++)
+        add_sample(samples, registry->monitors[i]);
+}
+
+static void free_samples(struct samples *samples)
+{
+    api_buffer_free(&samples->of_monitors);
+    api_buffer_free(&samples->labels);
+}
+
+/* ---- Lines */
+
+static void write_value(struct api_buffer *out, double value)
+{
+    if (isfinite(value))
+        api_write_number(out, value);
+    else
+        api_append_text(out, value > 0 ? "+Inf" : "-Inf");
+    api_append(out, "\n", 1);
+}
+
+/* Writes the thresholds, with the severity as a label. */
+static void write_thresholds(const struct sample *sample, const char *name, const char *labels,
+                             struct api_buffer *out)
+{
+    const struct {
+        const char *severity;
+        double value;
+    } thresholds[] = {{"warning", sample->warning}, {"critical", sample->critical}};
+    for (size_t i = 0; i < sizeof thresholds / sizeof *thresholds; i++) {
+        api_append_text(out, name);
+        api_append_text(out, labels);
+        api_append_text(out, ",severity=\"");
+        api_append_text(out, thresholds[i].severity);
+        api_append_text(out, "\"} ");
+        write_value(out, thresholds[i].value);
+    }
+}
+
+/* Writes 1 for the state that the monitor is in, 0 for the others. */
+static void write_state(const struct sample *sample, const char *name, const char *labels,
+                        struct api_buffer *out)
+{
+    for (size_t i = 0; i < API_VERDICTS; i++) {
+        api_append_text(out, name);
+        api_append_text(out, labels);
+        api_append_text(out, ",state=\"");
+        api_append_text(out, api_verdict_names[i]);
+        api_append_text(out, sample->state == (enum api_verdict)i ? "\"} 1\n" : "\"} 0\n");
+    }
+}
+
+/* families: `offset` is that of a double in struct sample; others have lines of their own. */
+static const struct family {
+    const char *name, *type, *help;
+    size_t offset;
+    void (*write)(const struct sample *sample, const char *name, const char *labels,
+                  struct api_buffer *out);
+} families[] = {
+#define VALUE(member) offsetof(struct sample, member), NULL
+    {"kldiv_monitor_kl_divergence_nats", "gauge",
+     "KL(current || reference) of the last closed window.", VALUE(kl)},
+    {"kldiv_monitor_js_divergence_nats", "gauge",
+     "Jensen-Shannon divergence of the last closed window.", VALUE(js)},
+    {"kldiv_monitor_population_stability_index", "gauge",
+     "Population stability index of the last closed window.", VALUE(psi)},
+    {"kldiv_monitor_unseen_ratio", "gauge",
+     "Fraction of the last closed window in bins where the reference has none.",
+     VALUE(unseen_ratio)},
+    {"kldiv_monitor_missing_ratio", "gauge",
+     "Fraction of missing values in the last closed window.", VALUE(missing_ratio)},
+    {"kldiv_monitor_window_observations", "gauge", "Observations in the last closed window.",
+     VALUE(n)},
+    {"kldiv_monitor_window_end_timestamp_seconds", "gauge", "End of the last closed window.",
+     VALUE(end)},
+    {"kldiv_monitor_threshold_nats", "gauge", "Divergence from which a severity applies.", 0,
+     write_thresholds},
+    {"kldiv_monitor_state", "gauge", "1 for the state that the monitor is in, else 0.", 0,
+     write_state},
+    {"kldiv_monitor_observations_total", "counter", "Observations stored.", VALUE(observations)},
+    {"kldiv_monitor_last_observation_timestamp_seconds", "gauge", "Time of the newest observation.",
+     VALUE(last_observation)},
+};
+#define N_FAMILIES (sizeof families / sizeof *families)
+
+static void write_sample(const struct sample *sample, const struct family *family,
+                         const char *labels, struct api_buffer *out)
+{
+    double value;
+    memcpy(&value, (const char *)sample + family->offset, sizeof value);
+    if (family->write) {
+        family->write(sample, family->name, labels, out);
+    } else if (!isnan(value)) {
+        api_append_text(out, family->name);
+        api_append_text(out, labels);
+        api_append(out, "} ", 2);
+        write_value(out, value);
+    }
+}
+
+/* HEADS: bytes of the heads of all families, at most. */
+enum { HEADS = 4 << 10 };
+
+static void write_lines(const struct samples *samples, struct api_buffer *out)
+{
+    const struct sample *of_monitors = (const void *)samples->of_monitors.data;
+    size_t n = samples->of_monitors.size / sizeof *of_monitors;
+    for (size_t i = 0; i < N_FAMILIES && n > 0; i++) {
+        api_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", families[i].name, families[i].help,
+                          families[i].name, families[i].type);
+        for (size_t j = 0; j < n && !out->failed; j++)
+            write_sample(&of_monitors[j], &families[i],
+                         samples->labels.data + of_monitors[j].labels, out);
+    }
+}
+
+/* ---- Their size */
+
+static size_t escaped_size(const char *text)
+{
+    size_t size = 0;
+    for (; *text; text++)
+        size += *text == '\\' || *text == '"' ? 2 : 1;
+    return size;
+}
+
+/* sizes: bytes of the lines of monitors, at most; of their numbers, and of their labels. */
+struct sizes {
+    size_t lines, numbers, labels;
+};
+
+static void add_size(struct sizes *sizes, const char *group, const char *name)
+{
+    /* LINES of a monitor: seven values, two thresholds, four states, two more values; LINE: the longest
+     * name, a severity or a state, a number; LABELS: their names and quotes. */
+    enum { LINES = 15, LINE = 48 + 32 + 28, LABELS = 24 };
+    size_t labels = LABELS + escaped_size(group) + escaped_size(name);
+    sizes->lines += LINES * (LINE + labels);
+    sizes->numbers += sizeof(struct sample);
+    sizes->labels += labels;
+}
+
+size_t api_monitor_size(const char *group, const char *name)
+{
+    enum { OVERHEAD = 64 }; /* allocations, and a pointer in a list that doubles */
+    struct sizes sizes = {0};
+    add_size(&sizes, group, name);
+    return sizeof(struct api_monitor) + OVERHEAD + strlen(group) + strlen(name) + sizes.lines +
+           sizes.numbers + sizes.labels;
+}
+
+/* Adds up the sizes of all monitors, with the registry locked for reading. */
+static struct sizes sizes_of_all(const struct api_registry *registry)
+{
+    struct sizes sizes = {.lines = HEADS};
+    for (size_t i = 0; i < registry->n; i++)
+        add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name);
+    return sizes;
+}
+
+/* ---- Making */
+
+bool api_monitor_metrics_init(struct api_monitor_metrics *metrics)
+{
+    return pthread_mutex_init(&metrics->lock, NULL) == 0 &&
+           pthread_mutex_init(&metrics->paid.lock, NULL) == 0;
+}
+
+static void drop(struct api_monitor_metrics *metrics)
+{
+    api_shared_release(metrics->lines);
+    api_shared_release(metrics->gzip);
+    metrics->lines = metrics->gzip = NULL;
+}
+
+void api_monitor_metrics_free(struct api_monitor_metrics *metrics)
+{
+    drop(metrics);
+    api_budget_trim(&metrics->paid, 0);
+    pthread_mutex_destroy(&metrics->paid.lock);
+    pthread_mutex_destroy(&metrics->lock);
+}
+
+/* Makes the lines of all monitors on a budget; NULL if memory is exhausted. */
+static struct api_shared *make_lines(struct api_registry *registry, struct api_budget *budget)
+{
+    struct api_shared *lines = api_shared_new(budget);
+    struct samples samples = {{.budget = budget}, {.budget = budget}};
+    if (!lines)
+        return NULL;
+    pthread_rwlock_rdlock(&registry->lock);
+    struct sizes sizes = sizes_of_all(registry);
+    bool good = api_buffer_reserve(&samples.of_monitors, sizes.numbers) &&
+                api_buffer_reserve(&samples.labels, sizes.labels);
+    if (good)
+        read_samples(&samples, registry);
+    pthread_rwlock_unlock(&registry->lock);
+    good = good && !samples.labels.failed && api_buffer_reserve(&lines->bytes, sizes.lines);
+    if (good)
+        write_lines(&samples, &lines->bytes);
+    free_samples(&samples);
+    if (good && !lines->bytes.failed)
+        return lines;
+    api_shared_release(lines);
+    return NULL;
+}
+
+/* Sets the memory that monitors have counted: whole blocks for their numbers, labels and lines, and the part
+ * that a budget has for small blocks alone. */
+static void set_paid(struct api_monitor_metrics *metrics, struct api_registry *registry)
+{
+    pthread_rwlock_rdlock(&registry->lock);
+    struct sizes sizes = sizes_of_all(registry);
+    pthread_rwlock_unlock(&registry->lock);
+    size_t size =
+        api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
+    metrics->paid.limit = size + size / 16;
+}
+
+/* Makes new lines, in the memory that is counted already or, while responses have that, on the budget. */
+static bool renew(struct api_monitor_metrics *metrics, struct api_registry *registry,
+                  struct api_budget *budget)
+{
+    double now = api_seconds();
+    if (metrics->lines && atomic_load(&metrics->lines->references) == 1)
+        drop(metrics); /* nobody reads it: its memory serves again */
+    set_paid(metrics, registry);
+    struct api_shared *lines = make_lines(registry, &metrics->paid);
+    if (!lines)
+        lines = make_lines(registry, budget);
+    if (!lines)
+        return false;
+    drop(metrics);
+    metrics->lines = lines;
+    metrics->since = now;
+    return true;
+}
+
+static bool compress(struct api_monitor_metrics *metrics, struct api_budget *budget)
+{
+    const struct api_buffer *lines = &metrics->lines->bytes;
+    if (metrics->gzip)
+        return true;
+    struct api_shared *gzip = api_shared_new(budget);
+    if (!gzip || !api_gzip_begin(lines, &metrics->crc, &gzip->bytes)) {
+        api_shared_release(gzip);
+        return false;
+    }
+    api_buffer_trim(&gzip->bytes);
+    metrics->gzip = gzip;
+    return true;
+}
+
+/* Replaces the body, which ends the stream, by its compressed form. */
+static bool response_gzip(const struct api_monitor_metrics *metrics, struct api_response *response)
+{
+    struct api_buffer end = {.budget = response->body.budget};
+    if (!api_gzip_end(&response->body, metrics->crc, metrics->lines->bytes.size, &end)) {
+        api_buffer_free(&end);
+        return false;
+    }
+    api_buffer_free(&response->body);
+    response->body = end;
+    response->shared = api_shared_hold(metrics->gzip);
+    api_response_header(response, "Content-Encoding", "gzip");
+    return true;
+}
+
+bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
+                                  struct api_registry *registry, double since, bool with_gzip,
+                                  struct api_response *response, struct api_budget *budget)
+{
+    pthread_mutex_lock(&metrics->lock);
+    bool is_new = metrics->lines && metrics->since >= since;
+    bool good = is_new || renew(metrics, registry, budget) || metrics->lines;
+    if (good && !(with_gzip && compress(metrics, budget) && response_gzip(metrics, response)))
+        response->shared = api_shared_hold(metrics->lines);
+    pthread_mutex_unlock(&metrics->lock);
+    return good;
+}
+
+void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds)
+{
+    pthread_mutex_lock(&metrics->lock);
+    if (metrics->lines && api_seconds() - metrics->since >= seconds)
+        drop(metrics);
+    pthread_mutex_unlock(&metrics->lock);
+    api_budget_trim(&metrics->paid, (int64_t)(seconds * 1e9));
+}

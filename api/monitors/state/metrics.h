@@ -1,0 +1,38 @@
+/* The metrics of monitors, for Prometheus: the lines of all of them as they were at one moment. Who
+ * asks while lines are made gets the next ones; who waits for the same ones shares them. */
+#ifndef KLDIV_API_MONITORS_STATE_METRICS_H
+#define KLDIV_API_MONITORS_STATE_METRICS_H
+
+#include "api/exchange.h"
+#include "api/memory/shared.h"
+#include "api/monitors/state/registry.h"
+
+/* api_monitor_metrics: the last lines. The lock is held while others are made, which takes 50 ms for 10,000
+ * monitors; the registry is locked only to copy their numbers, 1 ms. */
+struct api_monitor_metrics {
+    pthread_mutex_t lock;
+    double since;             /* time before the monitors were read, in s of api_seconds */
+    struct api_budget paid;   /* memory for one text, which the monitors have counted already */
+    struct api_shared *lines; /* NULL if there are none */
+    struct api_shared *gzip;  /* the same as the begin of a gzip stream; NULL if not asked for */
+    uint32_t crc;             /* of the lines; valid with `gzip` */
+};
+
+bool api_monitor_metrics_init(struct api_monitor_metrics *metrics);
+void api_monitor_metrics_free(struct api_monitor_metrics *metrics);
+
+/* Bytes that a monitor of this name takes beside its config, with its lines and what they are made of. */
+size_t api_monitor_size(const char *group, const char *name);
+
+/* Adds the lines of all monitors to a response, as they are not before `since`, in s of api_seconds. The
+ * response's body, which is complete, comes after them. Both are compressed if `with_gzip` is true and memory
+ * allows it. Where it does not allow new lines while slow clients read old ones, the last lines are given
+ * again. False if memory is exhausted. */
+bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
+                                  struct api_registry *registry, double since, bool with_gzip,
+                                  struct api_response *response, struct api_budget *budget);
+
+/* Frees lines that were made more than `seconds` ago, unless a response has them. */
+void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds);
+
+#endif

@@ -1,0 +1,276 @@
+#include "api/monitors/state/previous.h"
+
+#include "api/monitors/state/window_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct api_position last = {INT64_MAX, INT64_MAX};
+
+static int compare(struct api_position a, struct api_position b)
+{
+    return a.start != b.start ? (a.start < b.start ? -1 : 1) : (a.id > b.id) - (a.id < b.id);
+}
+
+void api_previous_free(struct api_previous *previous)
+{
+    free(previous->counts);
+    *previous = (struct api_previous){.n = 0};
+}
+
+/* ---- Statements */
+
+/* Adds, or takes away, the counts that a statement gives for a position. */
+static bool add_counts(const struct api_previous_of *of, struct api_store *store,
+                       enum api_statement statement, struct api_position at, int64_t limit,
+                       double *to)
+{
+    const struct api_datum from[] = {API_INTEGER(of->monitor), API_INTEGER(of->revision),
+                                     API_INTEGER(at.start), API_INTEGER(at.id), API_INTEGER(limit)};
+    return api_counts_run(to, of->n_bins, store, statement, from);
+}
+
+static bool take_away(const struct api_previous_of *of, struct api_store *store,
+                      enum api_statement statement, const struct api_datum *from, double *to)
+{
+    double *counts = calloc(of->n_bins, sizeof *counts);
+    if (!counts)
+        api_store_run_out_of_memory(store);
+    bool good = counts && api_counts_run(counts, of->n_bins, store, statement, from);
+    for (size_t i = 0; good && i < of->n_bins; i++)
+        to[i] -= counts[i];
+    free(counts);
+    return good;
+}
+
+static bool take_window_away(struct api_previous *previous, struct api_store *store,
+                             struct api_position window)
+{
+    const struct api_datum of[] = {API_INTEGER(previous->of.monitor), API_INTEGER(window.id)};
+    previous->n--;
+    return take_away(&previous->of, store, API_SQL_COUNTS, of, previous->counts);
+}
+
+/* keys: positions that a statement gives: how many, the first and the last. */
+struct keys {
+    int64_t n;
+    struct api_position first, last;
+};
+
+static void note_key(void *context, const struct api_datum *values)
+{
+    struct keys *keys = context;
+    keys->last = (struct api_position){values[0].integer, values[1].integer};
+    if (keys->n++ == 0)
+        keys->first = keys->last;
+}
+
+static bool read_keys(const struct api_previous_of *of, struct api_store *store,
+                      enum api_statement statement, struct api_position at, int64_t limit,
+                      struct keys *keys)
+{
+    const struct api_datum from[] = {API_INTEGER(of->monitor), API_INTEGER(of->revision),
+                                     API_INTEGER(at.start), API_INTEGER(at.id), API_INTEGER(limit)};
+    *keys = (struct keys){.n = 0};
+    return api_store_run(store, statement, from, &(struct api_rows){note_key, keys});
+}
+
+/* ---- Reading */
+
+static void read_row(void *context, const struct api_datum *values)
+{
+    struct api_previous *previous = context;
+    const struct api_previous_of *of = &previous->of;
+    size_t size = of->n_bins * sizeof *previous->counts;
+    previous->holds = values[0].integer == of->revision && values[1].integer == of->k &&
+                      values[7].kind == API_SQL_BYTES && values[7].size == size;
+    if (!previous->holds)
+        return;
+    previous->n = values[2].integer;
+    previous->oldest = (struct api_position){values[3].integer, values[4].integer};
+    previous->newest = (struct api_position){values[5].integer, values[6].integer};
+    memcpy(previous->counts, values[7].text, size);
+}
+
+static bool make(struct api_previous *previous, struct api_store *store)
+{
+    struct keys keys;
+    const struct api_previous_of *of = &previous->of;
+    if (!read_keys(of, store, API_SQL_KEYS_OF_WINDOWS_BEFORE, last, of->k, &keys) ||
+        !add_counts(of, store, API_SQL_COUNTS_BEFORE, last, of->k, previous->counts))
+        return false;
+    previous->n = keys.n;
+    previous->newest = keys.first;
+    previous->oldest = keys.last;
+    previous->holds = previous->has_changed = true;
+    return true;
+}
+
+static bool read(struct api_previous *previous, struct api_store *store,
+                 const struct api_previous_of *of)
+{
+    const struct api_datum monitor[] = {API_INTEGER(of->monitor)};
+    previous->of = *of;
+    previous->counts = calloc(of->n_bins, sizeof *previous->counts);
+    if (!previous->counts) {
+        api_store_run_out_of_memory(store);
+        return false;
+    }
+    previous->is_read =
+        api_store_run(store, API_SQL_SUM, monitor, &(struct api_rows){read_row, previous});
+    return previous->is_read;
+}
+
+bool api_previous_read(struct api_previous *previous, struct api_store *store,
+                       const struct api_previous_of *of, bool may_build)
+{
+    return (previous->is_read || read(previous, store, of)) &&
+           (previous->holds || !may_build || make(previous, store));
+}
+
+/* ---- Windows before a position */
+
+/* Adds the sum without the windows from the position on, and as many that are before the oldest. */
+static bool add_except_newest(const struct api_previous *previous, struct api_store *store,
+                              struct api_position before, int64_t n, double *to)
+{
+    const struct api_previous_of *of = &previous->of;
+    const struct api_datum from[] = {API_INTEGER(of->monitor), API_INTEGER(of->revision),
+                                     API_INTEGER(before.start), API_INTEGER(before.id)};
+    for (size_t i = 0; i < of->n_bins; i++)
+        to[i] += previous->counts[i];
+    if (n == 0)
+        return true;
+    return take_away(of, store, API_SQL_COUNTS_FROM, from, to) &&
+           (previous->n < of->k ||
+            add_counts(of, store, API_SQL_COUNTS_BEFORE, previous->oldest, n, to));
+}
+
+bool api_previous_add_up(const struct api_previous *previous, struct api_store *store,
+                         struct api_position before, double *to)
+{
+    const struct api_previous_of *of = &previous->of;
+    const struct api_datum from[] = {API_INTEGER(of->monitor), API_INTEGER(of->revision),
+                                     API_INTEGER(before.start), API_INTEGER(before.id),
+                                     API_INTEGER(of->k / 2 + 1)};
+    int64_t n = 0;
+    bool is_last = previous->n == 0 || compare(before, previous->newest) > 0;
+    if (previous->holds && !is_last &&
+        !api_store_run(store, API_SQL_WINDOWS_COUNT_FROM, from,
+                       &(struct api_rows){api_datum_read_integer, &n}))
+        return false;
+    if (previous->holds && n <= of->k / 2)
+        return add_except_newest(previous, store, before, n, to);
+    return add_counts(of, store, API_SQL_COUNTS_BEFORE, before, of->k, to);
+}
+
+/* ---- Changes */
+
+/* Has the sum begin after its oldest window, which is taken away. */
+static bool drop_oldest(struct api_previous *previous, struct api_store *store)
+{
+    struct keys keys;
+    if (!take_window_away(previous, store, previous->oldest) ||
+        !read_keys(&previous->of, store, API_SQL_KEY_OF_WINDOW_AFTER, previous->oldest, 1, &keys))
+        return false;
+    previous->oldest = keys.first;
+    return true;
+}
+
+bool api_previous_close(struct api_previous *previous, struct api_store *store,
+                        struct api_position window, const double *counts)
+{
+    bool is_older = previous->n > 0 && compare(window, previous->oldest) < 0;
+    if (!previous->holds || (is_older && previous->n == previous->of.k))
+        return true;
+    if (previous->n == 0 || is_older)
+        previous->oldest = window;
+    if (previous->n == 0 || compare(window, previous->newest) > 0)
+        previous->newest = window;
+    for (size_t i = 0; i < previous->of.n_bins; i++)
+        previous->counts[i] += counts[i];
+    previous->n++;
+    previous->has_changed = true;
+    return previous->n <= previous->of.k || drop_oldest(previous, store);
+}
+
+/* True if the window is in the sum. */
+static bool has(const struct api_previous *previous, struct api_position window)
+{
+    return previous->holds && previous->n > 0 && compare(window, previous->oldest) >= 0 &&
+           compare(window, previous->newest) <= 0;
+}
+
+void api_previous_restate(struct api_previous *previous, struct api_position window,
+                          const double *added)
+{
+    if (!has(previous, window))
+        return;
+    for (size_t i = 0; i < previous->of.n_bins; i++)
+        previous->counts[i] += added[i];
+    previous->has_changed = true;
+}
+
+bool api_previous_delete(struct api_previous *previous, struct api_store *store,
+                         struct api_position window)
+{
+    if (!has(previous, window))
+        return true;
+    previous->has_changed = true;
+    return take_window_away(previous, store, window);
+}
+
+/* Finds the ends of what is left. */
+static bool find_ends(struct api_previous *previous, struct api_store *store)
+{
+    struct api_position below = {previous->oldest.start, previous->oldest.id - 1};
+    struct api_position above = {previous->newest.start, previous->newest.id + 1};
+    struct keys oldest, newest;
+    if (!read_keys(&previous->of, store, API_SQL_KEY_OF_WINDOW_AFTER, below, 1, &oldest) ||
+        !read_keys(&previous->of, store, API_SQL_KEYS_OF_WINDOWS_BEFORE, above, 1, &newest))
+        return false;
+    previous->oldest = oldest.first;
+    previous->newest = newest.first;
+    return true;
+}
+
+bool api_previous_refill(struct api_previous *previous, struct api_store *store)
+{
+    const struct api_previous_of *of = &previous->of;
+    struct keys older;
+    if (!previous->holds || !previous->has_changed)
+        return true;
+    if (previous->n > 0 && !find_ends(previous, store))
+        return false;
+    struct api_position end = previous->n > 0 ? previous->oldest : last;
+    int64_t lacks = of->k - previous->n;
+    if (!read_keys(of, store, API_SQL_KEYS_OF_WINDOWS_BEFORE, end, lacks, &older))
+        return false;
+    if (older.n == 0)
+        return true;
+    if (!add_counts(of, store, API_SQL_COUNTS_BEFORE, end, lacks, previous->counts))
+        return false;
+    previous->newest = previous->n > 0 ? previous->newest : older.first;
+    previous->oldest = older.last;
+    previous->n += older.n;
+    return true;
+}
+
+bool api_previous_store(struct api_previous *previous, struct api_store *store)
+{
+    const struct api_previous_of *of = &previous->of;
+    if (!previous->has_changed)
+        return true;
+    const struct api_datum row[] = {
+        API_INTEGER(of->monitor),
+        API_INTEGER(of->revision),
+        API_INTEGER(of->k),
+        API_INTEGER(previous->n),
+        API_INTEGER(previous->oldest.start),
+        API_INTEGER(previous->oldest.id),
+        API_INTEGER(previous->newest.start),
+        API_INTEGER(previous->newest.id),
+        API_BYTES((const char *)previous->counts, of->n_bins * sizeof *previous->counts)};
+    previous->has_changed = false;
+    return api_store_run(store, API_SQL_SUM_PUT, row, NULL);
+}

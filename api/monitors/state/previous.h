@@ -1,0 +1,60 @@
+/* api_previous: the sum of the counts of a monitor's last closed windows, which `compare` previous compares
+ * with. It is a row of the store, changed in the transactions that change the windows, so that a window
+ * costs its own counts and not those of all that it is compared with. Counts are whole numbers of at
+ * most 2^53 in all: sums are exact, in any order. */
+#ifndef KLDIV_API_MONITORS_STATE_PREVIOUS_H
+#define KLDIV_API_MONITORS_STATE_PREVIOUS_H
+
+#include "api/store/store.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* api_position: of a window among those of its revision. */
+struct api_position {
+    int64_t start, id;
+};
+
+/* api_previous_of: which windows are added up: the last k closed ones of a revision. */
+struct api_previous_of {
+    int64_t monitor, revision, k;
+    size_t n_bins;
+};
+
+/* Zeroed before its first use. */
+struct api_previous {
+    bool is_read, holds; /* holds: what follows is of `of`; else the store has no such sum */
+    bool has_changed;
+    struct api_previous_of of;
+    int64_t n; /* windows in the sum; less than k only if there are no more */
+    struct api_position oldest, newest;
+    double *counts;
+};
+
+void api_previous_free(struct api_previous *previous);
+
+/* Reads the sum; `may_build`: adds it up if the store has none. False if the store or memory fails. */
+bool api_previous_read(struct api_previous *previous, struct api_store *store,
+                       const struct api_previous_of *of, bool may_build);
+
+/* Adds to `to` the counts of up to k closed windows before a position, of a sum that was read. Where the
+ * windows between are more than half of k, they are added up anew. */
+bool api_previous_add_up(const struct api_previous *previous, struct api_store *store,
+                         struct api_position before, double *to);
+
+/* Takes part in a change of windows: one was closed, and is stored; counts were added to one that was
+ * closed before; one is about to be deleted, after the last of which comes api_previous_refill. Nothing
+ * happens to a sum that does not hold. */
+bool api_previous_close(struct api_previous *previous, struct api_store *store,
+                        struct api_position window, const double *counts);
+void api_previous_restate(struct api_previous *previous, struct api_position window,
+                          const double *added);
+bool api_previous_delete(struct api_previous *previous, struct api_store *store,
+                         struct api_position window);
+bool api_previous_refill(struct api_previous *previous, struct api_store *store);
+
+/* Writes a sum that has changed. */
+bool api_previous_store(struct api_previous *previous, struct api_store *store);
+
+#endif

@@ -1,0 +1,185 @@
+#include "api/monitors/state/registry.h"
+
+#include "api/monitors/model/score.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool api_registry_init(struct api_registry *registry)
+{
+    pthread_rwlockattr_t attributes;
+    *registry = (struct api_registry){.n = 0};
+    if (pthread_rwlockattr_init(&attributes) != 0)
+        return false;
+    /* readers that overlap must not keep the store's thread out */
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    bool good = pthread_rwlock_init(&registry->lock, &attributes) == 0;
+    pthread_rwlockattr_destroy(&attributes);
+    return good;
+}
+
+void api_registry_free(struct api_registry *registry)
+{
+    for (size_t i = 0; i < registry->n; i++)
+        api_monitor_free(registry->monitors[i]);
+    free(registry->monitors);
+    pthread_rwlock_destroy(&registry->lock);
+}
+
+static int compare(const struct api_monitor *monitor, const char *group, const char *name)
+{
+    int order = strcmp(monitor->group, group);
+    return order ? order : strcmp(monitor->name, name);
+}
+
+size_t api_registry_lower_bound(const struct api_registry *registry, const char *group,
+                                const char *name)
+{
+    size_t low = 0, high = registry->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(registry->monitors[middle], group, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int compare_both(const void *a, const void *b)
+{
+    const struct api_monitor *const *first = a, *const *second = b;
+    return compare(*first, (*second)->group, (*second)->name);
+}
+
+void api_registry_sort(struct api_registry *registry)
+{
+    if (registry->n > 0)
+        qsort(registry->monitors, registry->n, sizeof(struct api_monitor *), compare_both);
+}
+
+struct api_monitor *api_registry_find(const struct api_registry *registry, const char *group,
+                                      const char *name)
+{
+    size_t index = api_registry_lower_bound(registry, group, name);
+    bool there = index < registry->n && compare(registry->monitors[index], group, name) == 0;
+    return there ? registry->monitors[index] : NULL;
+}
+
+size_t api_registry_group(const struct api_registry *registry, const char *group, size_t *n)
+{
+    size_t first = api_registry_lower_bound(registry, group, ""), end = first;
+    while (end < registry->n && strcmp(registry->monitors[end]->group, group) == 0)
+        end++;
+    *n = end - first;
+    return first;
+}
+
+bool api_registry_reserve(struct api_registry *registry, size_t n)
+{
+    size_t capacity = registry->capacity ? registry->capacity : 16;
+    while (capacity < registry->n + n)
+        capacity *= 2;
+    if (capacity == registry->capacity)
+        return true;
+    struct api_monitor **monitors =
+        realloc(registry->monitors, capacity * sizeof(struct api_monitor *));
+    if (!monitors)
+        return false;
+    registry->monitors = monitors;
+    registry->capacity = capacity;
+    return true;
+}
+
+void api_registry_add(struct api_registry *registry, struct api_monitor *monitor)
+{
+    size_t index = api_registry_lower_bound(registry, monitor->group, monitor->name);
+    struct api_monitor **at = registry->monitors + index;
+    memmove(at + 1, at, (registry->n - index) * sizeof(struct api_monitor *));
+    *at = monitor;
+    registry->n++;
+}
+
+void api_registry_remove(struct api_registry *registry, struct api_monitor *monitor)
+{
+    size_t index = api_registry_lower_bound(registry, monitor->group, monitor->name);
+    struct api_monitor **at = registry->monitors + index;
+    registry->n--;
+    memmove(at, at + 1, (registry->n - index) * sizeof(struct api_monitor *));
+}
+
+struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *name,
+                                    struct api_config *config)
+{
+    struct api_monitor *monitor = calloc(1, sizeof *monitor);
+    if (!monitor) {
+        api_config_release(config);
+        return NULL;
+    }
+    monitor->id = id;
+    monitor->group = strdup(group);
+    monitor->name = strdup(name);
+    monitor->config = config;
+    monitor->status.last_observation = monitor->status.newest_end = API_NO_TIME;
+    api_status_restart(&monitor->status);
+    if (monitor->group && monitor->name)
+        return monitor;
+    api_monitor_free(monitor);
+    return NULL;
+}
+
+void api_monitor_free(struct api_monitor *monitor)
+{
+    if (!monitor)
+        return;
+    api_config_release(monitor->config);
+    api_snapshot_release(monitor->open);
+    free(monitor->group);
+    free(monitor->name);
+    free(monitor);
+}
+
+void api_status_restart(struct api_monitor_status *status)
+{
+    status->state = API_INSUFFICIENT;
+    status->since = API_NO_TIME;
+    status->next_close = INT64_MAX;
+    status->has_last = false;
+    status->n_recent = 0;
+}
+
+void api_monitor_etag(int64_t id, int64_t version, char to[API_ETAG])
+{
+    snprintf(to, API_ETAG, "\"%lld-%lld\"", (long long)id, (long long)version);
+}
+
+/* ---- Names */
+
+enum { MAX_NAME = 128 };
+
+/* True for the control characters C0, DEL and C1, which UTF-8 writes as C2 80 to C2 9F. */
+static bool is_control(const unsigned char *s)
+{
+    return s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
+}
+
+bool api_name_check(const char *what, const char *name, struct api_problem *problem)
+{
+    static const char *const reserved[] = {".", "..", "observations"};
+    size_t size = strlen(name), length;
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        if (strcmp(name, reserved[i]) == 0)
+            return api_fail(problem, "name_invalid", "a %s cannot be called '%s'", what, name);
+    if (size < 1 || size > MAX_NAME)
+        return api_fail(problem, "name_invalid",
+                        "the name of a %s has 1 to 128 bytes, and '%.60s' has %zu", what, name,
+                        size);
+    for (const unsigned char *s = (const unsigned char *)name; *s; s += length) {
+        length = api_utf8_length(s);
+        if (length == 0 || is_control(s))
+            return api_fail(problem, "name_invalid",
+                            "the name of a %s is UTF-8 without control characters", what);
+    }
+    return true;
+}

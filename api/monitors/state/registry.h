@@ -1,0 +1,96 @@
+/* api_registry: the monitors in memory, in order of group and name. The store's thread alone changes
+ * it, under the write lock; others read under the read lock. */
+#ifndef KLDIV_API_MONITORS_STATE_REGISTRY_H
+#define KLDIV_API_MONITORS_STATE_REGISTRY_H
+
+#include "api/monitors/model/config.h"
+#include "api/monitors/model/format.h"
+#include "api/monitors/model/verdict.h"
+
+#include <pthread.h>
+
+/* api_summary: a closed window in short. Times are microseconds since 1970. */
+struct api_summary {
+    int64_t id, start, end;
+    bool restated;
+    double n, kl, js, psi, unseen_ratio, missing_ratio; /* kl is NaN where there was no reference */
+    int64_t top;                                        /* fits the monitor's bins: see top.h */
+    double top_share;
+};
+
+/* API_RECENT: closed windows whose divergence is kept. */
+enum { API_RECENT = 30 };
+
+/* api_monitor_status: what observations change. */
+struct api_monitor_status {
+    enum api_verdict state;
+    int64_t since;            /* time of the event that made the state; API_NO_TIME if none did */
+    int64_t observations;     /* values counted since the monitor was made */
+    int64_t last_observation; /* newest timestamp, or API_NO_TIME */
+    int64_t last_window;      /* highest number of a window */
+    int64_t newest_end;       /* of all windows, or API_NO_TIME */
+    int64_t next_close;       /* time at which an open window is due, or INT64_MAX */
+    bool has_last;
+    struct api_summary last;   /* the closed window of this revision that starts last */
+    double recent[API_RECENT]; /* kl of the last closed windows, oldest first */
+    size_t n_recent;
+};
+
+/* api_monitor: one monitor. `pending` and `open` belong to the store's thread. */
+struct api_pending_monitor;
+struct api_snapshot;
+struct api_monitor {
+    int64_t id; /* never that of another monitor, also of one that is gone */
+    char *group, *name;
+    int64_t revision, version; /* version changes with every change of the config */
+    struct api_config *config;
+    struct api_monitor_status status;
+    struct api_pending_monitor *pending;
+    struct api_snapshot
+        *open;             /* the open window that was last added to, as it is stored; or NULL */
+    bool may_have_expired; /* windows may have expired */
+};
+
+struct api_registry {
+    pthread_rwlock_t lock;
+    struct api_monitor **monitors;
+    size_t n, capacity;
+};
+
+bool api_registry_init(struct api_registry *registry);
+void api_registry_free(struct api_registry *registry);
+
+/* Finds a monitor; NULL if there is none. Lower bound: the index of the first monitor that is not before. */
+struct api_monitor *api_registry_find(const struct api_registry *registry, const char *group,
+                                      const char *name);
+size_t api_registry_lower_bound(const struct api_registry *registry, const char *group,
+                                const char *name);
+
+/* Finds the monitors of a group: *n of them from the index that it returns. */
+size_t api_registry_group(const struct api_registry *registry, const char *group, size_t *n);
+
+/* Makes room for `n` more monitors, without which adding never fails. */
+bool api_registry_reserve(struct api_registry *registry, size_t n);
+void api_registry_add(struct api_registry *registry, struct api_monitor *monitor);
+
+/* Brings monitors into order that were put at the end. */
+void api_registry_sort(struct api_registry *registry);
+
+void api_registry_remove(struct api_registry *registry, struct api_monitor *monitor);
+
+/* Makes a monitor with a copy of its names; takes the config. NULL if memory is exhausted. */
+struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *name,
+                                    struct api_config *config);
+void api_monitor_free(struct api_monitor *monitor);
+
+/* Forgets what belongs to the windows of a revision. */
+void api_status_restart(struct api_monitor_status *status);
+
+/* Formats the ETag of a monitor: its number and its version, quoted. */
+enum { API_ETAG = 48 };
+void api_monitor_etag(int64_t id, int64_t version, char to[API_ETAG]);
+
+/* Checks the name of a monitor or a group; fails with name_invalid. */
+bool api_name_check(const char *what, const char *name, struct api_problem *problem);
+
+#endif

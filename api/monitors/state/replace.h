@@ -1,0 +1,41 @@
+/* Monitors are made, replaced and deleted, in the store's thread. */
+#ifndef KLDIV_API_MONITORS_STATE_REPLACE_H
+#define KLDIV_API_MONITORS_STATE_REPLACE_H
+
+#include "api/monitors/state/transaction.h"
+
+/* api_replacement: a monitor that is to have a config. */
+struct api_replacement {
+    const char *group;
+    char *name;
+    struct api_config *config;
+
+    /* Set by the functions below: */
+    struct api_monitor *made; /* not in the registry yet */
+    bool is_new, changes, revises;
+    int64_t id, revision, version;
+    enum api_verdict state;
+};
+
+/* Frees what a replacement holds. */
+void api_replacement_free(struct api_replacement *replacement);
+
+/* The three steps of a job: writes; after the windows of former revisions are closed, writes what
+ * begins anew; lets others see it. `n` replacements are of different monitors. */
+bool api_replace(struct api_monitors *monitors, struct api_replacement *replacements, size_t n,
+                 struct api_problem *problem);
+bool api_replace_after_windows(struct api_monitors *monitors, struct api_replacement *replacements,
+                               size_t n);
+void api_replace_publish(struct api_monitors *monitors, struct api_replacement *replacements,
+                         size_t n);
+
+/* Sets what the first step would, and fails as it would, but writes nothing. */
+bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *replacements,
+                         size_t n, struct api_problem *problem);
+
+/* Appends a config, in the form that PUT takes; with warnings unless they are NULL. */
+void api_config_write(const struct api_config *config, const char *group, const char *name,
+                      enum api_verdict state, int64_t revision, const struct api_buffer *warnings,
+                      struct api_buffer *out);
+
+#endif

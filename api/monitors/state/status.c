@@ -1,0 +1,157 @@
+#include "api/monitors/state/status.h"
+
+#include "api/monitors/model/top.h"
+#include "api/monitors/state/window_load.h"
+
+#include <string.h>
+
+bool api_start_is_ahead(const struct api_monitors *monitors, int64_t start)
+{
+    return start > monitors->now + API_DAY_US;
+}
+
+bool api_end_is_ahead(const struct api_monitors *monitors, const struct api_monitor *monitor,
+                      int64_t end)
+{
+    const struct api_monitor_settings *settings = &monitor->config->settings;
+    int64_t size =
+        settings->window == API_SECONDS ? (int64_t)settings->window_size * API_SECOND_US : 0;
+    return end != API_NO_TIME && api_start_is_ahead(monitors, end - size);
+}
+
+bool api_status_newest_end(struct api_monitors *monitors, const struct api_monitor *monitor,
+                           const struct api_monitor_status *status, int64_t *end)
+{
+    const struct api_datum until[] = {API_INTEGER(monitor->id),
+                                      API_INTEGER(monitors->now + API_DAY_US)};
+    *end = status->newest_end;
+    if (!api_end_is_ahead(monitors, monitor, status->newest_end))
+        return true;
+    *end = API_NO_TIME;
+    return api_store_run(monitors->store, API_SQL_WINDOW_END, until,
+                         &(struct api_rows){api_datum_read_integer, end});
+}
+
+static void summarize(const struct api_window *window, struct api_monitor_status *status)
+{
+    status->has_last = true;
+    status->last = (struct api_summary){.id = window->id,
+                                        .start = window->start,
+                                        .end = window->end,
+                                        .restated = window->restated,
+                                        .n = window->n,
+                                        .kl = window->kl,
+                                        .js = window->js,
+                                        .psi = window->psi,
+                                        .unseen_ratio = window->unseen_ratio,
+                                        .missing_ratio = window->missing_ratio,
+                                        .top = window->top,
+                                        .top_share = window->top_share};
+}
+
+/* Finds the top bins of a closed window if the store has none that fits, and writes it. */
+static bool complete(struct api_monitors *monitors, const struct api_monitor *monitor,
+                     struct api_window *window)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
+    struct api_window_list whole;
+    struct api_scores scores;
+    if (api_top_fits(window->top, &monitor->config->bins))
+        return true;
+    struct api_snapshot *snapshot =
+        api_window_list_run(&whole, monitors->store, API_SQL_WINDOW, of) && whole.n > 0
+            ? api_snapshot_of(monitors, monitor, &whole.windows[0])
+            : NULL;
+    api_window_list_free(&whole);
+    if (!snapshot)
+        return false;
+    api_snapshot_score(snapshot, &scores, NULL);
+    api_snapshot_release(snapshot);
+    window->top = scores.top;
+    window->top_share = scores.top_share;
+    const struct api_datum top[] = {API_INTEGER(window->top), API_REAL(window->top_share), of[0],
+                                    of[1]};
+    return api_store_run(monitors->store, API_SQL_WINDOW_TOP, top, NULL);
+}
+
+bool api_status_read_recent(struct api_monitors *monitors, const struct api_monitor *monitor,
+                            struct api_monitor_status *status)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+                                   API_INTEGER(monitors->now + API_DAY_US),
+                                   API_INTEGER(API_RECENT)};
+    struct api_window_list list;
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_RECENT, of);
+    status->n_recent = list.n;
+    for (size_t i = 0; i < list.n; i++)
+        status->recent[list.n - 1 - i] = list.windows[i].kl;
+    status->has_last = false;
+    good = good && (list.n == 0 || complete(monitors, monitor, &list.windows[0]));
+    if (good && list.n > 0)
+        summarize(&list.windows[0], status);
+    api_window_list_free(&list);
+    return good;
+}
+
+bool api_status_read_next_close(struct api_monitors *monitors, const struct api_monitor *monitor,
+                                struct api_monitor_status *status)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
+    const struct api_monitor_settings *settings = &monitor->config->settings;
+    struct api_window_list list;
+    status->next_close = INT64_MAX;
+    if (settings->window != API_SECONDS)
+        return true;
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_OPEN, of);
+    for (size_t i = 0; i < list.n; i++) {
+        int64_t due = list.windows[i].end + (int64_t)settings->grace * API_SECOND_US;
+        status->next_close = due < status->next_close ? due : status->next_close;
+    }
+    api_window_list_free(&list);
+    return good;
+}
+
+bool api_status_read(struct api_monitors *monitors, const struct api_monitor *monitor,
+                     struct api_monitor_status *status)
+{
+    return api_status_read_recent(monitors, monitor, status) &&
+           api_status_read_next_close(monitors, monitor, status);
+}
+
+bool api_status_is_newest(const struct api_monitor_status *status, const struct api_window *window)
+{
+    return !status->has_last || window->start > status->last.start ||
+           (window->start == status->last.start && window->id > status->last.id);
+}
+
+void api_status_add(struct api_monitor_status *status, const struct api_window *window)
+{
+    summarize(window, status);
+    if (status->n_recent == API_RECENT)
+        memmove(status->recent, status->recent + 1, (API_RECENT - 1) * sizeof *status->recent);
+    else
+        status->n_recent++;
+    status->recent[status->n_recent - 1] = window->kl;
+}
+
+static struct api_datum time_datum(int64_t time)
+{
+    struct api_datum datum = API_INTEGER(time);
+    if (time == API_NO_TIME)
+        datum.kind = API_SQL_NULL;
+    return datum;
+}
+
+bool api_status_store(struct api_monitors *monitors, const struct api_pending_monitor *pending)
+{
+    const struct api_monitor_status *status = &pending->status;
+    const struct api_datum row[] = {API_INTEGER(status->state),
+                                    API_INTEGER(status->observations),
+                                    time_datum(status->last_observation),
+                                    API_INTEGER(status->last_window),
+                                    time_datum(status->since),
+                                    time_datum(status->newest_end),
+                                    API_INTEGER(api_change_of(monitors)),
+                                    API_INTEGER(pending->monitor->id)};
+    return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
+}

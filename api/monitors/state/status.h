@@ -1,0 +1,35 @@
+/* Live numbers of monitors: of their last closed window, and of those before. */
+#ifndef KLDIV_API_MONITORS_STATE_STATUS_H
+#define KLDIV_API_MONITORS_STATE_STATUS_H
+
+#include "api/monitors/state/transaction.h"
+#include "api/monitors/state/window_rows.h"
+
+/* Read from the store: what windows make; the recent ones; when the next one is due. */
+bool api_status_read(struct api_monitors *monitors, const struct api_monitor *monitor,
+                     struct api_monitor_status *status);
+bool api_status_read_recent(struct api_monitors *monitors, const struct api_monitor *monitor,
+                            struct api_monitor_status *status);
+bool api_status_read_next_close(struct api_monitors *monitors, const struct api_monitor *monitor,
+                                struct api_monitor_status *status);
+
+/* True if a window with that end, or start, lies so far ahead of the clock that the clock was wrong when its
+ * observations came: they may come a day early. */
+bool api_end_is_ahead(const struct api_monitors *monitors, const struct api_monitor *monitor,
+                      int64_t end);
+bool api_start_is_ahead(const struct api_monitors *monitors, int64_t start);
+
+/* Gives the end of the newest window but for those that lie ahead; API_NO_TIME if there is none. */
+bool api_status_newest_end(struct api_monitors *monitors, const struct api_monitor *monitor,
+                           const struct api_monitor_status *status, int64_t *end);
+
+/* True if a closed window starts after all that were closed before. */
+bool api_status_is_newest(const struct api_monitor_status *status, const struct api_window *window);
+
+/* Adds the window that is newest. */
+void api_status_add(struct api_monitor_status *status, const struct api_window *window);
+
+/* Writes the live numbers of a pending monitor. */
+bool api_status_store(struct api_monitors *monitors, const struct api_pending_monitor *pending);
+
+#endif

@@ -1,0 +1,138 @@
+#include "api/monitors/state/transaction.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+int64_t api_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+bool api_transaction_fail_oom(struct api_monitors *monitors)
+{
+    monitors->out_of_memory = true;
+    return false;
+}
+
+/* ---- Drafts */
+
+static void free_pending(struct api_pending_monitor *pending)
+{
+    for (struct api_dirty_window *t = pending->windows, *next; t; t = next) {
+        next = t->next;
+        api_snapshot_release(t->snapshot);
+        free(t->added);
+        free(t);
+    }
+    api_previous_free(&pending->previous);
+    pending->monitor->pending = NULL;
+    free(pending);
+}
+
+void api_pending_drop(struct api_monitors *monitors)
+{
+    struct api_pending_monitor *pending = monitors->staged;
+    monitors->staged = pending->next;
+    free_pending(pending);
+}
+
+struct api_pending_monitor *api_pending_of(struct api_monitors *monitors,
+                                           struct api_monitor *monitor)
+{
+    if (monitor->pending)
+        return monitor->pending;
+    struct api_pending_monitor *pending = calloc(1, sizeof *pending);
+    if (!pending) {
+        api_transaction_fail_oom(monitors);
+        return NULL;
+    }
+    *pending = (struct api_pending_monitor){
+        .next = monitors->staged, .monitor = monitor, .status = monitor->status};
+    pending->last = &pending->windows;
+    monitors->staged = monitor->pending = pending;
+    return pending;
+}
+
+struct api_dirty_window *api_mark_dirty(struct api_monitors *monitors,
+                                        struct api_pending_monitor *pending,
+                                        struct api_snapshot *snapshot)
+{
+    struct api_dirty_window *dirty = snapshot ? calloc(1, sizeof *dirty) : NULL;
+    if (snapshot && !dirty)
+        api_transaction_fail_oom(monitors);
+    if (!dirty) {
+        api_snapshot_release(snapshot);
+        return NULL;
+    }
+    dirty->snapshot = snapshot;
+    *pending->last = dirty;
+    pending->last = &dirty->next;
+    return dirty;
+}
+
+/* ---- The size of the store */
+
+/* Counts, for the budget, what a store in memory takes beyond OWN bytes; later, where requests have the
+ * memory now. */
+static void count_size(struct api_monitors *monitors, size_t size)
+{
+    enum { OWN = 1 << 20 };
+    struct api_budget *budget = monitors->budget;
+    size_t counted = monitors->counted, bytes = size > OWN ? size - OWN : 0;
+    if (bytes < counted)
+        api_budget_forget(budget, counted - bytes);
+    if (bytes <= counted || api_budget_retain(budget, bytes - counted, true))
+        monitors->counted = bytes;
+    monitors->store_is_full =
+        budget && budget->limit && atomic_load(&budget->retained) > budget->limit / 2;
+}
+
+bool api_note_size(struct api_monitors *monitors)
+{
+    int64_t bytes;
+    if (!api_store_size(monitors->store, &bytes))
+        return false;
+    atomic_store(&monitors->size, bytes);
+    if (api_store_is_in_memory(monitors->store))
+        count_size(monitors, (size_t)bytes);
+    return true;
+}
+
+bool api_check_store(const struct api_monitors *monitors, struct api_problem *problem)
+{
+    long long size = atomic_load(&monitors->size);
+    if (monitors->store_is_full)
+        return api_fail(problem, "store_full",
+                        "the store in memory has %lld bytes; with the monitors it may have half of "
+                        "--max-memory; delete monitors, or lower retention_days",
+                        size);
+    return monitors->max_store == 0 || size < monitors->max_store ||
+           api_fail(problem, "store_full",
+                    "the store has %lld bytes, and --max-store is %lld; delete monitors, or lower "
+                    "retention_days",
+                    size, (long long)monitors->max_store);
+}
+
+/* ---- Changes of this server */
+
+int64_t api_change_of(struct api_monitors *monitors)
+{
+    if (!api_store_is_shared(monitors->store))
+        return 0;
+    monitors->changes = true;
+    return monitors->change + 1;
+}
+
+bool api_change_store(struct api_monitors *monitors)
+{
+    const struct api_datum number[] = {API_INTEGER(monitors->change + 1)};
+    return !monitors->changes || api_store_run(monitors->store, API_SQL_CHANGE_SET, number, NULL);
+}
+
+void api_change_end(struct api_monitors *monitors, bool is_committed)
+{
+    monitors->change += monitors->changes && is_committed;
+    monitors->changes = false;
+}

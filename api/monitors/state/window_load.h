@@ -1,0 +1,27 @@
+/* Views of windows that the store holds, made in the store's thread. */
+#ifndef KLDIV_API_MONITORS_STATE_WINDOW_LOAD_H
+#define KLDIV_API_MONITORS_STATE_WINDOW_LOAD_H
+
+#include "api/monitors/state/transaction.h"
+#include "api/monitors/state/window_rows.h"
+
+/* Makes the snapshot of a window of a monitor, by the config of the window's revision; takes the window.
+ * NULL if the store or memory fails. */
+struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
+                                     const struct api_monitor *monitor, struct api_window *window);
+
+/* Sets the reference of a snapshot: that of the config, or counts of the windows before; or those that a
+ * closed window was compared with. `pending` is the monitor's, or NULL. */
+bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
+                          struct api_pending_monitor *pending, struct api_snapshot *snapshot);
+
+/* Reads the sum that the windows of a pending monitor are compared with, if they are: see api_previous_read. */
+bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                          bool may_build);
+
+/* Adds up the counts of the last k windows that closed before a position, by the pending monitor's sum if it has
+ * one of these. */
+bool api_previous_counts(struct api_monitors *monitors, const struct api_pending_monitor *pending,
+                         const struct api_previous_of *of, struct api_position before, double *to);
+
+#endif

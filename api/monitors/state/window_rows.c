@@ -1,0 +1,139 @@
+#include "api/monitors/state/window_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool read_settings(struct api_window *window, const struct api_datum *datum)
+{
+    if (datum->kind != API_SQL_TEXT)
+        return true;
+    window->settings = strndup(datum->text, datum->size);
+    return window->settings != NULL;
+}
+
+static bool read_reference(struct api_window *window, const struct api_datum *datum)
+{
+    if (datum->kind != API_SQL_BYTES || datum->size == 0)
+        return true;
+    window->reference = malloc(datum->size);
+    if (window->reference)
+        memcpy(window->reference, datum->text, datum->size);
+    window->n_reference = datum->size / sizeof *window->reference;
+    return window->reference != NULL;
+}
+
+bool api_window_read(struct api_window *window, const struct api_datum *values)
+{
+    *window = (struct api_window){.id = values[0].integer,
+                                  .revision = values[1].integer,
+                                  .start = values[2].integer,
+                                  .end = values[3].integer,
+                                  .closed = values[4].integer != 0,
+                                  .restated = values[5].integer != 0,
+                                  .n = (double)values[6].integer,
+                                  .kl = api_datum_number(&values[7]),
+                                  .kl_reverse = api_datum_number(&values[8]),
+                                  .js = api_datum_number(&values[9]),
+                                  .psi = api_datum_number(&values[10]),
+                                  .p_value = api_datum_number(&values[11]),
+                                  .unseen_ratio = api_datum_number(&values[12]),
+                                  .missing_ratio = api_datum_number(&values[13]),
+                                  .verdict = api_verdict_of(values[14].integer),
+                                  .state = api_verdict_of(values[15].integer),
+                                  .top = values[16].kind == API_SQL_INTEGER ? values[16].integer
+                                                                            : API_TOP_UNKNOWN,
+                                  .top_share = api_datum_number(&values[17])};
+    if (read_settings(window, &values[18]) && read_reference(window, &values[19]))
+        return true;
+    api_window_free(window);
+    return false;
+}
+
+bool api_window_store(struct api_store *store, int64_t monitor, const struct api_window *window)
+{
+    const struct api_datum null = {.kind = API_SQL_NULL};
+    const struct api_datum parameters[] = {
+        API_INTEGER(monitor),
+        API_INTEGER(window->id),
+        API_INTEGER(window->revision),
+        API_INTEGER(window->start),
+        API_INTEGER(window->end),
+        API_INTEGER(window->closed),
+        API_INTEGER(window->restated),
+        API_INTEGER(window->n),
+        API_REAL(window->kl),
+        API_REAL(window->kl_reverse),
+        API_REAL(window->js),
+        API_REAL(window->psi),
+        API_REAL(window->p_value),
+        API_REAL(window->unseen_ratio),
+        API_REAL(window->missing_ratio),
+        API_INTEGER(window->verdict),
+        API_INTEGER(window->state),
+        window->top == API_TOP_UNKNOWN ? null : API_INTEGER(window->top),
+        API_REAL(window->top_share),
+        window->settings ? API_TEXT_DATUM(window->settings) : null,
+        window->reference ? API_BYTES((const char *)window->reference,
+                                      window->n_reference * sizeof *window->reference)
+                          : null};
+    return api_store_run(store, API_SQL_WINDOW_PUT, parameters, NULL);
+}
+
+/* ---- Lists */
+
+static void add_row(void *context, const struct api_datum *values)
+{
+    struct api_window_list *list = context;
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 4;
+        struct api_window *windows = realloc(list->windows, capacity * sizeof *windows);
+        list->failed |= !windows;
+        if (!windows)
+            return;
+        list->windows = windows;
+        list->capacity = capacity;
+    }
+    if (api_window_read(&list->windows[list->n], values))
+        list->n++;
+    else
+        list->failed = true;
+}
+
+bool api_window_list_run(struct api_window_list *list, struct api_store *store,
+                         enum api_statement statement, const struct api_datum *parameters)
+{
+    *list = (struct api_window_list){.n = 0};
+    bool good = api_store_run(store, statement, parameters, &(struct api_rows){add_row, list});
+    if (list->failed)
+        api_store_run_out_of_memory(store);
+    return good && !list->failed;
+}
+
+void api_window_list_free(struct api_window_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        api_window_free(&list->windows[i]);
+    free(list->windows);
+    *list = (struct api_window_list){.n = 0};
+}
+
+/* ---- Counts */
+
+struct counts {
+    double *counts;
+    size_t n_bins;
+};
+
+static void add_count(void *context, const struct api_datum *values)
+{
+    const struct counts *to = context;
+    if (values[0].integer >= 0 && (size_t)values[0].integer < to->n_bins)
+        to->counts[values[0].integer] += api_datum_number(&values[1]);
+}
+
+bool api_counts_run(double *counts, size_t n_bins, struct api_store *store,
+                    enum api_statement statement, const struct api_datum *parameters)
+{
+    struct counts to = {counts, n_bins};
+    return api_store_run(store, statement, parameters, &(struct api_rows){add_count, &to});
+}

@@ -1,0 +1,373 @@
+/* The thread that owns the store: jobs in groups, one transaction for each group. */
+#include "api/monitors/thread.h"
+
+#include "api/api.h"
+#include "api/clock.h"
+#include "api/monitors/maintenance.h"
+#include "api/monitors/state/close.h"
+#include "api/monitors/state/load.h"
+#include "api/monitors/state/transaction.h"
+#include "api/monitors/store_metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* MAX_WAITING: jobs that wait at most. MAX_BATCH: those of one transaction. MAX_COUNTS: counts that
+ * one transaction writes, unless a single job has more: some 20 ms. LARGE: those of a large job. */
+enum { MAX_WAITING = 4000, MAX_BATCH = 256, MAX_COUNTS = 16000, LARGE = 4000 };
+
+static void drop_staged(struct api_monitors *monitors)
+{
+    while (monitors->staged)
+        api_pending_drop(monitors);
+}
+
+/* Keeps the open window that was added to last, which the next observations will be for. If another server
+ * adds to it, api_load lets it go. */
+static void cache_open(struct api_pending_monitor *pending)
+{
+    struct api_monitor *monitor = pending->monitor;
+    api_snapshot_release(monitor->open);
+    monitor->open = NULL;
+    for (const struct api_dirty_window *t = pending->windows; t; t = t->next) {
+        if (t->snapshot->window.closed)
+            continue;
+        api_snapshot_release(monitor->open);
+        monitor->open = t->snapshot;
+        atomic_fetch_add(&monitor->open->references, 1);
+    }
+}
+
+/* Lets others see what was committed. */
+static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
+{
+    pthread_rwlock_wrlock(&monitors->registry.lock);
+    for (struct api_pending_monitor *pending = monitors->staged; pending; pending = pending->next) {
+        pending->monitor->status = pending->status;
+        cache_open(pending);
+        if (pending->status.next_close < monitors->next_close)
+            monitors->next_close = pending->status.next_close;
+    }
+    for (struct api_store_job *job = jobs; job; job = job->next)
+        if (job->publish && !job->problem.code)
+            job->publish(job, monitors);
+    pthread_rwlock_unlock(&monitors->registry.lock);
+}
+
+/* ---- Transactions */
+
+static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
+{
+    for (struct api_store_job *job = jobs; job; job = job->next) {
+        job->problem.code = NULL;
+        if (job->run && !job->run(job, monitors) && !job->problem.code)
+            return false;
+    }
+    if (!api_flush(monitors))
+        return false;
+    for (struct api_store_job *job = jobs; job; job = job->next)
+        if (job->read_back && !job->problem.code && !job->read_back(job, monitors) &&
+            !job->problem.code)
+            return false;
+    return true;
+}
+
+/* True if what failed was memory, which says nothing of the store. */
+static bool is_oom(const struct api_monitors *monitors)
+{
+    return monitors->out_of_memory || api_store_is_out_of_memory(monitors->store);
+}
+
+/* Tells once that the store fails, and once that it works again. A transaction that only read does not
+ * show that the store can be written. */
+static void note(struct api_monitors *monitors, bool good)
+{
+    char sentence[400];
+    if (atomic_exchange(&monitors->stored, good) == good || !monitors->log)
+        return;
+    if (good)
+        snprintf(sentence, sizeof sentence, "the store works again");
+    else
+        snprintf(sentence, sizeof sentence, "--store: the store cannot be written: %s",
+                 api_store_reason(monitors->store));
+    monitors->log(!good, sentence);
+}
+
+/* kept: what the thread's steps change beside staged monitors, as it was before a transaction. */
+struct kept {
+    size_t n_tombstones;
+    int64_t keys, keys_pruned;
+};
+
+/* Restores it after a failure. Monitors may have been marked as collected that are not. */
+static void restore(struct api_monitors *monitors, const struct kept *kept)
+{
+    monitors->n_tombstones = kept->n_tombstones;
+    monitors->keys = kept->keys;
+    monitors->keys_pruned = kept->keys_pruned;
+    for (size_t i = 0; i < monitors->registry.n; i++)
+        monitors->registry.monitors[i]->may_have_expired = true;
+}
+
+/* Runs jobs, or maintenance, in a transaction. False if it failed: then nothing has changed. */
+static bool transact(struct api_monitors *monitors, struct api_store_job *jobs,
+                     bool (*upkeep)(struct api_monitors *monitors))
+{
+    const struct kept kept = {monitors->n_tombstones, monitors->keys, monitors->keys_pruned};
+    double start = api_seconds();
+    monitors->out_of_memory = false;
+    monitors->now = api_now();
+    bool began = api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors);
+    bool ran = began &&
+               (upkeep ? upkeep(monitors) && api_flush(monitors) : run_jobs(monitors, jobs)) &&
+               api_change_store(monitors);
+    api_store_metrics_add(monitors->statistics, API_OPERATION_WRITE, start, ran);
+    start = api_seconds();
+    bool good = ran && api_store_commit(monitors->store);
+    if (ran)
+        api_store_metrics_add(monitors->statistics, API_OPERATION_COMMIT, start, good);
+    api_change_end(monitors, good);
+    if (good ? api_store_has_written(monitors->store) : !is_oom(monitors))
+        note(monitors, good);
+    if (good) {
+        publish(monitors, jobs);
+    } else {
+        api_store_rollback(monitors->store);
+        restore(monitors, &kept);
+    }
+    drop_staged(monitors);
+    return good;
+}
+
+static void fail_jobs(const struct api_monitors *monitors, struct api_store_job *jobs,
+                      bool is_uncertain)
+{
+    for (struct api_store_job *job = jobs; job; job = job->next) {
+        job->problem.code = NULL;
+        if (is_oom(monitors))
+            api_fail_for_memory(&job->problem);
+        else if (is_uncertain)
+            api_fail(&job->problem, "store_unavailable",
+                     "the connection to the store was lost during the commit, so the request may "
+                     "or may not be stored; with an Idempotency-Key it can be repeated");
+        else
+            api_fail(&job->problem, "store_unavailable",
+                     "the store cannot be written now, and nothing was stored; try again");
+    }
+}
+
+/* ---- The queue */
+
+/* The lane whose turn it is: that of small works, unless they had the last turn and others wait. */
+static struct api_lane *next_lane(struct api_monitors *monitors)
+{
+    bool is_large = monitors->large.first && (!monitors->small.first || !monitors->was_large);
+    monitors->was_large = is_large;
+    return is_large ? &monitors->large : &monitors->small;
+}
+
+/* Takes jobs that wait: an exclusive one, or others, up to MAX_BATCH and MAX_COUNTS. */
+static struct api_store_job *take(struct api_monitors *monitors)
+{
+    struct api_lane *lane = next_lane(monitors);
+    struct api_store_job *first = lane->first, *end = first;
+    size_t n = 1;
+    if (!first)
+        return NULL;
+    for (size_t counts = first->counts; !first->exclusive && end->next && !end->next->exclusive;
+         n++) {
+        counts += end->next->counts;
+        if (n == MAX_BATCH || counts > MAX_COUNTS)
+            break;
+        end = end->next;
+    }
+    lane->first = end->next;
+    monitors->waiting -= n;
+    end->next = NULL;
+    return first;
+}
+
+/* Hosts without `resume` block until a job is done. */
+static pthread_mutex_t done_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t done_wake = PTHREAD_COND_INITIALIZER;
+
+static void finish_one(struct api_store_job *job)
+{
+    struct api_exchange *x = job->x;
+    if (x->resume) {
+        job->done = true;
+        x->resume(x);
+        return;
+    }
+    pthread_mutex_lock(&done_lock);
+    job->done = true;
+    pthread_cond_broadcast(&done_wake);
+    pthread_mutex_unlock(&done_lock);
+}
+
+static void finish(struct api_store_job *jobs)
+{
+    for (struct api_store_job *job = jobs, *next; job; job = next) {
+        next = job->next; /* the job may be freed once it is done */
+        finish_one(job);
+    }
+}
+
+/* Runs each job by itself, until the store is lost. */
+static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs)
+{
+    bool is_lost = false;
+    for (struct api_store_job *job = jobs, *next; job; job = next) {
+        next = job->next;
+        job->next = NULL;
+        if (is_lost) {
+            fail_jobs(monitors, job, false);
+        } else if (!transact(monitors, job, NULL)) {
+            is_lost = api_store_is_lost(monitors->store);
+            fail_jobs(monitors, job, api_store_is_uncertain(monitors->store));
+        }
+        job->next = next;
+    }
+}
+
+/* Runs jobs together; if that fails each by itself, so that one does not fail the others. After a commit
+ * that may have been done that would count them twice. */
+static void process(struct api_monitors *monitors, struct api_store_job *jobs)
+{
+    bool good = transact(monitors, jobs, NULL);
+    bool is_uncertain = !good && api_store_is_uncertain(monitors->store);
+    if (!good && jobs->next && !is_uncertain)
+        run_singly(monitors, jobs);
+    else if (!good)
+        fail_jobs(monitors, jobs, is_uncertain);
+    finish(jobs);
+}
+
+/* ---- The thread */
+
+/* pause_s: seconds between two rounds of maintenance, unless a window is due. */
+static const double pause_s = 1;
+
+/* Time, in microseconds, until there is something to do; at most a second, for clocks jump. */
+static int64_t idle_time(const struct api_monitors *monitors, double since)
+{
+    int64_t now = api_now(), next = now + API_SECOND_US;
+    if (monitors->backoff)
+        return since < pause_s ? (int64_t)((pause_s - since) * 1e6) : 0;
+    if (monitors->gc_unfinished || monitors->shrink_unfinished)
+        return 0;
+    if (monitors->next_close < next)
+        next = monitors->next_close;
+    return next > now ? next - now : 0;
+}
+
+/* Closes windows as soon as they are due, unless the store or memory failed at the last attempt. The
+ * clock of windows may jump, that of the pause does not. */
+static void run_maintenance(struct api_monitors *monitors, double *last, bool is_idle)
+{
+    double now = api_seconds();
+    if (now - *last < pause_s && (monitors->backoff || !is_idle))
+        return;
+    *last = now;
+    bool down = !atomic_load(&monitors->stored) || !api_store_is_in_place(monitors->store);
+    monitors->backoff =
+        (api_maintenance_is_due(monitors) || down) && !transact(monitors, NULL, api_maintain);
+    monitors->shrink_unfinished =
+        atomic_load(&monitors->stored) && api_store_shrink(monitors->store);
+}
+
+static struct api_store_job *wait_for_jobs(struct api_monitors *monitors, int64_t idle)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t nanos = until.tv_nsec + idle * 1000;
+    until.tv_sec += nanos / 1000000000;
+    until.tv_nsec = nanos % 1000000000;
+    if (monitors->waiting == 0 && !monitors->stopping)
+        pthread_cond_timedwait(&monitors->wake, &monitors->lock, &until);
+    return take(monitors);
+}
+
+static void *work_on(void *argument)
+{
+    struct api_monitors *monitors = argument;
+    double last_upkeep = 0;
+    for (;;) {
+        int64_t idle = idle_time(monitors, api_seconds() - last_upkeep);
+        pthread_mutex_lock(&monitors->lock);
+        struct api_store_job *jobs = wait_for_jobs(monitors, idle);
+        bool stopping = monitors->stopping && !jobs;
+        pthread_mutex_unlock(&monitors->lock);
+        if (stopping)
+            return NULL;
+        if (jobs)
+            process(monitors, jobs);
+        run_maintenance(monitors, &last_upkeep, !jobs);
+    }
+}
+
+bool api_thread_start(struct api_monitors *monitors,
+                      void (*log)(bool is_failure, const char *sentence))
+{
+    monitors->log = log;
+    monitors->stopping = false;
+    api_load_tell(monitors);
+    monitors->started = pthread_create(&monitors->thread, NULL, work_on, monitors) == 0;
+    return monitors->started;
+}
+
+void api_thread_stop(struct api_monitors *monitors)
+{
+    if (!monitors || !monitors->started)
+        return;
+    pthread_mutex_lock(&monitors->lock);
+    monitors->stopping = true;
+    pthread_cond_signal(&monitors->wake);
+    pthread_mutex_unlock(&monitors->lock);
+    pthread_join(monitors->thread, NULL);
+    monitors->started = false;
+}
+
+bool api_store_job_submit(struct api_monitors *monitors, struct api_store_job *job)
+{
+    job->next = NULL;
+    job->done = false;
+    struct api_lane *lane = job->counts > LARGE ? &monitors->large : &monitors->small;
+    pthread_mutex_lock(&monitors->lock);
+    bool good = monitors->waiting < MAX_WAITING;
+    if (good) {
+        if (lane->first)
+            lane->last->next = job;
+        else
+            lane->first = job;
+        lane->last = job;
+        if (monitors->waiting++ == 0)
+            pthread_cond_signal(&monitors->wake);
+    }
+    pthread_mutex_unlock(&monitors->lock);
+    return good;
+}
+
+static void wait_until_done(const struct api_store_job *job)
+{
+    pthread_mutex_lock(&done_lock);
+    while (!job->done)
+        pthread_cond_wait(&done_wake, &done_lock);
+    pthread_mutex_unlock(&done_lock);
+}
+
+bool api_wait(struct api_exchange *x)
+{
+    bool blocks = !x->resume;
+    struct api_store_job *job = x->work;
+    job->x = x;
+    if (api_store_job_submit(x->service->monitors, job)) {
+        if (blocks)
+            wait_until_done(job);
+        return true;
+    }
+    api_refuse(x, "overloaded", "too many requests wait for the store; try again");
+    return false;
+}

@@ -1,0 +1,16 @@
+/* The store's thread. Works that wait share a transaction, so that they share one wait for the disk. Small
+ * works and large ones take turns: nobody waits for more than one transaction that is not of its own size. */
+#ifndef KLDIV_API_MONITORS_THREAD_H
+#define KLDIV_API_MONITORS_THREAD_H
+
+#include "api/monitors/state/job.h"
+
+/* Starts the thread; see api_monitors_start. */
+bool api_thread_start(struct api_monitors *monitors,
+                      void (*log)(bool is_failure, const char *sentence));
+void api_thread_stop(struct api_monitors *monitors);
+
+/* Queues a job; false if too many wait. */
+bool api_store_job_submit(struct api_monitors *monitors, struct api_store_job *job);
+
+#endif

@@ -1,0 +1,18 @@
+/* Eviction: the connection that ends so that others can be served, where there are no more connections or no
+ * memory. Nobody waits: who cannot be served is refused. */
+#ifndef KLDIV_SERVER_EVICTION_H
+#define KLDIV_SERVER_EVICTION_H
+
+#include "server/connections.h"
+
+/* Counts a connection before libmicrohttpd takes it. If `limit` connections of the quota exist already, the
+ * slowest one is ended to make room, unless this one has `to_wait`; false if none is slow. */
+bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait);
+
+/* Ends the slowest request that holds most memory, if it is behind its minimal rate; small ones do not help one
+ * that has `wanted` more than a small block. True if its memory is free at
+ * once: that of a body is; that of a response once its network thread has noticed. Called by the network thread
+ * of `asking`. */
+bool srv_evict_for_memory(const struct srv_connection *asking, size_t wanted);
+
+#endif

@@ -1,0 +1,365 @@
+#include "server/handler.h"
+
+#include "api/clock.h"
+#include "api/response.h"
+#include "api/route.h"
+#include "server/body.h"
+#include "server/linger.h"
+#include "server/log.h"
+#include "server/metrics.h"
+#include "server/response.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Maximum of work, in ns, that a job of each queue does; a job with more goes on to the next queue. */
+static const double max_ns[SRV_QUEUES] = {
+    [SRV_LARGE] = 20e6, [SRV_HUGE] = HUGE_VAL, [SRV_PROBES] = HUGE_VAL};
+
+/* Counts the request once, by the response that it gets or would have got. */
+static void count_response(struct srv_request *request)
+{
+    const struct api_response *response = &request->exchange.response;
+    if (request->is_counted || response->status == 0)
+        return;
+    request->is_counted = true;
+    srv_metrics_count_response(response, request->method, request->received);
+}
+
+/* scrape_buffer: bytes of a response to a scrape that the kernel takes at once. It would take 4 MB of the
+ * 12 MB that 10,000 monitors are: 1 ms in which a network thread serves nobody else, and 1 GB where 250
+ * clients do not read. */
+static const int scrape_buffer = 128 << 10;
+
+/* Bytes that are free once this response is sent: not those that others send, too. */
+static size_t held_by(const struct api_response *response)
+{
+    return api_response_size(response) - (response->shared ? response->shared->bytes.size : 0);
+}
+
+static enum MHD_Result respond(struct srv_request *request)
+{
+    if (request->exchange.response.shared)
+        setsockopt(request->entry->fd, SOL_SOCKET, SO_SNDBUF, &scrape_buffer, sizeof scrape_buffer);
+
+    struct MHD_Response *mhd_response = srv_response_make(request);
+    if (!mhd_response) {
+        api_refuse(&request->exchange, "out_of_memory", "no memory is left for the response");
+        mhd_response = srv_response_make(request);
+    }
+    if (!mhd_response)
+        return MHD_NO;
+    request->step = SRV_ANSWERED;
+    atomic_store(&request->entry->held, held_by(&request->exchange.response));
+    srv_connection_enter(request->entry, SRV_REPLY);
+    count_response(request);
+    enum MHD_Result result = MHD_queue_response(
+        request->connection, (unsigned)request->exchange.response.status, mhd_response);
+    MHD_destroy_response(mhd_response);
+    return result;
+}
+
+/* Sends a refusal before the body is read. */
+static enum MHD_Result respond_at_once(struct srv_request *request)
+{
+    request->must_close = true;
+    request->unread = dup(request->entry->fd);
+    return respond(request);
+}
+
+/* True if the whole body has arrived. The framing has read this request's header, and perhaps on into the
+ * next request. */
+static bool is_body_here(const struct srv_connection *c)
+{
+    enum srv_framing_state state = c->framing.state;
+    int unread;
+    if (state == SRV_REQUEST_LINE || state == SRV_FIELD)
+        return true;
+    return state == SRV_BODY_BYTES && !c->tls && ioctl(c->fd, FIONREAD, &unread) == 0 &&
+           (uint64_t)unread >= c->framing.left;
+}
+
+/* Sends a refusal at once, and has the body dropped afterwards; or, if the body is here, when it is read,
+ * which keeps the connection open. */
+static enum MHD_Result respond_early(struct srv_request *request)
+{
+    bool has_body = request->exchange.request.content_length > 0 || request->chunked;
+    if (request->expects_continue || (has_body && !is_body_here(request->entry)))
+        return respond_at_once(request);
+    request->step = SRV_REFUSED;
+    return MHD_YES;
+}
+
+static enum MHD_Result refuse_request(struct srv_request *request, const char *code,
+                                      const char *detail)
+{
+    api_refuse(&request->exchange, code, detail);
+    return respond_early(request);
+}
+
+/* True if the adapter has seen the framing of a request whose header libmicrohttpd hands on. It has not if
+ * libmicrohttpd reads by a function that is not the adapter's: then nothing has been checked. */
+static bool is_framing_seen(struct srv_connection *c) { return ++c->headers <= c->framing.headers; }
+
+static enum MHD_Result refuse_repeated(struct srv_request *request)
+{
+    char detail[80];
+    snprintf(detail, sizeof detail, "at most one %s is allowed", request->fields.repeated);
+    return refuse_request(request, "bad_request", detail);
+}
+
+/* Finds a field for the service, as api_request says. */
+static const char *find_header(const void *headers, const char *name)
+{
+    const struct srv_request *request = headers;
+    if (request->authority && strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0)
+        return request->authority;
+    return srv_fields_find(&request->fields, name);
+}
+
+/* The path of a target: "http://host/path" is another way to write it (RFC 9112, 3.2.2). */
+static const char *path_in(const char *target)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t size = strlen(schemes[i]);
+        if (strncasecmp(target, schemes[i], size) == 0)
+            return target + size + strcspn(target + size, "/?");
+    }
+    return target;
+}
+
+static void split_target(struct srv_request *request)
+{
+    const char *path = path_in(request->target), *question = strchr(path, '?');
+    char *copy = request->target + strlen(request->target) + 1;
+    if (*path == '/')
+        memcpy(copy, path, question ? (size_t)(question - path) : strlen(path));
+    if (path > request->target) {
+        const char *authority = strstr(request->target, "//") + 2;
+        request->authority = memcpy(copy + strlen(copy) + 1, authority, (size_t)(path - authority));
+    }
+    request->exchange.request.path = *path == '/' ? copy : "/";
+    request->exchange.request.query = question ? question + 1 : NULL;
+}
+
+/* Reads what the framing has checked already. */
+static void read_framing(struct srv_request *request)
+{
+    const char *const *values = request->fields.values, *length = values[SRV_CONTENT_LENGTH];
+    request->exchange.request.content_length = length ? strtoull(length, NULL, 10) : 0;
+    request->chunked = !length && values[SRV_TRANSFER_ENCODING];
+    request->expects_continue = values[SRV_EXPECT] != NULL;
+    request->body.expected = length ? request->exchange.request.content_length + API_PADDING : 0;
+    if (length && request->exchange.request.content_length <= SMALL_BODY)
+        api_buffer_lend(&request->body, request->small_body, sizeof request->small_body);
+}
+
+enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
+                                  const char *method, const char *version)
+{
+    request->connection = connection;
+    srv_fields_read(&request->fields, connection);
+    request->is_http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
+    request->closes = request->fields.closes;
+    srv_request_identify(request->fields.values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
+    split_target(request);
+    size_t method_size = strlen(method);
+    memcpy(request->method, method,
+           method_size < sizeof request->method ? method_size : sizeof request->method - 1);
+    request->exchange.request.method = request->method;
+    request->exchange.request.header = find_header;
+    request->exchange.request.headers = request;
+    read_framing(request);
+
+    bool has_body = request->exchange.request.content_length > 0 || request->chunked;
+    if (has_body)
+        srv_connection_enter(request->entry, SRV_BODY);
+    if (!is_framing_seen(request->entry)) {
+        request->must_close = true;
+        srv_log(SRV_LOG_ERROR, "a request was refused: libmicrohttpd read it past the adapter");
+        return refuse_request(request, "internal_error",
+                              "the framing of the request was not checked");
+    }
+    if (request->fields.repeated)
+        return refuse_repeated(request);
+    if (!api_begin(&request->exchange))
+        return respond_early(request);
+    bool is_probe = api_endpoint_is_probe(request->exchange.response.endpoint);
+    if (request->entry->quota == SRV_ADMIN && !is_probe)
+        return refuse_request(request, "not_found", "this address serves only health and metrics");
+    request->must_close = request->entry->quota == SRV_RESERVED;
+    if (request->must_close && !is_probe) {
+        srv_metrics_connection_refused();
+        return refuse_request(request, "too_many_connections",
+                              "all connections are in use; try again");
+    }
+    if (!srv_body_fits(request))
+        return refuse_request(request, srv_no_memory.code, srv_no_memory.detail);
+    request->step = SRV_READING;
+    return MHD_YES;
+}
+
+/* ---- Refusals while the request arrives */
+
+void srv_request_abort(struct srv_request *request, const struct srv_error *why)
+{
+    if (request->step == SRV_ANSWERED || request->step == SRV_WORKING)
+        return;
+    if (!request->exchange.request.method) { /* the header is not complete */
+        srv_request_identify(NULL, request->id, sizeof request->id);
+        split_target(request);
+        memcpy(request->method, request->entry->framing.method, sizeof request->method);
+        request->exchange.request.method = request->method;
+    }
+    if (request->step != SRV_REFUSED)
+        api_refuse(&request->exchange, why->code, why->detail);
+    request->entry->upload = (struct srv_upload){0};
+    srv_connection_keep_body(request->entry);
+    api_buffer_free(&request->body);
+    count_response(request);
+    srv_response_send(request);
+}
+
+/* ---- Work */
+
+/* True if nobody is to get the response; what is stored is answered by that none the less. */
+static bool is_stopped(const struct srv_request *request)
+{
+    return atomic_load(&request->entry->stop) && !request->exchange.is_stored;
+}
+
+/* Ends a job whose response nobody waits for. */
+static void refuse_stopped(struct srv_request *request)
+{
+    const struct srv_error *ending = atomic_load(&request->entry->ending);
+    if (ending)
+        api_refuse(&request->exchange, ending->code, ending->detail);
+    else
+        api_refuse(&request->exchange, "client_left", "the client closed its side");
+}
+
+static bool pass_on(struct srv_request *request);
+
+static void work(struct srv_job *job)
+{
+    struct srv_request *request = (struct srv_request *)job;
+    bool done = is_stopped(request) || api_handle(&request->exchange, max_ns[request->queue]);
+    if (is_stopped(request))
+        refuse_stopped(request);
+    else if (!done && pass_on(request))
+        return;
+    api_buffer_free(&request->body);
+    srv_connection_resume(request->entry);
+}
+
+/* Queues the request as a job of the queue for its kind or cost. If the queue is full, it is refused, unless
+ * the store has what came with it: then it is answered here and now. */
+static bool hand_over(struct srv_request *request)
+{
+    request->job.run = work;
+    request->job.cost_ns = request->exchange.cost_ns;
+    request->queue = request->exchange.cost_ns > max_ns[SRV_LARGE] ? SRV_HUGE : SRV_LARGE;
+    if (api_endpoint_is_probe(request->exchange.response.endpoint))
+        request->queue = SRV_PROBES;
+    if (srv_jobs_add(request->queue, &request->job))
+        return true;
+    if (request->exchange.is_stored && api_handle(&request->exchange, HUGE_VAL))
+        return false;
+    api_refuse(&request->exchange, "overloaded", "more than 10 s of work is pending; try again");
+    return false;
+}
+
+/* Leaves the suspended request to the store, or to a job; false if it is refused. */
+static bool pass_on(struct srv_request *request)
+{
+    return request->exchange.work ? api_wait(&request->exchange) : hand_over(request);
+}
+
+/* Goes on with a request as far as this thread may; the rest is for others. */
+static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection *connection)
+{
+    if (api_handle(&request->exchange, API_LIGHT_NS))
+        return respond(request);
+    request->step = SRV_WORKING;
+    srv_connection_suspend(request->entry, connection);
+    if (!pass_on(request))
+        srv_connection_resume(request->entry);
+    return MHD_YES;
+}
+
+/* Answers a request whose body was taken when its last bytes had come. */
+static enum MHD_Result refuse_evicted(struct srv_request *request)
+{
+    const struct srv_error *ending = atomic_load(&request->entry->ending);
+    api_refuse(&request->exchange, ending->code, ending->detail);
+    return respond(request);
+}
+
+enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Connection *connection)
+{
+    struct api_buffer *body = &request->body;
+    if (request->step == SRV_WORKING && request->exchange.response.status == 0) {
+        /* The endpoint alone knows if its work has been stored. */
+        if (request->exchange.work || !is_stopped(request))
+            return go_on(request, connection);
+        refuse_stopped(request);
+    }
+    if (request->step != SRV_READING)
+        return respond(request);
+    if (!srv_connection_keep_body(request->entry))
+        return refuse_evicted(request);
+    request->read_ms = (api_seconds() - request->start) * 1e3;
+    request->exchange.request.body = body->data ? body->data : request->small_body;
+    request->exchange.request.body_size = body->size;
+    memset(request->exchange.request.body + body->size, 0, API_PADDING);
+    return go_on(request, connection);
+}
+
+/* Bytes of the body that the connection has not read; the largest number if that is unknown. */
+static uint64_t unread_size(const struct srv_request *request)
+{
+    const struct srv_framing *framing = &request->entry->framing;
+    bool is_known = framing->state == SRV_BODY_BYTES && !request->entry->tls;
+    return is_known ? framing->left : UINT64_MAX;
+}
+
+void srv_request_done(struct srv_request *request, bool sent)
+{
+    const struct api_response *response = &request->exchange.response;
+    const char *method = request->exchange.request.method ? request->exchange.request.method : "";
+    double seconds = api_seconds() - request->start;
+    const char *token = request->exchange.token.name;
+    const struct srv_error *ending = atomic_load(&request->entry->ending);
+    const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
+    bool probe = response->endpoint && api_endpoint_is_probe(response->endpoint);
+    count_response(request);
+    if (response->status != 0)
+        srv_metrics_count_time(response, seconds);
+    if (!probe || response->status != 200) {
+        struct srv_access access = {.request_id = request->id,
+                                    .method = method,
+                                    .target = request->target,
+                                    .token = *token ? token : NULL,
+                                    .status = response->status,
+                                    .code = sent || request->sent ? response->code : lost,
+                                    .body_bytes = request->received,
+                                    .response_bytes = api_response_size(response),
+                                    .elements = response->elements,
+                                    .peer = request->entry->local ? &request->entry->peer : NULL,
+                                    .ms = seconds * 1e3};
+        srv_log_access(&access);
+    }
+    request->entry->upload = (struct srv_upload){0};
+    if (request->step == SRV_READING)
+        srv_connection_keep_body(request->entry);
+    if (request->unread >= 0)
+        srv_linger(request->unread, request->entry->quota == SRV_REGULAR, unread_size(request));
+    srv_request_release(request);
+}
