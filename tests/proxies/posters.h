@@ -12,7 +12,7 @@
  * at the same times, so that a proxy needs many connections, which are all idle in between. */
 struct posters {
     int port;
-    double least, most, start;
+    double min, max, start;
     bool together;
     size_t elements; /* of each tensor, for bodies of 8 bytes each; 0: a small one of JSON */
     size_t n;
@@ -23,11 +23,11 @@ struct posters {
 };
 
 /* Starts `n` clients; fails the test if it cannot. The structure must stay until posters_stop. */
-void posters_start(struct posters *posters, int port, size_t n, double least, double most,
+void posters_start(struct posters *posters, int port, size_t n, double min, double max,
                    bool together);
 
 /* Starts them with large bodies: two tensors of so many float32. */
-void posters_start_large(struct posters *posters, int port, size_t n, double least, double most,
+void posters_start_large(struct posters *posters, int port, size_t n, double min, double max,
                          size_t elements);
 
 /* Lets all finish their requests. */

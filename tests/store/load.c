@@ -21,7 +21,7 @@ static long rows_of(long post) { return 1 + post % 4; }
 
 void load_init(struct load *load)
 {
-    *load = (struct load){.posts = calloc(MOST_POSTS, sizeof(struct post))};
+    *load = (struct load){.posts = calloc(MAX_POSTS, sizeof(struct post))};
     cr_assert(load->posts);
     for (size_t i = 0; i < POSTERS; i++)
         load->posters[i] = (struct poster){.load = load, .pending = -1};
@@ -98,7 +98,7 @@ static void *post_all(void *argument)
     bool good = true;
     while (good && !atomic_load(&load->stop) && (!load->redials || redial(poster))) {
         long post = poster->pending >= 0 ? poster->pending : atomic_fetch_add(&load->n, 1);
-        cr_assert_lt(post, MOST_POSTS);
+        cr_assert_lt(post, MAX_POSTS);
         write_request(&request, post);
         converse_on(poster->fd, &request, &response);
         good = note(load, post, &response);
@@ -155,8 +155,8 @@ struct bounds load_bounds(const struct load *load, int group)
     for (long post = 0; post < load->n; post++) {
         if (group_of(post) != group || load->posts[post].fate == UNSENT)
             continue;
-        bounds.most += (double)rows_of(post);
-        bounds.least += load->posts[post].fate == STORED ? (double)rows_of(post) : 0;
+        bounds.max += (double)rows_of(post);
+        bounds.min += load->posts[post].fate == STORED ? (double)rows_of(post) : 0;
     }
     return bounds;
 }
@@ -176,8 +176,8 @@ void load_expect(const struct load *load, const struct server *server)
     for (int group = 0; group < GROUPS; group++) {
         struct bounds bounds = load_bounds(load, group);
         double first = total_of(metrics, names[group], 'a');
-        cr_expect(first >= bounds.least && first <= bounds.most, "%s: %g of %g to %g", names[group],
-                  first, bounds.least, bounds.most);
+        cr_expect(first >= bounds.min && first <= bounds.max, "%s: %g of %g to %g", names[group],
+                  first, bounds.min, bounds.max);
         for (int i = 1; i < COLUMNS; i++)
             cr_expect_eq(total_of(metrics, names[group], (char)('a' + i)), first);
     }
@@ -185,15 +185,15 @@ void load_expect(const struct load *load, const struct server *server)
 }
 
 /* Checks the windows of a batch: one for each post that is stored, none twice. */
-static void expect_batches(const struct load *load, const struct place *place)
+static void expect_batches(const struct load *load, const struct database *database)
 {
     static const char query[] =
         "SELECT start_at / 1000000, w.id, n FROM kldiv_windows w JOIN kldiv_monitors m"
         " ON m.id = w.monitor WHERE group_name = 'batch' AND name = 'b'";
-    unsigned char *seen = calloc(MOST_POSTS, 1);
+    unsigned char *seen = calloc(MAX_POSTS, 1);
     sqlite3 *sqlite;
     sqlite3_stmt *statement;
-    cr_assert_eq(sqlite3_open(place->path, &sqlite), SQLITE_OK);
+    cr_assert_eq(sqlite3_open(database->path, &sqlite), SQLITE_OK);
     cr_assert_eq(sqlite3_prepare_v2(sqlite, query, -1, &statement, NULL), SQLITE_OK);
     while (sqlite3_step(statement) == SQLITE_ROW) {
         long post = (long)sqlite3_column_int64(statement, 0) - FIRST;
@@ -210,7 +210,7 @@ static void expect_batches(const struct load *load, const struct place *place)
     free(seen);
 }
 
-void load_expect_file(const struct load *load, const struct place *place)
+void load_expect_file(const struct load *load, const struct database *database)
 {
     /* Each counts what contradicts itself. */
     static const char *const none[] = {
@@ -226,15 +226,15 @@ void load_expect_file(const struct load *load, const struct place *place)
         "SELECT count(*) - 3 FROM (SELECT DISTINCT group_name, observations FROM kldiv_monitors)"};
     char query[200];
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        cr_expect_eq(ask_file(place, none[i]), 0, "%s", none[i]);
+        cr_expect_eq(ask_file(database, none[i]), 0, "%s", none[i]);
     for (int group = 0; group < GROUPS; group++) {
         struct bounds bounds = load_bounds(load, group);
         snprintf(query, sizeof query,
                  "SELECT max(observations) FROM kldiv_monitors WHERE group_name = '%s'",
                  names[group]);
-        double rows = ask_file(place, query);
-        cr_expect(rows >= bounds.least && rows <= bounds.most, "%s: %g of %g to %g", names[group],
-                  rows, bounds.least, bounds.most);
+        double rows = ask_file(database, query);
+        cr_expect(rows >= bounds.min && rows <= bounds.max, "%s: %g of %g to %g", names[group],
+                  rows, bounds.min, bounds.max);
     }
-    expect_batches(load, place);
+    expect_batches(load, database);
 }
