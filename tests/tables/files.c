@@ -44,7 +44,7 @@ static void append_elements(struct api_buffer *to, const struct tables_array *ar
     for (size_t i = 0; i < array->n; i++) {
         char bytes[8];
         double number = array->numbers ? array->numbers[i] : 0;
-        int64_t integer = (int64_t)number;
+        int64_t integer = *array->dtype == 'f' ? 0 : (int64_t)number;
         if (*array->dtype == 'U') {
             append_text(to, array->texts + i * array->text_size, array->swapped);
             continue;
