@@ -10,7 +10,7 @@ static const double inflate_ns = 4;
 
 bool api_body_check_coding(struct api_exchange *x)
 {
-    const char *coding = api_request_header(&x->request, "Content-Encoding");
+    const char *coding = x->coding = api_request_header(&x->request, "Content-Encoding");
     if (api_coding_known(coding))
         return true;
     api_response_header(&x->response, "Accept-Encoding", api_codings);
@@ -36,7 +36,7 @@ bool api_body_check_size(struct api_exchange *x)
 bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, double most_ns)
 {
     struct api_request *request = &x->request;
-    struct api_inflation inflation = {.coding = api_request_header(request, "Content-Encoding"),
+    struct api_inflation inflation = {.coding = x->coding,
                                       .bytes = request->body,
                                       .size = request->body_size,
                                       .most = x->service->max_body,

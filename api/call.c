@@ -230,7 +230,7 @@ static bool compute(struct api_call *call, struct api_problem *problem)
                                            call->options.diagnose ? &call->diagnosis : NULL};
     struct kl_problem from = {0};
     size_t scratch = kl_scratch_size(&call->plan, &results);
-    if (!api_budget_reserve(call->loss.budget, scratch))
+    if (scratch > 0 && !api_budget_reserve(call->loss.budget, scratch))
         return api_fail_for_memory(problem);
     bool good =
         call->options.partial
@@ -238,7 +238,8 @@ static bool compute(struct api_call *call, struct api_problem *problem)
                               &from)
             : kl_run_gradients(&call->plan, grad_output->present ? &grad_output->view : NULL,
                                call->service->pool, &results, &from);
-    api_budget_release(call->loss.budget, scratch);
+    if (scratch > 0)
+        api_budget_release(call->loss.budget, scratch);
     return good || translate(call, &from, problem);
 }
 
@@ -266,10 +267,41 @@ static bool check_spaces(const struct api_options *options, struct api_problem *
                            "one denies that target holds log-probabilities");
 }
 
+static size_t list_axes(const struct api_axes *axes, int *dim)
+{
+    size_t n = 0;
+    for (int i = 0; i < KL_MAX_DIMS && (axes->from_first | axes->from_last) >> i; i++) {
+        if (axes->from_first >> i & 1)
+            dim[n++] = i;
+        if (axes->from_last >> i & 1)
+            dim[n++] = -1 - i;
+    }
+    return n;
+}
+
+/* Converts options to the library's, without tensors. `dim` has room for API_MAX_AXES entries. */
+static struct kl_options options_for_loss(const struct api_options *options, int *dim)
+{
+    return (struct kl_options){
+        .reduction = options->reduction,
+        .size_average = options->size_average,
+        .reduce = options->reduce,
+        .log_target = options->log_target,
+        .compat = options->compat,
+        .base = options->base,
+        .input_space = options->input_space,
+        .target_space = options->target_space,
+        .temperature = options->temperature,
+        .broadcast = options->broadcast,
+        .dim = dim,
+        .n_dim = list_axes(&options->dim, dim),
+    };
+}
+
 static bool plan(struct api_call *call, struct api_problem *problem)
 {
     int dim[API_MAX_AXES];
-    struct kl_options options = api_options_for_loss(&call->options, dim);
+    struct kl_options options = options_for_loss(&call->options, dim);
     struct kl_problem from = {0};
     const struct api_tensor *weight = &call->tensors[KL_WEIGHT], *mask = &call->tensors[KL_MASK];
     struct kl_mask kept = {mask->view.ndim, mask->view.shape, mask->view.data};
@@ -333,14 +365,6 @@ static bool is_stopped(const void *context)
     return stops;
 }
 
-bool api_call_writes(const struct api_call *call)
-{
-    for (size_t i = 0; i < API_RESULTS; i++)
-        if (call->oip.slices[i].in)
-            return true;
-    return false;
-}
-
 /* Checks that all of the shared memory was there until now. If not, that is the problem: what the call
  * met then is of zeros. */
 static bool end_slices(struct api_call *call, struct api_problem *problem)
@@ -359,7 +383,8 @@ bool api_call_plan(struct api_call *call, struct api_problem *problem)
 {
     return check_tensors(call, problem) && plan(call, problem) &&
            check_spaces(&call->options, problem) &&
-           api_partial_check(&call->options, call->plan.reduction, problem) &&
+           (!call->options.partial ||
+            api_partial_check(&call->options, call->plan.reduction, problem)) &&
            (!call->is_shared || check_slices(call, problem));
 }
 
@@ -370,11 +395,6 @@ bool api_call_run(struct api_call *call, struct api_problem *problem)
     bool good = (!call->is_shared || touch_slices(call, problem)) && check_mask(call, problem) &&
                 reserve_outputs(call, problem) && compute(call, problem);
     return (!call->is_shared || end_slices(call, problem)) && good;
-}
-
-struct api_warnings api_call_warnings(const struct api_call *call)
-{
-    return api_warnings_of(&call->plan, &call->diagnosis);
 }
 
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view)

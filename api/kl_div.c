@@ -9,7 +9,6 @@
 #include "api/formats/coding.h"
 #include "api/memory/spare.h"
 #include "api/response.h"
-#include "api/route.h"
 #include "api/statistics.h"
 
 #include <stdatomic.h>
@@ -26,7 +25,7 @@ bool api_kl_div_begin(struct api_exchange *x)
     struct api_response *response = &x->response;
     if (!api_body_check_coding(x))
         return false;
-    x->decoder = api_codec_for_body(api_request_header(&x->request, "Content-Type"), &x->problem);
+    x->decoder = api_codec_for_body(x);
     if (!x->decoder) {
         api_codec_list_readable(response->header_text, sizeof response->header_text);
         api_response_header(response, "Accept", response->header_text);
@@ -45,12 +44,19 @@ bool api_infer_begin(struct api_exchange *x)
 
 /* ---- Body */
 
+static bool read_query(struct api_exchange *x, struct api_call *call)
+{
+    const char *query = x->request.query;
+    return !query || !*query ||
+           api_options_from_query(&call->options, query,
+                                  api_error_format_of(x->request.path)->takes_any_query,
+                                  &x->problem);
+}
+
 /* Decodes the body and plans the call. */
 static bool read_call(struct api_exchange *x, struct api_call *call)
 {
-    bool good = api_options_from_query(&call->options, x->request.query, x->errors->takes_any_query,
-                                       &x->problem) &&
-                x->decoder->decode(call, &x->request, &x->problem) &&
+    bool good = read_query(x, call) && x->decoder->decode(call, &x->request, &x->problem) &&
                 api_call_plan(call, &x->problem) && api_codec_check_answer(x, call) &&
                 (!api_call_writes(call) || api_check_writer(x));
     x->response.reduction = call->plan.reduction;
@@ -94,8 +100,8 @@ static bool prepare(struct api_exchange *x, struct api_call *call, double most_n
         return false;
     if (x->cost_ns > most_ns)
         return true;
-    if (x->response.endpoint->begin == api_kl_div_begin && !api_codec_check_body(x))
-        return false; /* at the path of inferences each body is one */
+    if (x->is_untyped && !api_codec_check_body(x))
+        return false;
     x->cost_ns = decode_cost(x);
     if (x->cost_ns > most_ns)
         return true;

@@ -5,36 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t list_axes(const struct api_axes *axes, int *dim)
-{
-    size_t n = 0;
-    for (int i = 0; i < KL_MAX_DIMS && (axes->from_first | axes->from_last) >> i; i++) {
-        if (axes->from_first >> i & 1)
-            dim[n++] = i;
-        if (axes->from_last >> i & 1)
-            dim[n++] = -1 - i;
-    }
-    return n;
-}
-
-struct kl_options api_options_for_loss(const struct api_options *options, int *dim)
-{
-    return (struct kl_options){
-        .reduction = options->reduction,
-        .size_average = options->size_average,
-        .reduce = options->reduce,
-        .log_target = options->log_target,
-        .compat = options->compat,
-        .base = options->base,
-        .input_space = options->input_space,
-        .target_space = options->target_space,
-        .temperature = options->temperature,
-        .broadcast = options->broadcast,
-        .dim = dim,
-        .n_dim = list_axes(&options->dim, dim),
-    };
-}
-
 /* Forms of PHP, Rails and others name a list "dim[]". */
 static bool is_name(const struct api_loss_option *row, const char *name)
 {

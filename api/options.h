@@ -5,10 +5,6 @@
 #include "api/loss_options.h"
 #include "api/problem.h"
 
-/* Converts options to the library's, without tensors. `dim` has room for API_MAX_AXES entries
- * and must outlive the result. */
-struct kl_options api_options_for_loss(const struct api_options *options, int *dim);
-
 /* Row of an option by its name, which for a list may end in "[]"; or -1. */
 int api_option_find(const char *name);
 

@@ -13,16 +13,6 @@ const char *const api_tensor_names[API_TENSORS + 1] = {[KL_INPUT] = "input",
                                                        [KL_WEIGHT] = "weight",
                                                        [KL_MASK] = "mask"};
 
-void api_tensors_init(struct api_tensor tensors[API_TENSORS], struct api_budget *budget)
-{
-    for (int i = 0; i < API_TENSORS; i++) {
-        tensors[i].operand = (enum kl_operand)i;
-        tensors[i].present = tensors[i].is_input = false;
-        tensors[i].data = (struct api_buffer){.budget = budget};
-        tensors[i].slice = (struct api_slice){0};
-    }
-}
-
 void api_tensor_place(const struct api_tensor *tensor, char *to, size_t size)
 {
     if (tensor->is_input)

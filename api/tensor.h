@@ -26,7 +26,16 @@ struct api_tensor {
 extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end */
 
 /* Makes each of the tensors of a call absent, with an empty buffer on the budget. */
-void api_tensors_init(struct api_tensor tensors[API_TENSORS], struct api_budget *budget);
+static inline void api_tensors_init(struct api_tensor tensors[API_TENSORS],
+                                    struct api_budget *budget)
+{
+    for (int i = 0; i < API_TENSORS; i++) {
+        tensors[i].operand = (enum kl_operand)i;
+        tensors[i].present = tensors[i].is_input = false;
+        tensors[i].data = (struct api_buffer){.budget = budget};
+        tensors[i].slice = (struct api_slice){0};
+    }
+}
 
 /* Returns the tensor of that name, for reading. NULL, with a problem, if there is none or if it
  * was read before. `place` is the JSON Pointer of the name, NULL for a member of the body. */

@@ -26,10 +26,7 @@ static const struct {
 
 static size_t find(const char *coding)
 {
-    size_t i = 0;
-    if (!coding)
-        return N_CODINGS - 1;
-    size_t size = strcspn(coding, " \t");
+    size_t i = 0, size = strcspn(coding, " \t");
     if (coding[size + strspn(coding + size, " \t")])
         return N_CODINGS;
     while (i < N_CODINGS &&
@@ -38,9 +35,9 @@ static size_t find(const char *coding)
     return i;
 }
 
-bool api_coding_known(const char *coding) { return find(coding) < N_CODINGS; }
+bool api_coding_is_known(const char *coding) { return find(coding) < N_CODINGS; }
 
-bool api_coding_is_none(const char *coding)
+bool api_coding_is_identity(const char *coding)
 {
     size_t i = find(coding);
     return i < N_CODINGS && codings[i].wrapper == NONE;
@@ -153,12 +150,12 @@ bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,
     return good;
 }
 
-const char *api_coding_for_answer(const char *accept_encoding)
+const char *api_coding_choose(const char *accept_encoding)
 {
     static const char *const offered[] = {"gzip", "deflate"};
     const char *best = NULL;
     double best_quality = 0;
-    for (size_t i = 0; accept_encoding && i < sizeof offered / sizeof *offered; i++) {
+    for (size_t i = 0; i < sizeof offered / sizeof *offered; i++) {
         double q = api_accept_quality(accept_encoding, offered[i]);
         if (q > best_quality) {
             best_quality = q;

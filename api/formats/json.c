@@ -50,10 +50,11 @@ static void cut(struct reader *r, const char *end)
 static const char *read_tensor(struct reader *r, enum kl_operand name, const char *key,
                                const char *value)
 {
-    struct api_tensor *tensor =
-        api_tensor_find(r->call->tensors, api_tensor_names[name], NULL, r->problem);
-    if (!tensor)
+    struct api_tensor *tensor = &r->call->tensors[name];
+    if (tensor->present) {
+        api_tensor_fail(tensor, NULL, r->problem, "tensor_repeated", "it is given twice");
         return NULL;
+    }
     const char *end = api_json_tensor_read(tensor, r->envelope.body, value, r->dtype, r->problem);
     if (!end || !api_envelope_copy(&r->envelope, key))
         return NULL;
@@ -316,7 +317,8 @@ void api_json_encode(struct api_call *call, struct api_response *response)
     api_append_text(out, "\",\"reduction\":\"");
     api_append_text(out, kl_reduction_name(plan->reduction));
     api_append_text(out, "\"");
-    write_gradients(call, out);
+    if (call->options.gradient)
+        write_gradients(call, out);
     api_append_text(out, ",\"warnings\":");
     const struct api_warnings warnings = api_call_warnings(call);
     api_warnings_json(&warnings, out);

@@ -14,6 +14,7 @@ enum { UNKNOWN = -1 };
 struct reader {
     const char *text, *p;
     enum kl_dtype dtype;
+    size_t size; /* bytes of an element */
     struct api_tensor *tensor;
     struct api_problem *problem;
     int depth;                 /* number of open arrays */
@@ -123,7 +124,7 @@ static bool read_bit(struct reader *r)
 static bool read_number(struct reader *r)
 {
     struct api_buffer *data = &r->tensor->data;
-    size_t size = kl_dtype_size(r->dtype);
+    size_t size = r->size;
     double value;
     const char *end = api_number_read(r->p, r->dtype, &value);
     if (end && isinf(value))
@@ -134,7 +135,10 @@ static bool read_number(struct reader *r)
         return false;
     if (data->capacity - data->size < size && !api_buffer_room(data, size))
         return api_fail_for_memory(r->problem);
-    kl_store(r->dtype, data->data, data->size / size, value);
+    if (r->dtype == KL_FLOAT64)
+        memcpy(data->data + data->size, &value, sizeof value);
+    else
+        kl_store(r->dtype, data->data, data->size / size, value);
     data->size += size;
     return true;
 }
@@ -233,11 +237,12 @@ const char *api_json_tensor_read(struct api_tensor *tensor, const char *text, co
     struct reader r = {.text = text,
                        .p = at,
                        .dtype = dtype,
+                       .size = api_dtype_size(dtype),
                        .tensor = tensor,
                        .problem = problem,
                        .leaf_depth = UNKNOWN};
     tensor->data.size = 0;
-    if (!api_buffer_reserve(&tensor->data, estimate_count(at) * api_dtype_size(dtype))) {
+    if (!api_buffer_reserve(&tensor->data, estimate_count(at) * r.size)) {
         api_fail_for_memory(r.problem);
         return NULL;
     }
@@ -246,7 +251,8 @@ const char *api_json_tensor_read(struct api_tensor *tensor, const char *text, co
             return NULL;
     while (r.depth > 0);
 
-    api_buffer_trim(&tensor->data);
+    if (!tensor->data.lent)
+        api_buffer_trim(&tensor->data);
     api_tensor_set(tensor, dtype, (size_t)r.leaf_depth, tensor->data.data);
     return r.p;
 }

@@ -69,12 +69,8 @@ bool api_buffer_own(struct api_buffer *buffer)
     return !buffer->lent || leave_loan(buffer, buffer->capacity);
 }
 
-bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
+bool api_buffer_grow(struct api_buffer *buffer, size_t capacity)
 {
-    if (buffer->failed)
-        return false;
-    if (capacity <= buffer->capacity)
-        return true;
     if (buffer->lent)
         return leave_loan(buffer, capacity);
     bool announced = buffer->place == 0 && capacity > BEFORE_A_PLACE &&
@@ -191,11 +187,10 @@ void api_append_json_string(struct api_buffer *buffer, const char *text)
     api_append(buffer, "\"", 1);
 }
 
-void api_buffer_free(struct api_buffer *buffer)
+void api_buffer_release(struct api_buffer *buffer)
 {
     if (buffer->place)
         api_place_free(buffer->budget, buffer->data, buffer->capacity, buffer->place);
-    else if (!buffer->lent)
+    else
         api_block_free(buffer->budget, buffer->data, buffer->capacity);
-    *buffer = (struct api_buffer){.budget = buffer->budget};
 }

@@ -202,13 +202,12 @@ bool api_slice_check_apart(const struct api_slice *slice, const struct api_slice
                                    other->writes ? "output" : "input", other->number);
 }
 
-void api_slice_end(struct api_slice *slice)
+void api_slice_release(struct api_slice *slice)
 {
-    if (slice->in && slice->lacks > 0)
+    if (slice->lacks > 0)
         settle(slice);
-    if (slice->in && slice->data)
+    if (slice->data)
         api_mapping_drop(mapping_of(slice));
-    if (slice->in)
-        api_region_release(slice->in);
+    api_region_release(slice->in);
     *slice = (struct api_slice){0};
 }

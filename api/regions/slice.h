@@ -40,7 +40,14 @@ bool api_slice_check_apart(const struct api_slice *slice, const struct api_slice
                            struct api_problem *problem);
 
 /* Ends the use; the slice is none. */
-void api_slice_end(struct api_slice *slice);
+void api_slice_release(struct api_slice *slice);
+static inline void api_slice_end(struct api_slice *slice)
+{
+    if (slice->in)
+        api_slice_release(slice);
+    else
+        *slice = (struct api_slice){0};
+}
 
 /* Fails at a parameter of the slice's input or output. */
 bool api_slice_fail(const struct api_slice *slice, const char *parameter, const char *code,
