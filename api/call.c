@@ -51,39 +51,6 @@ void api_call_free(struct api_call *call)
     api_buffer_free(&call->oip.id);
 }
 
-/* Formats the JSON Pointer of the element of row-major index `index`: "#/target/2/0". */
-static void print_pointer(const struct api_tensor *tensor, size_t index, char *to, size_t size)
-{
-    const struct kl_tensor *view = &tensor->view;
-    size_t subscripts[KL_MAX_DIMS] = {index}, n = tensor->flat ? 1 : view->ndim;
-    for (size_t i = tensor->flat ? 0 : n; i-- > 0; index /= view->shape[i])
-        subscripts[i] = index % view->shape[i];
-    api_tensor_place(tensor, to, size);
-    size_t used = strlen(to);
-    if (tensor->is_input)
-        used += (size_t)snprintf(to + used, size - used, "/data");
-    for (size_t i = 0; i < n && used < size; i++)
-        used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
-}
-
-/* Refuses mask bytes other than 0 and 1, which suggest another array: weights, or an image. */
-static bool check_mask(const struct api_call *call, struct api_problem *problem)
-{
-    const struct api_tensor *mask = &call->tensors[KL_MASK];
-    const unsigned char *bytes = mask->view.data;
-    size_t count = 0;
-    char place[256];
-    if (!mask->present || !kl_tensor_count(&mask->view, &count))
-        return true;
-    for (size_t i = 0; i < count; i++)
-        if (bytes[i] > 1) {
-            print_pointer(mask, i, place, sizeof place);
-            return api_fail_at(problem, API_BODY, place, "element_invalid",
-                               "mask holds %d, and only 0 and 1 are valid", bytes[i]);
-        }
-    return true;
-}
-
 /* Checks that all required tensors are present in the requested dtype. */
 static bool check_tensors(const struct api_call *call, struct api_problem *problem)
 {
@@ -135,7 +102,7 @@ static bool translate(const struct api_call *call, const struct kl_problem *from
     const struct api_tensor *tensor = &call->tensors[from->operand];
     char place[256];
     if (from->has_index)
-        print_pointer(tensor, from->index, place, sizeof place);
+        api_tensor_element_location(tensor, from->index, place, sizeof place);
     else
         api_tensor_place(tensor, place, sizeof place);
     return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
@@ -390,9 +357,11 @@ bool api_call_plan(struct api_call *call, struct api_problem *problem)
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
+    const struct api_tensor *mask = &call->tensors[KL_MASK];
     call->plan.stopped = is_stopped;
     call->plan.stop_context = call;
-    bool good = (!call->is_shared || touch_slices(call, problem)) && check_mask(call, problem) &&
+    bool good = (!call->is_shared || touch_slices(call, problem)) &&
+                (!mask->present || api_mask_check(mask, problem)) &&
                 reserve_outputs(call, problem) && compute(call, problem);
     return (!call->is_shared || end_slices(call, problem)) && good;
 }

@@ -75,4 +75,11 @@ bool api_tensor_fail(const struct api_tensor *tensor, const char *field,
  * request. */
 void api_tensor_place(const struct api_tensor *tensor, char *to, size_t size);
 
+/* Formats the JSON Pointer of the element of row-major index `index`: "#/target/2/0". */
+void api_tensor_element_location(const struct api_tensor *tensor, size_t index, char *to,
+                                 size_t size);
+
+/* Refuses bytes of a mask other than 0 and 1, which suggest another array: weights, or an image. */
+bool api_mask_check(const struct api_tensor *mask, struct api_problem *problem);
+
 #endif
