@@ -130,7 +130,7 @@ static void end_state(struct api_exchange *x)
 
 static bool check_memory(struct api_exchange *x)
 {
-    return !x->response.body.failed || api_fail_for_memory(&x->problem);
+    return !x->response.body.failed || api_fail_oom(&x->problem);
 }
 
 /* Completes the response: the endpoint's, or that of the problem. */
@@ -175,12 +175,12 @@ bool api_begin(struct api_exchange *x)
     return false;
 }
 
-bool api_handle(struct api_exchange *x, double most_ns)
+bool api_handle(struct api_exchange *x, double max_ns)
 {
     const struct api_endpoint *endpoint = x->response.endpoint;
     x->cost_ns = endpoint->flags & API_HEAVY ? 2 * API_LIGHT_NS : 0;
-    bool good = !endpoint->prepare || endpoint->prepare(x, most_ns);
-    if (good && (x->work || x->cost_ns > most_ns))
+    bool good = !endpoint->prepare || endpoint->prepare(x, max_ns);
+    if (good && (x->work || x->cost_ns > max_ns))
         return false;
     finish(x, good && endpoint->handle(x));
     return true;

@@ -30,8 +30,8 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     for (size_t i = 0; i < API_RESULTS; i++)
         call->oip.slices[i] = (struct api_slice){0};
     for (size_t i = 0; i < KL_OPERANDS; i++)
-        api_buffer_lend(&call->tensors[i].data, call->small.operands[i], API_CALL_SMALL);
-    api_buffer_lend(&call->loss, call->small.loss, API_CALL_SMALL);
+        api_buffer_borrow(&call->tensors[i].data, call->small.operands[i], API_CALL_SMALL);
+    api_buffer_borrow(&call->loss, call->small.loss, API_CALL_SMALL);
 }
 
 void api_call_free(struct api_call *call)
@@ -104,7 +104,7 @@ static bool translate(const struct api_call *call, const struct kl_problem *from
     if (from->has_index)
         api_tensor_element_location(tensor, from->index, place, sizeof place);
     else
-        api_tensor_place(tensor, place, sizeof place);
+        api_tensor_location(tensor, place, sizeof place);
     return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
 }
 
@@ -144,7 +144,7 @@ static bool check_rows(const struct api_call *call, struct api_problem *problem)
 static bool reserve(struct api_buffer *buffer, size_t size, struct api_problem *problem)
 {
     if (!api_buffer_reserve(buffer, size + 1))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     buffer->size = size;
     return true;
 }
@@ -198,7 +198,7 @@ static bool compute(struct api_call *call, struct api_problem *problem)
     struct kl_problem from = {0};
     size_t scratch = kl_scratch_size(&call->plan, &results);
     if (scratch > 0 && !api_budget_reserve(call->loss.budget, scratch))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     bool good =
         call->options.partial
             ? api_partial_run(&call->plan, call->service->pool, results.diagnosis, call->pairs,

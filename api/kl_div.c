@@ -7,7 +7,7 @@
 #include "api/error_format.h"
 #include "api/formats/codecs.h"
 #include "api/formats/coding.h"
-#include "api/memory/spare.h"
+#include "api/memory/freelist.h"
 #include "api/response.h"
 #include "api/statistics.h"
 
@@ -79,42 +79,42 @@ static double answer_cost(const struct api_exchange *x, const struct api_call *c
     return api_call_cost(call, ns);
 }
 
-static struct api_spare spare_calls;
+static struct api_freelist free_calls;
 
 static struct api_call *call_new(struct api_exchange *x)
 {
-    struct api_call *call = api_spare_take(&spare_calls);
+    struct api_call *call = api_freelist_get(&free_calls);
     if (!call)
         call = malloc(sizeof *call);
     if (call)
         api_call_init(call, x->service);
     else
-        api_fail_for_memory(&x->problem);
+        api_fail_oom(&x->problem);
     return call;
 }
 
-/* Inflates, decodes and plans, each if the work left of `most_ns` suffices. */
-static bool prepare(struct api_exchange *x, struct api_call *call, double most_ns)
+/* Inflates, decodes and plans, each if the work left of `max_ns` suffices. */
+static bool prepare(struct api_exchange *x, struct api_call *call, double max_ns)
 {
-    if (!api_body_undo_coding(x, &call->inflated, most_ns))
+    if (!api_body_undo_coding(x, &call->inflated, max_ns))
         return false;
-    if (x->cost_ns > most_ns)
+    if (x->cost_ns > max_ns)
         return true;
     if (x->is_untyped && !api_codec_check_body(x))
         return false;
     x->cost_ns = decode_cost(x);
-    if (x->cost_ns > most_ns)
+    if (x->cost_ns > max_ns)
         return true;
     call->stop = x->stop;
     call->is_planned = read_call(x, call);
     return call->is_planned;
 }
 
-bool api_loss_prepare(struct api_exchange *x, double most_ns)
+bool api_loss_prepare(struct api_exchange *x, double max_ns)
 {
     struct api_call *call = x->state = x->state ? x->state : call_new(x);
     double start = 1e3 * api_seconds();
-    if (!call || !(call->is_planned || prepare(x, call, most_ns)))
+    if (!call || !(call->is_planned || prepare(x, call, max_ns)))
         return false;
     if (call->is_planned)
         x->cost_ns = decode_cost(x) + answer_cost(x, call);
@@ -141,7 +141,7 @@ bool api_loss(struct api_exchange *x)
 void api_kl_div_end(struct api_exchange *x)
 {
     api_call_free(x->state);
-    api_spare_keep(&spare_calls, x->state);
+    api_freelist_put(&free_calls, x->state);
 }
 
 /* ---- Statistics of inferences */

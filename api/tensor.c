@@ -13,7 +13,7 @@ const char *const api_tensor_names[API_TENSORS + 1] = {[KL_INPUT] = "input",
                                                        [KL_WEIGHT] = "weight",
                                                        [KL_MASK] = "mask"};
 
-void api_tensor_place(const struct api_tensor *tensor, char *to, size_t size)
+void api_tensor_location(const struct api_tensor *tensor, char *to, size_t size)
 {
     if (tensor->is_input)
         snprintf(to, size, "#/inputs/%zu", tensor->input);
@@ -29,7 +29,7 @@ bool api_tensor_fail(const struct api_tensor *tensor, const char *field,
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    api_tensor_place(tensor, place, sizeof place);
+    api_tensor_location(tensor, place, sizeof place);
     if (field) {
         size_t used = strlen(place);
         snprintf(place + used, sizeof place - used, "/%s", field);
@@ -94,7 +94,7 @@ void api_tensor_element_location(const struct api_tensor *tensor, size_t index, 
     size_t subscripts[KL_MAX_DIMS] = {index}, n = tensor->flat ? 1 : view->ndim;
     for (size_t i = tensor->flat ? 0 : n; i-- > 0; index /= view->shape[i])
         subscripts[i] = index % view->shape[i];
-    api_tensor_place(tensor, to, size);
+    api_tensor_location(tensor, to, size);
     size_t used = strlen(to);
     if (tensor->is_input)
         used += (size_t)snprintf(to + used, size - used, "/data");

@@ -73,7 +73,7 @@ bool api_tensor_fail(const struct api_tensor *tensor, const char *field,
 
 /* Formats the JSON Pointer of a tensor: "#/input", or "#/inputs/0" for an input of an inference
  * request. */
-void api_tensor_place(const struct api_tensor *tensor, char *to, size_t size);
+void api_tensor_location(const struct api_tensor *tensor, char *to, size_t size);
 
 /* Formats the JSON Pointer of the element of row-major index `index`: "#/target/2/0". */
 void api_tensor_element_location(const struct api_tensor *tensor, size_t index, char *to,

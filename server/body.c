@@ -27,7 +27,7 @@ static size_t next_capacity(const struct api_buffer *body, size_t needed)
 /* Bytes that are counted for a capacity. */
 static size_t counted(size_t capacity)
 {
-    return capacity <= SRV_FIRST ? capacity : api_place_size(capacity);
+    return capacity <= SRV_FIRST ? capacity : api_reservation_size(capacity);
 }
 
 /* True if a body may hold `capacity` bytes now. */
@@ -42,7 +42,7 @@ static bool may_hold(const struct srv_request *request, size_t capacity)
 static bool is_too_large(const struct srv_request *request, size_t size)
 {
     const struct api_buffer *body = &request->body;
-    size_t most = api_budget_most(body->budget, size);
+    size_t most = api_budget_max(body->budget, size);
     return size > request->exchange.service->max_body ||
            (most > 0 && body->expected == 0 && counted(size + API_PADDING + SRV_FIRST) > most);
 }

@@ -1,7 +1,7 @@
 #include "server/request.h"
 
 #include "api/clock.h"
-#include "api/memory/spare.h"
+#include "api/memory/freelist.h"
 #include "api/response.h"
 #include "api/route.h"
 #include "server/identity.h"
@@ -26,14 +26,14 @@ static const double most_ns[SRV_LANES] = {
 /* TARGET: bytes of room for the targets of requests that are kept for the next ones. */
 enum { TARGET = 1 << 10 };
 
-static struct api_spare spare_requests;
+static struct api_freelist spare_requests;
 
 /* Allocates a request with `room` bytes for its targets, zeroed as far as it says. */
 static struct srv_request *allocate(size_t room)
 {
     if (room > TARGET)
         return calloc(1, sizeof(struct srv_request) + room);
-    struct srv_request *request = api_spare_take(&spare_requests);
+    struct srv_request *request = api_freelist_get(&spare_requests);
     if (!request)
         return calloc(1, sizeof *request + TARGET);
     memset(request, 0, offsetof(struct srv_request, fields));
@@ -65,7 +65,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
     request->references = 1;
     request->unread = -1;
     request->body.budget = service->budget;
-    api_buffer_lend(&request->exchange.response.body, request->small_response, SMALL_REPLY);
+    api_buffer_borrow(&request->exchange.response.body, request->small_response, SMALL_REPLY);
     request->start = api_seconds();
     srv_metrics_begin_request();
     return request;
@@ -79,7 +79,7 @@ void srv_request_release(void *argument)
     api_end(&request->exchange);
     api_buffer_free(&request->body);
     if (request->is_spare)
-        api_spare_keep(&spare_requests, request);
+        api_freelist_put(&spare_requests, request);
     else
         free(request);
     srv_metrics_end_request();
@@ -216,8 +216,8 @@ static void read_framing(struct srv_request *request)
     request->expects_continue = values[SRV_EXPECT] != NULL;
     request->body.expected = length ? request->exchange.request.content_length + API_PADDING : 0;
     if (length && request->exchange.request.content_length <= SMALL_BODY)
-        api_buffer_lend(&request->body, request->small_body, sizeof request->small_body);
-    atomic_store(&request->entry->announced, api_place_size(request->body.expected));
+        api_buffer_borrow(&request->body, request->small_body, sizeof request->small_body);
+    atomic_store(&request->entry->announced, api_reservation_size(request->body.expected));
 }
 
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,

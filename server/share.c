@@ -20,7 +20,7 @@ static bool left_of(const struct api_budget *budget, const struct srv_connection
 {
     size_t used = atomic_load(&budget->used), held = atomic_load(&c->held);
     size_t others = used > held ? used - held : 0;
-    size_t most = api_budget_most(budget, is_small(c, wanted) ? wanted : API_SMALL + 1);
+    size_t most = api_budget_max(budget, is_small(c, wanted) ? wanted : API_SMALL + 1);
     *left = most > others ? most - others : 0;
     if (*left < wanted)
         return false;

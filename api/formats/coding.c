@@ -80,7 +80,7 @@ static bool make_room(const struct api_inflation *inflation, struct api_buffer *
     if (capacity > inflation->most + 1 + API_PADDING)
         capacity = inflation->most + 1 + API_PADDING;
     if (out->capacity - out->size <= API_PADDING && !api_buffer_reserve(out, capacity))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     return true;
 }
 
@@ -88,7 +88,7 @@ static bool make_room(const struct api_inflation *inflation, struct api_buffer *
 static bool check_state(int state, const z_stream *z, size_t left, struct api_problem *problem)
 {
     if (state == Z_MEM_ERROR)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     if (state == Z_BUF_ERROR && left == 0)
         return api_fail(problem, "content_malformed", "the compressed body is cut off");
     if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
@@ -140,11 +140,11 @@ bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,
     enum wrapper wrapper = codings[find(inflation->coding)].wrapper;
     z_stream z = {.next_in = start};
     if (inflateInit2(&z, window_bits(wrapper, start, inflation->size)) != Z_OK)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     bool good = inflate_all(&z, inflation, wrapper == GZIP, out, problem);
     inflateEnd(&z);
     if (good && !api_buffer_reserve(out, out->size + API_PADDING))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     if (good)
         memset(out->data + out->size, 0, API_PADDING);
     return good;

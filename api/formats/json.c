@@ -155,21 +155,21 @@ static struct api_value value_of(const json_t *json)
 static bool read_option(struct api_options *options, struct api_origin origin, const json_t *json,
                         const char *const *also, struct api_problem *problem)
 {
-    struct api_setting setting;
+    struct api_option_input setting;
     struct api_value value = value_of(api_json_unboxed(json));
     size_t i;
     json_t *item;
-    if (!api_setting_begin(&setting, options, origin, also, problem))
+    if (!api_option_begin(&setting, options, origin, also, problem))
         return false;
     if (!json_is_array(json) || !api_option_is_list(setting.option))
-        return api_setting_add(&setting, &value) && api_setting_end(&setting);
+        return api_option_add(&setting, &value) && api_option_end(&setting);
     json_array_foreach(json, i, item)
     {
         value = value_of(item);
-        if (!api_setting_add(&setting, &value))
+        if (!api_option_add(&setting, &value))
             return false;
     }
-    return api_setting_end(&setting);
+    return api_option_end(&setting);
 }
 
 /* Recognizes tensors that were sent as null, which stay in the envelope. */
@@ -258,7 +258,7 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
         return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
                         (size_t)(nul - body));
     char text[USUAL_ENVELOPE];
-    api_buffer_lend(&r.envelope.text, text, sizeof text);
+    api_buffer_borrow(&r.envelope.text, text, sizeof text);
     struct api_json json = {.budget = call->loss.budget}; /* without a root for an empty object */
     bool good = read_members(&r, body + size) &&
                 (api_envelope_is_empty(&r.envelope) || api_envelope_parse(&r.envelope, &json)) &&

@@ -28,7 +28,7 @@ struct reader {
 static bool fail_here(struct reader *r, const char *code, const char *detail)
 {
     char place[256];
-    api_tensor_place(r->tensor, place, sizeof place);
+    api_tensor_location(r->tensor, place, sizeof place);
     size_t used = strlen(place);
     if (r->tensor->is_input)
         used += (size_t)snprintf(place + used, sizeof place - used, "/data");
@@ -116,7 +116,7 @@ static bool read_bit(struct reader *r)
             bit = words[i].bit;
     if (good) {
         api_append(&r->tensor->data, &bit, 1);
-        return !r->tensor->data.failed || api_fail_for_memory(r->problem);
+        return !r->tensor->data.failed || api_fail_oom(r->problem);
     }
     return fail_here(r, "element_invalid", "an element of mask must be 0, 1, false or true");
 }
@@ -134,7 +134,7 @@ static bool read_number(struct reader *r)
     else if (!read_word(r, &value))
         return false;
     if (data->capacity - data->size < size && !api_buffer_room(data, size))
-        return api_fail_for_memory(r->problem);
+        return api_fail_oom(r->problem);
     if (r->dtype == KL_FLOAT64)
         memcpy(data->data + data->size, &value, sizeof value);
     else
@@ -243,7 +243,7 @@ const char *api_json_tensor_read(struct api_tensor *tensor, const char *text, co
                        .leaf_depth = UNKNOWN};
     tensor->data.size = 0;
     if (!api_buffer_reserve(&tensor->data, estimate_count(at) * r.size)) {
-        api_fail_for_memory(r.problem);
+        api_fail_oom(r.problem);
         return NULL;
     }
     do
@@ -251,7 +251,7 @@ const char *api_json_tensor_read(struct api_tensor *tensor, const char *text, co
             return NULL;
     while (r.depth > 0);
 
-    if (!tensor->data.lent)
+    if (!tensor->data.borrowed)
         api_buffer_trim(&tensor->data);
     api_tensor_set(tensor, dtype, (size_t)r.leaf_depth, tensor->data.data);
     return r.p;

@@ -26,7 +26,7 @@ bool api_browsing_prepare(struct api_exchange *x, double most_ns)
     (void)most_ns;
     if (!work && api_intake_may_be_behind(x)) {
         x->state = x->work = calloc(1, sizeof *work);
-        return x->work || api_fail_for_memory(&x->problem);
+        return x->work || api_fail_oom(&x->problem);
     }
     if (work && x->work && work->done) {
         x->work = NULL;
@@ -181,7 +181,7 @@ static bool write_list(struct api_exchange *x, const struct api_page *page)
     else
         api_append_text(out, "null");
     api_append_text(out, "}\n");
-    bool good = ranks || api_fail_for_memory(&x->problem);
+    bool good = ranks || api_fail_oom(&x->problem);
     free(ranks);
     return good;
 }

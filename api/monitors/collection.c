@@ -41,13 +41,13 @@ static bool add_number(struct api_collection *collection, double number,
     }
     collection->n_numbers++;
     api_append(&collection->numbers, &number, sizeof number);
-    return !collection->numbers.failed || api_fail_for_memory(problem);
+    return !collection->numbers.failed || api_fail_oom(problem);
 }
 
 static bool add_label(struct api_collection *collection, const char *text, size_t size,
                       struct api_problem *problem)
 {
-    return api_labels_add(collection->labels, text, size) || api_fail_for_memory(problem);
+    return api_labels_add(collection->labels, text, size) || api_fail_oom(problem);
 }
 
 /* Collects the label of a value, in the second pass. */
@@ -65,7 +65,7 @@ static bool collect_label(struct api_collection *collection, const struct api_ce
                               API_MAX_LABEL, cell->size);
     if (has_text)
         return add_label(collection, cell->text, cell->size, problem);
-    if (cell->kind == API_CELL_TRUTH)
+    if (cell->kind == API_CELL_BOOLEAN)
         return add_label(collection, cell->number != 0 ? "true" : "false",
                          cell->number != 0 ? 4 : 5, problem);
     return isnan(cell->number) ||
@@ -194,9 +194,9 @@ static bool label_numbers(struct api_collection *collection, struct api_problem 
 {
     const double *numbers = numbers_of(collection);
     collection->labels = api_labels_new(collection->numbers.budget);
-    bool good = collection->labels || api_fail_for_memory(problem);
+    bool good = collection->labels || api_fail_oom(problem);
     for (size_t i = 0; good && i < collection->n_numbers; i++) {
-        const struct api_cell cell = {.kind = collection->truths_alone ? API_CELL_TRUTH
+        const struct api_cell cell = {.kind = collection->truths_alone ? API_CELL_BOOLEAN
                                                                        : API_CELL_NUMBER,
                                       .number = numbers[i]};
         good = collect_label(collection, &cell, problem);
@@ -212,7 +212,7 @@ static bool bins_of_labels(struct api_collection *collection, struct api_bins *b
     size_t n, size = 0, all = api_labels_count(collection->labels);
     const struct api_label *labels = api_labels_sort(collection->labels, API_MAX_BINS, &n);
     if (!labels)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     for (size_t i = 0; i < n; i++) {
         texts[i] = labels[i].text;
         counts[i] = labels[i].count;
@@ -229,7 +229,7 @@ static bool bins_of_labels(struct api_collection *collection, struct api_bins *b
     counts[n + 1] = (double)collection->n_missing;
     return (api_bins_of_labels(bins, texts, n) &&
             api_weights_of_counts(reference, counts, bins->places)) ||
-           api_fail_for_memory(problem);
+           api_fail_oom(problem);
 }
 
 static bool bins_of_numbers(struct api_collection *collection, const struct api_settings *settings,
@@ -252,7 +252,7 @@ static bool bins_of_numbers(struct api_collection *collection, const struct api_
         counts[i] = (double)counted[i];
     return (api_bins_of_edges(bins, edges, n) &&
             api_weights_of_counts(reference, counts, bins->places)) ||
-           api_fail_for_memory(problem);
+           api_fail_oom(problem);
 }
 
 bool api_collection_bins(struct api_collection *collection, const struct api_settings *settings,

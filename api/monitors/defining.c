@@ -57,7 +57,7 @@ static bool read_query(struct defining *d, json_t *members)
     static const char *const known[] = {"dry_run", NULL};
     struct api_exchange *x = d->x;
     json_t *others = json_object();
-    bool good = others || api_fail_for_memory(&x->problem);
+    bool good = others || api_fail_oom(&x->problem);
     good = good && api_settings_from_query(members, x->request.query, known, others, &x->problem);
     const char *dry = json_string_value(json_object_get(others, "dry_run"));
     d->is_dry = dry && strcmp(dry, "true") == 0;
@@ -110,7 +110,7 @@ static bool read_table(struct defining *d)
     if (!api_intake_open(x, &table))
         return false;
     json_t *members = table.members ? json_incref(table.members) : json_object();
-    bool good = members ? read_members(d, &table, members) : api_fail_for_memory(&x->problem);
+    bool good = members ? read_members(d, &table, members) : api_fail_oom(&x->problem);
     json_decref(members);
     api_table_free(&table);
     if (good && d->references.n == 0)
@@ -142,7 +142,7 @@ static bool read_range(struct defining *d)
     size_t size = x->request.body_size - (size_t)(text - x->request.body);
     bool good = api_json_load(&json, text, size);
     if (!good && json.out_of_memory)
-        api_fail_for_memory(&x->problem);
+        api_fail_oom(&x->problem);
     else if (!good)
         api_fail(&x->problem, "json_malformed", "line %d, column %d: %s", json.error.line,
                  json.error.column, json.error.text);
@@ -174,8 +174,7 @@ static size_t response_size(const struct defining *d)
 /* Makes room for the answer before anything is stored: what is stored is not refused for memory. */
 static bool reserve_response(const struct defining *d, struct api_problem *problem)
 {
-    return api_buffer_reserve(&d->x->response.body, response_size(d)) ||
-           api_fail_for_memory(problem);
+    return api_buffer_reserve(&d->x->response.body, response_size(d)) || api_fail_oom(problem);
 }
 
 /* ---- In the store's thread */
@@ -199,7 +198,7 @@ static struct api_config *rebase(struct defining *d, const struct api_monitors *
     if (text.size > 0 && !text.failed)
         config = api_config_load(text.data, old->others, monitors->budget, &d->work.problem);
     else
-        api_fail_for_memory(&d->work.problem);
+        api_fail_oom(&d->work.problem);
     api_weights_free(&weights);
     api_buffer_free(&text);
     return config;
@@ -230,7 +229,7 @@ static bool make_reference(struct defining *d, struct api_monitors *monitors)
         return api_intake_find(x, &d->work.problem);
     double *counts = calloc(monitor->config->bins.places, sizeof *counts);
     if (!counts)
-        return api_fail_for_memory(&d->work.problem);
+        return api_fail_oom(&d->work.problem);
     api_config_release(r->config);
     r->config = read_windows(d, monitors, monitor, counts)
                     ? rebase(d, monitors, monitor->config, counts)
@@ -277,7 +276,7 @@ static struct defining *begin(struct api_exchange *x, bool rebases)
 {
     struct defining *d = calloc(1, sizeof *d);
     if (!d) {
-        api_fail_for_memory(&x->problem);
+        api_fail_oom(&x->problem);
         return NULL;
     }
     d->x = x;
@@ -296,7 +295,7 @@ static bool add_rebased(struct defining *d)
     if (!r || !name) {
         free(r);
         free(name);
-        return api_fail_for_memory(&d->x->problem);
+        return api_fail_oom(&d->x->problem);
     }
     *r = (struct api_replacement){.group = api_group_of(d->x), .name = name};
     d->references.replacements = r;

@@ -78,7 +78,7 @@ bool api_deleting_prepare(struct api_exchange *x, double most_ns)
     struct deleting *d = x->state = x->state ? x->state : calloc(1, sizeof *d);
     (void)most_ns;
     if (!d)
-        return api_fail_for_memory(&x->problem);
+        return api_fail_oom(&x->problem);
     if (!d->x) {
         d->x = x;
         d->work = (struct api_work){.alone = true, .run = run, .publish = publish};

@@ -64,7 +64,7 @@ static bool prepare(struct api_exchange *x, bool *fresh)
     if (!h) {
         h = x->state = calloc(1, sizeof *h);
         if (!h)
-            return api_fail_for_memory(&x->problem);
+            return api_fail_oom(&x->problem);
         h->x = x;
         return true;
     }
@@ -105,7 +105,7 @@ static bool add_view(struct history *h, struct api_monitors *monitors,
     h->n++;
     size_t size = sizeof *view + view->config->bins.places * 2 * sizeof(double);
     if (!api_budget_reserve(monitors->budget, size))
-        return api_fail_for_memory(&h->work.problem);
+        return api_fail_oom(&h->work.problem);
     h->reserved += size;
     *places += view->config->bins.places;
     return true;

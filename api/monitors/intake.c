@@ -144,7 +144,7 @@ bool api_intake_open(struct api_exchange *x, struct api_table *table)
                                 .body = x->request.body,
                                 .size = x->request.body_size,
                                 .budget = x->service->budget,
-                                .most_inflated = x->service->max_body};
+                                .max_inflated = x->service->max_body};
     if (table->format && api_table_open(table, &x->problem))
         return true;
     api_table_free(table);

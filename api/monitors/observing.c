@@ -45,7 +45,7 @@ static bool view_counts(struct api_observations *o, struct api_observed *observe
     struct api_view *view = api_view_new(observed->config);
     observed->view = view;
     if (!view || (view->settings.previous == 0 && !api_view_refer(view)))
-        return api_fail_for_memory(&o->x->problem);
+        return api_fail_oom(&o->x->problem);
     for (size_t i = 0; i < observed->config->bins.places; i++)
         view->counts[i] = (double)observed->counting.counts[i];
     view->window.revision = observed->revision;
@@ -86,7 +86,7 @@ static struct api_observations *begin(struct api_exchange *x, bool evaluates)
 {
     struct api_observations *o = calloc(1, sizeof *o);
     if (!o) {
-        api_fail_for_memory(&x->problem);
+        api_fail_oom(&x->problem);
         return NULL;
     }
     o->x = x;
@@ -106,7 +106,7 @@ static bool reserve_response(struct api_observations *o)
             api_config_result_size(o->observed[i].config) + ESCAPED * strlen(o->observed[i].name);
     return (api_buffer_reserve(&o->x->response.body, size) &&
             api_buffer_reserve(&o->warnings, o->warnings.size + WARNING)) ||
-           api_fail_for_memory(&o->x->problem);
+           api_fail_oom(&o->x->problem);
 }
 
 /* True if this server knows the monitor, or a monitor of the group. */

@@ -50,7 +50,7 @@ static bool collect(const struct api_references *references, struct api_table *t
     for (size_t i = first; good && i < end; i++) {
         table->columns[i].wanted = api_collection_decide(&collections[i]);
         again |= table->columns[i].wanted;
-        good = !table->columns[i].wanted || collections[i].labels || api_fail_for_memory(problem);
+        good = !table->columns[i].wanted || collections[i].labels || api_fail_oom(problem);
     }
     return good && (!again || api_table_read(table, &sink, problem));
 }
@@ -71,7 +71,7 @@ static struct api_replacement *add(struct api_references *references, const char
     struct api_replacement *replacement = &references->replacements[references->n];
     *replacement = (struct api_replacement){.group = group, .name = strdup(name)};
     if (!replacement->name) {
-        api_fail_for_memory(problem);
+        api_fail_oom(problem);
         return NULL;
     }
     references->n++;
@@ -147,7 +147,7 @@ static bool take_columns(struct api_references *references, struct api_table *ta
         first == 0 && table->n_rows == 0 && table->size > AT_LEAST ? 1 : columns_at_once(table);
     *end = table->n_columns - first > at_once ? first + at_once : table->n_columns;
     if (!collections)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     for (size_t i = first; i < *end; i++)
         api_collection_init(&collections[i], table, i);
     bool good = collect(references, table, collections, first, *end, problem);
@@ -167,7 +167,7 @@ static bool take_columns(struct api_references *references, struct api_table *ta
 static bool reserve(struct api_references *references, size_t n, struct api_problem *problem)
 {
     references->replacements = calloc(n + 1, sizeof *references->replacements);
-    return references->replacements || api_fail_for_memory(problem);
+    return references->replacements || api_fail_oom(problem);
 }
 
 bool api_references_read(struct api_references *references, struct api_table *table,
@@ -231,7 +231,7 @@ static bool count_reference(struct api_references *references, struct api_table 
     if (good)
         api_counting_finish(&counted.counting);
     if (good && !counts_of(&counted.counting, &reference))
-        good = api_fail_for_memory(problem);
+        good = api_fail_oom(problem);
     good = good &&
            configure(references, replacement, members, &bins, &reference, table->budget, problem);
     api_warn_of_unreadable(&references->warnings, replacement->name, &counted.counting.unreadable);
@@ -247,7 +247,7 @@ static bool collect_reference(struct api_references *references, struct api_tabl
 {
     struct api_collection *collections = calloc(table->n_columns, sizeof *collections);
     if (!collections)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     api_collection_init(&collections[column], table, column);
     bool good = collect(references, table, collections, column, column + 1, problem);
     if (good && api_collection_is_empty(&collections[column]))

@@ -50,7 +50,7 @@ static bool check_room(struct api_monitors *monitors, const struct api_replaceme
     pthread_rwlock_wrlock(&monitors->registry.lock);
     bool good = api_registry_reserve(&monitors->registry, new);
     pthread_rwlock_unlock(&monitors->registry.lock);
-    return good || api_fail_for_memory(problem);
+    return good || api_fail_oom(problem);
 }
 
 static void read_number(void *context, const struct api_datum *values)

@@ -134,7 +134,7 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
                            "there must be values, counts or probabilities, and one of them alone");
     weights->places = calloc(bins->places, sizeof *weights->places);
     if (!weights->places)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     return (counts ? read_array(&r, "counts", counts)
                    : read_array(&r, "probabilities", probabilities)) &&
            read_outer(&r, object) && read_n(&r, n);

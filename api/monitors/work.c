@@ -224,7 +224,7 @@ static void fail_works(const struct api_monitors *monitors, struct api_work *wor
     for (struct api_work *work = works; work; work = work->next) {
         work->problem.code = NULL;
         if (is_for_memory(monitors))
-            api_fail_for_memory(&work->problem);
+            api_fail_oom(&work->problem);
         else if (is_uncertain)
             api_fail(&work->problem, "store_unavailable",
                      "the store was lost while it committed, so that this is stored or is not; "

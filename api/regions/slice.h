@@ -16,8 +16,8 @@ struct api_slice {
     size_t number;         /* of the input or output in the request, for the place of a problem */
     struct api_region *in; /* NULL: none */
     char *data;            /* of any alignment; others may change it meanwhile */
-    size_t touched,
-        lacks; /* bytes that a call touches; of these without memory before, in the budget */
+    size_t pinned,
+        holes; /* bytes that a call touches; of these without memory before, in the budget */
 };
 
 /* Begins to use bytes, of which the object must have all. The slice holds on to the region until its
