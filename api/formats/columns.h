@@ -5,6 +5,7 @@
 
 #include "api/problem.h"
 #include "api/text/names.h"
+#include "api/text/number.h"
 #include "lib/kldiv.h"
 
 #include <jansson.h>
