@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* MOST_BODY: bytes of a body that names settings. */
-enum { MOST_BODY = 16 << 10 };
+/* MAX_BODY: bytes of a body that names settings. */
+enum { MAX_BODY = 16 << 10 };
 
 /* setting: a name, and the JSON of its value. */
 struct setting {
@@ -50,9 +50,9 @@ static bool response_with(struct api_exchange *x, const struct setting *settings
 
 static bool check_size(struct api_exchange *x, unsigned long long size)
 {
-    return size <= MOST_BODY ||
+    return size <= MAX_BODY ||
            api_fail(&x->problem, "body_too_large",
-                    "the body has %llu bytes, and settings have at most %d", size, MOST_BODY);
+                    "the body has %llu bytes, and settings have at most %d", size, MAX_BODY);
 }
 
 bool api_oip_setting_begin(struct api_exchange *x)

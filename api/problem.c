@@ -162,7 +162,7 @@ bool api_fail_at(struct api_problem *problem, enum api_place where, const char *
     return false;
 }
 
-bool api_fail_for_memory(struct api_problem *problem)
+bool api_fail_oom(struct api_problem *problem)
 {
     return api_fail(problem, "out_of_memory", "no memory is left for the request; try again");
 }

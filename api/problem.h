@@ -29,7 +29,7 @@ bool api_fail_at(struct api_problem *problem, enum api_place where, const char *
                  const char *code, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Records the problem of exhausted memory or an exhausted budget. */
-bool api_fail_for_memory(struct api_problem *problem);
+bool api_fail_oom(struct api_problem *problem);
 
 /* Prepends words to the detail, which narrow its subject. */
 void api_problem_prefix(struct api_problem *problem, const char *words);

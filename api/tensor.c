@@ -13,17 +13,7 @@ const char *const api_tensor_names[API_TENSORS + 1] = {[KL_INPUT] = "input",
                                                        [KL_WEIGHT] = "weight",
                                                        [KL_MASK] = "mask"};
 
-void api_tensors_init(struct api_tensor tensors[API_TENSORS], struct api_budget *budget)
-{
-    for (int i = 0; i < API_TENSORS; i++) {
-        tensors[i].operand = (enum kl_operand)i;
-        tensors[i].present = tensors[i].is_input = false;
-        tensors[i].data = (struct api_buffer){.budget = budget};
-        tensors[i].slice = (struct api_slice){0};
-    }
-}
-
-void api_tensor_place(const struct api_tensor *tensor, char *to, size_t size)
+void api_tensor_location(const struct api_tensor *tensor, char *to, size_t size)
 {
     if (tensor->is_input)
         snprintf(to, size, "#/inputs/%zu", tensor->input);
@@ -39,7 +29,7 @@ bool api_tensor_fail(const struct api_tensor *tensor, const char *field,
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    api_tensor_place(tensor, place, sizeof place);
+    api_tensor_location(tensor, place, sizeof place);
     if (field) {
         size_t used = strlen(place);
         snprintf(place + used, sizeof place - used, "/%s", field);
@@ -94,4 +84,35 @@ struct api_tensor *api_tensor_find(struct api_tensor tensors[API_TENSORS], const
     else
         api_tensor_fail(&tensors[i], NULL, problem, "tensor_repeated", "it is given twice");
     return NULL;
+}
+
+void api_tensor_element_location(const struct api_tensor *tensor, size_t index, char *to,
+                                 size_t size)
+{
+    const struct kl_tensor *view = &tensor->view;
+    size_t subscripts[KL_MAX_DIMS] = {index}, n = tensor->flat ? 1 : view->ndim;
+    for (size_t i = tensor->flat ? 0 : n; i-- > 0; index /= view->shape[i])
+        subscripts[i] = index % view->shape[i];
+    api_tensor_location(tensor, to, size);
+    size_t used = strlen(to);
+    if (tensor->is_input)
+        used += (size_t)snprintf(to + used, size - used, "/data");
+    for (size_t i = 0; i < n && used < size; i++)
+        used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
+}
+
+bool api_mask_check(const struct api_tensor *mask, struct api_problem *problem)
+{
+    const unsigned char *bytes = mask->view.data;
+    size_t count = 0;
+    char place[256];
+    if (!kl_tensor_count(&mask->view, &count))
+        return true;
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i] > 1) {
+            api_tensor_element_location(mask, i, place, sizeof place);
+            return api_fail_at(problem, API_BODY, place, "element_invalid",
+                               "mask holds %d; only 0 and 1 are valid", bytes[i]);
+        }
+    return true;
 }

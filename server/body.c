@@ -21,7 +21,7 @@ static size_t next_capacity(const struct api_buffer *body, size_t needed)
 /* Bytes that are counted for a capacity. */
 static size_t counted(size_t capacity)
 {
-    return capacity <= FIRST ? capacity : api_place_size(capacity);
+    return capacity <= FIRST ? capacity : api_reservation_size(capacity);
 }
 
 /* True if a body may hold `capacity` bytes of memory beside `others`. The last 5 % of the limit are for bodies
@@ -30,7 +30,7 @@ static bool fits_beside(const struct srv_request *request, size_t capacity, size
 {
     const struct api_buffer *body = &request->body;
     size_t whole = body->expected > capacity ? body->expected : capacity;
-    size_t max = api_budget_most(body->budget, whole);
+    size_t max = api_budget_max(body->budget, whole);
     return body->budget->limit == 0 || (max > others && counted(capacity) <= max - others);
 }
 
@@ -38,7 +38,7 @@ static bool fits_beside(const struct srv_request *request, size_t capacity, size
 static bool is_free(const struct srv_request *request, size_t capacity)
 {
     const struct api_buffer *body = &request->body;
-    size_t held = body->lent ? 0 : body->capacity, used = atomic_load(&body->budget->used);
+    size_t held = body->borrowed ? 0 : body->capacity, used = atomic_load(&body->budget->used);
     return fits_beside(request, capacity, used > held ? used - held : 0);
 }
 
@@ -47,7 +47,7 @@ static bool is_free(const struct srv_request *request, size_t capacity)
 static bool is_too_large(const struct srv_request *request, size_t size)
 {
     const struct api_buffer *body = &request->body;
-    size_t max = api_budget_most(body->budget, size);
+    size_t max = api_budget_max(body->budget, size);
     return size > request->exchange.service->max_body ||
            (max > 0 && body->expected == 0 && counted(size + API_PADDING + FIRST) > max);
 }
@@ -73,8 +73,8 @@ static bool make_room(struct srv_request *request, size_t size)
     while (!reserve(request, capacity) && !reserve(request, needed + FIRST))
         if (!srv_evict_for_memory(request->entry, needed))
             return false;
-    atomic_store(&request->entry->held, body->lent ? 0 : body->capacity);
-    request->entry->body = body->lent ? NULL : body;
+    atomic_store(&request->entry->held, body->borrowed ? 0 : body->capacity);
+    request->entry->body = body->borrowed ? NULL : body;
     return true;
 }
 

@@ -88,7 +88,7 @@ static bool fail_to_read(zip_t *archive, zip_file_t *file, const zip_stat_t *sta
 {
     zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(archive);
     if (lacks_memory(error))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     return api_fail(problem, "npz_malformed", "entry %.100s cannot be read: %s", stat->name,
                     zip_error_code_zip(error) == ZIP_ER_OK
                         ? "its size differs from the archive's directory"
@@ -100,7 +100,7 @@ bool api_archive_inflate(zip_t *archive, const zip_stat_t *stat, struct api_buff
 {
     char more;
     if (!api_buffer_reserve(to, stat->size + 1))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     errno = 0;
     zip_file_t *file = zip_fopen_index(archive, stat->index, 0);
     bool good = (file && zip_fread(file, to->data, stat->size) == (zip_int64_t)stat->size &&
@@ -153,7 +153,7 @@ bool api_archive_name(const char *entry, char *to, size_t size)
 static void fail_to_open(zip_error_t *error, const char *repeated, struct api_problem *problem)
 {
     if (lacks_memory(error)) {
-        api_fail_for_memory(problem);
+        api_fail_oom(problem);
         return;
     }
     switch (zip_error_code_zip(error)) {

@@ -7,20 +7,20 @@ bool api_table_add(struct api_table *table, const char *name, size_t size, bool 
                    struct api_problem *problem)
 {
     size_t i;
-    if (table->names.n == API_MOST_COLUMNS)
+    if (table->names.n == API_MAX_COLUMNS)
         return api_fail(problem, "too_many_columns", "a table may have at most %d columns",
-                        API_MOST_COLUMNS);
+                        API_MAX_COLUMNS);
     if (!(size == 0 && unnamed) && api_names_find(&table->names, name, size, &i))
         return api_fail(problem, "column_repeated", "two columns have the name '%.*s'",
                         (int)(size < 200 ? size : 200), name);
-    return api_names_add(&table->names, name, size) || api_fail_for_memory(problem);
+    return api_names_add(&table->names, name, size) || api_fail_oom(problem);
 }
 
 bool api_table_finish(struct api_table *table, struct api_problem *problem)
 {
     size_t n = table->names.n;
     if (!api_buffer_reserve(&table->memory, n * sizeof *table->columns + 1))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     table->columns = (struct api_column *)(void *)table->memory.data;
     table->n_columns = n;
     for (size_t i = 0; i < n; i++)

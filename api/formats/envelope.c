@@ -60,11 +60,11 @@ bool api_envelope_parse(const struct api_envelope *envelope, struct api_json *js
 {
     struct api_problem *problem = envelope->problem;
     if (envelope->text.failed)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     if (api_json_load(json, envelope->text.data, envelope->text.size))
         return true;
     if (json->out_of_memory)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     if (json_error_code(&json->error) == json_error_numeric_overflow)
         return api_fail(problem, "number_too_large", "a number of the options is too large");
     int position = json->error.position > 0 ? json->error.position : 0;

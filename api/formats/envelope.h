@@ -6,7 +6,7 @@
 #include "api/problem.h"
 #include "api/text/json_load.h"
 
-enum { API_MOST_CUTS = 8 };
+enum { API_MAX_CUTS = 8 };
 
 /* The caller sets `body`, `start`, `copied`, `most`, `too_large`, the budget of `text`, `problem`. */
 struct api_envelope {
@@ -19,7 +19,7 @@ struct api_envelope {
     struct {
         size_t text_end; /* offset in `text` of each omission */
         const char *body_end;
-    } cuts[API_MOST_CUTS];
+    } cuts[API_MAX_CUTS];
     size_t n_cuts;
     struct api_problem *problem;
 };

@@ -14,6 +14,7 @@ enum { UNKNOWN = -1 };
 struct reader {
     const char *text, *p;
     enum kl_dtype dtype;
+    size_t size; /* bytes of an element */
     struct api_tensor *tensor;
     struct api_problem *problem;
     int depth;                 /* number of open arrays */
@@ -27,7 +28,7 @@ struct reader {
 static bool fail_here(struct reader *r, const char *code, const char *detail)
 {
     char place[256];
-    api_tensor_place(r->tensor, place, sizeof place);
+    api_tensor_location(r->tensor, place, sizeof place);
     size_t used = strlen(place);
     if (r->tensor->is_input)
         used += (size_t)snprintf(place + used, sizeof place - used, "/data");
@@ -114,7 +115,7 @@ static bool read_bit(struct reader *r)
             bit = words[i].bit;
     if (good) {
         api_append(&r->tensor->data, &bit, 1);
-        return !r->tensor->data.failed || api_fail_for_memory(r->problem);
+        return !r->tensor->data.failed || api_fail_oom(r->problem);
     }
     return fail_here(r, "element_invalid", "an element of mask must be 0, 1, false or true");
 }
@@ -122,7 +123,7 @@ static bool read_bit(struct reader *r)
 static bool read_number(struct reader *r)
 {
     struct api_buffer *data = &r->tensor->data;
-    size_t size = kl_dtype_size(r->dtype);
+    size_t size = r->size;
     double value;
     const char *end = api_number_read(r->p, r->dtype, &value);
     if (end && isinf(value))
@@ -132,8 +133,11 @@ static bool read_number(struct reader *r)
     else if (!read_word(r, &value))
         return false;
     if (data->capacity - data->size < size && !api_buffer_room(data, size))
-        return api_fail_for_memory(r->problem);
-    kl_store(r->dtype, data->data, data->size / size, value);
+        return api_fail_oom(r->problem);
+    if (r->dtype == KL_FLOAT64)
+        memcpy(data->data + data->size, &value, sizeof value);
+    else
+        kl_store(r->dtype, data->data, data->size / size, value);
     data->size += size;
     return true;
 }
@@ -232,12 +236,13 @@ const char *api_json_tensor_read(struct api_tensor *tensor, const char *text, co
     struct reader r = {.text = text,
                        .p = at,
                        .dtype = dtype,
+                       .size = api_dtype_size(dtype),
                        .tensor = tensor,
                        .problem = problem,
                        .leaf_depth = UNKNOWN};
     tensor->data.size = 0;
-    if (!api_buffer_reserve(&tensor->data, estimate_count(at) * api_dtype_size(dtype))) {
-        api_fail_for_memory(r.problem);
+    if (!api_buffer_reserve(&tensor->data, estimate_count(at) * r.size)) {
+        api_fail_oom(r.problem);
         return NULL;
     }
     do
@@ -245,7 +250,8 @@ const char *api_json_tensor_read(struct api_tensor *tensor, const char *text, co
             return NULL;
     while (r.depth > 0);
 
-    api_buffer_trim(&tensor->data);
+    if (!tensor->data.borrowed)
+        api_buffer_trim(&tensor->data);
     api_tensor_set(tensor, dtype, (size_t)r.leaf_depth, tensor->data.data);
     return r.p;
 }

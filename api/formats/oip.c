@@ -35,7 +35,7 @@ static bool is_ignored(const char *name)
 }
 
 /* Adds a string, or the text of a number or word; the option checks it. */
-static bool add_value(struct api_oip_reader *r, struct api_setting *setting, const char *value)
+static bool add_value(struct api_oip_reader *r, struct api_option_input *setting, const char *value)
 {
     char text[API_JSON_TEXT];
     if (!api_json_string(value, text)) {
@@ -48,23 +48,23 @@ static bool add_value(struct api_oip_reader *r, struct api_setting *setting, con
         memcpy(text, value, size);
         text[size] = '\0';
     }
-    return api_setting_add(setting, &(struct api_value){.kind = API_TEXT, .text = text});
+    return api_option_add(setting, &(struct api_value){.kind = API_TEXT, .text = text});
 }
 
 static bool read_parameter(struct api_oip_reader *r, const char *name, const char *value)
 {
     const struct api_origin origin = {"#/parameters/", name};
-    struct api_setting setting;
+    struct api_option_input setting;
     const char *item;
-    if (!api_setting_begin(&setting, &r->call->options, origin, NULL, r->problem))
+    if (!api_option_begin(&setting, &r->call->options, origin, NULL, r->problem))
         return false;
     if (*value != '[' || !api_option_is_list(setting.option))
-        return add_value(r, &setting, api_json_scalar(value)) && api_setting_end(&setting);
+        return add_value(r, &setting, api_json_scalar(value)) && api_option_end(&setting);
     struct api_json_reader reader = api_json_read_array(value);
     while (api_json_next_item(&reader, &item))
         if (!add_value(r, &setting, item))
             return false;
-    return api_setting_end(&setting);
+    return api_option_end(&setting);
 }
 
 static bool is_word(const char *value, const char *word)
@@ -239,7 +239,7 @@ static bool read_id(struct api_oip_reader *r, const char *id)
     if (!api_json_string(id, text))
         return malformed(r, "#/id", "id must be a string");
     api_append(&r->call->oip.id, text, strlen(text) + 1);
-    return !r->call->oip.id.failed || api_fail_for_memory(r->problem);
+    return !r->call->oip.id.failed || api_fail_oom(r->problem);
 }
 
 /* A member that may be there, and then must name what the path names; an empty string names

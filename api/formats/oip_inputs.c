@@ -30,7 +30,7 @@ static bool read_datatype(struct api_oip_reader *r, const struct api_tensor *ten
     api_dtype_list(API_INFERENCE, is_mask, known, sizeof known);
     return api_tensor_fail(tensor, "datatype", r->problem, "dtype_unsupported",
                            "datatype %.30s is not one of %s%s", name, known,
-                           api_dtype_objection(API_INFERENCE, name, is_mask));
+                           api_dtype_unsupported_reason(API_INFERENCE, name, is_mask));
 }
 
 static bool read_data(struct api_oip_reader *r, struct api_tensor *tensor, enum kl_dtype dtype,

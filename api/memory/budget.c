@@ -70,7 +70,7 @@ static void *remap(void *old, size_t old_size, size_t size)
     return moved;
 }
 
-size_t api_budget_most(const struct api_budget *budget, size_t size)
+size_t api_budget_max(const struct api_budget *budget, size_t size)
 {
     enum { KEPT = 20 }; /* the part of the limit, 1 in so many, for small blocks */
     return size > API_SMALL ? budget->limit - budget->limit / KEPT : budget->limit;
@@ -78,7 +78,7 @@ size_t api_budget_most(const struct api_budget *budget, size_t size)
 
 static bool claim(struct api_budget *budget, size_t size)
 {
-    size_t used = atomic_load(&budget->used), most = api_budget_most(budget, size);
+    size_t used = atomic_load(&budget->used), most = api_budget_max(budget, size);
     do
         if (most && (used > most || size > most - used))
             return false;
@@ -293,12 +293,12 @@ static void use_huge_pages(char *place, size_t from, size_t to)
         madvise(place + from, to - from, MADV_HUGEPAGE);
 }
 
-size_t api_place_size(size_t used)
+size_t api_reservation_size(size_t used)
 {
     return used >= LARGE ? api_block_size(used) : (used + LARGE_UNIT - 1) / LARGE_UNIT * LARGE_UNIT;
 }
 
-void *api_place_new(struct api_budget *budget, size_t counted, size_t used, size_t *size)
+void *api_reservation_new(struct api_budget *budget, size_t counted, size_t used, size_t *size)
 {
     *size = api_block_size(*size);
     if (!api_budget_reserve(budget, used - counted))
@@ -314,7 +314,7 @@ void *api_place_new(struct api_budget *budget, size_t counted, size_t used, size
     return place;
 }
 
-bool api_place_grow(struct api_budget *budget, void *place, size_t used, size_t wanted)
+bool api_reservation_grow(struct api_budget *budget, void *place, size_t used, size_t wanted)
 {
     struct api_block *entry = NULL;
     if (budget) {
@@ -334,7 +334,7 @@ bool api_place_grow(struct api_budget *budget, void *place, size_t used, size_t 
     return true;
 }
 
-void api_place_free(struct api_budget *budget, void *place, size_t used, size_t size)
+void api_reservation_free(struct api_budget *budget, void *place, size_t used, size_t size)
 {
     if (budget) {
         pthread_mutex_lock(&budget->lock);

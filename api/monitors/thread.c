@@ -147,7 +147,7 @@ static void fail_jobs(const struct api_monitors *monitors, struct api_store_job 
     for (struct api_store_job *job = jobs; job; job = job->next) {
         job->problem.code = NULL;
         if (is_oom(monitors))
-            api_fail_for_memory(&job->problem);
+            api_fail_oom(&job->problem);
         else if (is_uncertain)
             api_fail(&job->problem, "store_unavailable",
                      "the connection to the store was lost during the commit, so the request may "

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* MOST_BODY: bytes of a body that registers a region. */
-enum { MOST_BODY = 16 << 10 };
+/* MAX_BODY: bytes of a body that registers a region. */
+enum { MAX_BODY = 16 << 10 };
 
 /* The name in the path, or NULL. */
 static const char *name_of(const struct api_exchange *x)
@@ -31,10 +31,10 @@ static bool fail_unknown(struct api_exchange *x)
 
 static bool check_size(struct api_exchange *x, unsigned long long size)
 {
-    return size <= MOST_BODY ||
+    return size <= MAX_BODY ||
            api_fail(&x->problem, "body_too_large",
                     "the body has %llu bytes, a request to register a region has at most %d", size,
-                    MOST_BODY);
+                    MAX_BODY);
 }
 
 bool api_region_begin(struct api_exchange *x)

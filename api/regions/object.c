@@ -68,9 +68,9 @@ int api_object_open(const char *prefix, const char *key, bool writes, struct sta
 
 /* Asks for holes of the object, not of a mapping: mincore would take all pages of others' objects for
  * present, and a mapping may be lost. */
-size_t api_object_lacks(int fd, size_t offset, size_t size)
+size_t api_object_holes(int fd, size_t offset, size_t size)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), lacks = 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), holes = 0;
     struct stat now;
     if (size == 0 || fstat(fd, &now) != 0)
         return 0;
@@ -84,7 +84,7 @@ size_t api_object_lacks(int fd, size_t offset, size_t size)
         at = lseek(fd, hole, SEEK_DATA);
         if (at < 0 || at > end)
             at = end;
-        lacks += ((size_t)(at - hole) + page - 1) / page * page;
+        holes += ((size_t)(at - hole) + page - 1) / page * page;
     }
-    return lacks;
+    return holes;
 }

@@ -21,6 +21,6 @@ int api_object_open(const char *prefix, const char *key, bool writes, struct sta
                     const char *place, struct api_problem *problem);
 
 /* Bytes of the pages of some bytes of an open object that have no memory yet. */
-size_t api_object_lacks(int fd, size_t offset, size_t size);
+size_t api_object_holes(int fd, size_t offset, size_t size);
 
 #endif

@@ -28,7 +28,7 @@ struct api_region {
 
     pthread_mutex_t lock;                /* of what follows */
     struct api_mapping reading, writing; /* empty before their first use */
-    size_t charged;                      /* bytes that got their memory here, in the budget */
+    size_t accounted;                    /* bytes that got their memory here, in the budget */
 
     const char *key; /* after the name */
     char name[];

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST_BYTES: of all regions together. Each may be mapped twice, and maps whole, so that objects without
+/* MAX_BYTES: of all regions together. Each may be mapped twice, and maps whole, so that objects without
  * memory could take all 128 TiB of addresses that a process has. */
-#define MOST_BYTES ((size_t)16 << 40)
+#define MAX_BYTES ((size_t)16 << 40)
 
 struct api_regions *api_regions_new(const char *prefix, size_t most, struct api_budget *budget)
 {
@@ -61,11 +61,11 @@ static bool add(struct api_regions *regions, struct api_region *region, struct a
         return api_fail(problem, "too_many_regions",
                         "%zu regions are registered, the maximum of this server: unregister some",
                         regions->most);
-    if (region->size > MOST_BYTES - regions->open_bytes)
+    if (region->size > MAX_BYTES - regions->open_bytes)
         return api_fail_at(
             problem, API_BODY, "#/byte_size", "too_many_regions",
             "regions of %zu bytes are registered; the maximum of all together is %zu",
-            regions->open_bytes, MOST_BYTES);
+            regions->open_bytes, MAX_BYTES);
     *link = region;
     regions->n++;
     regions->open++;

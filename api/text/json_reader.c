@@ -244,20 +244,12 @@ bool api_json_next_member(struct api_json_reader *reader, char name[API_JSON_TEX
 }
 
 /* True if a string with escapes is well-formed, and means `text`. */
-static bool means_text(const char *string, const char *end, const char *text)
+bool api_json_means_text(const char *string, const char *end, const char *text)
 {
     char decoded[API_JSON_TEXT];
     struct check check = {.p = string, .end = end};
     return check_string(&check) && check.p == end && api_json_string(string, decoded) &&
            strcmp(decoded, text) == 0;
-}
-
-bool api_json_is_text(const char *string, const char *end, const char *text)
-{
-    size_t size = (size_t)(end - string), length = strlen(text);
-    if (size == length + 2 && memcmp(string + 1, text, length) == 0)
-        return true;
-    return memchr(string, '\\', size) && means_text(string, end, text);
 }
 
 const char *api_json_members(const char *object, const char *const *names, const char **values,

@@ -101,7 +101,7 @@ static bool add_snapshot(struct history *h, struct api_monitors *monitors,
     h->n++;
     size_t size = sizeof *snapshot + snapshot->config->bins.n_bins * 2 * sizeof(double);
     if (!api_budget_reserve(monitors->budget, size))
-        return api_fail_for_memory(&h->job.problem);
+        return api_fail_oom(&h->job.problem);
     h->reserved += size;
     *n_bins += snapshot->config->bins.n_bins;
     return true;

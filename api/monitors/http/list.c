@@ -182,7 +182,7 @@ static bool write_list(struct api_exchange *x, const struct api_pagination *page
     else
         api_append_text(out, "null");
     api_append_text(out, "}\n");
-    bool good = ranks || api_fail_for_memory(&x->problem);
+    bool good = ranks || api_fail_oom(&x->problem);
     free(ranks);
     return good;
 }

@@ -45,7 +45,7 @@ static bool snapshot_counts(struct api_observations *o, struct api_observed *obs
     struct api_snapshot *snapshot = api_snapshot_new(observed->config);
     observed->snapshot = snapshot;
     if (!snapshot || (snapshot->settings.previous == 0 && !api_snapshot_refer(snapshot)))
-        return api_fail_for_memory(&o->x->problem);
+        return api_fail_oom(&o->x->problem);
     for (size_t i = 0; i < observed->config->bins.n_bins; i++)
         snapshot->counts[i] = (double)observed->counting.counts[i];
     snapshot->window.revision = observed->revision;
@@ -94,7 +94,7 @@ static bool reserve_response(struct api_observations *o)
                 ESCAPE_FACTOR * strlen(o->observed[i].name);
     return (api_buffer_reserve(&o->x->response.body, size) &&
             api_buffer_reserve(&o->warnings, o->warnings.size + WARNING)) ||
-           api_fail_for_memory(&o->x->problem);
+           api_fail_oom(&o->x->problem);
 }
 
 /* True if this server knows the monitor, or a monitor of the group. */

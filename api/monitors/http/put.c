@@ -54,7 +54,7 @@ static bool read_query(struct put *d, json_t *members)
     static const char *const known[] = {"dry_run", NULL};
     struct api_exchange *x = d->x;
     json_t *others = json_object();
-    bool good = others || api_fail_for_memory(&x->problem);
+    bool good = others || api_fail_oom(&x->problem);
     good = good && api_settings_from_query(members, x->request.query, known, others, &x->problem);
     const char *dry = json_string_value(json_object_get(others, "dry_run"));
     d->is_dry = dry && strcmp(dry, "true") == 0;
@@ -107,7 +107,7 @@ static bool read_table(struct put *d)
     if (!api_open_table(x, &table))
         return false;
     json_t *members = table.members ? json_incref(table.members) : json_object();
-    bool good = members ? read_members(d, &table, members) : api_fail_for_memory(&x->problem);
+    bool good = members ? read_members(d, &table, members) : api_fail_oom(&x->problem);
     json_decref(members);
     api_table_free(&table);
     if (good && d->references.n == 0)
@@ -135,8 +135,7 @@ static size_t response_size(const struct put *d)
 /* Makes room for the response before anything is stored: what is stored is not refused for memory. */
 static bool reserve_response(const struct put *d, struct api_problem *problem)
 {
-    return api_buffer_reserve(&d->x->response.body, response_size(d)) ||
-           api_fail_for_memory(problem);
+    return api_buffer_reserve(&d->x->response.body, response_size(d)) || api_fail_oom(problem);
 }
 
 /* ---- In the store's thread */
@@ -198,7 +197,7 @@ static bool add_promoted(struct put *d)
     if (!r || !name) {
         free(r);
         free(name);
-        return api_fail_for_memory(&d->x->problem);
+        return api_fail_oom(&d->x->problem);
     }
     *r = (struct api_replacement){.group = api_group_of(d->x), .name = name};
     d->references.replacements = r;

@@ -144,7 +144,7 @@ bool api_open_table(struct api_exchange *x, struct api_table *table)
                                 .body = x->request.body,
                                 .size = x->request.body_size,
                                 .budget = x->service->budget,
-                                .most_inflated = x->service->max_body};
+                                .max_inflated = x->service->max_body};
     if (table->format && api_table_open(table, &x->problem))
         return true;
     api_table_free(table);
@@ -247,7 +247,7 @@ void *api_request_state(struct api_exchange *x, size_t size)
     if (!x->state)
         x->state = calloc(1, size);
     if (!x->state)
-        api_fail_for_memory(&x->problem);
+        api_fail_oom(&x->problem);
     return x->state;
 }
 
