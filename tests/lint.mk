@@ -2,9 +2,10 @@
 .PHONY: lint
 SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* api/*/* server tests/* tests/cross/criterion))
 TIDIED = $(filter-out lib/simd/%,$(LIB_SOURCES)) $(API_SOURCES) $(wildcard server/*.c) lib/simd/reference.c lib/simd/generic.c
-lint: $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so $(PAGE_TOOLS) $(WEB_PACKAGES)
+lint: $(B)/kldivd $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so $(PAGE_TOOLS) $(WEB_PACKAGES)
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/lint/layers.sh $(B)
+	$(PYTHON) -B tests/lint/circles.py $(B)
 	tests/lint/suites.sh $(SUITES)
 	tests/page/node_modules/.bin/tsc -p tests/page
 	cppcheck --quiet -j $(CPUS) --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \

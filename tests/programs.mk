@@ -4,6 +4,15 @@ TEST_LIBS = -lcriterion -lquadmath -lpq
 $(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV_FAULTS='"$(B)/tests/faults.so"' \
     -DKLDIV_UNADAPTED='"$(B)/tests/unadapted"'
 
+# The header of libquadmath is one of gcc's: clang finds it by a link.
+ifeq ($(VARIANT),asan)
+$(B)/tests/%.o: CFLAGS += -idirafter $(B)/include
+$(B)/include/quadmath.h:
+	@mkdir -p $(@D)
+	@ln -sf $$(gcc -print-file-name=include)/quadmath.h $@
+$(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c)): $(B)/include/quadmath.h
+endif
+
 # Folders of suites. The others under tests/ are programs of their own.
 SUITES = $(wildcard $(addprefix tests/,$(addsuffix /*.c,lib formats tables service shared_memory monitors store server faults project)))
 TESTS = $(call objects,$(SUITES) tests/support/*.c)

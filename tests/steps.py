@@ -22,9 +22,9 @@ LOGS = "build/steps"
 STEPS = [
     ("tools", RUN, [], ["tools"]),
     ("programs", BUILD, [], ["programs", "build/kldivd"]),
-    ("programs-asan", BUILD, ["programs"], ["programs", "VARIANT=asan"]),
+    ("programs-asan", BUILD, ["programs"], ["build/asan/tests/all", "build/asan/libkldiv.so", "VARIANT=asan"]),
     ("programs-tsan", BUILD, ["programs-asan"], ["build/tsan/stress/pool", "build/tsan/kldivd", "VARIANT=tsan"]),
-    ("fuzzers", BUILD, ["programs"], ["fuzzers"]),
+    ("fuzzers", BUILD, ["programs-asan"], ["fuzzers"]),
     ("build-neon", BUILD, [], ["build/aarch64/kernels"]),
     ("lint", BUILD, ["programs", "tools"], ["lint"]),
     ("load", MEASURE, ["programs"], ["load"]),
@@ -64,12 +64,13 @@ class Step:
         self.began = time.monotonic()
         self.state = "runs"
         with open(self.log, "wb") as log:
-            self.pid = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                        env=environment).pid
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=environment)
 
     def end(self, status, usage):
         self.seconds = time.monotonic() - self.began
         self.cpu = usage.ru_utime + usage.ru_stime
+        self.process.returncode = os.waitstatus_to_exitcode(status)
         self.state = "failed" if status else "passed"
         if status:
             with open(self.log, errors="replace") as log:
@@ -117,7 +118,7 @@ def main():
     while any(step.state == "runs" for step in steps):
         pid, status, usage = os.wait3(0)
         for step in steps:
-            if step.state == "runs" and step.pid == pid:
+            if step.state == "runs" and step.process.pid == pid:
                 step.end(status, usage)
         start_next(steps)
     print_table(steps, time.monotonic() - began)

@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/$build/tests"
 cp "$build/tests/all" "$build/kldivd" "$work"
-cp "$build/tests/faults.so" "$work/$build/tests"
+cp "$build/tests/faults.so" "$build/tests/unadapted" "$work/$build/tests"
 chmod -R a+rX "$work"
 (cd "$work"; ulimit -n 256
     KLDIV_SERVER=./kldivd setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all \
