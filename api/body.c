@@ -21,15 +21,15 @@ bool api_body_check_coding(struct api_exchange *x)
 
 bool api_body_check_size(struct api_exchange *x)
 {
-    size_t most = x->service->max_body;
+    size_t max = x->service->max_body;
     size_t size = x->request.content_length + API_PADDING;
     size_t limit = x->service->budget ? api_budget_max(x->service->budget, size) : 0;
-    if (limit && limit < most)
-        most = limit;
-    if (x->request.content_length > most || (limit && api_block_size(size) > limit))
+    if (limit && limit < max)
+        max = limit;
+    if (x->request.content_length > max || (limit && api_block_size(size) > limit))
         return api_fail(&x->problem, "body_too_large",
                         "the body has %llu bytes; this server accepts at most %zu",
-                        (unsigned long long)x->request.content_length, most);
+                        (unsigned long long)x->request.content_length, max);
     return true;
 }
 
@@ -39,7 +39,7 @@ bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, d
     struct api_inflation inflation = {.coding = x->coding,
                                       .bytes = request->body,
                                       .size = request->body_size,
-                                      .most = x->service->max_body,
+                                      .max = x->service->max_body,
                                       .stop = x->stop};
     if (api_coding_is_none(inflation.coding) || inflated->size > 0)
         return true;

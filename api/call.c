@@ -214,13 +214,13 @@ static bool compute(struct api_call *call, struct api_problem *problem)
 static bool check_extent(const struct api_call *call, struct api_problem *problem)
 {
     const struct kl_plan *plan = &call->plan;
-    size_t most = call->service->max_body / kl_dtype_size(plan->dtype);
-    return plan->count <= most || plan->count == plan->counts[KL_INPUT] ||
+    size_t max = call->service->max_body / kl_dtype_size(plan->dtype);
+    return plan->count <= max || plan->count == plan->counts[KL_INPUT] ||
            plan->count == plan->counts[KL_TARGET] ||
            api_fail(problem, "broadcast_too_large",
                     "the operands broadcast to %zu elements; this server accepts at most %zu "
                     "(--max-body divided by the size of an element)",
-                    plan->count, most);
+                    plan->count, max);
 }
 
 /* Refuses contradicting spaces. An explicit log_target=false contradicts target_space; the

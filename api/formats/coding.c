@@ -60,10 +60,10 @@ enum { FREE_SIZE = 1 << 20, RATIO = 256 };
 static bool check_output(const struct api_inflation *inflation, size_t used,
                          const struct api_buffer *out, struct api_problem *problem)
 {
-    if (out->size > inflation->most)
+    if (out->size > inflation->max)
         return api_fail(problem, "body_too_large",
                         "the body inflates to more than %zu bytes, the most this server accepts",
-                        inflation->most);
+                        inflation->max);
     if (out->size > FREE_SIZE && out->size / RATIO > used)
         return api_fail(problem, "body_too_large",
                         "the body inflates to more than %d times its size", RATIO);
@@ -77,8 +77,8 @@ static bool make_room(const struct api_inflation *inflation, struct api_buffer *
                       struct api_problem *problem)
 {
     size_t capacity = out->capacity < 32768 ? 65536 : 2 * out->capacity;
-    if (capacity > inflation->most + 1 + API_PADDING)
-        capacity = inflation->most + 1 + API_PADDING;
+    if (capacity > inflation->max + 1 + API_PADDING)
+        capacity = inflation->max + 1 + API_PADDING;
     if (out->capacity - out->size <= API_PADDING && !api_buffer_reserve(out, capacity))
         return api_fail_oom(problem);
     return true;

@@ -24,7 +24,7 @@ static inline bool api_coding_is_none(const char *coding)
 struct api_inflation {
     const char *coding, *bytes;
     size_t size;
-    size_t most;             /* bytes that it may inflate to */
+    size_t max;              /* bytes that it may inflate to */
     size_t affordable;       /* bytes above which it stops, as the caller has no time for more */
     const atomic_bool *stop; /* as of api_exchange */
 
@@ -34,7 +34,7 @@ struct api_inflation {
 };
 
 /* Appends the decoded bytes to `out`, with API_PADDING zero bytes beyond its size. Fails with
- * body_too_large beyond `most` bytes, and where more than 1 MiB is more than 256 times the bytes it
+ * body_too_large beyond `max` bytes, and where more than 1 MiB is more than 256 times the bytes it
  * came from. "deflate" is accepted with the zlib wrapper, which RFC 9110 demands, and without, as
  * some clients send it. */
 bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,

@@ -60,9 +60,9 @@ static const char *open_columns(struct reader *r, const char *p)
 static const char *open_rows(struct reader *r, const char *p)
 {
     struct api_table *table = r->table;
-    size_t most = CELLS_PER_BYTE * table->size + CELLS_OVERHEAD;
+    size_t max = CELLS_PER_BYTE * table->size + CELLS_OVERHEAD;
     p = api_cells_rows(r->cells, p);
-    if (!p || table->names.n == 0 || table->n_rows <= most / table->names.n)
+    if (!p || table->names.n == 0 || table->n_rows <= max / table->names.n)
         return p;
     api_fail_at(problem_of(r), API_BODY, "#/rows", "table_too_sparse",
                 "%zu rows of %zu columns lack most of their members: send columns, or CSV",
@@ -195,7 +195,7 @@ static bool open_json(struct api_table *table, struct api_problem *problem)
                        .envelope = {.body = table->body,
                                     .start = start,
                                     .copied = start,
-                                    .most = MAX_ENVELOPE,
+                                    .max = MAX_ENVELOPE,
                                     .too_large = "members other than values may have at most 1 MiB",
                                     .text.budget = table->budget,
                                     .problem = problem}};

@@ -78,9 +78,9 @@ size_t api_budget_max(const struct api_budget *budget, size_t size)
 
 static bool claim(struct api_budget *budget, size_t size)
 {
-    size_t used = atomic_load(&budget->used), most = api_budget_max(budget, size);
+    size_t used = atomic_load(&budget->used), max = api_budget_max(budget, size);
     do
-        if (most && (used > most || size > most - used))
+        if (max && (used > max || size > max - used))
             return false;
     while (!atomic_compare_exchange_weak(&budget->used, &used, used + size));
     return true;
@@ -113,9 +113,9 @@ bool api_budget_retain(struct api_budget *budget, size_t size, bool is_stored)
     if (!budget)
         return true;
     size_t limit = budget->limit, retained = atomic_load(&budget->retained);
-    size_t most = is_stored ? limit : limit / 2;
+    size_t max = is_stored ? limit : limit / 2;
     do
-        if (limit && (retained > most || size > most - retained))
+        if (limit && (retained > max || size > max - retained))
             return false;
     while (!atomic_compare_exchange_weak(&budget->retained, &retained, retained + size));
     if (api_budget_reserve(budget, size))

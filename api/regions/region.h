@@ -13,7 +13,7 @@ struct api_regions {
     struct api_region *first;
     size_t n, bytes;         /* of the list */
     size_t open, open_bytes; /* of regions, those that only calls still use included */
-    size_t most;
+    size_t max;
     const char *prefix;
     struct api_budget *budget;
 };

@@ -9,14 +9,14 @@
  * memory could take all 128 TiB of addresses that a process has. */
 #define MAX_BYTES ((size_t)16 << 40)
 
-struct api_regions *api_regions_new(const char *prefix, size_t most, struct api_budget *budget)
+struct api_regions *api_regions_new(const char *prefix, size_t max, struct api_budget *budget)
 {
     struct api_regions *regions = calloc(1, sizeof *regions);
     if (!regions)
         return NULL;
     pthread_mutex_init(&regions->lock, NULL);
     regions->prefix = prefix;
-    regions->most = most < API_REGIONS ? most : API_REGIONS;
+    regions->max = max < API_REGIONS ? max : API_REGIONS;
     regions->budget = budget;
     return regions;
 }
@@ -57,10 +57,10 @@ static bool add(struct api_regions *regions, struct api_region *region, struct a
         return api_fail(problem, "region_registered",
                         "the region '%.60s' is registered already: unregister it first",
                         region->name);
-    if (regions->open == regions->most)
+    if (regions->open == regions->max)
         return api_fail(problem, "too_many_regions",
                         "%zu regions are registered, the maximum of this server: unregister some",
-                        regions->most);
+                        regions->max);
     if (region->size > MAX_BYTES - regions->open_bytes)
         return api_fail_at(
             problem, API_BODY, "#/byte_size", "too_many_regions",

@@ -173,9 +173,9 @@ static void settle(struct api_slice *slice)
     size_t holes = holes_of(slice, slice->pinned);
     size_t got = slice->holes > holes ? slice->holes - holes : 0;
     pthread_mutex_lock(&region->lock);
-    size_t most = mapping_of(slice)->size - region->accounted;
+    size_t max = mapping_of(slice)->size - region->accounted;
     api_budget_release(budget, slice->holes);
-    got = got < most ? got : most;
+    got = got < max ? got : max;
     if (api_budget_reserve(budget, got))
         region->accounted += got;
     pthread_mutex_unlock(&region->lock);

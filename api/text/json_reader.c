@@ -310,14 +310,14 @@ bool api_json_size(const char *value, size_t *size)
     return *value != '.' && *value != 'e' && *value != 'E';
 }
 
-bool api_json_sizes(const char *value, size_t *sizes, size_t most, size_t *n)
+bool api_json_sizes(const char *value, size_t *sizes, size_t max, size_t *n)
 {
     const char *item;
     struct api_json_reader reader = api_json_read_array(value);
     if (!value || *value != '[')
         return false;
     for (*n = 0; api_json_next_item(&reader, &item); ++*n)
-        if (*n == most || !api_json_size(item, &sizes[*n]))
+        if (*n == max || !api_json_size(item, &sizes[*n]))
             return false;
     return true;
 }

@@ -59,7 +59,7 @@ bool api_json_string(const char *value, char to[API_JSON_TEXT]);
 /* Reads a non-negative integer, written without a point or an exponent. */
 bool api_json_size(const char *value, size_t *size);
 
-/* Reads an array of at most `most` non-negative integers. */
-bool api_json_sizes(const char *value, size_t *sizes, size_t most, size_t *n);
+/* Reads an array of at most `max` non-negative integers. */
+bool api_json_sizes(const char *value, size_t *sizes, size_t max, size_t *n);
 
 #endif

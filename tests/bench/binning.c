@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { MOST = 1 << 22, RUNS = 15 };
+enum { MAX = 1 << 22, RUNS = 15 };
 
 static double *values, edges[KL_MAX_BINS + 2];
 static uint64_t counts[KL_MAX_BINS + KL_OUTER_BINS];
@@ -48,9 +48,9 @@ static size_t make_edges(size_t bins, bool long_tail)
 
 static void rows(size_t wanted, bool long_tail)
 {
-    static const size_t sizes[] = {1 << 10, 1 << 16, MOST};
+    static const size_t sizes[] = {1 << 10, 1 << 16, MAX};
     size_t bins = make_edges(wanted, long_tail);
-    for (size_t i = 0; i < MOST; i++)
+    for (size_t i = 0; i < MAX; i++)
         values[i] = long_tail ? exp(normal()) : normal();
     for (const struct kl_kernel *const *k = kl_kernels; *k; k++) {
         if (!kl_simd_select((*k)->name, NULL))
@@ -90,7 +90,7 @@ static double time_of_drift(size_t bins)
 int main(void)
 {
     srand48(1);
-    values = aligned_alloc(64, MOST * sizeof *values);
+    values = aligned_alloc(64, MAX * sizeof *values);
     printf("\nBinning of float64, one thread, ns a value\n\n| values | 2^10 | 2^16 | 2^22 |\n");
     printf("|---|---|---|---|\n");
     rows(10, false);

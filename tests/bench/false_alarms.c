@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BINS = 10, MOST = 100000, TRIALS = 10000 };
+enum { BINS = 10, MAX = 100000, TRIALS = 10000 };
 
-static const size_t references[] = {500, 10000, MOST}, windows[] = {50, 200, 1000, 10000};
-static double values[MOST];
+static const size_t references[] = {500, 10000, MAX}, windows[] = {50, 200, 1000, 10000};
+static double values[MAX];
 
 static void draw(size_t n)
 {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RUNS = 15, MOST = 1 << 22, LAST = -1 };
+enum { RUNS = 15, MAX = 1 << 22, LAST = -1 };
 
 static float *probs[2], *logs[2], *logits[2], *gradients[2], *loss;
 static unsigned char *mask;
@@ -146,21 +146,21 @@ int main(void)
 {
     srand48(1);
     for (int i = 0; i < 2; i++) {
-        probs[i] = aligned_alloc(64, MOST * sizeof(float));
-        logs[i] = aligned_alloc(64, MOST * sizeof(float));
-        logits[i] = aligned_alloc(64, MOST * sizeof(float));
-        gradients[i] = aligned_alloc(64, MOST * sizeof(float));
-        memset(gradients[i], 0, MOST * sizeof(float));
-        for (size_t j = 0; j < MOST; j++) {
+        probs[i] = aligned_alloc(64, MAX * sizeof(float));
+        logs[i] = aligned_alloc(64, MAX * sizeof(float));
+        logits[i] = aligned_alloc(64, MAX * sizeof(float));
+        gradients[i] = aligned_alloc(64, MAX * sizeof(float));
+        memset(gradients[i], 0, MAX * sizeof(float));
+        for (size_t j = 0; j < MAX; j++) {
             probs[i][j] = (float)(drand48() + 1e-6);
             logs[i][j] = logf(probs[i][j]);
             logits[i][j] = (float)(12 * drand48() - 6);
         }
     }
-    loss = aligned_alloc(64, MOST * sizeof(float));
-    mask = malloc(MOST);
-    memset(loss, 0, MOST * sizeof(float));
-    for (size_t i = 0; i < MOST; i++)
+    loss = aligned_alloc(64, MAX * sizeof(float));
+    mask = malloc(MAX);
+    memset(loss, 0, MAX * sizeof(float));
+    for (size_t i = 0; i < MAX; i++)
         mask[i] = drand48() < 0.8;
     printf("\nOptions (%s), float32, one thread, ns an element, beside the plain loss\n\n",
            kl_simd_name());

@@ -182,9 +182,9 @@ static void expect_an_answer(const struct row *row, const char *body, size_t siz
 
 static void cut_and_change(const struct row *row)
 {
-    enum { MOST = 1200 };
-    static char body[MOST];
-    if (json_integer_value(json_object_get(row->json, "status")) != 200 || row->size > MOST)
+    enum { MAX = 1200 };
+    static char body[MAX];
+    if (json_integer_value(json_object_get(row->json, "status")) != 200 || row->size > MAX)
         return;
     memcpy(body, row->body, row->size);
     for (size_t i = 0; i < row->size; i++) {

@@ -7,12 +7,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Reads in pieces of 1 to `most` bytes; gives the number of bytes in order. */
-static size_t read_in_pieces(const char *bytes, size_t size, size_t most, struct srv_framing *f)
+/* Reads in pieces of 1 to `max` bytes; gives the number of bytes in order. */
+static size_t read_in_pieces(const char *bytes, size_t size, size_t max, struct srv_framing *f)
 {
     size_t at = 0, requests = 0;
     while (at < size && !f->error.code) {
-        size_t n = 1 + (size_t)(unsigned char)bytes[at] % most;
+        size_t n = 1 + (size_t)(unsigned char)bytes[at] % max;
         n = n < size - at ? n : size - at;
         size_t good = srv_framing_read(f, bytes + at, n);
         if (good > n || (good < n && !f->error.code))
@@ -28,14 +28,14 @@ static size_t read_in_pieces(const char *bytes, size_t size, size_t most, struct
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const size_t most[] = {1, 7, 251};
+    static const size_t max[] = {1, 7, 251};
     struct srv_framing whole = {0};
     const char *bytes = (const char *)data;
     size_t good = srv_framing_read(&whole, bytes, size);
-    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+    for (size_t i = 0; i < sizeof max / sizeof *max; i++) {
         struct srv_framing cut = {0};
-        size_t cut_good = read_in_pieces(bytes, size, most[i], &cut);
-        if ((most[i] == 1 && cut_good != good) || /* other pieces hide where requests end */
+        size_t cut_good = read_in_pieces(bytes, size, max[i], &cut);
+        if ((max[i] == 1 && cut_good != good) || /* other pieces hide where requests end */
             (cut.error.code != NULL) != (whole.error.code != NULL) ||
             (cut.error.code && strcmp(cut.error.code, whole.error.code) != 0))
             abort();

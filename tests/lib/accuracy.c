@@ -10,7 +10,7 @@
 enum { N = 1 << 14 };
 
 static const struct {
-    int bits, least_exponent;
+    int bits, min_exponent;
 } formats[KL_DTYPES] = {[KL_FLOAT64] = {53, -1022},
                         [KL_FLOAT32] = {24, -126},
                         [KL_FLOAT16] = {11, -14},
@@ -94,8 +94,8 @@ static void make(struct sample *s, enum kl_dtype dtype, bool log_target, enum da
 static double error_in_ulps(enum kl_dtype dtype, double ours, quad exact)
 {
     int exponent = exact == 0 ? -2000 : ilogb((double)exact);
-    if (exponent < formats[dtype].least_exponent)
-        exponent = formats[dtype].least_exponent;
+    if (exponent < formats[dtype].min_exponent)
+        exponent = formats[dtype].min_exponent;
     return (double)(fabsq((quad)ours - exact) / (quad)ldexp(1, exponent + 1 - formats[dtype].bits));
 }
 
@@ -109,7 +109,7 @@ static double cancelled(enum kl_dtype dtype, quad scale)
 static void check_losses(const struct kl_kernel *kernel, struct sample *s)
 {
     enum kl_rule rule = s->log_target ? KL_LOG_PYTORCH : KL_PROB_PYTORCH;
-    double most = s->dtype == KL_FLOAT64 ? 2.6 : 0.51, worst = 0;
+    double max = s->dtype == KL_FLOAT64 ? 2.6 : 0.51, worst = 0;
     size_t misrounded = 0;
     kernel->map[s->dtype][s->log_target](rule, s->x, s->t, s->loss, N);
     for (size_t i = 0; i < N; i++) {
@@ -121,7 +121,7 @@ static void check_losses(const struct kl_kernel *kernel, struct sample *s)
             worst = error;
     }
     bool few = s->dtype == KL_FLOAT64 || misrounded * 10000 <= N;
-    cr_expect(few && worst <= most, "%s %s %s log_target=%d: %zu of %d misrounded, worst %.3f ulp",
+    cr_expect(few && worst <= max, "%s %s %s log_target=%d: %zu of %d misrounded, worst %.3f ulp",
               kernel->name, kl_dtype_name(s->dtype), data_names[s->data], s->log_target, misrounded,
               N, worst);
 }

@@ -190,10 +190,10 @@ static double ordered(size_t kind, size_t i, size_t n, unsigned long long *state
 
 Test(bins, selection_puts_ranks_where_a_sort_does)
 {
-    enum { MOST = 20000, KINDS = 8 };
-    static double values[MOST], sorted[MOST];
+    enum { MAX = 20000, KINDS = 8 };
+    static double values[MAX], sorted[MAX];
     unsigned long long state = 5;
-    for (size_t n = 1; n <= MOST; n = n * 3 / 2 + 1)
+    for (size_t n = 1; n <= MAX; n = n * 3 / 2 + 1)
         for (size_t kind = 0; kind < KINDS; kind++) {
             size_t ranks[40], n_ranks = 0;
             for (size_t i = 0; i < n; i++)
@@ -210,11 +210,11 @@ Test(bins, selection_puts_ranks_where_a_sort_does)
 }
 
 /* Edges must ascend, be finite and hold all values. */
-static void check_edges(const double *edges, size_t bins, size_t most, const double *values,
+static void check_edges(const double *edges, size_t bins, size_t max, const double *values,
                         size_t n)
 {
     uint64_t counts[PLACES] = {0};
-    cr_expect(bins >= 1 && bins <= most, "%zu of %zu", bins, most);
+    cr_expect(bins >= 1 && bins <= max, "%zu of %zu", bins, max);
     for (size_t i = 0; i <= bins; i++)
         cr_expect(isfinite(edges[i]) && (i == 0 || edges[i] > edges[i - 1]), "edge %zu", i);
     kl_bin_counts(edges, bins, KL_FLOAT64, values, n, counts);
@@ -229,16 +229,16 @@ Test(bins, edges_ascend_and_hold_all_values)
     for (size_t n = 1; n <= COUNT(values); n += 1 + n / 4)
         for (size_t bins = 1; bins <= KL_MAX_BINS; bins = bins * 2 + 1)
             for (size_t kind = 0; kind < 16; kind++) {
-                double unit = units[kind / 4], least = DBL_MAX, greatest = -DBL_MAX;
+                double unit = units[kind / 4], min = DBL_MAX, max = -DBL_MAX;
                 for (size_t i = 0; i < n; i++) {
                     values[i] = kind % 4 < 2 ? (uniform(&state) - 0.5) * 3.5
                                              : floor(uniform(&state) * 3 * (double)(kind % 2));
                     values[i] = kind % 4 == 2 && unit > 1 ? DBL_MAX : values[i] * unit;
-                    least = fmin(least, values[i]), greatest = fmax(greatest, values[i]);
+                    min = fmin(min, values[i]), max = fmax(max, values[i]);
                 }
                 size_t made = kl_quantile_edges(values, n, bins, edges);
                 check_edges(edges, made, bins, values, n);
-                made = kl_width_edges(least, greatest, bins, edges);
+                made = kl_width_edges(min, max, bins, edges);
                 check_edges(edges, made, bins, values, n);
             }
 }

@@ -214,18 +214,18 @@ struct counts {
 static void count_row(const double *x, const double *t, const unsigned char *mask, size_t n,
                       bool masked, struct counts *counts)
 {
-    double exps = 0, sum = 0, greatest = -INFINITY, least = INFINITY;
+    double exps = 0, sum = 0, max = -INFINITY, min = INFINITY;
     bool finite = true;
     for (size_t i = 0; i < n; i++) {
         if (!mask[i])
             continue;
         exps += exp(x[i]), sum += t[i];
-        greatest = fmax(greatest, x[i]), least = fmin(least, t[i]);
+        max = fmax(max, x[i]), min = fmin(min, t[i]);
         finite &= isfinite(x[i]) && isfinite(t[i]) && t[i] >= 0;
     }
     counts->rows++;
-    counts->of[KL_INPUT_NOT_LOG_PROBABILITIES] += greatest > 0;
-    counts->of[KL_TARGET_NEGATIVE] += least < 0;
+    counts->of[KL_INPUT_NOT_LOG_PROBABILITIES] += max > 0;
+    counts->of[KL_TARGET_NEGATIVE] += min < 0;
     counts->of[KL_INPUT_NOT_NORMALIZED] += fabs(exps - 1) > 1e-3 && !(masked && exps < 1);
     counts->of[KL_TARGET_NOT_NORMALIZED] += fabs(sum - 1) > 1e-3 && !(masked && sum < 1);
     counts->of[KL_LOSS_NOT_FINITE] += !finite;
@@ -235,15 +235,15 @@ static void count_row(const double *x, const double *t, const unsigned char *mas
  * alone, with and without a mask of elements. */
 Test(diagnose, counts_rows_of_every_length)
 {
-    enum { ROWS = 300, MOST = 140 };
-    static double x[ROWS * MOST], t[ROWS * MOST];
-    static unsigned char mask[ROWS * MOST];
+    enum { ROWS = 300, MAX = 140 };
+    static double x[ROWS * MAX], t[ROWS * MAX];
+    static unsigned char mask[ROWS * MAX];
     static const enum kl_finding counted[] = {KL_INPUT_NOT_LOG_PROBABILITIES, KL_TARGET_NEGATIVE,
                                               KL_INPUT_NOT_NORMALIZED, KL_TARGET_NOT_NORMALIZED,
                                               KL_LOSS_NOT_FINITE};
     unsigned long long state = 19;
     struct kl_pool *pool = kl_pool_new(2);
-    for (size_t n = 2; n <= 2 * MOST; n++) {
+    for (size_t n = 2; n <= 2 * MAX; n++) {
         size_t length = n / 2, shape[] = {ROWS, length};
         bool masked = n & 1;
         struct counts counts = {0};
@@ -270,7 +270,7 @@ Test(diagnose, counts_rows_of_every_length)
         struct kl_tensor input = {KL_FLOAT64, 2, shape, x}, target = {KL_FLOAT64, 2, shape, t};
         const struct kl_mask shown = {2, shape, mask};
         struct kl_options options = {.reduction = KL_NONE, .mask = masked ? &shown : NULL};
-        static double losses[ROWS * MOST];
+        static double losses[ROWS * MAX];
         static struct kl_diagnosis alone, beside;
         memset(&alone, 0, sizeof alone), memset(&beside, 0, sizeof beside);
         const struct kl_results results = {losses, {NULL}, &beside};

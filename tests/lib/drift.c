@@ -127,11 +127,11 @@ Test(drift, scores_and_edges_are_those_of_the_table)
 
 /* ---- What holds of all counts */
 
-enum { MOST_BINS = 60 };
+enum { MAX_BINS = 60 };
 
 struct counts {
     size_t bins;
-    double current[MOST_BINS], reference[MOST_BINS];
+    double current[MAX_BINS], reference[MAX_BINS];
     struct kl_drift_options options;
 };
 
@@ -140,11 +140,11 @@ static const struct kl_drift_options usual = {.pseudocount = 0.5, .significance 
 static struct counts draw(unsigned long long *state)
 {
     struct counts c = {.options = usual};
-    double most = exp(25 * uniform(state));
-    c.bins = 1 + (size_t)(uniform(state) * MOST_BINS);
+    double max = exp(25 * uniform(state));
+    c.bins = 1 + (size_t)(uniform(state) * MAX_BINS);
     for (size_t i = 0; i < c.bins; i++) {
-        c.current[i] = uniform(state) < 0.2 ? 0 : floor(most * uniform(state));
-        c.reference[i] = uniform(state) < 0.2 ? 0 : floor(10 * most * uniform(state));
+        c.current[i] = uniform(state) < 0.2 ? 0 : floor(max * uniform(state));
+        c.reference[i] = uniform(state) < 0.2 ? 0 : floor(10 * max * uniform(state));
     }
     c.current[0]++, c.reference[0]++;
     c.options.pseudocount = 0.25 + uniform(state);
@@ -165,7 +165,7 @@ Test(drift, contributions_are_not_negative_and_sum_to_the_divergence)
     unsigned long long state = 1;
     for (int i = 0; i < 2000; i++) {
         struct counts c = draw(&state);
-        struct kl_drift_bin of_bins[MOST_BINS];
+        struct kl_drift_bin of_bins[MAX_BINS];
         struct kl_drift s = score(&c, of_bins);
         double sum = 0, shares = 0, current = 0, reference = 0;
         for (size_t j = 0; j < c.bins; j++) {
@@ -327,8 +327,8 @@ static void try_windows(const double *reference, unsigned long long *state, stru
  * limit of many trials; larger ones 1.2 times at most. */
 static bool promised(size_t window, size_t alarms, double nominal)
 {
-    double rate = (double)alarms / TRIALS, most = window <= 50 ? 1.9 : 1.5;
-    return rate < most * nominal && rate > nominal / 1.5;
+    double rate = (double)alarms / TRIALS, max = window <= 50 ? 1.9 : 1.5;
+    return rate < max * nominal && rate > nominal / 1.5;
 }
 
 /* The G-test of windows without drift, of ten bins, rejects about as often as its significance tells. A

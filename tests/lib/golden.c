@@ -14,9 +14,9 @@ static double ulp_of(const char *dtype, double value)
     if (strcmp(dtype, "float64") == 0)
         return nextafter(size, (double)INFINITY) - size;
     int bits = strcmp(dtype, "float32") == 0 ? 23 : strcmp(dtype, "float16") == 0 ? 10 : 7;
-    int least = strcmp(dtype, "float16") == 0 ? -24 : -149 + 23 - bits;
-    int exponent = size > 0 ? ilogb(size) - bits : least;
-    return ldexp(1, exponent > least ? exponent : least);
+    int min = strcmp(dtype, "float16") == 0 ? -24 : -149 + 23 - bits;
+    int exponent = size > 0 ? ilogb(size) - bits : min;
+    return ldexp(1, exponent > min ? exponent : min);
 }
 
 /* True if `text` is PyTorch's float64 result, rounded to the dtype. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 200 };
+enum { MAX = 200 };
 
 /* Flattens nested numbers; returns the count and fills the shape. */
 static size_t flatten(const json_t *value, double *to, size_t *shape, size_t *ndim)
@@ -31,7 +31,7 @@ static size_t flatten(const json_t *value, double *to, size_t *shape, size_t *nd
 }
 
 struct operands {
-    double x[MOST], t[MOST], upstream[MOST];
+    double x[MAX], t[MAX], upstream[MAX];
     size_t shape[8], ndim, n;
     bool has_upstream;
     struct kl_options options;
@@ -72,7 +72,7 @@ static void gradient_of(const struct operands *o, enum kl_operand by, double *gr
 
 static void check_against(const json_t *expected, const double *ours, const char *what)
 {
-    double exact[MOST];
+    double exact[MAX];
     size_t shape[8], ndim = 0, n = flatten(expected, exact, shape, &ndim);
     for (size_t i = 0; i < n; i++) {
         bool same = isnan(exact[i]) ? isnan(ours[i])
@@ -92,7 +92,7 @@ Test(gradients, are_those_of_autograd)
         cr_assert(row);
         struct operands o = operands_of(row);
         const json_t *expected = json_object_get(row, "gradient");
-        double gradient[MOST];
+        double gradient[MAX];
         char what[100];
         for (enum kl_operand by = KL_INPUT; by <= KL_TARGET; by++) {
             const char *name = by == KL_INPUT ? "input" : "target";
@@ -126,7 +126,7 @@ Test(gradients, are_those_of_finite_differences)
     for (int log_target = 0; log_target < 2; log_target++)
         for (enum kl_operand by = KL_INPUT; by <= KL_TARGET; by++) {
             struct operands o = {.shape = {37}, .ndim = 1, .n = 37};
-            double gradient[MOST];
+            double gradient[MAX];
             o.options.log_target = log_target;
             for (size_t i = 0; i < o.n; i++) {
                 o.x[i] = log(uniform(&state) + 1e-3);

@@ -28,7 +28,7 @@ static double draw(unsigned long long *state, bool logarithm, bool special)
 static bool close_enough(enum kl_dtype dtype, double ours, double exact, double cancelled)
 {
     static const struct {
-        double relative, least;
+        double relative, min;
     } dtypes[KL_DTYPES] = {[KL_FLOAT64] = {0x1p-51, 0x1p-1074},
                            [KL_FLOAT32] = {0x1.05p-24, 0x1p-149},
                            [KL_FLOAT16] = {0x1.05p-11, 0x1p-24},
@@ -36,7 +36,7 @@ static bool close_enough(enum kl_dtype dtype, double ours, double exact, double 
     if (isnan(exact) || isinf(exact) || exact == 0)
         return isnan(exact) ? isnan(ours) : ours == exact;
     double lost = dtype == KL_FLOAT64 ? 0x1p-62 * cancelled : 0;
-    return fabs(ours - exact) <= dtypes[dtype].relative * fabs(exact) + dtypes[dtype].least + lost;
+    return fabs(ours - exact) <= dtypes[dtype].relative * fabs(exact) + dtypes[dtype].min + lost;
 }
 
 static void check_map(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule,

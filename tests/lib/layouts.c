@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 1500, MOST_ELEMENTS = 1 << 16 };
+enum { ROUNDS = 1500, MAX_ELEMENTS = 1 << 16 };
 
 /* sample: operands of (outer, length, inner), as doubles that float16 and bfloat16 hold exactly. */
 struct sample {
@@ -56,7 +56,7 @@ static void make(struct sample *s, unsigned long long *state)
         s->outer = pick(state, sizes, COUNT(sizes)), s->inner = pick(state, sizes, COUNT(sizes));
         s->length = pick(state, lengths, COUNT(lengths));
         s->rows = s->outer * s->inner, s->n = s->rows * s->length;
-    } while (s->n > MOST_ELEMENTS);
+    } while (s->n > MAX_ELEMENTS);
     s->weighted = uniform(state) < 0.3, s->masked = uniform(state) < 0.3;
     s->shared = uniform(state) < 0.3;
     s->weight = malloc(s->rows * 8), s->upstream = malloc(s->rows * 8), s->mask = malloc(s->rows);

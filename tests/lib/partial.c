@@ -10,7 +10,7 @@
 
 /* ---- Random calls */
 
-enum { MOST_DIMS = 3, MOST_SHARDS = 64, ELEMENTS = 100000 };
+enum { MAX_DIMS = 3, MAX_SHARDS = 64, ELEMENTS = 100000 };
 
 static unsigned long long state;
 static size_t below(size_t n)
@@ -37,7 +37,7 @@ static double number_of_kind(enum kind kind)
 struct array {
     bool is_given, is_cut;
     enum kl_dtype dtype;
-    size_t ndim, shape[MOST_DIMS], entry; /* elements of an entry of axis 0 */
+    size_t ndim, shape[MAX_DIMS], entry; /* elements of an entry of axis 0 */
     char *data;
 };
 
@@ -98,7 +98,7 @@ static size_t random_shape(size_t *shape)
 {
     static const size_t lengths[] = {1,   2,   3,   7,    8,    10,   16,    37,
                                      100, 300, 600, 1000, 1024, 3000, 16384, 40000};
-    size_t ndim = 1 + below(MOST_DIMS), entry = 1;
+    size_t ndim = 1 + below(MAX_DIMS), entry = 1;
     for (size_t i = 1; i < ndim; i++)
         entry *= shape[i] = lengths[below(ndim == 3 ? 8 : 16)];
     shape[0] = 1 + below(ELEMENTS / entry + 2);
@@ -108,7 +108,7 @@ static size_t random_shape(size_t *shape)
 /* Adds weight and mask of what dim leaves, perhaps broadcast along an axis. */
 static void add_extras(struct call *call, size_t ndim, const size_t *shape)
 {
-    size_t left[MOST_DIMS], n = 0;
+    size_t left[MAX_DIMS], n = 0;
     for (size_t i = 0; i < ndim; i++)
         if (!call->options.n_dim || (int)i != call->dim)
             left[n++] = shape[i];
@@ -125,7 +125,7 @@ static void add_extras(struct call *call, size_t ndim, const size_t *shape)
 
 static struct call random_call(void)
 {
-    size_t shape[MOST_DIMS], ndim = random_shape(shape);
+    size_t shape[MAX_DIMS], ndim = random_shape(shape);
     enum kind kinds[] = {below(8) ? LOGS : WIDE, below(2) ? PROBS : SPARSE};
     enum kl_dtype dtype = (enum kl_dtype)below(KL_DTYPES);
     struct call call = {.options = {.reduction = (enum kl_reduction)below(3),
@@ -181,7 +181,7 @@ static void merge_shuffled(struct kl_partial *partials, size_t n, struct kl_part
 }
 
 /* The least entries of a shard. */
-static size_t least_of(const struct call *call)
+static size_t min_of(const struct call *call)
 {
     for (size_t i = 0; i < COUNT(call->arrays); i++)
         if (call->arrays[i].is_given && !call->arrays[i].is_cut)
@@ -191,14 +191,14 @@ static size_t least_of(const struct call *call)
 
 static struct sharded run_shards(const struct call *call, size_t step, struct kl_pool *pool)
 {
-    static struct kl_partial partials[MOST_SHARDS];
+    static struct kl_partial partials[MAX_SHARDS];
     struct sharded all = {.sum = 0};
     double sum[2], divisor[2];
-    size_t n = 0, end = call->arrays[KL_INPUT].shape[0], most = end / step / (1 + below(6)) + 1;
-    size_t least = least_of(call);
+    size_t n = 0, end = call->arrays[KL_INPUT].shape[0], max = end / step / (1 + below(6)) + 1;
+    size_t min = min_of(call);
     for (size_t from = 0, size; from < end; from += size, n++) {
-        size = (least + below(most)) * step;
-        size = size + least > end - from || n + 1 == MOST_SHARDS ? end - from : size;
+        size = (min + below(max)) * step;
+        size = size + min > end - from || n + 1 == MAX_SHARDS ? end - from : size;
         run_shard(call, from, size, below(2) ? pool : NULL, &partials[n]);
         kl_partial_sum(&partials[n], sum);
         kl_partial_divisor(&partials[n], call->options.reduction, divisor);
@@ -284,7 +284,7 @@ static double partial_of(const double *inputs, size_t n, struct kl_partial *part
     return loss;
 }
 
-Test(partial, losses_that_cancel_over_shards_and_range_from_least_to_greatest_merge_exactly)
+Test(partial, losses_that_cancel_over_shards_and_range_from_min_to_max_merge_exactly)
 {
     static const double inputs[][6] = {{-1e300, -1, 1e300},
                                        {-1e200, -1e100, -1, 1e200, 1e100},

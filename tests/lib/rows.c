@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 70 };
+enum { MAX = 70 };
 
 /* Calls `check` with each kernel and with arrays of every length whose end is the end of mapped
  * memory. */
@@ -16,7 +16,7 @@ static void for_each(void (*check)(const struct kl_kernel *kernel, double *v, do
 {
     unsigned long long state = 1;
     for (const struct kl_kernel *const *k = kl_kernels; *k; k++)
-        for (size_t n = 0; (*k)->supported() && n < MOST; n++) {
+        for (size_t n = 0; (*k)->supported() && n < MAX; n++) {
             double *v = (double *)before_the_edge(n * 8), *other = (double *)before_the_edge(n * 8);
             for (size_t i = 0; i < n; i++) {
                 v[i] = 40 * uniform(&state) - 30;
@@ -37,10 +37,10 @@ static bool near(double ours, double exact, double units)
 
 static void check_sums(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
-    double top = -INFINITY, high[MOST], low[MOST] = {0}, maxima[MOST];
+    double top = -INFINITY, high[MAX], low[MAX] = {0}, maxima[MAX];
     long double sum = 0;
     size_t set = 0;
-    unsigned char bytes[MOST];
+    unsigned char bytes[MAX];
     for (size_t i = 0; i < n; i++) {
         top = v[i] > top ? v[i] : top;
         sum += v[i];
@@ -101,8 +101,8 @@ Test(rows, blocks_of_rows)
 
 static void check_arithmetic(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
-    double mine[MOST] = {0};
-    unsigned char mask[MOST];
+    double mine[MAX] = {0};
+    unsigned char mask[MAX];
     memcpy(mine, v, n * sizeof *v);
     kernel->shift(v, other, other, 0.5, n);
     kernel->multiply(v, other, n);
@@ -129,7 +129,7 @@ static void check_exponentials(const struct kl_kernel *kernel, double *v, double
     for (size_t i = 0; i < n; i += 5)
         v[i] = specials[i / 5 % COUNT(specials)],
         other[i] = specials[(i / 5 + n) % COUNT(specials)];
-    double e[MOST], l[MOST];
+    double e[MAX], l[MAX];
     kernel->exps(v, e, n);
     kernel->logs(other, l, n);
     for (size_t i = 0; i < n; i++) {
@@ -150,7 +150,7 @@ static void check_quotients(const struct kl_kernel *kernel, double *v, double *o
     static const double specials[][2] = {
         {0, 0.5},    {0.5, 0},    {0, 0},          {-1, 0.5},     {NAN, 1},    {1, NAN},
         {1e-310, 1}, {1, 1e-310}, {1e-300, 1e300}, {INFINITY, 1}, {0.3, -0.1}, {5e-324, 5e-324}};
-    double x[MOST], t[MOST], times[MOST], over[MOST], losses[MOST], direct[MOST], probs[2][MOST];
+    double x[MAX], t[MAX], times[MAX], over[MAX], losses[MAX], direct[MAX], probs[2][MAX];
     for (enum kl_rule rule = KL_PROB_PYTORCH; rule <= KL_PROB_MATH; rule++) {
         for (size_t i = 0; i < n; i++) {
             double q = other[i], p = other[i] * (1 + v[i] * pow(10, -(double)(i % 15)) / 40);
@@ -195,7 +195,7 @@ static void check_row_sums(const struct kl_kernel *kernel, double *v, double *ot
     for (int is_log = 0; is_log < 2; is_log++)
         for (int wide = 0; wide < 2; wide++) {
             long double losses = 0, sum_p = 0, exps = 0, size = 0;
-            double t[MOST], z[MOST], terms[3][MOST];
+            double t[MAX], z[MAX], terms[3][MAX];
             enum kl_dtype dtype = wide ? KL_FLOAT64 : KL_FLOAT32;
             for (size_t i = 0; i < n; i++) {
                 t[i] = is_log ? v[n - 1 - i] - 10.5 : other[i];
@@ -246,7 +246,7 @@ Test(rows, sums_of_rows) { for_each(check_row_sums); }
 static void check_row_grads(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
     const struct kl_softmax_row row = {{{10.5, 0.75}, {0, 1}}, 0.5, 0.25, 2, 0.125};
-    double by_input[MOST], by_target[MOST], t[MOST];
+    double by_input[MAX], by_target[MAX], t[MAX];
     for (int is_log = 0; is_log < 2; is_log++)
         for (int both = 0; both <= is_log; both++) {
             const struct kl_grads grads = {.by = {by_input, both ? by_target : NULL}};
@@ -268,7 +268,7 @@ static void check_row_grads(const struct kl_kernel *kernel, double *v, double *o
 static void check_no_logits(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
     const struct kl_softmax_row row = {{{0, 1}, {0, 1}}, 0, 1, 1, 0};
-    double by_input[MOST], by_target[MOST];
+    double by_input[MAX], by_target[MAX];
     const struct kl_grads grads = {.by = {by_input, by_target}};
     for (size_t i = 0; i < n; i++)
         v[i] = 710, other[i] = log(other[i]);
@@ -287,8 +287,8 @@ static void check_nan(const struct kl_kernel *kernel, double *v, double *other, 
 {
     const struct kl_shift shifts[] = {{10, 1}, {0, 1}};
     const double nans[] = {NAN, -(double)NAN};
-    float x[MOST], t[MOST];
-    double losses[MOST], sum, least, greatest, low = 0;
+    float x[MAX], t[MAX];
+    double losses[MAX], sum, least, greatest, low = 0;
     for (size_t i = 0; i < 4 && n > 0; i++) {
         for (size_t j = 0; j < n; j++)
             x[j] = (float)(v[j] - 10), t[j] = (float)-other[j];
@@ -332,7 +332,7 @@ static void check_row_stats(const struct kl_kernel *kernel, double *v, double *o
         cr_expect_eq(ours.max, exact.max, "%s", kernel->name);
         cr_expect_lt(fabs(ours.sum - exact.sum), 1e-11, "%s", kernel->name);
         cr_expect_leq(fabs(ours.exps - exact.exps), 1e-4 * exact.exps, "%s", kernel->name);
-        double doubles[MOST], least, greatest;
+        double doubles[MAX], least, greatest;
         for (int exps = 0; exps < 2; exps++) {
             kernel->scan[dtype](array, exps, doubles, n, &least, &greatest);
             cr_expect(least == exact.min && greatest == exact.max, "%s", kernel->name);

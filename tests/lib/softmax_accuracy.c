@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST: elements of a call. Quads take a hundred times as long where they are emulated. */
+/* MAX: elements of a call. Quads take a hundred times as long where they are emulated. */
 #ifdef __x86_64__
-enum { MOST = 1 << 16, SHORT_ROWS = 500 };
+enum { MAX = 1 << 16, SHORT_ROWS = 500 };
 #else
-enum { MOST = 1 << 14, SHORT_ROWS = 100 };
+enum { MAX = 1 << 14, SHORT_ROWS = 100 };
 #endif
 
 /* data: the kind of logits. Many equal ones make plain sums drift. */
@@ -57,16 +57,16 @@ static size_t element_at(const struct call *call, size_t row, size_t i)
 /* Makes logs of a row's logits those of its softmax. */
 static void normalize(const struct call *call, quad *logs, size_t row)
 {
-    quad most = -INFINITY, sum = 0;
+    quad max = -INFINITY, sum = 0;
     for (size_t i = 0; i < call->n; i++) {
         quad *v = &logs[element_at(call, row, i)];
         *v /= (quad)call->temperature;
-        most = *v > most ? *v : most;
+        max = *v > max ? *v : max;
     }
     for (size_t i = 0; i < call->n; i++)
-        sum += expq(logs[element_at(call, row, i)] - most);
+        sum += expq(logs[element_at(call, row, i)] - max);
     for (size_t i = 0; i < call->n; i++)
-        logs[element_at(call, row, i)] -= most + logq(sum);
+        logs[element_at(call, row, i)] -= max + logq(sum);
 }
 
 static void fill(struct call *call, enum kl_operand operand, unsigned long long *state)
@@ -210,8 +210,8 @@ static struct call new_call(enum kl_dtype dtype)
 {
     struct call call = {.dtype = dtype};
     for (int i = 0; i < KL_OPERANDS; i++) {
-        call.operands[i] = malloc(MOST * sizeof(double));
-        call.logs[i] = malloc(MOST * sizeof(quad));
+        call.operands[i] = malloc(MAX * sizeof(double));
+        call.logs[i] = malloc(MAX * sizeof(quad));
     }
     return call;
 }
@@ -219,7 +219,7 @@ static struct call new_call(enum kl_dtype dtype)
 static void check_call(struct call *call, const struct kl_kernel *const *kernels,
                        struct figures *figures)
 {
-    char *losses = malloc(MOST * 8), *grads[] = {malloc(MOST * 8), malloc(MOST * 8)};
+    char *losses = malloc(MAX * 8), *grads[] = {malloc(MAX * 8), malloc(MAX * 8)};
     for (size_t i = 0; kernels[i]; i++) {
         if (!kernels[i]->supported())
             continue;
@@ -261,8 +261,8 @@ static void check_dtype(enum kl_dtype dtype)
     struct call call = new_call(dtype);
     unsigned long long state = 5;
     for (enum data data = 0; data < DATA; data++)
-        for (size_t i = 0;
-             i < COUNT(lengths) && lengths[i] <= (data == ONE_ABOVE ? MOST : MOST / 4); i++)
+        for (size_t i = 0; i < COUNT(lengths) && lengths[i] <= (data == ONE_ABOVE ? MAX : MAX / 4);
+             i++)
             for (size_t s = 0; s < COUNT(spaces) && (s == 0 || lengths[i] < 300); s++) {
                 call.data = data, call.n = lengths[i];
                 call.rows = lengths[i] < SHORT_ROWS ? SHORT_ROWS / lengths[i] : 1;
@@ -290,7 +290,7 @@ Test(softmax_accuracy, of_bfloat16) { check_dtype(KL_BFLOAT16); }
 /* A divergence of terms p (d + expm1(-d)), with d = log(p / q), that do not cancel; the largest |d|
  * and the largest |log p|. */
 struct close_row {
-    quad loss, most_d, most_log;
+    quad loss, max_d, max_log;
 };
 
 static struct close_row close_row(const struct call *call, size_t row)
@@ -300,8 +300,8 @@ static struct close_row close_row(const struct call *call, size_t row)
         size_t at = element_at(call, row, i);
         quad log_p = call->logs[KL_TARGET][at], d = log_p - call->logs[KL_INPUT][at];
         exact.loss += expq(log_p) * (d + expm1q(-d));
-        exact.most_d = greater(exact.most_d, fabsq(d));
-        exact.most_log = greater(exact.most_log, fabsq(log_p));
+        exact.max_d = greater(exact.max_d, fabsq(d));
+        exact.max_log = greater(exact.max_log, fabsq(log_p));
     }
     return exact;
 }
@@ -334,7 +334,7 @@ static void check_close(const struct call *call, const struct kl_kernel *kernel,
         struct close_row exact = close_row(call, row);
         if (exact.loss >= 0x1p-20)
             continue;
-        quad bound = 0x1p-50 * (1 / exact.most_d + exact.most_log) * exact.loss;
+        quad bound = 0x1p-50 * (1 / exact.max_d + exact.max_log) * exact.loss;
         double over = (double)(fabsq((quad)losses[row] - exact.loss) / bound);
         *worst = over > *worst ? over : *worst;
         cr_expect(over <= 1, "%s: a close row of %zu errs by %g times the bound: %g", kernel->name,

@@ -119,13 +119,13 @@ static size_t head_size(const struct client *c)
     return c->kind->head ? strlen(c->kind->head) : bad.call.size;
 }
 
-/* Sends up to `most` bytes of the head and then of the body; false if the socket takes no more. */
-static bool send_some(struct client *c, size_t most)
+/* Sends up to `max` bytes of the head and then of the body; false if the socket takes no more. */
+static bool send_some(struct client *c, size_t max)
 {
     size_t head = head_size(c);
     const char *from = c->kind->head ? c->kind->head : bad.call.bytes;
     bool in_head = c->sent < head;
-    size_t size = in_head ? head - c->sent : most;
+    size_t size = in_head ? head - c->sent : max;
     if (!in_head && size > sizeof bad.spaces)
         size = sizeof bad.spaces;
     ssize_t n = send(c->fd, in_head ? from + c->sent : bad.spaces, size, MSG_NOSIGNAL);
@@ -144,11 +144,11 @@ static void send_first(struct client *c)
         watch_for(c, EPOLL_CTL_MOD, c->kind->reads ? 0 : EPOLLIN);
 }
 
-/* Reads at most `most` bytes; hangs up at the end of the connection. */
-static void read_some(struct client *c, size_t most)
+/* Reads at most `max` bytes; hangs up at the end of the connection. */
+static void read_some(struct client *c, size_t max)
 {
     char bytes[1 << 14];
-    ssize_t n = recv(c->fd, bytes, most < sizeof bytes ? most : sizeof bytes, 0);
+    ssize_t n = recv(c->fd, bytes, max < sizeof bytes ? max : sizeof bytes, 0);
     for (ssize_t i = 0; i < n && c->got < sizeof c->status; i++)
         c->status[c->got++] = bytes[i];
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != ENOTCONN))

@@ -39,7 +39,7 @@ static struct {
     pthread_t threads[THREADS];
 } good = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static double most(double a, double b) { return a > b ? a : b; }
+static double max(double a, double b) { return a > b ? a : b; }
 
 static void count_try(struct good_result *r, int status, double time)
 {
@@ -49,7 +49,7 @@ static void count_try(struct good_result *r, int status, double time)
     r->unanswered += status == 0;
     if (status != 200 && status != 503 && status != 0)
         r->worst = status;
-    r->worst_try = most(r->worst_try, time);
+    r->worst_try = max(r->worst_try, time);
     r->above += r->is_try && time > r->bound;
     pthread_mutex_unlock(&good.lock);
 }
@@ -58,7 +58,7 @@ static void count_call(struct good_result *r, bool served, double time)
 {
     pthread_mutex_lock(&good.lock);
     r->calls += served;
-    r->worst_wait = most(r->worst_wait, time);
+    r->worst_wait = max(r->worst_wait, time);
     r->above += !r->is_try && time > r->bound;
     pthread_mutex_unlock(&good.lock);
 }

@@ -40,8 +40,8 @@ static size_t scale(void)
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max < 65536 ? files.rlim_max : 65536;
     setrlimit(RLIMIT_NOFILE, &files);
-    size_t most = files.rlim_cur > 2 * OTHER_FILES ? (files.rlim_cur - OTHER_FILES) / TIMES : 20;
-    return most < CONNECTIONS ? most : CONNECTIONS;
+    size_t max = files.rlim_cur > 2 * OTHER_FILES ? (files.rlim_cur - OTHER_FILES) / TIMES : 20;
+    return max < CONNECTIONS ? max : CONNECTIONS;
 }
 
 static size_t sample(double seconds)

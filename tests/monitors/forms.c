@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 300, MOST_COLUMNS = 40, TEXT = 24 };
+enum { MAX_ROWS = 300, MAX_COLUMNS = 40, TEXT = 24 };
 enum kind { FLOAT, INTEGER, TEXTS, TRUTH, KINDS };
 
 /* model: a table. Missing numbers are NaN, missing texts are empty. */
 struct model {
     unsigned long long state;
     size_t n_rows, n_columns;
-    enum kind kinds[MOST_COLUMNS];
-    char names[MOST_COLUMNS][TEXT];
-    double numbers[MOST_COLUMNS][MOST_ROWS];
-    char texts[MOST_COLUMNS][MOST_ROWS][TEXT];
+    enum kind kinds[MAX_COLUMNS];
+    char names[MAX_COLUMNS][TEXT];
+    double numbers[MAX_COLUMNS][MAX_ROWS];
+    char texts[MAX_COLUMNS][MAX_ROWS][TEXT];
 };
 
 static size_t pick(struct model *m, size_t n) { return (size_t)(uniform(&m->state) * (double)n); }
@@ -50,12 +50,12 @@ static void random_model(struct model *m)
 {
     static const char *const names[] = {"c%zu", "od280/od315 %zu", "sepal length (cm), %zu",
                                         "\xcf\x80%zu", "%zu"};
-    m->n_columns = 1 + pick(m, pick(m, 3) ? 6 : MOST_COLUMNS);
+    m->n_columns = 1 + pick(m, pick(m, 3) ? 6 : MAX_COLUMNS);
     for (size_t c = 0; c < m->n_columns; c++) {
         m->kinds[c] = (enum kind)pick(m, KINDS);
         snprintf(m->names[c], sizeof m->names[c], names[pick(m, COUNT(names))], c);
     }
-    fill(m, 1 + pick(m, pick(m, 3) ? 20 : MOST_ROWS));
+    fill(m, 1 + pick(m, pick(m, 3) ? 20 : MAX_ROWS));
 }
 
 /* ---- Writers */
@@ -177,7 +177,7 @@ static char *ask_form(const struct api_service *service, const struct model *m, 
 {
     static const char *const types[] = {"text/csv", "application/json", "application/json",
                                         "application/x-npz", "application/x-safetensors"};
-    struct tables_array arrays[MOST_COLUMNS];
+    struct tables_array arrays[MAX_COLUMNS];
     struct api_buffer body = {0};
     if (form == SAFETENSORS && has_texts(m))
         return NULL;
@@ -288,7 +288,7 @@ static void write_counts(struct api_buffer *to, const char *result)
 /* Writes the values as JSON, CSV, npz, and CSV without a type. */
 static void write_values(const struct model *m, struct api_buffer bodies[4])
 {
-    struct tables_array arrays[MOST_COLUMNS];
+    struct tables_array arrays[MAX_COLUMNS];
     api_append_text(&bodies[0], "{\"values\":");
     json_array_of(m, &bodies[0], 0);
     api_append_text(&bodies[0], "}");

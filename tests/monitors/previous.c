@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* BINS: of the monitor; the outer ones are not used. STEPS: observations of a run. */
-enum { BINS = 3, STEPS = 300, MOST = 1000, HOUR = 3600, BEGIN = 1600000000 / HOUR * HOUR };
+enum { BINS = 3, STEPS = 300, MAX = 1000, HOUR = 3600, BEGIN = 1600000000 / HOUR * HOUR };
 
 /* COUNT_SIZE: values that close a window of COUNTS, which are some requests'. */
 enum kind { BATCHES, HOURS, COUNTS };
@@ -22,7 +22,7 @@ struct model {
     struct window {
         long start, end;
         double counts[BINS];
-    } windows[MOST], open; /* open: of COUNTS; without values if there is none */
+    } windows[MAX], open; /* open: of COUNTS; without values if there is none */
     size_t n, k;
     long newest, retention;
     enum kind kind;

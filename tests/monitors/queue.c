@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* MOST: requests that may wait. */
-enum { MOST = 4000 };
+/* MAX: requests that may wait. */
+enum { MAX = 4000 };
 
 static atomic_size_t resumed;
 
@@ -46,12 +46,12 @@ Test(monitors_queue, is_bounded_and_loses_nothing)
     static const struct question question = {.path = "/monitors/g/m/observations"};
     static char body[64] = "{\"counts\":[1,2]}";
     struct api_service service = monitors_new(10);
-    struct api_exchange *waiting = calloc(MOST, sizeof *waiting), refused;
+    struct api_exchange *waiting = calloc(MAX, sizeof *waiting), refused;
     cr_assert(waiting);
     monitors_expect(&service, "PUT /monitors/g/m?window=3600s",
                     "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"counts\":[5,5]}}", 201);
     api_monitors_stop(service.monitors);
-    for (size_t i = 0; i < MOST; i++)
+    for (size_t i = 0; i < MAX; i++)
         cr_assert(begin(&waiting[i], &question, &service, body));
     cr_expect_not(begin(&refused, &question, &service, body));
     cr_expect_eq(refused.response.status, 503);
@@ -61,16 +61,16 @@ Test(monitors_queue, is_bounded_and_loses_nothing)
     api_end(&refused);
 
     cr_assert(api_monitors_start(service.monitors, NULL));
-    for (int i = 0; i < 1000 && atomic_load(&resumed) < MOST; i++)
+    for (int i = 0; i < 1000 && atomic_load(&resumed) < MAX; i++)
         usleep(10000);
-    cr_assert_eq(atomic_load(&resumed), MOST);
-    for (size_t i = 0; i < MOST; i++) {
+    cr_assert_eq(atomic_load(&resumed), MAX);
+    for (size_t i = 0; i < MAX; i++) {
         cr_assert(api_handle(&waiting[i], HUGE_VAL));
         cr_expect_eq(waiting[i].response.status, 200);
         api_end(&waiting[i]);
     }
     json_t *current = monitors_get(&service, "GET /monitors/g/m/windows/current", NULL, 200);
-    cr_expect_eq(number_at(current, "n"), 3 * MOST);
+    cr_expect_eq(number_at(current, "n"), 3 * MAX);
     json_decref(current);
     free(waiting);
     monitors_end(&service);

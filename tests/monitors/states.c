@@ -47,16 +47,16 @@ static int define_state(const enum api_verdict *verdicts, size_t n, size_t fire,
 
 Test(monitors_states, are_those_of_the_definition_for_all_sequences)
 {
-    enum { MOST = 7 };
+    enum { MAX = 7 };
     size_t sequences = 0;
     for (size_t fire = 1; fire <= 3; fire++)
         for (size_t clear = 1; clear <= 3; clear++)
-            for (size_t code = 0; code < 2187; code++) { /* 3 to the power of MOST */
-                enum api_verdict verdicts[MOST], state = API_INSUFFICIENT;
-                for (size_t i = 0, rest = code; i < MOST; i++, rest /= 3)
+            for (size_t code = 0; code < 2187; code++) { /* 3 to the power of MAX */
+                enum api_verdict verdicts[MAX], state = API_INSUFFICIENT;
+                for (size_t i = 0, rest = code; i < MAX; i++, rest /= 3)
                     verdicts[i] = (enum api_verdict)(OK + rest % 3);
-                for (size_t n = 1; n <= MOST; n++) {
-                    size_t most = fire > clear ? fire : clear, seen = n < most ? n : most;
+                for (size_t n = 1; n <= MAX; n++) {
+                    size_t max = fire > clear ? fire : clear, seen = n < max ? n : max;
                     state = api_state_after(state, verdicts + n - seen, seen, fire, clear);
                     cr_assert_eq((int)state, define_state(verdicts, n, fire, clear),
                                  "%zu of %zu, fire after %zu, clear after %zu", n, code, fire,

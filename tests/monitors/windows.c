@@ -241,15 +241,15 @@ Test(monitors_windows, become_the_reference)
 
 /* ---- Retention */
 
-/* Number of windows, when no more than `most` are left, or after 5 s. */
-static size_t count_windows(const struct api_service *service, size_t most)
+/* Number of windows, when no more than `max` are left, or after 5 s. */
+static size_t count_windows(const struct api_service *service, size_t max)
 {
     size_t n = SIZE_MAX;
-    for (int i = 0; i < 50 && n > most; i++) {
+    for (int i = 0; i < 50 && n > max; i++) {
         json_t *json = monitors_get(service, "GET /monitors/g/m/windows?limit=1000", NULL, 200);
         n = json_array_size(at(json, "windows"));
         json_decref(json);
-        if (n > most)
+        if (n > max)
             usleep(100000);
     }
     return n;

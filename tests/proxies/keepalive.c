@@ -21,10 +21,10 @@ static double connections_open(const struct server *server)
     return n;
 }
 
-/* Posts through a proxy for ten gaps of `least` to `most` seconds, in which all connections are idle;
+/* Posts through a proxy for ten gaps of `min` to `max` seconds, in which all connections are idle;
  * gives the number of requests that failed. */
 static unsigned long failures(enum proxy_kind kind, const char *timeout, const char *upstream,
-                              double least, double most)
+                              double min, double max)
 {
     static struct posters posters;
     size_t n = proxy_clients();
@@ -32,8 +32,8 @@ static unsigned long failures(enum proxy_kind kind, const char *timeout, const c
     struct server server = server_start(flags);
     struct proxy proxy =
         proxy_start(kind, &server.port, 1, &(struct setting){.upstream = upstream});
-    posters_start(&posters, proxy.front.port, n, least, most, true);
-    sleep_seconds(5 * (least + most));
+    posters_start(&posters, proxy.front.port, n, min, max, true);
+    sleep_seconds(5 * (min + max));
     double open = connections_open(&server);
     posters_stop(&posters);
     cr_log_info(

@@ -14,7 +14,7 @@
 static double pause_of(const struct posters *p, uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return p->least + (p->most - p->least) * (double)(*state >> 40) / (double)(1 << 24);
+    return p->min + (p->max - p->min) * (double)(*state >> 40) / (double)(1 << 24);
 }
 
 /* True if the answer has the loss of the body that was sent. */
@@ -71,16 +71,16 @@ static void start(struct posters *p, size_t n)
         cr_assert_eq(pthread_create(&p->threads[p->n], NULL, post, p), 0);
 }
 
-void posters_start(struct posters *p, int port, size_t n, double least, double most, bool together)
+void posters_start(struct posters *p, int port, size_t n, double min, double max, bool together)
 {
-    *p = (struct posters){.port = port, .least = least, .most = most, .together = together};
+    *p = (struct posters){.port = port, .min = min, .max = max, .together = together};
     start(p, n);
 }
 
-void posters_start_large(struct posters *p, int port, size_t n, double least, double most,
+void posters_start_large(struct posters *p, int port, size_t n, double min, double max,
                          size_t elements)
 {
-    *p = (struct posters){.port = port, .least = least, .most = most, .elements = elements};
+    *p = (struct posters){.port = port, .min = min, .max = max, .elements = elements};
     start(p, n);
 }
 

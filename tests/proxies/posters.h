@@ -8,11 +8,11 @@
 #include <stddef.h>
 
 /* posters: numbers of answers. `other`: of another status, the last of which is kept, or 200 with a wrong
- * loss; `lost`: no answer came. Requests are `least` to `most` seconds apart, at random. `together`: all clients send
+ * loss; `lost`: no answer came. Requests are `min` to `max` seconds apart, at random. `together`: all clients send
  * at the same times, so that a proxy needs many connections, which are all idle in between. */
 struct posters {
     int port;
-    double least, most, start;
+    double min, max, start;
     bool together;
     size_t elements; /* of each tensor, for bodies of 8 bytes each; 0: a small one of JSON */
     size_t n;
@@ -23,11 +23,11 @@ struct posters {
 };
 
 /* Starts `n` clients; fails the test if it cannot. The structure must stay until posters_stop. */
-void posters_start(struct posters *posters, int port, size_t n, double least, double most,
+void posters_start(struct posters *posters, int port, size_t n, double min, double max,
                    bool together);
 
 /* Starts them with large bodies: two tensors of so many float32. */
-void posters_start_large(struct posters *posters, int port, size_t n, double least, double most,
+void posters_start_large(struct posters *posters, int port, size_t n, double min, double max,
                          size_t elements);
 
 /* Lets all finish their requests. */

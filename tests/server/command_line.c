@@ -60,15 +60,15 @@ Test(command_line, memory_follows_the_machine)
 {
     static const char *const given[] = {"--max-memory", "100M", NULL};
     bool in_cgroup;
-    size_t most = (size_t)4 << 30, memory = srv_memory(&in_cgroup) / 100 * 85;
+    size_t max = (size_t)4 << 30, memory = srv_memory(&in_cgroup) / 100 * 85;
     for (int i = 0; i < 2; i++) {
         struct server server = server_start(i ? given : NULL);
         char line[100];
         struct fetched f = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
         snprintf(line, sizeof line, "kldiv_memory_limit_bytes %zu\n",
-                 i               ? (size_t)100 << 20
-                 : memory < most ? memory
-                                 : most);
+                 i              ? (size_t)100 << 20
+                 : memory < max ? memory
+                                : max);
         cr_expect(strstr(f.body.data, line), "no %s in %s", line, f.body.data);
         fetched_free(&f);
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
@@ -128,7 +128,8 @@ Test(command_line, unknown_variables_are_told)
     struct server server = server_start(NULL);
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     char *log = server_log_text(&server);
-    cr_expect(strstr(log, "variable KLDIV_MAXBODY is not an option; did you mean KLDIV_MAX_BODY?\n"));
+    cr_expect(
+        strstr(log, "variable KLDIV_MAXBODY is not an option; did you mean KLDIV_MAX_BODY?\n"));
     cr_expect(!strstr(log, "KLDIV_SERVICE_HOST") && !strstr(log, "KLDIV_PORT"), "%s", log);
     free(log);
     cr_expect_eq(server_stop(&server, true), 0);

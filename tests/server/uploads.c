@@ -69,13 +69,13 @@ static size_t read_body(char *body, size_t size, size_t piece, char *next)
 
 Test(uploads, arrive_whole_and_in_order_and_end_before_the_next_request)
 {
-    enum { MOST = 2 << 20, PIECE = 12171 };
-    char *body = malloc(MOST), next[PIECE];
-    wire.bytes = malloc(MOST + PIECE);
-    for (size_t i = 0; i < MOST + PIECE; i++)
+    enum { MAX = 2 << 20, PIECE = 12171 };
+    char *body = malloc(MAX), next[PIECE];
+    wire.bytes = malloc(MAX + PIECE);
+    for (size_t i = 0; i < MAX + PIECE; i++)
         wire.bytes[i] = (char)lrand48();
     for (int i = 0; i < 300; i++) {
-        size_t size = 1 + (size_t)lrand48() % MOST, rest = (size_t)lrand48() % PIECE;
+        size_t size = 1 + (size_t)lrand48() % MAX, rest = (size_t)lrand48() % PIECE;
         wire.size = size + rest;
         wire.arrived = wire.read = 0;
         size_t after = read_body(body, size, PIECE, next);

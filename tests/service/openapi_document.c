@@ -51,10 +51,10 @@ static bool type_matches(const json_t *value, const json_t *type)
 }
 
 /* True if a keyword is absent, or a number of its kind allows this one. */
-static bool is_within(double number, const json_t *schema, const char *least, const char *most,
+static bool is_within(double number, const json_t *schema, const char *min, const char *max,
                       const char *above)
 {
-    const json_t *from = json_object_get(schema, least), *to = json_object_get(schema, most),
+    const json_t *from = json_object_get(schema, min), *to = json_object_get(schema, max),
                  *over = above ? json_object_get(schema, above) : NULL;
     return (!from || number >= json_number_value(from)) &&
            (!to || number <= json_number_value(to)) && (!over || number > json_number_value(over));

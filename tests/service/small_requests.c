@@ -46,11 +46,11 @@ static void write_json(char *to, size_t n)
 
 Test(small_requests, of_up_to_4_kib_of_json_allocate_nothing_once_one_was_answered)
 {
-    enum { MOST = 335 };
+    enum { MAX = 335 };
     char json[BODY];
     write_json(json, 2);
     answer(json);
-    for (size_t n = 1; n <= MOST; n = n < MOST && 2 * n > MOST ? MOST : 2 * n) {
+    for (size_t n = 1; n <= MAX; n = n < MAX && 2 * n > MAX ? MAX : 2 * n) {
         write_json(json, n);
         cr_expect_eq(answer(json), 0, "%zu numbers", n);
     }

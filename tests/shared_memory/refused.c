@@ -46,12 +46,12 @@ Test(shared_memory_refused, no_more_regions_than_the_limit)
 /* Without a bound, objects that have no memory take all addresses of the process. */
 Test(shared_memory_refused, no_more_bytes_of_regions_than_addresses_allow)
 {
-    const size_t most = (size_t)16 << 40;
-    resize_object(2 * most);
-    expect(register_region("more", object, 0, most + 1), 400, "too_many_regions", "#/byte_size");
-    expect(register_region("a", object, 0, most - 10), 200, "", "{}");
+    const size_t max = (size_t)16 << 40;
+    resize_object(2 * max);
+    expect(register_region("more", object, 0, max + 1), 400, "too_many_regions", "#/byte_size");
+    expect(register_region("a", object, 0, max - 10), 200, "", "{}");
     expect(register_region("b", object, 0, 11), 400, "too_many_regions", "17592186044406 bytes");
-    expect(register_region("b", object, most, 10), 200, "", "{}");
+    expect(register_region("b", object, max, 10), 200, "", "{}");
     unregister(REGION "a/unregister");
     expect(register_region("c", object, 0, 11), 200, "", "{}");
     resize_object(OBJECT_SIZE);

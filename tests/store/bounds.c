@@ -64,11 +64,11 @@ static void fill(const struct server *server)
     cr_expect_eq(status, 503);
 }
 
-static void expect_shrunk(const struct server *server, const struct place *place, double most)
+static void expect_shrunk(const struct server *server, const struct place *place, double max)
 {
-    for (double end = now_seconds() + WAIT; size_of_file(place) > most && now_seconds() < end;)
+    for (double end = now_seconds() + WAIT; size_of_file(place) > max && now_seconds() < end;)
         wait_ms(50);
-    cr_expect_leq(size_of_file(place), most, "%g bytes, of which %g are used", size_of_file(place),
+    cr_expect_leq(size_of_file(place), max, "%g bytes, of which %g are used", size_of_file(place),
                   size_of(server));
 }
 
@@ -108,10 +108,10 @@ Test(store_bounds, keeps_its_store_within_max_store)
 /* Fills a store without a limit, and deletes most of it. */
 static void expect_to_shrink(const struct place *place, struct server *server)
 {
-    double most = size_of_file(place);
-    cr_expect_geq(most, 4 << 20);
+    double max = size_of_file(place);
+    cr_expect_geq(max, 4 << 20);
     free(expect_status(server, "DELETE", "/monitors/g/m", NULL, 204));
-    expect_shrunk(server, place, most / 2);
+    expect_shrunk(server, place, max / 2);
     cr_expect_eq(post(server, "/monitors/small/m/observations"), 200);
     cr_expect_eq(server_stop(server, true), 0);
     cr_expect_eq(

@@ -25,17 +25,17 @@ static const struct kind kinds[] = {{"open64", FAULT_FILE_OPEN, EROFS},
 
 static const char observed[] = "{\"values\": [1, 2]}";
 
-/* Sends observations until now; `sure` were acknowledged, `most` may be stored. */
+/* Sends observations until now; `sure` were acknowledged, `max` may be stored. */
 struct tally {
     struct server server;
-    double sure, most;
+    double sure, max;
 };
 
 static long observe(struct tally *tally)
 {
     long status = status_of(&tally->server, "POST", "/monitors/g/m/observations", observed);
     tally->sure += status == 200 ? 2 : 0;
-    tally->most += 2;
+    tally->max += 2;
     return status;
 }
 
@@ -129,8 +129,8 @@ static void fail_each(struct tally *tally, const struct kind *kind, const struct
 static void expect_all(const struct tally *tally, const struct place *place)
 {
     double total = stored(&tally->server);
-    cr_expect(total >= tally->sure && total <= tally->most, "%g of %g to %g", total, tally->sure,
-              tally->most);
+    cr_expect(total >= tally->sure && total <= tally->max, "%g of %g to %g", total, tally->sure,
+              tally->max);
     struct server server = tally->server;
     server_kill(&server, true);
     faults_unload();
@@ -261,7 +261,7 @@ static void lose(struct tally *tally, const struct place *place, long first)
     cr_assert_eq(rename(place->path, away), 0);
     expect_late(fd, &late);
     tally->sure += 2;
-    tally->most += 2;
+    tally->max += 2;
     faults_arm(&memory, first, true);
     cr_assert_eq(rename(away, place->path), 0);
     wait_ms(1500);

@@ -21,7 +21,7 @@ static long rows_of(long post) { return 1 + post % 4; }
 
 void load_init(struct load *load)
 {
-    *load = (struct load){.posts = calloc(MOST_POSTS, sizeof(struct post))};
+    *load = (struct load){.posts = calloc(MAX_POSTS, sizeof(struct post))};
     cr_assert(load->posts);
     for (size_t i = 0; i < POSTERS; i++)
         load->posters[i] = (struct poster){.load = load, .pending = -1};
@@ -98,7 +98,7 @@ static void *post_all(void *argument)
     bool good = true;
     while (good && !atomic_load(&load->stop) && (!load->redials || redial(poster))) {
         long post = poster->pending >= 0 ? poster->pending : atomic_fetch_add(&load->n, 1);
-        cr_assert_lt(post, MOST_POSTS);
+        cr_assert_lt(post, MAX_POSTS);
         write_request(&request, post);
         converse_on(poster->fd, &request, &response);
         good = note(load, post, &response);
@@ -155,8 +155,8 @@ struct bounds load_bounds(const struct load *load, int group)
     for (long post = 0; post < load->n; post++) {
         if (group_of(post) != group || load->posts[post].fate == UNSENT)
             continue;
-        bounds.most += (double)rows_of(post);
-        bounds.least += load->posts[post].fate == STORED ? (double)rows_of(post) : 0;
+        bounds.max += (double)rows_of(post);
+        bounds.min += load->posts[post].fate == STORED ? (double)rows_of(post) : 0;
     }
     return bounds;
 }
@@ -176,8 +176,8 @@ void load_expect(const struct load *load, const struct server *server)
     for (int group = 0; group < GROUPS; group++) {
         struct bounds bounds = load_bounds(load, group);
         double first = total_of(metrics, names[group], 'a');
-        cr_expect(first >= bounds.least && first <= bounds.most, "%s: %g of %g to %g", names[group],
-                  first, bounds.least, bounds.most);
+        cr_expect(first >= bounds.min && first <= bounds.max, "%s: %g of %g to %g", names[group],
+                  first, bounds.min, bounds.max);
         for (int i = 1; i < COLUMNS; i++)
             cr_expect_eq(total_of(metrics, names[group], (char)('a' + i)), first);
     }
@@ -190,7 +190,7 @@ static void expect_batches(const struct load *load, const struct place *place)
     static const char query[] =
         "SELECT start_at / 1000000, w.id, n FROM kldiv_windows w JOIN kldiv_monitors m"
         " ON m.id = w.monitor WHERE group_name = 'batch' AND name = 'b'";
-    unsigned char *seen = calloc(MOST_POSTS, 1);
+    unsigned char *seen = calloc(MAX_POSTS, 1);
     sqlite3 *sqlite;
     sqlite3_stmt *statement;
     cr_assert_eq(sqlite3_open(place->path, &sqlite), SQLITE_OK);
@@ -233,8 +233,8 @@ void load_expect_file(const struct load *load, const struct place *place)
                  "SELECT max(observations) FROM kldiv_monitors WHERE group_name = '%s'",
                  names[group]);
         double rows = ask_file(place, query);
-        cr_expect(rows >= bounds.least && rows <= bounds.most, "%s: %g of %g to %g", names[group],
-                  rows, bounds.least, bounds.most);
+        cr_expect(rows >= bounds.min && rows <= bounds.max, "%s: %g of %g to %g", names[group],
+                  rows, bounds.min, bounds.max);
     }
     expect_batches(load, place);
 }

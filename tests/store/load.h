@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 /* POSTERS: connections. GROUPS: tables of COLUMNS columns, with windows of a batch, seconds, a count. */
-enum { POSTERS = 24, GROUPS = 3, COLUMNS = 3, MOST_POSTS = 200000 };
+enum { POSTERS = 24, GROUPS = 3, COLUMNS = 3, MAX_POSTS = 200000 };
 
 /* post: one request. With a key it is sent again until it is acknowledged. */
 enum fate { UNSENT, UNKNOWN, STORED };
@@ -51,7 +51,7 @@ void load_settle(struct load *load, const struct server *server);
 
 /* Rows of posts of a group that are certainly stored, and those that may be. */
 struct bounds {
-    double least, most;
+    double min, max;
 };
 struct bounds load_bounds(const struct load *load, int group);
 

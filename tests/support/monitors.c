@@ -38,29 +38,29 @@ static void make_location(char *to, size_t size, const char *fallback)
 
 static char location[300];
 
-static void open_monitors(struct api_service *service, size_t most)
+static void open_monitors(struct api_service *service, size_t max)
 {
     char reason[200] = "";
-    service->monitors = api_monitors_open(location, most, service->budget, reason, sizeof reason);
+    service->monitors = api_monitors_open(location, max, service->budget, reason, sizeof reason);
     cr_assert(service->monitors, "%s", reason);
     cr_assert(api_monitors_start(service->monitors, NULL));
 }
 
-struct api_service monitors_new(size_t most) { return monitors_new_at(most, "memory"); }
+struct api_service monitors_new(size_t max) { return monitors_new_at(max, "memory"); }
 
-struct api_service monitors_new_at(size_t most, const char *fallback)
+struct api_service monitors_new_at(size_t max, const char *fallback)
 {
     struct api_service service = service_of(1 << 26);
     make_location(location, sizeof location, fallback);
-    open_monitors(&service, most);
+    open_monitors(&service, max);
     return service;
 }
 
-void monitors_restart(struct api_service *service, size_t most)
+void monitors_restart(struct api_service *service, size_t max)
 {
     api_monitors_stop(service->monitors);
     api_monitors_free(service->monitors);
-    open_monitors(service, most);
+    open_monitors(service, max);
 }
 
 void monitors_end(struct api_service *service)

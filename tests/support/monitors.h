@@ -5,13 +5,13 @@
 #include "api/monitors/monitors.h"
 #include "tests/support/support.h"
 
-/* Makes a service with monitors, at most `most`, and ends it, when all memory must be back. */
-struct api_service monitors_new(size_t most);
-struct api_service monitors_new_at(size_t most, const char *location);
+/* Makes a service with monitors, at most `max`, and ends it, when all memory must be back. */
+struct api_service monitors_new(size_t max);
+struct api_service monitors_new_at(size_t max, const char *location);
 void monitors_end(struct api_service *service);
 
 /* Closes the store of monitors that were made last, and opens it again. */
-void monitors_restart(struct api_service *service, size_t most);
+void monitors_restart(struct api_service *service, size_t max);
 
 /* Asks "METHOD /path?query" with a body, which is JSON if it begins with {; NULL is none. */
 struct answer monitors_ask(const struct api_service *service, const char *request,

@@ -96,9 +96,9 @@ unsigned long long hash_of_folder(const char *folder)
 
 struct server store_start(const struct place *place, const char *const *flags)
 {
-    enum { MOST = 14 };
-    const char *all[MOST] = {"--store", place->location};
-    for (size_t i = 0; flags && flags[i] && i + 3 < MOST; i++)
+    enum { MAX = 14 };
+    const char *all[MAX] = {"--store", place->location};
+    for (size_t i = 0; flags && flags[i] && i + 3 < MAX; i++)
         all[i + 2] = flags[i];
     return server_start(all);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 40, MOST_COLUMNS = 5, TEXT = 64, TABLES = 3000 };
+enum { MAX_ROWS = 40, MAX_COLUMNS = 5, TEXT = 64, TABLES = 3000 };
 
 enum kind { FLOAT, INTEGER, TRUTH, TEXTS, KINDS };
 
@@ -15,10 +15,10 @@ struct model {
     unsigned long long state;
     size_t n_rows, n_columns;
     bool has_missing; /* null and absent members, which arrays lack */
-    enum kind kinds[MOST_COLUMNS];
-    bool missing[MOST_COLUMNS][MOST_ROWS];
-    double numbers[MOST_COLUMNS][MOST_ROWS];
-    char texts[MOST_COLUMNS][MOST_ROWS][TEXT];
+    enum kind kinds[MAX_COLUMNS];
+    bool missing[MAX_COLUMNS][MAX_ROWS];
+    double numbers[MAX_COLUMNS][MAX_ROWS];
+    char texts[MAX_COLUMNS][MAX_ROWS][TEXT];
 };
 
 static size_t pick(struct model *m, size_t n) { return (size_t)(uniform(&m->state) * (double)n); }
@@ -48,8 +48,8 @@ static void random_text(struct model *m, char *to)
 
 static void random_model(struct model *m)
 {
-    m->n_rows = pick(m, MOST_ROWS + 1);
-    m->n_columns = 1 + pick(m, MOST_COLUMNS);
+    m->n_rows = pick(m, MAX_ROWS + 1);
+    m->n_columns = 1 + pick(m, MAX_COLUMNS);
     m->has_missing = pick(m, 2);
     for (size_t c = 0; c < m->n_columns; c++) {
         m->kinds[c] = (enum kind)pick(m, KINDS);
@@ -104,7 +104,7 @@ static void expect_field(const struct model *m, struct api_buffer *to, size_t c,
 
 /* lines: the line of each field of CSV, or NULL for other formats. */
 static void check(const struct model *m, const char *format, struct table_reading reading,
-                  const size_t lines[MOST_ROWS][MOST_COLUMNS])
+                  const size_t lines[MAX_ROWS][MAX_COLUMNS])
 {
     struct api_buffer expected = {0};
     for (size_t c = 0; c < m->n_columns; c++) {
@@ -169,7 +169,7 @@ static void check_csv(struct model *m)
 {
     static const char *const ends[] = {"\n", "\r\n", "\r"};
     struct api_buffer to = {0};
-    size_t lines[MOST_ROWS][MOST_COLUMNS];
+    size_t lines[MAX_ROWS][MAX_COLUMNS];
     struct dialect d = {.delimiter = "\t;,"[pick(m, 3)], .end = ends[pick(m, 3)], .line = 2};
     d.comma = d.delimiter == ';' && m->n_columns > 1;
     if (m->n_columns == 1)
@@ -285,8 +285,8 @@ static void check_json_rows(struct model *m)
 static void check_arrays(struct model *m)
 {
     static const char *const dtypes[] = {"f8", "i1", "b1"};
-    struct tables_array arrays[MOST_COLUMNS] = {{0}};
-    char names[MOST_COLUMNS][24];
+    struct tables_array arrays[MAX_COLUMNS] = {{0}};
+    char names[MAX_COLUMNS][24];
     bool has_text = false;
     if (m->has_missing)
         return;

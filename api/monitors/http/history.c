@@ -164,11 +164,11 @@ static bool choose_format(struct history *h)
     return true;
 }
 
-bool api_windows_prepare(struct api_exchange *x, double most_ns)
+bool api_windows_prepare(struct api_exchange *x, double max_ns)
 {
     static const char *const known[] = {"from", "to", "limit", "cursor", "format", NULL};
     bool fresh;
-    (void)most_ns;
+    (void)max_ns;
     if (!prepare(x, &fresh))
         return false;
     struct history *h = x->state;
@@ -283,12 +283,12 @@ static bool read_window(struct api_store_job *job, struct api_monitors *monitors
     return good;
 }
 
-bool api_window_prepare(struct api_exchange *x, double most_ns)
+bool api_window_prepare(struct api_exchange *x, double max_ns)
 {
     static const char *const known[] = {NULL};
     const char *which = x->captures.value[2];
     bool fresh;
-    (void)most_ns;
+    (void)max_ns;
     if (!prepare(x, &fresh))
         return false;
     struct history *h = x->state;
@@ -350,11 +350,11 @@ static bool read_events(struct api_store_job *job, struct api_monitors *monitors
     return true;
 }
 
-bool api_events_prepare(struct api_exchange *x, double most_ns)
+bool api_events_prepare(struct api_exchange *x, double max_ns)
 {
     static const char *const known[] = {"limit", "cursor", NULL};
     bool fresh;
-    (void)most_ns;
+    (void)max_ns;
     if (!prepare(x, &fresh))
         return false;
     struct history *h = x->state;

@@ -22,9 +22,9 @@ bool api_list_begin(struct api_exchange *x)
 }
 
 /* Waits until what other servers changed is known. */
-bool api_list_prepare(struct api_exchange *x, double most_ns)
+bool api_list_prepare(struct api_exchange *x, double max_ns)
 {
-    (void)most_ns;
+    (void)max_ns;
     if (!x->state && api_cache_may_be_stale(x))
         return (x->work = api_request_state(x, sizeof *x->work)) != NULL;
     api_job_finished(x, x->state);

@@ -205,14 +205,14 @@ static bool add_promoted(struct put *d)
     return true;
 }
 
-static bool read_body(struct put *d, double most_ns)
+static bool read_body(struct put *d, double max_ns)
 {
     struct api_exchange *x = d->x;
-    if (!api_body_undo_coding(x, &d->inflated, most_ns))
+    if (!api_body_undo_coding(x, &d->inflated, max_ns))
         return false;
-    if (x->cost_ns <= most_ns)
+    if (x->cost_ns <= max_ns)
         x->cost_ns = 3 * api_table_cost(x);
-    if (x->cost_ns > most_ns)
+    if (x->cost_ns > max_ns)
         return true;
     if (!(d->promotes ? api_reference_range_read(x, &d->range) && add_promoted(d) : read_table(d)))
         return false;
@@ -226,7 +226,7 @@ static bool read_body(struct put *d, double most_ns)
     return reserve_response(d, &x->problem);
 }
 
-static bool prepare(struct api_exchange *x, bool promotes, double most_ns)
+static bool prepare(struct api_exchange *x, bool promotes, double max_ns)
 {
     struct put *d = api_request_state(x, sizeof *d);
     if (!d)
@@ -237,7 +237,7 @@ static bool prepare(struct api_exchange *x, bool promotes, double most_ns)
     d->references.monitors = x->service->monitors;
     d->inflated.budget = d->references.warnings.budget = x->service->budget;
     if (!d->is_read)
-        return read_body(d, most_ns);
+        return read_body(d, max_ns);
     if (api_job_finished(x, &d->job))
         x->is_stored = !x->problem.code && !d->is_dry;
     if (!x->work)
@@ -245,11 +245,11 @@ static bool prepare(struct api_exchange *x, bool promotes, double most_ns)
     return !x->problem.code;
 }
 
-bool api_put_prepare(struct api_exchange *x, double most_ns) { return prepare(x, false, most_ns); }
+bool api_put_prepare(struct api_exchange *x, double max_ns) { return prepare(x, false, max_ns); }
 
-bool api_promote_windows_prepare(struct api_exchange *x, double most_ns)
+bool api_promote_windows_prepare(struct api_exchange *x, double max_ns)
 {
-    return prepare(x, true, most_ns);
+    return prepare(x, true, max_ns);
 }
 
 static void write_replaced(const struct put *d, size_t i, const struct api_buffer *warnings,

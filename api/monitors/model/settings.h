@@ -57,7 +57,7 @@ struct api_monitor_setting {
     const char *name;   /* as a query parameter, and as a member */
     const char *parent; /* the member that it is a member of, or NULL */
     size_t offset;
-    double fallback, min, most; /* `min` is allowed, unless `open` is true */
+    double fallback, min, max; /* `min` is allowed, unless `open` is true */
     enum api_setting_kind kind;
     bool open;
 };
