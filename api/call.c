@@ -100,12 +100,12 @@ static bool translate(const struct api_call *call, const struct kl_problem *from
     if (from->operand == KL_NO_OPERAND)
         return translate_option(call, from, to);
     const struct api_tensor *tensor = &call->tensors[from->operand];
-    char place[256];
+    char location[256];
     if (from->has_index)
-        api_tensor_element_location(tensor, from->index, place, sizeof place);
+        api_tensor_element_location(tensor, from->index, location, sizeof location);
     else
-        api_tensor_location(tensor, place, sizeof place);
-    return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
+        api_tensor_location(tensor, location, sizeof location);
+    return api_fail_at(to, API_BODY, location, from->code, "%s", from->detail);
 }
 
 /* MAX_EMPTY_ROWS: the most empty arrays that an answer nests, which a shape may ask for without

@@ -91,15 +91,15 @@ static bool is_same(const char *value, const struct setting *setting)
 static bool check_member(struct api_exchange *x, const struct setting *settings, size_t n,
                          const char *name, const char *value)
 {
-    char place[256];
-    api_pointer_to_member(place, sizeof place, "#/", name);
+    char location[256];
+    api_pointer_to_member(location, sizeof location, "#/", name);
     for (size_t i = 0; i < n; i++)
         if (strcmp(name, settings[i].name) == 0)
             return is_same(value, &settings[i]) ||
-                   api_fail_at(&x->problem, API_BODY, place, "setting_fixed",
+                   api_fail_at(&x->problem, API_BODY, location, "setting_fixed",
                                "the setting %s is %s, and cannot be changed", name,
                                settings[i].value);
-    return api_fail_at(&x->problem, API_BODY, place, "setting_fixed",
+    return api_fail_at(&x->problem, API_BODY, location, "setting_fixed",
                        "there is no setting '%.60s' here", name);
 }
 

@@ -38,9 +38,9 @@ static inline void api_tensors_init(struct api_tensor tensors[API_TENSORS],
 }
 
 /* Returns the tensor of that name, for reading. NULL, with a problem, if there is none or if it
- * was read before. `place` is the JSON Pointer of the name, NULL for a member of the body. */
+ * was read before. `location` is the JSON Pointer of the name, NULL for a member of the body. */
 struct api_tensor *api_tensor_find(struct api_tensor tensors[API_TENSORS], const char *name,
-                                   const char *place, struct api_problem *problem);
+                                   const char *location, struct api_problem *problem);
 
 /* True if there is a tensor of that name, and it was not read yet. */
 bool api_tensor_is_free(const struct api_tensor tensors[API_TENSORS], const char *name);

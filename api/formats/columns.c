@@ -42,15 +42,15 @@ bool api_table_count(struct api_table *table, size_t column, size_t n, struct ap
 bool api_table_fail(const struct api_table *table, size_t column, const struct api_cell *cell,
                     struct api_problem *problem, const char *code, const char *format, ...)
 {
-    char detail[sizeof problem->detail], place[sizeof problem->place];
+    char detail[sizeof problem->detail], location[sizeof problem->location];
     const char *name = api_names_get(&table->names, column);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    if (table->format->place) {
-        table->format->place(table, column, cell, place, sizeof place);
-        return api_fail_at(problem, API_BODY, place, code, "%s", detail);
+    if (table->format->location) {
+        table->format->location(table, column, cell, location, sizeof location);
+        return api_fail_at(problem, API_BODY, location, code, "%s", detail);
     }
     if (!cell)
         return api_fail(problem, code, "%s", detail);

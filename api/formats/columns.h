@@ -83,8 +83,8 @@ struct api_table_format {
 
     /* Formats the JSON Pointer of a cell, or of its column if `cell` is NULL; NULL if the format has
      * none. */
-    void (*place)(const struct api_table *table, size_t column, const struct api_cell *cell,
-                  char *to, size_t size);
+    void (*location)(const struct api_table *table, size_t column, const struct api_cell *cell,
+                     char *to, size_t size);
 };
 
 /* Adds a column. Fails with column_repeated for a name that is there already, "" aside if `unnamed` may

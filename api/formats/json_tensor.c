@@ -27,14 +27,14 @@ struct reader {
  * inference request. */
 static bool fail_here(struct reader *r, const char *code, const char *detail)
 {
-    char place[256];
-    api_tensor_location(r->tensor, place, sizeof place);
-    size_t used = strlen(place);
+    char location[256];
+    api_tensor_location(r->tensor, location, sizeof location);
+    size_t used = strlen(location);
     if (r->tensor->is_input)
-        used += (size_t)snprintf(place + used, sizeof place - used, "/data");
-    for (int i = 0; i < r->depth && used < sizeof place; i++)
-        used += (size_t)snprintf(place + used, sizeof place - used, "/%zu", r->index[i]);
-    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
+        used += (size_t)snprintf(location + used, sizeof location - used, "/data");
+    for (int i = 0; i < r->depth && used < sizeof location; i++)
+        used += (size_t)snprintf(location + used, sizeof location - used, "/%zu", r->index[i]);
+    return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
 }
 
 static bool malformed(struct reader *r, const char *expected)
@@ -265,10 +265,10 @@ static bool shape_fits(const size_t *shape, size_t ndim, size_t count)
 
 static bool fail_reshape(const struct api_tensor *tensor, size_t count, struct api_problem *problem)
 {
-    char place[64] = "#/shape";
+    char location[64] = "#/shape";
     if (tensor->is_input)
-        snprintf(place, sizeof place, "#/inputs/%zu/shape", tensor->input);
-    return api_fail_at(problem, API_BODY, place, "shape_invalid",
+        snprintf(location, sizeof location, "#/inputs/%zu/shape", tensor->input);
+    return api_fail_at(problem, API_BODY, location, "shape_invalid",
                        "shape does not fit %s, which holds %zu numbers%s", api_tensor_name(tensor),
                        count, tensor->view.ndim > 1 ? " in differently nested arrays" : "");
 }

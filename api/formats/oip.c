@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool malformed(struct api_oip_reader *r, const char *place, const char *what)
+static bool malformed(struct api_oip_reader *r, const char *location, const char *what)
 {
-    return api_fail_at(r->problem, API_BODY, place, "inference_malformed", "%s", what);
+    return api_fail_at(r->problem, API_BODY, location, "inference_malformed", "%s", what);
 }
 
 /* ---- Parameters */
@@ -88,17 +88,17 @@ static bool find_form(const char *word, enum api_nonfinite *form)
 }
 
 /* Chooses the form of non-finite numbers; query and parameters must not contradict. */
-static bool set_form(struct api_oip_reader *r, enum api_place where, const char *word)
+static bool set_form(struct api_oip_reader *r, enum api_location where, const char *word)
 {
-    const char *place = where == API_QUERY ? non_finite : "#/parameters/non_finite";
+    const char *location = where == API_QUERY ? non_finite : "#/parameters/non_finite";
     enum api_nonfinite form = API_BARE;
     bool known = find_form(word, &form), same = !r->has_form || form == r->call->oip.nonfinite;
     r->has_form = true;
     r->call->oip.nonfinite = form;
     if (!known)
-        return api_fail_at(r->problem, where, place, "inference_malformed",
+        return api_fail_at(r->problem, where, location, "inference_malformed",
                            "non_finite must be \"bare\", \"string\" or \"null\"");
-    return same || api_fail_at(r->problem, where, place, "option_conflict",
+    return same || api_fail_at(r->problem, where, location, "option_conflict",
                                "non_finite is given twice, with different values");
 }
 
@@ -152,9 +152,9 @@ static size_t find_output(const char *name)
 static bool fail_output(struct api_oip_reader *r, size_t output, const char *field,
                         const char *code, const char *detail)
 {
-    char place[128];
-    snprintf(place, sizeof place, "#/outputs/%zu/%.60s", output, field);
-    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
+    char location[128];
+    snprintf(location, sizeof location, "#/outputs/%zu/%.60s", output, field);
+    return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
 }
 
 static bool check_output(struct api_oip_reader *r, size_t output, const char *name,
@@ -247,13 +247,13 @@ static bool read_id(struct api_oip_reader *r, const char *id)
 static bool check_name(struct api_oip_reader *r, const char *member, const char *kind,
                        const char *value, const char *served)
 {
-    char text[API_JSON_TEXT] = "", place[40];
+    char text[API_JSON_TEXT] = "", location[40];
     if (!value || is_word(value, "null"))
         return true;
     if (api_json_string(value, text) && (!*text || strcmp(text, served) == 0))
         return true;
-    snprintf(place, sizeof place, "#/%s", member);
-    return api_fail_at(r->problem, API_BODY, place, "inference_malformed",
+    snprintf(location, sizeof location, "#/%s", member);
+    return api_fail_at(r->problem, API_BODY, location, "inference_malformed",
                        "unknown %s '%.60s': this server has %s", kind, text, served);
 }
 

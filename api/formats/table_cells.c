@@ -19,9 +19,9 @@ const char *api_cells_expected(struct api_cells *cells, const char *p, const cha
     return NULL;
 }
 
-const char *api_cells_fail(struct api_cells *cells, const char *place, const char *detail)
+const char *api_cells_fail(struct api_cells *cells, const char *location, const char *detail)
 {
-    api_fail_at(cells->problem, API_BODY, place, "value_invalid", "%s", detail);
+    api_fail_at(cells->problem, API_BODY, location, "value_invalid", "%s", detail);
     return NULL;
 }
 
@@ -230,12 +230,12 @@ static const char *read_member(struct api_cells *cells, const char *p, size_t ro
 
 static const char *read_row(struct api_cells *cells, const char *p, size_t row)
 {
-    char place[40];
+    char location[40];
     size_t seen = 0, column = 0;
     if (*p != '{') {
-        snprintf(place, sizeof place, "#/rows/%zu", row);
+        snprintf(location, sizeof location, "#/rows/%zu", row);
         return strchr("],}", *p) ? api_cells_expected(cells, p, "'{'")
-                                 : api_cells_fail(cells, place, "a row must be an object");
+                                 : api_cells_fail(cells, location, "a row must be an object");
     }
     p = api_json_skip_space(p + 1);
     while (*p != '}') {

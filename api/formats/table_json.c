@@ -248,8 +248,8 @@ static void close_json(struct api_table *table)
     free(cells);
 }
 
-static void place(const struct api_table *table, size_t column, const struct api_cell *cell,
-                  char *to, size_t size)
+static void location(const struct api_table *table, size_t column, const struct api_cell *cell,
+                     char *to, size_t size)
 {
     const struct api_cells *cells = table->state;
     const char *name = api_names_get(&table->names, column),
@@ -277,4 +277,4 @@ const struct api_table_format api_table_json = {.media_types = media_types,
                                                 .open = open_json,
                                                 .read = read_json,
                                                 .close = close_json,
-                                                .place = place};
+                                                .location = location};

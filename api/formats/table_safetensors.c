@@ -171,8 +171,8 @@ static void close_safetensors(struct api_table *table)
     free(tensors);
 }
 
-static void place(const struct api_table *table, size_t column, const struct api_cell *cell,
-                  char *to, size_t size)
+static void location(const struct api_table *table, size_t column, const struct api_cell *cell,
+                     char *to, size_t size)
 {
     (void)cell;
     api_pointer_to_member(to, size, "#/", api_names_get(&table->names, column));
@@ -184,4 +184,4 @@ const struct api_table_format api_table_safetensors = {.media_types = media_type
                                                        .open = open_safetensors,
                                                        .read = read_safetensors,
                                                        .close = close_safetensors,
-                                                       .place = place};
+                                                       .location = location};

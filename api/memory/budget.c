@@ -59,12 +59,12 @@ static void *map(size_t size)
 /* Moves the pages of a block to a larger mapping. */
 static void *remap(void *old, size_t old_size, size_t size)
 {
-    void *place = map(size);
-    if (!place)
+    void *reservation = map(size);
+    if (!reservation)
         return NULL;
-    void *moved = mremap(old, old_size, old_size, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+    void *moved = mremap(old, old_size, old_size, MREMAP_MAYMOVE | MREMAP_FIXED, reservation);
     if (moved == MAP_FAILED) {
-        munmap(place, size);
+        munmap(reservation, size);
         return NULL;
     }
     return moved;
@@ -254,10 +254,10 @@ void api_block_free(struct api_budget *budget, void *block, size_t size)
 enum { PLACES = API_IDLE_BLOCKS / 2 };
 
 /* With the lock held: the entry of a place whose pages were kept, or NULL. */
-static struct api_block *find_place(struct api_budget *budget, const void *place)
+static struct api_block *find_place(struct api_budget *budget, const void *reservation)
 {
     for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
-        if (b->used > 0 && b->data == place)
+        if (b->used > 0 && b->data == reservation)
             return b;
     return NULL;
 }
@@ -285,12 +285,12 @@ static void *reuse_as_place(struct api_budget *budget, size_t used, size_t *size
 
 /* Lets whole huge pages of a place be such, as far as bytes have arrived. Pages of bytes that were
  * only announced would be resident 2 MiB at a time. */
-static void use_huge_pages(char *place, size_t from, size_t to)
+static void use_huge_pages(char *reservation, size_t from, size_t to)
 {
     from = (from + HUGE_UNIT - 1) / HUGE_UNIT * HUGE_UNIT;
     to = to / HUGE_UNIT * HUGE_UNIT;
     if (to > from)
-        madvise(place + from, to - from, MADV_HUGEPAGE);
+        madvise(reservation + from, to - from, MADV_HUGEPAGE);
 }
 
 size_t api_reservation_size(size_t used)
@@ -303,25 +303,25 @@ void *api_reservation_new(struct api_budget *budget, size_t counted, size_t used
     *size = api_block_size(*size);
     if (!api_budget_reserve(budget, used - counted))
         return NULL;
-    void *place = budget ? reuse_as_place(budget, used, size) : NULL;
-    if (!place) {
-        place = map_pages(*size, MAP_NORESERVE);
-        if (place)
-            madvise(place, *size, MADV_NOHUGEPAGE);
+    void *reservation = budget ? reuse_as_place(budget, used, size) : NULL;
+    if (!reservation) {
+        reservation = map_pages(*size, MAP_NORESERVE);
+        if (reservation)
+            madvise(reservation, *size, MADV_NOHUGEPAGE);
     }
-    if (!place)
+    if (!reservation)
         api_budget_release(budget, used - counted);
-    return place;
+    return reservation;
 }
 
-bool api_reservation_grow(struct api_budget *budget, void *place, size_t used, size_t wanted)
+bool api_reservation_grow(struct api_budget *budget, void *reservation, size_t used, size_t wanted)
 {
     struct api_block *entry = NULL;
     if (budget) {
         if (!claim(budget, wanted - used))
             return false;
         pthread_mutex_lock(&budget->lock);
-        entry = find_place(budget, place);
+        entry = find_place(budget, reservation);
         if (entry) {
             atomic_fetch_sub(&budget->idle, wanted - used);
             entry->used = wanted;
@@ -330,15 +330,15 @@ bool api_reservation_grow(struct api_budget *budget, void *place, size_t used, s
         trim_beyond_limit(budget);
     }
     if (!entry)
-        use_huge_pages(place, used, wanted);
+        use_huge_pages(reservation, used, wanted);
     return true;
 }
 
-void api_reservation_free(struct api_budget *budget, void *place, size_t used, size_t size)
+void api_reservation_free(struct api_budget *budget, void *reservation, size_t used, size_t size)
 {
     if (budget) {
         pthread_mutex_lock(&budget->lock);
-        struct api_block *entry = find_place(budget, place);
+        struct api_block *entry = find_place(budget, reservation);
         if (entry) {
             entry->used = 0;
             entry->since = now_ns();
@@ -353,9 +353,9 @@ void api_reservation_free(struct api_budget *budget, void *place, size_t used, s
     bool is_kept = used >= LARGE;
     size_t rest = is_kept ? size - used : size;
     if (rest > 0)
-        munmap((char *)place + size - rest, rest);
+        munmap((char *)reservation + size - rest, rest);
     if (is_kept)
-        api_block_free(budget, place, used);
+        api_block_free(budget, reservation, used);
     else
         api_budget_release(budget, used);
 }

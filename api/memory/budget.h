@@ -57,8 +57,8 @@ size_t api_reservation_size(size_t used); /* what is counted for `used` bytes: w
 void *api_reservation_new(struct api_budget *budget, size_t counted, size_t used, size_t *size);
 
 /* Counts `wanted` bytes of a place instead of `used`; false if the budget is exhausted. */
-bool api_reservation_grow(struct api_budget *budget, void *place, size_t used, size_t wanted);
-void api_reservation_free(struct api_budget *budget, void *place, size_t used, size_t size);
+bool api_reservation_grow(struct api_budget *budget, void *reservation, size_t used, size_t wanted);
+void api_reservation_free(struct api_budget *budget, void *reservation, size_t used, size_t size);
 
 /* Adds `size` bytes that other code allocates to the count, and removes them. Returns false and
  * counts nothing if the budget is exhausted; frees kept blocks if the limit demands it. */

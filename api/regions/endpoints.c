@@ -61,9 +61,9 @@ static const char *const member_names[MEMBERS] = {"key", "offset", "byte_size"};
 
 static bool fail_member(const char *member, const char *what, struct api_problem *problem)
 {
-    char place[100];
-    api_pointer_to_member(place, sizeof place, "#/", member);
-    return api_fail_at(problem, API_BODY, place, "region_malformed",
+    char location[100];
+    api_pointer_to_member(location, sizeof location, "#/", member);
+    return api_fail_at(problem, API_BODY, location, "region_malformed",
                        "%.60s %s: a region is registered with {\"key\": \"/NAME\", \"offset\": "
                        "BYTES, \"byte_size\": BYTES}; offset is optional",
                        member, what);

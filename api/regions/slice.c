@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static void format_place(const struct api_slice *slice, const char *parameter, char *to,
-                         size_t size)
+static void format_location(const struct api_slice *slice, const char *parameter, char *to,
+                            size_t size)
 {
     snprintf(to, size, "#/%s/%zu/parameters%s%s", slice->writes ? "outputs" : "inputs",
              slice->number, *parameter ? "/" : "", parameter);
@@ -20,13 +20,13 @@ static void format_place(const struct api_slice *slice, const char *parameter, c
 bool api_slice_fail(const struct api_slice *slice, const char *parameter, const char *code,
                     struct api_problem *problem, const char *format, ...)
 {
-    char place[100], detail[400];
+    char location[100], detail[400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    format_place(slice, parameter, place, sizeof place);
-    return api_fail_at(problem, API_BODY, place, code, "%s", detail);
+    format_location(slice, parameter, location, sizeof location);
+    return api_fail_at(problem, API_BODY, location, code, "%s", detail);
 }
 
 /* Checks the bytes against those of the region. */
@@ -70,9 +70,9 @@ static int open_to_write(const struct api_slice *slice, struct api_problem *prob
 {
     const struct api_region *region = slice->in;
     struct stat status;
-    char place[100];
-    format_place(slice, "shared_memory_region", place, sizeof place);
-    int fd = api_object_open(region->of->prefix, region->key, true, &status, place, problem);
+    char location[100];
+    format_location(slice, "shared_memory_region", location, sizeof location);
+    int fd = api_object_open(region->of->prefix, region->key, true, &status, location, problem);
     if (fd < 0 ||
         (status.st_dev == region->object.st_dev && status.st_ino == region->object.st_ino))
         return fd;

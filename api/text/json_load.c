@@ -29,9 +29,9 @@ static void *allocate(size_t size)
         current->out_of_memory = true;
         return NULL;
     }
-    void *place = current->memory + current->used;
+    void *slot = current->memory + current->used;
     current->used += rounded;
-    return place;
+    return slot;
 }
 
 static void release(void *memory)

@@ -175,7 +175,7 @@ bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *
                         struct api_problem *problem)
 {
     const json_t *value = parameter ? parameter : api_json_unboxed(member);
-    enum api_place where = parameter ? API_QUERY : API_BODY;
+    enum api_location where = parameter ? API_QUERY : API_BODY;
     const char *pointer = parameter ? "timestamp" : "#/timestamp", *text = json_string_value(value);
     *time = api_now();
     if (parameter && member && !json_is_null(member))
