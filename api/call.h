@@ -34,7 +34,7 @@ struct api_call {
     } oip;                                    /* the answer that an inference request asks for */
     struct {
         char operands[KL_OPERANDS][API_CALL_SMALL], loss[API_CALL_SMALL];
-    } small; /* borrowed to the buffers of tensors and loss */
+    } small; /* borrowed by the buffers of tensors and loss */
 };
 
 /* Outputs: number 0 is the loss, number 1 + operand the gradient with respect to that operand; then the

@@ -103,7 +103,7 @@ static bool check_member(struct api_exchange *x, const struct setting *settings,
                        "there is no setting '%.60s' here", name);
 }
 
-/* Checks a body, which may be empty, and responses with the settings. */
+/* Checks a body, which may be empty, and responds with the settings. */
 static bool set(struct api_exchange *x, const struct setting *settings, size_t n)
 {
     const char *at, *what, *value, *json = api_json_skip_mark(x->request.body);

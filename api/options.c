@@ -23,7 +23,7 @@ int api_option_find(const char *name)
 
 bool api_option_is_list(int option) { return api_loss_options[option].is_list; }
 
-/* ---- Problems with their places */
+/* ---- Problems with their locations */
 
 static bool fail_option(struct api_origin origin, struct api_problem *problem, const char *code,
                         const char *detail)

@@ -165,7 +165,8 @@ static void keep(struct api_budget *budget, void *data, size_t size)
 {
     struct api_block block = {.data = data, .size = size, .since = now_ns()}, evicted;
     pthread_mutex_lock(&budget->lock);
-    struct api_block *oldest = budget->blocks; /* of those that are no places, half at least */
+    struct api_block *oldest =
+        budget->blocks; /* of those that are no reservations, half at least */
     for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
         if (b->used == 0 && (oldest->used > 0 || b->since < oldest->since))
             oldest = b;
@@ -250,11 +251,11 @@ void api_block_free(struct api_budget *budget, void *block, size_t size)
 
 /* ---- Places */
 
-/* PLACES: the most places at once whose pages were kept; more of the entries are for kept blocks. */
-enum { PLACES = API_IDLE_BLOCKS / 2 };
+/* MAX_RESERVATIONS: reservations at once whose pages were kept; more of the entries are for kept blocks. */
+enum { MAX_RESERVATIONS = API_IDLE_BLOCKS / 2 };
 
-/* With the lock held: the entry of a place whose pages were kept, or NULL. */
-static struct api_block *find_place(struct api_budget *budget, const void *reservation)
+/* With the lock held: the entry of a reservation whose pages were kept, or NULL. */
+static struct api_block *find_reservation(struct api_budget *budget, const void *reservation)
 {
     for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
         if (b->used > 0 && b->data == reservation)
@@ -262,16 +263,16 @@ static struct api_block *find_place(struct api_budget *budget, const void *reser
     return NULL;
 }
 
-/* Makes a kept block a place, of which `used` bytes are counted already. */
-static void *reuse_as_place(struct api_budget *budget, size_t used, size_t *size)
+/* Makes a kept block a reservation, of which `used` bytes are counted already. */
+static void *reuse_as_reservation(struct api_budget *budget, size_t used, size_t *size)
 {
-    size_t places = 0;
+    size_t reservations = 0;
     if (atomic_load(&budget->idle) < *size)
         return NULL;
     pthread_mutex_lock(&budget->lock);
     for (size_t i = 0; i < API_IDLE_BLOCKS; i++)
-        places += budget->blocks[i].used > 0;
-    struct api_block *best = places < PLACES ? find_kept(budget, *size) : NULL;
+        reservations += budget->blocks[i].used > 0;
+    struct api_block *best = reservations < MAX_RESERVATIONS ? find_kept(budget, *size) : NULL;
     void *data = best ? best->data : NULL;
     if (best) {
         *size = best->size;
@@ -283,7 +284,7 @@ static void *reuse_as_place(struct api_budget *budget, size_t used, size_t *size
     return data;
 }
 
-/* Lets whole huge pages of a place be such, as far as bytes have arrived. Pages of bytes that were
+/* Lets whole huge pages of a reservation be such, as far as bytes have arrived. Pages of bytes that were
  * only announced would be resident 2 MiB at a time. */
 static void use_huge_pages(char *reservation, size_t from, size_t to)
 {
@@ -303,7 +304,7 @@ void *api_reservation_new(struct api_budget *budget, size_t counted, size_t used
     *size = api_block_size(*size);
     if (!api_budget_reserve(budget, used - counted))
         return NULL;
-    void *reservation = budget ? reuse_as_place(budget, used, size) : NULL;
+    void *reservation = budget ? reuse_as_reservation(budget, used, size) : NULL;
     if (!reservation) {
         reservation = map_pages(*size, MAP_NORESERVE);
         if (reservation)
@@ -321,7 +322,7 @@ bool api_reservation_grow(struct api_budget *budget, void *reservation, size_t u
         if (!claim(budget, wanted - used))
             return false;
         pthread_mutex_lock(&budget->lock);
-        entry = find_place(budget, reservation);
+        entry = find_reservation(budget, reservation);
         if (entry) {
             atomic_fetch_sub(&budget->idle, wanted - used);
             entry->used = wanted;
@@ -338,7 +339,7 @@ void api_reservation_free(struct api_budget *budget, void *reservation, size_t u
 {
     if (budget) {
         pthread_mutex_lock(&budget->lock);
-        struct api_block *entry = find_place(budget, reservation);
+        struct api_block *entry = find_reservation(budget, reservation);
         if (entry) {
             entry->used = 0;
             entry->since = now_ns();

@@ -160,7 +160,7 @@ static void fail_jobs(const struct api_monitors *monitors, struct api_store_job 
 
 /* ---- The queue */
 
-/* The lane whose turn it is: that of small works, unless they had the last turn and others wait. */
+/* The lane whose turn it is: that of small jobs, unless they had the last turn and others wait. */
 static struct api_lane *next_lane(struct api_monitors *monitors)
 {
     bool is_large = monitors->large.first && (!monitors->small.first || !monitors->was_large);

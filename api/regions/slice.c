@@ -160,7 +160,7 @@ bool api_slice_touch(struct api_slice *slice, size_t size, struct api_problem *p
     size_t holes = holes_of(slice, size);
     if (!api_budget_reserve(slice->in->of->budget, holes))
         return api_fail_oom(problem);
-    slice->pinned = size;
+    slice->touched = size;
     slice->holes = holes;
     return true;
 }
@@ -170,7 +170,7 @@ static void settle(struct api_slice *slice)
 {
     struct api_region *region = slice->in;
     struct api_budget *budget = region->of->budget;
-    size_t holes = holes_of(slice, slice->pinned);
+    size_t holes = holes_of(slice, slice->touched);
     size_t got = slice->holes > holes ? slice->holes - holes : 0;
     pthread_mutex_lock(&region->lock);
     size_t max = mapping_of(slice)->size - region->accounted;

@@ -10,13 +10,13 @@ struct api_regions;
 /* Zeroed: none. The caller sets `name`,
  * `offset`, `size`, `writes` and `number` before. */
 struct api_slice {
-    const char *name;      /* of the region; NULL once the slice has begun */
-    size_t offset, size;   /* in the region */
-    bool writes;           /* an output's */
-    size_t number;         /* of the input or output in the request, for the place of a problem */
+    const char *name;    /* of the region; NULL once the slice has begun */
+    size_t offset, size; /* in the region */
+    bool writes;         /* an output's */
+    size_t number;       /* of the input or output in the request, for the location of a problem */
     struct api_region *in; /* NULL: none */
     char *data;            /* of any alignment; others may change it meanwhile */
-    size_t pinned,
+    size_t touched,
         holes; /* bytes that a call touches; of these without memory before, in the budget */
 };
 

@@ -75,7 +75,7 @@ static void write_table(struct api_buffer *to)
     api_append(to, "\n", 2);
 }
 
-/* Sends a request, while no memory is left for at most a moment: a body waits for some. */
+/* Sends a request, while no memory is left for at most a moment. */
 static long ask_failing(const struct server *server, const struct kind *kind,
                         const struct request *request, const char *body)
 {

@@ -66,7 +66,8 @@ static bool prepare(struct api_exchange *x, bool *fresh)
         return false;
     *fresh = !h->x;
     h->x = x;
-    if (api_job_finished(x, &h->job) && h->snapshots)
+    api_job_finished(x, &h->job);
+    if (!x->work && h->snapshots)
         for (size_t i = 0; i < h->n; i++)
             x->cost_ns += api_config_result_ns(h->snapshots[i]->config);
     return !x->problem.code;

@@ -249,7 +249,7 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
     return !single || !first;
 }
 
-/* Respond to what is stored by 200: without its results if memory was exhausted after the commit, for
+/* Answers 200 for what is stored: without its results if memory was exhausted after the commit, for
  * which what is reserved has room. */
 static void cut_results(const struct api_observations *o, struct api_buffer *out)
 {
