@@ -144,10 +144,10 @@ Test(faults_process, nothing_keeps_a_process_after_the_drain)
     static const struct kind stuck[] = {{"eventfd_write", FAULT_WAKE, EIO},
                                         {"pwrite", FAULT_FILE_WRITE, 0}};
     static const char *const flags[] = {"--drain-timeout", "1", NULL};
-    struct place place = place_new();
+    struct database database = database_new();
     faults_preload();
     for (size_t i = 0; i < COUNT(stuck); i++) {
-        struct server server = store_start(&place, flags);
+        struct server server = store_start(&database, flags);
         free(expect_status(&server, "PUT", "/monitors/a/b", "a\n1\n2\n", i ? 200 : 201));
         faults_arm(&stuck[i], 0, true);
         double start = seconds_now();
@@ -160,5 +160,5 @@ Test(faults_process, nothing_keeps_a_process_after_the_drain)
         faults_disarm();
     }
     faults_unload();
-    place_free(&place);
+    database_free(&database);
 }

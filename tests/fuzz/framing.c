@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Reads in pieces of 1 to `max` bytes; gives the number of bytes in order. */
+/* Reads in pieces of 1 to `most` bytes; gives the number of bytes in order. */
 static size_t read_in_pieces(const char *bytes, size_t size, size_t max, struct srv_framing *f)
 {
     size_t at = 0, requests = 0;

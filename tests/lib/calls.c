@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* STACK: bytes of the thread's stack, part of which glibc uses. MAX: bytes that a call may
+/* STACK: bytes of the thread's stack, part of which glibc uses. MOST: bytes that a call may
  * touch by kldiv.h. Frames of sanitizers are several times as large. */
 #ifdef __SANITIZE_ADDRESS__
 enum { STACK = 1 << 20, MAX = STACK };
@@ -16,11 +16,11 @@ enum { STACK = 1 << 20, MAX = STACK };
 enum { STACK = 64 << 10, MAX = 48 << 10 };
 #endif
 
-enum { COUNT_MAX = 40000, UNTOUCHED = 0x5a };
+enum { MAX_COUNT = 40000, UNTOUCHED = 0x5a };
 
-static char data[KL_OPERANDS][COUNT_MAX * 8], grads[KL_OPERANDS][COUNT_MAX * 8];
-static char loss[COUNT_MAX * 8], alone[COUNT_MAX * 8], weights[COUNT_MAX * 8];
-static unsigned char mask[COUNT_MAX];
+static char data[KL_OPERANDS][MAX_COUNT * 8], grads[KL_OPERANDS][MAX_COUNT * 8];
+static char loss[MAX_COUNT * 8], alone[MAX_COUNT * 8], weights[MAX_COUNT * 8];
+static unsigned char mask[MAX_COUNT];
 static struct kl_plan plan;
 static struct kl_diagnosis diagnosis, beside;
 
@@ -47,7 +47,7 @@ static bool same_losses(const char *a, const char *b)
 static void fill(enum kl_dtype dtype, enum kl_space space, char *array)
 {
     unsigned long long state = 4;
-    for (size_t i = 0; i < COUNT_MAX; i++)
+    for (size_t i = 0; i < MAX_COUNT; i++)
         kl_store(dtype, array, i,
                  i % 1013 == 50 ? (space == KL_PROB ? 0 : -(double)INFINITY)
                                 : uniform(&state) * (space == KL_LOG_PROB ? -4 : 1));
@@ -148,7 +148,7 @@ Test(calls, take_scratch_from_the_heap_as_kl_scratch_size_says_and_64_kib_of_sta
     char *map = before_the_edge(STACK + page), *stack = map + page;
     cr_assert_eq(mprotect(map, page, PROT_NONE), 0);
     fill(KL_FLOAT32, KL_PROB, weights);
-    for (size_t i = 0; i < COUNT_MAX; i++)
+    for (size_t i = 0; i < MAX_COUNT; i++)
         mask[i] = i % 3 != 0;
     memset(stack, UNTOUCHED, STACK);
     pthread_attr_init(&attributes);

@@ -181,7 +181,7 @@ static void merge_shuffled(struct kl_partial *partials, size_t n, struct kl_part
 }
 
 /* The least entries of a shard. */
-static size_t min_of(const struct call *call)
+static size_t min_step_of(const struct call *call)
 {
     for (size_t i = 0; i < COUNT(call->arrays); i++)
         if (call->arrays[i].is_given && !call->arrays[i].is_cut)
@@ -195,7 +195,7 @@ static struct sharded run_shards(const struct call *call, size_t step, struct kl
     struct sharded all = {.sum = 0};
     double sum[2], divisor[2];
     size_t n = 0, end = call->arrays[KL_INPUT].shape[0], max = end / step / (1 + below(6)) + 1;
-    size_t min = min_of(call);
+    size_t min = min_step_of(call);
     for (size_t from = 0, size; from < end; from += size, n++) {
         size = (min + below(max)) * step;
         size = size + min > end - from || n + 1 == MAX_SHARDS ? end - from : size;
@@ -284,7 +284,7 @@ static double partial_of(const double *inputs, size_t n, struct kl_partial *part
     return loss;
 }
 
-Test(partial, losses_that_cancel_over_shards_and_range_from_min_to_max_merge_exactly)
+Test(partial, losses_that_cancel_over_shards_and_range_from_least_to_greatest_merge_exactly)
 {
     static const double inputs[][6] = {{-1e300, -1, 1e300},
                                        {-1e200, -1e100, -1, 1e200, 1e100},

@@ -288,7 +288,7 @@ static void check_nan(const struct kl_kernel *kernel, double *v, double *other, 
     const struct kl_shift shifts[] = {{10, 1}, {0, 1}};
     const double nans[] = {NAN, -(double)NAN};
     float x[MAX], t[MAX];
-    double losses[MAX], sum, least, greatest, low = 0;
+    double losses[MAX], sum, min, max, low = 0;
     for (size_t i = 0; i < 4 && n > 0; i++) {
         for (size_t j = 0; j < n; j++)
             x[j] = (float)(v[j] - 10), t[j] = (float)-other[j];
@@ -296,7 +296,7 @@ static void check_nan(const struct kl_kernel *kernel, double *v, double *other, 
         struct kl_row_sums sums = kernel->logit_sums[KL_FLOAT32](x, t, shifts, NULL, NULL, n);
         cr_expect_not(isfinite(sums.losses + sums.sum_p + sums.exps), "%s", kernel->name);
         for (int exps = 0; exps < 2; exps++) {
-            kernel->scan[KL_FLOAT32](i & 1 ? x : t, exps, losses, n, &least, &greatest);
+            kernel->scan[KL_FLOAT32](i & 1 ? x : t, exps, losses, n, &min, &max);
             sum = low = 0;
             kernel->row_totals(losses, 1, n, &sum, &low);
             cr_expect(isnan(sum), "%s, exps %d: %g", kernel->name, exps, sum);
@@ -332,10 +332,10 @@ static void check_row_stats(const struct kl_kernel *kernel, double *v, double *o
         cr_expect_eq(ours.max, exact.max, "%s", kernel->name);
         cr_expect_lt(fabs(ours.sum - exact.sum), 1e-11, "%s", kernel->name);
         cr_expect_leq(fabs(ours.exps - exact.exps), 1e-4 * exact.exps, "%s", kernel->name);
-        double doubles[MAX], least, greatest;
+        double doubles[MAX], min, max;
         for (int exps = 0; exps < 2; exps++) {
-            kernel->scan[dtype](array, exps, doubles, n, &least, &greatest);
-            cr_expect(least == exact.min && greatest == exact.max, "%s", kernel->name);
+            kernel->scan[dtype](array, exps, doubles, n, &min, &max);
+            cr_expect(min == exact.min && max == exact.max, "%s", kernel->name);
             for (size_t i = 0; i < n; i++) {
                 double a = kl_load(dtype, array, i);
                 cr_expect(exps ? fabs(doubles[i] - exp(a)) <= 1e-4 * exp(a) : doubles[i] == a, "%s",

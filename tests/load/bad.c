@@ -119,7 +119,7 @@ static size_t head_size(const struct client *c)
     return c->kind->head ? strlen(c->kind->head) : bad.call.size;
 }
 
-/* Sends up to `max` bytes of the head and then of the body; false if the socket takes no more. */
+/* Sends up to `most` bytes of the head and then of the body; false if the socket takes no more. */
 static bool send_some(struct client *c, size_t max)
 {
     size_t head = head_size(c);
@@ -144,7 +144,7 @@ static void send_first(struct client *c)
         watch_for(c, EPOLL_CTL_MOD, c->kind->reads ? 0 : EPOLLIN);
 }
 
-/* Reads at most `max` bytes; hangs up at the end of the connection. */
+/* Reads at most `most` bytes; hangs up at the end of the connection. */
 static void read_some(struct client *c, size_t max)
 {
     char bytes[1 << 14];

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* MAX: requests that may wait. */
+/* MOST: requests that may wait. */
 enum { MAX = 4000 };
 
 static atomic_size_t resumed;

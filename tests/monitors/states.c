@@ -51,7 +51,7 @@ Test(monitors_states, are_those_of_the_definition_for_all_sequences)
     size_t sequences = 0;
     for (size_t fire = 1; fire <= 3; fire++)
         for (size_t clear = 1; clear <= 3; clear++)
-            for (size_t code = 0; code < 2187; code++) { /* 3 to the power of MAX */
+            for (size_t code = 0; code < 2187; code++) { /* 3 to the power of MOST */
                 enum api_verdict verdicts[MAX], state = API_INSUFFICIENT;
                 for (size_t i = 0, rest = code; i < MAX; i++, rest /= 3)
                     verdicts[i] = (enum api_verdict)(OK + rest % 3);

@@ -241,7 +241,7 @@ Test(monitors_windows, become_the_reference)
 
 /* ---- Retention */
 
-/* Number of windows, when no more than `max` are left, or after 5 s. */
+/* Number of windows, when no more than `most` are left, or after 5 s. */
 static size_t count_windows(const struct api_service *service, size_t max)
 {
     size_t n = SIZE_MAX;

@@ -17,17 +17,17 @@ TestSuite(shared_memory_changes, .init = shared_memory_begin, .fini = shared_mem
 /* N: pairs of a call that is too long for a network thread, so that there is a time between its plan and
  * its run. */
 enum { N = 130000, X = 0, T = 4 * N, LOSS = 8 * N };
-static const struct place reduced[] = {{"a", X, 4 * N}, {"a", T, 4 * N}, {NULL}};
-static const struct place written[] = {{"a", X, 4 * N}, {"a", T, 4 * N}, {"b", 0, 4 * N}};
+static const struct location reduced[] = {{"a", X, 4 * N}, {"a", T, 4 * N}, {NULL}};
+static const struct location written[] = {{"a", X, 4 * N}, {"a", T, 4 * N}, {"b", 0, 4 * N}};
 
 /* Plans a call, lets something happen, then runs it. */
-static struct answer infer_around(const struct place places[3], const char *reduction,
+static struct answer infer_around(const struct location locations[3], const char *reduction,
                                   void (*happen)(void))
 {
     static char body[2000];
     const struct question question = {.path = INFER};
     memset(body, 0, sizeof body);
-    write_request(body, sizeof body - API_PADDING, N, places, reduction);
+    write_request(body, sizeof body - API_PADDING, N, locations, reduction);
     struct api_exchange x = question_exchange(&question, &service, strlen(body));
     cr_assert(api_begin(&x));
     x.request.body = body;
@@ -179,7 +179,7 @@ Test(shared_memory_changes, objects_do_not_get_more_memory_than_the_budget_has)
 /* Reads from an object of which the first bytes are registered and none has memory. */
 static void expect_counted(off_t size)
 {
-    const struct place inputs[] = {{"s", X, 4 * N}, {"s", T, 4 * N}, {NULL}};
+    const struct location inputs[] = {{"s", X, 4 * N}, {"s", T, 4 * N}, {NULL}};
     char name[80];
     snprintf(name, sizeof name, "%s_sparse", object);
     int fd = shm_open(name, O_RDWR, 0);
@@ -211,8 +211,8 @@ Test(shared_memory_changes, memory_of_others_objects_and_of_the_largest_is_count
 Test(shared_memory_changes, memory_that_is_not_touched_is_not_counted)
 {
     enum { DECLARED = 64 << 20 };
-    const struct place too_small[] = {{"a", X, 40}, {"a", T, 36}, {"b", 0, DECLARED}};
-    const struct place small[] = {{"a", X, 40}, {"a", T, 40}, {"b", 0, DECLARED}};
+    const struct location too_small[] = {{"a", X, 40}, {"a", T, 36}, {"b", 0, DECLARED}};
+    const struct location small[] = {{"a", X, 40}, {"a", T, 40}, {"b", 0, DECLARED}};
     snprintf(output_name, sizeof output_name, "%s_out", object);
     munmap(make_object(output_name, DECLARED, false), DECLARED);
     register_whole();
@@ -231,7 +231,7 @@ Test(shared_memory_changes, memory_that_is_not_touched_is_not_counted)
 Test(shared_memory_changes, regions_are_lost_also_where_data_are_limited)
 {
     enum { LARGE = 64 << 20 };
-    const struct place places[] = {{"b", X, 4 * N}, {"b", T, 4 * N}, {"b", LOSS, 4 * N}};
+    const struct location locations[] = {{"b", X, 4 * N}, {"b", T, 4 * N}, {"b", LOSS, 4 * N}};
     struct rlimit limit;
     snprintf(output_name, sizeof output_name, "%s_out", object);
     munmap(make_object(output_name, LARGE, false), LARGE);
@@ -239,7 +239,7 @@ Test(shared_memory_changes, regions_are_lost_also_where_data_are_limited)
     getrlimit(RLIMIT_DATA, &limit);
     limit.rlim_cur = 48 << 20;
     cr_assert_eq(setrlimit(RLIMIT_DATA, &limit), 0);
-    expect(infer_around(places, "none", cut_output), 400, "region_lost", "");
+    expect(infer_around(locations, "none", cut_output), 400, "region_lost", "");
     shm_unlink(output_name);
 }
 

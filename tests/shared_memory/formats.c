@@ -130,11 +130,11 @@ static void compare(const struct draw *d, const struct api_buffer *binary)
     cr_assert_geq(binary->size, gradients);
     const size_t sizes[OUTPUTS] = {binary->size - gradients, d->sizes[0], d->sizes[1]};
     for (size_t i = 0; i < OUTPUTS; expected += sizes[i++]) {
-        const char *place = bytes + RESULT_AT + i * ROOM + i;
-        cr_assert(sizes[i] == 0 || memcmp(expected, place, sizes[i]) == 0,
+        const char *location = bytes + RESULT_AT + i * ROOM + i;
+        cr_assert(sizes[i] == 0 || memcmp(expected, location, sizes[i]) == 0,
                   "%s of (%zu, %zu) %s, %s", outputs[i], d->shape[0], d->shape[1], d->dtype->name,
                   d->options);
-        cr_assert_eq(place[sizes[i]], 0x77, "%s ends where it must", outputs[i]);
+        cr_assert_eq(location[sizes[i]], 0x77, "%s ends where it must", outputs[i]);
     }
 }
 

@@ -164,8 +164,8 @@ Test(shared_memory_refused, outputs_are_written_in_place_at_any_offset)
     expect(register_region("a", object, REGION_AT, OBJECT_SIZE - REGION_AT), 200, "", "{}");
     fill(N, REGION_AT + X, REGION_AT + T);
     memset(bytes + REGION_AT + LOSS, 0x55, 4 * N + 1);
-    const struct place places[] = {{"a", X, 4 * N}, {"a", T, 4 * N}, {"a", LOSS, 4 * N + 1}};
-    expect(infer(N, places, "none"), 200, "",
+    const struct location locations[] = {{"a", X, 4 * N}, {"a", T, 4 * N}, {"a", LOSS, 4 * N + 1}};
+    expect(infer(N, locations, "none"), 200, "",
            "\"outputs\":[{\"name\":\"loss\",\"datatype\":\"FP32\",\"shape\":[1003]}]}");
     for (size_t i = 0; i < N; i++) {
         float got, due = loss_at(i, REGION_AT + X, REGION_AT + T);
@@ -179,7 +179,7 @@ Test(shared_memory_refused, outputs_are_written_in_place_at_any_offset)
 Test(shared_memory_refused, wrong_places_are_refused)
 {
     static const struct {
-        struct place places[3];
+        struct location locations[3];
         const char *code, *part;
     } cases[] = {
         {{{"b", 0, 40}, {"a", 40, 40}}, "region_unknown", "#/inputs/0/parameters/shared_memory_r"},
@@ -195,7 +195,7 @@ Test(shared_memory_refused, wrong_places_are_refused)
     };
     register_whole();
     for (size_t i = 0; i < COUNT(cases); i++)
-        expect(infer(10, cases[i].places, "none"), 400, cases[i].code, cases[i].part);
+        expect(infer(10, cases[i].locations, "none"), 400, cases[i].code, cases[i].part);
 }
 
 Test(shared_memory_refused, wrong_parameters_are_refused)
@@ -246,8 +246,8 @@ Test(shared_memory_refused, outputs_are_written_for_those_who_may_write)
                  {"writer-0123456789", "http://evil.example", 200, 403},
                  {"writer-0123456789", "http://localhost", 200, 200}};
     static const char tokens[] = "r read reader-0123456789\nw read,write writer-0123456789\n";
-    const struct place places[] = {{"a", 0, 40}, {"a", 100, 40}, {"a", 200, 40}};
-    const struct place answered[] = {places[0], places[1], {NULL}};
+    const struct location locations[] = {{"a", 0, 40}, {"a", 100, 40}, {"a", 200, 40}};
+    const struct location answered[] = {locations[0], locations[1], {NULL}};
     struct api_parse_error mistake;
     fill(10, 0, 100);
     register_whole();
@@ -265,7 +265,7 @@ Test(shared_memory_refused, outputs_are_written_for_those_who_may_write)
         struct answer answer = ask_question(&question, &service, body, strlen(body));
         cr_expect_eq(answer.status, cases[i].status_in, "%zu: %d", i, answer.status);
         answer_free(&answer);
-        write_request(body, sizeof body, 10, places, "none");
+        write_request(body, sizeof body, 10, locations, "none");
         answer = ask_question(&question, &service, body, strlen(body));
         cr_expect_eq(answer.status, cases[i].status_out, "%zu: %d", i, answer.status);
         answer_free(&answer);
@@ -276,11 +276,11 @@ Test(shared_memory_refused, outputs_are_written_for_those_who_may_write)
 
 Test(shared_memory_refused, an_output_that_is_named_twice_goes_where_it_is_named_last)
 {
-    const struct place places[] = {{"a", 0, 40}, {"a", 100, 40}, {"a", 200, 40}};
+    const struct location locations[] = {{"a", 0, 40}, {"a", 100, 40}, {"a", 200, 40}};
     char body[2000];
     fill(10, 0, 100);
     register_whole();
-    write_request(body, sizeof body, 10, places, "none");
+    write_request(body, sizeof body, 10, locations, "none");
     strcpy(strrchr(body, ']'), ",{\"name\":\"loss\"}]}");
     expect(ask_path("POST", INFER, body), 200, "", "\"data\":[");
 }
@@ -289,11 +289,11 @@ Test(shared_memory_refused, an_output_that_is_named_twice_goes_where_it_is_named
 Test(shared_memory_refused, outputs_need_an_inference_answer)
 {
     enum { N = 10 };
-    const struct place places[] = {{"a", 0, 4 * N}, {"a", 100, 4 * N}, {"a", 200, 4 * N}};
+    const struct location locations[] = {{"a", 0, 4 * N}, {"a", 100, 4 * N}, {"a", 200, 4 * N}};
     char body[2000], size[20];
     register_whole();
     fill(N, 0, 100);
-    write_request(body, sizeof body, N, places, "none");
+    write_request(body, sizeof body, N, locations, "none");
     snprintf(size, sizeof size, "%zu", strlen(body));
     struct question question = {.content_type = "application/octet-stream",
                                 .inference_header_length = size};

@@ -18,8 +18,8 @@ TestSuite(shared_memory_server, .init = shared_memory_begin, .fini = shared_memo
 static const char *const flags[] = {"--shared-memory", "/kldiv_test_", NULL};
 
 enum { N = 130000 };
-static const struct place reduced[] = {{"a", 0, 4 * N}, {"a", 4 * N, 4 * N}, {NULL}};
-static const struct place written[] = {{"a", 0, 4000}, {"a", 4000, 4000}, {"a", 8000, 4000}};
+static const struct location reduced[] = {{"a", 0, 4 * N}, {"a", 4 * N, 4 * N}, {NULL}};
+static const struct location written[] = {{"a", 0, 4000}, {"a", 4000, 4000}, {"a", 8000, 4000}};
 
 static struct fetched post(const struct server *server, const char *target, const char *body)
 {
@@ -45,11 +45,11 @@ static struct fetched register_at(const struct server *server, const char *name)
     return post(server, path, body);
 }
 
-static struct fetched infer_at(const struct server *server, size_t n, const struct place places[3],
-                               const char *reduction)
+static struct fetched infer_at(const struct server *server, size_t n,
+                               const struct location locations[3], const char *reduction)
 {
     char body[2000];
-    write_request(body, sizeof body, n, places, reduction);
+    write_request(body, sizeof body, n, locations, reduction);
     return post(server, INFER, body);
 }
 

@@ -75,16 +75,16 @@ void register_whole(void) { expect(register_region("a", object, 0, OBJECT_SIZE),
 
 void unregister(const char *path) { expect(ask_path("POST", path, ""), 200, "", "{}"); }
 
-static void append_place(char *to, size_t room, const struct place *place)
+static void append_location(char *to, size_t room, const struct location *location)
 {
     size_t used = strlen(to);
     snprintf(to + used, room - used,
              "\"parameters\":{\"shared_memory_region\":\"%s\",\"shared_memory_byte_size\":%zu,"
              "\"shared_memory_offset\":%zu}",
-             place->region, place->size, place->offset);
+             location->region, location->size, location->offset);
 }
 
-void write_request(char *to, size_t room, size_t n, const struct place places[3],
+void write_request(char *to, size_t room, size_t n, const struct location locations[3],
                    const char *reduction)
 {
     static const char *const names[] = {"input", "target"};
@@ -94,22 +94,22 @@ void write_request(char *to, size_t room, size_t n, const struct place places[3]
         snprintf(to + used, room - used,
                  "%s{\"name\":\"%s\",\"datatype\":\"FP32\",\"shape\":[%zu],", i ? "," : "",
                  names[i], n);
-        append_place(to, room, &places[i]);
+        append_location(to, room, &locations[i]);
         strcat(to, "}");
     }
     strcat(to, "]");
-    if (places[2].region) {
+    if (locations[2].region) {
         strcat(to, ",\"outputs\":[{\"name\":\"loss\",");
-        append_place(to, room, &places[2]);
+        append_location(to, room, &locations[2]);
         strcat(to, "}]");
     }
     strcat(to, "}");
 }
 
-struct answer infer(size_t n, const struct place places[3], const char *reduction)
+struct answer infer(size_t n, const struct location locations[3], const char *reduction)
 {
     char body[2000];
-    write_request(body, sizeof body, n, places, reduction);
+    write_request(body, sizeof body, n, locations, reduction);
     return ask_path("POST", INFER, body);
 }
 

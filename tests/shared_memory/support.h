@@ -35,16 +35,16 @@ struct answer register_region(const char *name, const char *key, size_t offset, 
 void register_whole(void); /* the object, as "a" */
 void unregister(const char *path);
 
-/* place: where a tensor is. Its region is NULL for none. */
-struct place {
+/* location: where a tensor is. Its region is NULL for none. */
+struct location {
     const char *region;
     size_t offset, size;
 };
 
-/* Writes a request for the losses of n float32 pairs, whose places are those of input, target, loss. */
-void write_request(char *to, size_t room, size_t n, const struct place places[3],
+/* Writes a request for the losses of n float32 pairs, whose locations are those of input, target, loss. */
+void write_request(char *to, size_t room, size_t n, const struct location locations[3],
                    const char *reduction);
-struct answer infer(size_t n, const struct place places[3], const char *reduction);
+struct answer infer(size_t n, const struct location locations[3], const char *reduction);
 
 /* Fills the object with n log-probabilities from one offset, and n probabilities from another. */
 void fill(size_t n, size_t x_at, size_t t_at);

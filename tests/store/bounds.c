@@ -48,10 +48,10 @@ static double size_of(const struct server *server)
     return metric(server, "\nkldiv_store_size_bytes ");
 }
 
-static double size_of_file(const struct place *place)
+static double size_of_file(const struct database *database)
 {
     struct stat status;
-    cr_assert_eq(stat(place->path, &status), 0);
+    cr_assert_eq(stat(database->path, &status), 0);
     return (double)status.st_size;
 }
 
@@ -64,12 +64,12 @@ static void fill(const struct server *server)
     cr_expect_eq(status, 503);
 }
 
-static void expect_shrunk(const struct server *server, const struct place *place, double max)
+static void expect_shrunk(const struct server *server, const struct database *database, double max)
 {
-    for (double end = now_seconds() + WAIT; size_of_file(place) > max && now_seconds() < end;)
+    for (double end = now_seconds() + WAIT; size_of_file(database) > max && now_seconds() < end;)
         wait_ms(50);
-    cr_expect_leq(size_of_file(place), max, "%g bytes, of which %g are used", size_of_file(place),
-                  size_of(server));
+    cr_expect_leq(size_of_file(database), max, "%g bytes, of which %g are used",
+                  size_of_file(database), size_of(server));
 }
 
 static void expect_room(const struct server *server)
@@ -83,8 +83,8 @@ static void expect_room(const struct server *server)
 Test(store_bounds, keeps_its_store_within_max_store)
 {
     static const char *const flags[] = {"--max-store", LIMIT, NULL};
-    struct place place = place_new();
-    struct server server = store_start(&place, flags);
+    struct database database = database_new();
+    struct server server = store_start(&database, flags);
     char *text;
     cr_expect_eq(put(&server, "/monitors/g/m"), 201);
     cr_expect_eq(put(&server, "/monitors/small/m"), 201);
@@ -102,20 +102,20 @@ Test(store_bounds, keeps_its_store_within_max_store)
     free(expect_status(&server, "DELETE", "/monitors/g/m", NULL, 204));
     expect_room(&server);
     cr_expect_eq(server_stop(&server, true), 0);
-    place_free(&place);
+    database_free(&database);
 }
 
 /* Fills a store without a limit, and deletes most of it. */
-static void expect_to_shrink(const struct place *place, struct server *server)
+static void expect_to_shrink(const struct database *database, struct server *server)
 {
-    double max = size_of_file(place);
+    double max = size_of_file(database);
     cr_expect_geq(max, 4 << 20);
     free(expect_status(server, "DELETE", "/monitors/g/m", NULL, 204));
-    expect_shrunk(server, place, max / 2);
+    expect_shrunk(server, database, max / 2);
     cr_expect_eq(post(server, "/monitors/small/m/observations"), 200);
     cr_expect_eq(server_stop(server, true), 0);
     cr_expect_eq(
-        ask_file(place,
+        ask_file(database,
                  "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
         0);
 }
@@ -123,18 +123,18 @@ static void expect_to_shrink(const struct place *place, struct server *server)
 Test(store_bounds, gives_back_what_its_store_does_not_need)
 {
     for (int is_former = 0; is_former <= 1; is_former++) {
-        struct place place = place_new();
-        struct server server = store_start(&place, NULL);
+        struct database database = database_new();
+        struct server server = store_start(&database, NULL);
         cr_expect_eq(put(&server, "/monitors/g/m"), 201);
         cr_expect_eq(put(&server, "/monitors/small/m"), 201);
         for (int i = 0; i < 500; i++)
             cr_expect_eq(post(&server, "/monitors/g/m/observations"), 200);
         cr_expect_eq(server_stop(&server, true), 0);
         if (is_former)
-            change_file(&place, "PRAGMA auto_vacuum = NONE; VACUUM");
-        server = store_start(&place, NULL);
-        expect_to_shrink(&place, &server);
-        place_free(&place);
+            change_file(&database, "PRAGMA auto_vacuum = NONE; VACUUM");
+        server = store_start(&database, NULL);
+        expect_to_shrink(&database, &server);
+        database_free(&database);
     }
 }
 
@@ -169,11 +169,11 @@ Test(store_bounds, tells_that_the_files_of_its_store_are_gone)
 {
     static const char *const suffixes[] = {"", "-wal"};
     for (size_t i = 0; i < COUNT(suffixes); i++) {
-        struct place place = place_new();
+        struct database database = database_new();
         char from[100], to[120];
-        snprintf(from, sizeof from, "%s%s", place.path, suffixes[i]);
+        snprintf(from, sizeof from, "%s%s", database.path, suffixes[i]);
         snprintf(to, sizeof to, "%s.away", from);
-        struct server server = store_start(&place, NULL);
+        struct server server = store_start(&database, NULL);
         cr_expect_eq(put(&server, "/monitors/g/m"), 201);
         cr_expect_eq(post(&server, "/monitors/g/m/observations"), 200);
         cr_assert_eq(rename(from, to), 0);
@@ -191,6 +191,6 @@ Test(store_bounds, tells_that_the_files_of_its_store_are_gone)
         expect_store(&server, "\"store\":\"down\"", 0);
         cr_expect(server_logs(&server, GONE, 2));
         server_kill(&server, true);
-        place_free(&place);
+        database_free(&database);
     }
 }

@@ -126,7 +126,7 @@ static void fail_each(struct tally *tally, const struct kind *kind, const struct
 }
 
 /* Expects that what was acknowledged is there, also in the file. */
-static void expect_all(const struct tally *tally, const struct place *place)
+static void expect_all(const struct tally *tally, const struct database *database)
 {
     double total = stored(&tally->server);
     cr_expect(total >= tally->sure && total <= tally->max, "%g of %g to %g", total, tally->sure,
@@ -135,29 +135,29 @@ static void expect_all(const struct tally *tally, const struct place *place)
     server_kill(&server, true);
     faults_unload();
     unsetenv("LD_PRELOAD");
-    server = store_start(place, NULL);
+    server = store_start(database, NULL);
     cr_expect_eq(stored(&server), total);
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(place, "SELECT count(*) FROM pragma_integrity_check WHERE"
-                                 " integrity_check <> 'ok'"),
+    cr_expect_eq(ask_file(database, "SELECT count(*) FROM pragma_integrity_check WHERE"
+                                    " integrity_check <> 'ok'"),
                  0);
-    cr_expect_eq(ask_file(place, "SELECT sum(count) FROM kldiv_counts c JOIN kldiv_monitors m"
-                                 " ON m.id = c.monitor WHERE name = 'm'"),
+    cr_expect_eq(ask_file(database, "SELECT sum(count) FROM kldiv_counts c JOIN kldiv_monitors m"
+                                    " ON m.id = c.monitor WHERE name = 'm'"),
                  total);
 }
 
 static void sweep(const struct kind *failing, size_t n_kinds, const struct request *requests,
                   size_t n)
 {
-    struct place place = place_new();
+    struct database database = database_new();
     faults_preload();
-    struct tally tally = {.server = store_start(&place, NULL)};
+    struct tally tally = {.server = store_start(&database, NULL)};
     define(&tally.server);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n_kinds; j++)
             fail_each(&tally, &failing[j], &requests[i]);
-    expect_all(&tally, &place);
-    place_free(&place);
+    expect_all(&tally, &database);
+    database_free(&database);
 }
 
 Test(store_faults, calls_of_the_store_under_requests)
@@ -235,9 +235,9 @@ Test(store_faults, what_is_stored_after_its_time_is_answered_so)
     static const struct late late[] = {
         {"POST", "/monitors/g/m/observations", observed, 200},
         {"PUT", "/monitors/g/n", "{\"reference\": {\"values\": [1, 2, 3]}}", 201}};
-    struct place place = place_new();
+    struct database database = database_new();
     faults_preload();
-    struct server server = store_start(&place, flags);
+    struct server server = store_start(&database, flags);
     define(&server);
     for (size_t i = 0; i < COUNT(late); i++) {
         int fd = send_late(&server, &late[i]);
@@ -247,23 +247,23 @@ Test(store_faults, what_is_stored_after_its_time_is_answered_so)
     cr_expect_eq(stored(&server), 2);
     cr_expect_eq(server_stop(&server, false), 0);
     faults_unload();
-    place_free(&place);
+    database_free(&database);
 }
 
 /* Has a commit end while the file is away, then the file come back while no memory is left. */
-static void lose(struct tally *tally, const struct place *place, long first)
+static void lose(struct tally *tally, const struct database *database, long first)
 {
     static const struct late late = {"POST", "/monitors/g/m/observations", observed, 503};
     char away[80];
-    snprintf(away, sizeof away, "%s.away", place->path);
+    snprintf(away, sizeof away, "%s.away", database->path);
     int fd = send_late(&tally->server, &late);
     wait_ms(300);
-    cr_assert_eq(rename(place->path, away), 0);
+    cr_assert_eq(rename(database->path, away), 0);
     expect_late(fd, &late);
     tally->sure += 2;
     tally->max += 2;
     faults_arm(&memory, first, true);
-    cr_assert_eq(rename(away, place->path), 0);
+    cr_assert_eq(rename(away, database->path), 0);
     wait_ms(1500);
     faults_disarm();
     for (double end = now_seconds() + PATIENCE;
@@ -276,14 +276,14 @@ static void lose(struct tally *tally, const struct place *place, long first)
 Test(store_faults, a_store_that_comes_back_while_no_memory_is_left)
 {
     static const long first[] = {0, 3, 10, 30};
-    struct place place = place_new();
+    struct database database = database_new();
     faults_preload();
-    struct tally tally = {.server = store_start(&place, NULL)};
+    struct tally tally = {.server = store_start(&database, NULL)};
     define(&tally.server);
     for (size_t i = 0; i < COUNT(first); i++)
-        lose(&tally, &place, first[i]);
-    expect_all(&tally, &place);
-    place_free(&place);
+        lose(&tally, &database, first[i]);
+    expect_all(&tally, &database);
+    database_free(&database);
 }
 
 /* ---- Starts */
@@ -295,26 +295,26 @@ struct files {
 };
 static const char *const suffixes[] = {"", "-wal"};
 
-static void path_of(const struct place *place, size_t i, char *to, size_t size)
+static void path_of(const struct database *database, size_t i, char *to, size_t size)
 {
-    snprintf(to, size, "%s%s", place->path, suffixes[i]);
+    snprintf(to, size, "%s%s", database->path, suffixes[i]);
 }
 
-static void keep(const struct place *place, struct files *files)
+static void keep(const struct database *database, struct files *files)
 {
     char path[100];
     for (size_t i = 0; i < COUNT(suffixes); i++) {
-        path_of(place, i, path, sizeof path);
+        path_of(database, i, path, sizeof path);
         files->bytes[i] = read_file(path, &files->sizes[i]);
     }
 }
 
 /* Brings the files back; NULL is a folder without any. */
-static void restore(const struct place *place, const struct files *files)
+static void restore(const struct database *database, const struct files *files)
 {
     char path[100];
     for (size_t i = 0; i < COUNT(suffixes); i++) {
-        path_of(place, i, path, sizeof path);
+        path_of(database, i, path, sizeof path);
         unlink(path);
         FILE *file = files ? fopen(path, "wb") : NULL;
         if (file) {
@@ -325,11 +325,11 @@ static void restore(const struct place *place, const struct files *files)
 }
 
 /* Starts a server while a call fails, then one more; false if none failed. */
-static bool start_one(const struct place *place, const struct files *files, const struct kind *kind,
-                      long n, bool sticky)
+static bool start_one(const struct database *database, const struct files *files,
+                      const struct kind *kind, long n, bool sticky)
 {
-    const char *const flags[] = {"--store", place->location, NULL};
-    restore(place, files);
+    const char *const flags[] = {"--store", database->location, NULL};
+    restore(database, files);
     faults_arm(kind, n, sticky);
     struct server server = server_try(flags);
     bool failed = atomic_load(&faults->failed) > 0, serves = server.port > 0;
@@ -340,7 +340,7 @@ static bool start_one(const struct place *place, const struct files *files, cons
               "%s %ld: %s", kind->name, n, log);
     free(log);
     cr_expect_eq(server_stop(&server, true), serves ? 0 : 1);
-    server = store_start(place, NULL);
+    server = store_start(database, NULL);
     cr_expect_eq(stored(&server), files ? 2 : -1, "%s %ld", kind->name, n);
     cr_expect_eq(server_stop(&server, false), 0);
     return failed;
@@ -348,22 +348,22 @@ static bool start_one(const struct place *place, const struct files *files, cons
 
 Test(store_faults, calls_of_the_store_while_a_server_starts)
 {
-    struct place place = place_new();
+    struct database database = database_new();
     struct files files;
     faults_preload();
-    struct tally tally = {.server = store_start(&place, NULL)};
+    struct tally tally = {.server = store_start(&database, NULL)};
     define(&tally.server);
     observe(&tally);
     server_kill(&tally.server, false);
-    keep(&place, &files);
+    keep(&database, &files);
     for (size_t i = 0; i < COUNT(kinds); i++)
         for (int sticky = 0; sticky <= 1; sticky++)
             for (int is_new = 0; is_new <= 1; is_new++)
-                for (long n = 0; start_one(&place, is_new ? NULL : &files, &kinds[i], n, sticky);
+                for (long n = 0; start_one(&database, is_new ? NULL : &files, &kinds[i], n, sticky);
                      n += n < EACH_START ? 1 : n / STRIDE_START)
                     cr_assert_lt(n, 100000);
     for (size_t i = 0; i < COUNT(suffixes); i++)
         free(files.bytes[i]);
     faults_unload();
-    place_free(&place);
+    database_free(&database);
 }

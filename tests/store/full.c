@@ -93,11 +93,11 @@ static void load_for(struct load *load, const struct server *server, long ms)
 /* A server under load while a call of the store fails; then it is killed. */
 static void fail_under_load(const struct kind *kind, const char *reason)
 {
-    struct place place = place_new();
+    struct database database = database_new();
     struct load load;
     load_init(&load);
     faults_preload();
-    struct server server = store_start(&place, NULL);
+    struct server server = store_start(&database, NULL);
     load_define(&server);
     load_for(&load, &server, 100);
     load_begin(&load, &server);
@@ -118,12 +118,12 @@ static void fail_under_load(const struct kind *kind, const char *reason)
     load_expect(&load, &server);
     server_kill(&server, true);
     faults_unload();
-    server = store_start(&place, NULL);
+    server = store_start(&database, NULL);
     load_expect(&load, &server);
     cr_expect_eq(server_stop(&server, false), 0);
-    load_expect_file(&load, &place);
+    load_expect_file(&load, &database);
     load_free(&load);
-    place_free(&place);
+    database_free(&database);
 }
 
 Test(store_full, a_full_disk)
@@ -146,9 +146,9 @@ Test(store_full, readiness_follows_the_store_if_told)
 {
     static const char *const flags[] = {"--ready-needs-store", NULL};
     static const struct kind full = {"pwrite64", FAULT_FILE_WRITE, ENOSPC};
-    struct place place = place_new();
+    struct database database = database_new();
     faults_preload();
-    struct server server = store_start(&place, flags);
+    struct server server = store_start(&database, flags);
     load_define(&server);
     expect_readiness(&server, "{\"status\":\"ok\",\"store\":\"up\"}\n", 200);
     faults_arm(&full, 0, true);
@@ -158,16 +158,16 @@ Test(store_full, readiness_follows_the_store_if_told)
     expect_return(&server);
     cr_expect_eq(server_stop(&server, true), 0);
     faults_unload();
-    place_free(&place);
+    database_free(&database);
 }
 
 /* Nothing is due, so that the server writes to its store only to see whether it can. */
 Test(store_full, stays_down_while_nothing_can_be_written)
 {
     static const struct kind full = {"pwrite64", FAULT_FILE_WRITE, ENOSPC};
-    struct place place = place_new();
+    struct database database = database_new();
     faults_preload();
-    struct server server = store_start(&place, NULL);
+    struct server server = store_start(&database, NULL);
     load_define(&server);
     faults_arm(&full, 0, true);
     expect_down(&server);
@@ -177,16 +177,16 @@ Test(store_full, stays_down_while_nothing_can_be_written)
     expect_return(&server);
     cr_expect_eq(server_stop(&server, true), 0);
     faults_unload();
-    place_free(&place);
+    database_free(&database);
 }
 
 /* ---- A real disk */
 
 /* Fills the file system, and gives the path of what fills it. */
-static void fill(const struct place *place, char *path, size_t size)
+static void fill(const struct database *database, char *path, size_t size)
 {
     static const char zeros[4096];
-    snprintf(path, size, "%s/filler", place->folder);
+    snprintf(path, size, "%s/filler", database->folder);
     int fd = open(path, O_WRONLY | O_CREAT, 0600);
     while (write(fd, zeros, sizeof zeros) > 0)
         continue;
@@ -196,18 +196,18 @@ static void fill(const struct place *place, char *path, size_t size)
 
 Test(store_full, works_again_once_its_disk_has_room)
 {
-    struct place place = place_new();
+    struct database database = database_new();
     struct load load;
     char filler[80];
-    if (!place_mount(&place)) {
-        place_free(&place);
+    if (!database_mount(&database)) {
+        database_free(&database);
         cr_skip("(not tried: no file system can be mounted here)");
     }
     load_init(&load);
-    struct server server = store_start(&place, NULL);
+    struct server server = store_start(&database, NULL);
     load_define(&server);
     load_for(&load, &server, 100);
-    fill(&place, filler, sizeof filler);
+    fill(&database, filler, sizeof filler);
     while (load.refused == 0)
         load_for(&load, &server, 100);
     cr_expect(server_logs(&server, DOWN "database or disk is full\n", 1));
@@ -219,19 +219,19 @@ Test(store_full, works_again_once_its_disk_has_room)
     load_for(&load, &server, 100);
     load_expect(&load, &server);
     server_kill(&server, true);
-    server = store_start(&place, NULL);
+    server = store_start(&database, NULL);
     load_expect(&load, &server);
     cr_expect_eq(server_stop(&server, false), 0);
-    load_expect_file(&load, &place);
+    load_expect_file(&load, &database);
     load_free(&load);
-    place_free(&place);
+    database_free(&database);
 }
 
 /* SIGXFSZ would end the server. */
 Test(store_full, a_limit_on_the_size_of_files_is_a_store_that_cannot_be_written)
 {
-    struct place place = place_new();
-    struct server server = store_start(&place, NULL);
+    struct database database = database_new();
+    struct server server = store_start(&database, NULL);
     load_define(&server);
     struct rlimit unlimited;
     cr_assert_eq(prlimit(server.pid, RLIMIT_FSIZE, NULL, &unlimited), 0);
@@ -242,5 +242,5 @@ Test(store_full, a_limit_on_the_size_of_files_is_a_store_that_cannot_be_written)
     expect_return(&server);
     free(expect_status(&server, "POST", "/monitors/batch/observations", "a,b,c\n1,x,1\n", 200));
     cr_expect_eq(server_stop(&server, true), 0);
-    place_free(&place);
+    database_free(&database);
 }

@@ -17,11 +17,11 @@ enum { ROUNDS = 100 };
 /* Each round loads a server for up to 0.15 s, and kills it. */
 Test(store_killed, loses_nothing_acknowledged_when_it_is_killed)
 {
-    struct place place = place_new();
+    struct database database = database_new();
     struct load load;
     load_init(&load);
     for (int round = 0; round < ROUNDS; round++) {
-        struct server server = store_start(&place, NULL);
+        struct server server = store_start(&database, NULL);
         if (round == 0)
             load_define(&server);
         load_expect(&load, &server);
@@ -31,15 +31,15 @@ Test(store_killed, loses_nothing_acknowledged_when_it_is_killed)
         load_end(&load);
         cr_expect_eq(load.refused, 0);
     }
-    struct server server = store_start(&place, NULL);
+    struct server server = store_start(&database, NULL);
     load_settle(&load, &server);
     load_expect(&load, &server);
     cr_expect_eq(server_stop(&server, false), 0);
-    load_expect_file(&load, &place);
+    load_expect_file(&load, &database);
     cr_expect_gt(load.replayed, 0);
     printf("(%d kills, %ld posts, %ld replayed)\n", ROUNDS, load.n, load.replayed);
     load_free(&load);
-    place_free(&place);
+    database_free(&database);
 }
 
 /* DRAINS: servers that end by SIGTERM. */
@@ -48,12 +48,12 @@ enum { DRAINS = 10 };
 /* Each round goes on with the same file. */
 Test(store_killed, stores_what_it_accepts_while_it_drains)
 {
-    struct place place = place_new();
+    struct database database = database_new();
     struct load load;
     load_init(&load);
     load.redials = true;
     for (int round = 0; round < DRAINS; round++) {
-        struct server server = store_start(&place, NULL);
+        struct server server = store_start(&database, NULL);
         if (round == 0)
             load_define(&server);
         load_begin(&load, &server);
@@ -62,11 +62,11 @@ Test(store_killed, stores_what_it_accepts_while_it_drains)
         load_end(&load);
         cr_expect_eq(load.lost, 0, "%ld of %ld are lost", load.lost, load.n);
         cr_expect_eq(load.refused, 0);
-        load_expect_file(&load, &place);
+        load_expect_file(&load, &database);
     }
     cr_expect_gt(load.n, DRAINS * POSTERS);
     load_free(&load);
-    place_free(&place);
+    database_free(&database);
 }
 
 /* ---- Clients that leave */
@@ -78,11 +78,11 @@ Test(store_killed, clients_that_leave_while_the_store_waits)
 {
     static const struct kind slow = {"fdatasync", FAULT_FILE_SYNC, 0};
     static const char body[] = "{\"values\": [1]}";
-    struct place place = place_new();
+    struct database database = database_new();
     struct api_buffer request = {0};
     int sockets[LEAVING];
     faults_preload();
-    struct server server = store_start(&place, NULL);
+    struct server server = store_start(&database, NULL);
     free(expect_status(&server, "PUT", "/monitors/g/m?window=1000000",
                        "{\"reference\": {\"values\": [1, 2, 3]}}", 201));
     api_append_format(&request,
@@ -111,8 +111,8 @@ Test(store_killed, clients_that_leave_while_the_store_waits)
         wait_ms(20); /* until the last answer is let go */
     cr_expect_lt(now_seconds(), end);
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(&place, "SELECT sum(count) FROM kldiv_counts"), 3 * (LEAVING + 1));
+    cr_expect_eq(ask_file(&database, "SELECT sum(count) FROM kldiv_counts"), 3 * (LEAVING + 1));
     faults_unload();
     api_buffer_free(&request);
-    place_free(&place);
+    database_free(&database);
 }

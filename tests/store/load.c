@@ -185,7 +185,7 @@ void load_expect(const struct load *load, const struct server *server)
 }
 
 /* Checks the windows of a batch: one for each post that is stored, none twice. */
-static void expect_batches(const struct load *load, const struct place *place)
+static void expect_batches(const struct load *load, const struct database *database)
 {
     static const char query[] =
         "SELECT start_at / 1000000, w.id, n FROM kldiv_windows w JOIN kldiv_monitors m"
@@ -193,7 +193,7 @@ static void expect_batches(const struct load *load, const struct place *place)
     unsigned char *seen = calloc(MAX_POSTS, 1);
     sqlite3 *sqlite;
     sqlite3_stmt *statement;
-    cr_assert_eq(sqlite3_open(place->path, &sqlite), SQLITE_OK);
+    cr_assert_eq(sqlite3_open(database->path, &sqlite), SQLITE_OK);
     cr_assert_eq(sqlite3_prepare_v2(sqlite, query, -1, &statement, NULL), SQLITE_OK);
     while (sqlite3_step(statement) == SQLITE_ROW) {
         long post = (long)sqlite3_column_int64(statement, 0) - FIRST;
@@ -210,7 +210,7 @@ static void expect_batches(const struct load *load, const struct place *place)
     free(seen);
 }
 
-void load_expect_file(const struct load *load, const struct place *place)
+void load_expect_file(const struct load *load, const struct database *database)
 {
     /* Each counts what contradicts itself. */
     static const char *const none[] = {
@@ -226,15 +226,15 @@ void load_expect_file(const struct load *load, const struct place *place)
         "SELECT count(*) - 3 FROM (SELECT DISTINCT group_name, observations FROM kldiv_monitors)"};
     char query[200];
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        cr_expect_eq(ask_file(place, none[i]), 0, "%s", none[i]);
+        cr_expect_eq(ask_file(database, none[i]), 0, "%s", none[i]);
     for (int group = 0; group < GROUPS; group++) {
         struct bounds bounds = load_bounds(load, group);
         snprintf(query, sizeof query,
                  "SELECT max(observations) FROM kldiv_monitors WHERE group_name = '%s'",
                  names[group]);
-        double rows = ask_file(place, query);
+        double rows = ask_file(database, query);
         cr_expect(rows >= bounds.min && rows <= bounds.max, "%s: %g of %g to %g", names[group],
                   rows, bounds.min, bounds.max);
     }
-    expect_batches(load, place);
+    expect_batches(load, database);
 }

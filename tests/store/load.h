@@ -59,6 +59,6 @@ struct bounds load_bounds(const struct load *load, int group);
 void load_expect(const struct load *load, const struct server *server);
 
 /* Expects likewise of the file, each window of a batch by its number. */
-void load_expect_file(const struct load *load, const struct place *place);
+void load_expect_file(const struct load *load, const struct database *database);
 
 #endif

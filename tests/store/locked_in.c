@@ -21,7 +21,7 @@ static char *line_of_log(const struct server *server)
 }
 
 /* Expects that as much is in force as without files, and that the store can be written. */
-static void expect_work(const char *location, const struct place *place, const char *line)
+static void expect_work(const char *location, const struct database *database, const char *line)
 {
     const char *const flags[] = {"--store", location, NULL};
     struct server server = server_start(flags);
@@ -34,8 +34,8 @@ static void expect_work(const char *location, const struct place *place, const c
     server = server_start(flags);
     free(expect_status(&server, "POST", "/monitors/g/observations", "a,b\n1,2\n", 200));
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(place, "SELECT sum(count) FROM kldiv_counts"), 4, "%s", location);
-    unlink(place->path);
+    cr_expect_eq(ask_file(database, "SELECT sum(count) FROM kldiv_counts"), 4, "%s", location);
+    unlink(database->path);
 }
 
 /* Writes the path of a file as seen from the working directory. */
@@ -52,27 +52,27 @@ static void make_relative(char *to, size_t size, const char *path)
 
 Test(store_locked_in, reaches_its_store_by_any_path_while_it_is_locked_in)
 {
-    struct place place = place_new(), other = place_new();
+    struct database database = database_new(), other = database_new();
     char location[2 * PATH_MAX];
     struct server server = server_start(NULL);
     char *line = line_of_log(&server);
     printf("(%s)\n", line);
     cr_expect_eq(server_stop(&server, false), 0);
-    expect_work(place.location, &place, line);
+    expect_work(database.location, &database, line);
 
-    make_relative(location, sizeof location, place.path);
-    expect_work(location, &place, line);
+    make_relative(location, sizeof location, database.path);
+    expect_work(location, &database, line);
 
-    cr_assert_eq(symlink(place.path, other.path), 0); /* to a file that is not there yet */
-    expect_work(other.location, &place, line);
+    cr_assert_eq(symlink(database.path, other.path), 0); /* to a file that is not there yet */
+    expect_work(other.location, &database, line);
     unlink(other.path);
 
     cr_assert_eq(rmdir(other.folder), 0);
-    cr_assert_eq(symlink(place.folder, other.folder), 0);
-    expect_work(other.location, &place, line);
+    cr_assert_eq(symlink(database.folder, other.folder), 0);
+    expect_work(other.location, &database, line);
     unlink(other.folder);
     free(line);
-    place_free(&place);
+    database_free(&database);
 }
 
 /* ---- The log */
@@ -102,26 +102,26 @@ static off_t size_of(const char *path, const char *suffix)
 
 Test(store_locked_in, moves_its_log_into_the_file_while_it_is_locked_in)
 {
-    struct place place = place_new();
+    struct database database = database_new();
     struct api_buffer table = {0};
-    struct server server = store_start(&place, NULL);
+    struct server server = store_start(&database, NULL);
     for (int i = 0; i < TABLES; i++) {
         write_table(&table, i);
         free(expect_status(&server, "PUT", "/monitors/wide?method=labels", table.data,
                            i ? 200 : 201));
         free(expect_status(&server, "POST", "/monitors/wide/observations", "c1,c2\nx,y\n", 200));
     }
-    cr_expect_gt(size_of(place.path, ""), 64 * MIB);
-    cr_expect_leq(size_of(place.path, "-wal"), 64 * MIB);
+    cr_expect_gt(size_of(database.path, ""), 64 * MIB);
+    cr_expect_leq(size_of(database.path, "-wal"), 64 * MIB);
     server_kill(&server, false);
-    server = store_start(&place, NULL);
+    server = store_start(&database, NULL);
     free(expect_status(&server, "POST", "/monitors/wide/observations", "c1,c2\nx,y\n", 200));
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(size_of(place.path, "-wal"), 0);
-    cr_expect_eq(ask_file(&place, "SELECT max(observations) FROM kldiv_monitors"), TABLES + 1);
-    cr_expect_eq(ask_file(&place, "SELECT count(*) FROM pragma_integrity_check WHERE"
-                                  " integrity_check <> 'ok'"),
+    cr_expect_eq(size_of(database.path, "-wal"), 0);
+    cr_expect_eq(ask_file(&database, "SELECT max(observations) FROM kldiv_monitors"), TABLES + 1);
+    cr_expect_eq(ask_file(&database, "SELECT count(*) FROM pragma_integrity_check WHERE"
+                                     " integrity_check <> 'ok'"),
                  0);
     api_buffer_free(&table);
-    place_free(&place);
+    database_free(&database);
 }

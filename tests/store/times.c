@@ -72,11 +72,11 @@ static void set_clock(long seconds) { atomic_store(&faults->clock, seconds); }
 /* Each window is told from the others by its count. */
 Test(store_times, clocks_that_jump_by_an_hour)
 {
-    struct place place = place_new();
+    struct database database = database_new();
     char late[40];
     faults_preload();
     set_clock(0);
-    struct server server = store_start(&place, NULL);
+    struct server server = store_start(&database, NULL);
     free(expect_status(&server, "PUT", MONITOR "?window=2s,0s&min_observations=1",
                        "{\"bins\": {\"edges\": [0, 1, 2]}, \"reference\": {\"counts\": [1, 1]}}",
                        201));
@@ -106,9 +106,9 @@ Test(store_times, clocks_that_jump_by_an_hour)
     cr_expect_eq(metric(&server, "kldiv_monitor_observations_total{group=\"g\",monitor=\"m\"} "),
                  28);
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(&place, "SELECT sum(count) FROM kldiv_counts"), 28);
+    cr_expect_eq(ask_file(&database, "SELECT sum(count) FROM kldiv_counts"), 28);
     faults_unload();
-    place_free(&place);
+    database_free(&database);
 }
 
 /* Expects observations of now to count, with a warning if they come behind a window ahead of the clock. */
@@ -146,11 +146,11 @@ Test(store_times, a_clock_that_was_ten_years_ahead)
                                  " \"reference\": {\"counts\": [500, 500]}}";
     static const char *const windows[] = {"batch", "3600s,0s", "1000"};
     for (size_t i = 0; i < COUNT(windows); i++) {
-        struct place place = place_new();
+        struct database database = database_new();
         char target[100];
         faults_preload();
         set_clock(10L * 365 * 24 * HOUR);
-        struct server server = store_start(&place, NULL);
+        struct server server = store_start(&database, NULL);
         snprintf(target, sizeof target, MONITOR "?clear_after=1&window=%s", windows[i]);
         free(expect_status(&server, "PUT", target, config, 201));
         expect_taken(&server, bad, "\"verdict\":\"critical\"", false);
@@ -166,11 +166,11 @@ Test(store_times, a_clock_that_was_ten_years_ahead)
         free(expect_status(&server, "POST", target, good, 422));
         expect_expiry(&server, good);
         server_kill(&server, false);
-        server = store_start(&place, NULL);
+        server = store_start(&database, NULL);
         expect_taken(&server, good, "\"verdict\":\"ok\"", true);
         cr_expect_eq(server_stop(&server, false), 0);
         faults_unload();
-        place_free(&place);
+        database_free(&database);
     }
 }
 
@@ -293,10 +293,10 @@ static void expect_same(const struct api_buffer *a, const struct api_buffer *b)
 }
 
 /* Starts a server, which tells the same as one before, and stops or kills it. */
-static void expect_same_after_start(const struct place *place, const struct api_buffer *before,
-                                    bool kills)
+static void expect_same_after_start(const struct database *database,
+                                    const struct api_buffer *before, bool kills)
 {
-    struct server server = store_start(place, NULL);
+    struct server server = store_start(database, NULL);
     struct api_buffer after = look(&server);
     expect_same(before, &after);
     api_buffer_free(&after);
@@ -307,10 +307,10 @@ static void expect_same_after_start(const struct place *place, const struct api_
 }
 
 /* Makes the file one of the first version of the schema. */
-static void make_first(const struct place *place)
+static void make_first(const struct database *database)
 {
     change_file(
-        place,
+        database,
         "ALTER TABLE kldiv_monitors DROP COLUMN since; ALTER TABLE kldiv_windows DROP COLUMN top;"
         "ALTER TABLE kldiv_windows DROP COLUMN top_share;"
         "ALTER TABLE kldiv_monitors DROP COLUMN newest_end;"
@@ -327,8 +327,8 @@ static void make_first(const struct place *place)
 
 Test(store_times, tells_the_same_of_its_monitors_after_a_start)
 {
-    struct place place = place_new();
-    struct server server = store_start(&place, NULL);
+    struct database database = database_new();
+    struct server server = store_start(&database, NULL);
     char ahead[100];
     for (size_t i = 0; i < COUNT(history); i++)
         free(expect_status(&server, history[i].method, history[i].target, history[i].body,
@@ -341,13 +341,13 @@ Test(store_times, tells_the_same_of_its_monitors_after_a_start)
     struct api_buffer before = look(&server);
     cr_expect_eq(server_stop(&server, false), 0);
 
-    expect_same_after_start(&place, &before, true);
-    expect_same_after_start(&place, &before, false);
-    make_first(&place);
-    expect_same_after_start(&place, &before, false);
-    expect_same_after_start(&place, &before, true);
+    expect_same_after_start(&database, &before, true);
+    expect_same_after_start(&database, &before, false);
+    make_first(&database);
+    expect_same_after_start(&database, &before, false);
+    expect_same_after_start(&database, &before, true);
     api_buffer_free(&before);
-    place_free(&place);
+    database_free(&database);
 }
 
 /* Another setting, or annotation, leaves the sum that windows are compared with as it is. */
@@ -360,9 +360,9 @@ Test(store_times, keeps_sums_of_windows_while_what_they_are_of_stays)
     } changes[] = {{"?compare=previous:3&critical=0.7", 1},
                    {"?compare=previous:3&retention_days=7", 1},
                    {"?compare=previous:2&retention_days=7", 0}};
-    struct place place = place_new();
+    struct database database = database_new();
     for (size_t i = 0; i < COUNT(changes); i++) {
-        struct server server = store_start(&place, NULL);
+        struct server server = store_start(&database, NULL);
         char target[100];
         if (i == 0)
             free(expect_status(&server, "PUT", MONITOR "?compare=previous:3", config, 201));
@@ -370,8 +370,8 @@ Test(store_times, keeps_sums_of_windows_while_what_they_are_of_stays)
         snprintf(target, sizeof target, MONITOR "%s", changes[i].query);
         free(expect_status(&server, "PUT", target, config, 200));
         cr_expect_eq(server_stop(&server, false), 0);
-        cr_expect_eq(ask_file(&place, "SELECT count(*) FROM kldiv_sums"), changes[i].kept, "%s",
+        cr_expect_eq(ask_file(&database, "SELECT count(*) FROM kldiv_sums"), changes[i].kept, "%s",
                      target);
     }
-    place_free(&place);
+    database_free(&database);
 }

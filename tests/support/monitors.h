@@ -5,7 +5,7 @@
 #include "api/monitors/monitors.h"
 #include "tests/support/support.h"
 
-/* Makes a service with monitors, at most `max`, and ends it, when all memory must be back. */
+/* Makes a service with monitors, at most `most`, and ends it, when all memory must be back. */
 struct api_service monitors_new(size_t max);
 struct api_service monitors_new_at(size_t max, const char *location);
 void monitors_end(struct api_service *service);

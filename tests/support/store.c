@@ -17,48 +17,48 @@
 
 /* ---- Folders */
 
-struct place place_new(void)
+struct database database_new(void)
 {
-    struct place place = {.folder = "/tmp/kldiv-store-XXXXXX"};
-    cr_assert(mkdtemp(place.folder));
-    cr_assert_eq(chmod(place.folder, 0777), 0);
-    snprintf(place.path, sizeof place.path, "%s/store.db", place.folder);
-    snprintf(place.location, sizeof place.location, "sqlite:%s", place.path);
-    return place;
+    struct database database = {.folder = "/tmp/kldiv-store-XXXXXX"};
+    cr_assert(mkdtemp(database.folder));
+    cr_assert_eq(chmod(database.folder, 0777), 0);
+    snprintf(database.path, sizeof database.path, "%s/store.db", database.folder);
+    snprintf(database.location, sizeof database.location, "sqlite:%s", database.path);
+    return database;
 }
 
 static int is_file(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
-void place_free(const struct place *place)
+void database_free(const struct database *database)
 {
     struct dirent **entries;
     char path[PATH_MAX];
-    if (place->is_mounted)
-        cr_assert_eq(umount2(place->folder, MNT_DETACH), 0);
-    int n = scandir(place->folder, &entries, is_file, alphasort);
+    if (database->is_mounted)
+        cr_assert_eq(umount2(database->folder, MNT_DETACH), 0);
+    int n = scandir(database->folder, &entries, is_file, alphasort);
     for (int i = 0; i < n; i++) {
-        snprintf(path, sizeof path, "%s/%s", place->folder, entries[i]->d_name);
+        snprintf(path, sizeof path, "%s/%s", database->folder, entries[i]->d_name);
         if (unlink(path) != 0)
             rmdir(path);
         free(entries[i]);
     }
     if (n >= 0)
         free(entries);
-    rmdir(place->folder);
+    rmdir(database->folder);
 }
 
-bool place_mount(struct place *place)
+bool database_mount(struct database *database)
 {
-    place->is_mounted = unshare(CLONE_NEWNS) == 0 &&
-                        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-                        mount("none", place->folder, "tmpfs", 0, "size=32m,mode=777") == 0;
-    return place->is_mounted;
+    database->is_mounted = unshare(CLONE_NEWNS) == 0 &&
+                           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                           mount("none", database->folder, "tmpfs", 0, "size=32m,mode=777") == 0;
+    return database->is_mounted;
 }
 
-void place_remount(const struct place *place, bool read_only)
+void database_remount(const struct database *database, bool read_only)
 {
     unsigned long flags = MS_REMOUNT | (read_only ? MS_RDONLY : 0);
-    cr_assert_eq(mount("none", place->folder, "tmpfs", flags, "size=32m,mode=777"), 0);
+    cr_assert_eq(mount("none", database->folder, "tmpfs", flags, "size=32m,mode=777"), 0);
 }
 
 /* Goes on with FNV-1a. */
@@ -94,24 +94,24 @@ unsigned long long hash_of_folder(const char *folder)
 
 /* ---- Servers */
 
-struct server store_start(const struct place *place, const char *const *flags)
+struct server store_start(const struct database *database, const char *const *flags)
 {
     enum { MAX = 14 };
-    const char *all[MAX] = {"--store", place->location};
+    const char *all[MAX] = {"--store", database->location};
     for (size_t i = 0; flags && flags[i] && i + 3 < MAX; i++)
         all[i + 2] = flags[i];
     return server_start(all);
 }
 
-void expect_refused(const struct place *place, const char *location, const char *line)
+void expect_refused(const struct database *database, const char *location, const char *line)
 {
     char output[2000], expected[1000];
     const char *const flags[] = {"--listen", "127.0.0.1:0", "--store", location, NULL};
-    unsigned long long before = hash_of_folder(place->folder);
+    unsigned long long before = hash_of_folder(database->folder);
     snprintf(expected, sizeof expected, "kldivd: --store %s: %s\n", location, line);
     cr_expect_eq(run_server(flags, output, sizeof output), 1);
     cr_expect_str_eq(output, expected);
-    cr_expect_eq(hash_of_folder(place->folder), before, "%s has changed", location);
+    cr_expect_eq(hash_of_folder(database->folder), before, "%s has changed", location);
 }
 
 char *expect_status(const struct server *server, const char *method, const char *target,
@@ -126,16 +126,16 @@ char *expect_status(const struct server *server, const char *method, const char 
 
 /* ---- Files */
 
-static sqlite3 *open_file(const struct place *place)
+static sqlite3 *open_file(const struct database *database)
 {
     sqlite3 *sqlite;
-    cr_assert_eq(sqlite3_open(place->path, &sqlite), SQLITE_OK);
+    cr_assert_eq(sqlite3_open(database->path, &sqlite), SQLITE_OK);
     return sqlite;
 }
 
-double ask_file(const struct place *place, const char *query)
+double ask_file(const struct database *database, const char *query)
 {
-    sqlite3 *sqlite = open_file(place);
+    sqlite3 *sqlite = open_file(database);
     sqlite3_stmt *statement = NULL;
     int result = sqlite3_prepare_v2(sqlite, query, -1, &statement, NULL);
     cr_assert_eq(result, SQLITE_OK, "%s: %s", query, sqlite3_errmsg(sqlite));
@@ -145,9 +145,9 @@ double ask_file(const struct place *place, const char *query)
     return value;
 }
 
-void change_file(const struct place *place, const char *statements)
+void change_file(const struct database *database, const char *statements)
 {
-    sqlite3 *sqlite = open_file(place);
+    sqlite3 *sqlite = open_file(database);
     int result = sqlite3_exec(sqlite, statements, NULL, NULL, NULL);
     cr_assert_eq(result, SQLITE_OK, "%s: %s", statements, sqlite3_errmsg(sqlite));
     sqlite3_close(sqlite);

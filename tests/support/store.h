@@ -4,35 +4,35 @@
 
 #include "tests/support/process.h"
 
-/* place: a folder for a store. */
-struct place {
+/* database: a folder, and the file of a store in it. */
+struct database {
     char folder[40], path[60], location[80]; /* location: sqlite:PATH */
     bool is_mounted;
 };
 
 /* Makes a folder, and names a file in it; removes it with all files. Anyone may write the folder. */
-struct place place_new(void);
-void place_free(const struct place *place);
+struct database database_new(void);
+void database_free(const struct database *database);
 
 /* Mounts a file system of 32 MiB at the folder, which this test alone sees; false if it may not. */
-bool place_mount(struct place *place);
-void place_remount(const struct place *place, bool read_only);
+bool database_mount(struct database *database);
+void database_remount(const struct database *database, bool read_only);
 
 /* Starts a server on the store, with further flags or NULL. */
-struct server store_start(const struct place *place, const char *const *flags);
+struct server store_start(const struct database *database, const char *const *flags);
 
 /* Expects that a server on this store ends at once with status 1 and this line alone, and that all
  * files of the folder are as before. */
-void expect_refused(const struct place *place, const char *location, const char *line);
+void expect_refused(const struct database *database, const char *location, const char *line);
 
 /* Names, sizes and bytes of the files in a folder, as a number. */
 unsigned long long hash_of_folder(const char *folder);
 
 /* First value that a query of the file gives; -1 if there is none. No server may have it open. */
-double ask_file(const struct place *place, const char *query);
+double ask_file(const struct database *database, const char *query);
 
 /* Runs statements on the file. */
-void change_file(const struct place *place, const char *statements);
+void change_file(const struct database *database, const char *statements);
 
 /* response: an answer on a connection that stays open. `status` 0 if the connection ended before. */
 struct response {
