@@ -7,8 +7,6 @@
 
 static const char *skip_blank(const char *p) { return p + strspn(p, " \t"); }
 
-size_t api_essence_length(const char *value) { return strcspn(value, "; \t,"); }
-
 static bool is_word(const char *range, size_t length, const char *word)
 {
     return length == strlen(word) && strncasecmp(range, word, length) == 0;

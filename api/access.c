@@ -2,7 +2,6 @@
 
 #include "api/hosts.h"
 #include "api/response.h"
-#include "api/route.h"
 
 #include <string.h>
 #include <strings.h>
@@ -12,15 +11,10 @@ static bool is_open(const struct api_exchange *x)
     return x->response.endpoint && x->response.endpoint->flags & API_OPEN;
 }
 
-static bool wants_no_token(const struct api_exchange *x)
-{
-    return x->response.endpoint && x->response.endpoint->flags & (API_OPEN | API_PUBLIC);
-}
-
-bool api_check_host(struct api_exchange *x)
+bool api_host_is_allowed(struct api_exchange *x)
 {
     const char *list = x->service->allowed_hosts;
-    if (!list || is_open(x))
+    if (is_open(x))
         return true;
     const char *host = api_request_header(&x->request, "Host");
     return (host && api_hosts_have(list, host, x->service->tls ? 443 : 80)) ||
@@ -52,8 +46,6 @@ bool api_require_token(struct api_exchange *x)
     return api_fail(&x->problem, "unauthorized", "%s", refusals[bearer].detail);
 }
 
-bool api_check_token(struct api_exchange *x) { return wants_no_token(x) || api_require_token(x); }
-
 static bool require_scope(struct api_exchange *x, bool writes)
 {
     if (!x->service->tokens || x->token.scopes & (writes ? API_SCOPE_WRITE : API_SCOPE_READ))
@@ -65,14 +57,10 @@ static bool require_scope(struct api_exchange *x, bool writes)
                     writes ? "write" : "read");
 }
 
-static bool writes(const struct api_exchange *x)
+bool api_require_scope(struct api_exchange *x)
 {
-    return x->response.endpoint->flags & API_WRITES;
+    return require_scope(x, x->response.endpoint->flags & API_WRITES);
 }
-
-bool api_require_scope(struct api_exchange *x) { return require_scope(x, writes(x)); }
-
-bool api_check_scope(struct api_exchange *x) { return wants_no_token(x) || api_require_scope(x); }
 
 bool api_origin_is_valid(const char *origin)
 {
@@ -110,7 +98,7 @@ static bool is_at_home(const struct api_exchange *x, const char *origin)
            (host && api_host_is_fixed(host));
 }
 
-static bool check_origin(struct api_exchange *x)
+bool api_origin_may_write(struct api_exchange *x)
 {
     const char *allowed = x->service->cors_origin;
     const char *origin = api_request_header(&x->request, "Origin");
@@ -128,6 +116,7 @@ static bool check_origin(struct api_exchange *x)
                     host ? host : "");
 }
 
-bool api_check_origin(struct api_exchange *x) { return !writes(x) || check_origin(x); }
-
-bool api_check_writer(struct api_exchange *x) { return require_scope(x, true) && check_origin(x); }
+bool api_check_writer(struct api_exchange *x)
+{
+    return require_scope(x, true) && api_origin_may_write(x);
+}

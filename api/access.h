@@ -4,23 +4,46 @@
 #ifndef KLDIV_API_ACCESS_H
 #define KLDIV_API_ACCESS_H
 
-#include "api/exchange.h"
+#include "api/route.h"
 
 /* 421, unless service->allowed_hosts is NULL or has the request's host. */
-bool api_check_host(struct api_exchange *x);
+bool api_host_is_allowed(struct api_exchange *x);
+static inline bool api_check_host(struct api_exchange *x)
+{
+    return !x->service->allowed_hosts || api_host_is_allowed(x);
+}
+
+/* Require the token and the scope at any endpoint, with API_PUBLIC or without. */
+bool api_require_token(struct api_exchange *x);
+bool api_require_scope(struct api_exchange *x);
+
+static inline bool api_needs_no_token(const struct api_exchange *x)
+{
+    return x->response.endpoint && x->response.endpoint->flags & (API_OPEN | API_PUBLIC);
+}
 
 /* 401 with WWW-Authenticate, unless service->tokens is NULL or has the request's token. Sets
  * x->token. */
-bool api_check_token(struct api_exchange *x);
+static inline bool api_check_token(struct api_exchange *x)
+{
+    return !x->service->tokens || api_needs_no_token(x) || api_require_token(x);
+}
 
 /* 403 with WWW-Authenticate, unless the token's scopes include that of the endpoint, which is
  * write for those with API_WRITES and read for others. */
-bool api_check_scope(struct api_exchange *x);
+static inline bool api_check_scope(struct api_exchange *x)
+{
+    return !x->service->tokens || api_needs_no_token(x) || api_require_scope(x);
+}
 
 /* For endpoints with API_WRITES: 403 for a page of another origin that --cors-origin does not name, and
  * 421 for a page of this one under a name that may be anyone's: one that is neither an address nor
  * localhost, on a server that has no tokens, no list of hosts and no certificate. */
-bool api_check_origin(struct api_exchange *x);
+bool api_origin_may_write(struct api_exchange *x);
+static inline bool api_check_origin(struct api_exchange *x)
+{
+    return !(x->response.endpoint->flags & API_WRITES) || api_origin_may_write(x);
+}
 
 /* True if a browser can send this origin: scheme://host[:port] in lower case, without a path, or null; or
  * if it is *, which stands for any. */
@@ -28,9 +51,5 @@ bool api_origin_is_valid(const char *origin);
 
 /* The scope write and the origin, for a request that writes at an endpoint that else only reads. */
 bool api_check_writer(struct api_exchange *x);
-
-/* Require the token and the scope at any endpoint, with API_PUBLIC or without. */
-bool api_require_token(struct api_exchange *x);
-bool api_require_scope(struct api_exchange *x);
 
 #endif

@@ -5,7 +5,6 @@
 #include "api/formats/coding.h"
 #include "api/response.h"
 #include "api/route.h"
-#include "api/security.h"
 #include "api/warnings.h"
 
 #include <stdio.h>
@@ -19,7 +18,7 @@ enum { WORTH_COMPRESSING = 1 << 10 };
 static bool check_route(struct api_exchange *x, bool method_allowed)
 {
     if (!x->response.endpoint)
-        return x->errors->fail_not_found(x->request.path, &x->problem);
+        return api_error_format_of(x->request.path)->fail_not_found(x->request.path, &x->problem);
     if (method_allowed)
         return true;
     char *allow = x->response.header_text;
@@ -29,7 +28,7 @@ static bool check_route(struct api_exchange *x, bool method_allowed)
                     allow, x->request.method);
 }
 
-/* ---- Pages of other origins */
+/* ---- Header fields for browsers */
 
 static void add_cors(struct api_exchange *x)
 {
@@ -40,6 +39,27 @@ static void add_cors(struct api_exchange *x)
         &x->response, "Access-Control-Expose-Headers",
         "ETag, Idempotent-Replayed, Inference-Header-Content-Length, KL-Div-Warnings, "
         "Link, Location, Next-Cursor, Retry-After, Server-Timing, X-Request-Id");
+}
+
+/* Adds X-Content-Type-Options to every response, and Strict-Transport-Security where clients come by
+ * TLS. Responses to GET and HEAD, which a browser shows, also get Content-Security-Policy,
+ * Referrer-Policy and, unless pages of other origins may read, Cross-Origin-Resource-Policy: each
+ * header costs 0.6 % of the time of a small loss. */
+static void add_security_headers(struct api_exchange *x)
+{
+    struct api_response *response = &x->response;
+    const char *method = x->request.method;
+    api_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (x->service->tls)
+        api_response_header(response, "Strict-Transport-Security", "max-age=31536000");
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return;
+    api_response_header(response, "Content-Security-Policy",
+                        response->policy ? response->policy
+                                         : "default-src 'none'; frame-ancestors 'none'");
+    api_response_header(response, "Referrer-Policy", "no-referrer");
+    if (!x->service->cors_origin)
+        api_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
 }
 
 /* Answers OPTIONS of a served path with its methods. Browsers ask for them before a page of
@@ -59,7 +79,7 @@ static void answer_options(struct api_exchange *x)
             "If-Match, If-None-Match, Inference-Header-Content-Length, X-Request-Id");
         api_response_header(response, "Access-Control-Max-Age", "86400");
     }
-    api_security_headers(x);
+    add_security_headers(x);
 }
 
 /* ---- Responses */
@@ -72,8 +92,9 @@ static void response_with_problem(struct api_exchange *x)
     response->compress = false;
     api_response_free(response);
     response->body.budget = NULL;
-    response->content_type = x->errors->content_type;
-    x->errors->write(x, &response->body);
+    const struct api_error_format *format = api_error_format_of(x->request.path);
+    response->content_type = format->content_type;
+    format->write(x, &response->body);
     if (response->body.failed) /* the response is its status alone */
         api_buffer_free(&response->body);
     if (response->status == 503)
@@ -90,7 +111,8 @@ static void compress(struct api_exchange *x)
 {
     struct api_response *response = &x->response;
     bool large = is_json(response->content_type) &&
-                 api_response_size(response) > WORTH_COMPRESSING && x->errors->compresses;
+                 api_response_size(response) > WORTH_COMPRESSING &&
+                 api_error_format_of(x->request.path)->compresses;
     if (!large && !response->compress)
         return;
     const char *coding = api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding"));
@@ -108,7 +130,7 @@ static void end_state(struct api_exchange *x)
 
 static bool check_memory(struct api_exchange *x)
 {
-    return !x->response.body.failed || api_fail_for_memory(&x->problem);
+    return !x->response.body.failed || api_fail_oom(&x->problem);
 }
 
 /* Completes the response: the endpoint's, or that of the problem. */
@@ -128,7 +150,7 @@ static void finish(struct api_exchange *x, bool good)
                             "<https://pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html>; "
                             "rel=\"deprecation\"");
     add_cors(x);
-    api_security_headers(x);
+    add_security_headers(x);
     end_state(x);
 }
 
@@ -136,7 +158,6 @@ bool api_begin(struct api_exchange *x)
 {
     struct api_response *response = &x->response;
     bool method_allowed;
-    x->errors = api_error_format_of(x->request.path);
     response->endpoint = api_route_find(x, &method_allowed);
     bool good = api_check_host(x);
     if (good && response->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
@@ -154,12 +175,12 @@ bool api_begin(struct api_exchange *x)
     return false;
 }
 
-bool api_handle(struct api_exchange *x, double most_ns)
+bool api_handle(struct api_exchange *x, double max_ns)
 {
     const struct api_endpoint *endpoint = x->response.endpoint;
     x->cost_ns = endpoint->flags & API_HEAVY ? 2 * API_LIGHT_NS : 0;
-    bool good = !endpoint->prepare || endpoint->prepare(x, most_ns);
-    if (good && (x->work || x->cost_ns > most_ns))
+    bool good = !endpoint->prepare || endpoint->prepare(x, max_ns);
+    if (good && (x->work || x->cost_ns > max_ns))
         return false;
     finish(x, good && endpoint->handle(x));
     return true;
@@ -172,7 +193,6 @@ void api_refuse(struct api_exchange *x, const char *code, const char *detail)
     api_response_free(&x->response);
     x->response =
         (struct api_response){.endpoint = endpoint ? endpoint : api_route_find(x, &ignored)};
-    x->errors = api_error_format_of(x->request.path);
     x->problem.code = NULL;
     api_fail(&x->problem, code, "%s", detail);
     finish(x, false);

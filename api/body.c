@@ -10,7 +10,7 @@ static const double inflate_ns = 4;
 
 bool api_body_check_coding(struct api_exchange *x)
 {
-    const char *coding = api_request_header(&x->request, "Content-Encoding");
+    const char *coding = x->coding = api_request_header(&x->request, "Content-Encoding");
     if (api_coding_known(coding))
         return true;
     api_response_header(&x->response, "Accept-Encoding", api_codings);
@@ -21,35 +21,35 @@ bool api_body_check_coding(struct api_exchange *x)
 
 bool api_body_check_size(struct api_exchange *x)
 {
-    size_t most = x->service->max_body;
+    size_t max = x->service->max_body;
     size_t size = x->request.content_length + API_PADDING;
-    size_t limit = x->service->budget ? api_budget_most(x->service->budget, size) : 0;
-    if (limit && limit < most)
-        most = limit;
-    if (x->request.content_length > most || (limit && api_block_size(size) > limit))
+    size_t limit = x->service->budget ? api_budget_max(x->service->budget, size) : 0;
+    if (limit && limit < max)
+        max = limit;
+    if (x->request.content_length > max || (limit && api_block_size(size) > limit))
         return api_fail(&x->problem, "body_too_large",
                         "the body has %llu bytes; this server accepts at most %zu",
-                        (unsigned long long)x->request.content_length, most);
+                        (unsigned long long)x->request.content_length, max);
     return true;
 }
 
-bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, double most_ns)
+bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, double max_ns)
 {
     struct api_request *request = &x->request;
-    struct api_inflation inflation = {.coding = api_request_header(request, "Content-Encoding"),
+    struct api_inflation inflation = {.coding = x->coding,
                                       .bytes = request->body,
                                       .size = request->body_size,
-                                      .most = x->service->max_body,
+                                      .max = x->service->max_body,
                                       .stop = x->stop};
     if (api_coding_is_none(inflation.coding) || inflated->size > 0)
         return true;
-    double affordable = most_ns / inflate_ns;
+    double affordable = max_ns / inflate_ns;
     inflation.affordable = affordable < (double)SIZE_MAX ? (size_t)affordable : SIZE_MAX;
     if (!api_inflate(&inflation, inflated, &x->problem))
         return false;
     if (inflation.is_partial) {
         api_buffer_free(inflated);
-        x->cost_ns = most_ns + inflation.estimate * (inflate_ns + API_PARSE_NS);
+        x->cost_ns = max_ns + inflation.estimate * (inflate_ns + API_PARSE_NS);
         return true;
     }
     request->body = inflated->data;

@@ -30,8 +30,8 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     for (size_t i = 0; i < API_RESULTS; i++)
         call->oip.slices[i] = (struct api_slice){0};
     for (size_t i = 0; i < KL_OPERANDS; i++)
-        api_buffer_lend(&call->tensors[i].data, call->small.operands[i], API_CALL_SMALL);
-    api_buffer_lend(&call->loss, call->small.loss, API_CALL_SMALL);
+        api_buffer_borrow(&call->tensors[i].data, call->small.operands[i], API_CALL_SMALL);
+    api_buffer_borrow(&call->loss, call->small.loss, API_CALL_SMALL);
 }
 
 void api_call_free(struct api_call *call)
@@ -49,39 +49,6 @@ void api_call_free(struct api_call *call)
     api_buffer_free(&call->inflated);
     api_buffer_free(&call->loss);
     api_buffer_free(&call->oip.id);
-}
-
-/* Formats the JSON Pointer of the element of row-major index `index`: "#/target/2/0". */
-static void print_pointer(const struct api_tensor *tensor, size_t index, char *to, size_t size)
-{
-    const struct kl_tensor *view = &tensor->view;
-    size_t subscripts[KL_MAX_DIMS] = {index}, n = tensor->flat ? 1 : view->ndim;
-    for (size_t i = tensor->flat ? 0 : n; i-- > 0; index /= view->shape[i])
-        subscripts[i] = index % view->shape[i];
-    api_tensor_place(tensor, to, size);
-    size_t used = strlen(to);
-    if (tensor->is_input)
-        used += (size_t)snprintf(to + used, size - used, "/data");
-    for (size_t i = 0; i < n && used < size; i++)
-        used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
-}
-
-/* Refuses mask bytes other than 0 and 1, which suggest another array: weights, or an image. */
-static bool check_mask(const struct api_call *call, struct api_problem *problem)
-{
-    const struct api_tensor *mask = &call->tensors[KL_MASK];
-    const unsigned char *bytes = mask->view.data;
-    size_t count = 0;
-    char place[256];
-    if (!mask->present || !kl_tensor_count(&mask->view, &count))
-        return true;
-    for (size_t i = 0; i < count; i++)
-        if (bytes[i] > 1) {
-            print_pointer(mask, i, place, sizeof place);
-            return api_fail_at(problem, API_BODY, place, "element_invalid",
-                               "mask holds %d; only 0 and 1 are valid", bytes[i]);
-        }
-    return true;
 }
 
 /* Checks that all required tensors are present in the requested dtype. */
@@ -133,12 +100,12 @@ static bool translate(const struct api_call *call, const struct kl_problem *from
     if (from->operand == KL_NO_OPERAND)
         return translate_option(call, from, to);
     const struct api_tensor *tensor = &call->tensors[from->operand];
-    char place[256];
+    char location[256];
     if (from->has_index)
-        print_pointer(tensor, from->index, place, sizeof place);
+        api_tensor_element_location(tensor, from->index, location, sizeof location);
     else
-        api_tensor_place(tensor, place, sizeof place);
-    return api_fail_at(to, API_BODY, place, from->code, "%s", from->detail);
+        api_tensor_location(tensor, location, sizeof location);
+    return api_fail_at(to, API_BODY, location, from->code, "%s", from->detail);
 }
 
 /* MAX_EMPTY_ROWS: the most empty arrays that an answer nests, which a shape may ask for without
@@ -177,7 +144,7 @@ static bool check_rows(const struct api_call *call, struct api_problem *problem)
 static bool reserve(struct api_buffer *buffer, size_t size, struct api_problem *problem)
 {
     if (!api_buffer_reserve(buffer, size + 1))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     buffer->size = size;
     return true;
 }
@@ -230,15 +197,16 @@ static bool compute(struct api_call *call, struct api_problem *problem)
                                            call->options.diagnose ? &call->diagnosis : NULL};
     struct kl_problem from = {0};
     size_t scratch = kl_scratch_size(&call->plan, &results);
-    if (!api_budget_reserve(call->loss.budget, scratch))
-        return api_fail_for_memory(problem);
+    if (scratch > 0 && !api_budget_reserve(call->loss.budget, scratch))
+        return api_fail_oom(problem);
     bool good =
         call->options.partial
             ? api_partial_run(&call->plan, call->service->pool, results.diagnosis, call->pairs,
                               &from)
             : kl_run_gradients(&call->plan, grad_output->present ? &grad_output->view : NULL,
                                call->service->pool, &results, &from);
-    api_budget_release(call->loss.budget, scratch);
+    if (scratch > 0)
+        api_budget_release(call->loss.budget, scratch);
     return good || translate(call, &from, problem);
 }
 
@@ -246,13 +214,13 @@ static bool compute(struct api_call *call, struct api_problem *problem)
 static bool check_extent(const struct api_call *call, struct api_problem *problem)
 {
     const struct kl_plan *plan = &call->plan;
-    size_t most = call->service->max_body / kl_dtype_size(plan->dtype);
-    return plan->count <= most || plan->count == plan->counts[KL_INPUT] ||
+    size_t max = call->service->max_body / kl_dtype_size(plan->dtype);
+    return plan->count <= max || plan->count == plan->counts[KL_INPUT] ||
            plan->count == plan->counts[KL_TARGET] ||
            api_fail(problem, "broadcast_too_large",
                     "the operands broadcast to %zu elements; this server accepts at most %zu "
                     "(--max-body divided by the size of an element)",
-                    plan->count, most);
+                    plan->count, max);
 }
 
 /* Refuses contradicting spaces. An explicit log_target=false contradicts target_space; the
@@ -265,10 +233,41 @@ static bool check_spaces(const struct api_options *options, struct api_problem *
                            "log_target=false contradicts target_space=log_prob");
 }
 
+static size_t list_axes(const struct api_axes *axes, int *dim)
+{
+    size_t n = 0;
+    for (int i = 0; i < KL_MAX_DIMS && (axes->from_first | axes->from_last) >> i; i++) {
+        if (axes->from_first >> i & 1)
+            dim[n++] = i;
+        if (axes->from_last >> i & 1)
+            dim[n++] = -1 - i;
+    }
+    return n;
+}
+
+/* Converts options to the library's, without tensors. `dim` has room for API_MAX_AXES entries. */
+static struct kl_options options_for_loss(const struct api_options *options, int *dim)
+{
+    return (struct kl_options){
+        .reduction = options->reduction,
+        .size_average = options->size_average,
+        .reduce = options->reduce,
+        .log_target = options->log_target,
+        .compat = options->compat,
+        .base = options->base,
+        .input_space = options->input_space,
+        .target_space = options->target_space,
+        .temperature = options->temperature,
+        .broadcast = options->broadcast,
+        .dim = dim,
+        .n_dim = list_axes(&options->dim, dim),
+    };
+}
+
 static bool plan(struct api_call *call, struct api_problem *problem)
 {
     int dim[API_MAX_AXES];
-    struct kl_options options = api_options_for_loss(&call->options, dim);
+    struct kl_options options = options_for_loss(&call->options, dim);
     struct kl_problem from = {0};
     const struct api_tensor *weight = &call->tensors[KL_WEIGHT], *mask = &call->tensors[KL_MASK];
     struct kl_mask kept = {mask->view.ndim, mask->view.shape, mask->view.data};
@@ -332,14 +331,6 @@ static bool is_stopped(const void *context)
     return stops;
 }
 
-bool api_call_writes(const struct api_call *call)
-{
-    for (size_t i = 0; i < API_RESULTS; i++)
-        if (call->oip.slices[i].in)
-            return true;
-    return false;
-}
-
 /* Checks that all of the shared memory was there until now. If not, that is the problem: what the call
  * met then is of zeros. */
 static bool end_slices(struct api_call *call, struct api_problem *problem)
@@ -358,22 +349,20 @@ bool api_call_plan(struct api_call *call, struct api_problem *problem)
 {
     return check_tensors(call, problem) && plan(call, problem) &&
            check_spaces(&call->options, problem) &&
-           api_partial_check(&call->options, call->plan.reduction, problem) &&
+           (!call->options.partial ||
+            api_partial_check(&call->options, call->plan.reduction, problem)) &&
            (!call->is_shared || check_slices(call, problem));
 }
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
 {
+    const struct api_tensor *mask = &call->tensors[KL_MASK];
     call->plan.stopped = is_stopped;
     call->plan.stop_context = call;
-    bool good = (!call->is_shared || touch_slices(call, problem)) && check_mask(call, problem) &&
+    bool good = (!call->is_shared || touch_slices(call, problem)) &&
+                (!mask->present || api_mask_check(mask, problem)) &&
                 reserve_outputs(call, problem) && compute(call, problem);
     return (!call->is_shared || end_slices(call, problem)) && good;
-}
-
-struct api_warnings api_call_warnings(const struct api_call *call)
-{
-    return api_warnings_of(&call->plan, &call->diagnosis);
 }
 
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view)

@@ -34,7 +34,7 @@ struct api_call {
     } oip;                                    /* the answer that an inference request asks for */
     struct {
         char operands[KL_OPERANDS][API_CALL_SMALL], loss[API_CALL_SMALL];
-    } small; /* lent to the buffers of tensors and loss */
+    } small; /* borrowed by the buffers of tensors and loss */
 };
 
 /* Outputs: number 0 is the loss, number 1 + operand the gradient with respect to that operand; then the
@@ -62,9 +62,18 @@ double api_call_cost(const struct api_call *call, double ns_per_element);
 bool api_call_run(struct api_call *call, struct api_problem *problem);
 
 /* True if the call writes to shared memory. */
-bool api_call_writes(const struct api_call *call);
+static inline bool api_call_writes(const struct api_call *call)
+{
+    for (size_t i = 0; call->is_shared && i < API_RESULTS; i++)
+        if (call->oip.slices[i].in)
+            return true;
+    return false;
+}
 
 /* Warnings of a call that was run or that failed. */
-struct api_warnings api_call_warnings(const struct api_call *call);
+static inline struct api_warnings api_call_warnings(const struct api_call *call)
+{
+    return api_warnings_of(&call->plan, &call->diagnosis);
+}
 
 #endif

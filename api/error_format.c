@@ -32,10 +32,10 @@ static bool fail_not_found(const char *path, struct api_problem *problem)
 static void write_inference_error(const struct api_exchange *x, struct api_buffer *out)
 {
     const struct api_problem *problem = &x->problem;
-    char text[sizeof problem->detail + sizeof problem->place + 8];
-    bool placed = problem->where == API_BODY && problem->place[0] && problem->place[1];
+    char text[sizeof problem->detail + sizeof problem->location + 8];
+    bool placed = problem->where == API_BODY && problem->location[0] && problem->location[1];
     snprintf(text, sizeof text, "%s%s%s%s", problem->detail, placed ? " (at " : "",
-             placed ? problem->place : "", placed ? ")" : "");
+             placed ? problem->location : "", placed ? ")" : "");
     api_append_text(out, "{\"error\":");
     api_append_json_string(out, text);
     api_append_text(out, "}");

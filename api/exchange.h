@@ -121,10 +121,11 @@ struct api_exchange {
     /* Private to the service: */
     struct api_problem problem;
     struct api_captures captures;
-    const struct api_error_format *errors;     /* by the path */
     const struct api_codec *decoder, *encoder; /* chosen from the header */
-    double prepared; /* end of the first `prepare`, in ms of api_seconds */
-    void *state;     /* owned by the endpoint, which frees it in `end` */
+    bool is_untyped;    /* the Content-Type leaves the format of the body open */
+    const char *coding; /* Content-Encoding of the body; NULL for none */
+    double prepared;    /* end of the first `prepare`, in ms of api_seconds */
+    void *state;        /* owned by the endpoint, which frees it in `end` */
 };
 
 #endif

@@ -41,11 +41,11 @@ bool api_ready(struct api_exchange *x)
 
 /* ---- Metrics */
 
-bool api_metrics_prepare(struct api_exchange *x, double most_ns)
+bool api_metrics_prepare(struct api_exchange *x, double max_ns)
 {
     enum { FEW = 10 }; /* monitors whose lines a network thread may make */
     struct api_monitors *monitors = x->service->monitors;
-    (void)most_ns;
+    (void)max_ns;
     if (x->prepared == 0)
         x->prepared = 1e3 * api_seconds();
     x->cost_ns = monitors && api_monitors_count(monitors) > FEW ? 2 * API_LIGHT_NS : 0;
@@ -79,5 +79,5 @@ bool api_metrics(struct api_exchange *x)
     api_response_header(&x->response, "Vary", "Accept-Encoding");
     return api_monitors_expose(monitors, x->prepared / 1e3, coding && strcmp(coding, "gzip") == 0,
                                &x->response) ||
-           api_fail_for_memory(&x->problem);
+           api_fail_oom(&x->problem);
 }

@@ -8,7 +8,7 @@ bool api_live(struct api_exchange *x);
 bool api_ready(struct api_exchange *x);
 
 /* Lines for Prometheus: those of the host and of the store, and those of monitors, which all who ask share. */
-bool api_metrics_prepare(struct api_exchange *x, double most_ns);
+bool api_metrics_prepare(struct api_exchange *x, double max_ns);
 bool api_metrics(struct api_exchange *x);
 
 #endif

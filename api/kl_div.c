@@ -7,9 +7,8 @@
 #include "api/error_format.h"
 #include "api/formats/codecs.h"
 #include "api/formats/coding.h"
-#include "api/memory/spare.h"
+#include "api/memory/freelist.h"
 #include "api/response.h"
-#include "api/route.h"
 #include "api/statistics.h"
 
 #include <stdatomic.h>
@@ -26,7 +25,7 @@ bool api_kl_div_begin(struct api_exchange *x)
     struct api_response *response = &x->response;
     if (!api_body_check_coding(x))
         return false;
-    x->decoder = api_codec_for_body(api_request_header(&x->request, "Content-Type"), &x->problem);
+    x->decoder = api_codec_for_body(x);
     if (!x->decoder) {
         api_codec_list_readable(response->header_text, sizeof response->header_text);
         api_response_header(response, "Accept", response->header_text);
@@ -45,12 +44,19 @@ bool api_infer_begin(struct api_exchange *x)
 
 /* ---- Body */
 
+static bool read_query(struct api_exchange *x, struct api_call *call)
+{
+    const char *query = x->request.query;
+    return !query || !*query ||
+           api_options_from_query(&call->options, query,
+                                  api_error_format_of(x->request.path)->takes_any_query,
+                                  &x->problem);
+}
+
 /* Decodes the body and plans the call. */
 static bool read_call(struct api_exchange *x, struct api_call *call)
 {
-    bool good = api_options_from_query(&call->options, x->request.query, x->errors->takes_any_query,
-                                       &x->problem) &&
-                x->decoder->decode(call, &x->request, &x->problem) &&
+    bool good = read_query(x, call) && x->decoder->decode(call, &x->request, &x->problem) &&
                 api_call_plan(call, &x->problem) && api_codec_check_answer(x, call) &&
                 (!api_call_writes(call) || api_check_writer(x));
     x->response.reduction = call->plan.reduction;
@@ -73,42 +79,42 @@ static double answer_cost(const struct api_exchange *x, const struct api_call *c
     return api_call_cost(call, ns);
 }
 
-static struct api_spare spare_calls;
+static struct api_freelist free_calls;
 
 static struct api_call *call_new(struct api_exchange *x)
 {
-    struct api_call *call = api_spare_take(&spare_calls);
+    struct api_call *call = api_freelist_get(&free_calls);
     if (!call)
         call = malloc(sizeof *call);
     if (call)
         api_call_init(call, x->service);
     else
-        api_fail_for_memory(&x->problem);
+        api_fail_oom(&x->problem);
     return call;
 }
 
-/* Inflates, decodes and plans, each if the work left of `most_ns` suffices. */
-static bool prepare(struct api_exchange *x, struct api_call *call, double most_ns)
+/* Inflates, decodes and plans, each if the work left of `max_ns` suffices. */
+static bool prepare(struct api_exchange *x, struct api_call *call, double max_ns)
 {
-    if (!api_body_undo_coding(x, &call->inflated, most_ns))
+    if (!api_body_undo_coding(x, &call->inflated, max_ns))
         return false;
-    if (x->cost_ns > most_ns)
+    if (x->cost_ns > max_ns)
         return true;
-    if (x->response.endpoint->begin == api_kl_div_begin && !api_codec_check_body(x))
-        return false; /* at the path of inferences each body is one */
+    if (x->is_untyped && !api_codec_check_body(x))
+        return false;
     x->cost_ns = decode_cost(x);
-    if (x->cost_ns > most_ns)
+    if (x->cost_ns > max_ns)
         return true;
     call->stop = x->stop;
     call->is_planned = read_call(x, call);
     return call->is_planned;
 }
 
-bool api_loss_prepare(struct api_exchange *x, double most_ns)
+bool api_loss_prepare(struct api_exchange *x, double max_ns)
 {
     struct api_call *call = x->state = x->state ? x->state : call_new(x);
     double start = 1e3 * api_seconds();
-    if (!call || !(call->is_planned || prepare(x, call, most_ns)))
+    if (!call || !(call->is_planned || prepare(x, call, max_ns)))
         return false;
     if (call->is_planned)
         x->cost_ns = decode_cost(x) + answer_cost(x, call);
@@ -135,7 +141,7 @@ bool api_loss(struct api_exchange *x)
 void api_kl_div_end(struct api_exchange *x)
 {
     api_call_free(x->state);
-    api_spare_keep(&spare_calls, x->state);
+    api_freelist_put(&free_calls, x->state);
 }
 
 /* ---- Statistics of inferences */

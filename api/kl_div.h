@@ -6,7 +6,7 @@
 
 bool api_kl_div_begin(struct api_exchange *x);
 bool api_infer_begin(struct api_exchange *x);
-bool api_loss_prepare(struct api_exchange *x, double most_ns);
+bool api_loss_prepare(struct api_exchange *x, double max_ns);
 bool api_loss(struct api_exchange *x);
 void api_kl_div_end(struct api_exchange *x);
 void api_infer_end(struct api_exchange *x);

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* MOST_BODY: bytes of a body that names settings. */
-enum { MOST_BODY = 16 << 10 };
+/* MAX_BODY: bytes of a body that names settings. */
+enum { MAX_BODY = 16 << 10 };
 
 /* setting: a name, and the JSON of its value. */
 struct setting {
@@ -50,9 +50,9 @@ static bool response_with(struct api_exchange *x, const struct setting *settings
 
 static bool check_size(struct api_exchange *x, unsigned long long size)
 {
-    return size <= MOST_BODY ||
+    return size <= MAX_BODY ||
            api_fail(&x->problem, "body_too_large",
-                    "the body has %llu bytes, and settings have at most %d", size, MOST_BODY);
+                    "the body has %llu bytes, and settings have at most %d", size, MAX_BODY);
 }
 
 bool api_oip_setting_begin(struct api_exchange *x)
@@ -91,19 +91,19 @@ static bool is_same(const char *value, const struct setting *setting)
 static bool check_member(struct api_exchange *x, const struct setting *settings, size_t n,
                          const char *name, const char *value)
 {
-    char place[256];
-    api_pointer_to_member(place, sizeof place, "#/", name);
+    char location[256];
+    api_pointer_to_member(location, sizeof location, "#/", name);
     for (size_t i = 0; i < n; i++)
         if (strcmp(name, settings[i].name) == 0)
             return is_same(value, &settings[i]) ||
-                   api_fail_at(&x->problem, API_BODY, place, "setting_fixed",
+                   api_fail_at(&x->problem, API_BODY, location, "setting_fixed",
                                "the setting %s is %s, and cannot be changed", name,
                                settings[i].value);
-    return api_fail_at(&x->problem, API_BODY, place, "setting_fixed",
+    return api_fail_at(&x->problem, API_BODY, location, "setting_fixed",
                        "there is no setting '%.60s' here", name);
 }
 
-/* Checks a body, which may be empty, and responses with the settings. */
+/* Checks a body, which may be empty, and responds with the settings. */
 static bool set(struct api_exchange *x, const struct setting *settings, size_t n)
 {
     const char *at, *what, *value, *json = api_json_skip_mark(x->request.body);

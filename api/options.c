@@ -5,36 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t list_axes(const struct api_axes *axes, int *dim)
-{
-    size_t n = 0;
-    for (int i = 0; i < KL_MAX_DIMS && (axes->from_first | axes->from_last) >> i; i++) {
-        if (axes->from_first >> i & 1)
-            dim[n++] = i;
-        if (axes->from_last >> i & 1)
-            dim[n++] = -1 - i;
-    }
-    return n;
-}
-
-struct kl_options api_options_for_loss(const struct api_options *options, int *dim)
-{
-    return (struct kl_options){
-        .reduction = options->reduction,
-        .size_average = options->size_average,
-        .reduce = options->reduce,
-        .log_target = options->log_target,
-        .compat = options->compat,
-        .base = options->base,
-        .input_space = options->input_space,
-        .target_space = options->target_space,
-        .temperature = options->temperature,
-        .broadcast = options->broadcast,
-        .dim = dim,
-        .n_dim = list_axes(&options->dim, dim),
-    };
-}
-
 /* Forms of PHP, Rails and others name a list "dim[]". */
 static bool is_name(const struct api_loss_option *row, const char *name)
 {
@@ -53,7 +23,7 @@ int api_option_find(const char *name)
 
 bool api_option_is_list(int option) { return api_loss_options[option].is_list; }
 
-/* ---- Problems with their places */
+/* ---- Problems with their locations */
 
 static bool fail_option(struct api_origin origin, struct api_problem *problem, const char *code,
                         const char *detail)
@@ -134,7 +104,7 @@ static bool fail_conflict(struct api_origin origin, struct api_problem *problem)
 }
 
 /* Fails with the reader's detail, followed by the values that the option has. */
-static bool fail_value(const struct api_setting *setting, const struct api_value *value,
+static bool fail_value(const struct api_option_input *setting, const struct api_value *value,
                        const struct kl_problem *from)
 {
     const struct api_loss_option *row = &api_loss_options[setting->option];
@@ -164,35 +134,35 @@ static bool fail_value(const struct api_setting *setting, const struct api_value
 
 /* ---- Setting */
 
-bool api_setting_begin(struct api_setting *setting, struct api_options *options,
-                       struct api_origin origin, const char *const *also,
-                       struct api_problem *problem)
+bool api_option_begin(struct api_option_input *setting, struct api_options *options,
+                      struct api_origin origin, const char *const *also,
+                      struct api_problem *problem)
 {
-    *setting = (struct api_setting){.options = options,
-                                    .origin = origin,
-                                    .problem = problem,
-                                    .option = api_option_find(origin.name)};
+    *setting = (struct api_option_input){.options = options,
+                                         .origin = origin,
+                                         .problem = problem,
+                                         .option = api_option_find(origin.name)};
     return setting->option >= 0 || fail_unknown(options, origin, also, problem);
 }
 
 static const char separators[] = "[]\", ";
 
 /* Adds each word of a text such as "0,1" or, as in JSON, "[0, 1]". */
-static bool add_list(struct api_setting *setting, const char *text)
+static bool add_list(struct api_option_input *setting, const char *text)
 {
     char word[64];
     for (const char *p = text + strspn(text, separators); *p; p += strspn(p, separators)) {
         size_t size = strcspn(p, separators);
         snprintf(word, sizeof word, "%.*s", size < sizeof word ? (int)size : (int)sizeof word, p);
         const struct api_value value = {.kind = API_STRING, .text = word};
-        if (!api_setting_add(setting, &value))
+        if (!api_option_add(setting, &value))
             return false;
         p += size;
     }
     return true;
 }
 
-bool api_setting_add(struct api_setting *setting, const struct api_value *value)
+bool api_option_add(struct api_option_input *setting, const struct api_value *value)
 {
     const struct api_loss_option *row = &api_loss_options[setting->option];
     struct kl_problem problem = {0};
@@ -206,7 +176,7 @@ bool api_setting_add(struct api_setting *setting, const struct api_value *value)
 }
 
 /* Adds to a list that was given before in the same place: the query, or a form. */
-static bool join_lists(struct api_setting *setting)
+static bool join_lists(struct api_option_input *setting)
 {
     struct api_options *options = setting->options;
     if (setting->origin.within != options->within[setting->option])
@@ -217,7 +187,7 @@ static bool join_lists(struct api_setting *setting)
     return true;
 }
 
-bool api_setting_end(struct api_setting *setting)
+bool api_option_end(struct api_option_input *setting)
 {
     const struct api_loss_option *row = &api_loss_options[setting->option];
     struct api_options *options = setting->options;
@@ -236,8 +206,8 @@ bool api_setting_end(struct api_setting *setting)
 bool api_option_set_text(struct api_options *options, struct api_origin origin, const char *text,
                          const char *const *also, struct api_problem *problem)
 {
-    struct api_setting setting;
+    struct api_option_input setting;
     const struct api_value value = {.kind = API_TEXT, .text = text};
-    return api_setting_begin(&setting, options, origin, also, problem) &&
-           api_setting_add(&setting, &value) && api_setting_end(&setting);
+    return api_option_begin(&setting, options, origin, also, problem) &&
+           api_option_add(&setting, &value) && api_option_end(&setting);
 }

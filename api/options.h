@@ -5,10 +5,6 @@
 #include "api/loss_options.h"
 #include "api/problem.h"
 
-/* Converts options to the library's, without tensors. `dim` has room for API_MAX_AXES entries
- * and must outlive the result. */
-struct kl_options api_options_for_loss(const struct api_options *options, int *dim);
-
 /* Row of an option by its name, which for a list may end in "[]"; or -1. */
 int api_option_find(const char *name);
 
@@ -18,9 +14,9 @@ struct api_origin {
     const char *within, *name;
 };
 
-/* api_setting: one option while it is set: begin, add for each value of a list or for the only
+/* api_option_input: one option while it is read: begin, add for each value of a list or for the only
  * one, end. */
-struct api_setting {
+struct api_option_input {
     struct api_options *options;
     struct api_origin origin;
     struct api_problem *problem;
@@ -30,14 +26,14 @@ struct api_setting {
 
 /* Begins to set the option `name`. Fails for unknown names with the nearest known one and the
  * list of all; `also` lists other names, NULL at the end, that are valid there. */
-bool api_setting_begin(struct api_setting *setting, struct api_options *options,
-                       struct api_origin origin, const char *const *also,
-                       struct api_problem *problem);
-bool api_setting_add(struct api_setting *setting, const struct api_value *value);
+bool api_option_begin(struct api_option_input *setting, struct api_options *options,
+                      struct api_origin origin, const char *const *also,
+                      struct api_problem *problem);
+bool api_option_add(struct api_option_input *setting, const struct api_value *value);
 
 /* Ends the setting. Succeeds for a repeated option if the values are equal; a list repeated in
  * the query is extended. */
-bool api_setting_end(struct api_setting *setting);
+bool api_option_end(struct api_option_input *setting);
 
 /* Sets an option from text: begin, add, end. */
 bool api_option_set_text(struct api_options *options, struct api_origin origin, const char *text,

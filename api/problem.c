@@ -131,14 +131,14 @@ const char *api_problem_code(size_t i)
     return i < sizeof kinds / sizeof *kinds ? kinds[i].code : NULL;
 }
 
-static bool fail(struct api_problem *problem, enum api_place where, const char *place,
+static bool fail(struct api_problem *problem, enum api_location where, const char *location,
                  const char *code, const char *format, va_list arguments)
 {
     if (problem->code)
         return false;
     problem->code = code;
     problem->where = where;
-    snprintf(problem->place, sizeof problem->place, "%s", place);
+    snprintf(problem->location, sizeof problem->location, "%s", location);
     vsnprintf(problem->detail, sizeof problem->detail, format, arguments);
     return false;
 }
@@ -152,17 +152,17 @@ bool api_fail(struct api_problem *problem, const char *code, const char *format,
     return false;
 }
 
-bool api_fail_at(struct api_problem *problem, enum api_place where, const char *place,
+bool api_fail_at(struct api_problem *problem, enum api_location where, const char *location,
                  const char *code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fail(problem, where, place, code, format, arguments);
+    fail(problem, where, location, code, format, arguments);
     va_end(arguments);
     return false;
 }
 
-bool api_fail_for_memory(struct api_problem *problem)
+bool api_fail_oom(struct api_problem *problem)
 {
     return api_fail(problem, "out_of_memory", "no memory is left for the request; try again");
 }
@@ -204,7 +204,7 @@ void api_problem_write(const struct api_problem *problem, struct api_buffer *out
         api_append_text(out, "{\"detail\":");
         api_append_json_string(out, problem->detail);
         api_append_text(out, problem->where == API_BODY ? ",\"pointer\":" : ",\"parameter\":");
-        api_append_json_string(out, problem->place);
+        api_append_json_string(out, problem->location);
         api_append_text(out, "}");
     }
     api_append_text(out, "]");

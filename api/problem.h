@@ -4,19 +4,19 @@
 
 #include "api/memory/buffer.h"
 
-/* api_place: the part of the request that a problem is about. */
-enum api_place {
+/* api_location: the part of the request that a problem is about. */
+enum api_location {
     API_NOWHERE,
-    API_BODY,  /* `place` is a JSON Pointer into the body, as a URI fragment: "#/target/2/0" */
-    API_QUERY, /* `place` is the name of a query parameter */
+    API_BODY,  /* `location` is a JSON Pointer into the body, as a URI fragment: "#/target/2/0" */
+    API_QUERY, /* `location` is the name of a query parameter */
 };
 
 /* The handler of the request owns it and passes it zeroed; only the first problem is recorded. */
 struct api_problem {
     const char *code; /* stable, snake_case, static; NULL if there is no problem */
     char detail[512];
-    enum api_place where;
-    char place[256];
+    enum api_location where;
+    char location[256];
 };
 
 /* Records the problem unless one is recorded already. Always returns false, so that a check
@@ -24,12 +24,12 @@ struct api_problem {
 bool api_fail(struct api_problem *problem, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Records the problem, as api_fail does, with its place. */
-bool api_fail_at(struct api_problem *problem, enum api_place where, const char *place,
+/* Records the problem, as api_fail does, with its location. */
+bool api_fail_at(struct api_problem *problem, enum api_location where, const char *location,
                  const char *code, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Records the problem of exhausted memory or an exhausted budget. */
-bool api_fail_for_memory(struct api_problem *problem);
+bool api_fail_oom(struct api_problem *problem);
 
 /* Prepends words to the detail, which narrow its subject. */
 void api_problem_prefix(struct api_problem *problem, const char *words);

@@ -23,9 +23,9 @@ struct api_endpoint {
     /* Checks the header and may refuse. NULL refuses nothing. */
     bool (*begin)(struct api_exchange *x);
 
-    /* Sets x->cost_ns, to know which it may do work of up to `most_ns` on the complete body. Called
+    /* Sets x->cost_ns, to know which it may do work of up to `max_ns` on the complete body. Called
      * again, with more, if the cost is higher. NULL for endpoints without work. */
-    bool (*prepare)(struct api_exchange *x, double most_ns);
+    bool (*prepare)(struct api_exchange *x, double max_ns);
 
     /* Fills the response's body and content_type, and its status unless that is 200; or fails. */
     bool (*handle)(struct api_exchange *x);

@@ -13,17 +13,7 @@ const char *const api_tensor_names[API_TENSORS + 1] = {[KL_INPUT] = "input",
                                                        [KL_WEIGHT] = "weight",
                                                        [KL_MASK] = "mask"};
 
-void api_tensors_init(struct api_tensor tensors[API_TENSORS], struct api_budget *budget)
-{
-    for (int i = 0; i < API_TENSORS; i++) {
-        tensors[i].operand = (enum kl_operand)i;
-        tensors[i].present = tensors[i].is_input = false;
-        tensors[i].data = (struct api_buffer){.budget = budget};
-        tensors[i].slice = (struct api_slice){0};
-    }
-}
-
-void api_tensor_place(const struct api_tensor *tensor, char *to, size_t size)
+void api_tensor_location(const struct api_tensor *tensor, char *to, size_t size)
 {
     if (tensor->is_input)
         snprintf(to, size, "#/inputs/%zu", tensor->input);
@@ -34,17 +24,18 @@ void api_tensor_place(const struct api_tensor *tensor, char *to, size_t size)
 bool api_tensor_fail(const struct api_tensor *tensor, const char *field,
                      struct api_problem *problem, const char *code, const char *format, ...)
 {
-    char place[100], detail[400];
+    char location[100], detail[400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    api_tensor_place(tensor, place, sizeof place);
+    api_tensor_location(tensor, location, sizeof location);
     if (field) {
-        size_t used = strlen(place);
-        snprintf(place + used, sizeof place - used, "/%s", field);
+        size_t used = strlen(location);
+        snprintf(location + used, sizeof location - used, "/%s", field);
     }
-    return api_fail_at(problem, API_BODY, place, code, "%s: %s", api_tensor_name(tensor), detail);
+    return api_fail_at(problem, API_BODY, location, code, "%s: %s", api_tensor_name(tensor),
+                       detail);
 }
 
 static size_t find_tensor(const char *name)
@@ -63,17 +54,17 @@ bool api_tensor_is_free(const struct api_tensor tensors[API_TENSORS], const char
 
 /* Fails for an unknown tensor. numpy.savez names arrays arr_0, arr_1 and so on if it is given no
  * names. */
-static bool fail_unknown(const char *name, const char *place, struct api_problem *problem)
+static bool fail_unknown(const char *name, const char *location, struct api_problem *problem)
 {
     char pointer[256];
     const char *nearest = api_nearest(name, api_tensor_names, API_TENSORS);
     bool unnamed = strncmp(name, "arr_", 4) == 0 && name[4] >= '0' && name[4] <= '9';
     api_pointer_to_member(pointer, sizeof pointer, "#/", name);
-    place = place ? place : pointer;
+    location = location ? location : pointer;
     if (api_option_find(name) >= 0)
-        return api_fail_at(problem, API_BODY, place, "tensor_unknown",
+        return api_fail_at(problem, API_BODY, location, "tensor_unknown",
                            "'%.60s' is an option, not a tensor: send it in the query", name);
-    return api_fail_at(problem, API_BODY, place, "tensor_unknown",
+    return api_fail_at(problem, API_BODY, location, "tensor_unknown",
                        "there is no tensor '%.60s'%s%s%s The tensors are input, target, "
                        "grad_output, weight and mask%s",
                        name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
@@ -82,16 +73,47 @@ static bool fail_unknown(const char *name, const char *place, struct api_problem
 }
 
 struct api_tensor *api_tensor_find(struct api_tensor tensors[API_TENSORS], const char *name,
-                                   const char *place, struct api_problem *problem)
+                                   const char *location, struct api_problem *problem)
 {
     size_t i = find_tensor(name);
     if (i == API_TENSORS)
-        fail_unknown(name, place, problem);
+        fail_unknown(name, location, problem);
     else if (!tensors[i].present)
         return &tensors[i];
-    else if (place)
-        api_fail_at(problem, API_BODY, place, "tensor_repeated", "%s: it is given twice", name);
+    else if (location)
+        api_fail_at(problem, API_BODY, location, "tensor_repeated", "%s: it is given twice", name);
     else
         api_tensor_fail(&tensors[i], NULL, problem, "tensor_repeated", "it is given twice");
     return NULL;
+}
+
+void api_tensor_element_location(const struct api_tensor *tensor, size_t index, char *to,
+                                 size_t size)
+{
+    const struct kl_tensor *view = &tensor->view;
+    size_t subscripts[KL_MAX_DIMS] = {index}, n = tensor->flat ? 1 : view->ndim;
+    for (size_t i = tensor->flat ? 0 : n; i-- > 0; index /= view->shape[i])
+        subscripts[i] = index % view->shape[i];
+    api_tensor_location(tensor, to, size);
+    size_t used = strlen(to);
+    if (tensor->is_input)
+        used += (size_t)snprintf(to + used, size - used, "/data");
+    for (size_t i = 0; i < n && used < size; i++)
+        used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
+}
+
+bool api_mask_check(const struct api_tensor *mask, struct api_problem *problem)
+{
+    const unsigned char *bytes = mask->view.data;
+    size_t count = 0;
+    char location[256];
+    if (!kl_tensor_count(&mask->view, &count))
+        return true;
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i] > 1) {
+            api_tensor_element_location(mask, i, location, sizeof location);
+            return api_fail_at(problem, API_BODY, location, "element_invalid",
+                               "mask holds %d; only 0 and 1 are valid", bytes[i]);
+        }
+    return true;
 }

@@ -141,7 +141,7 @@ static bool read_scopes(const char *text, size_t size, unsigned *scopes)
     return false;
 }
 
-/* Reads the fields of one line as the entry of number `n`. Returns the mistake, or NULL. */
+/* Reads the fields of one line as the entry of number `n`. Returns the error, or NULL. */
 static const char *read_entry(const struct fields *fields, size_t n, struct entry *entry)
 {
     const char *name = fields->at[0], *token = fields->at[fields->n - 1];
@@ -175,7 +175,7 @@ static const char *find_repeated(const struct entry *entries, size_t n, const st
     return NULL;
 }
 
-/* Reads the line into entries[*n], unless it is blank. Returns the mistake, or NULL. */
+/* Reads the line into entries[*n], unless it is blank. Returns the error, or NULL. */
 static const char *read_line(const char *line, const char *end, struct entry *entries, size_t *n)
 {
     struct fields fields;
@@ -201,31 +201,31 @@ static void free_entries(struct entry *entries, size_t n)
 
 /* Reads all lines; the array has room for each of them. */
 static bool read_lines(const char *text, const char *end, struct entry *entries, size_t *n,
-                       struct api_mistake *mistake)
+                       struct api_parse_error *error)
 {
-    for (mistake->line = 1; text < end; mistake->line++) {
+    for (error->line = 1; text < end; error->line++) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
-        mistake->what = read_line(text, newline ? newline : end, entries, n);
-        if (mistake->what)
+        error->what = read_line(text, newline ? newline : end, entries, n);
+        if (error->what)
             return false;
         text = newline ? newline + 1 : end;
     }
-    mistake->line = 0;
-    mistake->what = "there is no token in it";
+    error->line = 0;
+    error->what = "there is no token in it";
     return *n > 0;
 }
 
 bool api_tokens_read(struct api_tokens *tokens, const char *text, size_t size,
-                     struct api_mistake *mistake)
+                     struct api_parse_error *error)
 {
     size_t n = 0, lines = 1;
     for (size_t i = 0; i < size; i++)
         lines += text[i] == '\n';
     struct entry *entries = calloc(lines, sizeof *entries);
-    *mistake = (struct api_mistake){.what = "there is no memory for it"};
+    *error = (struct api_parse_error){.what = "there is no memory for it"};
     if (!entries)
         return false;
-    if (!read_lines(text, text + size, entries, &n, mistake)) {
+    if (!read_lines(text, text + size, entries, &n, error)) {
         free_entries(entries, lines);
         return false;
     }

@@ -23,9 +23,9 @@ struct api_token {
     unsigned scopes;
 };
 
-/* api_mistake: the first line of a file that cannot be read, 0 for the file as a whole. `what` is
+/* api_parse_error: the first line of a file that cannot be read, 0 for the file as a whole. `what` is
  * static and holds nothing of the file. */
-struct api_mistake {
+struct api_parse_error {
     size_t line;
     const char *what;
 };
@@ -37,9 +37,9 @@ struct api_tokens *api_tokens_new(void);
 void api_tokens_free(struct api_tokens *tokens);
 
 /* Replaces the set by the tokens of a file of at least one. Any thread may call it while others
- * check. False, with the set unchanged, if there is a mistake. */
+ * check. False, with the set unchanged, if there is an error. */
 bool api_tokens_read(struct api_tokens *tokens, const char *text, size_t size,
-                     struct api_mistake *mistake);
+                     struct api_parse_error *error);
 
 size_t api_tokens_count(struct api_tokens *tokens);
 

@@ -2,16 +2,6 @@
 
 #include <stdio.h>
 
-struct api_warnings api_warnings_of(const struct kl_plan *plan,
-                                    const struct kl_diagnosis *diagnosis)
-{
-    struct api_warnings warnings = {plan->warnings, plan->reduction, plan, diagnosis};
-    for (unsigned i = 0; diagnosis && i < KL_FINDINGS; i++)
-        if (diagnosis->findings[i].count > 0)
-            warnings.bits |= 1u << (KL_WARNINGS + i);
-    return warnings;
-}
-
 const char *api_warning_code(unsigned bit)
 {
     return bit < KL_WARNINGS ? kl_warning_text((enum kl_warning)bit, KL_MEAN)->code

@@ -76,7 +76,7 @@ void kl_bin_counts(const double *edges, size_t bins, enum kl_dtype dtype, const 
     const struct kl_kernel *kernel = kl_kernel();
     const char *from = values;
     struct kl_thresholds thresholds;
-    double is_f64[WIDENED];
+    double widened[WIDENED];
     const size_t max = dtype == KL_FLOAT64 ? MAX_AT_ONCE : WIDENED;
     set_thresholds(edges, bins, &thresholds);
     if (thresholds.n > KL_FEW_THRESHOLDS)
@@ -84,8 +84,8 @@ void kl_bin_counts(const double *edges, size_t bins, enum kl_dtype dtype, const 
     for (size_t length; n > 0; n -= length) {
         length = n < max ? n : max;
         if (dtype != KL_FLOAT64)
-            kernel->widen[dtype](from, is_f64, length);
-        kernel->bin_counts(&thresholds, dtype == KL_FLOAT64 ? from : (const char *)is_f64, length,
+            kernel->widen[dtype](from, widened, length);
+        kernel->bin_counts(&thresholds, dtype == KL_FLOAT64 ? from : (const char *)widened, length,
                            counts);
         from += length * kl_dtype_size(dtype);
     }

@@ -39,10 +39,10 @@ void kl_bin_counts(const double *edges, size_t bins, enum kl_dtype dtype, const 
  * `edges` has room for bins + 2 (bins is 1 to KL_MAX_BINS). */
 size_t kl_quantile_edges(double *values, size_t n, size_t bins, double *edges);
 
-/* Makes edges of `bins` equal intervals from `least` to `greatest`, finite, as numpy.linspace does; of
+/* Makes edges of `bins` equal intervals from `min` to `max`, finite, as numpy.linspace does; of
  * one, as for a value that repeats above, if the two are equal. Intervals that rounding leaves empty
  * are left out. Returns the number of intervals; `edges` has room for bins + 1. */
-size_t kl_width_edges(double least, double greatest, size_t bins, double *edges);
+size_t kl_width_edges(double min, double max, size_t bins, double *edges);
 
 /* ---- Scores --------------------------------------------------------------------------- */
 

@@ -21,25 +21,19 @@ static size_t next_capacity(const struct api_buffer *body, size_t needed)
 /* Bytes that are counted for a capacity. */
 static size_t counted(size_t capacity)
 {
-    return capacity <= FIRST ? capacity : api_place_size(capacity);
+    return capacity <= FIRST ? capacity : api_reservation_size(capacity);
 }
 
-/* True if a body may hold `capacity` bytes of memory beside `others`. The last 5 % of the limit are for bodies
+/* Bytes of memory that are missing for a body to hold `capacity` bytes now. The last 5 % of the limit are for bodies
  * that are small as a whole. */
-static bool fits_beside(const struct srv_request *request, size_t capacity, size_t others)
+static size_t missing_for(const struct srv_request *request, size_t capacity)
 {
     const struct api_buffer *body = &request->body;
     size_t whole = body->expected > capacity ? body->expected : capacity;
-    size_t max = api_budget_most(body->budget, whole);
-    return body->budget->limit == 0 || (max > others && counted(capacity) <= max - others);
-}
-
-/* True if a body may hold `capacity` bytes now. */
-static bool is_free(const struct srv_request *request, size_t capacity)
-{
-    const struct api_buffer *body = &request->body;
-    size_t held = body->lent ? 0 : body->capacity, used = atomic_load(&body->budget->used);
-    return fits_beside(request, capacity, used > held ? used - held : 0);
+    size_t held = body->borrowed ? 0 : body->capacity, used = atomic_load(&body->budget->used);
+    size_t needed = counted(capacity) + (used > held ? used - held : 0);
+    size_t max = api_budget_max(body->budget, whole);
+    return body->budget->limit == 0 || needed <= max ? 0 : needed - max;
 }
 
 /* True if the server never takes a body of `size` bytes, however much memory is free. A declared length
@@ -47,7 +41,7 @@ static bool is_free(const struct srv_request *request, size_t capacity)
 static bool is_too_large(const struct srv_request *request, size_t size)
 {
     const struct api_buffer *body = &request->body;
-    size_t max = api_budget_most(body->budget, size);
+    size_t max = api_budget_max(body->budget, size);
     return size > request->exchange.service->max_body ||
            (max > 0 && body->expected == 0 && counted(size + API_PADDING + FIRST) > max);
 }
@@ -57,9 +51,16 @@ static bool reserve(struct srv_request *request, size_t capacity)
     struct api_buffer *body = &request->body;
     if (body->expected > 0 && capacity > body->expected)
         capacity = body->expected;
-    bool good = is_free(request, capacity) && api_buffer_reserve(body, capacity);
+    bool good = missing_for(request, capacity) == 0 && api_buffer_reserve(body, capacity);
     body->failed = false;
     return good;
+}
+
+/* Ends slow requests until a body can hold `capacity` bytes; false if that many are not to be had. */
+static bool evict_for(const struct srv_request *request, size_t capacity)
+{
+    size_t missing = missing_for(request, capacity);
+    return missing > 0 && srv_evict_for_memory(request->entry, missing);
 }
 
 /* Makes room for bytes of the body, which doubles, or grows by little where memory is short, at the cost of slow
@@ -71,20 +72,18 @@ static bool make_room(struct srv_request *request, size_t size)
     if (needed <= body->capacity)
         return true;
     while (!reserve(request, capacity) && !reserve(request, needed + FIRST))
-        if (!srv_evict_for_memory(request->entry, needed))
+        if (!evict_for(request, needed + FIRST))
             return false;
-    atomic_store(&request->entry->held, body->lent ? 0 : body->capacity);
-    request->entry->body = body->lent ? NULL : body;
+    atomic_store(&request->entry->held, body->borrowed ? 0 : body->capacity);
+    request->entry->body = body->borrowed ? NULL : body;
     return true;
 }
 
 bool srv_body_fits(const struct srv_request *request)
 {
     const struct api_buffer *body = &request->body;
-    size_t retained = atomic_load(&body->budget->retained);
-    while (body->expected > body->capacity && !is_free(request, body->expected))
-        if (!fits_beside(request, body->expected, retained) ||
-            !srv_evict_for_memory(request->entry, body->expected))
+    while (body->expected > body->capacity && missing_for(request, body->expected) > 0)
+        if (!evict_for(request, body->expected))
             return false;
     return true;
 }

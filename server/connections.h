@@ -78,11 +78,13 @@ struct srv_connection {
         read_shut;    /* its thread was told to read to the end of what has arrived, and to end */
     atomic_bool stop; /* nobody waits for the response any more */
 
+    /* Written with the table locked: */
+    bool makes_way; /* for another of its quota */
+    unsigned
+        probed; /* bytes of the response that probes have sent; cleared by the network thread, not suspended */
+
     /* Written by the watching thread alone, with the table locked: */
     enum srv_client client;
-    bool makes_way; /* for another of its quota; written with the table locked */
-    bool
-        probed; /* the first byte of the response was sent; cleared by the network thread, not suspended */
     unsigned long long acked, acked_at; /* bytes that the client has taken; when, in ms */
     unsigned long long first_acked;     /* at the first look at this response */
     unsigned long long body_lag,

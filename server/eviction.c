@@ -48,28 +48,56 @@ static double cost_of(const struct srv_connection *c, unsigned long long now)
     return (double)atomic_load(&c->held) * (double)lag;
 }
 
-bool srv_evict_for_memory(const struct srv_connection *asking, size_t wanted)
+/* Requests that may end for another, each kind with those before it: bodies of more than a small block; all
+ * bodies, whose memory is free at once; and responses, whose memory is free once their threads have noticed. */
+enum { LARGE_BODIES, BODIES, ALL, KINDS };
+
+/* candidates: what the slow requests of a kind hold together, in bytes, and the costliest of them. */
+struct candidates {
+    size_t held;
+    double cost;
+    struct srv_connection *costliest;
+};
+
+static int kind_of(const struct srv_connection *c)
 {
-    struct srv_connection *costliest = NULL;
+    if (atomic_load(&c->phase) != SRV_BODY)
+        return ALL;
+    return atomic_load(&c->held) > API_SMALL ? LARGE_BODIES : BODIES;
+}
+
+static void find_candidates(struct srv_connection *first, const struct srv_connection *asking,
+                            struct candidates found[KINDS])
+{
     unsigned long long now = srv_now_ms();
-    size_t min_held = wanted > API_SMALL ? API_SMALL : 0;
-    double max = 0;
-    bool is_free = false;
-    for (struct srv_connection *c = srv_connections_lock(); c; c = c->next) {
-        bool helps = c != asking && atomic_load(&c->held) > min_held;
-        double cost = helps ? cost_of(c, now) : 0;
-        if (cost > max) {
-            max = cost;
-            costliest = c;
+    for (struct srv_connection *c = first; c; c = c->next) {
+        double cost = c == asking ? 0 : cost_of(c, now);
+        for (int kind = cost > 0 ? kind_of(c) : KINDS; kind < KINDS; kind++) {
+            found[kind].held += atomic_load(&c->held);
+            if (cost > found[kind].cost) {
+                found[kind].cost = cost;
+                found[kind].costliest = c;
+            }
         }
     }
-    if (costliest) {
+}
+
+bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing)
+{
+    struct candidates found[KINDS] = {0};
+    int kind = 0;
+    bool is_free = false;
+    find_candidates(srv_connections_lock(), asking, found);
+    while (kind < KINDS && found[kind].held < missing)
+        kind++;
+    struct srv_connection *ended = kind < KINDS ? found[kind].costliest : NULL;
+    if (ended) {
         srv_log(SRV_LOG_WARNING,
                 "memory is short (--max-memory): ended the slowest request that holds the most, "
                 "%zu bytes",
-                atomic_load(&costliest->held));
-        srv_connection_end(costliest, &freed_memory);
-        is_free = srv_connection_take_body(costliest);
+                atomic_load(&ended->held));
+        srv_connection_end(ended, &freed_memory);
+        is_free = srv_connection_take_body(ended);
     }
     srv_connections_unlock();
     return is_free;

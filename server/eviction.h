@@ -1,5 +1,5 @@
 /* Eviction: the connection that ends so that others can be served, where there are no more connections or no
- * memory. Nobody waits: who cannot be served is refused. */
+ * memory. Nobody waits for memory: who cannot be served is refused. */
 #ifndef KLDIV_SERVER_EVICTION_H
 #define KLDIV_SERVER_EVICTION_H
 
@@ -9,10 +9,9 @@
  * slowest one is ended to make room, unless this one has `to_wait`; false if none is slow. */
 bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait);
 
-/* Ends the slowest request that holds most memory, if it is behind its minimal rate; small ones do not help one
- * that has `wanted` more than a small block. True if its memory is free at
- * once: that of a body is; that of a response once its network thread has noticed. Called by the network thread
- * of `asking`. */
-bool srv_evict_for_memory(const struct srv_connection *asking, size_t wanted);
+/* Ends the slowest request that holds the most memory, if it is behind its minimum rate, and if all such requests
+ * together hold the `missing` bytes. True if its memory is free at once: that of a body is; that of a response
+ * once its network thread has noticed. Called by the network thread of `asking`. */
+bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing);
 
 #endif

@@ -158,7 +158,7 @@ static void read_framing(struct srv_request *request)
     request->expects_continue = values[SRV_EXPECT] != NULL;
     request->body.expected = length ? request->exchange.request.content_length + API_PADDING : 0;
     if (length && request->exchange.request.content_length <= SMALL_BODY)
-        api_buffer_lend(&request->body, request->small_body, sizeof request->small_body);
+        api_buffer_borrow(&request->body, request->small_body, sizeof request->small_body);
 }
 
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,

@@ -167,6 +167,8 @@ static void complete(void *unused, struct MHD_Connection *connection, void **con
     send_error(entry);
     if (request)
         srv_request_done(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    else
+        end_dropped(entry); /* one for which there was memory only after its begin */
     if (entry) {
         atomic_store(&entry->request, NULL);
         atomic_store(&entry->held, 0);

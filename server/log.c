@@ -238,7 +238,7 @@ void srv_log_at_once(enum srv_log_level level, const char *message)
     char usual[USUAL_LINE];
     struct pollfd reader = {.fd = STDERR_FILENO, .events = POLLOUT};
     struct api_buffer line = {0};
-    api_buffer_lend(&line, usual, sizeof usual);
+    api_buffer_borrow(&line, usual, sizeof usual);
     begin_line(&line, level, message);
     api_append_text(&line, line_end());
     if (poll(&reader, 1, 0) > 0 && write(STDERR_FILENO, line.data, line.size) < 0)
@@ -350,7 +350,7 @@ void srv_log_access(const struct srv_access *access)
         return;
     char usual[USUAL_LINE];
     struct api_buffer line = {0};
-    api_buffer_lend(&line, usual, sizeof usual);
+    api_buffer_borrow(&line, usual, sizeof usual);
     begin_line(&line, SRV_LOG_INFO, "request");
     add_text(&line, FIELD("id"), access->request_id);
     add_text(&line, FIELD("method"), access->method);

@@ -194,7 +194,6 @@ static bool accept_clients(const struct api_service *service)
 static void log_start(const struct srv_options *options, const struct api_service *service,
                       const struct opened *opened)
 {
-    srv_sockets_log();
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(),
             kl_pool_threads(service->pool));
     srv_limits_log(options);

@@ -12,7 +12,7 @@ static bool read_tokens(const struct srv_options *options, struct api_tokens *to
     static const char option[] = "--auth-token-file";
     const char *path = options->auth_token_file;
     struct srv_text text;
-    struct api_mistake mistake;
+    struct api_parse_error mistake;
     if (!srv_text_read(&text, option, path, error))
         return false;
     bool good = api_tokens_read(tokens, text.data, text.size, &mistake);

@@ -1,7 +1,7 @@
 #include "server/request.h"
 
 #include "api/clock.h"
-#include "api/memory/spare.h"
+#include "api/memory/freelist.h"
 #include "server/metrics.h"
 
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 /* TARGET: bytes of room for the targets of requests that are kept for the next ones. */
 enum { TARGET = 1 << 10 };
 
-static struct api_spare request_pool;
+static struct api_freelist request_pool;
 
 /* Allocates a request with `room` bytes for its targets, zeroed as far as it says. */
 static struct srv_request *allocate(size_t room)
 {
     if (room > TARGET)
         return calloc(1, sizeof(struct srv_request) + room);
-    struct srv_request *request = api_spare_take(&request_pool);
+    struct srv_request *request = api_freelist_get(&request_pool);
     if (!request)
         return calloc(1, sizeof *request + TARGET);
     memset(request, 0, offsetof(struct srv_request, fields));
@@ -50,7 +50,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
     request->references = 1;
     request->unread = -1;
     request->body.budget = service->budget;
-    api_buffer_lend(&request->exchange.response.body, request->small_response, SMALL_REPLY);
+    api_buffer_borrow(&request->exchange.response.body, request->small_response, SMALL_REPLY);
     request->start = api_seconds();
     srv_metrics_begin_request();
     return request;
@@ -64,7 +64,7 @@ void srv_request_release(void *argument)
     api_end(&request->exchange);
     api_buffer_free(&request->body);
     if (request->is_pooled)
-        api_spare_keep(&request_pool, request);
+        api_freelist_put(&request_pool, request);
     else
         free(request);
     srv_metrics_end_request();

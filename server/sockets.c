@@ -104,17 +104,6 @@ size_t srv_sockets_descriptors(void) { return sockets.n * FILES_EACH; }
 
 const char *const *srv_sockets_removable(void) { return sockets.removable; }
 
-bool srv_sockets_accept(bool tls)
-{
-    for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++) {
-        entry->listener.tls = tls && !entry->is_admin;
-        if (!srv_accept_start(&entry->listener, entry->listener.fd,
-                              entry->is_admin ? srv_http_take_admin : srv_http_take))
-            return false;
-    }
-    return true;
-}
-
 /* Tells, too, of [::] that became 0.0.0.0. */
 static void log_one(const struct entry *entry)
 {
@@ -128,10 +117,18 @@ static void log_one(const struct entry *entry)
         srv_log(SRV_LOG_INFO, "no IPv6 here: %s is %s", entry->address, address);
 }
 
-void srv_sockets_log(void)
+/* Logs all addresses before the first client can be served, and logged. */
+bool srv_sockets_accept(bool tls)
 {
-    for (size_t i = 0; i < sockets.n; i++)
-        log_one(&sockets.entries[i]);
+    for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++) {
+        entry->listener.tls = tls && !entry->is_admin;
+        log_one(entry);
+    }
+    for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++)
+        if (!srv_accept_start(&entry->listener, entry->listener.fd,
+                              entry->is_admin ? srv_http_take_admin : srv_http_take))
+            return false;
+    return true;
 }
 
 void srv_sockets_remove(void)

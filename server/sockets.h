@@ -24,11 +24,9 @@ size_t srv_sockets_descriptors(void);
 /* Paths that are removed at the end, NULL after the last. */
 const char *const *srv_sockets_removable(void);
 
-/* Starts a thread for each socket, after srv_http_start; false if one cannot be started. */
+/* Logs the addresses, the first of --listen first; then starts a thread for each socket, after srv_http_start. False if
+ * one cannot be started. */
 bool srv_sockets_accept(bool tls);
-
-/* Logs the addresses, the first of --listen first. */
-void srv_sockets_log(void);
 
 /* Removes the files that the server has made, if they are still its own. The sockets stay: nobody else
  * can connect to them. A second call does nothing. */

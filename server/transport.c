@@ -123,15 +123,15 @@ static ssize_t count(struct srv_connection *c, ssize_t size)
     return size;
 }
 
-/* Begins with the second byte after a probe, which has sent the first. */
-static size_t bytes_ahead(const struct srv_connection *c) { return c && c->probed ? 1 : 0; }
+/* Bytes of the response that probes have sent. */
+static size_t bytes_ahead(const struct srv_connection *c) { return c ? c->probed : 0; }
 
 static ssize_t end_send(struct srv_connection *c, size_t ahead, ssize_t size)
 {
     if (size < 0)
         return size;
     if (ahead > 0)
-        c->probed = false;
+        c->probed = 0;
     return count(c, size + (ssize_t)ahead);
 }
 
@@ -171,8 +171,9 @@ int srv_mhd_setsockopt(int fd, int level, int name, const void *value, socklen_t
 
 void srv_transport_probe(struct srv_connection *c)
 {
-    if (!c->tls && !c->probed)
-        c->probed = send(c->fd, "H", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+    static const char begin[] = "HTTP/1.";
+    if (!c->tls && c->probed < sizeof begin - 1)
+        c->probed += send(c->fd, begin + c->probed, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size, bool more)

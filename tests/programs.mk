@@ -23,10 +23,10 @@ $(B)/tests/faults.so: tests/preload/faults.c tests/preload/faults.h
 	@echo "  LINK $@"
 	@$(CC) -O2 $(filter-out -MMD -MP $(OPTIMIZE_$(VARIANT)),$(CFLAGS)) -shared $< -o $@
 # The server with libmicrohttpd as it is, which reads past the adapter: a test checks that it serves nothing.
-$(B)/tests/unadapted: $(SERVER) $(B)/libapi.a $(B)/libkldiv.a
+$(B)/tests/unadapted: $(SERVER) $(MHD_ARCHIVE) $(B)/libapi.a $(B)/libkldiv.a
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
-	@$(CC) $(LDFLAGS) $^ $(MHD_ARCHIVE) $(SERVER_LIBS) $(API_LIBS) -lm -o $@
+	@$(CC) $(LDFLAGS) $^ $(SERVER_LIBS) $(API_LIBS) -lm -o $@
 $(B)/tests/all: $(B)/kldivd $(B)/tests/faults.so $(B)/tests/unadapted $(TESTS) $(filter-out %/main.o,$(SERVER)) \
                 $(B)/libmicrohttpd.a $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"

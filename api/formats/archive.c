@@ -24,14 +24,14 @@ static uint64_t little_endian(const char *bytes, size_t size)
     return value;
 }
 
-static bool small_directory(uint64_t entries, uint64_t size, size_t most)
+static bool small_directory(uint64_t entries, uint64_t size, size_t max)
 {
-    return entries <= most && size <= (uint64_t)most * DIRECTORY_EACH;
+    return entries <= max && size <= (uint64_t)max * DIRECTORY_EACH;
 }
 
 /* Checks the end record at `at` against the limits. The ZIP64 record, which its locator
  * precedes, replaces numbers that do not fit (APPNOTE.TXT 4.3.14 to 4.3.16). */
-static bool directory_fits_at(const char *body, size_t at, size_t most)
+static bool directory_fits_at(const char *body, size_t at, size_t max)
 {
     enum { LOCATOR = 20, LONG_RECORD = 56 };
     uint64_t entries = little_endian(body + at + 10, 2), size = little_endian(body + at + 12, 4);
@@ -40,21 +40,20 @@ static bool directory_fits_at(const char *body, size_t at, size_t most)
         if (record > at || at - record < LONG_RECORD)
             return false;
         if (!small_directory(little_endian(body + record + 32, 8),
-                             little_endian(body + record + 40, 8), most))
+                             little_endian(body + record + 40, 8), max))
             return false;
-        return small_directory(entries == 0xffff ? 0 : entries, size == 0xffffffff ? 0 : size,
-                               most);
+        return small_directory(entries == 0xffff ? 0 : entries, size == 0xffffffff ? 0 : size, max);
     }
-    return small_directory(entries, size, most);
+    return small_directory(entries, size, max);
 }
 
 /* Checks every position that libzip may accept as the end of the archive. */
-static bool directory_fits(const char *body, size_t size, size_t most)
+static bool directory_fits(const char *body, size_t size, size_t max)
 {
     enum { END_RECORD = 22, MAX_COMMENT = 65535 };
     size_t first = size > END_RECORD + MAX_COMMENT ? size - END_RECORD - MAX_COMMENT : 0;
     for (size_t at = first; at + END_RECORD <= size; at++)
-        if (memcmp(body + at, "PK\5\6", 4) == 0 && !directory_fits_at(body, at, most))
+        if (memcmp(body + at, "PK\5\6", 4) == 0 && !directory_fits_at(body, at, max))
             return false;
     return true;
 }
@@ -88,7 +87,7 @@ static bool fail_to_read(zip_t *archive, zip_file_t *file, const zip_stat_t *sta
 {
     zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(archive);
     if (lacks_memory(error))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     return api_fail(problem, "npz_malformed", "entry %.100s cannot be read: %s", stat->name,
                     zip_error_code_zip(error) == ZIP_ER_OK
                         ? "its size differs from the archive's directory"
@@ -100,7 +99,7 @@ bool api_archive_inflate(zip_t *archive, const zip_stat_t *stat, struct api_buff
 {
     char more;
     if (!api_buffer_reserve(to, stat->size + 1))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     errno = 0;
     zip_file_t *file = zip_fopen_index(archive, stat->index, 0);
     bool good = (file && zip_fread(file, to->data, stat->size) == (zip_int64_t)stat->size &&
@@ -153,7 +152,7 @@ bool api_archive_name(const char *entry, char *to, size_t size)
 static void fail_to_open(zip_error_t *error, const char *repeated, struct api_problem *problem)
 {
     if (lacks_memory(error)) {
-        api_fail_for_memory(problem);
+        api_fail_oom(problem);
         return;
     }
     switch (zip_error_code_zip(error)) {
@@ -168,7 +167,7 @@ static void fail_to_open(zip_error_t *error, const char *repeated, struct api_pr
     }
 }
 
-zip_t *api_archive_open(const char *body, size_t size, size_t most, const char *repeated,
+zip_t *api_archive_open(const char *body, size_t size, size_t max, const char *repeated,
                         struct api_problem *problem)
 {
     errno = 0;
@@ -176,7 +175,7 @@ zip_t *api_archive_open(const char *body, size_t size, size_t most, const char *
         malformed(problem, "it is empty");
         return NULL;
     }
-    if (!directory_fits(body, size, most)) {
+    if (!directory_fits(body, size, max)) {
         malformed(problem, "its directory is too large or broken");
         return NULL;
     }

@@ -6,9 +6,9 @@
 
 #include <zip.h>
 
-/* Opens an archive of at most `most` entries, which borrows the body. NULL with npz_malformed, or with
+/* Opens an archive of at most `max` entries, which borrows the body. NULL with npz_malformed, or with
  * the code `repeated` for two entries of one name. zip_discard closes it. */
-zip_t *api_archive_open(const char *body, size_t size, size_t most, const char *repeated,
+zip_t *api_archive_open(const char *body, size_t size, size_t max, const char *repeated,
                         struct api_problem *problem);
 
 /* Describes entry `i`, which must be stored or deflated, and not encrypted. *room is the number of bytes

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CHARACTER: bytes of a character of numpy's text. MOST_CHARACTERS: the most of an element. */
-enum { CHARACTER = 4, MOST_CHARACTERS = 1 << 24 };
+/* CHARACTER: bytes of a character of numpy's text. MAX_CHARACTERS: the most of an element. */
+enum { CHARACTER = 4, MAX_CHARACTERS = 1 << 24 };
 
 static const struct {
     const char *numpy, *safetensors;
@@ -34,7 +34,7 @@ static bool find_text(const char *digits, struct api_array_type *type)
 {
     char *end;
     unsigned long n = strtoul(digits, &end, 10);
-    if (!isdigit((unsigned char)*digits) || *end || n > MOST_CHARACTERS)
+    if (!isdigit((unsigned char)*digits) || *end || n > MAX_CHARACTERS)
         return false;
     *type = (struct api_array_type){API_ARRAY_TEXT, KL_FLOAT64, n * CHARACTER, false};
     return true;
@@ -113,7 +113,7 @@ static bool give_cells(const struct api_table *table, const struct api_sink *sin
 {
     static const enum api_cell_kind kinds[] = {[API_ARRAY_SIGNED] = API_CELL_NUMBER,
                                                [API_ARRAY_UNSIGNED] = API_CELL_NUMBER,
-                                               [API_ARRAY_BOOL] = API_CELL_TRUTH,
+                                               [API_ARRAY_BOOL] = API_CELL_BOOLEAN,
                                                [API_ARRAY_TEXT] = API_CELL_STRING};
     struct api_cell cell = {.kind = kinds[type->kind]};
     for (; cell.row < n; cell.row++, data += type->size) {
@@ -143,7 +143,7 @@ bool api_array_give(const struct api_table *table, const struct api_sink *sink, 
     if (type->kind == API_ARRAY_FLOAT)
         return sink->numbers(sink->context, column, type->dtype, data, n, problem);
     if (is_text && !api_buffer_reserve(&text, type->size + 1))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     bool good = give_cells(table, sink, column, type, data, n, text.data, problem);
     api_buffer_free(&text);
     return good;

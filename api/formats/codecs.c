@@ -98,17 +98,22 @@ static bool is_unspecific(const char *value, size_t length)
     return length == 0;
 }
 
-const struct api_codec *api_codec_for_body(const char *content_type, struct api_problem *problem)
+const struct api_codec *api_codec_for_body(struct api_exchange *x)
 {
+    const char *content_type = api_request_header(&x->request, "Content-Type");
     const char *value = content_type ? skip_blank(content_type) : "";
     size_t length = api_essence_length(value);
-    if (is_unspecific(value, length))
+    x->is_untyped = is_unspecific(value, length);
+    if (x->is_untyped)
         return &codecs[JSON];
     for (size_t i = 0; i < N_CODECS; i++)
         for (const char *const *type = codecs[i].media_types; *type; type++)
-            if (codecs[i].decode && is_type(value, length, *type))
+            if (codecs[i].decode && is_type(value, length, *type)) {
+                x->is_untyped = i == INFERENCE &&
+                                !api_request_header(&x->request, "Inference-Header-Content-Length");
                 return &codecs[i];
-    unsupported(content_type, problem);
+            }
+    unsupported(content_type, &x->problem);
     return NULL;
 }
 
@@ -155,21 +160,10 @@ static bool is_object(const struct api_request *request)
     return *api_json_start(request->body) == '{';
 }
 
-/* True if the Content-Type leaves the format open: it is none, a client's default, or that of
- * inferences without their header. */
-static bool is_untyped(const struct api_exchange *x)
-{
-    const char *type = api_request_header(&x->request, "Content-Type");
-    const char *value = type ? skip_blank(type) : "";
-    if (x->decoder == api_inference_codec)
-        return !api_request_header(&x->request, "Inference-Header-Content-Length");
-    return x->decoder == &codecs[JSON] && is_unspecific(value, api_essence_length(value));
-}
-
 bool api_codec_check_body(struct api_exchange *x)
 {
     const struct api_request *request = &x->request;
-    if (!is_untyped(x) || (request->body_size == 0 && x->decoder == &codecs[JSON]))
+    if (request->body_size == 0 && x->decoder == &codecs[JSON])
         return true;
     const struct sign *sign = recognize(request);
     if (sign && sign->codec)

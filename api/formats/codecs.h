@@ -27,8 +27,8 @@ extern const struct api_codec *const api_inference_codec;
 
 /* Finds the format of a body by its Content-Type. A missing type counts as JSON, and so do the
  * defaults of clients: application/x-www-form-urlencoded of curl, text/plain; api_codec_check_body
- * looks at the body. Fails with media_type_unsupported. */
-const struct api_codec *api_codec_for_body(const char *content_type, struct api_problem *problem);
+ * looks at the body, if x->is_untyped: a default, or that of inferences without their header. Fails with media_type_unsupported. */
+const struct api_codec *api_codec_for_body(struct api_exchange *x);
 
 /* Chooses the decoder of a complete body whose Content-Type leaves the format open, by its first
  * bytes: JSON, npz or safetensors. A body that looks like none fails, and the detail names the

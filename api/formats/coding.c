@@ -26,10 +26,7 @@ static const struct {
 
 static size_t find(const char *coding)
 {
-    size_t i = 0;
-    if (!coding)
-        return N_CODINGS - 1;
-    size_t size = strcspn(coding, " \t");
+    size_t i = 0, size = strcspn(coding, " \t");
     if (coding[size + strspn(coding + size, " \t")])
         return N_CODINGS;
     while (i < N_CODINGS &&
@@ -38,9 +35,9 @@ static size_t find(const char *coding)
     return i;
 }
 
-bool api_coding_known(const char *coding) { return find(coding) < N_CODINGS; }
+bool api_coding_is_known(const char *coding) { return find(coding) < N_CODINGS; }
 
-bool api_coding_is_none(const char *coding)
+bool api_coding_is_identity(const char *coding)
 {
     size_t i = find(coding);
     return i < N_CODINGS && codings[i].wrapper == NONE;
@@ -63,10 +60,10 @@ enum { FREE_SIZE = 1 << 20, RATIO = 256 };
 static bool check_output(const struct api_inflation *inflation, size_t used,
                          const struct api_buffer *out, struct api_problem *problem)
 {
-    if (out->size > inflation->most)
+    if (out->size > inflation->max)
         return api_fail(problem, "body_too_large",
                         "the body inflates to more than %zu bytes, the most this server accepts",
-                        inflation->most);
+                        inflation->max);
     if (out->size > FREE_SIZE && out->size / RATIO > used)
         return api_fail(problem, "body_too_large",
                         "the body inflates to more than %d times its size", RATIO);
@@ -80,10 +77,10 @@ static bool make_room(const struct api_inflation *inflation, struct api_buffer *
                       struct api_problem *problem)
 {
     size_t capacity = out->capacity < 32768 ? 65536 : 2 * out->capacity;
-    if (capacity > inflation->most + 1 + API_PADDING)
-        capacity = inflation->most + 1 + API_PADDING;
+    if (capacity > inflation->max + 1 + API_PADDING)
+        capacity = inflation->max + 1 + API_PADDING;
     if (out->capacity - out->size <= API_PADDING && !api_buffer_reserve(out, capacity))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     return true;
 }
 
@@ -91,7 +88,7 @@ static bool make_room(const struct api_inflation *inflation, struct api_buffer *
 static bool check_state(int state, const z_stream *z, size_t left, struct api_problem *problem)
 {
     if (state == Z_MEM_ERROR)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     if (state == Z_BUF_ERROR && left == 0)
         return api_fail(problem, "content_malformed", "the compressed body is cut off");
     if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
@@ -143,22 +140,22 @@ bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,
     enum wrapper wrapper = codings[find(inflation->coding)].wrapper;
     z_stream z = {.next_in = start};
     if (inflateInit2(&z, window_bits(wrapper, start, inflation->size)) != Z_OK)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     bool good = inflate_all(&z, inflation, wrapper == GZIP, out, problem);
     inflateEnd(&z);
     if (good && !api_buffer_reserve(out, out->size + API_PADDING))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     if (good)
         memset(out->data + out->size, 0, API_PADDING);
     return good;
 }
 
-const char *api_coding_for_answer(const char *accept_encoding)
+const char *api_coding_choose(const char *accept_encoding)
 {
     static const char *const offered[] = {"gzip", "deflate"};
     const char *best = NULL;
     double best_quality = 0;
-    for (size_t i = 0; accept_encoding && i < sizeof offered / sizeof *offered; i++) {
+    for (size_t i = 0; i < sizeof offered / sizeof *offered; i++) {
         double q = api_accept_quality(accept_encoding, offered[i]);
         if (q > best_quality) {
             best_quality = q;

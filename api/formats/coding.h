@@ -9,14 +9,22 @@
 extern const char api_codings[];
 
 /* True if api_inflate undoes this coding; NULL, "" and "identity" mean no coding. */
-bool api_coding_known(const char *coding);
-bool api_coding_is_none(const char *coding);
+bool api_coding_is_known(const char *coding);
+bool api_coding_is_identity(const char *coding);
+static inline bool api_coding_known(const char *coding)
+{
+    return !coding || api_coding_is_known(coding);
+}
+static inline bool api_coding_is_none(const char *coding)
+{
+    return !coding || api_coding_is_identity(coding);
+}
 
 /* api_inflation: a coded body and the bounds of its size. */
 struct api_inflation {
     const char *coding, *bytes;
     size_t size;
-    size_t most;             /* bytes that it may inflate to */
+    size_t max;              /* bytes that it may inflate to */
     size_t affordable;       /* bytes above which it stops, as the caller has no time for more */
     const atomic_bool *stop; /* as of api_exchange */
 
@@ -26,7 +34,7 @@ struct api_inflation {
 };
 
 /* Appends the decoded bytes to `out`, with API_PADDING zero bytes beyond its size. Fails with
- * body_too_large beyond `most` bytes, and where more than 1 MiB is more than 256 times the bytes it
+ * body_too_large beyond `max` bytes, and where more than 1 MiB is more than 256 times the bytes it
  * came from. "deflate" is accepted with the zlib wrapper, which RFC 9110 demands, and without, as
  * some clients send it. */
 bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,
@@ -34,7 +42,11 @@ bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,
 
 /* Selects the coding of an answer by Accept-Encoding: "gzip", "deflate", or NULL for none. A
  * NULL header selects none. */
-const char *api_coding_for_answer(const char *accept_encoding);
+const char *api_coding_choose(const char *accept_encoding);
+static inline const char *api_coding_for_answer(const char *accept_encoding)
+{
+    return accept_encoding ? api_coding_choose(accept_encoding) : NULL;
+}
 
 /* A gzip stream of two parts, the first of which many responses have: the first part, after the header of
  * the stream, ends at a byte without a last block; *crc becomes its CRC-32. The second one needs that, and

@@ -7,20 +7,20 @@ bool api_table_add(struct api_table *table, const char *name, size_t size, bool 
                    struct api_problem *problem)
 {
     size_t i;
-    if (table->names.n == API_MOST_COLUMNS)
+    if (table->names.n == API_MAX_COLUMNS)
         return api_fail(problem, "too_many_columns", "a table may have at most %d columns",
-                        API_MOST_COLUMNS);
+                        API_MAX_COLUMNS);
     if (!(size == 0 && unnamed) && api_names_find(&table->names, name, size, &i))
         return api_fail(problem, "column_repeated", "two columns have the name '%.*s'",
                         (int)(size < 200 ? size : 200), name);
-    return api_names_add(&table->names, name, size) || api_fail_for_memory(problem);
+    return api_names_add(&table->names, name, size) || api_fail_oom(problem);
 }
 
 bool api_table_finish(struct api_table *table, struct api_problem *problem)
 {
     size_t n = table->names.n;
     if (!api_buffer_reserve(&table->memory, n * sizeof *table->columns + 1))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     table->columns = (struct api_column *)(void *)table->memory.data;
     table->n_columns = n;
     for (size_t i = 0; i < n; i++)
@@ -42,15 +42,15 @@ bool api_table_count(struct api_table *table, size_t column, size_t n, struct ap
 bool api_table_fail(const struct api_table *table, size_t column, const struct api_cell *cell,
                     struct api_problem *problem, const char *code, const char *format, ...)
 {
-    char detail[sizeof problem->detail], place[sizeof problem->place];
+    char detail[sizeof problem->detail], location[sizeof problem->location];
     const char *name = api_names_get(&table->names, column);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    if (table->format->place) {
-        table->format->place(table, column, cell, place, sizeof place);
-        return api_fail_at(problem, API_BODY, place, code, "%s", detail);
+    if (table->format->location) {
+        table->format->location(table, column, cell, location, sizeof location);
+        return api_fail_at(problem, API_BODY, location, code, "%s", detail);
     }
     if (!cell)
         return api_fail(problem, code, "%s", detail);

@@ -5,6 +5,7 @@
 
 #include "api/problem.h"
 #include "api/text/names.h"
+#include "api/text/number.h"
 #include "lib/kldiv.h"
 
 #include <jansson.h>
@@ -13,7 +14,7 @@
 enum api_cell_kind {
     API_CELL_MISSING, /* null of JSON, or a member that a row lacks */
     API_CELL_NUMBER,  /* of JSON, or of an array; may be NaN or infinite */
-    API_CELL_TRUTH,   /* `number` is 0 or 1 */
+    API_CELL_BOOLEAN, /* `number` is 0 or 1 */
     API_CELL_STRING,  /* of JSON, or of numpy's '<U' */
     API_CELL_FIELD, /* of CSV, blanks and all; its type depends on the column: see api_field_number */
 };
@@ -53,7 +54,7 @@ struct api_table {
     const char *body; /* borrowed; API_PADDING zero bytes follow */
     size_t size;
     struct api_budget *budget;
-    size_t most_inflated; /* bytes that compressed entries may have in all */
+    size_t max_inflated; /* bytes that compressed entries may have in all */
     struct api_column *columns;
     size_t n_columns;
     size_t n_rows;   /* known for arrays after opening, for other formats after a read */
@@ -69,9 +70,9 @@ struct api_table {
     void *state;
 };
 
-/* API_MOST_COLUMNS: the most columns of a table. Names are looked up by sorted lists, and libzip keeps
+/* API_MAX_COLUMNS: the most columns of a table. Names are looked up by sorted lists, and libzip keeps
  * some hundred bytes for each entry. */
-enum { API_MOST_COLUMNS = 10000 };
+enum { API_MAX_COLUMNS = 10000 };
 
 /* api_table_format: `close` frees the state, which a failed `open` may have left half made. */
 struct api_table_format {
@@ -82,8 +83,8 @@ struct api_table_format {
 
     /* Formats the JSON Pointer of a cell, or of its column if `cell` is NULL; NULL if the format has
      * none. */
-    void (*place)(const struct api_table *table, size_t column, const struct api_cell *cell,
-                  char *to, size_t size);
+    void (*location)(const struct api_table *table, size_t column, const struct api_cell *cell,
+                     char *to, size_t size);
 };
 
 /* Adds a column. Fails with column_repeated for a name that is there already, "" aside if `unnamed` may

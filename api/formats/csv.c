@@ -64,7 +64,7 @@ static bool begin_quoted(struct api_csv *csv)
     if (csv->has_quoted)
         return true;
     if (csv_init(&csv->quoted, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL) != 0)
-        return api_fail_for_memory(csv->problem);
+        return api_fail_oom(csv->problem);
     csv_set_delim(&csv->quoted, (unsigned char)csv->delimiter);
     csv_set_space_func(&csv->quoted, is_blank);
     csv_set_realloc_func(&csv->quoted, resize);
@@ -101,7 +101,7 @@ static const char *end_of_field(const struct api_csv *csv, const char *p)
 static bool fail(struct api_csv *csv, size_t line)
 {
     if (csv_error(&csv->quoted) == CSV_ENOMEM || csv_error(&csv->quoted) == CSV_ETOOBIG)
-        return api_fail_for_memory(csv->problem);
+        return api_fail_oom(csv->problem);
     return api_fail(csv->problem, "csv_malformed",
                     "line %zu: a quote within a field: double it, and quote the whole field, "
                     "without blanks around it",

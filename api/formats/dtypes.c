@@ -7,7 +7,7 @@
  * codes that few users know. */
 static const struct {
     enum kl_dtype dtype;
-    const char *names[API_NAMINGS], *numpy_word;
+    const char *names[API_DTYPE_NAMES], *numpy_word;
 } dtypes[] = {
     {KL_FLOAT64,
      {[API_SAFETENSORS] = "F64", [API_NUMPY] = "f8", [API_INFERENCE] = "FP64"},
@@ -28,16 +28,16 @@ static const struct {
 #define COMPLEX ": kl_div: Complex inputs not supported."
 
 /* Name of row `i` if a tensor of that kind may have it, else NULL. */
-static const char *name_for(enum api_naming naming, bool is_mask, size_t i)
+static const char *name_for(enum api_dtype_names format, bool is_mask, size_t i)
 {
-    return (dtypes[i].dtype == API_BYTE) == is_mask ? dtypes[i].names[naming] : NULL;
+    return (dtypes[i].dtype == API_BYTE) == is_mask ? dtypes[i].names[format] : NULL;
 }
 
-bool api_dtype_find(enum api_naming naming, const char *name, size_t size, bool is_mask,
+bool api_dtype_find(enum api_dtype_names format, const char *name, size_t size, bool is_mask,
                     enum kl_dtype *dtype)
 {
     for (size_t i = 0; i < N_DTYPES; i++) {
-        const char *known = name_for(naming, is_mask, i);
+        const char *known = name_for(format, is_mask, i);
         if (!known || strlen(known) != size || memcmp(known, name, size) != 0)
             continue;
         *dtype = dtypes[i].dtype;
@@ -46,37 +46,38 @@ bool api_dtype_find(enum api_naming naming, const char *name, size_t size, bool 
     return false;
 }
 
-const char *api_dtype_name(enum api_naming naming, enum kl_dtype dtype)
+const char *api_dtype_name(enum api_dtype_names format, enum kl_dtype dtype)
 {
     size_t i = 0;
     while (dtypes[i].dtype != dtype)
         i++;
-    return dtypes[i].names[naming];
+    return dtypes[i].names[format];
 }
 
-void api_dtype_list(enum api_naming naming, bool is_mask, char *to, size_t size)
+void api_dtype_list(enum api_dtype_names format, bool is_mask, char *to, size_t size)
 {
     size_t used = 0;
     for (size_t i = 0; i < N_DTYPES; i++) {
-        const char *name = name_for(naming, is_mask, i);
-        if (name && naming == API_NUMPY)
+        const char *name = name_for(format, is_mask, i);
+        if (name && format == API_NUMPY)
             name = dtypes[i].numpy_word;
         if (name && used < size)
             used += (size_t)snprintf(to + used, size - used, used ? ", %s" : "%s", name);
     }
 }
 
-const char *api_dtype_objection(enum api_naming naming, const char *name, bool is_mask)
+const char *api_dtype_unsupported_reason(enum api_dtype_names format, const char *name,
+                                         bool is_mask)
 {
     static const struct {
         const char *begins, *words;
-    } refused[API_NAMINGS][4] = {
+    } refused[API_DTYPE_NAMES][4] = {
         [API_SAFETENSORS] = {{"I", INTEGRAL}, {"U", INTEGRAL}, {"BOOL", INTEGRAL}, {"C", COMPLEX}},
         [API_NUMPY] = {{"i", INTEGRAL}, {"u", INTEGRAL}, {"b", INTEGRAL}, {"c", COMPLEX}},
         [API_INFERENCE] = {{"INT", INTEGRAL}, {"UINT", INTEGRAL}, {"BOOL", INTEGRAL}},
     };
-    for (size_t i = 0; i < 4 && refused[naming][i].begins && !is_mask; i++)
-        if (strncmp(name, refused[naming][i].begins, strlen(refused[naming][i].begins)) == 0)
-            return refused[naming][i].words;
+    for (size_t i = 0; i < 4 && refused[format][i].begins && !is_mask; i++)
+        if (strncmp(name, refused[format][i].begins, strlen(refused[format][i].begins)) == 0)
+            return refused[format][i].words;
     return "";
 }

@@ -16,22 +16,23 @@ static inline size_t api_dtype_size(enum kl_dtype dtype)
     return dtype == API_BYTE ? 1 : kl_dtype_size(dtype);
 }
 
-enum api_naming { API_SAFETENSORS, API_NUMPY, API_INFERENCE };
-#define API_NAMINGS 3
+enum api_dtype_names { API_SAFETENSORS, API_NUMPY, API_INFERENCE };
+#define API_DTYPE_NAMES 3
 
 /* Finds the dtype by a name of `size` bytes: API_BYTE for a mask, any other dtype for other
  * tensors. Returns false if the name is unknown. */
-bool api_dtype_find(enum api_naming naming, const char *name, size_t size, bool is_mask,
+bool api_dtype_find(enum api_dtype_names format, const char *name, size_t size, bool is_mask,
                     enum kl_dtype *dtype);
 
-/* Name of a dtype of the library; NULL for bfloat16 in numpy's naming. */
-const char *api_dtype_name(enum api_naming naming, enum kl_dtype dtype);
+/* Name of a dtype of the library; NULL for bfloat16 in numpy's names. */
+const char *api_dtype_name(enum api_dtype_names format, enum kl_dtype dtype);
 
 /* Formats the names that a mask, or another tensor, may have: "F64, F32, F16, BF16". */
-void api_dtype_list(enum api_naming naming, bool is_mask, char *to, size_t size);
+void api_dtype_list(enum api_dtype_names format, bool is_mask, char *to, size_t size);
 
 /* PyTorch's words for a name that no tensor but a mask may have, with ": " before them: that integers, of
  * which bool is one, and complex numbers are not supported. "" for other names, and for a mask. */
-const char *api_dtype_objection(enum api_naming naming, const char *name, bool is_mask);
+const char *api_dtype_unsupported_reason(enum api_dtype_names format, const char *name,
+                                         bool is_mask);
 
 #endif

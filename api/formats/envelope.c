@@ -7,7 +7,7 @@
 bool api_envelope_copy(struct api_envelope *envelope, const char *end)
 {
     size_t size = (size_t)(end - envelope->copied);
-    if (envelope->text.size + size > envelope->most)
+    if (envelope->text.size + size > envelope->max)
         return api_fail(envelope->problem, "members_too_large", "%s", envelope->too_large);
     api_append(&envelope->text, envelope->copied, size);
     envelope->copied = end;
@@ -24,12 +24,12 @@ void api_envelope_cut(struct api_envelope *envelope, const char *end)
 bool api_envelope_finish(struct api_envelope *envelope, const char *last, const char *body_end,
                          bool is_malformed)
 {
-    size_t most = envelope->most / 2;
+    size_t max = envelope->max / 2;
     while (body_end > last && strchr(" \t\r\n", body_end[-1]))
         body_end--;
-    if (is_malformed && body_end > last && (size_t)(body_end - last) > most &&
+    if (is_malformed && body_end > last && (size_t)(body_end - last) > max &&
         last >= envelope->copied)
-        body_end = last + most;
+        body_end = last + max;
     return api_envelope_copy(envelope, body_end);
 }
 
@@ -60,11 +60,11 @@ bool api_envelope_parse(const struct api_envelope *envelope, struct api_json *js
 {
     struct api_problem *problem = envelope->problem;
     if (envelope->text.failed)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     if (api_json_load(json, envelope->text.data, envelope->text.size))
         return true;
     if (json->out_of_memory)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     if (json_error_code(&json->error) == json_error_numeric_overflow)
         return api_fail(problem, "number_too_large", "a number of the options is too large");
     int position = json->error.position > 0 ? json->error.position : 0;

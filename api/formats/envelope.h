@@ -6,20 +6,20 @@
 #include "api/problem.h"
 #include "api/text/json_load.h"
 
-enum { API_MOST_CUTS = 8 };
+enum { API_MAX_CUTS = 8 };
 
-/* The caller sets `body`, `start`, `copied`, `most`, `too_large`, the budget of `text`, `problem`. */
+/* The caller sets `body`, `start`, `copied`, `max`, `too_large`, the budget of `text`, `problem`. */
 struct api_envelope {
     const char *body;      /* the whole text, ended by a NUL */
     const char *start;     /* first character that is not white space */
     const char *copied;    /* end of the part that was copied or cut; at first `start` */
-    size_t most;           /* bytes of `text` */
+    size_t max;            /* bytes of `text` */
     const char *too_large; /* detail of the problem if there are more */
     struct api_buffer text;
     struct {
         size_t text_end; /* offset in `text` of each omission */
         const char *body_end;
-    } cuts[API_MOST_CUTS];
+    } cuts[API_MAX_CUTS];
     size_t n_cuts;
     struct api_problem *problem;
 };

@@ -28,14 +28,14 @@ bool api_text_infinity(const char *text, size_t size, double *number)
     return false;
 }
 
-/* MOST_DIGITS: significant digits that may decide how a decimal rounds to a double: 768 (halfway
+/* MAX_DIGITS: significant digits that may decide how a decimal rounds to a double: 768 (halfway
  * between two subnormal ones), and one for all that follow. */
-enum { MOST_DIGITS = 800, MOST_EXPONENT = 100000 };
+enum { MAX_DIGITS = 800, MAX_EXPONENT = 100000 };
 
 /* decimal: a number's digits without its point and leading zeros, as text that api_number_read reads:
  * "-123e-2". */
 struct decimal {
-    char text[1 + MOST_DIGITS + 40];
+    char text[1 + MAX_DIGITS + 40];
     size_t size;
     long exponent;
 };
@@ -48,7 +48,7 @@ static void add_digit(struct decimal *d, char digit, size_t first)
 {
     if (d->size == first && digit == '0')
         return;
-    if (d->size < first + MOST_DIGITS) {
+    if (d->size < first + MAX_DIGITS) {
         d->text[d->size++] = digit;
         return;
     }
@@ -84,7 +84,7 @@ static const char *read_exponent(struct decimal *d, const char *p, const char *e
     if (p == end)
         return NULL;
     for (; p < end && is_digit(*p); p++)
-        if (value < MOST_EXPONENT)
+        if (value < MAX_EXPONENT)
             value = value * 10 + (*p - '0');
     d->exponent += negative ? -value : value;
     return p;

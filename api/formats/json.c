@@ -50,10 +50,11 @@ static void cut(struct reader *r, const char *end)
 static const char *read_tensor(struct reader *r, enum kl_operand name, const char *key,
                                const char *value)
 {
-    struct api_tensor *tensor =
-        api_tensor_find(r->call->tensors, api_tensor_names[name], NULL, r->problem);
-    if (!tensor)
+    struct api_tensor *tensor = &r->call->tensors[name];
+    if (tensor->present) {
+        api_tensor_fail(tensor, NULL, r->problem, "tensor_repeated", "it is given twice");
         return NULL;
+    }
     const char *end = api_json_tensor_read(tensor, r->envelope.body, value, r->dtype, r->problem);
     if (!end || !api_envelope_copy(&r->envelope, key))
         return NULL;
@@ -154,21 +155,21 @@ static struct api_value value_of(const json_t *json)
 static bool read_option(struct api_options *options, struct api_origin origin, const json_t *json,
                         const char *const *also, struct api_problem *problem)
 {
-    struct api_setting setting;
+    struct api_option_input setting;
     struct api_value value = value_of(api_json_unboxed(json));
     size_t i;
     json_t *item;
-    if (!api_setting_begin(&setting, options, origin, also, problem))
+    if (!api_option_begin(&setting, options, origin, also, problem))
         return false;
     if (!json_is_array(json) || !api_option_is_list(setting.option))
-        return api_setting_add(&setting, &value) && api_setting_end(&setting);
+        return api_option_add(&setting, &value) && api_option_end(&setting);
     json_array_foreach(json, i, item)
     {
         value = value_of(item);
-        if (!api_setting_add(&setting, &value))
+        if (!api_option_add(&setting, &value))
             return false;
     }
-    return api_setting_end(&setting);
+    return api_option_end(&setting);
 }
 
 /* Recognizes tensors that were sent as null, which stay in the envelope. */
@@ -244,7 +245,7 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
         .envelope = {.body = body,
                      .start = api_json_start(body),
                      .copied = api_json_start(body),
-                     .most = MAX_ENVELOPE,
+                     .max = MAX_ENVELOPE,
                      .too_large = "members other than tensors may have at most 64 KiB",
                      .text.budget = call->loss.budget,
                      .problem = problem},
@@ -257,7 +258,7 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
         return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
                         (size_t)(nul - body));
     char text[USUAL_ENVELOPE];
-    api_buffer_lend(&r.envelope.text, text, sizeof text);
+    api_buffer_borrow(&r.envelope.text, text, sizeof text);
     struct api_json json = {.budget = call->loss.budget}; /* without a root for an empty object */
     bool good = read_members(&r, body + size) &&
                 (api_envelope_is_empty(&r.envelope) || api_envelope_parse(&r.envelope, &json)) &&
@@ -316,7 +317,8 @@ void api_json_encode(struct api_call *call, struct api_response *response)
     api_append_text(out, "\",\"reduction\":\"");
     api_append_text(out, kl_reduction_name(plan->reduction));
     api_append_text(out, "\"");
-    write_gradients(call, out);
+    if (call->options.gradient)
+        write_gradients(call, out);
     api_append_text(out, ",\"warnings\":");
     const struct api_warnings warnings = api_call_warnings(call);
     api_warnings_json(&warnings, out);

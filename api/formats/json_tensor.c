@@ -14,6 +14,7 @@ enum { UNKNOWN = -1 };
 struct reader {
     const char *text, *p;
     enum kl_dtype dtype;
+    size_t size; /* bytes of an element */
     struct api_tensor *tensor;
     struct api_problem *problem;
     int depth;                 /* number of open arrays */
@@ -26,14 +27,14 @@ struct reader {
  * inference request. */
 static bool fail_here(struct reader *r, const char *code, const char *detail)
 {
-    char place[256];
-    api_tensor_place(r->tensor, place, sizeof place);
-    size_t used = strlen(place);
+    char location[256];
+    api_tensor_location(r->tensor, location, sizeof location);
+    size_t used = strlen(location);
     if (r->tensor->is_input)
-        used += (size_t)snprintf(place + used, sizeof place - used, "/data");
-    for (int i = 0; i < r->depth && used < sizeof place; i++)
-        used += (size_t)snprintf(place + used, sizeof place - used, "/%zu", r->index[i]);
-    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
+        used += (size_t)snprintf(location + used, sizeof location - used, "/data");
+    for (int i = 0; i < r->depth && used < sizeof location; i++)
+        used += (size_t)snprintf(location + used, sizeof location - used, "/%zu", r->index[i]);
+    return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
 }
 
 static bool malformed(struct reader *r, const char *expected)
@@ -114,7 +115,7 @@ static bool read_bit(struct reader *r)
             bit = words[i].bit;
     if (good) {
         api_append(&r->tensor->data, &bit, 1);
-        return !r->tensor->data.failed || api_fail_for_memory(r->problem);
+        return !r->tensor->data.failed || api_fail_oom(r->problem);
     }
     return fail_here(r, "element_invalid", "an element of mask must be 0, 1, false or true");
 }
@@ -122,7 +123,7 @@ static bool read_bit(struct reader *r)
 static bool read_number(struct reader *r)
 {
     struct api_buffer *data = &r->tensor->data;
-    size_t size = kl_dtype_size(r->dtype);
+    size_t size = r->size;
     double value;
     const char *end = api_number_read(r->p, r->dtype, &value);
     if (end && isinf(value))
@@ -132,8 +133,11 @@ static bool read_number(struct reader *r)
     else if (!read_word(r, &value))
         return false;
     if (data->capacity - data->size < size && !api_buffer_room(data, size))
-        return api_fail_for_memory(r->problem);
-    kl_store(r->dtype, data->data, data->size / size, value);
+        return api_fail_oom(r->problem);
+    if (r->dtype == KL_FLOAT64)
+        memcpy(data->data + data->size, &value, sizeof value);
+    else
+        kl_store(r->dtype, data->data, data->size / size, value);
     data->size += size;
     return true;
 }
@@ -232,12 +236,13 @@ const char *api_json_tensor_read(struct api_tensor *tensor, const char *text, co
     struct reader r = {.text = text,
                        .p = at,
                        .dtype = dtype,
+                       .size = api_dtype_size(dtype),
                        .tensor = tensor,
                        .problem = problem,
                        .leaf_depth = UNKNOWN};
     tensor->data.size = 0;
-    if (!api_buffer_reserve(&tensor->data, estimate_count(at) * api_dtype_size(dtype))) {
-        api_fail_for_memory(r.problem);
+    if (!api_buffer_reserve(&tensor->data, estimate_count(at) * r.size)) {
+        api_fail_oom(r.problem);
         return NULL;
     }
     do
@@ -245,7 +250,8 @@ const char *api_json_tensor_read(struct api_tensor *tensor, const char *text, co
             return NULL;
     while (r.depth > 0);
 
-    api_buffer_trim(&tensor->data);
+    if (!tensor->data.borrowed)
+        api_buffer_trim(&tensor->data);
     api_tensor_set(tensor, dtype, (size_t)r.leaf_depth, tensor->data.data);
     return r.p;
 }
@@ -259,10 +265,10 @@ static bool shape_fits(const size_t *shape, size_t ndim, size_t count)
 
 static bool fail_reshape(const struct api_tensor *tensor, size_t count, struct api_problem *problem)
 {
-    char place[64] = "#/shape";
+    char location[64] = "#/shape";
     if (tensor->is_input)
-        snprintf(place, sizeof place, "#/inputs/%zu/shape", tensor->input);
-    return api_fail_at(problem, API_BODY, place, "shape_invalid",
+        snprintf(location, sizeof location, "#/inputs/%zu/shape", tensor->input);
+    return api_fail_at(problem, API_BODY, location, "shape_invalid",
                        "shape does not fit %s, which holds %zu numbers%s", api_tensor_name(tensor),
                        count, tensor->view.ndim > 1 ? " in differently nested arrays" : "");
 }

@@ -23,8 +23,9 @@ static bool fail_descr(struct reader *r, bool is_mask)
 {
     char known[60];
     const char *text = r->npy->descr, *kind = *text ? text + 1 : text;
-    const char *reason = *kind == 'O' && !is_mask ? ": Python objects are not supported"
-                                                  : api_dtype_objection(API_NUMPY, kind, is_mask);
+    const char *reason = *kind == 'O' && !is_mask
+                             ? ": Python objects are not supported"
+                             : api_dtype_unsupported_reason(API_NUMPY, kind, is_mask);
     api_dtype_list(API_NUMPY, is_mask, known, sizeof known);
     return api_tensor_fail(r->tensor, NULL, r->problem, "dtype_unsupported",
                            "numpy's dtype '%.20s' is not one of %s%s", text, known, reason);
@@ -94,7 +95,7 @@ static bool place_elements(struct reader *r, const char *data, size_t size)
     /* Use another buffer: `data` may lie in the tensor's own. */
     struct api_buffer rearranged = {.budget = tensor->data.budget};
     if (!api_buffer_reserve(&rearranged, size + 1))
-        return api_fail_for_memory(r->problem);
+        return api_fail_oom(r->problem);
     rearranged.size = size;
     rearrange(r, data, rearranged.data, count);
     api_buffer_free(&tensor->data);

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool malformed(struct api_oip_reader *r, const char *place, const char *what)
+static bool malformed(struct api_oip_reader *r, const char *location, const char *what)
 {
-    return api_fail_at(r->problem, API_BODY, place, "inference_malformed", "%s", what);
+    return api_fail_at(r->problem, API_BODY, location, "inference_malformed", "%s", what);
 }
 
 /* ---- Parameters */
@@ -35,7 +35,7 @@ static bool is_ignored(const char *name)
 }
 
 /* Adds a string, or the text of a number or word; the option checks it. */
-static bool add_value(struct api_oip_reader *r, struct api_setting *setting, const char *value)
+static bool add_value(struct api_oip_reader *r, struct api_option_input *setting, const char *value)
 {
     char text[API_JSON_TEXT];
     if (!api_json_string(value, text)) {
@@ -48,23 +48,23 @@ static bool add_value(struct api_oip_reader *r, struct api_setting *setting, con
         memcpy(text, value, size);
         text[size] = '\0';
     }
-    return api_setting_add(setting, &(struct api_value){.kind = API_TEXT, .text = text});
+    return api_option_add(setting, &(struct api_value){.kind = API_TEXT, .text = text});
 }
 
 static bool read_parameter(struct api_oip_reader *r, const char *name, const char *value)
 {
     const struct api_origin origin = {"#/parameters/", name};
-    struct api_setting setting;
+    struct api_option_input setting;
     const char *item;
-    if (!api_setting_begin(&setting, &r->call->options, origin, NULL, r->problem))
+    if (!api_option_begin(&setting, &r->call->options, origin, NULL, r->problem))
         return false;
     if (*value != '[' || !api_option_is_list(setting.option))
-        return add_value(r, &setting, api_json_scalar(value)) && api_setting_end(&setting);
+        return add_value(r, &setting, api_json_scalar(value)) && api_option_end(&setting);
     struct api_json_reader reader = api_json_read_array(value);
     while (api_json_next_item(&reader, &item))
         if (!add_value(r, &setting, item))
             return false;
-    return api_setting_end(&setting);
+    return api_option_end(&setting);
 }
 
 static bool is_word(const char *value, const char *word)
@@ -88,17 +88,17 @@ static bool find_form(const char *word, enum api_nonfinite *form)
 }
 
 /* Chooses the form of non-finite numbers; query and parameters must not contradict. */
-static bool set_form(struct api_oip_reader *r, enum api_place where, const char *word)
+static bool set_form(struct api_oip_reader *r, enum api_location where, const char *word)
 {
-    const char *place = where == API_QUERY ? non_finite : "#/parameters/non_finite";
+    const char *location = where == API_QUERY ? non_finite : "#/parameters/non_finite";
     enum api_nonfinite form = API_BARE;
     bool known = find_form(word, &form), same = !r->has_form || form == r->call->oip.nonfinite;
     r->has_form = true;
     r->call->oip.nonfinite = form;
     if (!known)
-        return api_fail_at(r->problem, where, place, "inference_malformed",
+        return api_fail_at(r->problem, where, location, "inference_malformed",
                            "non_finite must be \"bare\", \"string\" or \"null\"");
-    return same || api_fail_at(r->problem, where, place, "option_conflict",
+    return same || api_fail_at(r->problem, where, location, "option_conflict",
                                "non_finite is given twice, with different values");
 }
 
@@ -152,9 +152,9 @@ static size_t find_output(const char *name)
 static bool fail_output(struct api_oip_reader *r, size_t output, const char *field,
                         const char *code, const char *detail)
 {
-    char place[128];
-    snprintf(place, sizeof place, "#/outputs/%zu/%.60s", output, field);
-    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
+    char location[128];
+    snprintf(location, sizeof location, "#/outputs/%zu/%.60s", output, field);
+    return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
 }
 
 static bool check_output(struct api_oip_reader *r, size_t output, const char *name,
@@ -239,7 +239,7 @@ static bool read_id(struct api_oip_reader *r, const char *id)
     if (!api_json_string(id, text))
         return malformed(r, "#/id", "id must be a string");
     api_append(&r->call->oip.id, text, strlen(text) + 1);
-    return !r->call->oip.id.failed || api_fail_for_memory(r->problem);
+    return !r->call->oip.id.failed || api_fail_oom(r->problem);
 }
 
 /* A member that may be there, and then must name what the path names; an empty string names
@@ -247,13 +247,13 @@ static bool read_id(struct api_oip_reader *r, const char *id)
 static bool check_name(struct api_oip_reader *r, const char *member, const char *kind,
                        const char *value, const char *served)
 {
-    char text[API_JSON_TEXT] = "", place[40];
+    char text[API_JSON_TEXT] = "", location[40];
     if (!value || is_word(value, "null"))
         return true;
     if (api_json_string(value, text) && (!*text || strcmp(text, served) == 0))
         return true;
-    snprintf(place, sizeof place, "#/%s", member);
-    return api_fail_at(r->problem, API_BODY, place, "inference_malformed",
+    snprintf(location, sizeof location, "#/%s", member);
+    return api_fail_at(r->problem, API_BODY, location, "inference_malformed",
                        "unknown %s '%.60s': this server has %s", kind, text, served);
 }
 

@@ -86,7 +86,7 @@ static bool make_envelope(struct api_oip_body *b, struct api_problem *problem)
                         "the request without data may have at most 64 KiB");
     api_append(&b->envelope, copied, rest);
     if (!api_buffer_room(&b->envelope, API_PADDING))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     memset(b->envelope.data + b->envelope.size, 0, API_PADDING);
     return true;
 }

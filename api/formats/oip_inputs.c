@@ -14,9 +14,9 @@
 static bool fail_input(struct api_oip_reader *r, const char *field, const char *code,
                        const char *detail)
 {
-    char place[64];
-    snprintf(place, sizeof place, "#/inputs/%zu%s%.40s", r->input, *field ? "/" : "", field);
-    return api_fail_at(r->problem, API_BODY, place, code, "%s", detail);
+    char location[64];
+    snprintf(location, sizeof location, "#/inputs/%zu%s%.40s", r->input, *field ? "/" : "", field);
+    return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
 }
 
 static bool read_datatype(struct api_oip_reader *r, const struct api_tensor *tensor,
@@ -30,7 +30,7 @@ static bool read_datatype(struct api_oip_reader *r, const struct api_tensor *ten
     api_dtype_list(API_INFERENCE, is_mask, known, sizeof known);
     return api_tensor_fail(tensor, "datatype", r->problem, "dtype_unsupported",
                            "datatype %.30s is not one of %s%s", name, known,
-                           api_dtype_objection(API_INFERENCE, name, is_mask));
+                           api_dtype_unsupported_reason(API_INFERENCE, name, is_mask));
 }
 
 static bool read_data(struct api_oip_reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
@@ -102,7 +102,7 @@ enum { NAME, SHAPE, DATATYPE, TENSOR_PARAMETERS, DATA, TENSOR_MEMBERS };
 static struct api_tensor *find_tensor(struct api_oip_reader *r,
                                       const char *const members[TENSOR_MEMBERS], const char *other)
 {
-    char name[API_JSON_TEXT], place[64];
+    char name[API_JSON_TEXT], location[64];
     if (other) {
         api_json_string(other, name);
         fail_input(r, name, "inference_malformed",
@@ -115,8 +115,8 @@ static struct api_tensor *find_tensor(struct api_oip_reader *r,
     }
     bool free = api_tensor_is_free(r->call->tensors, name);
     if (!free)
-        snprintf(place, sizeof place, "#/inputs/%zu/name", r->input);
-    return api_tensor_find(r->call->tensors, name, free ? NULL : place, r->problem);
+        snprintf(location, sizeof location, "#/inputs/%zu/name", r->input);
+    return api_tensor_find(r->call->tensors, name, free ? NULL : location, r->problem);
 }
 
 static bool read_input(struct api_oip_reader *r, const char *input)

@@ -43,7 +43,7 @@ static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const 
     api_dtype_list(API_SAFETENSORS, is_mask, known, sizeof known);
     return api_tensor_fail(tensor, "dtype", r->problem, "dtype_unsupported",
                            "dtype %.20s is not one of %s%s", name, known,
-                           api_dtype_objection(API_SAFETENSORS, name, is_mask));
+                           api_dtype_unsupported_reason(API_SAFETENSORS, name, is_mask));
 }
 
 static bool read_tensor(struct reader *r, const char *name, const char *info)

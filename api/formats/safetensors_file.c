@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool api_safetensors_header(const char *body, size_t body_size, size_t most, size_t *size,
+bool api_safetensors_header(const char *body, size_t body_size, size_t max, size_t *size,
                             struct api_problem *problem)
 {
     uint64_t length;
@@ -18,10 +18,10 @@ bool api_safetensors_header(const char *body, size_t body_size, size_t most, siz
         return api_fail(problem, "safetensors_malformed",
                         "the header's length is %llu bytes, more than the body has",
                         (unsigned long long)length);
-    if (length > most)
+    if (length > max)
         return api_fail(problem, "members_too_large",
                         "the header has %llu bytes; at most %zu are allowed",
-                        (unsigned long long)length, most);
+                        (unsigned long long)length, max);
     if (length == 0 || body[API_SAFETENSORS_PREFIX] != '{')
         return api_fail(problem, "safetensors_malformed", "the header does not begin with '{'");
     *size = (size_t)length;

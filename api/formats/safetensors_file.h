@@ -7,9 +7,9 @@
 /* API_SAFETENSORS_PREFIX: bytes of the header's length, before the header. */
 enum { API_SAFETENSORS_PREFIX = 8 };
 
-/* Finds the header, which follows the prefix; *size becomes its size in bytes, at most `most`. Fails with
+/* Finds the header, which follows the prefix; *size becomes its size in bytes, at most `max`. Fails with
  * safetensors_malformed, members_too_large. */
-bool api_safetensors_header(const char *body, size_t body_size, size_t most, size_t *size,
+bool api_safetensors_header(const char *body, size_t body_size, size_t max, size_t *size,
                             struct api_problem *problem);
 
 /* api_span: the bytes of the data that belong to a tensor, which the caller numbers. */

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const api_layout_place[] = {[API_NO_VALUES] = "#",
-                                        [API_COLUMNS] = "#/columns",
-                                        [API_ROWS] = "#/rows",
-                                        [API_VALUES] = "#/values",
-                                        [API_REFERENCE] = "#/reference/values"};
+const char *const api_layout_pointer[] = {[API_NO_VALUES] = "#",
+                                          [API_COLUMNS] = "#/columns",
+                                          [API_ROWS] = "#/rows",
+                                          [API_VALUES] = "#/values",
+                                          [API_REFERENCE] = "#/reference/values"};
 
 const char *api_cells_expected(struct api_cells *cells, const char *p, const char *expected)
 {
@@ -19,9 +19,9 @@ const char *api_cells_expected(struct api_cells *cells, const char *p, const cha
     return NULL;
 }
 
-const char *api_cells_fail(struct api_cells *cells, const char *place, const char *detail)
+const char *api_cells_fail(struct api_cells *cells, const char *location, const char *detail)
 {
-    api_fail_at(cells->problem, API_BODY, place, "value_invalid", "%s", detail);
+    api_fail_at(cells->problem, API_BODY, location, "value_invalid", "%s", detail);
     return NULL;
 }
 
@@ -64,7 +64,7 @@ static bool decode(struct api_cells *cells, const char *p, const char *end, cons
     struct api_buffer *to = &cells->text;
     to->size = 0;
     if (!api_buffer_reserve(to, (size_t)(end - p) + 1))
-        return api_fail_for_memory(cells->problem);
+        return api_fail_oom(cells->problem);
     while (p < end) {
         size_t length = 1;
         if (*p == '\\')
@@ -110,8 +110,8 @@ static const struct word {
     enum api_cell_kind kind;
     double number;
 } words[] = {{"null", 4, API_CELL_MISSING, 0},
-             {"true", 4, API_CELL_TRUTH, 1},
-             {"false", 5, API_CELL_TRUTH, 0},
+             {"true", 4, API_CELL_BOOLEAN, 1},
+             {"false", 5, API_CELL_BOOLEAN, 0},
              {"NaN", 3, API_CELL_NUMBER, (double)NAN},
              {"Infinity", 8, API_CELL_NUMBER, (double)INFINITY},
              {"-Infinity", 9, API_CELL_NUMBER, -(double)INFINITY}};
@@ -179,7 +179,10 @@ const char *api_cells_array(struct api_cells *cells, const char *p, size_t colum
 
 /* ---- Rows */
 
-static size_t *stamps_of(struct api_cells *cells) { return (size_t *)(void *)cells->stamps.data; }
+static size_t *last_rows_seen(struct api_cells *cells)
+{
+    return (size_t *)(void *)cells->last_row_seen.data;
+}
 
 /* Finds the column of a member, which is most often the one after the last; adds it while the table is
  * opened. */
@@ -191,9 +194,9 @@ static bool find_column(struct api_cells *cells, const char *name, size_t size, 
         api_names_find(&table->names, name, size, column))
         return true;
     *column = table->names.n;
-    api_append(&cells->stamps, &never, sizeof never);
-    if (cells->stamps.failed)
-        return api_fail_for_memory(cells->problem);
+    api_append(&cells->last_row_seen, &never, sizeof never);
+    if (cells->last_row_seen.failed)
+        return api_fail_oom(cells->problem);
     return api_table_add(table, name, size, false, cells->problem);
 }
 
@@ -202,7 +205,7 @@ static bool give_missing(struct api_cells *cells, size_t row)
     const struct api_table *table = cells->table;
     const struct api_cell cell = {.kind = API_CELL_MISSING, .row = row};
     for (size_t i = 0; i < table->n_columns; i++)
-        if (table->columns[i].wanted && stamps_of(cells)[i] != row + 1 &&
+        if (table->columns[i].wanted && last_rows_seen(cells)[i] != row + 1 &&
             !cells->sink->cell(cells->sink->context, i, &cell, cells->problem))
             return false;
     return true;
@@ -215,24 +218,24 @@ static const char *read_member(struct api_cells *cells, const char *p, size_t ro
     p = api_cells_name(cells, p, &name, &size);
     if (!p || !find_column(cells, name, size, column))
         return NULL;
-    if (stamps_of(cells)[*column] == row + 1) {
+    if (last_rows_seen(cells)[*column] == row + 1) {
         const struct api_cell cell = {.row = row};
         api_table_fail(cells->table, *column, &cell, cells->problem, "column_repeated",
                        "a row has this member twice");
         return NULL;
     }
-    stamps_of(cells)[*column] = row + 1;
+    last_rows_seen(cells)[*column] = row + 1;
     return read_value(cells, p, *column, row, cells->sink && cells->table->columns[*column].wanted);
 }
 
 static const char *read_row(struct api_cells *cells, const char *p, size_t row)
 {
-    char place[40];
+    char location[40];
     size_t seen = 0, column = 0;
     if (*p != '{') {
-        snprintf(place, sizeof place, "#/rows/%zu", row);
+        snprintf(location, sizeof location, "#/rows/%zu", row);
         return strchr("],}", *p) ? api_cells_expected(cells, p, "'{'")
-                                 : api_cells_fail(cells, place, "a row must be an object");
+                                 : api_cells_fail(cells, location, "a row must be an object");
     }
     p = api_json_skip_space(p + 1);
     while (*p != '}') {
@@ -255,8 +258,8 @@ static const char *read_row(struct api_cells *cells, const char *p, size_t row)
 const char *api_cells_rows(struct api_cells *cells, const char *p)
 {
     size_t row = 0;
-    if (cells->stamps.size)
-        memset(cells->stamps.data, 0, cells->stamps.size);
+    if (cells->last_row_seen.size)
+        memset(cells->last_row_seen.data, 0, cells->last_row_seen.size);
     p = api_json_skip_space(p + 1);
     if (*p == ']')
         return p + 1;

@@ -8,15 +8,16 @@
 
 /* api_layout: where the values are. */
 enum api_layout { API_NO_VALUES, API_COLUMNS, API_ROWS, API_VALUES, API_REFERENCE };
-extern const char *const api_layout_place[]; /* the JSON Pointer of each */
+extern const char *const api_layout_pointer[]; /* the JSON Pointer of each */
 
 /* Zeroed, then filled by the opening of a table. */
 struct api_cells {
     struct api_table *table;
     enum api_layout layout;
-    const char *at;              /* the value of the member that was cut out */
-    struct api_buffer starts;    /* of API_COLUMNS: const char *, each column's array */
-    struct api_buffer stamps;    /* of API_ROWS: size_t, 1 + the last row that has each column */
+    const char *at;           /* the value of the member that was cut out */
+    struct api_buffer starts; /* of API_COLUMNS: const char *, each column's array */
+    struct api_buffer
+        last_row_seen;           /* of API_ROWS: size_t, 1 + the last row that has each column */
     struct api_buffer text;      /* of a string or a name with escapes */
     struct api_json json;        /* the envelope */
     const struct api_sink *sink; /* NULL while the table is opened */
@@ -38,6 +39,6 @@ const char *api_cells_rows(struct api_cells *cells, const char *p);
 
 /* Fails with json_malformed at `p`, and with value_invalid at a JSON Pointer; both return NULL. */
 const char *api_cells_expected(struct api_cells *cells, const char *p, const char *expected);
-const char *api_cells_fail(struct api_cells *cells, const char *place, const char *detail);
+const char *api_cells_fail(struct api_cells *cells, const char *location, const char *detail);
 
 #endif

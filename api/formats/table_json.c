@@ -14,7 +14,7 @@ enum { MAX_ENVELOPE = 1 << 20 };
 
 /* Cells that a table of rows may have, present or missing, for each byte of the body: a cell that is
  * missing takes no byte, but the time of one that is there. */
-enum { CELLS_PER_BYTE = 16, CELLS_BESIDE = 1 << 20 };
+enum { CELLS_PER_BYTE = 16, CELLS_OVERHEAD = 1 << 20 };
 
 struct reader {
     struct api_table *table;
@@ -53,16 +53,16 @@ static const char *open_columns(struct reader *r, const char *p)
             return api_cells_expected(cells, p, "a name");
     }
     if (cells->starts.failed)
-        api_fail_for_memory(problem_of(r));
+        api_fail_oom(problem_of(r));
     return cells->starts.failed ? NULL : p + 1;
 }
 
 static const char *open_rows(struct reader *r, const char *p)
 {
     struct api_table *table = r->table;
-    size_t most = CELLS_PER_BYTE * table->size + CELLS_BESIDE;
+    size_t max = CELLS_PER_BYTE * table->size + CELLS_OVERHEAD;
     p = api_cells_rows(r->cells, p);
-    if (!p || table->names.n == 0 || table->n_rows <= most / table->names.n)
+    if (!p || table->names.n == 0 || table->n_rows <= max / table->names.n)
         return p;
     api_fail_at(problem_of(r), API_BODY, "#/rows", "table_too_sparse",
                 "%zu rows of %zu columns lack most of their members: send columns, or CSV",
@@ -116,7 +116,7 @@ static const char *open_member(struct reader *r, const struct member *member, co
     cells->layout = layout;
     cells->at = value;
     if (layout != API_COLUMNS && *value != '[')
-        return api_cells_fail(cells, api_layout_place[layout], "it must be an array");
+        return api_cells_fail(cells, api_layout_pointer[layout], "it must be an array");
     const char *end = member->open(r, value);
     if (!end || !api_envelope_copy(&r->envelope, value))
         return NULL;
@@ -185,17 +185,17 @@ static bool open_json(struct api_table *table, struct api_problem *problem)
     struct api_cells *cells = table->state = calloc(1, sizeof *cells);
     const char *start = api_json_start(table->body);
     if (!cells)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     cells->table = table;
     cells->problem = problem;
-    cells->json.budget = cells->starts.budget = cells->stamps.budget = cells->text.budget =
+    cells->json.budget = cells->starts.budget = cells->last_row_seen.budget = cells->text.budget =
         table->budget;
     struct reader r = {.table = table,
                        .cells = cells,
                        .envelope = {.body = table->body,
                                     .start = start,
                                     .copied = start,
-                                    .most = MAX_ENVELOPE,
+                                    .max = MAX_ENVELOPE,
                                     .too_large = "members other than values may have at most 1 MiB",
                                     .text.budget = table->budget,
                                     .problem = problem}};
@@ -243,17 +243,17 @@ static void close_json(struct api_table *table)
         return;
     api_json_free(&cells->json);
     api_buffer_free(&cells->starts);
-    api_buffer_free(&cells->stamps);
+    api_buffer_free(&cells->last_row_seen);
     api_buffer_free(&cells->text);
     free(cells);
 }
 
-static void place(const struct api_table *table, size_t column, const struct api_cell *cell,
-                  char *to, size_t size)
+static void location(const struct api_table *table, size_t column, const struct api_cell *cell,
+                     char *to, size_t size)
 {
     const struct api_cells *cells = table->state;
     const char *name = api_names_get(&table->names, column),
-               *within = api_layout_place[cells->layout];
+               *within = api_layout_pointer[cells->layout];
     size_t used;
     char rows[64];
     switch (cells->layout) {
@@ -277,4 +277,4 @@ const struct api_table_format api_table_json = {.media_types = media_types,
                                                 .open = open_json,
                                                 .read = read_json,
                                                 .close = close_json,
-                                                .place = place};
+                                                .location = location};

@@ -82,16 +82,16 @@ static bool open_entry(struct api_table *table, size_t i, size_t *room, struct a
 static bool open_npz(struct api_table *table, struct api_problem *problem)
 {
     struct archive *archive = table->state = calloc(1, sizeof *archive);
-    size_t room = table->most_inflated;
+    size_t room = table->max_inflated;
     if (!archive)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     archive->zip =
-        api_archive_open(table->body, table->size, API_MOST_COLUMNS, "column_repeated", problem);
+        api_archive_open(table->body, table->size, API_MAX_COLUMNS, "column_repeated", problem);
     if (!archive->zip)
         return false;
     size_t n = (size_t)zip_get_num_entries(archive->zip, 0), memory = n * MEMORY_EACH;
     if (!api_budget_reserve(table->budget, memory))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     archive->reserved = memory;
     table->has_values = true;
     for (size_t i = 0; i < n; i++)

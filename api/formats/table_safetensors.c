@@ -78,7 +78,7 @@ static bool read_tensor(struct reader *r, size_t i, const json_t *info)
     api_append(&r->tensors->columns, &column, sizeof column);
     api_append(&r->tensors->spans, &span, sizeof span);
     if (r->tensors->columns.failed || r->tensors->spans.failed)
-        return api_fail_for_memory(r->problem);
+        return api_fail_oom(r->problem);
     return api_table_count(r->table, i, n, r->problem);
 }
 
@@ -119,7 +119,7 @@ static bool load_header(struct reader *r, size_t size)
     if (good)
         good = read_header(r, json.root);
     else if (json.out_of_memory)
-        api_fail_for_memory(r->problem);
+        api_fail_oom(r->problem);
     else
         api_fail(r->problem, "safetensors_malformed", "the header is not JSON: byte %d: %s",
                  json.error.position, json.error.text);
@@ -132,7 +132,7 @@ static bool open_safetensors(struct api_table *table, struct api_problem *proble
     struct tensors *tensors = table->state = calloc(1, sizeof *tensors);
     size_t size = 0;
     if (!tensors)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     tensors->columns.budget = tensors->spans.budget = table->budget;
     if (!api_safetensors_header(table->body, table->size, MAX_HEADER, &size, problem))
         return false;
@@ -171,8 +171,8 @@ static void close_safetensors(struct api_table *table)
     free(tensors);
 }
 
-static void place(const struct api_table *table, size_t column, const struct api_cell *cell,
-                  char *to, size_t size)
+static void location(const struct api_table *table, size_t column, const struct api_cell *cell,
+                     char *to, size_t size)
 {
     (void)cell;
     api_pointer_to_member(to, size, "#/", api_names_get(&table->names, column));
@@ -184,4 +184,4 @@ const struct api_table_format api_table_safetensors = {.media_types = media_type
                                                        .open = open_safetensors,
                                                        .read = read_safetensors,
                                                        .close = close_safetensors,
-                                                       .place = place};
+                                                       .location = location};

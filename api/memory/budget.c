@@ -59,18 +59,18 @@ static void *map(size_t size)
 /* Moves the pages of a block to a larger mapping. */
 static void *remap(void *old, size_t old_size, size_t size)
 {
-    void *place = map(size);
-    if (!place)
+    void *reservation = map(size);
+    if (!reservation)
         return NULL;
-    void *moved = mremap(old, old_size, old_size, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+    void *moved = mremap(old, old_size, old_size, MREMAP_MAYMOVE | MREMAP_FIXED, reservation);
     if (moved == MAP_FAILED) {
-        munmap(place, size);
+        munmap(reservation, size);
         return NULL;
     }
     return moved;
 }
 
-size_t api_budget_most(const struct api_budget *budget, size_t size)
+size_t api_budget_max(const struct api_budget *budget, size_t size)
 {
     enum { KEPT = 20 }; /* the part of the limit, 1 in so many, for small blocks */
     return size > API_SMALL ? budget->limit - budget->limit / KEPT : budget->limit;
@@ -78,9 +78,9 @@ size_t api_budget_most(const struct api_budget *budget, size_t size)
 
 static bool claim(struct api_budget *budget, size_t size)
 {
-    size_t used = atomic_load(&budget->used), most = api_budget_most(budget, size);
+    size_t used = atomic_load(&budget->used), max = api_budget_max(budget, size);
     do
-        if (most && (used > most || size > most - used))
+        if (max && (used > max || size > max - used))
             return false;
     while (!atomic_compare_exchange_weak(&budget->used, &used, used + size));
     return true;
@@ -113,9 +113,9 @@ bool api_budget_retain(struct api_budget *budget, size_t size, bool is_stored)
     if (!budget)
         return true;
     size_t limit = budget->limit, retained = atomic_load(&budget->retained);
-    size_t most = is_stored ? limit : limit / 2;
+    size_t max = is_stored ? limit : limit / 2;
     do
-        if (limit && (retained > most || size > most - retained))
+        if (limit && (retained > max || size > max - retained))
             return false;
     while (!atomic_compare_exchange_weak(&budget->retained, &retained, retained + size));
     if (api_budget_reserve(budget, size))
@@ -165,7 +165,8 @@ static void keep(struct api_budget *budget, void *data, size_t size)
 {
     struct api_block block = {.data = data, .size = size, .since = now_ns()}, evicted;
     pthread_mutex_lock(&budget->lock);
-    struct api_block *oldest = budget->blocks; /* of those that are no places, half at least */
+    struct api_block *oldest =
+        budget->blocks; /* of those that are no reservations, half at least */
     for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
         if (b->used == 0 && (oldest->used > 0 || b->since < oldest->since))
             oldest = b;
@@ -250,28 +251,28 @@ void api_block_free(struct api_budget *budget, void *block, size_t size)
 
 /* ---- Places */
 
-/* PLACES: the most places at once whose pages were kept; more of the entries are for kept blocks. */
-enum { PLACES = API_IDLE_BLOCKS / 2 };
+/* MAX_RESERVATIONS: reservations at once whose pages were kept; more of the entries are for kept blocks. */
+enum { MAX_RESERVATIONS = API_IDLE_BLOCKS / 2 };
 
-/* With the lock held: the entry of a place whose pages were kept, or NULL. */
-static struct api_block *find_place(struct api_budget *budget, const void *place)
+/* With the lock held: the entry of a reservation whose pages were kept, or NULL. */
+static struct api_block *find_reservation(struct api_budget *budget, const void *reservation)
 {
     for (struct api_block *b = budget->blocks; b < budget->blocks + API_IDLE_BLOCKS; b++)
-        if (b->used > 0 && b->data == place)
+        if (b->used > 0 && b->data == reservation)
             return b;
     return NULL;
 }
 
-/* Makes a kept block a place, of which `used` bytes are counted already. */
-static void *reuse_as_place(struct api_budget *budget, size_t used, size_t *size)
+/* Makes a kept block a reservation, of which `used` bytes are counted already. */
+static void *reuse_as_reservation(struct api_budget *budget, size_t used, size_t *size)
 {
-    size_t places = 0;
+    size_t reservations = 0;
     if (atomic_load(&budget->idle) < *size)
         return NULL;
     pthread_mutex_lock(&budget->lock);
     for (size_t i = 0; i < API_IDLE_BLOCKS; i++)
-        places += budget->blocks[i].used > 0;
-    struct api_block *best = places < PLACES ? find_kept(budget, *size) : NULL;
+        reservations += budget->blocks[i].used > 0;
+    struct api_block *best = reservations < MAX_RESERVATIONS ? find_kept(budget, *size) : NULL;
     void *data = best ? best->data : NULL;
     if (best) {
         *size = best->size;
@@ -283,45 +284,45 @@ static void *reuse_as_place(struct api_budget *budget, size_t used, size_t *size
     return data;
 }
 
-/* Lets whole huge pages of a place be such, as far as bytes have arrived. Pages of bytes that were
+/* Lets whole huge pages of a reservation be such, as far as bytes have arrived. Pages of bytes that were
  * only announced would be resident 2 MiB at a time. */
-static void use_huge_pages(char *place, size_t from, size_t to)
+static void use_huge_pages(char *reservation, size_t from, size_t to)
 {
     from = (from + HUGE_UNIT - 1) / HUGE_UNIT * HUGE_UNIT;
     to = to / HUGE_UNIT * HUGE_UNIT;
     if (to > from)
-        madvise(place + from, to - from, MADV_HUGEPAGE);
+        madvise(reservation + from, to - from, MADV_HUGEPAGE);
 }
 
-size_t api_place_size(size_t used)
+size_t api_reservation_size(size_t used)
 {
     return used >= LARGE ? api_block_size(used) : (used + LARGE_UNIT - 1) / LARGE_UNIT * LARGE_UNIT;
 }
 
-void *api_place_new(struct api_budget *budget, size_t counted, size_t used, size_t *size)
+void *api_reservation_new(struct api_budget *budget, size_t counted, size_t used, size_t *size)
 {
     *size = api_block_size(*size);
     if (!api_budget_reserve(budget, used - counted))
         return NULL;
-    void *place = budget ? reuse_as_place(budget, used, size) : NULL;
-    if (!place) {
-        place = map_pages(*size, MAP_NORESERVE);
-        if (place)
-            madvise(place, *size, MADV_NOHUGEPAGE);
+    void *reservation = budget ? reuse_as_reservation(budget, used, size) : NULL;
+    if (!reservation) {
+        reservation = map_pages(*size, MAP_NORESERVE);
+        if (reservation)
+            madvise(reservation, *size, MADV_NOHUGEPAGE);
     }
-    if (!place)
+    if (!reservation)
         api_budget_release(budget, used - counted);
-    return place;
+    return reservation;
 }
 
-bool api_place_grow(struct api_budget *budget, void *place, size_t used, size_t wanted)
+bool api_reservation_grow(struct api_budget *budget, void *reservation, size_t used, size_t wanted)
 {
     struct api_block *entry = NULL;
     if (budget) {
         if (!claim(budget, wanted - used))
             return false;
         pthread_mutex_lock(&budget->lock);
-        entry = find_place(budget, place);
+        entry = find_reservation(budget, reservation);
         if (entry) {
             atomic_fetch_sub(&budget->idle, wanted - used);
             entry->used = wanted;
@@ -330,15 +331,15 @@ bool api_place_grow(struct api_budget *budget, void *place, size_t used, size_t 
         trim_beyond_limit(budget);
     }
     if (!entry)
-        use_huge_pages(place, used, wanted);
+        use_huge_pages(reservation, used, wanted);
     return true;
 }
 
-void api_place_free(struct api_budget *budget, void *place, size_t used, size_t size)
+void api_reservation_free(struct api_budget *budget, void *reservation, size_t used, size_t size)
 {
     if (budget) {
         pthread_mutex_lock(&budget->lock);
-        struct api_block *entry = find_place(budget, place);
+        struct api_block *entry = find_reservation(budget, reservation);
         if (entry) {
             entry->used = 0;
             entry->since = now_ns();
@@ -353,9 +354,9 @@ void api_place_free(struct api_budget *budget, void *place, size_t used, size_t 
     bool is_kept = used >= LARGE;
     size_t rest = is_kept ? size - used : size;
     if (rest > 0)
-        munmap((char *)place + size - rest, rest);
+        munmap((char *)reservation + size - rest, rest);
     if (is_kept)
-        api_block_free(budget, place, used);
+        api_block_free(budget, reservation, used);
     else
         api_budget_release(budget, used);
 }

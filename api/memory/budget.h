@@ -17,7 +17,7 @@
  * that small requests are served while large ones hold the rest. */
 enum { API_SMALL = 65 << 10 };
 
-/* api_block: a block that is kept, or a place whose pages were kept and count as used up to
+/* api_block: a block that is kept, or a reservation whose pages were kept and count as used up to
  * `used`. */
 struct api_block {
     void *data;
@@ -48,17 +48,17 @@ size_t api_block_size(size_t size);
 void api_block_free(struct api_budget *budget, void *block, size_t size);
 
 /* The most bytes that blocks of `size` bytes may take the used memory to. */
-size_t api_budget_most(const struct api_budget *budget, size_t size);
+size_t api_budget_max(const struct api_budget *budget, size_t size);
 
-/* A place is a mapping for bytes that arrive over time: only its first `used` bytes count, and grow
+/* A reservation is a mapping for bytes that arrive over time: only its first `used` bytes count, and grow
  * with them. Maps one of at least *size bytes and counts `used`, of which `counted` are counted
  * already; *size becomes the actual size. NULL if the budget or the memory is exhausted. */
-size_t api_place_size(size_t used); /* what is counted for `used` bytes: whole units */
-void *api_place_new(struct api_budget *budget, size_t counted, size_t used, size_t *size);
+size_t api_reservation_size(size_t used); /* what is counted for `used` bytes: whole units */
+void *api_reservation_new(struct api_budget *budget, size_t counted, size_t used, size_t *size);
 
-/* Counts `wanted` bytes of a place instead of `used`; false if the budget is exhausted. */
-bool api_place_grow(struct api_budget *budget, void *place, size_t used, size_t wanted);
-void api_place_free(struct api_budget *budget, void *place, size_t used, size_t size);
+/* Counts `wanted` bytes of a reservation instead of `used`; false if the budget is exhausted. */
+bool api_reservation_grow(struct api_budget *budget, void *reservation, size_t used, size_t wanted);
+void api_reservation_free(struct api_budget *budget, void *reservation, size_t used, size_t size);
 
 /* Adds `size` bytes that other code allocates to the count, and removes them. Returns false and
  * counts nothing if the budget is exhausted; frees kept blocks if the limit demands it. */

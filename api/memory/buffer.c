@@ -11,10 +11,10 @@
  * excess does not justify a block of an unusual size, which no later request reuses. */
 enum { WORTH_TRIMMING = 2 };
 
-/* A buffer whose announced size is more than WORTH_A_PLACE stays where it is once it has more than
- * BEFORE_A_PLACE bytes. A body of 1 MiB took half as long again when it moved from block to block up to
+/* A buffer whose announced size is more than WORTH_A_RESERVATION stays where it is once it has more than
+ * BEFORE_A_RESERVATION bytes. A body of 1 MiB took half as long again when it moved from block to block up to
  * 256 KiB, which malloc maps anew for each. */
-enum { WORTH_A_PLACE = 256 << 10, BEFORE_A_PLACE = 64 << 10 };
+enum { WORTH_A_RESERVATION = 256 << 10, BEFORE_A_RESERVATION = 64 << 10 };
 
 static bool fail(struct api_buffer *buffer)
 {
@@ -24,35 +24,36 @@ static bool fail(struct api_buffer *buffer)
 
 static bool grow_in_place(struct api_buffer *buffer, size_t capacity)
 {
-    if (capacity > buffer->place)
+    if (capacity > buffer->reserved)
         return fail(buffer);
-    capacity = api_place_size(capacity);
-    if (capacity > buffer->place)
-        capacity = buffer->place;
-    if (!api_place_grow(buffer->budget, buffer->data, buffer->capacity, capacity))
+    capacity = api_reservation_size(capacity);
+    if (capacity > buffer->reserved)
+        capacity = buffer->reserved;
+    if (!api_reservation_grow(buffer->budget, buffer->data, buffer->capacity, capacity))
         return fail(buffer);
     buffer->capacity = capacity;
     return true;
 }
 
-static bool move_to_place(struct api_buffer *buffer, size_t capacity)
+static bool move_to_reservation(struct api_buffer *buffer, size_t capacity)
 {
-    size_t place = buffer->expected;
-    capacity = api_place_size(capacity);
-    void *data = api_place_new(buffer->budget, buffer->capacity, capacity, &place);
+    size_t reservation = buffer->expected;
+    capacity = api_reservation_size(capacity);
+    void *data = api_reservation_new(buffer->budget, buffer->capacity, capacity, &reservation);
     if (!data)
         return false;
     if (buffer->size > 0)
         memcpy(data, buffer->data, buffer->size);
-    api_block_free(NULL, buffer->data, buffer->capacity); /* its bytes are counted for the place */
+    api_block_free(NULL, buffer->data,
+                   buffer->capacity); /* its bytes are counted for the reservation */
     buffer->data = data;
     buffer->capacity = capacity;
-    buffer->place = place;
+    buffer->reserved = reservation;
     return true;
 }
 
-/* Leaves lent memory for a block of at least `capacity` bytes. */
-static bool leave_loan(struct api_buffer *buffer, size_t capacity)
+/* Leaves borrowed memory for a block of at least `capacity` bytes. */
+static bool spill(struct api_buffer *buffer, size_t capacity)
 {
     void *data = api_block_resize(buffer->budget, NULL, 0, &capacity);
     if (!data)
@@ -60,28 +61,24 @@ static bool leave_loan(struct api_buffer *buffer, size_t capacity)
     memcpy(data, buffer->data, buffer->size);
     buffer->data = data;
     buffer->capacity = capacity;
-    buffer->lent = false;
+    buffer->borrowed = false;
     return true;
 }
 
 bool api_buffer_own(struct api_buffer *buffer)
 {
-    return !buffer->lent || leave_loan(buffer, buffer->capacity);
+    return !buffer->borrowed || spill(buffer, buffer->capacity);
 }
 
-bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
+bool api_buffer_grow(struct api_buffer *buffer, size_t capacity)
 {
-    if (buffer->failed)
-        return false;
-    if (capacity <= buffer->capacity)
-        return true;
-    if (buffer->lent)
-        return leave_loan(buffer, capacity);
-    bool announced = buffer->place == 0 && capacity > BEFORE_A_PLACE &&
-                     buffer->expected > capacity && buffer->expected > WORTH_A_PLACE;
-    if (buffer->place > 0)
+    if (buffer->borrowed)
+        return spill(buffer, capacity);
+    bool announced = buffer->reserved == 0 && capacity > BEFORE_A_RESERVATION &&
+                     buffer->expected > capacity && buffer->expected > WORTH_A_RESERVATION;
+    if (buffer->reserved > 0)
         return grow_in_place(buffer, capacity);
-    if (announced && move_to_place(buffer, capacity))
+    if (announced && move_to_reservation(buffer, capacity))
         return true;
     void *data = api_block_resize(buffer->budget, buffer->data, buffer->capacity, &capacity);
     if (!data)
@@ -94,7 +91,8 @@ bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
 void api_buffer_trim(struct api_buffer *buffer)
 {
     size_t capacity = buffer->size ? buffer->size : 1;
-    if (buffer->place || buffer->lent || buffer->capacity - capacity <= capacity / WORTH_TRIMMING)
+    if (buffer->reserved || buffer->borrowed ||
+        buffer->capacity - capacity <= capacity / WORTH_TRIMMING)
         return;
     void *data = api_block_resize(buffer->budget, buffer->data, buffer->capacity, &capacity);
     if (!data)
@@ -191,11 +189,10 @@ void api_append_json_string(struct api_buffer *buffer, const char *text)
     api_append(buffer, "\"", 1);
 }
 
-void api_buffer_free(struct api_buffer *buffer)
+void api_buffer_release(struct api_buffer *buffer)
 {
-    if (buffer->place)
-        api_place_free(buffer->budget, buffer->data, buffer->capacity, buffer->place);
-    else if (!buffer->lent)
+    if (buffer->reserved)
+        api_reservation_free(buffer->budget, buffer->data, buffer->capacity, buffer->reserved);
+    else
         api_block_free(buffer->budget, buffer->data, buffer->capacity);
-    *buffer = (struct api_buffer){.budget = buffer->budget};
 }

@@ -13,26 +13,30 @@ struct api_buffer {
     char *data;
     size_t size, capacity;
     size_t expected; /* bytes that may come in all, for which addresses are kept free; or 0 */
-    size_t place;    /* bytes mapped, if they are more than a block of `capacity` bytes; or 0 */
+    size_t reserved; /* bytes mapped, if they are more than a block of `capacity` bytes; or 0 */
     struct api_budget *budget;
     bool failed;
-    bool lent; /* `data` is another's, who frees it; a larger capacity is a block of its own */
+    bool borrowed; /* `data` is another's, who frees it; a larger capacity is a block of its own */
 };
 
-/* Lends memory to an empty buffer, so that small contents need no allocation. It counts toward no
+/* Has an empty buffer borrow memory, so that small contents need no allocation. It counts toward no
  * budget, and outlives the buffer or its api_buffer_own. */
-static inline void api_buffer_lend(struct api_buffer *buffer, void *memory, size_t size)
+static inline void api_buffer_borrow(struct api_buffer *buffer, void *memory, size_t size)
 {
     buffer->data = memory;
     buffer->capacity = size;
-    buffer->lent = true;
+    buffer->borrowed = true;
 }
 
-/* Moves lent contents to a block of the buffer's own; false if memory is exhausted. */
+/* Moves borrowed contents to a block of the buffer's own; false if memory is exhausted. */
 bool api_buffer_own(struct api_buffer *buffer);
 
 /* Grows the capacity to at least `capacity` bytes; false if memory is exhausted. */
-bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity);
+bool api_buffer_grow(struct api_buffer *buffer, size_t capacity);
+static inline bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity)
+{
+    return !buffer->failed && (capacity <= buffer->capacity || api_buffer_grow(buffer, capacity));
+}
 
 /* Frees the capacity beyond `size`, if that is more than half of it. */
 void api_buffer_trim(struct api_buffer *buffer);
@@ -67,7 +71,14 @@ size_t api_utf8_length(const unsigned char *s);
 /* Appends a JSON string, quoted and escaped. Bytes that are not UTF-8 become U+FFFD. */
 void api_append_json_string(struct api_buffer *buffer, const char *text);
 
-/* Frees the bytes; the buffer is empty and usable. */
-void api_buffer_free(struct api_buffer *buffer);
+/* Frees the bytes; the buffer is empty and usable. Inline: most of the buffers of a request never had
+ * memory of their own. */
+void api_buffer_release(struct api_buffer *buffer);
+static inline void api_buffer_free(struct api_buffer *buffer)
+{
+    if (buffer->data && !buffer->borrowed)
+        api_buffer_release(buffer);
+    *buffer = (struct api_buffer){.budget = buffer->budget};
+}
 
 #endif

@@ -32,12 +32,19 @@ static bool prune_keys(struct api_monitors *monitors)
     return true;
 }
 
+/* Writes a page of the store, and leaves it as it was: SQLite writes none for a row that is set to what it has. */
+static bool probe(struct api_monitors *monitors)
+{
+    const struct api_datum up[] = {API_INTEGER(1)}, down[] = {API_INTEGER(-1)};
+    return api_store_run(monitors->store, API_SQL_PROBE, up, NULL) &&
+           api_store_run(monitors->store, API_SQL_PROBE, down, NULL);
+}
+
 bool api_maintain(struct api_monitors *monitors)
 {
     const struct api_registry *registry = &monitors->registry;
     size_t due = 0;
-    if (!atomic_load(&monitors->stored) &&
-        !api_store_run(monitors->store, API_SQL_PROBE, NULL, NULL))
+    if (!atomic_load(&monitors->stored) && !probe(monitors))
         return false;
     for (size_t i = 0; i < registry->n && due < MAX_DUE; i++)
         if (registry->monitors[i]->status.next_close <= monitors->now) {

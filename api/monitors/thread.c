@@ -147,7 +147,7 @@ static void fail_jobs(const struct api_monitors *monitors, struct api_store_job 
     for (struct api_store_job *job = jobs; job; job = job->next) {
         job->problem.code = NULL;
         if (is_oom(monitors))
-            api_fail_for_memory(&job->problem);
+            api_fail_oom(&job->problem);
         else if (is_uncertain)
             api_fail(&job->problem, "store_unavailable",
                      "the connection to the store was lost during the commit, so the request may "
@@ -160,7 +160,7 @@ static void fail_jobs(const struct api_monitors *monitors, struct api_store_job 
 
 /* ---- The queue */
 
-/* The lane whose turn it is: that of small works, unless they had the last turn and others wait. */
+/* The lane whose turn it is: that of small jobs, unless they had the last turn and others wait. */
 static struct api_lane *next_lane(struct api_monitors *monitors)
 {
     bool is_large = monitors->large.first && (!monitors->small.first || !monitors->was_large);

@@ -1,5 +1,5 @@
-/* The store's thread. Works that wait share a transaction, so that they share one wait for the disk. Small
- * works and large ones take turns: nobody waits for more than one transaction that is not of its own size. */
+/* The store's thread. Jobs that wait share a transaction, so that they share one wait for the disk. Small
+ * jobs and large ones take turns: nobody waits for more than one transaction that is not of its own size. */
 #ifndef KLDIV_API_MONITORS_THREAD_H
 #define KLDIV_API_MONITORS_THREAD_H
 

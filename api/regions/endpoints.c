@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* MOST_BODY: bytes of a body that registers a region. */
-enum { MOST_BODY = 16 << 10 };
+/* MAX_BODY: bytes of a body that registers a region. */
+enum { MAX_BODY = 16 << 10 };
 
 /* The name in the path, or NULL. */
 static const char *name_of(const struct api_exchange *x)
@@ -31,10 +31,10 @@ static bool fail_unknown(struct api_exchange *x)
 
 static bool check_size(struct api_exchange *x, unsigned long long size)
 {
-    return size <= MOST_BODY ||
+    return size <= MAX_BODY ||
            api_fail(&x->problem, "body_too_large",
                     "the body has %llu bytes, a request to register a region has at most %d", size,
-                    MOST_BODY);
+                    MAX_BODY);
 }
 
 bool api_region_begin(struct api_exchange *x)
@@ -61,9 +61,9 @@ static const char *const member_names[MEMBERS] = {"key", "offset", "byte_size"};
 
 static bool fail_member(const char *member, const char *what, struct api_problem *problem)
 {
-    char place[100];
-    api_pointer_to_member(place, sizeof place, "#/", member);
-    return api_fail_at(problem, API_BODY, place, "region_malformed",
+    char location[100];
+    api_pointer_to_member(location, sizeof location, "#/", member);
+    return api_fail_at(problem, API_BODY, location, "region_malformed",
                        "%.60s %s: a region is registered with {\"key\": \"/NAME\", \"offset\": "
                        "BYTES, \"byte_size\": BYTES}; offset is optional",
                        member, what);

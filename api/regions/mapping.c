@@ -29,7 +29,7 @@ static bool replace(char *start, size_t size, bool is_written)
 
 /* Replaces the mapping that an address is in; false if it is in none, or cannot be. The thread that
  * touched the address keeps its mapping from being closed. */
-static bool lose(const char *address)
+static bool replace_faulted(const char *address)
 {
     for (struct api_watched *w = table; w < table + API_MAPPINGS; w++) {
         char *start = atomic_load(&w->start);
@@ -50,7 +50,7 @@ static void on_bus_error(int signal, siginfo_t *info, void *context)
     int reason = errno;
     bool is_sent = info->si_code <= 0;
     (void)context;
-    if (is_sent || !lose(info->si_addr))
+    if (is_sent || !replace_faulted(info->si_addr))
         sigaction(signal, &previous, NULL);
     if (is_sent)
         raise(signal);
@@ -64,7 +64,7 @@ static void set_handler(void)
     sigaction(SIGBUS, &action, &previous);
 }
 
-static struct api_watched *watch(void *pages, size_t size, bool is_written)
+static struct api_watched *watch_pages(void *pages, size_t size, bool is_written)
 {
     for (struct api_watched *w = table; w < table + API_MAPPINGS; w++)
         if (!atomic_exchange(&w->is_used, true)) {
@@ -90,7 +90,7 @@ bool api_mapping_open(struct api_mapping *m, int fd, size_t offset, size_t size,
         return false;
     }
     m->data = (char *)m->pages + before;
-    m->own = watch(m->pages, m->size, writes);
+    m->own = watch_pages(m->pages, m->size, writes);
     if (m->own)
         return true;
     api_mapping_close(m);

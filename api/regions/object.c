@@ -20,39 +20,39 @@ static bool is_name(const char *name)
            strlen(name) < API_OBJECT_NAME - 1;
 }
 
-static bool check_key(const char *prefix, const char *key, const char *place,
+static bool check_key(const char *prefix, const char *key, const char *location,
                       struct api_problem *problem)
 {
     const char *name = without_slash(key), *start = without_slash(prefix);
     if (!is_name(name))
-        return api_fail_at(problem, API_BODY, place, "region_invalid",
+        return api_fail_at(problem, API_BODY, location, "region_invalid",
                            "the key '%.60s' is not a name of a shared memory object", key);
     return strncmp(name, start, strlen(start)) == 0 ||
-           api_fail_at(problem, API_BODY, place, "region_invalid",
+           api_fail_at(problem, API_BODY, location, "region_invalid",
                        "the key '%.60s' does not start with '%.60s', the prefix of --shared-memory",
                        key, start);
 }
 
-static void fail_to_open(const char *key, bool writes, const char *place,
+static void fail_to_open(const char *key, bool writes, const char *location,
                          struct api_problem *problem)
 {
     static const char owner[] = ": its owner and mode must allow this server";
     if (errno == ENOENT) {
-        api_fail_at(problem, API_BODY, place, "region_invalid",
+        api_fail_at(problem, API_BODY, location, "region_invalid",
                     "there is no shared memory object '%.60s' in the /dev/shm of this server", key);
         return;
     }
-    api_fail_at(problem, API_BODY, place, "region_invalid",
+    api_fail_at(problem, API_BODY, location, "region_invalid",
                 "the shared memory object '%.60s' cannot be opened for %s: %s%s (user %u)", key,
                 writes ? "writing" : "reading", strerror(errno), errno == EACCES ? owner : "",
                 (unsigned)geteuid());
 }
 
 int api_object_open(const char *prefix, const char *key, bool writes, struct stat *status,
-                    const char *place, struct api_problem *problem)
+                    const char *location, struct api_problem *problem)
 {
     char name[API_OBJECT_NAME + 1];
-    if (!check_key(prefix, key, place, problem))
+    if (!check_key(prefix, key, location, problem))
         return -1;
     snprintf(name, sizeof name, "/%s", without_slash(key));
     int fd = shm_open(name, (writes ? O_RDWR : O_RDONLY) | O_NONBLOCK, 0); /* a pipe would block */
@@ -62,15 +62,15 @@ int api_object_open(const char *prefix, const char *key, bool writes, struct sta
         close(fd);
         errno = EINVAL;
     }
-    fail_to_open(key, writes, place, problem);
+    fail_to_open(key, writes, location, problem);
     return -1;
 }
 
 /* Asks for holes of the object, not of a mapping: mincore would take all pages of others' objects for
  * present, and a mapping may be lost. */
-size_t api_object_lacks(int fd, size_t offset, size_t size)
+size_t api_object_holes(int fd, size_t offset, size_t size)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), lacks = 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), holes = 0;
     struct stat now;
     if (size == 0 || fstat(fd, &now) != 0)
         return 0;
@@ -84,7 +84,7 @@ size_t api_object_lacks(int fd, size_t offset, size_t size)
         at = lseek(fd, hole, SEEK_DATA);
         if (at < 0 || at > end)
             at = end;
-        lacks += ((size_t)(at - hole) + page - 1) / page * page;
+        holes += ((size_t)(at - hole) + page - 1) / page * page;
     }
-    return lacks;
+    return holes;
 }

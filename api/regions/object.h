@@ -16,11 +16,11 @@ bool api_object_prefix_is_valid(const char *prefix);
 
 /* Opens the object that a key names, for writing, too, if `writes`; fills *status. Only regular files
  * of /dev/shm itself whose names begin with the prefix are opened. -1 if that fails, with a problem at
- * `place` in the body. */
+ * `location` in the body. */
 int api_object_open(const char *prefix, const char *key, bool writes, struct stat *status,
-                    const char *place, struct api_problem *problem);
+                    const char *location, struct api_problem *problem);
 
 /* Bytes of the pages of some bytes of an open object that have no memory yet. */
-size_t api_object_lacks(int fd, size_t offset, size_t size);
+size_t api_object_holes(int fd, size_t offset, size_t size);
 
 #endif

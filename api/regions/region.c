@@ -12,7 +12,7 @@ void api_region_free(struct api_region *region)
     api_mapping_close(&region->writing);
     if (region->fd >= 0)
         close(region->fd);
-    api_budget_release(region->of->budget, region->charged);
+    api_budget_release(region->of->budget, region->accounted);
     pthread_mutex_destroy(&region->lock);
     free(region);
 }
@@ -64,7 +64,7 @@ struct api_region *api_region_open(struct api_regions *regions, const char *name
 {
     struct api_region *region = allocate(regions, name, key);
     if (!region) {
-        api_fail_for_memory(problem);
+        api_fail_oom(problem);
         return NULL;
     }
     region->fd =

@@ -13,7 +13,7 @@ struct api_regions {
     struct api_region *first;
     size_t n, bytes;         /* of the list */
     size_t open, open_bytes; /* of regions, those that only calls still use included */
-    size_t most;
+    size_t max;
     const char *prefix;
     struct api_budget *budget;
 };
@@ -28,7 +28,7 @@ struct api_region {
 
     pthread_mutex_t lock;                /* of what follows */
     struct api_mapping reading, writing; /* empty before their first use */
-    size_t charged;                      /* bytes that got their memory here, in the budget */
+    size_t accounted;                    /* bytes that got their memory here, in the budget */
 
     const char *key; /* after the name */
     char name[];

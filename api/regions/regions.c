@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST_BYTES: of all regions together. Each may be mapped twice, and maps whole, so that objects without
+/* MAX_BYTES: of all regions together. Each may be mapped twice, and maps whole, so that objects without
  * memory could take all 128 TiB of addresses that a process has. */
-#define MOST_BYTES ((size_t)16 << 40)
+#define MAX_BYTES ((size_t)16 << 40)
 
-struct api_regions *api_regions_new(const char *prefix, size_t most, struct api_budget *budget)
+struct api_regions *api_regions_new(const char *prefix, size_t max, struct api_budget *budget)
 {
     struct api_regions *regions = calloc(1, sizeof *regions);
     if (!regions)
         return NULL;
     pthread_mutex_init(&regions->lock, NULL);
     regions->prefix = prefix;
-    regions->most = most < API_REGIONS ? most : API_REGIONS;
+    regions->max = max < API_REGIONS ? max : API_REGIONS;
     regions->budget = budget;
     return regions;
 }
@@ -57,15 +57,15 @@ static bool add(struct api_regions *regions, struct api_region *region, struct a
         return api_fail(problem, "region_registered",
                         "the region '%.60s' is registered already: unregister it first",
                         region->name);
-    if (regions->open == regions->most)
+    if (regions->open == regions->max)
         return api_fail(problem, "too_many_regions",
                         "%zu regions are registered, the maximum of this server: unregister some",
-                        regions->most);
-    if (region->size > MOST_BYTES - regions->open_bytes)
+                        regions->max);
+    if (region->size > MAX_BYTES - regions->open_bytes)
         return api_fail_at(
             problem, API_BODY, "#/byte_size", "too_many_regions",
             "regions of %zu bytes are registered; the maximum of all together is %zu",
-            regions->open_bytes, MOST_BYTES);
+            regions->open_bytes, MAX_BYTES);
     *link = region;
     regions->n++;
     regions->open++;

@@ -16,11 +16,11 @@ struct api_regions;
 struct api_region;
 struct api_region_key;
 
-/* Makes an empty table for objects whose names begin with `prefix`, which is borrowed, of at most `most`
+/* Makes an empty table for objects whose names begin with `prefix`, which is borrowed, of at most `max`
  * regions. Memory that objects lack, and get when they are read or written here, counts toward the
  * budget until their region is closed: the kernel counts it as this process's. NULL if memory is
  * exhausted. */
-struct api_regions *api_regions_new(const char *prefix, size_t most, struct api_budget *budget);
+struct api_regions *api_regions_new(const char *prefix, size_t max, struct api_budget *budget);
 
 /* Unregisters all and frees the table, when no call uses a region any more. */
 void api_regions_free(struct api_regions *regions);

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static void format_place(const struct api_slice *slice, const char *parameter, char *to,
-                         size_t size)
+static void format_location(const struct api_slice *slice, const char *parameter, char *to,
+                            size_t size)
 {
     snprintf(to, size, "#/%s/%zu/parameters%s%s", slice->writes ? "outputs" : "inputs",
              slice->number, *parameter ? "/" : "", parameter);
@@ -20,13 +20,13 @@ static void format_place(const struct api_slice *slice, const char *parameter, c
 bool api_slice_fail(const struct api_slice *slice, const char *parameter, const char *code,
                     struct api_problem *problem, const char *format, ...)
 {
-    char place[100], detail[400];
+    char location[100], detail[400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    format_place(slice, parameter, place, sizeof place);
-    return api_fail_at(problem, API_BODY, place, code, "%s", detail);
+    format_location(slice, parameter, location, sizeof location);
+    return api_fail_at(problem, API_BODY, location, code, "%s", detail);
 }
 
 /* Checks the bytes against those of the region. */
@@ -70,9 +70,9 @@ static int open_to_write(const struct api_slice *slice, struct api_problem *prob
 {
     const struct api_region *region = slice->in;
     struct stat status;
-    char place[100];
-    format_place(slice, "shared_memory_region", place, sizeof place);
-    int fd = api_object_open(region->of->prefix, region->key, true, &status, place, problem);
+    char location[100];
+    format_location(slice, "shared_memory_region", location, sizeof location);
+    int fd = api_object_open(region->of->prefix, region->key, true, &status, location, problem);
     if (fd < 0 ||
         (status.st_dev == region->object.st_dev && status.st_ino == region->object.st_ino))
         return fd;
@@ -140,7 +140,7 @@ bool api_slice_begin(struct api_slice *slice, struct api_regions *regions,
 }
 
 /* True if an object may lack memory somewhere. One that has more beyond its end hides that. */
-static bool may_lack(int fd)
+static bool may_have_holes(int fd)
 {
     enum { BLOCK = 512 };
     struct stat now;
@@ -148,20 +148,20 @@ static bool may_lack(int fd)
            (size_t)now.st_blocks < ((size_t)now.st_size + BLOCK - 1) / BLOCK;
 }
 
-static size_t lacks_of(const struct api_slice *slice, size_t size)
+static size_t holes_of(const struct api_slice *slice, size_t size)
 {
-    return api_object_lacks(slice->in->fd, slice->in->offset + slice->offset, size);
+    return api_object_holes(slice->in->fd, slice->in->offset + slice->offset, size);
 }
 
 bool api_slice_touch(struct api_slice *slice, size_t size, struct api_problem *problem)
 {
-    if (!slice->in || !may_lack(slice->in->fd))
+    if (!slice->in || !may_have_holes(slice->in->fd))
         return true;
-    size_t lacks = lacks_of(slice, size);
-    if (!api_budget_reserve(slice->in->of->budget, lacks))
-        return api_fail_for_memory(problem);
+    size_t holes = holes_of(slice, size);
+    if (!api_budget_reserve(slice->in->of->budget, holes))
+        return api_fail_oom(problem);
     slice->touched = size;
-    slice->lacks = lacks;
+    slice->holes = holes;
     return true;
 }
 
@@ -170,14 +170,14 @@ static void settle(struct api_slice *slice)
 {
     struct api_region *region = slice->in;
     struct api_budget *budget = region->of->budget;
-    size_t lacks = lacks_of(slice, slice->touched);
-    size_t got = slice->lacks > lacks ? slice->lacks - lacks : 0;
+    size_t holes = holes_of(slice, slice->touched);
+    size_t got = slice->holes > holes ? slice->holes - holes : 0;
     pthread_mutex_lock(&region->lock);
-    size_t most = mapping_of(slice)->size - region->charged;
-    api_budget_release(budget, slice->lacks);
-    got = got < most ? got : most;
+    size_t max = mapping_of(slice)->size - region->accounted;
+    api_budget_release(budget, slice->holes);
+    got = got < max ? got : max;
     if (api_budget_reserve(budget, got))
-        region->charged += got;
+        region->accounted += got;
     pthread_mutex_unlock(&region->lock);
 }
 
@@ -202,13 +202,12 @@ bool api_slice_check_apart(const struct api_slice *slice, const struct api_slice
                                    other->writes ? "output" : "input", other->number);
 }
 
-void api_slice_end(struct api_slice *slice)
+void api_slice_release(struct api_slice *slice)
 {
-    if (slice->in && slice->lacks > 0)
+    if (slice->holes > 0)
         settle(slice);
-    if (slice->in && slice->data)
+    if (slice->data)
         api_mapping_drop(mapping_of(slice));
-    if (slice->in)
-        api_region_release(slice->in);
+    api_region_release(slice->in);
     *slice = (struct api_slice){0};
 }

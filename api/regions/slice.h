@@ -10,14 +10,14 @@ struct api_regions;
 /* Zeroed: none. The caller sets `name`,
  * `offset`, `size`, `writes` and `number` before. */
 struct api_slice {
-    const char *name;      /* of the region; NULL once the slice has begun */
-    size_t offset, size;   /* in the region */
-    bool writes;           /* an output's */
-    size_t number;         /* of the input or output in the request, for the place of a problem */
+    const char *name;    /* of the region; NULL once the slice has begun */
+    size_t offset, size; /* in the region */
+    bool writes;         /* an output's */
+    size_t number;       /* of the input or output in the request, for the location of a problem */
     struct api_region *in; /* NULL: none */
     char *data;            /* of any alignment; others may change it meanwhile */
     size_t touched,
-        lacks; /* bytes that a call touches; of these without memory before, in the budget */
+        holes; /* bytes that a call touches; of these without memory before, in the budget */
 };
 
 /* Begins to use bytes, of which the object must have all. The slice holds on to the region until its
@@ -40,7 +40,14 @@ bool api_slice_check_apart(const struct api_slice *slice, const struct api_slice
                            struct api_problem *problem);
 
 /* Ends the use; the slice is none. */
-void api_slice_end(struct api_slice *slice);
+void api_slice_release(struct api_slice *slice);
+static inline void api_slice_end(struct api_slice *slice)
+{
+    if (slice->in)
+        api_slice_release(slice);
+    else
+        *slice = (struct api_slice){0};
+}
 
 /* Fails at a parameter of the slice's input or output. */
 bool api_slice_fail(const struct api_slice *slice, const char *parameter, const char *code,

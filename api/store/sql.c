@@ -100,7 +100,7 @@ const char *const api_sql[API_STATEMENTS] = {
         "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'monitor' RETURNING value",
     [API_SQL_CHANGE_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'change'",
     [API_SQL_DELETION_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'deletion'",
-    [API_SQL_PROBE] = "UPDATE kldiv_meta SET value = value WHERE name = 'schema'",
+    [API_SQL_PROBE] = "UPDATE kldiv_meta SET value = value + $1 WHERE name = 'schema'",
 
     [API_SQL_MONITORS] = MONITORS " ORDER BY id",
     [API_SQL_MONITORS_CHANGED] = MONITORS " WHERE changed > $1 ORDER BY id",

@@ -12,7 +12,7 @@ enum api_statement {
     API_SQL_NEXT_MONITOR, /* → a number that no monitor ever had */
     API_SQL_CHANGE_SET,   /* number of the last change of monitors */
     API_SQL_DELETION_SET, /* number of the last change that deleted some */
-    API_SQL_PROBE,        /* writes without a change */
+    API_SQL_PROBE,        /* adds a number to the schema's: run it with 1 and with -1 */
 
     API_SQL_MONITORS,         /* → all monitors with their current definition */
     API_SQL_MONITORS_CHANGED, /* change → those that were changed after it */

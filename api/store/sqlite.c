@@ -16,7 +16,7 @@ struct connection {
     sqlite3_stmt *statements[API_STATEMENTS];
     sqlite3_stmt *rollback; /* prepared before it is needed: it may be for want of memory */
     sqlite3_stmt *used;     /* pages that are not free, and the size of one */
-    struct api_sqlite_place place;
+    struct api_sqlite_files files;
     char *folder;
     bool has_log;  /* it had one before it was opened */
     bool is_empty; /* it has no table */
@@ -47,7 +47,7 @@ static void close_connection(struct api_database *database)
         sqlite3_db_config(c->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(c->sqlite);
     free(c->folder);
-    api_sqlite_free_place(&c->place);
+    api_sqlite_free_files(&c->files);
     free(c);
 }
 
@@ -63,10 +63,10 @@ static bool prepare_folder(struct connection *c, const char *path, char *reason,
 {
     char *copy = realpath(path, NULL);
     c->folder = copy ? strdup(dirname(copy)) : NULL;
-    if (!c->folder || !api_sqlite_note_place(path, &c->place))
+    if (!c->folder || !api_sqlite_note_files(path, &c->files))
         snprintf(reason, size, "%s cannot be opened: %s", path, strerror(errno));
     free(copy);
-    return c->folder && c->place.log_path;
+    return c->folder && c->files.log_path;
 }
 
 static bool prepare_rollback(struct connection *c, char *reason, size_t size)
@@ -209,14 +209,14 @@ static bool find_schema(struct api_database *database, enum api_schema *found)
 
 static bool is_in_place(struct api_database *database)
 {
-    return api_sqlite_is_in_place(&connection_of(database)->place);
+    return api_sqlite_files_are_in_place(&connection_of(database)->files);
 }
 
 /* A commit while the files were away counts if they come back, so that all is read again. */
 static bool fail_for_place(struct connection *c)
 {
     c->base.is_new = c->base.is_lost = true;
-    return api_database_fail(&c->base, "%.200s was removed or replaced", c->place.path);
+    return api_database_fail(&c->base, "%.200s was removed or replaced", c->files.path);
 }
 
 static bool reach(struct api_database *database)

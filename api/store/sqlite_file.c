@@ -241,25 +241,25 @@ static bool is_same(const char *path, const struct api_sqlite_file *file)
            (now.is_there && now.device == file->device && now.number == file->number);
 }
 
-bool api_sqlite_note_place(const char *path, struct api_sqlite_place *place)
+bool api_sqlite_note_files(const char *path, struct api_sqlite_files *files)
 {
-    place->path = realpath(path, NULL);
-    if (!place->path || asprintf(&place->log_path, "%s-wal", place->path) < 0)
-        place->log_path = NULL;
-    return place->log_path && read_file_number(place->path, &place->file) &&
-           (read_file_number(place->log_path, &place->log) || errno == ENOENT);
+    files->path = realpath(path, NULL);
+    if (!files->path || asprintf(&files->log_path, "%s-wal", files->path) < 0)
+        files->log_path = NULL;
+    return files->log_path && read_file_number(files->path, &files->file) &&
+           (read_file_number(files->log_path, &files->log) || errno == ENOENT);
 }
 
-bool api_sqlite_is_in_place(const struct api_sqlite_place *place)
+bool api_sqlite_files_are_in_place(const struct api_sqlite_files *files)
 {
-    return !place->path ||
-           (is_same(place->path, &place->file) && is_same(place->log_path, &place->log));
+    return !files->path ||
+           (is_same(files->path, &files->file) && is_same(files->log_path, &files->log));
 }
 
-void api_sqlite_free_place(struct api_sqlite_place *place)
+void api_sqlite_free_files(struct api_sqlite_files *files)
 {
-    free(place->path);
-    free(place->log_path);
+    free(files->path);
+    free(files->log_path);
 }
 
 /* FREE: pages that are kept for what comes next, or an eighth of all. STEP: those that are given back at

@@ -20,8 +20,8 @@ bool api_sqlite_has_place(const char *path);
  * `reason`; close *sqlite also then. */
 bool api_sqlite_open(const char *path, sqlite3 **sqlite, bool *is_empty, char *reason, size_t size);
 
-/* api_sqlite_place: which files are open. Zeroed for memory. */
-struct api_sqlite_place {
+/* api_sqlite_files: which files are open. Zeroed for memory. */
+struct api_sqlite_files {
     char *path, *log_path;
     struct api_sqlite_file {
         bool is_there;
@@ -31,9 +31,9 @@ struct api_sqlite_place {
 };
 
 /* Notes the files of a path that was opened. False if memory is exhausted, or they are gone. */
-bool api_sqlite_note_place(const char *path, struct api_sqlite_place *place);
-bool api_sqlite_is_in_place(const struct api_sqlite_place *place);
-void api_sqlite_free_place(struct api_sqlite_place *place);
+bool api_sqlite_note_files(const char *path, struct api_sqlite_files *files);
+bool api_sqlite_files_are_in_place(const struct api_sqlite_files *files);
+void api_sqlite_free_files(struct api_sqlite_files *files);
 
 /* Gives some pages that are free back to the disk, if many are; true if there are more. */
 bool api_sqlite_shrink(sqlite3 *sqlite);

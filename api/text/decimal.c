@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* binary: the value c * 2^q. `least` is true if c is the smallest of its binade, below which the
+/* binary: the value c * 2^q. `min` is true if c is the smallest of its binade, below which the
  * spacing is half. */
 struct binary {
     uint64_t c;
     int q;
-    bool least;
+    bool min;
 };
 
 /* shortest: the value digits * 10^exponent. */
@@ -58,10 +58,10 @@ static uint64_t round_to_odd(struct api_power g, uint64_t cp)
 static struct shortest shorten(struct binary b)
 {
     bool odd = b.c & 1;
-    uint64_t left = 4 * b.c - 2 + b.least, middle = 4 * b.c, right = 4 * b.c + 2;
+    uint64_t left = 4 * b.c - 2 + b.min, middle = 4 * b.c, right = 4 * b.c + 2;
 
     /* k = floor(log10(2^q)), or of 3/4 of it; h = q + floor(log2(10^-k)) + 1 */
-    int k = (int)(((int64_t)b.q * 1262611 - (b.least ? 524031 : 0)) >> 22);
+    int k = (int)(((int64_t)b.q * 1262611 - (b.min ? 524031 : 0)) >> 22);
     int h = b.q + (int)(((int64_t)-k * 1741647) >> 19) + 1;
     struct api_power g = api_power_of_five(-k);
     if (!api_power_exact(-k)) {

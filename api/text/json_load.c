@@ -7,9 +7,9 @@
 /* Memory that jansson 2.14 asks for, in bytes, none of which it gets twice. A character of a string is
  * copied as a token and as a key, after a buffer that doubles has grown with it. A value, counted by what
  * stands before it, has its head, a place in a table that doubles, and if it is written again a place
- * among its parents; an object has buckets too. MEMORY_BESIDE is for an empty text, and for members that
+ * among its parents; an object has buckets too. MEMORY_OVERHEAD is for an empty text, and for members that
  * are added from a query. */
-enum { MEMORY_EACH = 6, MEMORY_VALUE = 256, MEMORY_OBJECT = 384, MEMORY_BESIDE = 8192 };
+enum { MEMORY_EACH = 6, MEMORY_VALUE = 256, MEMORY_OBJECT = 384, MEMORY_OVERHEAD = 8192 };
 enum { ALIGNMENT = 16 };
 
 /* KEPT: bytes that each thread keeps for parsing; enough for most requests without their
@@ -29,9 +29,9 @@ static void *allocate(size_t size)
         current->out_of_memory = true;
         return NULL;
     }
-    void *place = current->memory + current->used;
+    void *slot = current->memory + current->used;
     current->used += rounded;
-    return place;
+    return slot;
 }
 
 static void release(void *memory)
@@ -55,7 +55,7 @@ static bool get_memory(struct api_json *json, size_t size)
 /* Bytes that a text may need: an upper bound, also if it is malformed. */
 static size_t memory_for(const char *text, size_t size)
 {
-    size_t bytes = MEMORY_BESIDE + MEMORY_EACH * size;
+    size_t bytes = MEMORY_OVERHEAD + MEMORY_EACH * size;
     bool is_quoted = false;
     for (size_t i = 0; i < size; i++) {
         if (text[i] == '"')
@@ -90,7 +90,7 @@ bool api_json_load(struct api_json *json, const char *text, size_t size)
     return json->root != NULL;
 }
 
-void api_json_free(struct api_json *json)
+void api_json_release(struct api_json *json)
 {
     json_decref(json->root);
     current = NULL;

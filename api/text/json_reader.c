@@ -244,20 +244,12 @@ bool api_json_next_member(struct api_json_reader *reader, char name[API_JSON_TEX
 }
 
 /* True if a string with escapes is well-formed, and means `text`. */
-static bool means_text(const char *string, const char *end, const char *text)
+bool api_json_means_text(const char *string, const char *end, const char *text)
 {
     char decoded[API_JSON_TEXT];
     struct check check = {.p = string, .end = end};
     return check_string(&check) && check.p == end && api_json_string(string, decoded) &&
            strcmp(decoded, text) == 0;
-}
-
-bool api_json_is_text(const char *string, const char *end, const char *text)
-{
-    size_t size = (size_t)(end - string), length = strlen(text);
-    if (size == length + 2 && memcmp(string + 1, text, length) == 0)
-        return true;
-    return memchr(string, '\\', size) && means_text(string, end, text);
 }
 
 const char *api_json_members(const char *object, const char *const *names, const char **values,
@@ -318,14 +310,14 @@ bool api_json_size(const char *value, size_t *size)
     return *value != '.' && *value != 'e' && *value != 'E';
 }
 
-bool api_json_sizes(const char *value, size_t *sizes, size_t most, size_t *n)
+bool api_json_sizes(const char *value, size_t *sizes, size_t max, size_t *n)
 {
     const char *item;
     struct api_json_reader reader = api_json_read_array(value);
     if (!value || *value != '[')
         return false;
     for (*n = 0; api_json_next_item(&reader, &item); ++*n)
-        if (*n == most || !api_json_size(item, &sizes[*n]))
+        if (*n == max || !api_json_size(item, &sizes[*n]))
             return false;
     return true;
 }

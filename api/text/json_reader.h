@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Limits: bytes of a name or string with its NUL, members of an object. */
 enum { API_JSON_TEXT = 1025, API_JSON_MEMBERS = 64 };
@@ -40,7 +41,14 @@ const char *api_json_members(const char *object, const char *const *names, const
 
 /* True if the string from `string` to `end`, quotes included, equals `text`. Accepts unchecked
  * text: false if it is malformed. */
-bool api_json_is_text(const char *string, const char *end, const char *text);
+bool api_json_means_text(const char *string, const char *end, const char *text);
+static inline bool api_json_is_text(const char *string, const char *end, const char *text)
+{
+    size_t size = (size_t)(end - string), length = strlen(text);
+    if (size == length + 2 && memcmp(string + 1, text, length) == 0)
+        return true;
+    return memchr(string, '\\', size) && api_json_means_text(string, end, text);
+}
 
 /* The item of an array of one, which some clients make of every scalar; else the value itself. */
 const char *api_json_scalar(const char *value);
@@ -51,7 +59,7 @@ bool api_json_string(const char *value, char to[API_JSON_TEXT]);
 /* Reads a non-negative integer, written without a point or an exponent. */
 bool api_json_size(const char *value, size_t *size);
 
-/* Reads an array of at most `most` non-negative integers. */
-bool api_json_sizes(const char *value, size_t *sizes, size_t most, size_t *n);
+/* Reads an array of at most `max` non-negative integers. */
+bool api_json_sizes(const char *value, size_t *sizes, size_t max, size_t *n);
 
 #endif

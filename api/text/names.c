@@ -31,7 +31,7 @@ static int compare(const struct api_names *names, size_t i, const char *name, si
 }
 
 /* Place in `order` of the first name that is not before this one. */
-static size_t place_of(const struct api_names *names, const char *name, size_t size)
+static size_t slot_of(const struct api_names *names, const char *name, size_t size)
 {
     const size_t *order = (const size_t *)(const void *)names->order.data;
     size_t from = 0, to = names->n;
@@ -47,16 +47,16 @@ static size_t place_of(const struct api_names *names, const char *name, size_t s
 
 bool api_names_find(const struct api_names *names, const char *name, size_t size, size_t *i)
 {
-    size_t place = place_of(names, name, size);
-    if (place == names->n)
+    size_t slot = slot_of(names, name, size);
+    if (slot == names->n)
         return false;
-    *i = ((const size_t *)(const void *)names->order.data)[place];
+    *i = ((const size_t *)(const void *)names->order.data)[slot];
     return api_names_is(names, *i, name, size);
 }
 
 bool api_names_add(struct api_names *names, const char *name, size_t size)
 {
-    size_t start = names->text.size, i = names->n, place = place_of(names, name, size);
+    size_t start = names->text.size, i = names->n, slot = slot_of(names, name, size);
     if (!api_buffer_room(&names->text, size + 1) || !api_buffer_room(&names->starts, sizeof i) ||
         !api_buffer_room(&names->order, sizeof i))
         return false;
@@ -65,8 +65,8 @@ bool api_names_add(struct api_names *names, const char *name, size_t size)
     api_append(&names->starts, &start, sizeof start);
     api_append(&names->order, &i, sizeof i);
     size_t *order = (size_t *)(void *)names->order.data;
-    memmove(order + place + 1, order + place, (i - place) * sizeof i);
-    order[place] = i;
+    memmove(order + slot + 1, order + slot, (i - slot) * sizeof i);
+    order[slot] = i;
     names->n++;
     return true;
 }

@@ -4,7 +4,7 @@
 
 enum { LONGEST = 40 };
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t min(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Damerau–Levenshtein distance with adjacent transpositions only. Both words have at most
  * LONGEST characters. */
@@ -19,9 +19,9 @@ static size_t distance(const char *a, const char *b)
                 continue;
             }
             size_t changed = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            d[i][j] = least(changed, least(d[i - 1][j], d[i][j - 1]) + 1);
+            d[i][j] = min(changed, min(d[i - 1][j], d[i][j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+                d[i][j] = min(d[i][j], d[i - 2][j - 2] + 1);
         }
     }
     return d[m][n];

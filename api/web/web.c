@@ -85,7 +85,7 @@ static bool inflate(struct api_exchange *x, const struct api_file *file)
     struct api_inflation inflation = {.coding = "gzip",
                                       .bytes = (const char *)file->gzip,
                                       .size = (size_t)(file->end - file->gzip),
-                                      .most = SIZE_MAX / 2,
+                                      .max = SIZE_MAX / 2,
                                       .affordable = SIZE_MAX / 2};
     return api_inflate(&inflation, &x->response.body, &x->problem);
 }

@@ -43,5 +43,5 @@ echo 'hosts: files dns' > "$root/etc/nsswitch.conf"
 
 "${0%/*}/sbom.py" "$root" "$root.origins" > "$root.sbom"
 mv "$root.sbom" "$documents/sbom.spdx.json"
-sed -n 's|.*"pkg:deb/debian/\([^@]*\)@.*|\1|p' "$documents/sbom.spdx.json" > "$root.packages"
+sed -n 's|.*"pkg:deb/debian/\([^@]*\)@.*|\1|p' "$documents/sbom.spdx.json" | grep -vx libmicrohttpd-dev > "$root.packages"
 find "$root" -exec touch -hd "@${SOURCE_DATE_EPOCH:-$(date +%s)}" {} +

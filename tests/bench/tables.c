@@ -45,7 +45,7 @@ static double read_table(const char *type, const char *body, size_t size)
     struct api_table table = {.format = api_table_format(type, &problem),
                               .body = body,
                               .size = size,
-                              .most_inflated = SIZE_MAX};
+                              .max_inflated = SIZE_MAX};
     struct sum sum = {.table = &table};
     const struct api_sink sink = {&sum, add_cell, add_numbers};
     bool good = table.format && api_table_open(&table, &problem);

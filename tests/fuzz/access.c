@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_tokens(const char *header, const char *text, size_t size)
 {
     struct api_tokens *tokens = api_tokens_new();
-    struct api_mistake mistake;
+    struct api_parse_error mistake;
     struct api_token found;
     if (!tokens || api_tokens_check(tokens, header, &found) == API_BEARER_KNOWN)
         abort();

@@ -1,4 +1,5 @@
 /* Inferences on shared memory, and registrations: the first byte chooses. */
+#include "api/regions/region.h"
 #include "api/regions/regions.h"
 #include "tests/fuzz/ask.h"
 

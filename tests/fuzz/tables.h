@@ -92,7 +92,7 @@ static inline void fuzz_table(const char *type, enum api_table_kind kind, const 
                               .body = body,
                               .size = size,
                               .budget = &budget,
-                              .most_inflated = INFLATED};
+                              .max_inflated = INFLATED};
     bool is_open = api_table_open(&table, &problem);
     if (is_open && table.n_rows > size + INFLATED) /* a row takes a byte at least */
         abort();

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST: elements of a call. Quads take a hundred times as long where they are emulated. */
+/* MAX: elements of a call. Quads take a hundred times as long where they are emulated. */
 #ifdef __x86_64__
 enum { MAX = 1 << 16, SHORT_ROWS = 500 };
 #else
@@ -290,7 +290,7 @@ Test(softmax_accuracy, of_bfloat16) { check_dtype(KL_BFLOAT16); }
 /* A divergence of terms p (d + expm1(-d)), with d = log(p / q), that do not cancel; the largest |d|
  * and the largest |log p|. */
 struct close_row {
-    quad loss, most_d, most_log;
+    quad loss, max_d, max_log;
 };
 
 static struct close_row close_row(const struct call *call, size_t row)
@@ -300,8 +300,8 @@ static struct close_row close_row(const struct call *call, size_t row)
         size_t at = element_at(call, row, i);
         quad log_p = call->logs[KL_TARGET][at], d = log_p - call->logs[KL_INPUT][at];
         exact.loss += expq(log_p) * (d + expm1q(-d));
-        exact.most_d = greater(exact.most_d, fabsq(d));
-        exact.most_log = greater(exact.most_log, fabsq(log_p));
+        exact.max_d = greater(exact.max_d, fabsq(d));
+        exact.max_log = greater(exact.max_log, fabsq(log_p));
     }
     return exact;
 }
@@ -334,7 +334,7 @@ static void check_close(const struct call *call, const struct kl_kernel *kernel,
         struct close_row exact = close_row(call, row);
         if (exact.loss >= 0x1p-20)
             continue;
-        quad bound = 0x1p-50 * (1 / exact.most_d + exact.most_log) * exact.loss;
+        quad bound = 0x1p-50 * (1 / exact.max_d + exact.max_log) * exact.loss;
         double over = (double)(fabsq((quad)losses[row] - exact.loss) / bound);
         *worst = over > *worst ? over : *worst;
         cr_expect(over <= 1, "%s: a close row of %zu errs by %g times the bound: %g", kernel->name,

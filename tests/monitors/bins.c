@@ -167,7 +167,7 @@ static void write_many(struct api_buffer *to, bool labelled, size_t n)
     api_append(to, "]},\"compare\":\"previous:1\"}", 27);
 }
 
-Test(monitors_bins, a_thousand_are_the_most)
+Test(monitors_bins, a_thousand_is_the_limit)
 {
     struct api_service service = monitors_new(10);
     for (int labelled = 0; labelled <= 1; labelled++)

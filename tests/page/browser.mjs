@@ -20,7 +20,7 @@ import {expect} from "./report.mjs";
  */
 
 const PICTURES = fileURLToPath(new URL("../../build/page/", import.meta.url));
-const WAIT_MS = 10_000;
+const WAIT_MS = 30_000;
 
 /**
  * Starts Chromium. Its sandbox needs rights that root does not have in a container. The shell has

@@ -8,7 +8,7 @@ import {setTimeout as sleep} from "node:timers/promises";
  * @typedef {import("puppeteer-core").ElementHandle<Element>} Handle
  */
 
-const WAIT_MS = 8000;
+const WAIT_MS = 20_000;
 
 /**
  * Walks a tree in the order of the document.

@@ -21,7 +21,7 @@ static double connections_open(const struct server *server)
     return n;
 }
 
-/* Posts through a proxy for ten gaps of `least` to `most` seconds, in which all connections are idle;
+/* Posts through a proxy for ten gaps of `min` to `max` seconds, in which all connections are idle;
  * gives the number of requests that failed. */
 static unsigned long failures(enum proxy_kind kind, const char *timeout, const char *upstream,
                               double min, double max)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /* posters: numbers of answers. `other`: of another status, the last of which is kept, or 200 with a wrong
- * loss; `lost`: no answer came. Requests are `least` to `most` seconds apart, at random. `together`: all clients send
+ * loss; `lost`: no answer came. Requests are `min` to `max` seconds apart, at random. `together`: all clients send
  * at the same times, so that a proxy needs many connections, which are all idle in between. */
 struct posters {
     int port;

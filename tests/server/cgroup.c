@@ -69,7 +69,7 @@ static void write_file(const char *folder, const char *path, const char *text)
     cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0, "%s", whole);
 }
 
-Test(cgroup, limits_are_the_least_of_all_groups_around)
+Test(cgroup, the_smallest_limit_of_all_groups_counts)
 {
     for (size_t i = 0; i < COUNT(cases); i++) {
         char folder[] = "/tmp/kldiv-cgroup-XXXXXX", membership[64], remove[64];

@@ -48,7 +48,7 @@ static struct api_tokens *make_tokens(void)
                                "writer write writer-writer-writer\n"
                                "both-both-both-both\n";
     struct api_tokens *tokens = api_tokens_new();
-    struct api_mistake mistake;
+    struct api_parse_error mistake;
     cr_assert(tokens && api_tokens_read(tokens, text, sizeof text - 1, &mistake));
     return tokens;
 }

@@ -102,20 +102,20 @@ Test(budget, places_count_what_has_arrived)
     struct api_budget budget = {.limit = 64 << 20};
     for (int round = 0; round < 3; round++) {
         size_t size = SIZE, used = FIRST;
-        char *place = api_place_new(&budget, 0, used, &size);
+        char *place = api_reservation_new(&budget, 0, used, &size);
         cr_assert(place);
         cr_expect_eq(atomic_load(&budget.used), used);
         cr_expect_eq(atomic_load(&budget.idle), round > 0 ? size - used : 0, "round %d", round);
         for (; used < size; used *= 2) {
             memset(place + used / 2, round, used / 2);
-            cr_assert(api_place_grow(&budget, place, used, 2 * used));
+            cr_assert(api_reservation_grow(&budget, place, used, 2 * used));
             cr_expect_eq(atomic_load(&budget.used), 2 * used);
         }
         if (round == 1) /* nothing of a place in use is given back */
             api_budget_trim(&budget, 0);
         for (size_t i = FIRST / 2; i < size / 2; i += 4096)
             cr_assert_eq(place[i], round);
-        api_place_free(&budget, place, used, size);
+        api_reservation_free(&budget, place, used, size);
         cr_expect_eq(atomic_load(&budget.used), 0);
         cr_expect_eq(atomic_load(&budget.idle), size);
         if (round == 1)
@@ -134,7 +134,7 @@ Test(budget, places_give_up_pages_that_others_need)
     void *block = api_block_resize(&budget, NULL, 0, &kept);
     memset(block, 1, kept);
     api_block_free(&budget, block, kept);
-    char *place = api_place_new(&budget, 0, FIRST, &size);
+    char *place = api_reservation_new(&budget, 0, FIRST, &size);
     cr_assert_eq((void *)place, block, "the kept block is used again");
     memset(place, 7, FIRST);
     void *second = api_block_resize(&budget, NULL, 0, &other);
@@ -142,8 +142,8 @@ Test(budget, places_give_up_pages_that_others_need)
     cr_expect_eq(atomic_load(&budget.idle), 0);
     cr_expect_eq(place[FIRST - 1], 7);
     cr_expect_eq(place[FIRST], 0, "given back and cleared by the kernel");
-    cr_expect(!api_place_grow(&budget, place, FIRST, SIZE), "the limit holds");
-    api_place_free(&budget, place, FIRST, size);
+    cr_expect(!api_reservation_grow(&budget, place, FIRST, SIZE), "the limit holds");
+    api_reservation_free(&budget, place, FIRST, size);
     api_block_free(&budget, second, other);
     api_budget_trim(&budget, 0);
     cr_expect_eq(atomic_load(&budget.used), 0);
@@ -171,7 +171,7 @@ Test(budget, announced_buffers_do_not_move)
         memset(buffer.data + buffer.size, (int)(size >> 16), size - buffer.size);
         buffer.size = size;
         cr_expect(!place || place == buffer.data);
-        place = buffer.place ? buffer.data : NULL;
+        place = buffer.reserved ? buffer.data : NULL;
     }
     cr_assert(api_buffer_reserve(&buffer, SIZE) && place == buffer.data);
     cr_expect_eq(buffer.data[65535], 1);

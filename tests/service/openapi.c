@@ -194,7 +194,7 @@ Test(openapi, refusals_of_access_are_as_it_says)
         {{"Host", "here"}}, {{"Host", "here"}, {"Authorization", ""}}, {{"Host", "there"}}};
     static const int statuses[] = {401, 403, 421};
     struct api_service service = service_of(1000);
-    struct api_mistake mistake;
+    struct api_parse_error mistake;
     char path[100];
     service.tokens = api_tokens_new();
     service.allowed_hosts = "here";

@@ -23,7 +23,7 @@ static size_t answer(const char *json)
                                          .body_size = strlen(json)}};
     memset(body, 0, sizeof body);
     memcpy(body, json, strlen(json));
-    api_buffer_lend(&x.response.body, response, sizeof response);
+    api_buffer_borrow(&x.response.body, response, sizeof response);
     size_t before = bytes_allocated();
     cr_expect(api_begin(&x));
     cr_expect(api_handle(&x, HUGE_VAL));
@@ -60,7 +60,7 @@ Test(small_requests, lent_memory_is_left_for_more)
 {
     char lent[16];
     struct api_buffer b = {0};
-    api_buffer_lend(&b, lent, sizeof lent);
+    api_buffer_borrow(&b, lent, sizeof lent);
     api_append_text(&b, "0123456789");
     cr_expect_eq(b.data, lent);
     api_append_text(&b, "0123456789");
@@ -68,7 +68,7 @@ Test(small_requests, lent_memory_is_left_for_more)
     cr_expect_eq(b.size, 20);
     cr_expect_eq(memcmp(b.data, "01234567890123456789", 20), 0);
     api_buffer_free(&b);
-    api_buffer_lend(&b, lent, sizeof lent);
+    api_buffer_borrow(&b, lent, sizeof lent);
     api_append_text(&b, "abc");
     cr_expect(api_buffer_own(&b));
     cr_expect_neq(b.data, lent);

@@ -14,7 +14,7 @@
 static struct api_tokens *tokens_of(const char *text)
 {
     struct api_tokens *tokens = api_tokens_new();
-    struct api_mistake mistake;
+    struct api_parse_error mistake;
     cr_assert(tokens && api_tokens_read(tokens, text, strlen(text), &mistake), "%s", text);
     return tokens;
 }
@@ -81,7 +81,7 @@ Test(tokens, mistakes_name_their_line_and_leave_the_set_as_it_was)
     };
     struct api_tokens *tokens = tokens_of("old " A);
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct api_mistake mistake;
+        struct api_parse_error mistake;
         struct api_token found;
         const char *text = cases[i].text;
         cr_expect(!api_tokens_read(tokens, text, strlen(text), &mistake), "case %zu", i);
@@ -90,7 +90,7 @@ Test(tokens, mistakes_name_their_line_and_leave_the_set_as_it_was)
         cr_expect_eq(api_tokens_check(tokens, "Bearer " A, &found), API_BEARER_KNOWN);
         cr_expect_str_eq(found.name, "old");
     }
-    struct api_mistake mistake;
+    struct api_parse_error mistake;
     cr_expect(!api_tokens_read(tokens, A "\0b", sizeof A + 1, &mistake), "NUL is no character");
     api_tokens_free(tokens);
 }
@@ -100,7 +100,7 @@ Test(tokens, have_255_characters_at_most)
 {
     char text[257];
     struct api_tokens *tokens = api_tokens_new();
-    struct api_mistake mistake;
+    struct api_parse_error mistake;
     memset(text, 'x', sizeof text);
     cr_expect(!api_tokens_read(tokens, text, 256, &mistake));
     cr_expect(api_tokens_read(tokens, text, 255, &mistake));
@@ -175,7 +175,7 @@ Test(tokens, may_be_read_again_while_they_are_checked)
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_create(&threads[i], NULL, keep_checking, &checks);
     for (size_t i = 0; i < 2000; i++) {
-        struct api_mistake mistake;
+        struct api_parse_error mistake;
         const char *text = texts[i % COUNT(texts)];
         cr_assert(api_tokens_read(checks.tokens, text, strlen(text), &mistake));
     }

@@ -248,7 +248,7 @@ Test(shared_memory_refused, outputs_are_written_for_those_who_may_write)
     static const char tokens[] = "r read reader-0123456789\nw read,write writer-0123456789\n";
     const struct location locations[] = {{"a", 0, 40}, {"a", 100, 40}, {"a", 200, 40}};
     const struct location answered[] = {locations[0], locations[1], {NULL}};
-    struct api_mistake mistake;
+    struct api_parse_error mistake;
     fill(10, 0, 100);
     register_whole();
     service.tokens = api_tokens_new();

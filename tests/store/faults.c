@@ -25,7 +25,7 @@ static const struct kind kinds[] = {{"open64", FAULT_FILE_OPEN, EROFS},
 
 static const char observed[] = "{\"values\": [1, 2]}";
 
-/* Sends observations until now; `sure` were acknowledged, `most` may be stored. */
+/* Sends observations until now; `sure` were acknowledged, `max` may be stored. */
 struct tally {
     struct server server;
     double sure, max;
@@ -75,7 +75,7 @@ static void write_table(struct api_buffer *to)
     api_append(to, "\n", 2);
 }
 
-/* Sends a request, while no memory is left for at most a moment: a body waits for some. */
+/* Sends a request, while no memory is left for at most a moment. */
 static long ask_failing(const struct server *server, const struct kind *kind,
                         const struct request *request, const char *body)
 {

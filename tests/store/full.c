@@ -161,6 +161,25 @@ Test(store_full, readiness_follows_the_store_if_told)
     database_free(&database);
 }
 
+/* Nothing is due, so that the server writes to its store only to see whether it can. */
+Test(store_full, stays_down_while_nothing_can_be_written)
+{
+    static const struct kind full = {"pwrite64", FAULT_FILE_WRITE, ENOSPC};
+    struct database database = database_new();
+    faults_preload();
+    struct server server = store_start(&database, NULL);
+    load_define(&server);
+    faults_arm(&full, 0, true);
+    expect_down(&server);
+    wait_ms(2500);
+    expect_log(&server, "database or disk is full", 1, 0);
+    faults_disarm();
+    expect_return(&server);
+    cr_expect_eq(server_stop(&server, true), 0);
+    faults_unload();
+    database_free(&database);
+}
+
 /* ---- A real disk */
 
 /* Fills the file system, and gives the path of what fills it. */

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/endpoints.h"
+#include "api/response.h"
 
 #include <strings.h>
 

@@ -146,7 +146,7 @@ Test(tables_json, problems_have_pointers)
         struct table_text result = table_read(&(struct table_reading){
             .content_type = "application/json", .kind = API_ONE_COLUMN, .body = cases[i].body});
         cr_expect_eq(result.problem.where, API_BODY, "%s", cases[i].body);
-        cr_expect_str_eq(result.problem.place, cases[i].place);
+        cr_expect_str_eq(result.problem.location, cases[i].place);
         table_text_free(&result);
     }
 }

@@ -162,7 +162,7 @@ struct table_text table_read(const struct table_reading *reading)
                               .body = body,
                               .size = size,
                               .budget = reading->budget ? reading->budget : &plenty,
-                              .most_inflated = 1 << 26};
+                              .max_inflated = 1 << 26};
     if (table.format) {
         fail_now(true);
         bool good = api_table_open(&table, &result.problem);

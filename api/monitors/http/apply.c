@@ -92,7 +92,7 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
                     monitor->name);
 }
 
-/* most_observations: values that a monitor counts, of which every sum is exact. */
+/* max_observations: values that a monitor counts, of which every sum is exact. */
 static const double max_observations = 0x1p53;
 
 static bool check_total(struct api_observations *o, const struct api_monitor *monitor,
@@ -117,7 +117,7 @@ static bool count_windows(struct api_monitors *monitors, const struct api_monito
                          &(struct api_rows){api_datum_read_integer, n});
 }
 
-/* most_reads: counts that one request may have read of windows before its own in a transaction, which takes
+/* max_reads: counts that one request may have read of windows before its own in a transaction, which takes
  * about a second and keeps others from the store. One column never needs as many. */
 static const double max_reads = 4e6;
 

@@ -69,10 +69,10 @@ static void publish(struct api_store_job *job, struct api_monitors *monitors)
     }
 }
 
-bool api_delete_prepare(struct api_exchange *x, double most_ns)
+bool api_delete_prepare(struct api_exchange *x, double max_ns)
 {
     struct deleting *d = api_request_state(x, sizeof *d);
-    (void)most_ns;
+    (void)max_ns;
     if (d && !d->x) {
         d->x = x;
         d->job = (struct api_store_job){.exclusive = true, .run = run, .publish = publish};

@@ -4,30 +4,30 @@
 
 #include "api/exchange.h"
 
-/* observing.c: POST observations, of a group or a monitor, and evaluate */
+/* post.c: POST observations, of a group or a monitor, and evaluate */
 bool api_post_begin(struct api_exchange *x);
-bool api_post_prepare(struct api_exchange *x, double most_ns);
-bool api_evaluate_prepare(struct api_exchange *x, double most_ns);
+bool api_post_prepare(struct api_exchange *x, double max_ns);
+bool api_evaluate_prepare(struct api_exchange *x, double max_ns);
 bool api_post(struct api_exchange *x);
 void api_post_end(struct api_exchange *x);
 
-/* deleting.c: DELETE of a group or a monitor */
+/* delete.c: DELETE of a group or a monitor */
 bool api_delete_begin(struct api_exchange *x);
-bool api_delete_prepare(struct api_exchange *x, double most_ns);
+bool api_delete_prepare(struct api_exchange *x, double max_ns);
 bool api_delete(struct api_exchange *x);
 void api_delete_end(struct api_exchange *x);
 
-/* defining.c: PUT of a group or a monitor, POST reference */
+/* put.c: PUT of a group or a monitor, POST reference */
 bool api_put_begin(struct api_exchange *x);
-bool api_put_prepare(struct api_exchange *x, double most_ns);
+bool api_put_prepare(struct api_exchange *x, double max_ns);
 bool api_put(struct api_exchange *x);
 void api_put_end(struct api_exchange *x);
 bool api_promote_windows_begin(struct api_exchange *x);
-bool api_promote_windows_prepare(struct api_exchange *x, double most_ns);
+bool api_promote_windows_prepare(struct api_exchange *x, double max_ns);
 
-/* browsing.c: what is known without the store */
+/* list.c: what is known without the store */
 bool api_list_begin(struct api_exchange *x);
-bool api_list_prepare(struct api_exchange *x, double most_ns);
+bool api_list_prepare(struct api_exchange *x, double max_ns);
 void api_list_end(struct api_exchange *x);
 bool api_list_monitors(struct api_exchange *x);
 bool api_list_group(struct api_exchange *x);
@@ -35,11 +35,11 @@ bool api_show_monitor(struct api_exchange *x);
 
 /* history.c: windows and events */
 bool api_history_begin(struct api_exchange *x);
-bool api_windows_prepare(struct api_exchange *x, double most_ns);
+bool api_windows_prepare(struct api_exchange *x, double max_ns);
 bool api_windows(struct api_exchange *x);
-bool api_window_prepare(struct api_exchange *x, double most_ns);
+bool api_window_prepare(struct api_exchange *x, double max_ns);
 bool api_window_show(struct api_exchange *x);
-bool api_events_prepare(struct api_exchange *x, double most_ns);
+bool api_events_prepare(struct api_exchange *x, double max_ns);
 bool api_events(struct api_exchange *x);
 void api_history_end(struct api_exchange *x);
 

@@ -66,7 +66,8 @@ static bool prepare(struct api_exchange *x, bool *fresh)
         return false;
     *fresh = !h->x;
     h->x = x;
-    if (api_job_finished(x, &h->job) && h->snapshots)
+    api_job_finished(x, &h->job);
+    if (!x->work && h->snapshots)
         for (size_t i = 0; i < h->n; i++)
             x->cost_ns += api_config_result_ns(h->snapshots[i]->config);
     return !x->problem.code;
@@ -101,7 +102,7 @@ static bool add_snapshot(struct history *h, struct api_monitors *monitors,
     h->n++;
     size_t size = sizeof *snapshot + snapshot->config->bins.n_bins * 2 * sizeof(double);
     if (!api_budget_reserve(monitors->budget, size))
-        return api_fail_for_memory(&h->job.problem);
+        return api_fail_oom(&h->job.problem);
     h->reserved += size;
     *n_bins += snapshot->config->bins.n_bins;
     return true;
@@ -164,11 +165,11 @@ static bool choose_format(struct history *h)
     return true;
 }
 
-bool api_windows_prepare(struct api_exchange *x, double most_ns)
+bool api_windows_prepare(struct api_exchange *x, double max_ns)
 {
     static const char *const known[] = {"from", "to", "limit", "cursor", "format", NULL};
     bool fresh;
-    (void)most_ns;
+    (void)max_ns;
     if (!prepare(x, &fresh))
         return false;
     struct history *h = x->state;
@@ -283,12 +284,12 @@ static bool read_window(struct api_store_job *job, struct api_monitors *monitors
     return good;
 }
 
-bool api_window_prepare(struct api_exchange *x, double most_ns)
+bool api_window_prepare(struct api_exchange *x, double max_ns)
 {
     static const char *const known[] = {NULL};
     const char *which = x->captures.value[2];
     bool fresh;
-    (void)most_ns;
+    (void)max_ns;
     if (!prepare(x, &fresh))
         return false;
     struct history *h = x->state;
@@ -350,11 +351,11 @@ static bool read_events(struct api_store_job *job, struct api_monitors *monitors
     return true;
 }
 
-bool api_events_prepare(struct api_exchange *x, double most_ns)
+bool api_events_prepare(struct api_exchange *x, double max_ns)
 {
     static const char *const known[] = {"limit", "cursor", NULL};
     bool fresh;
-    (void)most_ns;
+    (void)max_ns;
     if (!prepare(x, &fresh))
         return false;
     struct history *h = x->state;

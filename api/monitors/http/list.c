@@ -22,9 +22,9 @@ bool api_list_begin(struct api_exchange *x)
 }
 
 /* Waits until what other servers changed is known. */
-bool api_list_prepare(struct api_exchange *x, double most_ns)
+bool api_list_prepare(struct api_exchange *x, double max_ns)
 {
-    (void)most_ns;
+    (void)max_ns;
     if (!x->state && api_cache_may_be_stale(x))
         return (x->work = api_request_state(x, sizeof *x->work)) != NULL;
     api_job_finished(x, x->state);
@@ -182,7 +182,7 @@ static bool write_list(struct api_exchange *x, const struct api_pagination *page
     else
         api_append_text(out, "null");
     api_append_text(out, "}\n");
-    bool good = ranks || api_fail_for_memory(&x->problem);
+    bool good = ranks || api_fail_oom(&x->problem);
     free(ranks);
     return good;
 }

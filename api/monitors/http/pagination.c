@@ -45,7 +45,7 @@ bool api_pagination_read(struct api_pagination *page, const char *query, const c
     *page = (struct api_pagination){
         .from = INT64_MIN, .to = INT64_MAX, .cursor = "", .parameters = json_object()};
     if (!page->parameters)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     if (!api_settings_from_query(NULL, query, known, page->parameters, problem) ||
         !read_limit(page, problem) || !read_time(page, "from", &page->from, problem) ||
         !read_time(page, "to", &page->to, problem))

@@ -29,7 +29,7 @@ static bool count_memory(struct api_observations *o, const struct api_bins *bins
     size_t size =
         sizeof *o->observed + sizeof(struct api_snapshot) + bins->n_bins * 8 * sizeof(double);
     if (!api_budget_reserve(o->x->service->budget, size))
-        return api_fail_for_memory(&o->x->problem);
+        return api_fail_oom(&o->x->problem);
     o->reserved += size;
     return true;
 }
@@ -47,14 +47,14 @@ static bool add_observed(struct api_observations *o, const char *name, size_t co
     o->n++;
     observed->name = strdup(name);
     return count_memory(o, &observed->config->bins) &&
-           (observed->name || api_fail_for_memory(&x->problem)) &&
+           (observed->name || api_fail_oom(&x->problem)) &&
            api_counting_init(&observed->counting, &observed->config->bins, &x->problem);
 }
 
 static bool reserve(struct api_observations *o, size_t n)
 {
     o->observed = calloc(n + 1, sizeof *o->observed);
-    return o->observed || api_fail_for_memory(&o->x->problem);
+    return o->observed || api_fail_oom(&o->x->problem);
 }
 
 /* reading: a pass over the table. `by_column` are indices into `observed`. */
@@ -88,7 +88,7 @@ static bool count_values(struct api_observations *o, struct api_table *table)
     const struct api_sink sink = {&reading, count_cell, count_numbers};
     reading.by_column = calloc(table->n_columns + 1, sizeof *reading.by_column);
     if (!reading.by_column)
-        return api_fail_for_memory(&o->x->problem);
+        return api_fail_oom(&o->x->problem);
     for (size_t i = 0; i < o->n; i++) {
         table->columns[o->observed[i].column].wanted = true;
         reading.by_column[o->observed[i].column] = i;
@@ -241,7 +241,7 @@ static bool hash_key(struct api_observations *o)
     api_append_text(&text, api_group_of(x));
     api_append(&text, "", 1);
     api_append_text(&text, api_name_of(x) ? api_name_of(x) : "");
-    bool good = !text.failed || api_fail_for_memory(&o->x->problem);
+    bool good = !text.failed || api_fail_oom(&o->x->problem);
     if (good)
         api_hash(text.data, text.size, o->key);
     api_hash(x->request.body, x->request.body_size, o->body);
@@ -253,7 +253,7 @@ bool api_parse(struct api_observations *o)
 {
     static const char *const known[] = {"timestamp", NULL};
     json_t *parameters = json_object();
-    bool good = parameters || api_fail_for_memory(&o->x->problem);
+    bool good = parameters || api_fail_oom(&o->x->problem);
     good = good &&
            api_settings_from_query(NULL, o->x->request.query, known, parameters, &o->x->problem) &&
            read_table(o, parameters);

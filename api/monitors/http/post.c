@@ -45,7 +45,7 @@ static bool snapshot_counts(struct api_observations *o, struct api_observed *obs
     struct api_snapshot *snapshot = api_snapshot_new(observed->config);
     observed->snapshot = snapshot;
     if (!snapshot || (snapshot->settings.previous == 0 && !api_snapshot_refer(snapshot)))
-        return api_fail_for_memory(&o->x->problem);
+        return api_fail_oom(&o->x->problem);
     for (size_t i = 0; i < observed->config->bins.n_bins; i++)
         snapshot->counts[i] = (double)observed->counting.counts[i];
     snapshot->window.revision = observed->revision;
@@ -94,7 +94,7 @@ static bool reserve_response(struct api_observations *o)
                 ESCAPE_FACTOR * strlen(o->observed[i].name);
     return (api_buffer_reserve(&o->x->response.body, size) &&
             api_buffer_reserve(&o->warnings, o->warnings.size + WARNING)) ||
-           api_fail_for_memory(&o->x->problem);
+           api_fail_oom(&o->x->problem);
 }
 
 /* True if this server knows the monitor, or a monitor of the group. */
@@ -122,14 +122,14 @@ static bool catch_up(struct api_observations *o)
 }
 
 /* Reads the body, and hands what it holds to the store. */
-static bool read_body(struct api_observations *o, double most_ns)
+static bool read_body(struct api_observations *o, double max_ns)
 {
     struct api_exchange *x = o->x;
-    if (!api_body_undo_coding(x, &o->inflated, most_ns))
+    if (!api_body_undo_coding(x, &o->inflated, max_ns))
         return false;
-    if (x->cost_ns <= most_ns)
+    if (x->cost_ns <= max_ns)
         x->cost_ns = api_table_cost(x);
-    if (x->cost_ns > most_ns)
+    if (x->cost_ns > max_ns)
         return true;
     bool behind = api_cache_may_be_stale(x) && !o->caught_up;
     if (behind && (o->evaluates || !knows(x)))
@@ -153,7 +153,7 @@ static bool read_body(struct api_observations *o, double most_ns)
 }
 
 /* Goes on after the store has done its work. */
-static bool after_work(struct api_observations *o, double most_ns)
+static bool after_work(struct api_observations *o, double max_ns)
 {
     struct api_exchange *x = o->x;
     if (x->problem.code)
@@ -170,7 +170,7 @@ static bool after_work(struct api_observations *o, double most_ns)
                         "the monitor was replaced too often meanwhile; try again");
     api_observations_drop(o);
     o->is_read = o->stale = false;
-    return api_check_exists(x) && read_body(o, most_ns);
+    return api_check_exists(x) && read_body(o, max_ns);
 }
 
 /* Estimates what is left to do: the response. */
@@ -182,7 +182,7 @@ static double answer_cost(const struct api_observations *o)
     return ns;
 }
 
-static bool prepare(struct api_exchange *x, bool evaluates, double most_ns)
+static bool prepare(struct api_exchange *x, bool evaluates, double max_ns)
 {
     struct api_observations *o = api_request_state(x, sizeof *o);
     if (!o)
@@ -190,19 +190,19 @@ static bool prepare(struct api_exchange *x, bool evaluates, double most_ns)
     o->x = x;
     o->evaluates = evaluates;
     o->inflated.budget = o->warnings.budget = x->service->budget;
-    if (api_job_finished(x, &o->job) ? !after_work(o, most_ns)
-                                     : !x->work && !o->is_read && !read_body(o, most_ns))
+    if (api_job_finished(x, &o->job) ? !after_work(o, max_ns)
+                                     : !x->work && !o->is_read && !read_body(o, max_ns))
         return false;
     if (o->is_read && !x->work)
         x->cost_ns = answer_cost(o);
     return true;
 }
 
-bool api_post_prepare(struct api_exchange *x, double most_ns) { return prepare(x, false, most_ns); }
+bool api_post_prepare(struct api_exchange *x, double max_ns) { return prepare(x, false, max_ns); }
 
-bool api_evaluate_prepare(struct api_exchange *x, double most_ns)
+bool api_evaluate_prepare(struct api_exchange *x, double max_ns)
 {
-    return prepare(x, true, most_ns);
+    return prepare(x, true, max_ns);
 }
 
 /* Appends `"name":...,` and the result. */
@@ -249,7 +249,7 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
     return !single || !first;
 }
 
-/* Respond to what is stored by 200: without its results if memory was exhausted after the commit, for
+/* Answers 200 for what is stored: without its results if memory was exhausted after the commit, for
  * which what is reserved has room. */
 static void cut_results(const struct api_observations *o, struct api_buffer *out)
 {

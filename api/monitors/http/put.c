@@ -54,7 +54,7 @@ static bool read_query(struct put *d, json_t *members)
     static const char *const known[] = {"dry_run", NULL};
     struct api_exchange *x = d->x;
     json_t *others = json_object();
-    bool good = others || api_fail_for_memory(&x->problem);
+    bool good = others || api_fail_oom(&x->problem);
     good = good && api_settings_from_query(members, x->request.query, known, others, &x->problem);
     const char *dry = json_string_value(json_object_get(others, "dry_run"));
     d->is_dry = dry && strcmp(dry, "true") == 0;
@@ -107,7 +107,7 @@ static bool read_table(struct put *d)
     if (!api_open_table(x, &table))
         return false;
     json_t *members = table.members ? json_incref(table.members) : json_object();
-    bool good = members ? read_members(d, &table, members) : api_fail_for_memory(&x->problem);
+    bool good = members ? read_members(d, &table, members) : api_fail_oom(&x->problem);
     json_decref(members);
     api_table_free(&table);
     if (good && d->references.n == 0)
@@ -135,8 +135,7 @@ static size_t response_size(const struct put *d)
 /* Makes room for the response before anything is stored: what is stored is not refused for memory. */
 static bool reserve_response(const struct put *d, struct api_problem *problem)
 {
-    return api_buffer_reserve(&d->x->response.body, response_size(d)) ||
-           api_fail_for_memory(problem);
+    return api_buffer_reserve(&d->x->response.body, response_size(d)) || api_fail_oom(problem);
 }
 
 /* ---- In the store's thread */
@@ -198,7 +197,7 @@ static bool add_promoted(struct put *d)
     if (!r || !name) {
         free(r);
         free(name);
-        return api_fail_for_memory(&d->x->problem);
+        return api_fail_oom(&d->x->problem);
     }
     *r = (struct api_replacement){.group = api_group_of(d->x), .name = name};
     d->references.replacements = r;
@@ -206,14 +205,14 @@ static bool add_promoted(struct put *d)
     return true;
 }
 
-static bool read_body(struct put *d, double most_ns)
+static bool read_body(struct put *d, double max_ns)
 {
     struct api_exchange *x = d->x;
-    if (!api_body_undo_coding(x, &d->inflated, most_ns))
+    if (!api_body_undo_coding(x, &d->inflated, max_ns))
         return false;
-    if (x->cost_ns <= most_ns)
+    if (x->cost_ns <= max_ns)
         x->cost_ns = 3 * api_table_cost(x);
-    if (x->cost_ns > most_ns)
+    if (x->cost_ns > max_ns)
         return true;
     if (!(d->promotes ? api_reference_range_read(x, &d->range) && add_promoted(d) : read_table(d)))
         return false;
@@ -227,7 +226,7 @@ static bool read_body(struct put *d, double most_ns)
     return reserve_response(d, &x->problem);
 }
 
-static bool prepare(struct api_exchange *x, bool promotes, double most_ns)
+static bool prepare(struct api_exchange *x, bool promotes, double max_ns)
 {
     struct put *d = api_request_state(x, sizeof *d);
     if (!d)
@@ -238,7 +237,7 @@ static bool prepare(struct api_exchange *x, bool promotes, double most_ns)
     d->references.monitors = x->service->monitors;
     d->inflated.budget = d->references.warnings.budget = x->service->budget;
     if (!d->is_read)
-        return read_body(d, most_ns);
+        return read_body(d, max_ns);
     if (api_job_finished(x, &d->job))
         x->is_stored = !x->problem.code && !d->is_dry;
     if (!x->work)
@@ -246,11 +245,11 @@ static bool prepare(struct api_exchange *x, bool promotes, double most_ns)
     return !x->problem.code;
 }
 
-bool api_put_prepare(struct api_exchange *x, double most_ns) { return prepare(x, false, most_ns); }
+bool api_put_prepare(struct api_exchange *x, double max_ns) { return prepare(x, false, max_ns); }
 
-bool api_promote_windows_prepare(struct api_exchange *x, double most_ns)
+bool api_promote_windows_prepare(struct api_exchange *x, double max_ns)
 {
-    return prepare(x, true, most_ns);
+    return prepare(x, true, max_ns);
 }
 
 static void write_replaced(const struct put *d, size_t i, const struct api_buffer *warnings,

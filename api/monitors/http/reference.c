@@ -29,7 +29,7 @@ bool api_reference_range_read(struct api_exchange *x, struct api_reference_range
     size_t size = x->request.body_size - (size_t)(text - x->request.body);
     bool good = api_json_load(&json, text, size);
     if (!good && json.out_of_memory)
-        api_fail_for_memory(&x->problem);
+        api_fail_oom(&x->problem);
     else if (!good)
         api_fail(&x->problem, "json_malformed", "line %d, column %d: %s", json.error.line,
                  json.error.column, json.error.text);
@@ -59,7 +59,7 @@ static struct api_config *promote(const struct api_monitors *monitors, const str
     if (text.size > 0 && !text.failed)
         config = api_config_load(text.data, old->others, monitors->budget, problem);
     else
-        api_fail_for_memory(problem);
+        api_fail_oom(problem);
     api_weights_free(&weights);
     api_buffer_free(&text);
     return config;
@@ -89,7 +89,7 @@ struct api_config *api_reference_promote(struct api_monitors *monitors,
     struct api_config *config = NULL;
     double *counts = calloc(monitor->config->bins.n_bins, sizeof *counts);
     if (!counts)
-        api_fail_for_memory(problem);
+        api_fail_oom(problem);
     else if (read_windows(monitors, monitor, range, counts, problem))
         config = promote(monitors, monitor->config, counts, problem);
     free(counts);

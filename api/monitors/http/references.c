@@ -52,7 +52,7 @@ static bool sample_table(const struct api_references *references, struct api_tab
     for (size_t i = first; good && i < end; i++) {
         table->columns[i].wanted = api_sample_decide(&samples[i]);
         again |= table->columns[i].wanted;
-        good = !table->columns[i].wanted || samples[i].labels || api_fail_for_memory(problem);
+        good = !table->columns[i].wanted || samples[i].labels || api_fail_oom(problem);
     }
     return good && (!again || api_table_read(table, &sink, problem));
 }
@@ -73,7 +73,7 @@ static struct api_replacement *add(struct api_references *references, const char
     struct api_replacement *replacement = &references->replacements[references->n];
     *replacement = (struct api_replacement){.group = group, .name = strdup(name)};
     if (!replacement->name) {
-        api_fail_for_memory(problem);
+        api_fail_oom(problem);
         return NULL;
     }
     references->n++;
@@ -149,7 +149,7 @@ static bool sample_columns(struct api_references *references, struct api_table *
         first == 0 && table->n_rows == 0 && table->size > MIN_BYTES ? 1 : columns_at_once(table);
     *end = table->n_columns - first > at_once ? first + at_once : table->n_columns;
     if (!samples)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     for (size_t i = first; i < *end; i++)
         api_sample_init(&samples[i], table, i);
     bool good = sample_table(references, table, samples, first, *end, problem);
@@ -169,7 +169,7 @@ static bool sample_columns(struct api_references *references, struct api_table *
 static bool reserve(struct api_references *references, size_t n, struct api_problem *problem)
 {
     references->replacements = calloc(n + 1, sizeof *references->replacements);
-    return references->replacements || api_fail_for_memory(problem);
+    return references->replacements || api_fail_oom(problem);
 }
 
 bool api_references_read(struct api_references *references, struct api_table *table,
@@ -234,7 +234,7 @@ static bool count_reference(struct api_references *references, struct api_table 
     if (good)
         api_counting_finish(&counted.counting);
     if (good && !counts_of(&counted.counting, &reference))
-        good = api_fail_for_memory(problem);
+        good = api_fail_oom(problem);
     good = good &&
            configure(references, replacement, members, &bins, &reference, table->budget, problem);
     api_warn_of_unreadable(&references->warnings, replacement->name, &counted.counting.unreadable);
@@ -250,7 +250,7 @@ static bool sample_reference(struct api_references *references, struct api_table
 {
     struct api_sample *samples = calloc(table->n_columns, sizeof *samples);
     if (!samples)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     api_sample_init(&samples[column], table, column);
     bool good = sample_table(references, table, samples, column, column + 1, problem);
     if (good && api_sample_is_empty(&samples[column]))

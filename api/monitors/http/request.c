@@ -144,7 +144,7 @@ bool api_open_table(struct api_exchange *x, struct api_table *table)
                                 .body = x->request.body,
                                 .size = x->request.body_size,
                                 .budget = x->service->budget,
-                                .most_inflated = x->service->max_body};
+                                .max_inflated = x->service->max_body};
     if (table->format && api_table_open(table, &x->problem))
         return true;
     api_table_free(table);
@@ -175,7 +175,7 @@ bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *
                         struct api_problem *problem)
 {
     const json_t *value = parameter ? parameter : api_json_unboxed(member);
-    enum api_place where = parameter ? API_QUERY : API_BODY;
+    enum api_location where = parameter ? API_QUERY : API_BODY;
     const char *pointer = parameter ? "timestamp" : "#/timestamp", *text = json_string_value(value);
     *time = api_now();
     if (parameter && member && !json_is_null(member))
@@ -247,7 +247,7 @@ void *api_request_state(struct api_exchange *x, size_t size)
     if (!x->state)
         x->state = calloc(1, size);
     if (!x->state)
-        api_fail_for_memory(&x->problem);
+        api_fail_oom(&x->problem);
     return x->state;
 }
 

@@ -146,7 +146,7 @@ static bool read_edges(struct api_bins *bins, const json_t *array, struct api_pr
         if (i > 0 && !(edges[i] > edges[i - 1]))
             return fail_item(problem, "bins_invalid", "edges", i, "must ascend");
     }
-    return api_bins_of_edges(bins, edges, n - 1) || api_fail_for_memory(problem);
+    return api_bins_of_edges(bins, edges, n - 1) || api_fail_oom(problem);
 }
 
 /* Text of a label, which may be in `number`; NULL for null, arrays and objects. */
@@ -168,7 +168,7 @@ static bool read_labels(struct api_bins *bins, const json_t *array, struct api_p
                            "labels must be an array of 1 to %d strings, numbers or booleans",
                            API_MAX_BINS);
     if (!allocate_labels(bins, n))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     for (size_t i = 0; i < n; i++) {
         char number[API_DECIMAL_MAX + 1];
         const char *label = label_of(json_array_get(array, i), number);
@@ -178,7 +178,7 @@ static bool read_labels(struct api_bins *bins, const json_t *array, struct api_p
         if (api_bins_find(bins, label, strlen(label)) < bins->n_bins)
             return fail_item(problem, "bins_invalid", "labels", i, "must be distinct");
         if (!add_label(bins, label))
-            return api_fail_for_memory(problem);
+            return api_fail_oom(problem);
     }
     return true;
 }

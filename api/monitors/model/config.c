@@ -133,7 +133,7 @@ static bool read_annotations(struct api_config *config, const json_t *members,
         return api_fail_at(problem, API_BODY, "#/annotations", "option_invalid",
                            "annotations must be an object");
     if (!write_others(config, annotations))
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     return strlen(config->others) < MAX_ANNOTATIONS ||
            api_fail_at(problem, API_BODY, "#/annotations", "members_too_large",
                        "annotations may have at most 16 KiB");
@@ -144,7 +144,7 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
 {
     struct api_config *config = calloc(1, sizeof *config);
     if (!config) {
-        api_fail_for_memory(problem);
+        api_fail_oom(problem);
         return NULL;
     }
     config->references = 1;
@@ -158,7 +158,7 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
         check_reference(config, json_object_get(members, "reference"), problem) &&
         read_bins(config, members, problem) && read_reference(config, members, problem) &&
         check_sum(config, problem) &&
-        ((write_definition(config) && describe_bins(config)) || api_fail_for_memory(problem)) &&
+        ((write_definition(config) && describe_bins(config)) || api_fail_oom(problem)) &&
         read_annotations(config, members, problem))
         return config;
     api_config_release(config);
@@ -190,7 +190,7 @@ struct api_config *api_config_load(const char *definition, const char *others,
         api_fail(problem, "store_unavailable", "%zu bytes of JSON need more memory than is left",
                  size);
     else if (!is_read && (text.failed || json.out_of_memory))
-        api_fail_for_memory(problem);
+        api_fail_oom(problem);
     else if (!is_read)
         api_fail(problem, "store_unavailable", "it is not JSON: %s", json.error.text);
     else

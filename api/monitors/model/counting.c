@@ -15,7 +15,7 @@ bool api_counting_init(struct api_counting *counting, const struct api_bins *bin
     counting->unreadable = (struct api_unreadable){0};
     counting->buffered = 0;
     counting->counts = calloc(bins->n_bins, sizeof *counting->counts);
-    return counting->counts || api_fail_for_memory(problem);
+    return counting->counts || api_fail_oom(problem);
 }
 
 void api_counting_free(struct api_counting *counting)
@@ -85,7 +85,7 @@ static void count_label(struct api_counting *counting, const struct api_table *t
     case API_CELL_NUMBER:
         add_number_label(counting, cell->number);
         break;
-    case API_CELL_TRUTH:
+    case API_CELL_BOOLEAN:
         if (!add_label(counting, cell->number != 0 ? "true" : "false", cell->number != 0 ? 4 : 5))
             counting->counts[api_bins_other(counting->bins)]++;
         break;

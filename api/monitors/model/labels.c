@@ -109,7 +109,7 @@ static int compare(const void *a, const void *b)
     return strcmp(first->text, second->text);
 }
 
-const struct api_label *api_labels_sort(struct api_label_table *labels, size_t most, size_t *n)
+const struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n)
 {
     *n = 0;
     if (!api_buffer_reserve(&labels->sorted, (labels->n + 1) * sizeof(struct api_label)))
@@ -119,6 +119,6 @@ const struct api_label *api_labels_sort(struct api_label_table *labels, size_t m
         sorted[i] = (struct api_label){labels->texts.data + entry(labels, i)->at,
                                        (double)entry(labels, i)->count};
     qsort(sorted, labels->n, sizeof *sorted, compare);
-    *n = labels->n < most ? labels->n : most;
+    *n = labels->n < max ? labels->n : max;
     return sorted;
 }

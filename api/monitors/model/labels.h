@@ -22,8 +22,8 @@ struct api_label {
 /* Number of distinct texts. */
 size_t api_labels_count(const struct api_label_table *labels);
 
-/* Sorts by frequency, ties by bytes, and returns the first `most` or fewer; they last as long as the
+/* Sorts by frequency, ties by bytes, and returns the first `max` or fewer; they last as long as the
  * table, to which nothing may be added afterwards. */
-const struct api_label *api_labels_sort(struct api_label_table *labels, size_t most, size_t *n);
+const struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n);
 
 #endif

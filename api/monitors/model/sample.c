@@ -39,13 +39,13 @@ static bool add_number(struct api_sample *sample, double number, struct api_prob
     }
     sample->n_numbers++;
     api_append(&sample->numbers, &number, sizeof number);
-    return !sample->numbers.failed || api_fail_for_memory(problem);
+    return !sample->numbers.failed || api_fail_oom(problem);
 }
 
 static bool add_label(struct api_sample *sample, const char *text, size_t size,
                       struct api_problem *problem)
 {
-    return api_labels_add(sample->labels, text, size) || api_fail_for_memory(problem);
+    return api_labels_add(sample->labels, text, size) || api_fail_oom(problem);
 }
 
 /* Collects the label of a value, in the second pass. */
@@ -63,7 +63,7 @@ static bool sample_label(struct api_sample *sample, const struct api_cell *cell,
             API_MAX_LABEL, cell->size);
     if (has_text)
         return add_label(sample, cell->text, cell->size, problem);
-    if (cell->kind == API_CELL_TRUTH)
+    if (cell->kind == API_CELL_BOOLEAN)
         return add_label(sample, cell->number != 0 ? "true" : "false", cell->number != 0 ? 4 : 5,
                          problem);
     return isnan(cell->number) ||
@@ -190,10 +190,11 @@ static bool label_numbers(struct api_sample *sample, struct api_problem *problem
 {
     const double *numbers = numbers_of(sample);
     sample->labels = api_labels_new(sample->numbers.budget);
-    bool good = sample->labels || api_fail_for_memory(problem);
+    bool good = sample->labels || api_fail_oom(problem);
     for (size_t i = 0; good && i < sample->n_numbers; i++) {
-        const struct api_cell cell = {
-            .kind = sample->truths_alone ? API_CELL_TRUTH : API_CELL_NUMBER, .number = numbers[i]};
+        const struct api_cell cell = {.kind =
+                                          sample->truths_alone ? API_CELL_BOOLEAN : API_CELL_NUMBER,
+                                      .number = numbers[i]};
         good = sample_label(sample, &cell, problem);
     }
     return good;
@@ -207,7 +208,7 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
     size_t n, size = 0, all = api_labels_count(sample->labels);
     const struct api_label *labels = api_labels_sort(sample->labels, API_MAX_BINS, &n);
     if (!labels)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     for (size_t i = 0; i < n; i++) {
         texts[i] = labels[i].text;
         counts[i] = labels[i].count;
@@ -224,7 +225,7 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
     counts[n + 1] = (double)sample->n_missing;
     return (api_bins_of_labels(bins, texts, n) &&
             api_weights_of_counts(reference, counts, bins->n_bins)) ||
-           api_fail_for_memory(problem);
+           api_fail_oom(problem);
 }
 
 static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_settings *settings,
@@ -247,7 +248,7 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
         counts[i] = (double)counted[i];
     return (api_bins_of_edges(bins, edges, n) &&
             api_weights_of_counts(reference, counts, bins->n_bins)) ||
-           api_fail_for_memory(problem);
+           api_fail_oom(problem);
 }
 
 bool api_sample_bins(struct api_sample *sample, const struct api_monitor_settings *settings,

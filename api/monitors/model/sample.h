@@ -19,7 +19,7 @@ struct api_sample {
     struct api_label_table *labels; /* of the second pass */
 };
 
-/* Empties a collection of a column, and makes room for the numbers of all rows. */
+/* Empties a sample of a column, and makes room for the numbers of all rows. */
 void api_sample_init(struct api_sample *sample, const struct api_table *table, size_t column);
 void api_sample_free(struct api_sample *sample);
 

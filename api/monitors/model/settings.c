@@ -71,11 +71,11 @@ static bool read_number(const struct api_monitor_setting *row, const json_t *val
         return true;
     }
     *api_setting_field(settings, row) = number;
-    if (number >= row->min && number <= row->most && !(row->open && number == row->min) &&
+    if (number >= row->min && number <= row->max && !(row->open && number == row->min) &&
         (!whole || number == floor(number)))
         return true;
     snprintf(expected, sizeof expected, "%s from %s%g to %.16g",
-             whole ? "a whole number" : "a number", row->open ? "above " : "", row->min, row->most);
+             whole ? "a whole number" : "a number", row->open ? "above " : "", row->min, row->max);
     return fail(problem, row, expected);
 }
 
@@ -210,7 +210,7 @@ bool api_setting_is_among(const char *name, const char *const *names)
 }
 
 /* Lists the names of a scope; returns their number. */
-static size_t list_names(const struct api_setting_scope *scope, const char **names, size_t most)
+static size_t list_names(const struct api_setting_scope *scope, const char **names, size_t max)
 {
     size_t n = 0;
     for (const struct api_monitor_setting *row = api_monitor_setting_rows;
@@ -219,7 +219,7 @@ static size_t list_names(const struct api_setting_scope *scope, const char **nam
             names[n++] = row->name;
     for (size_t i = 0; i < N_PARENTS && scope->where == API_BODY && !scope->parent; i++)
         names[n++] = parents[i];
-    for (size_t i = 0; !scope->parent && scope->others[i] && n < most; i++)
+    for (size_t i = 0; !scope->parent && scope->others[i] && n < max; i++)
         names[n++] = scope->others[i];
     return n;
 }

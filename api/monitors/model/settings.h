@@ -57,7 +57,7 @@ struct api_monitor_setting {
     const char *name;   /* as a query parameter, and as a member */
     const char *parent; /* the member that it is a member of, or NULL */
     size_t offset;
-    double fallback, min, most; /* `min` is allowed, unless `open` is true */
+    double fallback, min, max; /* `min` is allowed, unless `open` is true */
     enum api_setting_kind kind;
     bool open;
 };
@@ -79,7 +79,7 @@ bool api_setting_is_among(const char *name, const char *const *names);
 /* api_setting_scope: the names that are valid somewhere: settings, unless `others` alone are, below
  * `parent` or at the top with `others` beside them. */
 struct api_setting_scope {
-    enum api_place where;
+    enum api_location where;
     const char *parent;        /* or NULL */
     const char *const *others; /* NULL at the end */
     bool settings;

@@ -60,10 +60,10 @@ static bool add(json_t *object, const struct api_monitor_setting *row, json_t *v
     }
     if (!value || !parent) {
         json_decref(value);
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     }
     if (!there)
-        return json_object_set_new(parent, row->name, value) == 0 || api_fail_for_memory(problem);
+        return json_object_set_new(parent, row->name, value) == 0 || api_fail_oom(problem);
     bool same = read_alone(&once, row, there) && read_alone(&twice, row, value);
     for (const struct api_monitor_setting *r = api_monitor_setting_rows; same && r->name; r++) {
         double a = *api_setting_field(&once, r), b = *api_setting_field(&twice, r);
@@ -94,7 +94,7 @@ static bool take_parameter(json_t *object, const struct api_parameter *parameter
             return api_fail_at(problem, API_QUERY, name, "option_conflict", "%s is given twice",
                                name);
         return json_object_set_new(others, name, json_string(parameter->value)) == 0 ||
-               api_fail_for_memory(problem);
+               api_fail_oom(problem);
     }
     const struct api_monitor_setting *row = object ? find_parameter(name) : NULL;
     if (!row)

@@ -134,7 +134,7 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
                            "give exactly one of values, counts or probabilities");
     weights->values = calloc(bins->n_bins, sizeof *weights->values);
     if (!weights->values)
-        return api_fail_for_memory(problem);
+        return api_fail_oom(problem);
     return (counts ? read_array(&r, "counts", counts)
                    : read_array(&r, "probabilities", probabilities)) &&
            read_outer(&r, object) && read_n(&r, n);

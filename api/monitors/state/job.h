@@ -9,7 +9,7 @@ struct api_monitors;
 
 /* api_store_job: begins the structure of each kind of job. The thread calls `run` within a transaction,
  * `read_back` when all jobs have run and their observations are written, `publish` after the commit;
- * each may be NULL. False from run or collect with a problem is the request's, by which run must have
+ * each may be NULL. False from run or read_back with a problem is the request's, by which run must have
  * written nothing; without one the store or memory failed. A job may run again, after its transaction
  * failed. */
 struct api_store_job {

@@ -47,7 +47,7 @@ static bool check_room(struct api_monitors *monitors, const struct api_replaceme
     pthread_rwlock_wrlock(&monitors->registry.lock);
     bool good = api_registry_reserve(&monitors->registry, new);
     pthread_rwlock_unlock(&monitors->registry.lock);
-    return good || api_fail_for_memory(problem);
+    return good || api_fail_oom(problem);
 }
 
 /* Makes the monitor, which nobody sees yet, instead of one of its name that was left out. */

@@ -6,7 +6,7 @@
 
 /* history: the last verdicts, in order, of which the state is made. */
 struct history {
-    size_t fire_after, clear_after, most, n;
+    size_t fire_after, clear_after, max, n;
     enum api_verdict state;
     enum api_verdict verdicts[1000];
 };
@@ -15,9 +15,9 @@ static void advance(struct history *history, enum api_verdict verdict)
 {
     if (verdict == API_INSUFFICIENT)
         return;
-    if (history->n == history->most) {
+    if (history->n == history->max) {
         memmove(history->verdicts, history->verdicts + 1,
-                (history->most - 1) * sizeof *history->verdicts);
+                (history->max - 1) * sizeof *history->verdicts);
         history->n--;
     }
     history->verdicts[history->n++] = verdict;
@@ -32,11 +32,11 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
     const struct api_monitor_settings *settings = &monitor->config->settings;
     *history = (struct history){.fire_after = (size_t)settings->fire_after,
                                 .clear_after = (size_t)settings->clear_after};
-    history->most =
+    history->max =
         history->fire_after > history->clear_after ? history->fire_after : history->clear_after;
     const struct api_datum before[] = {API_INTEGER(monitor->id), API_INTEGER(window->revision),
                                        API_INTEGER(window->start), API_INTEGER(window->id),
-                                       API_INTEGER(history->most)};
+                                       API_INTEGER(history->max)};
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_BEFORE, before);
     history->n = list.n;
@@ -97,7 +97,7 @@ bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor 
                       struct api_snapshot *snapshot)
 {
     struct api_window *window = &snapshot->window;
-    struct history history = {.fire_after = 1, .clear_after = 1, .most = 1};
+    struct history history = {.fire_after = 1, .clear_after = 1, .max = 1};
     const struct api_monitor_settings *settings = &pending->monitor->config->settings;
     bool newest = api_status_is_newest(&pending->status, window);
     bool needs_none = newest && settings->fire_after == 1 && settings->clear_after == 1;

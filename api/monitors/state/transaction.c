@@ -16,7 +16,7 @@ bool api_transaction_fail_oom(struct api_monitors *monitors)
     return false;
 }
 
-/* ---- Drafts */
+/* ---- Pending monitors */
 
 static void free_pending(struct api_pending_monitor *pending)
 {
