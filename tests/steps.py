@@ -2,6 +2,7 @@
 
 Steps that build run one after another, with all processors and the lowest priority; of the others two run beside
 them, which mostly wait; a step that measures times has no other beside it but a build. Each needs what it names first.
+A step is a process group of its own, which ends with this process.
 The output of a step goes to build/steps/NAME.log, and is printed whole if the step fails: then the steps that need
 it are left out, the others go on, and the exit status is 1.
 
@@ -9,6 +10,7 @@ Usage: tests/steps.py [STEP...]; without names, all of them
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -65,7 +67,7 @@ class Step:
         self.state = "runs"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env=environment)
+                                            env=environment, process_group=0)
 
     def end(self, status, usage):
         self.seconds = time.monotonic() - self.began
@@ -102,6 +104,16 @@ def start_next(steps):
                 held = True
 
 
+def run(steps):
+    start_next(steps)
+    while any(step.state == "runs" for step in steps):
+        pid, status, usage = os.wait3(0)
+        for step in steps:
+            if step.state == "runs" and step.process.pid == pid:
+                step.end(status, usage)
+        start_next(steps)
+
+
 def print_table(steps, seconds):
     print(f"\n{'step':16}{'':10}{'seconds':>8}{'CPU':>8}")
     for step in sorted(steps, key=lambda step: -step.seconds):
@@ -114,13 +126,13 @@ def main():
     steps = [Step(*step) for step in STEPS if not names or step[0] in names]
     os.makedirs(LOGS, exist_ok=True)
     began = time.monotonic()
-    start_next(steps)
-    while any(step.state == "runs" for step in steps):
-        pid, status, usage = os.wait3(0)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run(steps)
+    finally:
         for step in steps:
-            if step.state == "runs" and step.process.pid == pid:
-                step.end(status, usage)
-        start_next(steps)
+            if step.state == "runs":
+                os.killpg(step.process.pid, signal.SIGTERM)
     print_table(steps, time.monotonic() - began)
     return 0 if all(step.state == "passed" for step in steps) else 1
 
