@@ -67,7 +67,7 @@ void faults_arm(const struct kind *kind, long first, bool sticky)
 /* Reads the last answer; false if more of it is to come. */
 static bool is_whole(struct answered *a)
 {
-    const char *head = a->bytes.data, *end = head + a->bytes.size;
+    const char *head = a->bytes.data, *end = head ? head + a->bytes.size : NULL;
     for (const char *body; head; head = body) {
         body = memmem(head, (size_t)(end - head), "\r\n\r\n", 4);
         if (!body)

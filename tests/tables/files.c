@@ -3,6 +3,7 @@
 #include "lib/kldiv.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static void append_elements(struct api_buffer *to, const struct tables_array *ar
     for (size_t i = 0; i < array->n; i++) {
         char bytes[8];
         double number = array->numbers ? array->numbers[i] : 0;
-        int64_t integer = (int64_t)number;
+        int64_t integer = fabs(number) < 0x1p63 ? (int64_t)number : 0;
         if (*array->dtype == 'U') {
             append_text(to, array->texts + i * array->text_size, array->swapped);
             continue;
