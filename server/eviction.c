@@ -48,9 +48,9 @@ static double cost_of(const struct srv_connection *c, unsigned long long now)
     return (double)atomic_load(&c->held) * (double)lag;
 }
 
-/* Requests that may end for another, each kind with those before it: bodies of more than a small block; all
- * bodies, whose memory is free at once; and responses, whose memory is free once their threads have noticed. */
-enum { LARGE_BODIES, BODIES, ALL, KINDS };
+/* Requests that may end for another: bodies, whose memory is free at once; then also responses, whose memory is free
+ * once their threads have noticed. */
+enum { BODIES, ALL, KINDS };
 
 /* candidates: what the slow requests of a kind hold together, in bytes, and the costliest of them. */
 struct candidates {
@@ -59,21 +59,18 @@ struct candidates {
     struct srv_connection *costliest;
 };
 
-static int kind_of(const struct srv_connection *c)
-{
-    if (atomic_load(&c->phase) != SRV_BODY)
-        return ALL;
-    return atomic_load(&c->held) > API_SMALL ? LARGE_BODIES : BODIES;
-}
-
+/* Small holders do not end where more than a small block is missing. */
 static void find_candidates(struct srv_connection *first, const struct srv_connection *asking,
-                            struct candidates found[KINDS])
+                            size_t missing, struct candidates found[KINDS])
 {
     unsigned long long now = srv_now_ms();
+    size_t min_held = missing > API_SMALL ? API_SMALL : 0;
     for (struct srv_connection *c = first; c; c = c->next) {
-        double cost = c == asking ? 0 : cost_of(c, now);
-        for (int kind = cost > 0 ? kind_of(c) : KINDS; kind < KINDS; kind++) {
-            found[kind].held += atomic_load(&c->held);
+        size_t held = atomic_load(&c->held);
+        double cost = c == asking || held <= min_held ? 0 : cost_of(c, now);
+        int kind = atomic_load(&c->phase) == SRV_BODY ? BODIES : ALL;
+        for (; cost > 0 && kind < KINDS; kind++) {
+            found[kind].held += held;
             if (cost > found[kind].cost) {
                 found[kind].cost = cost;
                 found[kind].costliest = c;
@@ -87,7 +84,7 @@ bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing)
     struct candidates found[KINDS] = {0};
     int kind = 0;
     bool is_free = false;
-    find_candidates(srv_connections_lock(), asking, found);
+    find_candidates(srv_connections_lock(), asking, missing, found);
     while (kind < KINDS && found[kind].held < missing)
         kind++;
     struct srv_connection *ended = kind < KINDS ? found[kind].costliest : NULL;

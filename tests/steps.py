@@ -1,7 +1,7 @@
 """Runs the steps of `make test`, several at once, and prints a table of their times.
 
-Steps that build run one after another, with all processors and the lowest priority; of the others two run beside
-them, which mostly wait; a step that measures times has no other beside it but a build. Each needs what it names first.
+Steps that build run one after another, with all processors and the lowest priority; of the others one runs beside
+them, which mostly waits; a step that measures times has no other beside it but a build. Each needs what it names first.
 A step is a process group of its own, which ends with this process.
 The output of a step goes to build/steps/NAME.log, and is printed whole if the step fails: then the steps that need
 it are left out, the others go on, and the exit status is 1.
@@ -17,7 +17,7 @@ import time
 
 CPUS = len(os.sched_getaffinity(0))
 BUILD, RUN, MEASURE = "build", "run", "measure"
-RUNS_AT_ONCE = 2
+RUNS_AT_ONCE = 1
 LOGS = "build/steps"
 
 # Name, kind, what it needs, arguments of make. In the order in which they start.

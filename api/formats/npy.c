@@ -94,7 +94,7 @@ static bool place_elements(struct reader *r, const char *data, size_t size)
         return true;
     /* Use another buffer: `data` may lie in the tensor's own. */
     struct api_buffer rearranged = {.budget = tensor->data.budget};
-    if (!api_buffer_reserve(&rearranged, size + 1))
+    if (!api_buffer_reserve(&rearranged, size + 1) || !rearranged.data)
         return api_fail_oom(r->problem);
     rearranged.size = size;
     rearrange(r, data, rearranged.data, count);

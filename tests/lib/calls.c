@@ -96,7 +96,7 @@ static void run_options(size_t ndim, const size_t *shape, struct kl_options opti
             struct kl_tensor target = {dtypes[KL_TARGET], ndim, shape, data[KL_TARGET]};
             struct kl_tensor weight = {KL_FLOAT32, n_left, left, weights};
             struct kl_mask kept = {n_left, left, mask};
-            options.dim = dim < 0 ? NULL : axes + dim, options.n_dim = dim >= 0;
+            options.dim = dim >= 0 ? axes + dim : NULL, options.n_dim = dim >= 0;
             options.weight = bits & 1 ? &weight : NULL;
             options.mask = bits & 2 ? &kept : NULL;
             options.broadcast = bits & 4;

@@ -45,8 +45,7 @@ static void append_elements(struct api_buffer *to, const struct tables_array *ar
     for (size_t i = 0; i < array->n; i++) {
         char bytes[8];
         double number = array->numbers ? array->numbers[i] : 0;
-        int64_t integer =
-            isfinite(number) ? (int64_t)number : 0; /* others are written as floats alone */
+        int64_t integer = fabs(number) < 0x1p63 ? (int64_t)number : 0;
         if (*array->dtype == 'U') {
             append_text(to, array->texts + i * array->text_size, array->swapped);
             continue;
