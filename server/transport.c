@@ -171,9 +171,8 @@ int srv_mhd_setsockopt(int fd, int level, int name, const void *value, socklen_t
 
 void srv_transport_probe(struct srv_connection *c)
 {
-    static const char begin[] = "HTTP/1.";
-    if (!c->tls && c->probed < sizeof begin - 1)
-        c->probed += send(c->fd, begin + c->probed, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+    if (!c->tls && c->probed == 0)
+        c->probed = send(c->fd, "H", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size, bool more)

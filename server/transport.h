@@ -22,9 +22,9 @@ int srv_mhd_gnutls_bye(gnutls_session_t session, gnutls_close_request_t how);
 int srv_mhd_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
 int srv_mhd_epoll_ctl(int loop, int action, int fd, struct epoll_event *event);
 
-/* Sends the next byte of "HTTP/1.", with which every response begins, to a client whose response is not ready: the
- * kernel of a client that has left answers with a reset. The response then leaves these bytes out. Nothing after
- * the last of them, and with TLS. The connection is suspended. */
+/* Sends the first byte of the response, which is the same for all, to a client whose response is not ready, once:
+ * the kernel of a client that has left answers with a reset. The response then leaves it out. Not with TLS. The
+ * connection is suspended. */
 void srv_transport_probe(struct srv_connection *connection);
 
 /* Sends bytes on a connection past libmicrohttpd, in its network thread, without waiting; `more`

@@ -68,10 +68,10 @@ static void collect_events(int timeout)
     srv_connections_unlock();
 }
 
-/* Asks a client that has closed its sending side whether it still reads: soon, then once a second. */
+/* Asks a client that has closed its sending side whether it still reads. */
 static void probe(struct srv_connection *c, unsigned long long now)
 {
-    unsigned long long due = atomic_load(&c->since) + PROBE_MS + c->probed * 1000ULL;
+    unsigned long long due = atomic_load(&c->since) + PROBE_MS;
     bool is_due = atomic_load(&c->suspended) && now >= due;
     if (is_due && !c->local) /* the end of a local client is told at once */
         srv_transport_probe(c);
