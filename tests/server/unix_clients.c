@@ -65,19 +65,19 @@ static size_t read_steadily(int fd, size_t bytes_each_300_ms, double seconds)
     return got;
 }
 
-/* Three at once, under a bound of 2 s: one that reads nothing; one that reads 128 KiB and stops; one that
- * reads 55 KB a second for 9 s, of which the kernel has room for three in its buffers. */
+/* Three at once, under a bound of 4 s: one that reads nothing; one that reads 128 KiB and stops; one that
+ * reads 55 KB a second for 13 s, of which the kernel has room for three in its buffers. */
 Test(unix_clients, a_local_reader_is_ended_if_it_is_stuck_and_not_if_it_is_steady, .init = choose,
      .fini = clean)
 {
     enum { WHOLE = 16 << 20, BEGUN = 128 << 10 };
-    static const char *const flags[] = {"--timeout", "2", NULL};
+    static const char *const flags[] = {"--timeout", "4", NULL};
     struct server server = server_start_at(address, flags);
     int stuck = ask_for_much(&server), stopped = ask_for_much(&server);
     int steady = ask_for_much(&server);
     char *begun = malloc(BEGUN);
     cr_expect_eq(recv(stopped, begun, BEGUN, MSG_WAITALL), BEGUN);
-    size_t got = read_steadily(steady, 16 << 10, 9);
+    size_t got = read_steadily(steady, 16 << 10, 13);
     cr_expect(server_logs(&server, "status=200 code=reply_timeout", 2));
     cr_expect_gt(got, WHOLE, "the steady reader got %zu bytes", got);
     cr_expect_lt(read_steadily(stuck, 0, 0), WHOLE, "the answer was not whole");

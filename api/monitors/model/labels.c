@@ -66,7 +66,7 @@ static bool grow(struct api_label_table *labels)
 {
     struct api_buffer slots = {.budget = labels->slots.budget};
     size_t n_slots = labels->n_slots ? 2 * labels->n_slots : 64;
-    if (n_slots > UINT32_MAX / 2 || !api_buffer_reserve(&slots, n_slots * sizeof(uint32_t)))
+    if (n_slots > UINT32_MAX / 2 || !api_buffer_grow(&slots, n_slots * sizeof(uint32_t)))
         return false;
     memset(slots.data, 0, n_slots * sizeof(uint32_t));
     for (size_t i = 0; i < labels->n; i++) {
