@@ -1,6 +1,5 @@
 /* Negotiation by quality: Accept and Accept-Encoding (RFC 9110, 12.5). */
-#ifndef KLDIV_API_ACCEPT_H
-#define KLDIV_API_ACCEPT_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -13,5 +12,3 @@ double api_accept_quality(const char *value, const char *word);
 /* Length, in bytes, of the "type/subtype" or the coding at the start of a header's value or
  * element. */
 static inline size_t api_essence_length(const char *value) { return strcspn(value, "; \t,"); }
-
-#endif

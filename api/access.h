@@ -1,8 +1,7 @@
 /* Checks of who asks, from the header alone, in this order: the host, the token, its scope. Each
  * fails with a problem of x->problem; endpoints with API_OPEN pass all of
  * them, those with API_PUBLIC the last two. */
-#ifndef KLDIV_API_ACCESS_H
-#define KLDIV_API_ACCESS_H
+#pragma once
 
 #include "api/route.h"
 
@@ -51,5 +50,3 @@ bool api_origin_is_valid(const char *origin);
 
 /* The scope write and the origin, for a request that writes at an endpoint that else only reads. */
 bool api_check_writer(struct api_exchange *x);
-
-#endif

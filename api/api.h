@@ -9,8 +9,7 @@
  *     ... send x.response
  *     api_end(&x);
  */
-#ifndef KLDIV_API_API_H
-#define KLDIV_API_API_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -35,5 +34,3 @@ void api_refuse(struct api_exchange *x, const char *code, const char *detail);
 
 /* Frees what the exchange holds, its response included. */
 void api_end(struct api_exchange *x);
-
-#endif

@@ -1,6 +1,5 @@
 /* Bodies of requests, whatever they hold: their coding and their size. */
-#ifndef KLDIV_API_BODY_H
-#define KLDIV_API_BODY_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -14,5 +13,3 @@ bool api_body_check_size(struct api_exchange *x);
 /* Undoes the Content-Encoding, in at most `max_ns` of work; the request's body then points into
  * `inflated`, which may hold it already. Sets x->cost_ns above `max_ns` if that does not suffice. */
 bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, double max_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_call: one loss with its tensors and its results, independent of the wire format. */
-#ifndef KLDIV_API_CALL_H
-#define KLDIV_API_CALL_H
+#pragma once
 
 #include "api/exchange.h"
 #include "api/formats/json_tensor.h"
@@ -75,5 +74,3 @@ static inline struct api_warnings api_call_warnings(const struct api_call *call)
 {
     return api_warnings_of(&call->plan, &call->diagnosis);
 }
-
-#endif

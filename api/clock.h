@@ -1,6 +1,5 @@
 /* A clock that never jumps. */
-#ifndef KLDIV_API_CLOCK_H
-#define KLDIV_API_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -11,5 +10,3 @@ static inline double api_seconds(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The table of endpoints. Routing, 404, 405, Allow and the root page are derived from it; a new
  * endpoint is a row and a file. */
-#ifndef KLDIV_API_ENDPOINTS_H
-#define KLDIV_API_ENDPOINTS_H
+#pragma once
 
 #include "api/route.h"
 
@@ -14,5 +13,3 @@ extern const struct api_endpoint api_endpoints[];
 
 /* The OpenAPI document, NUL-terminated. */
 extern const char api_openapi[];
-
-#endif

@@ -1,6 +1,5 @@
 /* api_error_format: the form of problems, which differs between the Open Inference Protocol and the rest. */
-#ifndef KLDIV_API_ERROR_FORMAT_H
-#define KLDIV_API_ERROR_FORMAT_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -16,5 +15,3 @@ struct api_error_format {
 
 /* The format for a path. */
 const struct api_error_format *api_error_format_of(const char *path);
-
-#endif

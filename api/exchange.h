@@ -1,6 +1,5 @@
 /* api_exchange: one request and its response, as bytes, and the configuration that all requests share. */
-#ifndef KLDIV_API_EXCHANGE_H
-#define KLDIV_API_EXCHANGE_H
+#pragma once
 
 #include "api/memory/buffer.h"
 #include "api/memory/shared.h"
@@ -127,5 +126,3 @@ struct api_exchange {
     double prepared;    /* end of the first `prepare`, in ms of api_seconds */
     void *state;        /* owned by the endpoint, which frees it in `end` */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Endpoints for those who watch the server: /livez, /readyz, /metrics. */
-#ifndef KLDIV_API_HEALTH_H
-#define KLDIV_API_HEALTH_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -10,5 +9,3 @@ bool api_ready(struct api_exchange *x);
 /* Lines for Prometheus: those of the host and of the store, and those of monitors, which all who ask share. */
 bool api_metrics_prepare(struct api_exchange *x, double max_ns);
 bool api_metrics(struct api_exchange *x);
-
-#endif

@@ -1,6 +1,5 @@
 /* Histograms of Prometheus. Any thread may count; numbers are read without a lock. */
-#ifndef KLDIV_API_HISTOGRAM_H
-#define KLDIV_API_HISTOGRAM_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -25,5 +24,3 @@ unsigned long api_histogram_count(const struct api_histogram *histogram, size_t 
 void api_histogram_write(struct api_buffer *out, const char *name, const char *labels,
                          const struct api_histogram *histogram, const double *bounds, size_t n,
                          double scale);
-
-#endif

@@ -1,7 +1,6 @@
 /* The list of hosts that requests may name, against DNS rebinding: a page whose own name leads to
  * this server's address sends that name. */
-#ifndef KLDIV_API_HOSTS_H
-#define KLDIV_API_HOSTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ bool api_hosts_have(const char *list, const char *host, unsigned usual_port);
 
 /* True if the host is an address, or localhost or below it, which no name server can lead elsewhere. */
 bool api_host_is_fixed(const char *host);
-
-#endif

@@ -1,6 +1,5 @@
 /* POST /kl_div and POST /v2/models/kl_div/infer. */
-#ifndef KLDIV_API_KL_DIV_H
-#define KLDIV_API_KL_DIV_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -10,5 +9,3 @@ bool api_loss_prepare(struct api_exchange *x, double max_ns);
 bool api_loss(struct api_exchange *x);
 void api_kl_div_end(struct api_exchange *x);
 void api_infer_end(struct api_exchange *x);
-
-#endif

@@ -1,6 +1,5 @@
 /* The options of a loss: the table of their names, values and readers. */
-#ifndef KLDIV_API_LOSS_OPTIONS_H
-#define KLDIV_API_LOSS_OPTIONS_H
+#pragma once
 
 #include "lib/kldiv.h"
 
@@ -85,5 +84,3 @@ struct api_loss_option {
 };
 
 extern const struct api_loss_option api_loss_options[API_OPTIONS];
-
-#endif

@@ -1,6 +1,5 @@
 /* Metadata of the server and its one model for the Open Inference Protocol. */
-#ifndef KLDIV_API_OIP_MODEL_H
-#define KLDIV_API_OIP_MODEL_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -12,5 +11,3 @@ bool api_oip_model_ready(struct api_exchange *x);
 bool api_oip_config(struct api_exchange *x);
 bool api_oip_stats(struct api_exchange *x);
 bool api_oip_index(struct api_exchange *x);
-
-#endif

@@ -1,8 +1,7 @@
 /* Settings of Triton's trace and logging extensions
  * (https://github.com/triton-inference-server/server/tree/main/docs/protocol). They are fixed here: a
  * request that sets what is set succeeds, another fails. */
-#ifndef KLDIV_API_OIP_SETTINGS_H
-#define KLDIV_API_OIP_SETTINGS_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -11,5 +10,3 @@ bool api_oip_logging(struct api_exchange *x);
 bool api_oip_set_logging(struct api_exchange *x);
 bool api_oip_trace(struct api_exchange *x);
 bool api_oip_set_trace(struct api_exchange *x);
-
-#endif

@@ -1,6 +1,5 @@
 /* The options of a request, from query parameters and from members of a body alike. */
-#ifndef KLDIV_API_OPTIONS_H
-#define KLDIV_API_OPTIONS_H
+#pragma once
 
 #include "api/loss_options.h"
 #include "api/problem.h"
@@ -50,5 +49,3 @@ bool api_option_fail(const struct api_options *options, enum api_option option,
  * may end in "[]". With `known_alone`, parameters of other names are passed over. */
 bool api_options_from_query(struct api_options *options, const char *query, bool known_alone,
                             struct api_problem *problem);
-
-#endif

@@ -1,6 +1,5 @@
 /* Partial results, which merge over shards: what partial=true gives instead of a loss. */
-#ifndef KLDIV_API_PARTIAL_H
-#define KLDIV_API_PARTIAL_H
+#pragma once
 
 #include "api/options.h"
 
@@ -16,5 +15,3 @@ bool api_partial_check(const struct api_options *options, enum kl_reduction redu
 bool api_partial_run(const struct kl_plan *plan, struct kl_pool *pool,
                      struct kl_diagnosis *diagnosis, struct api_buffer pairs[2],
                      struct kl_problem *problem);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_problem: the error of a request, and its form on the wire (RFC 9457). */
-#ifndef KLDIV_API_PROBLEM_H
-#define KLDIV_API_PROBLEM_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -46,5 +45,3 @@ int api_problem_status(const struct api_problem *problem);
 
 /* Appends the members of the problem+json object, without its braces. */
 void api_problem_write(const struct api_problem *problem, struct api_buffer *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Query strings: their parameters, percent-decoded. */
-#ifndef KLDIV_API_QUERY_H
-#define KLDIV_API_QUERY_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -14,5 +13,3 @@ struct api_parameter {
  * one that is too long or not encoded properly, whose name is empty if that is at fault. */
 bool api_query_next(const char **query, struct api_parameter *parameter,
                     struct api_problem *problem);
-
-#endif

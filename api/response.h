@@ -1,6 +1,5 @@
 /* Functions by which endpoints and wire formats build a response. */
-#ifndef KLDIV_API_REPLY_H
-#define KLDIV_API_REPLY_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -39,5 +38,3 @@ static inline void api_response_free(struct api_response *response)
     while (response->n_tensors > 0)
         api_buffer_free(&response->tensors[--response->n_tensors]);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Endpoints, and the one that a path and a method lead to. */
-#ifndef KLDIV_API_ROUTE_H
-#define KLDIV_API_ROUTE_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -46,5 +45,3 @@ const struct api_endpoint *api_route_find(struct api_exchange *x, bool *method_a
 
 /* Formats the methods that the path supports: "GET, HEAD". */
 void api_route_methods(const struct api_exchange *x, char *to, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_statistics: counts and times of inference requests for GET /v2/models/kl_div/stats. */
-#ifndef KLDIV_API_STATISTICS_H
-#define KLDIV_API_STATISTICS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -14,5 +13,3 @@ struct api_statistics {
     struct api_duration decode, compute, encode; /* of successful requests */
     atomic_ullong last_ms;                       /* arrival of the last request, Unix time in ms */
 };
-
-#endif

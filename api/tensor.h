@@ -1,6 +1,5 @@
 /* api_tensor: a tensor of a request, its name, and its location in the body. */
-#ifndef KLDIV_API_TENSOR_H
-#define KLDIV_API_TENSOR_H
+#pragma once
 
 #include "api/formats/dtypes.h"
 #include "api/problem.h"
@@ -81,5 +80,3 @@ void api_tensor_element_location(const struct api_tensor *tensor, size_t index, 
 
 /* Refuses bytes of a mask other than 0 and 1, which suggest another array: weights, or an image. */
 bool api_mask_check(const struct api_tensor *mask, struct api_problem *problem);
-
-#endif

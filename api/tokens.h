@@ -5,8 +5,7 @@
  * token2 and so on if absent. SCOPES is read, write or read,write, and both if absent. TOKEN is 1
  * to 255 characters of b64token (A-Z a-z 0-9 - . _ ~ + / with = at its end). A comment runs from
  * # to the end of its line. */
-#ifndef KLDIV_API_TOKENS_H
-#define KLDIV_API_TOKENS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ enum api_bearer {
  * their number, and on no character or length of theirs. Fills *found if the token is known. */
 enum api_bearer api_tokens_check(struct api_tokens *tokens, const char *authorization,
                                  struct api_token *found);
-
-#endif

@@ -1,6 +1,5 @@
 /* Warnings on the wire: those of the options, and the findings of a diagnosis. */
-#ifndef KLDIV_API_WARNINGS_H
-#define KLDIV_API_WARNINGS_H
+#pragma once
 
 #include "api/memory/buffer.h"
 #include "lib/kldiv.h"
@@ -40,5 +39,3 @@ void api_warnings_members(const struct api_warnings *warnings, struct api_buffer
 
 /* Formats the codes with ", " between; truncates to `size` bytes. */
 void api_warnings_codes(const struct api_warnings *warnings, char *to, size_t size);
-
-#endif

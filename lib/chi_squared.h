@@ -1,6 +1,5 @@
 /* Chi-squared distribution of an integral number of degrees of freedom. */
-#ifndef KLDIV_LIB_CHI_SQUARED_H
-#define KLDIV_LIB_CHI_SQUARED_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ struct kl_chi_squared kl_chi_squared(double x, size_t df);
 
 /* The x whose tail is `tail`, in (0, 1]; 0 of a tail of 1. */
 double kl_chi_squared_point(double tail, size_t df);
-
-#endif

@@ -1,7 +1,6 @@
 /* kl_exact (of kldiv.h): a superaccumulator: the exact sum of doubles, as an integer multiple of 2^-1074 in signed digits
  * of 32 bits. It is the same whatever the order of the additions, and the number of threads. */
-#ifndef KLDIV_LIB_EXACT_H
-#define KLDIV_LIB_EXACT_H
+#pragma once
 
 #include "lib/kernel.h"
 
@@ -44,5 +43,3 @@ void kl_total_merge(struct kl_total *total, const struct kl_exact *part);
 /* The sum, once no thread adds to it any more: exact; or rounded once. */
 const struct kl_exact *kl_total_exact(struct kl_total *total);
 double kl_total_value(struct kl_total *total);
-
-#endif

@@ -1,6 +1,5 @@
 /* Derivatives of a group's losses, stored or summed in its gradients. */
-#ifndef KLDIV_LIB_GRADIENT_H
-#define KLDIV_LIB_GRADIENT_H
+#pragma once
 
 #include "lib/workspace.h"
 
@@ -20,5 +19,3 @@ bool kl_compute_row_grads(struct kl_workspace *b, const double *losses, const do
 
 /* Stores derivatives of 0. */
 void kl_clear_grads(struct kl_workspace *b, const struct kl_tile *tile);
-
-#endif

@@ -1,6 +1,5 @@
 /* kl_job: one call being computed. */
-#ifndef KLDIV_LIB_JOB_H
-#define KLDIV_LIB_JOB_H
+#pragma once
 
 #include "lib/exact.h"
 #include "lib/tile.h"
@@ -99,5 +98,3 @@ static inline bool kl_is_stopped(const struct kl_plan *plan)
 {
     return plan->stopped && plan->stopped(plan->stop_context);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* kl_kernel: the functions of one instruction set, and the choice of one. */
-#ifndef KLDIV_LIB_KERNEL_H
-#define KLDIV_LIB_KERNEL_H
+#pragma once
 
 #include "lib/kldiv.h"
 #include "lib/sum.h"
@@ -205,5 +204,3 @@ extern const struct kl_kernel *const kl_kernels[];
 
 /* The kernel in use. */
 const struct kl_kernel *kl_kernel(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* kl_layout: where the elements of a call's arrays lie: operands, losses, weight and mask. */
-#ifndef KLDIV_LIB_LAYOUT_H
-#define KLDIV_LIB_LAYOUT_H
+#pragma once
 
 #include "lib/kernel.h"
 
@@ -57,5 +56,3 @@ static inline bool kl_rows_are_dense(const struct kl_layout *layout, enum kl_arr
     const struct kl_axes *inner = &layout->inner;
     return inner->n == 0 || (inner->n == 1 && inner->axis[0].strides[array] == 1);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Rows of any layout: groups of them, which are computed each as blocks, in chunks that threads
  * share. */
-#ifndef KLDIV_LIB_PARALLEL_H
-#define KLDIV_LIB_PARALLEL_H
+#pragma once
 
 #include "lib/job.h"
 #include "lib/pool.h"
@@ -12,5 +11,3 @@ bool kl_run_rows(struct kl_job *job, struct kl_pool *pool);
 
 /* The bytes that kl_run_rows allocates. The job has its plan, its gradients and a layout to fill. */
 size_t kl_rows_scratch_size(struct kl_job *job);
-
-#endif

@@ -1,6 +1,5 @@
 /* Threads shared by all callers. The constructors are in kldiv.h. */
-#ifndef KLDIV_LIB_POOL_H
-#define KLDIV_LIB_POOL_H
+#pragma once
 
 #include "lib/kldiv.h"
 
@@ -16,5 +15,3 @@ enum { KL_THREAD_SCRATCH = 112 << 10 };
 void kl_pool_run(struct kl_pool *pool, size_t n,
                  void (*task)(void *context, size_t i, void *scratch), void *context,
                  void *scratch);
-
-#endif

@@ -1,6 +1,5 @@
 /* Filling in a struct kl_problem. */
-#ifndef KLDIV_LIB_PROBLEM_H
-#define KLDIV_LIB_PROBLEM_H
+#pragma once
 
 #include "lib/kldiv.h"
 
@@ -8,5 +7,3 @@
  * `return kl_fail(...)`. `problem` may be NULL. */
 bool kl_fail(struct kl_problem *problem, enum kl_operand operand, const char *code,
              const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-#endif

@@ -1,7 +1,6 @@
 /* The reduction of losses: divisors, under weight and mask, and partial results. kl_run and kl_partial_loss
  * share it, so that both give the same bits. */
-#ifndef KLDIV_LIB_REDUCTION_H
-#define KLDIV_LIB_REDUCTION_H
+#pragma once
 
 #include "lib/kldiv.h"
 
@@ -17,5 +16,3 @@ double kl_reduced(double sum, double divisor, enum kl_reduction reduction, bool 
 /* Fills a partial result of a call with the sum of its losses. */
 void kl_fill_partial(const struct kl_plan *plan, const struct kl_exact *sum,
                      struct kl_partial *partial);
-
-#endif

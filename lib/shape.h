@@ -1,6 +1,5 @@
 /* Shapes of tensors: counting, printing, broadcasting. */
-#ifndef KLDIV_LIB_SHAPE_H
-#define KLDIV_LIB_SHAPE_H
+#pragma once
 
 #include "lib/kldiv.h"
 
@@ -15,5 +14,3 @@ bool kl_shape_extends(size_t ndim, const size_t *shape, size_t to_ndim, const si
 /* The shape that both broadcast to; false if there is none. `joint` has room for the longer. */
 bool kl_shape_broadcast(size_t a_ndim, const size_t *a, size_t b_ndim, const size_t *b,
                         size_t *joint_ndim, size_t *joint);
-
-#endif

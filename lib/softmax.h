@@ -1,6 +1,5 @@
 /* Rows of logits, of a group whose tiles are not loaded yet. */
-#ifndef KLDIV_LIB_SOFTMAX_H
-#define KLDIV_LIB_SOFTMAX_H
+#pragma once
 
 #include "lib/workspace.h"
 
@@ -15,5 +14,3 @@ bool kl_find_row_sums(struct kl_workspace *b, bool caches, double *losses, doubl
 /* Loads a tile of both operands in the form of the kernels' rule, once row_max and log_sum_exp of logits are
  * set; masked elements have no loss. */
 void kl_load_log_probs(struct kl_workspace *b, const struct kl_tile *tile);
-
-#endif

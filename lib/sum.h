@@ -1,6 +1,5 @@
 /* kl_sum: a compensated sum of doubles. */
-#ifndef KLDIV_LIB_SUM_H
-#define KLDIV_LIB_SUM_H
+#pragma once
 
 /* kl_sum: a sum with its rounding error; its value is high + low. */
 struct kl_sum {
@@ -40,5 +39,3 @@ static inline double kl_sum_value(struct kl_sum sum)
 {
     return sum.high + (__builtin_isfinite(sum.high) ? sum.low : 0);
 }
-
-#endif

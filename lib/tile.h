@@ -1,7 +1,6 @@
 /* kl_tile: some rows of a layout, or a part of each, as a block: elements lie side by side, row after
  * row; or, where that is their order in memory, rows lie side by side, element after element. */
-#ifndef KLDIV_LIB_TILE_H
-#define KLDIV_LIB_TILE_H
+#pragma once
 
 #include "lib/layout.h"
 
@@ -71,5 +70,3 @@ void kl_gather(const struct kl_kernel *kernel, const struct kl_axes *axes,
                void *to);
 void kl_scatter(const struct kl_axes *axes, enum kl_array array, enum kl_dtype dtype,
                 const void *from, size_t start, size_t n, void *to);
-
-#endif

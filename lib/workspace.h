@@ -1,7 +1,6 @@
 /* kl_workspace: the scratch of one thread that computes a group of rows of any layout, with any option, in
  * tiles whose elements are contiguous. Its size does not depend on the call. */
-#ifndef KLDIV_LIB_WORKSPACE_H
-#define KLDIV_LIB_WORKSPACE_H
+#pragma once
 
 #include "lib/job.h"
 
@@ -101,5 +100,3 @@ void kl_broadcast(const struct kl_workspace *b, const struct kl_tile *tile,
 /* v = (v - offset) scale - minus, with a number of each row, or NULL for 0. */
 void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v,
                    const double *offset, const double *minus, double scale);
-
-#endif

@@ -1,6 +1,5 @@
 /* Addresses to listen on: "HOST:PORT", "unix:PATH", "unix:@NAME". */
-#ifndef KLDIV_SERVER_ADDRESS_H
-#define KLDIV_SERVER_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ int srv_listen(const char *option, const char *address, mode_t mode, FILE *error
 /* Formats the address of a bound socket, such as "127.0.0.1:8080" or "unix:/run/kldiv.sock"; returns the
  * port, 0 for a unix socket, -1 if it has none. */
 int srv_bound_address(int fd, char *to, size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 /* The body of a request as it arrives. Memory for it is reserved as its bytes come, never for a length that was
  * declared; nobody waits for memory. Where none is left, the slowest request that holds most ends, if it is behind
  * its minimal rate; if none is, the body that asks is refused. */
-#ifndef KLDIV_SERVER_BODY_H
-#define KLDIV_SERVER_BODY_H
+#pragma once
 
 #include "server/request.h"
 
@@ -14,5 +13,3 @@ bool srv_body_fits(const struct srv_request *request);
 
 /* Takes a piece of the body; MHD_NO, with the connection's error set, if the request is refused. */
 enum MHD_Result srv_body_receive(struct srv_request *request, const char *bytes, size_t size);
-
-#endif

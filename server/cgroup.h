@@ -1,7 +1,6 @@
 /* CPUs and memory that this process may use: the machine's, or the limits of its cgroups (v2 and
  * v1), by which containers bound both. */
-#ifndef KLDIV_SERVER_CGROUP_H
-#define KLDIV_SERVER_CGROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ struct srv_limits {
     size_t cpus, memory;
 };
 struct srv_limits srv_cgroup_limits(const char *membership, const char *root);
-
-#endif

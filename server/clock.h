@@ -1,6 +1,5 @@
 /* A clock for deadlines, which never jumps. */
-#ifndef KLDIV_SERVER_CLOCK_H
-#define KLDIV_SERVER_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -11,5 +10,3 @@ static inline unsigned long long srv_now_ms(void)
     clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
     return (unsigned long long)t.tv_sec * 1000 + (unsigned long long)t.tv_nsec / 1000000;
 }
-
-#endif

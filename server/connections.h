@@ -1,6 +1,5 @@
 /* The table of open connections: how many there may be, and what each waits for. */
-#ifndef KLDIV_SERVER_CONNECTIONS_H
-#define KLDIV_SERVER_CONNECTIONS_H
+#pragma once
 
 #include "api/memory/buffer.h"
 #include "server/framing.h"
@@ -149,5 +148,3 @@ void srv_connections_close_idle(void);
 /* Locks the table, and gives its first entry; nothing is added or removed until it is unlocked. */
 struct srv_connection *srv_connections_lock(void);
 void srv_connections_unlock(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The time that clients have for each part of a request. libmicrohttpd's own timer measures only
  * silence, and one byte a second would keep a connection for ever. */
-#ifndef KLDIV_SERVER_DEADLINES_H
-#define KLDIV_SERVER_DEADLINES_H
+#pragma once
 
 #include "server/connections.h"
 
@@ -29,5 +28,3 @@ unsigned long long srv_body_lag(const struct srv_connection *connection, unsigne
 /* Lateness of a connection, in ms, compared with a client that does its part at once; 0 if it may
  * not be ended to make room for another. The table is locked. */
 unsigned long long srv_lag(const struct srv_connection *connection, unsigned long long now);
-
-#endif

@@ -1,7 +1,6 @@
 /* Eviction: the connection that ends so that others can be served, where there are no more connections or no
  * memory. Nobody waits for memory: who cannot be served is refused. */
-#ifndef KLDIV_SERVER_EVICTION_H
-#define KLDIV_SERVER_EVICTION_H
+#pragma once
 
 #include "server/connections.h"
 
@@ -13,5 +12,3 @@ bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait);
  * together hold the `missing` bytes. True if its memory is free at once: that of a body is; that of a response
  * once its network thread has noticed. Called by the network thread of `asking`. */
 bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing);
-
-#endif

@@ -1,7 +1,6 @@
 /* srv_fields: the header fields of a request that are read for every request, filed in one pass:
  * libmicrohttpd searches its list of them by name, which was done ten times for each request. */
-#ifndef KLDIV_SERVER_FIELDS_H
-#define KLDIV_SERVER_FIELDS_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ void srv_fields_read(struct srv_fields *fields, struct MHD_Connection *connectio
 
 /* Value of any field, found by name in any case; NULL if it is absent. All lines of Accept are one. */
 const char *srv_fields_find(const struct srv_fields *fields, const char *name);
-
-#endif

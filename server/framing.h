@@ -4,8 +4,7 @@
  * some refusals twice.
  *
  * It follows requests, header lines, bodies and chunks (RFC 9112) and keeps no body. */
-#ifndef KLDIV_SERVER_FRAMING_H
-#define KLDIV_SERVER_FRAMING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ bool srv_framing_is_between_requests(const struct srv_framing *framing);
 
 /* Frees what it holds. */
 void srv_framing_free(struct srv_framing *framing);
-
-#endif

@@ -1,7 +1,6 @@
 /* The steps of a request, from its header to the end of its response. The connection's network thread makes all
  * calls. */
-#ifndef KLDIV_SERVER_HANDLER_H
-#define KLDIV_SERVER_HANDLER_H
+#pragma once
 
 #include "server/request.h"
 
@@ -20,5 +19,3 @@ enum MHD_Result srv_request_complete(struct srv_request *request,
 /* Logs and counts the request and drops its reference, the last of which frees it. `sent` is true
  * if the whole response was sent. */
 void srv_request_done(struct srv_request *request, bool sent);
-
-#endif

@@ -1,6 +1,5 @@
 /* --healthcheck: the command of a container's HEALTHCHECK. */
-#ifndef KLDIV_SERVER_HEALTHCHECK_H
-#define KLDIV_SERVER_HEALTHCHECK_H
+#pragma once
 
 #include "server/options.h"
 
@@ -12,5 +11,3 @@ bool srv_healthcheck_options(struct srv_options *options, int argc, char **argv)
  * if the server is ready within 5 s, else 1 with a line on standard error. Under TLS the certificate
  * is not verified: it names the server as clients reach it, and this request stays on the host. */
 int srv_healthcheck(const struct srv_options *options);
-
-#endif

@@ -1,7 +1,6 @@
 /* The service on libmicrohttpd: accepts connections, calls api_begin and api_handle, sends
  * responses. */
-#ifndef KLDIV_SERVER_HTTP_H
-#define KLDIV_SERVER_HTTP_H
+#pragma once
 
 #include "api/api.h"
 #include "server/options.h"
@@ -30,5 +29,3 @@ bool srv_http_is_draining(void);
 
 /* Closes all connections and ends the threads. No job may be pending. */
 void srv_http_stop(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Threads for requests that take too long for a network thread. */
-#ifndef KLDIV_SERVER_JOBS_H
-#define KLDIV_SERVER_JOBS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ size_t srv_jobs_pending(void);
 
 /* Waits until all jobs have run, then ends the threads. */
 void srv_jobs_stop(void);
-
-#endif

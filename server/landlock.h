@@ -1,6 +1,5 @@
 /* Landlock: files and connections of a process that the kernel refuses from then on. */
-#ifndef KLDIV_SERVER_LANDLOCK_H
-#define KLDIV_SERVER_LANDLOCK_H
+#pragma once
 
 #include "server/sandbox_policy.h"
 
@@ -20,5 +19,3 @@
  * Needs no_new_privs or CAP_SYS_ADMIN. Returns the ABI in force, at most 6; -ENOSYS if the kernel, or a
  * filter around this process, lacks Landlock; or another negative errno, with nothing restricted. */
 int srv_landlock_enter(const struct srv_sandbox_policy *rights);
-
-#endif

@@ -1,7 +1,6 @@
 /* The end of a process that does not end by itself after SIGTERM. A thread of its own waits for it and
  * needs neither memory nor descriptors then, as a call may have failed that others rely on. */
-#ifndef KLDIV_SERVER_LAST_RESORT_H
-#define KLDIV_SERVER_LAST_RESORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ void srv_last_resort_arm(size_t seconds);
 
 /* Ends the thread. */
 void srv_last_resort_stop(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Fits options to the machine and the container. */
-#ifndef KLDIV_SERVER_LIMITS_H
-#define KLDIV_SERVER_LIMITS_H
+#pragma once
 
 #include "server/options.h"
 
@@ -10,5 +9,3 @@ void srv_limits_apply(struct srv_options *options);
 
 /* Logs the resulting limits and their origin. */
 void srv_limits_log(const struct srv_options *options);
-
-#endif

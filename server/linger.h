@@ -1,8 +1,7 @@
 /* Connections whose request was answered before all of it was read. Closing a socket with unread
  * data resets it, and a client that still sends would lose the response; a thread therefore reads
  * and drops the rest. */
-#ifndef KLDIV_SERVER_LINGER_H
-#define KLDIV_SERVER_LINGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ void srv_linger(int fd, bool patient, uint64_t left);
 
 /* Closes the connections when each is finished, or after `ms`, and ends the thread. */
 void srv_linger_stop(unsigned long long ms);
-
-#endif

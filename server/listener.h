@@ -1,6 +1,5 @@
 /* The thread of a listening socket that accepts from it. */
-#ifndef KLDIV_SERVER_LISTENER_H
-#define KLDIV_SERVER_LISTENER_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,5 +31,3 @@ void srv_accept_stop(struct srv_listener *listener);
 
 /* Answers 503 on a socket that the caller closes, without reading the request. */
 void srv_turn_away(int client);
-
-#endif

@@ -1,7 +1,6 @@
 /* The lobby: new connections for which there is no room wait here, for a moment, until the header of their
  * request has come. Who sends none gets no connection that a health check, or a call, could have. */
-#ifndef KLDIV_SERVER_LOBBY_H
-#define KLDIV_SERVER_LOBBY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ void srv_lobby_take(int client, const struct sockaddr *address, socklen_t size);
 
 /* Ends the thread when nobody waits any more; nobody is taken meanwhile. */
 void srv_lobby_stop(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The log: lines on standard error, as text or as JSON objects. Any thread may log; only the
  * log's thread writes, so callers never wait for the reader of standard error. */
-#ifndef KLDIV_SERVER_LOG_H
-#define KLDIV_SERVER_LOG_H
+#pragma once
 
 #include "server/options.h"
 
@@ -35,5 +34,3 @@ struct srv_access {
 };
 
 void srv_log_access(const struct srv_access *access);
-
-#endif

@@ -1,6 +1,5 @@
 /* /metrics, in Prometheus' text format 0.0.4. */
-#ifndef KLDIV_SERVER_METRICS_H
-#define KLDIV_SERVER_METRICS_H
+#pragma once
 
 #include "api/api.h"
 #include "api/regions/regions.h"
@@ -36,5 +35,3 @@ struct srv_snapshot {
 };
 
 void srv_metrics_write(const struct srv_snapshot *snapshot, struct api_buffer *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Options of the server, from flags and environment variables. */
-#ifndef KLDIV_SERVER_OPTIONS_H
-#define KLDIV_SERVER_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ void srv_options_unknown(void (*report)(const char *name, const char *nearest));
 
 /* Writes the text of --help. */
 void srv_options_help(FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The files that are read at start, and again at SIGHUP: tokens, certificate and key. */
-#ifndef KLDIV_SERVER_RELOAD_H
-#define KLDIV_SERVER_RELOAD_H
+#pragma once
 
 #include "api/tokens.h"
 #include "server/options.h"
@@ -14,5 +13,3 @@ void srv_files_log(const struct srv_options *options, struct api_tokens *tokens)
 
 /* Reads the files again, and logs the outcome. What a faulty file held before stays in use. */
 void srv_files_reload(const struct srv_options *options, struct api_tokens *tokens);
-
-#endif

@@ -1,8 +1,7 @@
 /* srv_request: one request from its first line to the end of its response. The connection's network
  * thread makes all calls; only the work on a large request runs on a job thread, while the
  * connection is suspended. */
-#ifndef KLDIV_SERVER_REQUEST_H
-#define KLDIV_SERVER_REQUEST_H
+#pragma once
 
 #include "api/api.h"
 #include "server/connections.h"
@@ -62,5 +61,3 @@ void srv_request_identify(const char *given, char *id, size_t size);
 
 /* Drops a reference to a request, which is the argument; the last one frees it. */
 void srv_request_release(void *argument);
-
-#endif

@@ -1,6 +1,5 @@
 /* Responses on their way out: as responses of libmicrohttpd, or past it. */
-#ifndef KLDIV_SERVER_RESPONSE_H
-#define KLDIV_SERVER_RESPONSE_H
+#pragma once
 
 #include "server/request.h"
 
@@ -11,5 +10,3 @@ struct MHD_Response *srv_response_make(struct srv_request *request);
 /* Sends the response while its request still arrives, when libmicrohttpd takes no response. The caller
  * has the connection closed. */
 void srv_response_send(struct srv_request *request);
-
-#endif

@@ -1,6 +1,5 @@
 /* Gives up, once the server listens, what serving does not need. */
-#ifndef KLDIV_SERVER_SANDBOX_H
-#define KLDIV_SERVER_SANDBOX_H
+#pragma once
 
 #include "server/options.h"
 #include "server/sandbox_policy.h"
@@ -28,5 +27,3 @@ struct srv_sandbox srv_sandbox_enter(const struct srv_options *options,
 
 /* Logs what is in force, and what is not and why: a warning if it should be, else info. */
 void srv_sandbox_log(const struct srv_sandbox *sandbox);
-
-#endif

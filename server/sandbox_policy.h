@@ -1,6 +1,5 @@
 /* srv_sandbox_policy: what serving still needs once the server listens. */
-#ifndef KLDIV_SERVER_SANDBOX_POLICY_H
-#define KLDIV_SERVER_SANDBOX_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ struct srv_sandbox_policy {
     bool shared_memory;           /* objects of /dev/shm, read and written */
     bool connects;                /* to other hosts, and to sockets of this one */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* seccomp: system calls that the kernel refuses from then on. */
-#ifndef KLDIV_SERVER_SECCOMP_H
-#define KLDIV_SERVER_SECCOMP_H
+#pragma once
 
 #include "server/sandbox_policy.h"
 
@@ -22,5 +21,3 @@
  * Needs CAP_SYS_ADMIN or no_new_privs, which it sets. Returns 0; -ENOSYS if the kernel lacks
  * filters; or another negative errno, with nothing refused. */
 int srv_seccomp_enter(const struct srv_sandbox_policy *rights);
-
-#endif

@@ -4,8 +4,7 @@
  * libsystemd is not used: its call makes a new socket each time, which the sandbox refuses, and it would
  * bring five more libraries into the image. The protocol is stable, and its manual allows other
  * implementations. */
-#ifndef KLDIV_SERVER_SERVICE_MANAGER_H
-#define KLDIV_SERVER_SERVICE_MANAGER_H
+#pragma once
 
 #include "server/options.h"
 
@@ -40,5 +39,3 @@ __attribute__((format(printf, 1, 2))) void srv_manager_tell(const char *format, 
  * in ms, at most 1000. Called by the main thread at each turn of its loop, which takes the lock of the connections:
  * where either is stuck, the manager hears nothing and starts the server anew. */
 unsigned long long srv_manager_beat(void);
-
-#endif

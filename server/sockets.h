@@ -1,6 +1,5 @@
 /* The sockets that the server listens on: for all, and for health and metrics. */
-#ifndef KLDIV_SERVER_SOCKETS_H
-#define KLDIV_SERVER_SOCKETS_H
+#pragma once
 
 #include "server/options.h"
 
@@ -34,5 +33,3 @@ void srv_sockets_remove(void);
 
 /* Does that, accepts the connections that were made before, and closes the sockets. */
 void srv_sockets_stop(void);
-
-#endif

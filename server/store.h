@@ -1,6 +1,5 @@
 /* Opens what drift monitors are kept in, or memory in its place. */
-#ifndef KLDIV_SERVER_STORE_H
-#define KLDIV_SERVER_STORE_H
+#pragma once
 
 #include "api/monitors/monitors.h"
 #include "server/options.h"
@@ -12,5 +11,3 @@ struct api_monitors *srv_store_open(const struct srv_options *options, struct ap
 
 /* Logs what was opened; a warning if it is memory in place of a file. */
 void srv_store_log(const struct srv_options *options, struct api_monitors *monitors);
-
-#endif

@@ -1,6 +1,5 @@
 /* Small files of configuration, read whole. */
-#ifndef KLDIV_SERVER_TEXT_FILE_H
-#define KLDIV_SERVER_TEXT_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ void srv_text_free(struct srv_text *text);
 /* Fills *error; always returns false. */
 bool srv_file_fail(struct srv_file_error *error, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-#endif

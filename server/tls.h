@@ -1,7 +1,6 @@
 /* TLS of the server's connections: 1.2 and 1.3, with forward secrecy and authenticated encryption
  * alone. There is no session to resume: each connection makes a handshake of its own. */
-#ifndef KLDIV_SERVER_TLS_H
-#define KLDIV_SERVER_TLS_H
+#pragma once
 
 #include "server/text_file.h"
 
@@ -25,5 +24,3 @@ struct MHD_OptionItem *srv_tls_options(bool on);
 
 /* Frees the pair, after the last handshake. */
 void srv_tls_stop(void);
-
-#endif

@@ -2,8 +2,7 @@
  * of the C library and of GnuTLS. The Makefile renames its calls in a copy of its archive, so that nothing else
  * in the process is touched. What is received passes the framing before libmicrohttpd reads it; what is sent
  * is counted where the kernel does not tell how much has arrived. */
-#ifndef KLDIV_SERVER_TRANSPORT_H
-#define KLDIV_SERVER_TRANSPORT_H
+#pragma once
 
 #include "server/connections.h"
 
@@ -31,5 +30,3 @@ void srv_transport_probe(struct srv_connection *connection);
  * follow. False if not all could be sent. */
 bool srv_transport_send(struct srv_connection *connection, const char *bytes, size_t size,
                         bool more);
-
-#endif

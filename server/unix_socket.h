@@ -1,6 +1,5 @@
 /* Unix sockets: at a path, whose file the server makes and removes, or abstract, by a name alone. */
-#ifndef KLDIV_SERVER_UNIX_SOCKET_H
-#define KLDIV_SERVER_UNIX_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,5 +43,3 @@ bool srv_unix_remove(struct srv_unix_file *file);
 
 /* Fills the process that connected a unix socket, as it was then; zeros if the kernel does not tell. */
 void srv_unix_peer(int fd, struct ucred *peer);
-
-#endif

@@ -1,8 +1,7 @@
 /* srv_upload: a large body's way past libmicrohttpd's buffer, into the memory that it will stay in.
  * libmicrohttpd asks for 12 KiB at a time, counts them, and never looks at them unless the body is
  * chunked: it is told of bytes that have been received elsewhere, many at once. */
-#ifndef KLDIV_SERVER_UPLOAD_H
-#define KLDIV_SERVER_UPLOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ bool srv_upload_took(struct srv_upload *upload, size_t n);
 
 /* Offers `room` bytes at `end`, the end of the body as far as it has taken bytes; 0 to offer none. */
 void srv_upload_offer(struct srv_upload *upload, char *end, size_t room);
-
-#endif

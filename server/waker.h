@@ -1,7 +1,6 @@
 /* Wakes the network thread for a connection, without a word to its client: shutdown(), which wakes it, too,
  * lets a client that still sends fail or wait, and it may not read the response. */
-#ifndef KLDIV_SERVER_WAKER_H
-#define KLDIV_SERVER_WAKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/epoll.h>
@@ -23,5 +22,3 @@ void srv_waker_remove(struct srv_waker *waker);
 /* Wakes the thread, now or as soon as epoll watches the connection; at each call. False if no descriptor is
  * left for that. */
 bool srv_waker_wake(struct srv_waker *waker);
-
-#endif

@@ -1,6 +1,5 @@
 /* The thread that watches connections: it ends the late ones, and notices clients that leave. */
-#ifndef KLDIV_SERVER_WATCH_H
-#define KLDIV_SERVER_WATCH_H
+#pragma once
 
 #include "server/connections.h"
 
@@ -13,5 +12,3 @@ void srv_watch_stop(void);
 /* Watches a connection of the table for its client's end. False if the system refuses: its end is
  * then seen when a deadline passes. */
 bool srv_watch(const struct srv_connection *connection);
-
-#endif

@@ -1,6 +1,5 @@
 /* Zip archives of .npy files, as numpy.savez writes them, through libzip. */
-#ifndef KLDIV_API_FORMATS_ARCHIVE_H
-#define KLDIV_API_FORMATS_ARCHIVE_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -26,5 +25,3 @@ bool api_archive_peek(zip_t *archive, const zip_stat_t *stat, char *to, size_t *
 
 /* Extracts "input" from "input.npy"; false for other entries and names of more than size - 1 bytes. */
 bool api_archive_name(const char *entry, char *to, size_t size);
-
-#endif

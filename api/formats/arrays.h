@@ -1,6 +1,5 @@
 /* Arrays with one axis as columns of tables. */
-#ifndef KLDIV_API_FORMATS_ARRAYS_H
-#define KLDIV_API_FORMATS_ARRAYS_H
+#pragma once
 
 #include "api/formats/columns.h"
 
@@ -31,5 +30,3 @@ bool api_array_type_safetensors(const char *name, struct api_array_type *type);
 bool api_array_give(const struct api_table *table, const struct api_sink *sink, size_t column,
                     const struct api_array_type *type, char *data, size_t n,
                     struct api_problem *problem);
-
-#endif

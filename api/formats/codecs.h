@@ -1,6 +1,5 @@
 /* The table of wire formats of /kl_div, and content negotiation over it. */
-#ifndef KLDIV_API_FORMATS_CODECS_H
-#define KLDIV_API_FORMATS_CODECS_H
+#pragma once
 
 #include "api/call.h"
 #include "api/exchange.h"
@@ -47,5 +46,3 @@ const struct api_codec *api_codec_for_answer(const char *accept, const char **me
 
 /* Formats the media types of bodies: "application/json, ...". */
 void api_codec_list_readable(char *to, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Content codings, both ways: gzip and deflate (RFC 9110, 8.4.1), through zlib. */
-#ifndef KLDIV_API_FORMATS_CODING_H
-#define KLDIV_API_FORMATS_CODING_H
+#pragma once
 
 #include "api/exchange.h"
 #include "api/problem.h"
@@ -58,5 +57,3 @@ bool api_gzip_end(const struct api_buffer *second, uint32_t crc, size_t first_si
 /* Compresses a response's content, tensors included, and adds Content-Encoding. False if memory is exhausted;
  * the response is then as it was. */
 bool api_deflate_response(struct api_response *response, const char *coding);
-
-#endif

@@ -1,7 +1,6 @@
 /* Tables: named columns of values. What the formats of tables share: what they find when a table is
  * opened, and what they fill in. */
-#ifndef KLDIV_API_FORMATS_COLUMNS_H
-#define KLDIV_API_FORMATS_COLUMNS_H
+#pragma once
 
 #include "api/problem.h"
 #include "api/text/names.h"
@@ -103,5 +102,3 @@ bool api_table_count(struct api_table *table, size_t column, size_t n, struct ap
 bool api_table_fail(const struct api_table *table, size_t column, const struct api_cell *cell,
                     struct api_problem *problem, const char *code, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
-
-#endif

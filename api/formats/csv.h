@@ -1,7 +1,6 @@
 /* Records of CSV (RFC 4180). Blanks are part of a field. A quote begins a field or does not stand in it;
  * within quotes it is doubled. Records end with a line feed, a carriage return, or both. */
-#ifndef KLDIV_API_FORMATS_CSV_H
-#define KLDIV_API_FORMATS_CSV_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -40,5 +39,3 @@ void api_csv_end(struct api_csv *csv);
 
 /* Number of lines that end before `to`. */
 size_t api_csv_lines(const char *from, const char *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* The names of dtypes in wire formats: one table for all of them. */
-#ifndef KLDIV_API_FORMATS_DTYPES_H
-#define KLDIV_API_FORMATS_DTYPES_H
+#pragma once
 
 #include "lib/kldiv.h"
 
@@ -34,5 +33,3 @@ void api_dtype_list(enum api_dtype_names format, bool is_mask, char *to, size_t 
  * which bool is one, and complex numbers are not supported. "" for other names, and for a mask. */
 const char *api_dtype_unsupported_reason(enum api_dtype_names format, const char *name,
                                          bool is_mask);
-
-#endif

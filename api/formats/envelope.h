@@ -1,7 +1,6 @@
 /* api_envelope: a JSON body without its bulk of numbers, which jansson parses. The reader of the bulk
  * copies everything else, errors included, and jansson finds them. */
-#ifndef KLDIV_API_FORMATS_ENVELOPE_H
-#define KLDIV_API_FORMATS_ENVELOPE_H
+#pragma once
 
 #include "api/problem.h"
 #include "api/text/json_load.h"
@@ -41,5 +40,3 @@ bool api_envelope_is_empty(const struct api_envelope *envelope);
 
 /* Parses the text. A problem has line and column of the body. */
 bool api_envelope_parse(const struct api_envelope *envelope, struct api_json *json);
-
-#endif

@@ -1,6 +1,5 @@
 /* Texts of tables as numbers: fields of CSV, and strings that stand for what JSON lacks. */
-#ifndef KLDIV_API_FORMATS_FIELD_H
-#define KLDIV_API_FORMATS_FIELD_H
+#pragma once
 
 #include "api/formats/columns.h"
 
@@ -17,5 +16,3 @@ bool api_text_is_missing(const char *text, size_t size);
 /* Reads the strings that stand for the numbers that JSON lacks: "Infinity", "-Infinity", and R's "Inf",
  * "-Inf". False for others; "NaN" is a missing value. */
 bool api_text_infinity(const char *text, size_t size, double *number);
-
-#endif

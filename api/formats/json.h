@@ -1,6 +1,5 @@
 /* Requests and responses of /kl_div as application/json. */
-#ifndef KLDIV_API_FORMATS_JSON_H
-#define KLDIV_API_FORMATS_JSON_H
+#pragma once
 
 #include "api/call.h"
 #include "api/exchange.h"
@@ -12,5 +11,3 @@ bool api_json_decode(struct api_call *call, const struct api_request *request,
 
 /* Appends the answer to a completed call. */
 void api_json_encode(struct api_call *call, struct api_response *response);
-
-#endif

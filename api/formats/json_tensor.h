@@ -1,6 +1,5 @@
 /* Tensors written as nested JSON arrays, read straight from the bytes into a typed buffer. */
-#ifndef KLDIV_API_FORMATS_JSON_TENSOR_H
-#define KLDIV_API_FORMATS_JSON_TENSOR_H
+#pragma once
 
 #include "api/tensor.h"
 
@@ -27,5 +26,3 @@ enum api_nonfinite { API_QUOTED, API_BARE, API_NULL_WORD };
  * `digits` needs, a dtype that has all values of the tensor's. */
 void api_json_tensor_write(struct api_buffer *out, const struct kl_tensor *tensor,
                            enum api_nonfinite nonfinite, enum kl_dtype digits);
-
-#endif

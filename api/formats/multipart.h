@@ -1,6 +1,5 @@
 /* Requests of /kl_div as multipart/form-data (RFC 7578), as curl -F and browsers send forms. */
-#ifndef KLDIV_API_FORMATS_MULTIPART_H
-#define KLDIV_API_FORMATS_MULTIPART_H
+#pragma once
 
 #include "api/call.h"
 #include "api/exchange.h"
@@ -9,5 +8,3 @@
  * arrays. All other parts are options as text. Changes the body: a NUL ends each part. */
 bool api_multipart_decode(struct api_call *call, const struct api_request *request,
                           struct api_problem *problem);
-
-#endif

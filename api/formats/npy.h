@@ -1,7 +1,6 @@
 /* Arrays in numpy's .npy format, versions 1.0 to 3.0
  * (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). */
-#ifndef KLDIV_API_FORMATS_NPY_H
-#define KLDIV_API_FORMATS_NPY_H
+#pragma once
 
 #include "api/call.h"
 #include "api/exchange.h"
@@ -25,5 +24,3 @@ void api_npy_warnings(const struct api_call *call, struct api_response *response
 
 /* Writes the loss alone. */
 void api_npy_encode(struct api_call *call, struct api_response *response);
-
-#endif

@@ -1,7 +1,6 @@
 /* The header of a .npy file, versions 1.0 to 3.0
  * (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). */
-#ifndef KLDIV_API_FORMATS_NPY_HEADER_H
-#define KLDIV_API_FORMATS_NPY_HEADER_H
+#pragma once
 
 #include "api/problem.h"
 #include "lib/kldiv.h"
@@ -28,5 +27,3 @@ size_t api_npy_start(const char *bytes);
  * dtypes, tensor_too_deep; the problem names no array, which the caller knows. */
 bool api_npy_parse(const char *bytes, size_t size, struct api_npy *npy,
                    struct api_problem *problem);
-
-#endif

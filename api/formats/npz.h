@@ -1,6 +1,5 @@
 /* Requests and responses of /kl_div as numpy's .npz, a zip archive of .npy files. */
-#ifndef KLDIV_API_FORMATS_NPZ_H
-#define KLDIV_API_FORMATS_NPZ_H
+#pragma once
 
 #include "api/call.h"
 #include "api/exchange.h"
@@ -11,5 +10,3 @@ bool api_npz_decode(struct api_call *call, const struct api_request *request,
 
 /* Writes stored entries loss.npy and, if requested, gradient.input.npy and gradient.target.npy. */
 void api_npz_encode(struct api_call *call, struct api_response *response);
-
-#endif

@@ -1,8 +1,7 @@
 /* Requests and responses of the Open Inference Protocol
  * (https://github.com/kserve/open-inference-protocol), with Triton's binary tensor data
  * extension: JSON of Inference-Header-Content-Length bytes, then the elements in C order. */
-#ifndef KLDIV_API_FORMATS_OIP_H
-#define KLDIV_API_FORMATS_OIP_H
+#pragma once
 
 #include "api/call.h"
 #include "api/exchange.h"
@@ -16,5 +15,3 @@ bool api_oip_decode(struct api_call *call, const struct api_request *request,
 
 /* Writes the outputs in call->oip, as JSON or binary. */
 void api_oip_encode(struct api_call *call, struct api_response *response);
-
-#endif

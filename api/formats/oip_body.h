@@ -1,6 +1,5 @@
 /* The two parts of an inference request: JSON, without its arrays of data, and binary data. */
-#ifndef KLDIV_API_FORMATS_OIP_BODY_H
-#define KLDIV_API_FORMATS_OIP_BODY_H
+#pragma once
 
 #include "api/call.h"
 
@@ -30,5 +29,3 @@ bool api_oip_body_has_raw(const struct api_oip_body *body);
  * of the comma or brace after it, which whoever reads the array must find there. */
 const char *api_oip_body_data(const struct api_oip_body *body, const char *brackets,
                               const char **end);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inputs of an inference request: as JSON, in the binary part, or in shared memory. */
-#ifndef KLDIV_API_FORMATS_OIP_INPUTS_H
-#define KLDIV_API_FORMATS_OIP_INPUTS_H
+#pragma once
 
 #include "api/formats/oip_body.h"
 
@@ -15,5 +14,3 @@ struct api_oip_reader {
 
 /* Reads the array of inputs, NULL if it is absent, to tensors of the call. */
 bool api_oip_read_inputs(struct api_oip_reader *reader, const char *inputs);
-
-#endif

@@ -1,6 +1,5 @@
 /* The parameters by which inputs and outputs of inferences are in shared memory (Triton's extension). */
-#ifndef KLDIV_API_FORMATS_OIP_SLICE_H
-#define KLDIV_API_FORMATS_OIP_SLICE_H
+#pragma once
 
 #include "api/exchange.h"
 #include "api/regions/slice.h"
@@ -11,5 +10,3 @@ bool api_oip_has_slice(const char *parameters);
 /* Begins the slice that the parameters name; its `writes` and `number` are set. */
 bool api_oip_slice_begin(struct api_slice *slice, const char *parameters,
                          const struct api_service *service, struct api_problem *problem);
-
-#endif

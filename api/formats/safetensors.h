@@ -1,8 +1,7 @@
 /* Requests and responses of /kl_div as safetensors
  * (https://github.com/huggingface/safetensors#format): eight bytes with the header's length, a
  * JSON header with the offsets of each tensor, the tensors. */
-#ifndef KLDIV_API_FORMATS_SAFETENSORS_H
-#define KLDIV_API_FORMATS_SAFETENSORS_H
+#pragma once
 
 #include "api/call.h"
 #include "api/exchange.h"
@@ -16,5 +15,3 @@ bool api_safetensors_decode(struct api_call *call, const struct api_request *req
 /* Writes the tensors loss and, if requested, gradient.input and gradient.target; __metadata__
  * has the reduction, and warnings as the text of a JSON array. */
 void api_safetensors_encode(struct api_call *call, struct api_response *response);
-
-#endif

@@ -1,6 +1,5 @@
 /* The frame of a safetensors file: its header's place, and the rule that tensors cover the data. */
-#ifndef KLDIV_API_FORMATS_SAFETENSORS_FILE_H
-#define KLDIV_API_FORMATS_SAFETENSORS_FILE_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -20,5 +19,3 @@ struct api_span {
 /* Sorts spans by their place. Returns the first that does not begin at the end of the one before, or of
  * nothing, which is *due; else NULL, and *due is the end of the last. */
 const struct api_span *api_spans_check(struct api_span *spans, size_t n, size_t *due);
-
-#endif

@@ -1,7 +1,6 @@
 /* Tables from bodies of any format. A table is opened, which finds its columns, then read once or
  * several times, in any choice of columns. */
-#ifndef KLDIV_API_FORMATS_TABLE_H
-#define KLDIV_API_FORMATS_TABLE_H
+#pragma once
 
 #include "api/formats/columns.h"
 
@@ -27,5 +26,3 @@ bool api_table_open(struct api_table *table, struct api_problem *problem);
 bool api_table_read(struct api_table *table, const struct api_sink *sink,
                     struct api_problem *problem);
 void api_table_free(struct api_table *table);
-
-#endif

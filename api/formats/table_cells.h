@@ -1,6 +1,5 @@
 /* api_cells: the values of a table of JSON, checked in one pass and converted in later ones. */
-#ifndef KLDIV_API_FORMATS_TABLE_CELLS_H
-#define KLDIV_API_FORMATS_TABLE_CELLS_H
+#pragma once
 
 #include "api/formats/columns.h"
 #include "api/text/json_load.h"
@@ -40,5 +39,3 @@ const char *api_cells_rows(struct api_cells *cells, const char *p);
 /* Fails with json_malformed at `p`, and with value_invalid at a JSON Pointer; both return NULL. */
 const char *api_cells_expected(struct api_cells *cells, const char *p, const char *expected);
 const char *api_cells_fail(struct api_cells *cells, const char *location, const char *detail);
-
-#endif

@@ -1,8 +1,7 @@
 /* api_budget: memory for bodies, tensors and responses, bounded for the whole process. Large
  * blocks are mapped pages, which are kept for a while after they are freed: the kernel takes
  * longer to clear and map new pages than the kernels of lib/ take to read them. */
-#ifndef KLDIV_API_MEMORY_BUDGET_H
-#define KLDIV_API_MEMORY_BUDGET_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -73,5 +72,3 @@ void api_budget_forget(struct api_budget *budget, size_t size);
 
 /* Frees blocks that were kept for more than `ns`; 0 frees all. True if there were any. */
 bool api_budget_trim(struct api_budget *budget, int64_t ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_buffer: a growing byte buffer on the budget of the process. */
-#ifndef KLDIV_API_MEMORY_BUFFER_H
-#define KLDIV_API_MEMORY_BUFFER_H
+#pragma once
 
 #include "api/memory/budget.h"
 
@@ -80,5 +79,3 @@ static inline void api_buffer_free(struct api_buffer *buffer)
         api_buffer_release(buffer);
     *buffer = (struct api_buffer){.budget = buffer->budget};
 }
-
-#endif

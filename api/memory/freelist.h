@@ -1,7 +1,6 @@
 /* api_freelist: a few freed objects of one kind, kept for the next ones. glibc takes up to a microsecond
  * for objects of some KiB among many small ones, which it then tidies up first. */
-#ifndef KLDIV_API_MEMORY_FREELIST_H
-#define KLDIV_API_MEMORY_FREELIST_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -19,5 +18,3 @@ void *api_freelist_get(struct api_freelist *spare);
 
 /* Keeps an object; frees it if there are enough. */
 void api_freelist_put(struct api_freelist *spare, void *object);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_shared: bytes that several responses send at the same time, kept once. */
-#ifndef KLDIV_API_MEMORY_SHARED_H
-#define KLDIV_API_MEMORY_SHARED_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -24,5 +23,3 @@ static inline void api_shared_release(struct api_shared *shared)
     if (shared)
         api_shared_drop(shared);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Work of the store's thread between requests. */
-#ifndef KLDIV_API_MONITORS_MAINTENANCE_H
-#define KLDIV_API_MONITORS_MAINTENANCE_H
+#pragma once
 
 #include "api/monitors/state/transaction.h"
 
@@ -9,5 +8,3 @@ bool api_maintain(struct api_monitors *monitors);
 
 /* True if there is something to do now. Finds when the next window is due. */
 bool api_maintenance_is_due(struct api_monitors *monitors);
-
-#endif

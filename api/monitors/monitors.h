@@ -1,6 +1,5 @@
 /* api_monitors: all drift monitors, with their store and the thread that owns it. */
-#ifndef KLDIV_API_MONITORS_MONITORS_H
-#define KLDIV_API_MONITORS_MONITORS_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -44,5 +43,3 @@ bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_
 
 /* Frees what was kept for requests and not used for `seconds`; call it now and then. */
 void api_monitors_trim(struct api_monitors *monitors, double seconds);
-
-#endif

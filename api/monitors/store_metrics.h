@@ -1,6 +1,5 @@
 /* api_store_metrics: durations and failures of the store's operations, for /metrics. */
-#ifndef KLDIV_API_MONITORS_STORE_METRICS_H
-#define KLDIV_API_MONITORS_STORE_METRICS_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -15,5 +14,3 @@ void api_store_metrics_free(struct api_store_metrics *statistics);
 void api_store_metrics_add(struct api_store_metrics *statistics, enum api_operation operation,
                            double start, bool good);
 void api_store_metrics_write(const struct api_store_metrics *statistics, struct api_buffer *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The store's thread. Jobs that wait share a transaction, so that they share one wait for the disk. Small
  * jobs and large ones take turns: nobody waits for more than one transaction that is not of its own size. */
-#ifndef KLDIV_API_MONITORS_THREAD_H
-#define KLDIV_API_MONITORS_THREAD_H
+#pragma once
 
 #include "api/monitors/state/job.h"
 
@@ -12,5 +11,3 @@ void api_thread_stop(struct api_monitors *monitors);
 
 /* Queues a job; false if too many wait. */
 bool api_store_job_submit(struct api_monitors *monitors, struct api_store_job *job);
-
-#endif

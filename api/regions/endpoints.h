@@ -1,6 +1,5 @@
 /* Endpoints of Triton's shared memory extension: system and CUDA, of which there is none. */
-#ifndef KLDIV_API_REGIONS_ENDPOINTS_H
-#define KLDIV_API_REGIONS_ENDPOINTS_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -13,5 +12,3 @@ bool api_region_unregister(struct api_exchange *x);
 bool api_cuda_region_status(struct api_exchange *x);
 bool api_cuda_region_register(struct api_exchange *x);
 bool api_cuda_region_unregister(struct api_exchange *x);
-
-#endif

@@ -2,8 +2,7 @@
  * file has no longer, or that no memory is left for, raises SIGBUS, which ends a process. Here the
  * pages of the mapping become zeros of this process's own instead, and the mapping is lost: what is
  * read is of no use any more, what is written goes nowhere, and the process goes on. */
-#ifndef KLDIV_API_REGIONS_MAPPING_H
-#define KLDIV_API_REGIONS_MAPPING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ void api_mapping_drop(struct api_mapping *mapping);
 
 /* Unmaps it, after the last access of any thread. */
 void api_mapping_close(struct api_mapping *mapping);
-
-#endif

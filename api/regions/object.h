@@ -1,6 +1,5 @@
 /* POSIX shared memory objects (shm_open), by the names that clients call keys. */
-#ifndef KLDIV_API_REGIONS_OBJECT_H
-#define KLDIV_API_REGIONS_OBJECT_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -22,5 +21,3 @@ int api_object_open(const char *prefix, const char *key, bool writes, struct sta
 
 /* Bytes of the pages of some bytes of an open object that have no memory yet. */
 size_t api_object_holes(int fd, size_t offset, size_t size);
-
-#endif

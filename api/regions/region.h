@@ -1,6 +1,5 @@
 /* api_region: a region and what it holds. Private to this room. */
-#ifndef KLDIV_API_REGIONS_REGION_H
-#define KLDIV_API_REGIONS_REGION_H
+#pragma once
 
 #include "api/problem.h"
 #include "api/regions/mapping.h"
@@ -49,5 +48,3 @@ void api_region_free(struct api_region *region);
 
 /* Drops a reference; the last one closes and frees the region. */
 void api_region_release(struct api_region *region);
-
-#endif

@@ -1,8 +1,7 @@
 /* api_regions: the parts of shared memory objects that clients have registered by name, as Triton's
  * extension for system shared memory has it. Tensors that are there need not travel. All functions may
  * be called by any thread. */
-#ifndef KLDIV_API_REGIONS_REGIONS_H
-#define KLDIV_API_REGIONS_REGIONS_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -42,5 +41,3 @@ size_t api_regions_count(struct api_regions *regions, size_t *bytes);
 
 /* Finds a region and refers to it; NULL if there is none. api_region_release drops the reference. */
 struct api_region *api_regions_find(struct api_regions *regions, const char *name);
-
-#endif

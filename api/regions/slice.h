@@ -1,6 +1,5 @@
 /* api_slice: bytes of a region that a call reads or writes. */
-#ifndef KLDIV_API_REGIONS_SLICE_H
-#define KLDIV_API_REGIONS_SLICE_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -53,5 +52,3 @@ static inline void api_slice_end(struct api_slice *slice)
 bool api_slice_fail(const struct api_slice *slice, const char *parameter, const char *code,
                     struct api_problem *problem, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-
-#endif

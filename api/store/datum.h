@@ -1,6 +1,5 @@
 /* Parameters of statements, and values of their rows. */
-#ifndef KLDIV_API_STORE_DATUM_H
-#define KLDIV_API_STORE_DATUM_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ static inline void api_datum_read_integer(void *context, const struct api_datum 
 {
     *(int64_t *)context = values[0].integer;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* api_engine: what a database does for a store. */
-#ifndef KLDIV_API_STORE_ENGINE_H
-#define KLDIV_API_STORE_ENGINE_H
+#pragma once
 
 #include "api/store/datum.h"
 #include "api/store/sql.h"
@@ -77,5 +76,3 @@ extern const struct api_engine api_sqlite, api_postgresql;
 /* Sets the reason from a format of printf; false. */
 #define api_database_fail(database, ...)                                                           \
     (snprintf((database)->reason, sizeof(database)->reason, __VA_ARGS__), false)
-
-#endif

@@ -1,10 +1,7 @@
 /* Locations of stores, as --store names them. */
-#ifndef KLDIV_API_STORE_LOCATION_H
-#define KLDIV_API_STORE_LOCATION_H
+#pragma once
 
 #include <stddef.h>
 
 /* Writes the location without its password; cut to `size` bytes. */
 void api_store_name(const char *location, char *to, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* A connection to PostgreSQL: how it is made, lost, and made again. */
-#ifndef KLDIV_API_STORE_POSTGRESQL_CONNECTION_H
-#define KLDIV_API_STORE_POSTGRESQL_CONNECTION_H
+#pragma once
 
 #include "api/store/engine.h"
 #include "api/store/postgresql_files.h"
@@ -39,5 +38,3 @@ bool api_postgresql_wait(struct api_postgresql_connection *c);
 /* Takes libpq's message, which may have several lines, as the reason that the connection is lost; returns
  * false. */
 bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message);
-
-#endif

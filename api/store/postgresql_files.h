@@ -1,6 +1,5 @@
 /* Files that libpq reads when it connects. */
-#ifndef KLDIV_API_STORE_POSTGRESQL_FILES_H
-#define KLDIV_API_STORE_POSTGRESQL_FILES_H
+#pragma once
 
 /* api_postgresql_files: paths, NULL at the end. */
 enum { API_POSTGRESQL_FILES = 16 };
@@ -12,5 +11,3 @@ struct api_postgresql_files {
  * found and certificates are checked. Some may be missing. */
 void api_postgresql_files_list(struct api_postgresql_files *files, const char *location);
 void api_postgresql_files_free(struct api_postgresql_files *files);
-
-#endif

@@ -1,7 +1,6 @@
 /* The statements of the store, in SQL that SQLite and PostgreSQL share: upserts, RETURNING, and
  * parameters $1, $2, … in order of their first use. */
-#ifndef KLDIV_API_STORE_SQL_H
-#define KLDIV_API_STORE_SQL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -97,5 +96,3 @@ extern const char *const api_migrations[];
     "ALTER TABLE events RENAME TO kldiv_events;"                                                   \
     "ALTER TABLE keys RENAME TO kldiv_keys;"                                                       \
     "CREATE VIEW meta AS SELECT name, value FROM kldiv_meta;"
-
-#endif

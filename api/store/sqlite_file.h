@@ -1,6 +1,5 @@
 /* Files of SQLite: which ones are a store, and how a store is opened without harm to others. */
-#ifndef KLDIV_API_STORE_SQLITE_FILE_H
-#define KLDIV_API_STORE_SQLITE_FILE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ void api_sqlite_free_files(struct api_sqlite_files *files);
 
 /* Gives some pages that are free back to the disk, if many are; true if there are more. */
 bool api_sqlite_shrink(sqlite3 *sqlite);
-
-#endif

@@ -1,7 +1,6 @@
 /* api_store: the database of the monitors, by SQL that its engines share. One thread at a time uses a
  * store. A new engine is a file with one struct api_engine, and a row in store.c. */
-#ifndef KLDIV_API_STORE_STORE_H
-#define KLDIV_API_STORE_STORE_H
+#pragma once
 
 #include "api/store/datum.h"
 #include "api/store/sql.h"
@@ -80,5 +79,3 @@ bool api_store_has_written(const struct api_store *store);
 /* True if the transaction failed for want of memory. A row's function that has none says so. */
 bool api_store_is_out_of_memory(const struct api_store *store);
 void api_store_run_out_of_memory(struct api_store *store);
-
-#endif

@@ -1,6 +1,5 @@
 /* Formats numbers as decimal text. */
-#ifndef KLDIV_API_TEXT_DECIMAL_H
-#define KLDIV_API_TEXT_DECIMAL_H
+#pragma once
 
 #include "lib/kldiv.h"
 
@@ -22,5 +21,3 @@ size_t api_unsigned_write(char *to, uint64_t value);
  *
  * Giulietti's Schubfach ("The Schubfach way to render doubles", 2020). */
 size_t api_decimal_write(char *to, enum kl_dtype dtype, double value);
-
-#endif

@@ -1,6 +1,5 @@
 /* Parses JSON with jansson in memory that is allocated beforehand. */
-#ifndef KLDIV_API_TEXT_JSON_LOAD_H
-#define KLDIV_API_TEXT_JSON_LOAD_H
+#pragma once
 
 #include "api/memory/budget.h"
 
@@ -35,5 +34,3 @@ static inline void api_json_free(struct api_json *json)
     if (json->memory)
         api_json_release(json);
 }
-
-#endif

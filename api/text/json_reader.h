@@ -1,8 +1,7 @@
 /* Reads small JSON objects, such as the headers of binary formats, in place: no tree is built
  * and no memory is allocated. api_json_check must accept a text first; a value is then a pointer
  * to its first character. */
-#ifndef KLDIV_API_TEXT_JSON_READER_H
-#define KLDIV_API_TEXT_JSON_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ bool api_json_size(const char *value, size_t *size);
 
 /* Reads an array of at most `max` non-negative integers. */
 bool api_json_sizes(const char *value, size_t *sizes, size_t max, size_t *n);
-
-#endif

@@ -1,6 +1,5 @@
 /* Positions in a JSON text. */
-#ifndef KLDIV_API_TEXT_JSON_TEXT_H
-#define KLDIV_API_TEXT_JSON_TEXT_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -46,5 +45,3 @@ bool api_json_malformed(const char *text, const char *at, const char *what,
 /* Fails with json_malformed: `expected` should be at `at`, and the detail names what was found. */
 bool api_json_expected(const char *text, const char *at, const char *expected,
                        struct api_problem *problem);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_names: a list of names that is searched by name. */
-#ifndef KLDIV_API_TEXT_NAMES_H
-#define KLDIV_API_TEXT_NAMES_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -25,5 +24,3 @@ bool api_names_find(const struct api_names *names, const char *name, size_t size
  * for some 10,000 names. */
 bool api_names_add(struct api_names *names, const char *name, size_t size);
 void api_names_free(struct api_names *names);
-
-#endif

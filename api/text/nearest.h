@@ -1,11 +1,8 @@
 /* Suggests the known word for a misspelt one. */
-#ifndef KLDIV_API_TEXT_NEAREST_H
-#define KLDIV_API_TEXT_NEAREST_H
+#pragma once
 
 #include <stddef.h>
 
 /* Known word with the smallest edit distance to `word` (insertions, deletions, substitutions,
  * adjacent transpositions), or NULL if the distance exceeds one edit per three letters. */
 const char *api_nearest(const char *word, const char *const *known, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* Parses decimal numbers. */
-#ifndef KLDIV_API_TEXT_NUMBER_H
-#define KLDIV_API_TEXT_NUMBER_H
+#pragma once
 
 #include "lib/kldiv.h"
 
@@ -21,5 +20,3 @@ const char *api_number_read(const char *text, enum kl_dtype dtype, double *value
 
 /* The position that api_number_read returns, in half its time. */
 const char *api_number_end(const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Percent-encoding (RFC 3986, 2.1). */
-#ifndef KLDIV_API_TEXT_PERCENT_H
-#define KLDIV_API_TEXT_PERCENT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ static inline int api_percent_decode(const char *p)
     int high = api_hex_digit(p[1]), low = high < 0 ? -1 : api_hex_digit(p[2]);
     return low < 0 ? -1 : high << 4 | low;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Powers of ten in 128 bits, shared by number.c and decimal.c. */
-#ifndef KLDIV_API_TEXT_POWERS_H
-#define KLDIV_API_TEXT_POWERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ struct api_power api_power_of_five(int q);
 
 /* True if the table holds 5^q exactly. */
 static inline bool api_power_exact(int q) { return q >= 0 && q <= 55; }
-
-#endif

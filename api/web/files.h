@@ -1,7 +1,6 @@
 /* Files of the pages, built in and compressed. `make assets` packs them: those of this folder, and
  * those of npm's packages that package-lock.json names. */
-#ifndef KLDIV_API_WEB_FILES_H
-#define KLDIV_API_WEB_FILES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ const char *api_file_type(const struct api_file *file);
  * format (RFC 1952). It is weak: the coded form and the plain one share it. */
 enum { API_FILE_ETAG = 24 };
 void api_file_etag(const struct api_file *file, char to[API_FILE_ETAG]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Endpoints of the pages: the calculator at /, the dashboard, the documentation. */
-#ifndef KLDIV_API_WEB_WEB_H
-#define KLDIV_API_WEB_WEB_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -13,5 +12,3 @@ bool api_web(struct api_exchange *x);
  * wants a token where there are tokens. */
 bool api_web_root_begin(struct api_exchange *x);
 bool api_web_root(struct api_exchange *x);
-
-#endif

@@ -1,6 +1,5 @@
 /* The diagnosis of a call, alone or while it computes, when threads check rows that they have just read. */
-#ifndef KLDIV_LIB_DIAGNOSE_H
-#define KLDIV_LIB_DIAGNOSE_H
+#pragma once
 
 #include "lib/diagnose/findings.h"
 #include "lib/pool.h"
@@ -31,5 +30,3 @@ bool kl_diagnosing_needs_loss(const struct kl_diagnosing *d);
 /* Reports the findings, if `diagnosis` is not NULL, and frees `d`. `loss` is any finite number if it is not
  * needed. */
 void kl_diagnosing_end(struct kl_diagnosing *d, double loss, struct kl_diagnosis *diagnosis);
-
-#endif

@@ -1,6 +1,5 @@
 /* Counts of a diagnosis, and its messages. */
-#ifndef KLDIV_LIB_FINDINGS_H
-#define KLDIV_LIB_FINDINGS_H
+#pragma once
 
 #include "lib/diagnose/not_finite.h"
 
@@ -24,5 +23,3 @@ struct kl_finding_counts {
 /* Fills the diagnosis from the counts. */
 void kl_report(const struct kl_diagnosis_context *context, const struct kl_finding_counts *counts,
                struct kl_diagnosis *diagnosis);
-
-#endif

@@ -1,6 +1,5 @@
 /* Losses that are not finite: bounds by which there are none, and the search for one. */
-#ifndef KLDIV_LIB_NOT_FINITE_H
-#define KLDIV_LIB_NOT_FINITE_H
+#pragma once
 
 #include "lib/diagnose/row_stats.h"
 
@@ -30,5 +29,3 @@ struct kl_reason {
  * not. */
 bool kl_find_not_finite(const struct kl_diagnosis_context *context, size_t row,
                         struct kl_reason *reason);
-
-#endif

@@ -1,6 +1,5 @@
 /* Statistics of rows of the operands. */
-#ifndef KLDIV_LIB_ROW_STATS_H
-#define KLDIV_LIB_ROW_STATS_H
+#pragma once
 
 #include "lib/job.h"
 
@@ -32,5 +31,3 @@ void kl_find_row_stats(const struct kl_diagnosis_context *context, int operand, 
  * probabilities, or of its elements if it holds logits. Without a mask. */
 void kl_scan_rows(const struct kl_diagnosis_context *context, int operand, size_t row, size_t n,
                   struct kl_diagnosis_scratch *scratch, double *min, double *max, double *sums);
-
-#endif

@@ -1,6 +1,5 @@
 /* Tables and polynomials of the vector kernels. Made by constants.py; edit that. */
-#ifndef KLDIV_LIB_SIMD_CONSTANTS_H
-#define KLDIV_LIB_SIMD_CONSTANTS_H
+#pragma once
 
 /* clang-format off */
 #define LN2 0x1.62e42fefa39efp-1
@@ -89,4 +88,3 @@ static const double exp_table_lo[16] = {
 };
 
 /* clang-format on */
-#endif

@@ -1,7 +1,6 @@
 /* The definition of the losses, in long double, of single elements: every kernel is tested against it, and
  * falls back on it for special values. */
-#ifndef KLDIV_LIB_SIMD_REFERENCE_H
-#define KLDIV_LIB_SIMD_REFERENCE_H
+#pragma once
 
 #include "lib/kernel.h"
 
@@ -18,5 +17,3 @@ struct kl_quotient {
     double x, t, times, divisor;
 };
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t);
-
-#endif

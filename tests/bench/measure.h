@@ -1,6 +1,5 @@
 /* Time, medians and the baseline read for the benchmarks. */
-#ifndef KLDIV_TESTS_BENCH_MEASURE_H
-#define KLDIV_TESTS_BENCH_MEASURE_H
+#pragma once
 
 #include <stdlib.h>
 #include <time.h>
@@ -44,5 +43,3 @@ EACH_SIMD __attribute__((unused)) static unsigned long long read_both(const char
     even |= odd;
     return even[0] | even[1] | even[2] | even[3] | even[4] | even[5] | even[6] | even[7];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A client of servers under which calls fail. */
-#ifndef KLDIV_TESTS_FAULTS_CLIENT_H
-#define KLDIV_TESTS_FAULTS_CLIENT_H
+#pragma once
 
 #include "tests/faults/script.h"
 #include "tests/preload/faults.h"
@@ -47,5 +46,3 @@ void list_fields(const struct answered *answered, char *to, size_t size);
 bool is_same(const struct asked *asked, const struct answered *a, const struct answered *b);
 
 double seconds_now(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* asked: requests of every format, as the bytes of a connection; calls fail under them one by one. */
-#ifndef KLDIV_TESTS_FAULTS_SCRIPT_H
-#define KLDIV_TESTS_FAULTS_SCRIPT_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -19,5 +18,3 @@ enum { MAX_ASKED = 32 };
  * ask next. */
 size_t write_script(struct asked script[MAX_ASKED]);
 void free_script(struct asked *script, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* Archives of .npz around headers and elements of random bytes, so that these get past the directory and
  * the checksums. */
-#ifndef KLDIV_TESTS_FUZZ_ARCHIVE_H
-#define KLDIV_TESTS_FUZZ_ARCHIVE_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -81,5 +80,3 @@ static inline void make_archive(struct api_buffer *to, const uint8_t *data, size
     api_buffer_free(&npy[0]);
     api_buffer_free(&npy[1]);
 }
-
-#endif

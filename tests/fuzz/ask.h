@@ -1,6 +1,5 @@
 /* Asks the service a question for the fuzzers of requests. */
-#ifndef KLDIV_TESTS_FUZZ_ASK_H
-#define KLDIV_TESTS_FUZZ_ASK_H
+#pragma once
 
 #include "tests/support/question.h"
 
@@ -42,5 +41,3 @@ static inline void ask(struct question question, const uint8_t *body, size_t siz
 {
     ask_of_regions(NULL, question, body, size);
 }
-
-#endif

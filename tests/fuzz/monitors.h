@@ -1,6 +1,5 @@
 /* A service with monitors in memory for fuzzers, which lives as long as the process. */
-#ifndef KLDIV_TESTS_FUZZ_MONITORS_H
-#define KLDIV_TESTS_FUZZ_MONITORS_H
+#pragma once
 
 #include "api/monitors/monitors.h"
 #include "api/monitors/state/transaction.h"
@@ -84,5 +83,3 @@ static inline void check_memory(void)
     if (atomic_load(&budget.used) != atomic_load(&budget.retained))
         abort();
 }
-
-#endif

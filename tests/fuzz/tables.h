@@ -1,7 +1,6 @@
 /* Tables of random bytes: all columns in one read and one by one give as many cells, and memory comes
  * back. */
-#ifndef KLDIV_TESTS_FUZZ_TABLES_H
-#define KLDIV_TESTS_FUZZ_TABLES_H
+#pragma once
 
 #include "api/formats/field.h"
 #include "api/formats/table.h"
@@ -111,5 +110,3 @@ static inline void fuzz_table(const char *type, enum api_table_kind kind, const 
     api_budget_trim(&budget, 0);
     free(body);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Arrays and numbers for the tests of lib/, which include no other header of tests/. */
-#ifndef KLDIV_TESTS_ARRAYS_H
-#define KLDIV_TESTS_ARRAYS_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ static inline void unmap(char *array, size_t size)
     size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = whole_pages(size);
     munmap(array + size - whole, whole + page);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Arithmetic of 113 bits. */
-#ifndef KLDIV_TESTS_QUAD_H
-#define KLDIV_TESTS_QUAD_H
+#pragma once
 
 #include <math.h>
 
@@ -13,6 +12,4 @@ typedef long double quad; /* 113 bits of precision */
 #define expq expl
 #define expm1q expm1l
 #define fabsq fabsl
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* The loss by definition in long double, one element at a time, independent of the code under
  * test. */
-#ifndef KLDIV_TESTS_REFERENCE_H
-#define KLDIV_TESTS_REFERENCE_H
+#pragma once
 
 #include "lib/kldiv.h"
 
@@ -27,5 +26,3 @@ size_t reference_count(size_t ndim, const size_t *shape);
  * 1. Fills `losses` unless it is NULL. */
 long double reference_loss(const struct reference *r, const long double *x, const long double *t,
                            const double *upstream, long double *losses);
-
-#endif

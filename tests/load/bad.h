@@ -1,7 +1,6 @@
 /* Bad clients: slow, silent, greedy, or gone in the middle. They connect again when the server ends
  * them. */
-#ifndef KLDIV_TESTS_LOAD_BAD_H
-#define KLDIV_TESTS_LOAD_BAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ bool bad_start(int port, size_t n);
 
 /* Closes all their connections and fills BAD_KINDS results. */
 void bad_stop(struct bad_result *results);
-
-#endif

@@ -1,6 +1,5 @@
 /* Requests as bytes. */
-#ifndef KLDIV_TESTS_LOAD_CALLS_H
-#define KLDIV_TESTS_LOAD_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ bool call_rows(struct call *call, size_t n, const char *head);
 bool call_outer(struct call *call, size_t n);
 
 void call_free(struct call *call);
-
-#endif

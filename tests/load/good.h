@@ -1,6 +1,5 @@
 /* Good clients and probes, whose waits are measured. */
-#ifndef KLDIV_TESTS_LOAD_GOOD_H
-#define KLDIV_TESTS_LOAD_GOOD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ bool good_start(int port, int admin_port);
 
 /* Lets all finish their calls, and fills GOOD_ROLES results. */
 void good_stop(struct good_result *results);
-
-#endif

@@ -1,6 +1,5 @@
 /* Pauses of the machine: a thread that sleeps for 5 ms tells how much longer it took. */
-#ifndef KLDIV_TESTS_LOAD_PAUSES_H
-#define KLDIV_TESTS_LOAD_PAUSES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -9,5 +8,3 @@ bool pauses_start(void);
 
 /* Ends it; gives the longest pause in seconds. */
 double pauses_stop(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* wrk, a benchmark of HTTP, as another good client, where it is installed. */
-#ifndef KLDIV_TESTS_LOAD_PEER_H
-#define KLDIV_TESTS_LOAD_PEER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@ bool peer_start(int port, double seconds);
 
 /* Waits until wrk ends, and tells its report in a line. */
 void peer_stop(char *to, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* The table of a run: promise, bound, measured. */
-#ifndef KLDIV_TESTS_LOAD_REPORT_H
-#define KLDIV_TESTS_LOAD_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@ void report_row(bool good, const char *promise, const char *bound, const char *m
 
 /* Number of misses. */
 int report_misses(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The server that is tested, as a process: what it answers, logs and holds. */
-#ifndef KLDIV_TESTS_LOAD_TARGET_H
-#define KLDIV_TESTS_LOAD_TARGET_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,5 +30,3 @@ struct held target_holds(const struct target *target);
 
 /* Value of a metric without labels, -1 if there is no answer. */
 double target_metric(const struct target *target, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* Sockets and time of the clients, which all connect to 127.0.0.1. */
-#ifndef KLDIV_TESTS_LOAD_WIRE_H
-#define KLDIV_TESTS_LOAD_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ int wire_dial(int port, int receive);
  * *is_kept tells whether the connection may carry another request. */
 int wire_exchange(int fd, const char *request, size_t size, char *answer, size_t room, double limit,
                   bool *is_kept);
-
-#endif

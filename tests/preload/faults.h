@@ -1,7 +1,6 @@
 /* faults: a page of memory by which a test makes calls of a server fail. The library of this folder is
  * preloaded into the server and maps the page before the server gives up its files. */
-#ifndef KLDIV_TESTS_FAULTS_H
-#define KLDIV_TESTS_FAULTS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -46,5 +45,3 @@ struct faults {
 
     atomic_long clock; /* seconds that CLOCK_REALTIME is ahead; negative if it went back */
 };
-
-#endif

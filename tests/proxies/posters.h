@@ -1,6 +1,5 @@
 /* Clients that each post a body again and again on a kept connection. */
-#ifndef KLDIV_TESTS_PROXIES_POSTERS_H
-#define KLDIV_TESTS_PROXIES_POSTERS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,5 +34,3 @@ void posters_stop(struct posters *posters);
 
 /* Logs the numbers; fails the test if one answer is missing, or is not as it should be. */
 void posters_expect_all_served(const struct posters *posters, const char *which);
-
-#endif

@@ -1,6 +1,5 @@
 /* Starts nginx or HAProxy before servers, with a configuration of its own, as a plain process. */
-#ifndef KLDIV_TESTS_PROXIES_PROXY_H
-#define KLDIV_TESTS_PROXIES_PROXY_H
+#pragma once
 
 #include "tests/support/process.h"
 
@@ -58,5 +57,3 @@ double proxy_passed(const struct proxy *proxy);
 /* Number of clients, at most 200, that descriptors suffice for; their bound is raised. nginx and HAProxy
  * close kept connections when they come near to it. */
 size_t proxy_clients(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The OpenAPI document as tests read it: its parts, and values against its schemas. */
-#ifndef KLDIV_TESTS_OPENAPI_DOCUMENT_H
-#define KLDIV_TESTS_OPENAPI_DOCUMENT_H
+#pragma once
 
 #include "tests/support/support.h"
 
@@ -19,5 +18,3 @@ const json_t *operation(const char *path, const char *method);
 
 /* Fails the test if an answer's status, type or JSON is not what the operation says. */
 void check_answer(const struct answer *answer, const char *path, const char *method);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the tests of shared memory: an object, a service that lets it be registered, requests. */
-#ifndef KLDIV_TESTS_SHARED_MEMORY_SUPPORT_H
-#define KLDIV_TESTS_SHARED_MEMORY_SUPPORT_H
+#pragma once
 
 #include "api/regions/regions.h"
 #include "tests/support/support.h"
@@ -48,5 +47,3 @@ struct answer infer(size_t n, const struct location locations[3], const char *re
 
 /* Fills the object with n log-probabilities from one offset, and n probabilities from another. */
 void fill(size_t n, size_t x_at, size_t t_at);
-
-#endif

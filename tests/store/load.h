@@ -1,6 +1,5 @@
 /* Clients that post observations without a pause, and keep book of what was acknowledged. */
-#ifndef KLDIV_TESTS_STORE_LOAD_H
-#define KLDIV_TESTS_STORE_LOAD_H
+#pragma once
 
 #include "tests/support/store.h"
 
@@ -60,5 +59,3 @@ void load_expect(const struct load *load, const struct server *server);
 
 /* Expects likewise of the file, each window of a batch by its number. */
 void load_expect_file(const struct load *load, const struct database *database);
-
-#endif

@@ -1,6 +1,5 @@
 /* Certificates for the tests of TLS, and a client of GnuTLS whose every wish can be set. */
-#ifndef KLDIV_TESTS_CERTIFICATE_H
-#define KLDIV_TESTS_CERTIFICATE_H
+#pragma once
 
 #include "tests/support/process.h"
 
@@ -26,5 +25,3 @@ struct tls_client tls_connect(const struct server *server, const char *prioritie
 int tls_get(struct tls_client *client, const char *path);
 
 void tls_close(struct tls_client *client);
-
-#endif

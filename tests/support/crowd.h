@@ -1,6 +1,5 @@
 /* Clients of the server that come in numbers, are slow, or leave. */
-#ifndef KLDIV_TESTS_CROWD_H
-#define KLDIV_TESTS_CROWD_H
+#pragma once
 
 #include "tests/support/process.h"
 
@@ -39,5 +38,3 @@ struct upload {
     long status;
 };
 void *upload(void *argument);
-
-#endif

@@ -1,6 +1,5 @@
 /* Monitors in this process, on a store in memory, and questions to them. */
-#ifndef KLDIV_TESTS_MONITORS_SUPPORT_H
-#define KLDIV_TESTS_MONITORS_SUPPORT_H
+#pragma once
 
 #include "api/monitors/monitors.h"
 #include "tests/support/support.h"
@@ -54,5 +53,3 @@ const char *header_of_answer(const struct answer *answer, const char *name);
 
 /* Body of an answer as a text, which the caller frees. */
 char *body_of(const struct answer *answer);
-
-#endif

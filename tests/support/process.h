@@ -1,6 +1,5 @@
 /* Starts the real server as a process; connects clients to it. */
-#ifndef KLDIV_TESTS_PROCESS_H
-#define KLDIV_TESTS_PROCESS_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -82,5 +81,3 @@ size_t talk(const struct server *server, const char *bytes, size_t size, char *a
 /* Connects a socket to the server; -1 if nobody listens, which the first fails on. */
 int dial(const struct server *server);
 int try_to_dial(const struct server *server);
-
-#endif

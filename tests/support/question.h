@@ -1,6 +1,5 @@
 /* question: a request of a test or a fuzzer, with a member for each header field. */
-#ifndef KLDIV_TESTS_QUESTION_H
-#define KLDIV_TESTS_QUESTION_H
+#pragma once
 
 #include "api/api.h"
 #include "api/endpoints.h"
@@ -48,5 +47,3 @@ static inline struct api_exchange question_exchange(const struct question *quest
                                              .headers = question,
                                              .content_length = question->chunked ? 0 : body_size}};
 }
-
-#endif

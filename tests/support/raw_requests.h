@@ -1,6 +1,5 @@
 /* Requests by their raw bytes, for this server and for proxies before it. */
-#ifndef KLDIV_TESTS_RAW_REQUESTS_H
-#define KLDIV_TESTS_RAW_REQUESTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -120,5 +119,3 @@ static const struct raw_request refused[] = {
     {BYTES(CHUNKED "2\r\n{}\r\n0\r\nX: y\r\n folded\r\n\r\n" HIDDEN), 400},
     {BYTES(CHUNKED "2\r\n{}\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n" HIDDEN), 400},
 };
-
-#endif

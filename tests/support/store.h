@@ -1,6 +1,5 @@
 /* A server with a store in a file, its clients, and a look into the file. */
-#ifndef KLDIV_TESTS_STORE_SUPPORT_H
-#define KLDIV_TESTS_STORE_SUPPORT_H
+#pragma once
 
 #include "tests/support/process.h"
 
@@ -51,5 +50,3 @@ void write_post(struct api_buffer *to, const char *target, const char *fields, c
 /* Expects a status of a request, and gives the body, which the caller frees. */
 char *expect_status(const struct server *server, const char *method, const char *target,
                     const char *body, long status);
-
-#endif

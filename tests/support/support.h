@@ -1,6 +1,5 @@
 /* Functions that several tests share. */
-#ifndef KLDIV_TESTS_SUPPORT_H
-#define KLDIV_TESTS_SUPPORT_H
+#pragma once
 
 #include "api/api.h"
 #include "tests/lib/arrays.h"
@@ -63,5 +62,3 @@ char *decode_base64(const char *text, size_t *size);
 
 /* Reads a file of this repository, NUL-terminated; the caller frees it. */
 char *read_file(const char *path, size_t *size);
-
-#endif

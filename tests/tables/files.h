@@ -1,6 +1,5 @@
 /* Writers of tables as .npz and safetensors, for tests. */
-#ifndef KLDIV_TESTS_TABLES_FILES_H
-#define KLDIV_TESTS_TABLES_FILES_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -20,5 +19,3 @@ struct tables_array {
 void tables_npz(struct api_buffer *to, const struct tables_array *arrays, size_t n, bool deflated);
 void tables_safetensors(struct api_buffer *to, const struct tables_array *arrays, size_t n,
                         size_t padding);
-
-#endif

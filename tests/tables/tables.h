@@ -1,6 +1,5 @@
 /* Tables read into text, for the tests of tables. */
-#ifndef KLDIV_TESTS_TABLES_H
-#define KLDIV_TESTS_TABLES_H
+#pragma once
 
 #include "api/formats/table.h"
 
@@ -43,5 +42,3 @@ struct table_case {
 /* Reads each of `n` bodies, all columns at once and one by one. */
 void table_check(const char *type, enum api_table_kind kind, const struct table_case *cases,
                  size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* The endpoints below /monitors, for the table of api/endpoints.c. */
-#ifndef KLDIV_API_MONITORS_HTTP_ENDPOINTS_H
-#define KLDIV_API_MONITORS_HTTP_ENDPOINTS_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -42,5 +41,3 @@ bool api_window_show(struct api_exchange *x);
 bool api_events_prepare(struct api_exchange *x, double max_ns);
 bool api_events(struct api_exchange *x);
 void api_history_end(struct api_exchange *x);
-
-#endif

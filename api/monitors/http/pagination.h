@@ -1,6 +1,5 @@
 /* Parameters of lists: how many, from where on, between which times. */
-#ifndef KLDIV_API_MONITORS_HTTP_PAGINATION_H
-#define KLDIV_API_MONITORS_HTTP_PAGINATION_H
+#pragma once
 
 #include "api/exchange.h"
 
@@ -30,5 +29,3 @@ bool api_pagination_numbers(const char *text, int64_t *numbers, size_t n);
 bool api_pagination_cursor(const struct api_pagination *page, int64_t *numbers, size_t n,
                            struct api_problem *problem);
 bool api_pagination_fail(struct api_problem *problem);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_observations: the values of a request, on its way from the body into the store. */
-#ifndef KLDIV_API_MONITORS_HTTP_PARSE_H
-#define KLDIV_API_MONITORS_HTTP_PARSE_H
+#pragma once
 
 #include "api/monitors/http/request.h"
 #include "api/monitors/model/hash.h"
@@ -46,5 +45,3 @@ void api_observations_drop(struct api_observations *o);
  * same key are read; `stale` is set if a monitor is not the one any more that was counted for. */
 bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors);
 bool api_apply_read_back(struct api_store_job *job, struct api_monitors *monitors);
-
-#endif

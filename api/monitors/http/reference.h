@@ -1,6 +1,5 @@
 /* POST reference: closed windows become the reference. */
-#ifndef KLDIV_API_MONITORS_HTTP_REFERENCE_H
-#define KLDIV_API_MONITORS_HTTP_REFERENCE_H
+#pragma once
 
 #include "api/exchange.h"
 #include "api/monitors/state/transaction.h"
@@ -19,5 +18,3 @@ struct api_config *api_reference_promote(struct api_monitors *monitors,
                                          const struct api_monitor *monitor,
                                          const struct api_reference_range *range,
                                          struct api_problem *problem);
-
-#endif

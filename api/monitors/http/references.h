@@ -1,6 +1,5 @@
 /* Reference tables: a config for each column, made of its values. */
-#ifndef KLDIV_API_MONITORS_HTTP_REFERENCES_H
-#define KLDIV_API_MONITORS_HTTP_REFERENCES_H
+#pragma once
 
 #include "api/formats/table.h"
 #include "api/monitors/state/replace.h"
@@ -23,5 +22,3 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
                         const char *group, const char *name, const json_t *members,
                         struct api_problem *problem);
 void api_references_free(struct api_references *references);
-
-#endif

@@ -1,6 +1,5 @@
 /* Common parts of requests about monitors: names in the path, parameters, tables, warnings. */
-#ifndef KLDIV_API_MONITORS_HTTP_REQUEST_H
-#define KLDIV_API_MONITORS_HTTP_REQUEST_H
+#pragma once
 
 #include "api/formats/table.h"
 #include "api/monitors/model/counting.h"
@@ -78,5 +77,3 @@ bool api_job_finished(struct api_exchange *x, const struct api_store_job *job);
 
 /* Begins the response: its content type. */
 void api_begin_json(struct api_exchange *x);
-
-#endif

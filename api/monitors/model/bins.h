@@ -1,6 +1,5 @@
 /* api_bins: the bins of a monitor: intervals of numbers, or labels; and outer bins beside them. */
-#ifndef KLDIV_API_MONITORS_MODEL_BINS_H
-#define KLDIV_API_MONITORS_MODEL_BINS_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -66,5 +65,3 @@ bool api_bins_describe(struct api_bins *bins);
 
 /* Appends `"name":...,"kind":...,"lower":...,"upper":...`. */
 void api_bins_write_description(const struct api_bins *bins, size_t bin, struct api_buffer *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* api_config: what a monitor is: its bins, its reference, its settings. Never changed after it is
  * made, so that any thread may read one that it holds a reference to. */
-#ifndef KLDIV_API_MONITORS_MODEL_CONFIG_H
-#define KLDIV_API_MONITORS_MODEL_CONFIG_H
+#pragma once
 
 #include "api/monitors/model/settings.h"
 #include "api/monitors/model/weights.h"
@@ -47,5 +46,3 @@ double api_config_result_ns(const struct api_config *config);
 
 struct api_config *api_config_hold(struct api_config *config);
 void api_config_release(struct api_config *config); /* NULL is fine */
-
-#endif

@@ -1,6 +1,5 @@
 /* Values of a column counted into bins. */
-#ifndef KLDIV_API_MONITORS_MODEL_COUNTING_H
-#define KLDIV_API_MONITORS_MODEL_COUNTING_H
+#pragma once
 
 #include "api/formats/table.h"
 #include "api/monitors/model/config.h"
@@ -34,5 +33,3 @@ bool api_counting_numbers(struct api_counting *counting, enum kl_dtype dtype, co
 
 /* Counts what is buffered; call it after the last value. */
 void api_counting_finish(struct api_counting *counting);
-
-#endif

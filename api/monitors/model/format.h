@@ -1,6 +1,5 @@
 /* Parts of responses that several endpoints of monitors write. */
-#ifndef KLDIV_API_MONITORS_MODEL_FORMAT_H
-#define KLDIV_API_MONITORS_MODEL_FORMAT_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -34,5 +33,3 @@ void api_write_bare_time(struct api_buffer *out, int64_t time);
  * neither, or not between the years 1 and 9999. */
 bool api_time_parse(const char *text, int64_t *time);
 bool api_time_from_seconds(double seconds, int64_t *time);
-
-#endif

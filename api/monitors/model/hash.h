@@ -1,6 +1,5 @@
 /* Hashes: of requests, and of texts in tables. */
-#ifndef KLDIV_API_MONITORS_MODEL_HASH_H
-#define KLDIV_API_MONITORS_MODEL_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ static inline uint32_t api_hash_text(const char *text, size_t size)
         h = (h ^ (unsigned char)text[i]) * 16777619u;
     return h;
 }
-
-#endif

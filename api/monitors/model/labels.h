@@ -1,6 +1,5 @@
 /* api_label_table: how often each distinct text occurs. */
-#ifndef KLDIV_API_MONITORS_MODEL_LABELS_H
-#define KLDIV_API_MONITORS_MODEL_LABELS_H
+#pragma once
 
 #include "api/memory/buffer.h"
 
@@ -25,5 +24,3 @@ size_t api_labels_count(const struct api_label_table *labels);
 /* Sorts by frequency, ties by bytes, and returns the first `max` or fewer; they last as long as the
  * table, to which nothing may be added afterwards. */
 const struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n);
-
-#endif

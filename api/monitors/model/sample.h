@@ -1,6 +1,5 @@
 /* Values of a column of a reference, of which bins are made. */
-#ifndef KLDIV_API_MONITORS_MODEL_SAMPLE_H
-#define KLDIV_API_MONITORS_MODEL_SAMPLE_H
+#pragma once
 
 #include "api/monitors/model/counting.h"
 
@@ -42,5 +41,3 @@ bool api_sample_is_empty(const struct api_sample *sample);
 bool api_sample_bins(struct api_sample *sample, const struct api_monitor_settings *settings,
                      struct api_bins *bins, struct api_weights *reference,
                      struct api_problem *problem);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_snapshot: a window's counts with all that its result is made of; its scores. */
-#ifndef KLDIV_API_MONITORS_MODEL_SCORE_H
-#define KLDIV_API_MONITORS_MODEL_SCORE_H
+#pragma once
 
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/window.h"
@@ -46,5 +45,3 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
 /* Appends the members of the result, `"window":...,...`, with its bins or without. */
 void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
                         struct api_buffer *out);
-
-#endif

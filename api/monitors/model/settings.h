@@ -1,6 +1,5 @@
 /* api_monitor_settings: what a monitor is told beside its bins and its reference. */
-#ifndef KLDIV_API_MONITORS_MODEL_SETTINGS_H
-#define KLDIV_API_MONITORS_MODEL_SETTINGS_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -88,5 +87,3 @@ struct api_setting_scope {
 /* Fails with option_unknown, the nearest name and all of them. */
 bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char *name,
                               struct api_problem *problem);
-
-#endif

@@ -1,6 +1,5 @@
 /* Settings as query parameters. */
-#ifndef KLDIV_API_MONITORS_MODEL_SETTINGS_QUERY_H
-#define KLDIV_API_MONITORS_MODEL_SETTINGS_QUERY_H
+#pragma once
 
 #include "api/monitors/model/settings.h"
 
@@ -9,5 +8,3 @@
  * strings. Fails for other names, and for a setting that is given twice with different values. */
 bool api_settings_from_query(json_t *object, const char *query, const char *const *known,
                              json_t *others, struct api_problem *problem);
-
-#endif

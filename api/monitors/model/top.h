@@ -1,6 +1,5 @@
 /* Bins of a window that contribute most to its divergence. */
-#ifndef KLDIV_API_MONITORS_MODEL_TOP_H
-#define KLDIV_API_MONITORS_MODEL_TOP_H
+#pragma once
 
 #include "api/monitors/model/bins.h"
 #include "lib/drift.h"
@@ -21,5 +20,3 @@ bool api_top_fits(int64_t top, const struct api_bins *bins);
 
 /* Appends the names as an array; the top must fit the bins. */
 void api_top_write(int64_t top, const struct api_bins *bins, struct api_buffer *out);
-
-#endif

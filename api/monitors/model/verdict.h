@@ -1,6 +1,5 @@
 /* Verdicts of windows, and the state of a monitor that they add up to. */
-#ifndef KLDIV_API_MONITORS_MODEL_VERDICT_H
-#define KLDIV_API_MONITORS_MODEL_VERDICT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ enum api_verdict api_verdict_of(int64_t number);
  * none of the last clear_after exceeded. */
 enum api_verdict api_state_after(enum api_verdict before, const enum api_verdict *verdicts,
                                  size_t n, size_t fire_after, size_t clear_after);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_weights: how many values, or what part of them, are in each bin. */
-#ifndef KLDIV_API_MONITORS_MODEL_WEIGHTS_H
-#define KLDIV_API_MONITORS_MODEL_WEIGHTS_H
+#pragma once
 
 #include "api/monitors/model/bins.h"
 
@@ -36,5 +35,3 @@ void api_weights_score(const struct api_weights *weights, size_t n_bins, double 
 /* Appends the object that api_weights_from_json reads; null if there are none. */
 void api_weights_write(const struct api_weights *weights, const struct api_bins *bins,
                        struct api_buffer *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_window: a window of a monitor, with its scores. */
-#ifndef KLDIV_API_MONITORS_MODEL_WINDOW_H
-#define KLDIV_API_MONITORS_MODEL_WINDOW_H
+#pragma once
 
 #include "api/memory/buffer.h"
 #include "api/monitors/model/top.h"
@@ -26,5 +25,3 @@ void api_window_free(struct api_window *window);
 
 /* Appends a window as an object; null for a window of id 0. */
 void api_window_write(const struct api_window *window, struct api_buffer *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Windows that are too old, and what deleted monitors leave, go in small steps between requests. */
-#ifndef KLDIV_API_MONITORS_STATE_GC_H
-#define KLDIV_API_MONITORS_STATE_GC_H
+#pragma once
 
 #include "api/monitors/state/transaction.h"
 
@@ -20,5 +19,3 @@ bool api_gc_add_tombstone(struct api_monitors *monitors, int64_t monitor);
  * before. */
 bool api_gc_delete_left_out(struct api_monitors *monitors, const char *group, const char *name,
                             size_t *n);
-
-#endif

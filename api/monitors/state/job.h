@@ -1,6 +1,5 @@
 /* api_store_job: what a request has the store's thread do. */
-#ifndef KLDIV_API_MONITORS_STATE_JOB_H
-#define KLDIV_API_MONITORS_STATE_JOB_H
+#pragma once
 
 #include "api/problem.h"
 
@@ -23,5 +22,3 @@ struct api_store_job {
     struct api_exchange *x; /* told at the end */
     bool done;
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Monitors are read from the store: all of them first, then those that other servers changed. */
-#ifndef KLDIV_API_MONITORS_STATE_LOAD_H
-#define KLDIV_API_MONITORS_STATE_LOAD_H
+#pragma once
 
 #include "api/monitors/state/transaction.h"
 
@@ -11,5 +10,3 @@ bool api_load(struct api_monitors *monitors);
 
 /* Tells the log of monitors that were left out before there was one. */
 void api_load_tell(struct api_monitors *monitors);
-
-#endif

@@ -1,7 +1,6 @@
 /* The metrics of monitors, for Prometheus: the lines of all of them as they were at one moment. Who
  * asks while lines are made gets the next ones; who waits for the same ones shares them. */
-#ifndef KLDIV_API_MONITORS_STATE_METRICS_H
-#define KLDIV_API_MONITORS_STATE_METRICS_H
+#pragma once
 
 #include "api/exchange.h"
 #include "api/memory/shared.h"
@@ -34,5 +33,3 @@ bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
 
 /* Frees lines that were made more than `seconds` ago, unless a response has them. */
 void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds);
-
-#endif

@@ -2,8 +2,7 @@
  * with. It is a row of the store, changed in the transactions that change the windows, so that a window
  * costs its own counts and not those of all that it is compared with. Counts are whole numbers of at
  * most 2^53 in all: sums are exact, in any order. */
-#ifndef KLDIV_API_MONITORS_STATE_PREVIOUS_H
-#define KLDIV_API_MONITORS_STATE_PREVIOUS_H
+#pragma once
 
 #include "api/store/store.h"
 
@@ -56,5 +55,3 @@ bool api_previous_refill(struct api_previous *previous, struct api_store *store)
 
 /* Writes a sum that has changed. */
 bool api_previous_store(struct api_previous *previous, struct api_store *store);
-
-#endif

@@ -1,7 +1,6 @@
 /* api_registry: the monitors in memory, in order of group and name. The store's thread alone changes
  * it, under the write lock; others read under the read lock. */
-#ifndef KLDIV_API_MONITORS_STATE_REGISTRY_H
-#define KLDIV_API_MONITORS_STATE_REGISTRY_H
+#pragma once
 
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/format.h"
@@ -92,5 +91,3 @@ void api_monitor_etag(int64_t id, int64_t version, char to[API_ETAG]);
 
 /* Checks the name of a monitor or a group; fails with name_invalid. */
 bool api_name_check(const char *what, const char *name, struct api_problem *problem);
-
-#endif

@@ -1,6 +1,5 @@
 /* Monitors are made, replaced and deleted, in the store's thread. */
-#ifndef KLDIV_API_MONITORS_STATE_REPLACE_H
-#define KLDIV_API_MONITORS_STATE_REPLACE_H
+#pragma once
 
 #include "api/monitors/state/transaction.h"
 
@@ -37,5 +36,3 @@ bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *
 void api_config_write(const struct api_config *config, const char *group, const char *name,
                       enum api_verdict state, int64_t revision, const struct api_buffer *warnings,
                       struct api_buffer *out);
-
-#endif

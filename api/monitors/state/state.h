@@ -1,6 +1,5 @@
 /* States of monitors, from the verdicts of their windows in order of their starts. */
-#ifndef KLDIV_API_MONITORS_STATE_STATE_H
-#define KLDIV_API_MONITORS_STATE_STATE_H
+#pragma once
 
 #include "api/monitors/state/transaction.h"
 
@@ -8,5 +7,3 @@
  * window that is not the newest has the ones after it judged again. */
 bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
                       struct api_snapshot *snapshot);
-
-#endif

@@ -1,6 +1,5 @@
 /* Live numbers of monitors: of their last closed window, and of those before. */
-#ifndef KLDIV_API_MONITORS_STATE_STATUS_H
-#define KLDIV_API_MONITORS_STATE_STATUS_H
+#pragma once
 
 #include "api/monitors/state/transaction.h"
 #include "api/monitors/state/window_rows.h"
@@ -31,5 +30,3 @@ void api_status_add(struct api_monitor_status *status, const struct api_window *
 
 /* Writes the live numbers of a pending monitor. */
 bool api_status_store(struct api_monitors *monitors, const struct api_pending_monitor *pending);
-
-#endif

@@ -1,6 +1,5 @@
 /* api_monitors: all monitors with their store, and what a transaction of the store's thread changes. */
-#ifndef KLDIV_API_MONITORS_STATE_TRANSACTION_H
-#define KLDIV_API_MONITORS_STATE_TRANSACTION_H
+#pragma once
 
 #include "api/monitors/model/score.h"
 #include "api/monitors/state/job.h"
@@ -100,5 +99,3 @@ int64_t api_change_of(struct api_monitors *monitors);
  * was not, for this one. */
 bool api_change_store(struct api_monitors *monitors);
 void api_change_end(struct api_monitors *monitors, bool is_committed);
-
-#endif

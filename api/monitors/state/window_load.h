@@ -1,6 +1,5 @@
 /* Views of windows that the store holds, made in the store's thread. */
-#ifndef KLDIV_API_MONITORS_STATE_WINDOW_LOAD_H
-#define KLDIV_API_MONITORS_STATE_WINDOW_LOAD_H
+#pragma once
 
 #include "api/monitors/state/transaction.h"
 #include "api/monitors/state/window_rows.h"
@@ -23,5 +22,3 @@ bool api_pending_previous(struct api_monitors *monitors, struct api_pending_moni
  * one of these. */
 bool api_previous_counts(struct api_monitors *monitors, const struct api_pending_monitor *pending,
                          const struct api_previous_of *of, struct api_position before, double *to);
-
-#endif

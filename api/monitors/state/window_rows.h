@@ -1,6 +1,5 @@
 /* Windows as rows of the store. */
-#ifndef KLDIV_API_MONITORS_STATE_WINDOW_ROWS_H
-#define KLDIV_API_MONITORS_STATE_WINDOW_ROWS_H
+#pragma once
 
 #include "api/monitors/model/window.h"
 #include "api/store/store.h"
@@ -24,5 +23,3 @@ void api_window_list_free(struct api_window_list *list);
 /* Adds the counts that a statement gives as rows of bin and count. */
 bool api_counts_run(double *counts, size_t n_bins, struct api_store *store,
                     enum api_statement statement, const struct api_datum *parameters);
-
-#endif

@@ -1,7 +1,6 @@
 /* Subset of Criterion for the tests of the kernels on emulated machines. Tests run in one
  * process, one after another, by tests/cross/main.c. */
-#ifndef KLDIV_TESTS_CROSS_CRITERION_H
-#define KLDIV_TESTS_CROSS_CRITERION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -51,5 +50,3 @@ extern int cross_failures;
 #define cr_expect_not(a, ...) cr_expect(!(a), __VA_ARGS__)
 #define cr_expect_null(a, ...) cr_expect((a) == NULL, __VA_ARGS__)
 #define cr_expect_arr_eq(a, b, size, ...) cr_expect(memcmp(a, b, size) == 0, __VA_ARGS__)
-
-#endif
