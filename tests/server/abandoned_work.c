@@ -41,13 +41,13 @@ Test(abandoned_work, a_job_is_answered_before_what_follows_is_refused)
 Test(abandoned_work, a_client_that_closes_its_sending_side_gets_its_answer)
 {
     struct server server = server_start(NULL);
-    struct api_buffer heavy = heavy_call(6000, 20000);
+    struct api_buffer heavy = heavy_call(2000, 20000);
     static const char small[] = POST "Content-Length: 29\r\n\r\n{\"input\": [-1],\"target\": [1]}";
     int fds[] = {send_heavy(&server, &heavy), dial(&server)};
     cr_assert_eq(send(fds[1], small, sizeof small - 1, 0), (ssize_t)sizeof small - 1);
     for (size_t i = 0; i < COUNT(fds); i++) {
         shutdown(fds[i], SHUT_WR);
-        int status = read_status(fds[i], 30);
+        int status = read_status(fds[i], 60);
         cr_expect_eq(status, 200, "case %zu: %d", i, status);
         close(fds[i]);
     }

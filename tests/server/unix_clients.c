@@ -44,15 +44,16 @@ static int ask_for_much(const struct server *server)
     return fd;
 }
 
-/* Reads at a rate for some seconds, then as fast as it comes; gives the bytes. */
+/* Waits for the first byte, reads at a rate for some seconds, then as fast as it comes; gives the bytes. */
 static size_t read_steadily(int fd, size_t bytes_each_300_ms, double seconds)
 {
     static char bytes[1 << 20];
+    struct pollfd p = {.fd = fd, .events = POLLIN};
     size_t got = 0;
+    cr_expect_eq(poll(&p, 1, 60000), 1);
     double start = now_seconds();
     for (;;) {
         bool slow = now_seconds() < start + seconds;
-        struct pollfd p = {.fd = fd, .events = POLLIN};
         if (poll(&p, 1, 5000) <= 0)
             break;
         ssize_t n = recv(fd, bytes, slow ? bytes_each_300_ms : sizeof bytes, 0);
@@ -74,9 +75,9 @@ Test(unix_clients, a_local_reader_is_ended_if_it_is_stuck_and_not_if_it_is_stead
     static const char *const flags[] = {"--timeout", "4", NULL};
     struct server server = server_start_at(address, flags);
     int stuck = ask_for_much(&server), stopped = ask_for_much(&server);
-    int steady = ask_for_much(&server);
     char *begun = malloc(BEGUN);
     cr_expect_eq(recv(stopped, begun, BEGUN, MSG_WAITALL), BEGUN);
+    int steady = ask_for_much(&server);
     size_t got = read_steadily(steady, 16 << 10, 13);
     cr_expect(server_logs(&server, "status=200 code=reply_timeout", 2));
     cr_expect_gt(got, WHOLE, "the steady reader got %zu bytes", got);
