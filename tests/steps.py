@@ -1,7 +1,8 @@
 """Runs the steps of `make test`, several at once, and prints a table of their times.
 
-Steps that build run one after another, with all processors and the lowest priority; of the others one runs beside
-them, which mostly waits; a step that measures times has no other beside it but a build. Each needs what it names first.
+Four kinds. A batch step needs nothing but processors: one after another, with all of them and the lowest priority.
+Beside it runs one step whose tests have time limits, and one that mostly waits for a browser. A step that measures
+times has none beside it but a batch step. Each step needs what it names first.
 A step is a process group of its own, which ends with this process.
 The output of a step goes to build/steps/NAME.log, and is printed whole if the step fails: then the steps that need
 it are left out, the others go on, and the exit status is 1.
@@ -16,22 +17,21 @@ import sys
 import time
 
 CPUS = len(os.sched_getaffinity(0))
-BUILD, RUN, MEASURE = "build", "run", "measure"
-RUNS_AT_ONCE = 1
+BATCH, RUN, WAIT, MEASURE = "batch", "run", "wait", "measure"
 LOGS = "build/steps"
 
 # Name, kind, what it needs, arguments of make. In the order in which they start.
 STEPS = [
     ("tools", RUN, [], ["tools"]),
-    ("programs", BUILD, [], ["programs", "build/kldivd"]),
-    ("programs-asan", BUILD, ["programs"], ["build/asan/tests/all", "build/asan/libkldiv.so", "VARIANT=asan"]),
-    ("programs-tsan", BUILD, ["programs-asan"], ["build/tsan/stress/pool", "build/tsan/kldivd", "VARIANT=tsan"]),
-    ("fuzzers", BUILD, ["programs-asan"], ["fuzzers"]),
-    ("build-neon", BUILD, [], ["build/aarch64/kernels"]),
-    ("lint", BUILD, ["programs", "tools"], ["lint"]),
+    ("programs", BATCH, [], ["programs", "build/kldivd"]),
+    ("programs-asan", BATCH, ["programs"], ["build/asan/tests/all", "build/asan/libkldiv.so", "VARIANT=asan"]),
+    ("programs-tsan", BATCH, ["programs-asan"], ["build/tsan/stress/pool", "build/tsan/kldivd", "VARIANT=tsan"]),
+    ("fuzzers", BATCH, ["programs-asan"], ["fuzzers"]),
+    ("build-neon", BATCH, [], ["build/aarch64/kernels"]),
+    ("lint", BATCH, ["programs", "tools"], ["lint"]),
     ("load", MEASURE, ["programs"], ["load"]),
     ("check", RUN, ["programs"], ["check"]),
-    ("page", RUN, ["programs", "tools"], ["page"]),
+    ("page", WAIT, ["programs", "tools"], ["page"]),
     ("proxies", RUN, ["programs"], ["proxies"]),
     ("local", RUN, ["programs"], ["local"]),
     ("postgresql", RUN, ["programs"], ["postgresql"]),
@@ -44,9 +44,9 @@ STEPS = [
     ("distributed", RUN, ["programs"], ["distributed"]),
     ("check-asan", RUN, ["programs-asan"], ["check-asan"]),
     ("check-tsan", RUN, ["programs-tsan"], ["check-tsan"]),
-    ("neon", RUN, ["build-neon"], ["neon"]),
-    ("uninitialized", RUN, ["programs"], ["uninitialized"]),
-    ("fuzz", RUN, ["fuzzers"], ["fuzz"]),
+    ("neon", BATCH, ["build-neon"], ["neon"]),
+    ("uninitialized", BATCH, ["programs"], ["uninitialized"]),
+    ("fuzz", BATCH, ["fuzzers"], ["fuzz"]),
 ]
 
 
@@ -57,7 +57,7 @@ class Step:
         self.seconds = self.cpu = 0
         self.log = f"{LOGS}/{name}.log"
         self.command = [os.environ.get("MAKE", "make"), "--no-print-directory", *arguments]
-        if kind == BUILD:
+        if kind == BATCH:
             self.command = ["nice", "-n", "19", *self.command, f"-j{CPUS}"]
 
     def start(self):
@@ -81,13 +81,12 @@ class Step:
 
 
 def may_start(step, running):
-    """A step that measures waits until no other but a build runs, and holds back those after it."""
-    kinds = [other.kind for other in running]
-    if step.kind == BUILD:
-        return BUILD not in kinds
+    """One step of a kind runs at a time. One that measures waits until only a batch step runs, and holds back those after
+    it."""
+    kinds = {other.kind for other in running}
     if step.kind == MEASURE:
-        return RUN not in kinds and MEASURE not in kinds
-    return MEASURE not in kinds and kinds.count(RUN) < RUNS_AT_ONCE
+        return kinds <= {BATCH}
+    return step.kind not in kinds and (step.kind == BATCH or MEASURE not in kinds)
 
 
 def start_next(steps):
@@ -97,7 +96,7 @@ def start_next(steps):
         missing = [states[name] for name in step.needs if states.get(name, "passed") != "passed"]
         if "failed" in missing or "left out" in missing:
             step.state = states[step.name] = "left out"
-        elif not missing and not (held and step.kind == RUN):
+        elif not missing and not (held and step.kind in (RUN, WAIT)):
             if may_start(step, [other for other in steps if other.state == "runs"]):
                 step.start()
             elif step.kind == MEASURE:
