@@ -108,7 +108,7 @@ static bool translate(const struct api_call *call, const struct kl_problem *from
     return api_fail_at(to, API_BODY, location, from->code, "%s", from->detail);
 }
 
-/* MAX_EMPTY_ROWS: the most empty arrays that an answer nests, which a shape may ask for without
+/* MAX_EMPTY_ROWS: maximum number of empty arrays that a response nests, which a shape may ask for without
  * a byte of data. */
 enum { MAX_EMPTY_ROWS = 1 << 16 };
 
@@ -126,7 +126,7 @@ static bool has_gradient(const struct api_call *call, size_t operand)
     return call->options.gradient >> operand & 1;
 }
 
-/* Bounds the empty rows of the answer: the loss has its own shape, gradients have their
+/* Bounds the empty rows of the response: the loss has its own shape, gradients have their
  * operands'. */
 static bool check_rows(const struct api_call *call, struct api_problem *problem)
 {
@@ -319,7 +319,7 @@ static bool touch_slices(struct api_call *call, struct api_problem *problem)
     return true;
 }
 
-/* True if nobody waits for the answer any more, or if it cannot be right any more. */
+/* True if nobody waits for the response any more, or if it cannot be right any more. */
 static bool is_stopped(const void *context)
 {
     const struct api_call *call = context;

@@ -8,7 +8,7 @@
 #define API_WARNINGS (KL_WARNINGS + KL_FINDINGS)
 #define API_DEPRECATIONS ((1u << KL_WARNINGS) - 1)
 
-/* api_warnings: the warnings of an answer. `plan` and `diagnosis` are read only if there are
+/* api_warnings: the warnings of a response. `plan` and `diagnosis` are read only if there are
  * findings. */
 struct api_warnings {
     unsigned bits;

@@ -8,7 +8,7 @@
  * name; libzip allocates about 250 for it. */
 enum { DIRECTORY_EACH = 4096 };
 
-/* MAX_INFLATION: the most bytes that deflate makes of one. */
+/* MAX_INFLATION: maximum of bytes that deflate makes of one. */
 enum { MAX_INFLATION = 1032 };
 
 static bool malformed(struct api_problem *problem, const char *what)

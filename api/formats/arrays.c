@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CHARACTER: bytes of a character of numpy's text. MAX_CHARACTERS: the most of an element. */
+/* CHARACTER: bytes of a character of numpy's text. MAX_CHARACTERS: maximum of an element. */
 enum { CHARACTER = 4, MAX_CHARACTERS = 1 << 24 };
 
 static const struct {

@@ -100,24 +100,19 @@ static bool read_word(struct reader *r, double *value)
 
 static bool read_bit(struct reader *r)
 {
-    static const struct {
-        const char *word;
-        char bit;
-    } words[] = {{"true", 1}, {"false", 0}};
     double value;
     const char *end = api_number_read(r->p, KL_FLOAT64, &value);
-    char bit = end && value == 1 ? 1 : 0;
-    bool good = end && (value == 0 || value == 1);
-    if (good)
+    char bit = 1;
+    if (end && (value == 0 || value == 1)) {
+        bit = value == 1;
         r->p = end;
-    for (size_t i = 0; !good && i < sizeof words / sizeof *words; i++)
-        if ((good = skip_word(r, words[i].word)))
-            bit = words[i].bit;
-    if (good) {
-        api_append(&r->tensor->data, &bit, 1);
-        return !r->tensor->data.failed || api_fail_oom(r->problem);
+    } else if (skip_word(r, "false")) {
+        bit = 0;
+    } else if (!skip_word(r, "true")) {
+        return fail_here(r, "element_invalid", "an element of mask must be 0, 1, false or true");
     }
-    return fail_here(r, "element_invalid", "an element of mask must be 0, 1, false or true");
+    api_append(&r->tensor->data, &bit, 1);
+    return !r->tensor->data.failed || api_fail_oom(r->problem);
 }
 
 static bool read_number(struct reader *r)

@@ -16,6 +16,10 @@ struct api_oip_body {
     size_t n_cuts;
 };
 
+/* Bytes of the JSON part: of the whole body without the header Inference-Header-Content-Length, 0 if that
+ * is malformed. */
+size_t api_oip_json_size(const struct api_request *request);
+
 /* Splits the body by its header Inference-Header-Content-Length and checks the JSON part. *root becomes
  * the request, an object in the envelope. Set `envelope.budget` before. */
 bool api_oip_body_read(struct api_oip_body *body, const struct api_request *request,

@@ -91,7 +91,7 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
     table->delimiter = csv.delimiter;
     table->rows_at = (size_t)(csv.p - table->body);
     table->rows_line = csv.line;
-    table->has_values = true;
+    table->has_values = table->is_rows = true;
     table->decimal_comma = csv.delimiter == ';' && !memchr(csv.p, '.', (size_t)(csv.end - csv.p));
     return good;
 }
@@ -162,4 +162,4 @@ static bool read_csv(struct api_table *table, const struct api_sink *sink,
 
 static const char *const media_types[] = {"text/csv", "application/csv", NULL};
 const struct api_table_format api_table_csv = {
-    .media_types = media_types, .open = open_csv, .read = read_csv};
+    .media_types = media_types, .open = open_csv, .read_rows = read_csv};

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* API_MAPPINGS: the most mappings at a time. */
+/* API_MAPPINGS: maximum number of mappings at a time. */
 enum { API_MAPPINGS = 512 };
 
 /* Empty if zeroed. */
