@@ -26,7 +26,13 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     for (size_t i = 0; i < KL_OPERANDS; i++)
         call->gradients[i] = (struct api_buffer){.budget = budget};
     call->pairs[0] = call->pairs[1] = (struct api_buffer){.budget = budget};
-    api_tensors_init(call->tensors, budget);
+    for (size_t i = 0; i < API_TENSORS; i++) {
+        struct api_tensor *tensor = &call->tensors[i];
+        tensor->operand = (enum kl_operand)i;
+        tensor->present = tensor->is_input = false;
+        tensor->data = (struct api_buffer){.budget = budget};
+        tensor->slice = (struct api_slice){0};
+    }
     for (size_t i = 0; i < API_RESULTS; i++)
         call->oip.slices[i] = (struct api_slice){0};
     for (size_t i = 0; i < KL_OPERANDS; i++)
@@ -227,12 +233,13 @@ static bool check_extent(const struct api_call *call, struct api_problem *proble
  * default does not. */
 static bool check_spaces(const struct api_options *options, struct api_problem *problem)
 {
-    return !options->given[API_LOG_TARGET] || options->log_target ||
-           options->target_space != KL_LOG_PROB ||
+    return !options->given[API_LOG_TARGET] || options->loss.log_target ||
+           options->loss.target_space != KL_LOG_PROB ||
            api_option_fail(options, API_TARGET_SPACE, problem, "space_conflict",
                            "log_target=false contradicts target_space=log_prob");
 }
 
+/* Lists axes in `dim`, which has room for API_MAX_AXES. */
 static size_t list_axes(const struct api_axes *axes, int *dim)
 {
     size_t n = 0;
@@ -245,32 +252,15 @@ static size_t list_axes(const struct api_axes *axes, int *dim)
     return n;
 }
 
-/* Converts options to the library's, without tensors. `dim` has room for API_MAX_AXES entries. */
-static struct kl_options options_for_loss(const struct api_options *options, int *dim)
-{
-    return (struct kl_options){
-        .reduction = options->reduction,
-        .size_average = options->size_average,
-        .reduce = options->reduce,
-        .log_target = options->log_target,
-        .compat = options->compat,
-        .base = options->base,
-        .input_space = options->input_space,
-        .target_space = options->target_space,
-        .temperature = options->temperature,
-        .broadcast = options->broadcast,
-        .dim = dim,
-        .n_dim = list_axes(&options->dim, dim),
-    };
-}
-
 static bool plan(struct api_call *call, struct api_problem *problem)
 {
     int dim[API_MAX_AXES];
-    struct kl_options options = options_for_loss(&call->options, dim);
+    struct kl_options options = call->options.loss;
     struct kl_problem from = {0};
     const struct api_tensor *weight = &call->tensors[KL_WEIGHT], *mask = &call->tensors[KL_MASK];
     struct kl_mask kept = {mask->view.ndim, mask->view.shape, mask->view.data};
+    options.dim = dim;
+    options.n_dim = list_axes(&call->options.dim, dim);
     options.weight = weight->present ? &weight->view : NULL;
     options.mask = mask->present ? &kept : NULL;
     if (!kl_plan(&call->plan, &call->tensors[KL_INPUT].view, &call->tensors[KL_TARGET].view,

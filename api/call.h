@@ -68,5 +68,10 @@ static inline bool api_call_writes(const struct api_call *call)
 /* Warnings of a call that was run or that failed. */
 static inline struct api_warnings api_call_warnings(const struct api_call *call)
 {
-    return api_warnings_of(&call->plan, &call->diagnosis);
+    const struct kl_plan *plan = &call->plan;
+    struct api_warnings warnings = {plan->warnings, plan->reduction, plan, &call->diagnosis};
+    for (unsigned i = 0; i < KL_FINDINGS; i++)
+        if (call->diagnosis.findings[i].count > 0)
+            warnings.bits |= 1u << (KL_WARNINGS + i);
+    return warnings;
 }

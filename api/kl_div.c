@@ -25,17 +25,13 @@ static const double compress_ns = 10;
 
 bool api_kl_div_begin(struct api_exchange *x)
 {
-    struct api_response *response = &x->response;
     if (!api_body_check_coding(x))
         return false;
     x->decoder = api_codec_for_body(x);
-    if (!x->decoder) {
-        api_codec_list_readable(response->header_text, sizeof response->header_text);
-        api_response_header(response, "Accept", response->header_text);
+    if (!x->decoder)
         return false;
-    }
     x->encoder = api_codec_for_response(api_request_header(&x->request, "Accept"),
-                                        &response->content_type, &x->problem);
+                                        &x->response.content_type, &x->problem);
     return x->encoder && api_body_check_size(x);
 }
 
@@ -47,19 +43,12 @@ bool api_infer_begin(struct api_exchange *x)
 
 /* ---- Body */
 
-static bool read_query(struct api_exchange *x, struct api_call *call)
-{
-    const char *query = x->request.query;
-    return !query || !*query ||
-           api_options_from_query(&call->options, query,
-                                  api_error_format_of(x->request.path)->takes_any_query,
-                                  &x->problem);
-}
-
 /* Decodes the body and plans the call. */
 static bool read_call(struct api_exchange *x, struct api_call *call)
 {
-    bool good = read_query(x, call) && x->decoder->decode(call, &x->request, &x->problem) &&
+    bool takes_any = api_error_format_of(x->request.path)->takes_any_query;
+    bool good = api_options_from_query(&call->options, x->request.query, takes_any, &x->problem) &&
+                x->decoder->decode(call, &x->request, &x->problem) &&
                 api_call_plan(call, &x->problem) && api_codec_check_response(x, call) &&
                 (!api_call_writes(call) || api_check_writer(x));
     x->response.reduction = call->plan.reduction;

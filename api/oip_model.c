@@ -36,32 +36,35 @@ bool api_oip_ready(struct api_exchange *x) { return check_ready(x) && api_oip_li
  * inputs that are listed. */
 #define OPTIONAL_INPUTS "weight,mask,grad_output"
 
-/* Writes the names of parameters that an inference takes. */
-static void write_parameters(struct api_buffer *out)
+/* Appends the tensors that are always there, each with one axis and FP32, the defaults of clients that fill
+ * in metadata: inferences take any dtype and shape. */
+static void write_tensors(struct api_buffer *out, const char *inputs, const char *outputs,
+                          const char *type)
 {
-    api_append_text(out, "non_finite,binary_data_output");
-    for (size_t i = 0; i < API_OPTIONS; i++) {
-        api_append_text(out, ",");
-        api_append_text(out, api_loss_options[i].name);
-    }
+    api_append_format(out,
+                      "\"%s\":[{\"name\":\"input\",%s},{\"name\":\"target\",%s}],"
+                      "\"%s\":[{\"name\":\"loss\",%s},{\"name\":\"gradient.input\",%s},"
+                      "{\"name\":\"gradient.target\",%s}],\"parameters\":{\"optional_inputs\":",
+                      inputs, type, type, outputs, type, type, type);
 }
 
-/* Writes the model's metadata: FP32 and one axis, the defaults of clients that fill in metadata.
- * Inferences take any dtype and shape. */
+/* Ends a document with the names of parameters that an inference takes. */
+static bool end_with_parameters(struct api_exchange *x, const char *end)
+{
+    api_append_text(&x->response.body, "non_finite,binary_data_output");
+    for (size_t i = 0; i < API_OPTIONS; i++)
+        api_append_format(&x->response.body, ",%s", api_loss_options[i].name);
+    return api_response_json(&x->response, end);
+}
+
 bool api_oip_model(struct api_exchange *x)
 {
-    api_response_json(&x->response,
-                      "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
-                      "\"],\"platform\":\"kldiv\",\"inputs\":["
-                      "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                      "{\"name\":\"target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
-                      "\"outputs\":[{\"name\":\"loss\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                      "{\"name\":\"gradient.input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                      "{\"name\":\"gradient.target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
-                      "\"parameters\":{\"optional_inputs\":\"" OPTIONAL_INPUTS
-                      "\",\"request_parameters\":\"");
-    write_parameters(&x->response.body);
-    return api_response_json(&x->response, "\"}}");
+    struct api_buffer *out = &x->response.body;
+    api_append_text(out, "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
+                         "\"],\"platform\":\"kldiv\",");
+    write_tensors(out, "inputs", "outputs", "\"datatype\":\"FP32\",\"shape\":[-1]");
+    api_append_text(out, "\"" OPTIONAL_INPUTS "\",\"request_parameters\":\"");
+    return end_with_parameters(x, "\"}}");
 }
 
 bool api_oip_model_ready(struct api_exchange *x)
@@ -72,19 +75,14 @@ bool api_oip_model_ready(struct api_exchange *x)
 
 bool api_oip_config(struct api_exchange *x)
 {
-    api_response_json(&x->response,
-                      "{\"name\":\"" API_OIP_MODEL
-                      "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\","
-                      "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,"
-                      "\"input\":[{\"name\":\"input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-                      "{\"name\":\"target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
-                      "\"output\":[{\"name\":\"loss\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-                      "{\"name\":\"gradient.input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-                      "{\"name\":\"gradient.target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
-                      "\"parameters\":{\"optional_inputs\":{\"string_value\":\"" OPTIONAL_INPUTS
-                      "\"},\"request_parameters\":{\"string_value\":\"");
-    write_parameters(&x->response.body);
-    return api_response_json(&x->response, "\"}}}");
+    struct api_buffer *out = &x->response.body;
+    api_append_text(out, "{\"name\":\"" API_OIP_MODEL
+                         "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\",\"version_policy\":"
+                         "{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,");
+    write_tensors(out, "input", "output", "\"data_type\":\"TYPE_FP32\",\"dims\":[-1]");
+    api_append_text(out, "{\"string_value\":\"" OPTIONAL_INPUTS
+                         "\"},\"request_parameters\":{\"string_value\":\"");
+    return end_with_parameters(x, "\"}}}");
 }
 
 bool api_oip_stats(struct api_exchange *x)

@@ -50,29 +50,14 @@ static const char kind[] = "a body of settings";
 
 bool api_oip_setting_begin(struct api_exchange *x) { return api_body_check_small(x, kind); }
 
-/* Copies the text of a string, number or word, or of an array of one; "" for other values. */
-static void copy_text(const char *value, char to[API_JSON_TEXT])
-{
-    value = api_json_scalar(value);
-    const char *end = api_json_skip_value(value);
-    size_t size = end ? (size_t)(end - value) : strlen(value);
-    *to = '\0';
-    if (api_json_string(value, to) || strchr("[{", *value) || size >= API_JSON_TEXT)
-        return;
-    while (size > 0 && strchr(" \t\r\n", value[size - 1]))
-        size--;
-    memcpy(to, value, size);
-    to[size] = '\0';
-}
-
 /* True if a value is that of the setting, or null, which restores it. Numbers may be strings. */
 static bool is_same(const char *value, const struct setting *setting)
 {
     char given[API_JSON_TEXT], fixed[API_JSON_TEXT];
-    copy_text(value, given);
-    copy_text(setting->value, fixed);
     return strncmp(value, "null", 4) == 0 ||
-           (strcmp(given, fixed) == 0 && (*given || *api_json_scalar(value) == '"'));
+           (api_json_characters(api_json_scalar(value), given) &&
+            api_json_characters(api_json_scalar(setting->value), fixed) &&
+            strcmp(given, fixed) == 0);
 }
 
 static bool check_member(struct api_exchange *x, const struct setting *settings, size_t n,

@@ -3,6 +3,7 @@
 #include "api/text/nearest.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,26 +175,29 @@ static const char *const bases[] = {"e", "2", NULL};
 static const char *const spaces[] = {"log_prob", "prob", "logit", NULL};
 static const char *const operands[] = {"input", "target", NULL};
 
-#define FIELD(name) #name, offsetof(struct api_options, name), sizeof((struct api_options *)0)->name
+#define FIELD(name) offsetof(struct api_options, name), sizeof((struct api_options *)0)->name
 static const char string[] = "a string", boolean[] = "true or false",
-                  flag[] = "true, false or null", list[] = "a string, an integer or a list";
+                  flag[] = "true, false or null", values[] = "a string, an integer or a list";
 
 const struct api_loss_option api_loss_options[API_OPTIONS] = {
-    [API_REDUCTION] = {FIELD(reduction), string, false, reductions, read_reduction},
-    [API_LOG_TARGET] = {FIELD(log_target), boolean, false, NULL, read_boolean},
-    [API_SIZE_AVERAGE] = {FIELD(size_average), flag, false, NULL, read_flag},
-    [API_REDUCE] = {FIELD(reduce), flag, false, NULL, read_flag},
-    [API_DTYPE] = {FIELD(dtype), string, false, dtypes, read_dtype},
-    [API_COMPAT] = {FIELD(compat), string, false, compats, read_compat},
-    [API_GRADIENT] = {FIELD(gradient), list, true, operands, read_gradient},
-    [API_BASE] = {FIELD(base), "e or 2", false, bases, read_base_or_two},
-    [API_DIM] = {FIELD(dim), list, true, NULL, read_axis},
-    [API_INPUT_SPACE] = {FIELD(input_space), string, false, spaces, read_space},
-    [API_TARGET_SPACE] = {FIELD(target_space), string, false, spaces, read_space},
-    [API_TEMPERATURE] = {FIELD(temperature), "a number", false, NULL, read_temperature},
-    [API_BROADCAST] = {FIELD(broadcast), boolean, false, NULL, read_boolean},
-    [API_DIAGNOSE] = {FIELD(diagnose), boolean, false, NULL, read_boolean},
-    [API_PARTIAL] = {FIELD(partial), boolean, false, NULL, read_boolean},
+    [API_REDUCTION] = {"reduction", FIELD(loss.reduction), string, false, reductions,
+                       read_reduction},
+    [API_LOG_TARGET] = {"log_target", FIELD(loss.log_target), boolean, false, NULL, read_boolean},
+    [API_SIZE_AVERAGE] = {"size_average", FIELD(loss.size_average), flag, false, NULL, read_flag},
+    [API_REDUCE] = {"reduce", FIELD(loss.reduce), flag, false, NULL, read_flag},
+    [API_DTYPE] = {"dtype", FIELD(dtype), string, false, dtypes, read_dtype},
+    [API_COMPAT] = {"compat", FIELD(loss.compat), string, false, compats, read_compat},
+    [API_GRADIENT] = {"gradient", FIELD(gradient), values, true, operands, read_gradient},
+    [API_BASE] = {"base", FIELD(loss.base), "e or 2", false, bases, read_base_or_two},
+    [API_DIM] = {"dim", FIELD(dim), values, true, NULL, read_axis},
+    [API_INPUT_SPACE] = {"input_space", FIELD(loss.input_space), string, false, spaces, read_space},
+    [API_TARGET_SPACE] = {"target_space", FIELD(loss.target_space), string, false, spaces,
+                          read_space},
+    [API_TEMPERATURE] = {"temperature", FIELD(loss.temperature), "a number", false, NULL,
+                         read_temperature},
+    [API_BROADCAST] = {"broadcast", FIELD(loss.broadcast), boolean, false, NULL, read_boolean},
+    [API_DIAGNOSE] = {"diagnose", FIELD(diagnose), boolean, false, NULL, read_boolean},
+    [API_PARTIAL] = {"partial", FIELD(partial), boolean, false, NULL, read_boolean},
 };
 
 /* ---- Names */
@@ -217,9 +221,15 @@ int api_option_find(const char *name)
 /* ---- Problems with their locations */
 
 static bool fail_option(struct api_origin origin, struct api_problem *problem, const char *code,
-                        const char *detail)
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+static bool fail_option(struct api_origin origin, struct api_problem *problem, const char *code,
+                        const char *format, ...)
 {
-    char pointer[256];
+    char pointer[256], detail[sizeof problem->detail];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
     if (!origin.within)
         return api_fail_at(problem, API_QUERY, origin.name, code, "%s", detail);
     api_pointer_to_member(pointer, sizeof pointer, origin.within, origin.name);
@@ -230,21 +240,8 @@ bool api_option_fail(const struct api_options *options, enum api_option option,
                      struct api_problem *problem, const char *code, const char *detail)
 {
     const struct api_origin origin = {options->within[option], api_loss_options[option].name};
-    return options->given[option] ? fail_option(origin, problem, code, detail)
+    return options->given[option] ? fail_option(origin, problem, code, "%s", detail)
                                   : api_fail(problem, code, "%s", detail);
-}
-
-static size_t append(char *to, size_t used, size_t size, const char *before, const char *word)
-{
-    return used < size ? used + (size_t)snprintf(to + used, size - used, "%s%s", before, word)
-                       : used;
-}
-
-/* Appends ", " and the names of all options. */
-static void list_options(char *to, size_t used, size_t size)
-{
-    for (size_t i = 0; i < API_OPTIONS; i++)
-        used = append(to, used, size, i ? ", " : "", api_loss_options[i].name);
 }
 
 static bool is_tensor(const struct api_options *options, const char *name)
@@ -259,39 +256,27 @@ static bool fail_unknown(const struct api_options *options, struct api_origin or
                          const char *const *also, struct api_problem *problem)
 {
     const char *known[API_OPTIONS + 8];
-    char detail[500];
-    size_t n = 0, used;
+    char list[300] = "";
+    size_t n = 0;
     for (; n < API_OPTIONS; n++)
         known[n] = api_loss_options[n].name;
     for (; also && *also && n < sizeof known / sizeof *known; also++)
         known[n++] = *also;
-    if (is_tensor(options, origin.name)) {
-        snprintf(detail, sizeof detail, "%s is a tensor: send it in the body", origin.name);
-        return fail_option(origin, problem, "option_unknown", detail);
-    }
+    if (is_tensor(options, origin.name))
+        return fail_option(origin, problem, "option_unknown", "%s is a tensor: send it in the body",
+                           origin.name);
     const char *nearest = api_nearest(origin.name, known, n);
     const char *mean = nearest ? "; did you mean '" : "", *end = nearest ? "'?" : ".";
-    if (nearest && is_tensor(options, nearest)) {
-        snprintf(detail, sizeof detail,
-                 "there is no tensor '%.60s'%s%s%s The tensors are input, target, grad_output, "
-                 "weight and mask",
-                 origin.name, mean, nearest, end);
-        return fail_option(origin, problem, "tensor_unknown", detail);
-    }
-    used =
-        (size_t)snprintf(detail, sizeof detail, "there is no option '%.60s'%s%s%s The options are ",
-                         origin.name, mean, nearest ? nearest : "", end);
-    list_options(detail, used, sizeof detail);
-    return fail_option(origin, problem, "option_unknown", detail);
-}
-
-static bool fail_conflict(struct api_origin origin, struct api_problem *problem)
-{
-    char detail[300];
-    snprintf(detail, sizeof detail,
-             "%s is given twice, with different values (in the query and in the body)",
-             origin.name);
-    return fail_option(origin, problem, "option_conflict", detail);
+    if (nearest && is_tensor(options, nearest))
+        return fail_option(origin, problem, "tensor_unknown",
+                           "there is no tensor '%.60s'%s%s%s The tensors are input, target, "
+                           "grad_output, weight and mask",
+                           origin.name, mean, nearest, end);
+    for (size_t i = 0; i < API_OPTIONS; i++)
+        api_append_word(list, sizeof list, known[i]);
+    return fail_option(origin, problem, "option_unknown",
+                       "there is no option '%.60s'%s%s%s The options are %s", origin.name, mean,
+                       nearest ? nearest : "", end, list);
 }
 
 /* Fails with the reader's detail, followed by the values that the option has. */
@@ -300,27 +285,22 @@ static bool fail_value(const struct api_option_input *setting, const struct api_
 {
     const struct api_loss_option *row = setting->row;
     bool is_text = has_text(value);
-    char detail[500];
-    size_t n = 0, used;
-    if (!from->code) {
-        snprintf(detail, sizeof detail, "%s must be %s%s%.100s%s", row->name, row->expected,
-                 is_text ? ", not '" : "", is_text ? value->text : "", is_text ? "'" : "");
-        return fail_option(setting->origin, setting->problem, "option_invalid", detail);
-    }
-    used = (size_t)snprintf(detail, sizeof detail, "%s", from->detail);
-    while (row->words && row->words[n])
-        n++;
+    char list[200] = "";
+    size_t n = 0;
+    if (!from->code)
+        return fail_option(setting->origin, setting->problem, "option_invalid",
+                           "%s must be %s%s%.100s%s", row->name, row->expected,
+                           is_text ? ", not '" : "", is_text ? value->text : "",
+                           is_text ? "'" : "");
+    for (; row->words && row->words[n]; n++)
+        api_append_word(list, sizeof list, row->words[n]);
     const char *nearest = is_text && n > 0 ? api_nearest(value->text, row->words, n) : NULL;
-    if (nearest)
-        used = append(detail, append(detail, used, sizeof detail, "; did you mean '", nearest),
-                      sizeof detail, "'", "");
-    for (size_t i = 0; i < n; i++)
-        used = append(detail, used, sizeof detail,
-                      i         ? ", "
-                      : nearest ? "? It takes "
-                                : "; it takes ",
-                      row->words[i]);
-    return fail_option(setting->origin, setting->problem, from->code, detail);
+    return fail_option(setting->origin, setting->problem, from->code, "%s%s%s%s%s", from->detail,
+                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                       nearest ? "'? It takes "
+                       : n > 0 ? "; it takes "
+                               : "",
+                       list);
 }
 
 /* ---- Setting */
@@ -376,7 +356,10 @@ bool api_option_end(struct api_option_input *setting)
         return true;
     bool joins = row->is_list && within == options->within[option];
     if (options->given[option] && !joins)
-        return fail_conflict(setting->origin, setting->problem);
+        return fail_option(
+            setting->origin, setting->problem, "option_conflict",
+            "%s is given twice, with different values (in the query and in the body)",
+            setting->origin.name);
     /* A list that is given again in the same place, the query or a form, is extended; lists are bits. */
     for (size_t i = 0; i < row->size; i++)
         field[i] = (char)(joins ? field[i] | setting->value.bytes[i] : setting->value.bytes[i]);

@@ -34,15 +34,10 @@ struct api_axes {
 
 /* api_options: the options of a request. Zeroed, all have their defaults. */
 struct api_options {
-    enum kl_reduction reduction;
-    enum kl_flag size_average, reduce;
-    bool log_target, broadcast, diagnose, partial;
+    struct kl_options loss; /* without `dim`, weight and mask */
+    bool diagnose, partial;
     enum kl_dtype dtype; /* of numbers in JSON */
-    enum kl_compat compat;
-    enum kl_base base;
-    enum kl_space input_space, target_space;
-    double temperature; /* 0 is absent */
-    unsigned gradient;  /* bits: 1 << KL_INPUT, 1 << KL_TARGET */
+    unsigned gradient;   /* bits: 1 << KL_INPUT, 1 << KL_TARGET */
     struct api_axes dim;
     bool given[API_OPTIONS];
     const char *within[API_OPTIONS]; /* as in api_origin; NULL for the query */

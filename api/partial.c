@@ -5,8 +5,6 @@
 bool api_partial_check(const struct api_options *options, enum kl_reduction reduction,
                        struct api_problem *problem)
 {
-    if (!options->partial)
-        return true;
     if (reduction == KL_NONE)
         return api_option_fail(options, API_PARTIAL, problem, "partial_none",
                                "a partial result needs a reduction, and reduction is none: the "

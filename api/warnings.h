@@ -17,17 +17,6 @@ struct api_warnings {
     const struct kl_diagnosis *diagnosis;
 };
 
-/* Collects the warnings of a plan, and of a diagnosis unless it is NULL. */
-static inline struct api_warnings api_warnings_of(const struct kl_plan *plan,
-                                                  const struct kl_diagnosis *diagnosis)
-{
-    struct api_warnings warnings = {plan->warnings, plan->reduction, plan, diagnosis};
-    for (unsigned i = 0; diagnosis && i < KL_FINDINGS; i++)
-        if (diagnosis->findings[i].count > 0)
-            warnings.bits |= 1u << (KL_WARNINGS + i);
-    return warnings;
-}
-
 /* Code of bit number `bit`. Static lifetime. */
 const char *api_warning_code(unsigned bit);
 

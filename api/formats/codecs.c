@@ -1,7 +1,6 @@
 #include "api/formats/codecs.h"
 
 #include "api/accept.h"
-#include "api/formats/oip.h"
 #include "api/response.h"
 #include "api/text/json_text.h"
 #include "api/text/nearest.h"
@@ -10,7 +9,7 @@
 #include <string.h>
 
 extern const struct api_codec api_codec_json, api_codec_safetensors, api_codec_npz, api_codec_npy,
-    api_codec_multipart;
+    api_codec_multipart, api_codec_oip;
 
 static const struct api_codec *const codecs[] = {&api_codec_json,      &api_codec_safetensors,
                                                  &api_codec_npz,       &api_codec_npy,
@@ -21,13 +20,12 @@ static const struct api_codec *const codecs[] = {&api_codec_json,      &api_code
 static const char *const unspecific[] = {"", "application/x-www-form-urlencoded", "text/plain",
                                          NULL};
 
-static bool unsupported(const char *content_type, struct api_problem *problem)
+/* Adds the media types of bodies as the header Accept, and returns them. */
+static const char *add_accept(struct api_response *response)
 {
-    char readable[300];
-    api_codec_list_readable(readable, sizeof readable);
-    return api_fail(problem, "media_type_unsupported",
-                    "Content-Type '%.80s' is not supported here; use one of: %s", content_type,
-                    readable);
+    api_codec_list_readable(response->header_text, sizeof response->header_text);
+    api_response_header(response, "Accept", response->header_text);
+    return response->header_text;
 }
 
 const struct api_codec *api_codec_for_body(struct api_exchange *x)
@@ -42,7 +40,9 @@ const struct api_codec *api_codec_for_body(struct api_exchange *x)
                             !api_request_header(&x->request, "Inference-Header-Content-Length");
             return codecs[i];
         }
-    unsupported(content_type, &x->problem);
+    api_fail(&x->problem, "media_type_unsupported",
+             "Content-Type '%.80s' is not supported here; use one of: %s", content_type,
+             add_accept(&x->response));
     return NULL;
 }
 
@@ -71,9 +71,7 @@ static const struct sign *recognize(const struct api_request *request)
 
 static bool fail_untyped(struct api_exchange *x, const struct sign *sign)
 {
-    char *readable = x->response.header_text;
-    api_codec_list_readable(readable, sizeof x->response.header_text);
-    api_response_header(&x->response, "Accept", readable);
+    const char *readable = add_accept(&x->response);
     if (sign)
         return api_fail(&x->problem, "media_type_unsupported",
                         "the body needs a Content-Type that names its format: it looks like %s",
@@ -84,11 +82,6 @@ static bool fail_untyped(struct api_exchange *x, const struct sign *sign)
                     readable);
 }
 
-static bool is_object(const struct api_request *request)
-{
-    return *api_json_start(request->body) == '{';
-}
-
 bool api_codec_check_body(struct api_exchange *x)
 {
     const struct api_request *request = &x->request;
@@ -97,7 +90,7 @@ bool api_codec_check_body(struct api_exchange *x)
     const struct sign *sign = recognize(request);
     if (sign && sign->codec)
         x->decoder = sign->codec;
-    else if (sign || !is_object(request))
+    else if (sign || *api_json_start(request->body) != '{')
         return fail_untyped(x, sign);
     else if (!memmem(request->body, request->body_size, "\"inputs\"", 8))
         x->decoder = &api_codec_json;

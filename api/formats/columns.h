@@ -95,9 +95,6 @@ struct api_table_format {
 bool api_table_add(struct api_table *table, const char *name, size_t size, bool unnamed,
                    struct api_problem *problem);
 
-/* Makes table->columns of the names that were added. */
-bool api_table_finish(struct api_table *table, struct api_problem *problem);
-
 /* Fails with columns_unequal at a column of n values unless the table, or its first column, has as
  * many. */
 bool api_table_count(struct api_table *table, size_t column, size_t n, struct api_problem *problem);

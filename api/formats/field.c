@@ -27,44 +27,25 @@ bool api_text_infinity(const char *text, size_t size, double *number)
     return false;
 }
 
-static bool is_digit(char c) { return (unsigned)(c - '0') < 10; }
-
-/* Reads all that is no number of JSON: "+1", "007", ".5", "5.", "1,5", "inf"; but not the hexadecimal numbers
- * and NaN that strtod knows, too. */
-static bool read_loosely(const struct api_table *table, const char *p, size_t size, double *number)
+/* Reads a copy, with a point for a decimal comma, as a number of JSON or as what is none: "+1", "007", ".5",
+ * "5.", "1,5", "inf"; but not the hexadecimal numbers and NaN that strtod knows, too. */
+static bool read_copy(const struct api_table *table, const char *p, size_t size, double *number)
 {
     char text[256], *end;
     struct api_buffer copy = {.budget = table->budget};
     api_buffer_borrow(&copy, text, sizeof text);
     api_append(&copy, p, size);
-    api_append(&copy, "", 1);
+    api_append(&copy, (const char[API_PADDING]){0}, API_PADDING);
     char *comma = table->decimal_comma && !copy.failed ? memchr(copy.data, ',', size) : NULL;
     if (comma)
         *comma = '.';
     bool good = !copy.failed && !strpbrk(copy.data, "xXaA");
-    if (good) {
+    if (good && api_number_read(copy.data, KL_FLOAT64, number) != copy.data + size) {
         *number = api_strtod(copy.data, &end);
         good = end == copy.data + size;
     }
     api_buffer_free(&copy);
     return good;
-}
-
-/* Reads a short number of JSON's grammar, but for its point, which is a comma: most are. */
-static bool read_with_comma(const char *p, const char *end, double *number)
-{
-    enum { SHORT = 32 };
-    char text[SHORT + API_PADDING];
-    size_t size = (size_t)(end - p);
-    const char *comma = memchr(p, ',', size);
-    if (!comma)
-        return api_number_read(p, KL_FLOAT64, number) == end;
-    if (size > SHORT)
-        return false;
-    memcpy(text, p, size);
-    memset(text + size, 0, API_PADDING);
-    text[comma - p] = '.';
-    return api_number_read(text, KL_FLOAT64, number) == text + size;
 }
 
 bool api_field_number(const struct api_table *table, const struct api_cell *cell, double *number)
@@ -74,9 +55,8 @@ bool api_field_number(const struct api_table *table, const struct api_cell *cell
         p++;
     while (p < end && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    if (p == end || (!is_digit(*p) && *p != '-' && !strchr("+-.,iI", *p)))
+    if (p == end || ((unsigned)(*p - '0') >= 10 && !strchr("+-.,iI", *p)))
         return false;
-    return (table->decimal_comma ? read_with_comma(p, end, number)
-                                 : api_number_read(p, KL_FLOAT64, number) == end) ||
-           read_loosely(table, p, (size_t)(end - p), number);
+    return api_number_read(p, KL_FLOAT64, number) == end ||
+           read_copy(table, p, (size_t)(end - p), number);
 }

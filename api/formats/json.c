@@ -137,19 +137,20 @@ static bool read_option(struct api_options *options, struct api_origin origin, c
     return api_option_end(&setting);
 }
 
-/* Recognizes tensors that were sent as null, which stay in the envelope. */
+/* Members that are no options: those of operands were cut, the others may be null. */
+static const char *const others[] = {"input", "target", "grad_output", "weight",
+                                     "mask",  "shape",  NULL};
+
 static bool is_tensor_or_shape(const char *name)
 {
-    for (size_t i = KL_OPERANDS; i < API_TENSORS; i++)
-        if (strcmp(name, api_tensor_names[i]) == 0)
-            return true;
-    return strcmp(name, "shape") == 0;
+    const char *const *other = others + KL_OPERANDS;
+    while (*other && strcmp(name, *other) != 0)
+        other++;
+    return *other != NULL;
 }
 
 static bool read_options(struct api_call *call, json_t *root, struct api_problem *problem)
 {
-    static const char *const also[] = {"input", "target", "grad_output", "weight",
-                                       "mask",  "shape",  NULL};
     const char *name;
     json_t *value;
     json_object_foreach(root, name, value)
@@ -159,7 +160,8 @@ static bool read_options(struct api_call *call, json_t *root, struct api_problem
             return api_fail_at(problem, API_BODY, "#/inputs", "option_unknown",
                                "inputs is a member of inference requests, which go to "
                                "/v2/models/kl_div/infer; here the members are input and target");
-        if (!is_tensor_or_shape(name) && !read_option(&call->options, origin, value, also, problem))
+        if (!is_tensor_or_shape(name) &&
+            !read_option(&call->options, origin, value, others, problem))
             return false;
     }
     return true;
@@ -227,57 +229,48 @@ static bool decode(struct api_call *call, const struct api_request *request,
     return good;
 }
 
+/* Appends an output, with `before` in front; false, and nothing, if it was not computed. */
+static bool write_output(struct api_call *call, struct api_buffer *out, const char *before,
+                         size_t output, struct kl_tensor *view)
+{
+    if (!api_call_output(call, output, view))
+        return false;
+    api_append_text(out, before);
+    api_json_tensor_write(out, view, API_QUOTED, view->dtype);
+    return true;
+}
+
 /* Appends the gradients that were computed: `,"gradient":{"input":[...]}`. */
 static void write_gradients(struct api_call *call, struct api_buffer *out)
 {
     struct kl_tensor view;
-    const char *before = ",\"gradient\":{\"";
-    for (size_t i = 0; i < KL_OPERANDS; i++) {
-        if (!api_call_output(call, API_GRADIENTS + i, &view))
-            continue;
-        api_append_text(out, before);
-        api_append_text(out, api_tensor_names[i]);
-        api_append_text(out, "\":");
-        api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
-        before = ",\"";
-    }
-    if (*before == ',' && before[2] == '\0')
+    bool has_input =
+        write_output(call, out, ",\"gradient\":{\"input\":", API_GRADIENTS + KL_INPUT, &view);
+    bool has_target =
+        write_output(call, out, has_input ? ",\"target\":" : ",\"gradient\":{\"target\":",
+                     API_GRADIENTS + KL_TARGET, &view);
+    if (has_input || has_target)
         api_append_text(out, "}");
-}
-
-static void write_loss(struct api_call *call, struct api_buffer *out)
-{
-    struct kl_tensor view;
-    api_call_output(call, API_LOSS, &view);
-    api_append_text(out, "{\"loss\":");
-    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
-    api_append_text(out, ",\"shape\":");
-    api_append_sizes(out, view.shape, view.ndim);
-}
-
-static void write_partial(struct api_call *call, struct api_buffer *out)
-{
-    struct kl_tensor view;
-    api_call_output(call, API_SUM, &view);
-    api_append_text(out, "{\"sum\":");
-    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
-    api_call_output(call, API_DIVISOR, &view);
-    api_append_text(out, ",\"divisor\":");
-    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
 }
 
 static void encode(struct api_call *call, struct api_response *response)
 {
     const struct kl_plan *plan = &call->plan;
     struct api_buffer *out = &response->body;
-    (call->options.partial ? write_partial : write_loss)(call, out);
+    struct kl_tensor view;
+    if (write_output(call, out, "{\"loss\":", API_LOSS, &view)) {
+        api_append_text(out, ",\"shape\":");
+        api_append_sizes(out, view.shape, view.ndim);
+    } else {
+        write_output(call, out, "{\"sum\":", API_SUM, &view);
+        write_output(call, out, ",\"divisor\":", API_DIVISOR, &view);
+    }
     api_append_text(out, ",\"dtype\":\"");
     api_append_text(out, kl_dtype_name(plan->dtype));
     api_append_text(out, "\",\"reduction\":\"");
     api_append_text(out, kl_reduction_name(plan->reduction));
     api_append_text(out, "\"");
-    if (call->options.gradient)
-        write_gradients(call, out);
+    write_gradients(call, out);
     api_append_text(out, ",\"warnings\":");
     const struct api_warnings warnings = api_call_warnings(call);
     api_warnings_json(&warnings, out);

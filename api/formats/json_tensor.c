@@ -23,17 +23,11 @@ struct reader {
     bool closed[KL_MAX_DIMS];  /* true once shape[depth] is known: an array has ended */
 };
 
-/* Fails at the element that is being read: "#/input/2/0", or "#/inputs/0/data/2/0" in an
- * inference request. */
+/* Fails at the element that is being read. */
 static bool fail_here(struct reader *r, const char *code, const char *detail)
 {
     char location[256];
-    api_tensor_location(r->tensor, location, sizeof location);
-    size_t used = strlen(location);
-    if (r->tensor->is_input)
-        used += (size_t)snprintf(location + used, sizeof location - used, "/data");
-    for (int i = 0; i < r->depth && used < sizeof location; i++)
-        used += (size_t)snprintf(location + used, sizeof location - used, "/%zu", r->index[i]);
+    api_tensor_value_location(r->tensor, r->index, (size_t)r->depth, location, sizeof location);
     return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
 }
 

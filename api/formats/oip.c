@@ -41,16 +41,8 @@ static bool is_ignored(const char *name)
 static bool add_value(struct api_oip_reader *r, struct api_option_input *setting, const char *value)
 {
     char text[API_JSON_TEXT];
-    if (!api_json_string(value, text)) {
-        const char *end = api_json_skip_value(value);
-        size_t size = end ? (size_t)(end - value) : 0;
-        if (size >= sizeof text)
-            return malformed(r, "#/parameters", "a parameter has more than 1024 characters");
-        while (size > 0 && strchr(" \t\r\n", value[size - 1]))
-            size--;
-        memcpy(text, value, size);
-        text[size] = '\0';
-    }
+    if (!api_json_characters(value, text))
+        return malformed(r, "#/parameters", "a parameter has more than 1024 characters");
     return api_option_add(setting, &(struct api_value){.kind = API_TEXT, .text = text});
 }
 
@@ -77,32 +69,25 @@ static bool is_word(const char *value, const char *word)
 
 static const char non_finite[] = "non_finite";
 
-/* Finds the form of a word; false if there is none. */
-static bool find_form(const char *word, enum api_nonfinite *form)
-{
-    static const char *const words[] = {
-        [API_QUOTED] = "string", [API_BARE] = "bare", [API_NULL_WORD] = "null"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(word, words[i]) == 0) {
-            *form = (enum api_nonfinite)i;
-            return true;
-        }
-    return false;
-}
-
 /* Chooses the form of non-finite numbers; query and parameters must not contradict. */
 static bool set_form(struct api_oip_reader *r, enum api_location where, const char *word)
 {
+    static const char *const words[] = {
+        [API_QUOTED] = "string", [API_BARE] = "bare", [API_NULL_WORD] = "null"};
+    const size_t n = sizeof words / sizeof *words;
     const char *location = where == API_QUERY ? non_finite : "#/parameters/non_finite";
-    enum api_nonfinite form = API_BARE;
-    bool known = find_form(word, &form), same = !r->has_form || form == r->call->oip.nonfinite;
-    r->has_form = true;
-    r->call->oip.nonfinite = form;
-    if (!known)
+    size_t form = 0;
+    while (form < n && strcmp(word, words[form]) != 0)
+        form++;
+    if (form == n)
         return api_fail_at(r->problem, where, location, "inference_malformed",
                            "non_finite must be \"bare\", \"string\" or \"null\"");
-    return same || api_fail_at(r->problem, where, location, "option_conflict",
-                               "non_finite is given twice, with different values");
+    if (r->has_form && form != r->call->oip.nonfinite)
+        return api_fail_at(r->problem, where, location, "option_conflict",
+                           "non_finite is given twice, with different values");
+    r->has_form = true;
+    r->call->oip.nonfinite = (enum api_nonfinite)form;
+    return true;
 }
 
 static bool read_form_of_query(struct api_oip_reader *r, const char *query)
@@ -289,7 +274,7 @@ static bool decode(struct api_call *call, const struct api_request *request,
     const char *root = NULL;
     bool good = read_form_of_query(&r, request->query) &&
                 api_oip_body_read(&r.body, request, &root, problem) && read_members(&r, root);
-    api_oip_body_free(&r.body);
+    api_buffer_free(&r.body.envelope);
     return good;
 }
 

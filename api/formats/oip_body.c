@@ -105,7 +105,7 @@ bool api_oip_body_read(struct api_oip_body *b, const struct api_request *request
     if (!api_json_check(text, b->envelope.size, false, &at, &what)) {
         api_json_malformed(text, at, what, problem);
         bool whole = api_json_check(text, (size_t)(at - text), false, &at, &what);
-        if (whole && !api_oip_body_has_raw(b)) /* bytes follow the object */
+        if (whole && b->end == b->raw_end) /* bytes follow the object */
             api_problem_prefix(problem, "binary data need Inference-Header-Content-Length: ");
         if (*text != '{')
             api_problem_prefix(problem, "not an inference request, which begins with {: ");
@@ -115,10 +115,6 @@ bool api_oip_body_read(struct api_oip_body *b, const struct api_request *request
     return **root == '{' ||
            api_fail(problem, "body_not_object", "the request must be a JSON object");
 }
-
-void api_oip_body_free(struct api_oip_body *body) { api_buffer_free(&body->envelope); }
-
-bool api_oip_body_has_raw(const struct api_oip_body *body) { return body->end != body->raw_end; }
 
 const char *api_oip_body_data(const struct api_oip_body *body, const char *brackets,
                               const char **end)

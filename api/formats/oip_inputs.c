@@ -119,20 +119,26 @@ static bool read_data(struct api_oip_reader *r, struct api_tensor *tensor, enum 
     return end && api_json_tensor_reshape(tensor, ndim, shape, r->problem);
 }
 
+/* Bytes of the elements of a tensor whose dtype and shape are set; SIZE_MAX if they overflow. */
+static size_t size_of(const struct api_tensor *tensor, enum kl_dtype dtype)
+{
+    size_t count;
+    return kl_tensor_count(&tensor->view, &count) ? count * api_dtype_size(dtype) : SIZE_MAX;
+}
+
 /* Reads the next bytes of the binary part, as many as shape and datatype need. `given`, if
  * present, must be equal. */
 static bool read_raw(struct api_oip_reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
                      size_t ndim, const char *given)
 {
-    size_t count, said, left = (size_t)(r->body.raw_end - r->body.raw);
+    size_t said, left = (size_t)(r->body.raw_end - r->body.raw);
     api_tensor_set(tensor, dtype, ndim, r->body.raw);
-    bool fits = kl_tensor_count(&tensor->view, &count);
-    size_t size = fits ? count * api_dtype_size(dtype) : SIZE_MAX;
+    size_t size = size_of(tensor, dtype);
     if (given && (!api_json_size(given, &said) || said != size))
         return api_tensor_fail(tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",
                                "binary_data_size differs from the size by shape and datatype");
-    if (!given && size > 0 && !api_oip_body_has_raw(&r->body))
+    if (!given && size > 0 && r->body.end == r->body.raw_end)
         return api_tensor_fail(tensor, NULL, r->problem, "inference_malformed",
                                "it has neither data nor binary_data_size");
     if (size > left)
@@ -149,7 +155,6 @@ static bool read_raw(struct api_oip_reader *r, struct api_tensor *tensor, enum k
 static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
                         size_t ndim, const char *parameters)
 {
-    size_t count, size;
     struct api_slice *slice = &tensor->slice;
     *slice = (struct api_slice){.number = r->input};
     r->call->is_shared = true;
@@ -160,13 +165,12 @@ static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enu
     if (!api_oip_slice_begin(slice, parameters, r->call->service, r->problem))
         return false;
     api_tensor_set(tensor, dtype, ndim, slice->data);
-    bool fits = kl_tensor_count(&tensor->view, &count) &&
-                !__builtin_mul_overflow(count, api_dtype_size(dtype), &size);
-    return (fits && slice->size == size) ||
+    size_t size = size_of(tensor, dtype);
+    return slice->size == size ||
            api_tensor_fail(tensor, "parameters/shared_memory_byte_size", r->problem,
                            "inference_malformed",
                            "shared_memory_byte_size is %zu, but shape and datatype need %zu bytes",
-                           slice->size, fits ? size : SIZE_MAX);
+                           slice->size, size);
 }
 
 enum { NAME, SHAPE, DATATYPE, TENSOR_PARAMETERS, DATA, TENSOR_MEMBERS };
@@ -175,7 +179,7 @@ enum { NAME, SHAPE, DATATYPE, TENSOR_PARAMETERS, DATA, TENSOR_MEMBERS };
 static struct api_tensor *find_tensor(struct api_oip_reader *r,
                                       const char *const members[TENSOR_MEMBERS], const char *other)
 {
-    char name[API_JSON_TEXT], location[64];
+    char name[API_JSON_TEXT];
     if (other) {
         api_json_string(other, name);
         fail_input(r, name, "inference_malformed",
@@ -186,10 +190,7 @@ static struct api_tensor *find_tensor(struct api_oip_reader *r,
         fail_input(r, "name", "inference_malformed", "an input has no name");
         return NULL;
     }
-    bool free = api_tensor_is_free(r->call->tensors, name);
-    if (!free)
-        snprintf(location, sizeof location, "#/inputs/%zu/name", r->input);
-    return api_tensor_find(r->call->tensors, name, free ? NULL : location, r->problem);
+    return api_tensor_find(r->call->tensors, name, &r->input, r->problem);
 }
 
 static bool read_input(struct api_oip_reader *r, const char *input)

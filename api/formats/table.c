@@ -54,13 +54,26 @@ static const struct api_table_format *guess(const char *body, size_t size)
     return *api_json_start(body) == '{' ? &api_table_json : &api_table_csv;
 }
 
+/* Makes table->columns of the names that were added. */
+static bool finish(struct api_table *table, struct api_problem *problem)
+{
+    size_t n = table->names.n;
+    if (!api_buffer_reserve(&table->memory, n * sizeof *table->columns + 1))
+        return api_fail_oom(problem);
+    table->columns = (struct api_column *)(void *)table->memory.data;
+    table->n_columns = n;
+    for (size_t i = 0; i < n; i++)
+        table->columns[i] = (struct api_column){.name = api_names_get(&table->names, i)};
+    return true;
+}
+
 bool api_table_open(struct api_table *table, struct api_problem *problem)
 {
     table->names.text.budget = table->names.starts.budget = table->names.order.budget =
         table->memory.budget = table->budget;
     if (table->format == &guessed)
         table->format = guess(table->body, table->size);
-    return table->format->open(table, problem) && api_table_finish(table, problem);
+    return table->format->open(table, problem) && finish(table, problem);
 }
 
 bool api_table_read(struct api_table *table, const struct api_sink *sink,

@@ -5,11 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 
-static bool malformed(struct api_problem *problem, const char *what)
-{
-    return api_fail(problem, "csv_malformed", "%s", what);
-}
-
 /* True if eight bytes are ASCII. */
 static bool eight_ascii(const char *p)
 {
@@ -83,7 +78,8 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
     while (api_csv_skip_blank(&csv))
         ;
     if (csv.p == csv.end)
-        return malformed(problem, "the body is empty, but CSV begins with a header line");
+        return api_fail(problem, "csv_malformed",
+                        "the body is empty, but CSV begins with a header line");
     csv.delimiter = find_delimiter(csv.p);
     api_csv_begin(&csv);
     bool good = api_csv_record(&csv);

@@ -17,13 +17,10 @@ enum { MAX_ENVELOPE = 1 << 20 };
 enum { CELLS_PER_BYTE = 16, CELLS_OVERHEAD = 1 << 20 };
 
 struct reader {
-    struct api_table *table;
     struct api_cells *cells;
     struct api_envelope envelope;
     bool is_reference; /* true within the member `reference` */
 };
-
-static struct api_problem *problem_of(struct reader *r) { return r->cells->problem; }
 
 /* Adds or finds the columns of an object of arrays. */
 static const char *open_columns(struct reader *r, const char *p)
@@ -34,18 +31,18 @@ static const char *open_columns(struct reader *r, const char *p)
     if (*p != '{')
         return api_cells_fail(cells, "#/columns", "it must be an object of arrays");
     for (p = api_json_skip_space(p + 1); *p != '}'; p = api_json_skip_space(p)) {
-        size_t column = r->table->names.n;
+        size_t column = r->cells->table->names.n;
         p = api_cells_name(cells, p, &name, &size);
-        if (!p || !api_table_add(r->table, name, size, false, problem_of(r)))
+        if (!p || !api_table_add(r->cells->table, name, size, false, r->envelope.problem))
             return NULL;
         if (*p != '[') {
-            api_table_fail(r->table, column, NULL, problem_of(r), "value_invalid",
+            api_table_fail(r->cells->table, column, NULL, r->envelope.problem, "value_invalid",
                            "a column must be an array");
             return NULL;
         }
         api_append(&cells->starts, &p, sizeof p);
         end = api_cells_array(cells, p, column, false, &n);
-        if (!end || !api_table_count(r->table, column, n, problem_of(r)))
+        if (!end || !api_table_count(r->cells->table, column, n, r->envelope.problem))
             return NULL;
         p = api_json_skip_space(end);
         if (*p != ',' && *p != '}')
@@ -54,18 +51,18 @@ static const char *open_columns(struct reader *r, const char *p)
             return api_cells_expected(cells, p, "a name");
     }
     if (cells->starts.failed)
-        api_fail_oom(problem_of(r));
+        api_fail_oom(r->envelope.problem);
     return cells->starts.failed ? NULL : p + 1;
 }
 
 static const char *open_rows(struct reader *r, const char *p)
 {
-    struct api_table *table = r->table;
+    struct api_table *table = r->cells->table;
     size_t max = CELLS_PER_BYTE * table->size + CELLS_OVERHEAD;
     p = api_cells_rows(r->cells, p);
     if (!p || table->names.n == 0 || table->n_rows <= max / table->names.n)
         return p;
-    api_fail_at(problem_of(r), API_BODY, "#/rows", "table_too_sparse",
+    api_fail_at(r->envelope.problem, API_BODY, "#/rows", "table_too_sparse",
                 "%zu rows of %zu columns lack most of their members: send columns, or CSV",
                 table->n_rows, table->names.n);
     return NULL;
@@ -74,8 +71,8 @@ static const char *open_rows(struct reader *r, const char *p)
 static const char *open_values(struct reader *r, const char *p)
 {
     static const char name[] = "values";
-    return api_table_add(r->table, name, sizeof name - 1, false, problem_of(r))
-               ? api_cells_array(r->cells, p, 0, false, &r->table->n_rows)
+    return api_table_add(r->cells->table, name, sizeof name - 1, false, r->envelope.problem)
+               ? api_cells_array(r->cells, p, 0, false, &r->cells->table->n_rows)
                : NULL;
 }
 
@@ -93,7 +90,8 @@ static const struct member *member_of(const struct reader *r, const char *key, c
 {
     for (const struct member *m = members; m < members + sizeof members / sizeof *members; m++)
         if (api_json_is_text(key, end, m->name))
-            return (m->layout == API_VALUES ? r->table->kind == API_ONE_COLUMN : !r->is_reference)
+            return (m->layout == API_VALUES ? r->cells->table->kind == API_ONE_COLUMN
+                                            : !r->is_reference)
                        ? m
                        : NULL;
     return NULL;
@@ -105,7 +103,8 @@ static const char *open_member(struct reader *r, const struct member *member, co
     struct api_cells *cells = r->cells;
     enum api_layout layout = r->is_reference ? API_REFERENCE : member->layout;
     if (cells->layout == layout) {
-        api_json_malformed(r->table->body, value, "a member is given twice", problem_of(r));
+        api_json_malformed(r->cells->table->body, value, "a member is given twice",
+                           r->envelope.problem);
         return NULL;
     }
     if (cells->layout != API_NO_VALUES)
@@ -149,7 +148,6 @@ static bool open_json(struct api_table *table, struct api_problem *problem)
     cells->json.budget = cells->starts.budget = cells->last_row_seen.budget = cells->text.budget =
         table->budget;
     struct reader r = {
-        .table = table,
         .cells = cells,
         .envelope = {.body = table->body,
                      .size = table->size,

@@ -90,8 +90,10 @@ bool api_json_load(struct api_json *json, const char *text, size_t size)
     return json->root != NULL;
 }
 
-void api_json_release(struct api_json *json)
+void api_json_free(struct api_json *json)
 {
+    if (!json->memory)
+        return;
     json_decref(json->root);
     current = NULL;
     if (json->memory != kept)

@@ -300,6 +300,21 @@ bool api_json_string(const char *value, char to[API_JSON_TEXT])
     return true;
 }
 
+bool api_json_characters(const char *value, char to[API_JSON_TEXT])
+{
+    if (api_json_string(value, to))
+        return true;
+    const char *end = api_json_skip_value(value);
+    size_t size = end ? (size_t)(end - value) : strlen(value);
+    while (size > 0 && strchr(" \t\r\n", value[size - 1]))
+        size--;
+    if (size >= API_JSON_TEXT)
+        return false;
+    memcpy(to, value, size);
+    to[size] = '\0';
+    return true;
+}
+
 bool api_json_size(const char *value, size_t *size)
 {
     size_t n = 0;

@@ -59,6 +59,9 @@ const char *api_json_scalar(const char *value);
 /* Reads a string; false if `value` is NULL or of another kind. */
 bool api_json_string(const char *value, char to[API_JSON_TEXT]);
 
+/* Reads a string, or the characters of any other value; false if they have no room. */
+bool api_json_characters(const char *value, char to[API_JSON_TEXT]);
+
 /* Reads a non-negative integer, written without a point or an exponent. */
 bool api_json_size(const char *value, size_t *size);
 
