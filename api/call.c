@@ -1,7 +1,5 @@
 #include "api/call.h"
 
-#include "api/partial.h"
-
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -183,13 +181,28 @@ static char *output_data(struct api_call *call, size_t output)
 static bool reserve_outputs(struct api_call *call, struct api_problem *problem)
 {
     if (call->options.partial)
-        return reserve(&call->pairs[0], API_PAIR_SIZE, problem) &&
-               reserve(&call->pairs[1], API_PAIR_SIZE, problem);
+        return reserve(&call->pairs[0], sizeof(double[2]), problem) &&
+               reserve(&call->pairs[1], sizeof(double[2]), problem);
     for (size_t i = 0; i < API_RESULTS; i++)
         if (has_output(call, i) && !call->oip.slices[i].in &&
             !reserve(output_buffer(call, i), output_size(call, i), problem))
             return false;
     return true;
+}
+
+/* Writes sum and divisor, each a number and what rounding left of it. */
+static bool run_partial(struct api_call *call, struct kl_diagnosis *diagnosis,
+                        struct kl_problem *problem)
+{
+    struct kl_partial partial;
+    double sum[2], divisor[2];
+    if (!kl_run_partial(&call->plan, call->service->pool, &partial, problem))
+        return false;
+    kl_partial_sum(&partial, sum);
+    kl_partial_divisor(&partial, call->plan.reduction, divisor);
+    memcpy(call->pairs[0].data, sum, sizeof sum);
+    memcpy(call->pairs[1].data, divisor, sizeof divisor);
+    return !diagnosis || kl_diagnose(&call->plan, call->service->pool, diagnosis, problem);
 }
 
 /* Runs the call with the library's allocations counted in the budget. */
@@ -207,8 +220,7 @@ static bool compute(struct api_call *call, struct api_problem *problem)
         return api_fail_oom(problem);
     bool good =
         call->options.partial
-            ? api_partial_run(&call->plan, call->service->pool, results.diagnosis, call->pairs,
-                              &from)
+            ? run_partial(call, results.diagnosis, &from)
             : kl_run_gradients(&call->plan, grad_output->present ? &grad_output->view : NULL,
                                call->service->pool, &results, &from);
     if (scratch > 0)
@@ -237,6 +249,20 @@ static bool check_spaces(const struct api_options *options, struct api_problem *
            options->loss.target_space != KL_LOG_PROB ||
            api_option_fail(options, API_TARGET_SPACE, problem, "space_conflict",
                            "log_target=false contradicts target_space=log_prob");
+}
+
+/* Refuses partial results of what does not add up over shards. */
+static bool check_partial(const struct api_call *call, struct api_problem *problem)
+{
+    const struct api_options *options = &call->options;
+    if (options->partial && call->plan.reduction == KL_NONE)
+        return api_option_fail(options, API_PARTIAL, problem, "partial_none",
+                               "a partial result needs a reduction, and reduction is none: the "
+                               "losses of shards are those of the whole");
+    return !options->partial || !options->gradient ||
+           api_option_fail(options, API_PARTIAL, problem, "partial_gradient",
+                           "a gradient is divided by the divisor of all shards: request it with "
+                           "reduction=sum and without partial, and divide");
 }
 
 /* Lists axes in `dim`, which has room for API_MAX_AXES. */
@@ -289,14 +315,6 @@ static bool check_slice(const struct api_call *call, size_t output, struct api_p
     return true;
 }
 
-static bool check_slices(const struct api_call *call, struct api_problem *problem)
-{
-    for (size_t i = 0; i < API_RESULTS; i++)
-        if (call->oip.slices[i].in && !check_slice(call, i, problem))
-            return false;
-    return true;
-}
-
 static bool touch_slices(struct api_call *call, struct api_problem *problem)
 {
     for (size_t i = 0; i < API_TENSORS; i++)
@@ -337,11 +355,12 @@ static bool end_slices(struct api_call *call, struct api_problem *problem)
 
 bool api_call_plan(struct api_call *call, struct api_problem *problem)
 {
-    return check_tensors(call, problem) && plan(call, problem) &&
-           check_spaces(&call->options, problem) &&
-           (!call->options.partial ||
-            api_partial_check(&call->options, call->plan.reduction, problem)) &&
-           (!call->is_shared || check_slices(call, problem));
+    bool good = check_tensors(call, problem) && plan(call, problem) &&
+                check_spaces(&call->options, problem) && check_partial(call, problem);
+    for (size_t i = 0; i < API_RESULTS; i++)
+        if (call->oip.slices[i].in)
+            good = good && check_slice(call, i, problem);
+    return good;
 }
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)

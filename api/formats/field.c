@@ -31,7 +31,7 @@ bool api_text_infinity(const char *text, size_t size, double *number)
  * "5.", "1,5", "inf"; but not the hexadecimal numbers and NaN that strtod knows, too. */
 static bool read_copy(const struct api_table *table, const char *p, size_t size, double *number)
 {
-    char text[256], *end;
+    char text[64], *end;
     struct api_buffer copy = {.budget = table->budget};
     api_buffer_borrow(&copy, text, sizeof text);
     api_append(&copy, p, size);

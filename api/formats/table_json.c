@@ -16,6 +16,13 @@ enum { MAX_ENVELOPE = 1 << 20 };
  * missing takes no byte, but the time of one that is there. */
 enum { CELLS_PER_BYTE = 16, CELLS_OVERHEAD = 1 << 20 };
 
+/* The JSON Pointer of each layout. */
+static const char *const pointers[] = {[API_NO_VALUES] = "#",
+                                       [API_COLUMNS] = "#/columns",
+                                       [API_ROWS] = "#/rows",
+                                       [API_VALUES] = "#/values",
+                                       [API_REFERENCE] = "#/reference/values"};
+
 struct reader {
     struct api_cells *cells;
     struct api_envelope envelope;
@@ -114,7 +121,7 @@ static const char *open_member(struct reader *r, const struct member *member, co
     cells->layout = layout;
     cells->at = value;
     if (layout != API_COLUMNS && *value != '[')
-        return api_cells_fail(cells, api_layout_pointer[layout], "it must be an array");
+        return api_cells_fail(cells, pointers[layout], "it must be an array");
     const char *end = member->open(r, value);
     if (!end || !api_envelope_copy(&r->envelope, value))
         return NULL;
@@ -205,8 +212,7 @@ static void location(const struct api_table *table, size_t column, const struct 
                      char *to, size_t size)
 {
     const struct api_cells *cells = table->state;
-    const char *name = api_names_get(&table->names, column),
-               *within = api_layout_pointer[cells->layout];
+    const char *name = api_names_get(&table->names, column), *within = pointers[cells->layout];
     size_t used;
     char rows[64];
     switch (cells->layout) {
