@@ -252,7 +252,7 @@ static bool is_tensor(const struct api_options *options, const char *name)
     return tensor && *tensor;
 }
 
-static bool fail_unknown(const struct api_options *options, struct api_origin origin,
+static void fail_unknown(const struct api_options *options, struct api_origin origin,
                          const char *const *also, struct api_problem *problem)
 {
     const char *known[API_OPTIONS + 8];
@@ -262,21 +262,22 @@ static bool fail_unknown(const struct api_options *options, struct api_origin or
         known[n] = api_loss_options[n].name;
     for (; also && *also && n < sizeof known / sizeof *known; also++)
         known[n++] = *also;
-    if (is_tensor(options, origin.name))
-        return fail_option(origin, problem, "option_unknown", "%s is a tensor: send it in the body",
-                           origin.name);
     const char *nearest = api_nearest(origin.name, known, n);
     const char *mean = nearest ? "; did you mean '" : "", *end = nearest ? "'?" : ".";
-    if (nearest && is_tensor(options, nearest))
-        return fail_option(origin, problem, "tensor_unknown",
-                           "there is no tensor '%.60s'%s%s%s The tensors are input, target, "
-                           "grad_output, weight and mask",
-                           origin.name, mean, nearest, end);
     for (size_t i = 0; i < API_OPTIONS; i++)
         api_append_word(list, sizeof list, known[i]);
-    return fail_option(origin, problem, "option_unknown",
-                       "there is no option '%.60s'%s%s%s The options are %s", origin.name, mean,
-                       nearest ? nearest : "", end, list);
+    if (is_tensor(options, origin.name))
+        fail_option(origin, problem, "option_unknown", "%s is a tensor: send it in the body",
+                    origin.name);
+    else if (nearest && is_tensor(options, nearest))
+        fail_option(origin, problem, "tensor_unknown",
+                    "there is no tensor '%.60s'%s%s%s The tensors are input, target, grad_output, "
+                    "weight and mask",
+                    origin.name, mean, nearest, end);
+    else
+        fail_option(origin, problem, "option_unknown",
+                    "there is no option '%.60s'%s%s%s The options are %s", origin.name, mean,
+                    nearest ? nearest : "", end, list);
 }
 
 /* Fails with the reader's detail, followed by the values that the option has. */
@@ -310,8 +311,10 @@ bool api_option_begin(struct api_option_input *setting, struct api_options *opti
                       struct api_problem *problem)
 {
     int option = api_option_find(origin.name);
-    if (option < 0)
-        return fail_unknown(options, origin, also, problem);
+    if (option < 0) {
+        fail_unknown(options, origin, also, problem);
+        return false;
+    }
     *setting = (struct api_option_input){options, origin, problem, &api_loss_options[option], {0}};
     return true;
 }

@@ -58,7 +58,7 @@ static bool copy_rest(struct api_envelope *envelope, bool is_malformed)
 }
 
 /* Position in the body of byte `offset` of the text. */
-static const char *place_in_body(const struct api_envelope *envelope, size_t offset)
+static const char *position_in_body(const struct api_envelope *envelope, size_t offset)
 {
     const char *base = envelope->start;
     size_t from = 0;
@@ -91,7 +91,7 @@ static bool parse(const struct api_envelope *envelope, struct api_json *json)
     if (json_error_code(&json->error) == json_error_numeric_overflow)
         return api_fail(problem, "number_too_large", "a number of the options is too large");
     int position = json->error.position > 0 ? json->error.position : 0;
-    return api_json_malformed(envelope->body, place_in_body(envelope, (size_t)position),
+    return api_json_malformed(envelope->body, position_in_body(envelope, (size_t)position),
                               json->error.text, problem);
 }
 

@@ -257,6 +257,46 @@ Test(tables_arrays, safetensors_are_read_by_their_rules)
     }
 }
 
+/* 200 columns, which is more than calls have members, and metadata longer than a text of calls. */
+Test(tables_arrays, safetensors_have_many_columns_and_long_metadata)
+{
+    static const struct {
+        const char *name, *expected;
+    } cases[] = {
+        {"last", "c0: 1|"},
+        {"c7", "safetensors_malformed the header is not JSON: byte "},
+        {"\\u00637", "safetensors_malformed the header is not JSON: byte "},
+        {NULL, "safetensors_malformed a name in the header is longer than 1024 bytes"},
+    };
+    enum { COLUMNS = 200 };
+    char padding[2001], long_name[1101];
+    memset(padding, 'x', sizeof padding - 1);
+    memset(long_name, 'n', sizeof long_name - 1);
+    padding[sizeof padding - 1] = long_name[sizeof long_name - 1] = '\0';
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_buffer header = {0}, body = {0};
+        api_append_text(&header, "{\"__metadata__\":{\"a\":\"");
+        api_append_text(&header, padding);
+        api_append_text(&header, "\"},");
+        for (size_t j = 0; j < COLUMNS; j++)
+            api_append_format(&header,
+                              "\"c%zu\":{\"dtype\":\"U8\",\"shape\":[1],"
+                              "\"data_offsets\":[%zu,%zu]},",
+                              j, j, j + 1);
+        api_append_text(&header, "\"");
+        api_append_text(&header, cases[i].name ? cases[i].name : long_name);
+        api_append_text(&header, "\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[200,201]}}");
+        api_append(&header, "", 1);
+        put_safetensors(&body, header.data, COLUMNS + 1);
+        struct table_text result = table_read(&(struct table_reading){
+            "application/safetensors", .body = body.data, .size = body.size});
+        expect_start(result.text, cases[i].expected);
+        table_text_free(&result);
+        api_buffer_free(&header);
+        api_buffer_free(&body);
+    }
+}
+
 /* ---- Memory */
 
 static void fail_each(const char *type, const char *body, size_t size, const char *expected)
