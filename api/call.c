@@ -78,7 +78,7 @@ static bool check_tensors(const struct api_call *call, struct api_problem *probl
     return true;
 }
 
-/* Copies the library's problem with an option to the place where the option was given. */
+/* Copies the library's problem with an option to the location where the option was given. */
 static bool translate_option(const struct api_call *call, const struct kl_problem *from,
                              struct api_problem *to)
 {
@@ -97,7 +97,7 @@ static bool translate_option(const struct api_call *call, const struct kl_proble
     return api_fail(to, from->code, "%s", from->detail);
 }
 
-/* Copies the library's problem, with its place in the request. */
+/* Copies the library's problem, with its location in the request. */
 static bool translate(const struct api_call *call, const struct kl_problem *from,
                       struct api_problem *to)
 {
@@ -297,7 +297,7 @@ static bool plan(struct api_call *call, struct api_problem *problem)
 
 /* ---- Shared memory */
 
-/* Checks an output's place in shared memory: its size, and that it is no other tensor's. */
+/* Checks an output's range in shared memory: its size, and that it is no other tensor's. */
 static bool check_slice(const struct api_call *call, size_t output, struct api_problem *problem)
 {
     const struct api_slice *slice = &call->oip.slices[output];

@@ -115,6 +115,6 @@ bool api_option_end(struct api_option_input *setting);
 bool api_option_set_text(struct api_options *options, struct api_origin origin, const char *text,
                          const char *const *also, struct api_problem *problem);
 
-/* Fails at the origin of an option; with no place if the option was not given. */
+/* Fails at the origin of an option; without a location if the option was not given. */
 bool api_option_fail(const struct api_options *options, enum api_option option,
                      struct api_problem *problem, const char *code, const char *detail);

@@ -137,14 +137,6 @@ static size_t find_output(const char *name)
     return i;
 }
 
-static bool fail_output(struct api_oip_reader *r, size_t output, const char *field,
-                        const char *code, const char *detail)
-{
-    char location[128];
-    snprintf(location, sizeof location, "#/outputs/%zu/%.60s", output, field);
-    return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
-}
-
 static bool check_output(struct api_oip_reader *r, size_t output, const char *name,
                          const char *parameters)
 {
@@ -154,11 +146,11 @@ static bool check_output(struct api_oip_reader *r, size_t output, const char *na
             detail, sizeof detail,
             "there is no output '%.60s'; the outputs are loss, gradient.input and gradient.target",
             name);
-        return fail_output(r, output, "name", "output_unknown", detail);
+        return api_oip_fail(r, "outputs", output, "name", "output_unknown", detail);
     }
     if (api_json_member(parameters, "classification"))
-        return fail_output(r, output, "parameters/classification", "inference_malformed",
-                           "a loss has no classes");
+        return api_oip_fail(r, "outputs", output, "parameters/classification",
+                            "inference_malformed", "a loss has no classes");
     return true;
 }
 
@@ -194,11 +186,12 @@ static bool read_output(struct api_oip_reader *r, size_t number, const char *out
     const char *parameters = members[OUTPUT_PARAMETERS];
     if (other) {
         api_json_string(other, name);
-        return fail_output(r, number, name, "inference_malformed",
-                           "an output may have only name and parameters");
+        return api_oip_fail(r, "outputs", number, name, "inference_malformed",
+                            "an output may have only name and parameters");
     }
     if (!api_json_string(members[OUTPUT_NAME], name))
-        return fail_output(r, number, "name", "inference_malformed", "an output has no name");
+        return api_oip_fail(r, "outputs", number, "name", "inference_malformed",
+                            "an output has no name");
     return check_output(r, number, name, parameters) &&
            want_output(r, number, find_output(name), parameters);
 }

@@ -25,7 +25,7 @@ size_t api_oip_json_size(const struct api_request *request);
 bool api_oip_body_read(struct api_oip_body *body, const struct api_request *request,
                        const char **root, struct api_problem *problem);
 
-/* The array of data whose brackets are at `brackets` in the envelope, or NULL. *end becomes the place
+/* The array of data whose brackets are at `brackets` in the envelope, or NULL. *end becomes the position
  * of the comma or brace after it, which whoever reads the array must find there. */
 const char *api_oip_body_data(const struct api_oip_body *body, const char *brackets,
                               const char **end);

@@ -83,12 +83,11 @@ bool api_oip_slice_begin(struct api_slice *slice, const char *parameters,
 
 /* ---- Inputs */
 
-/* Fails at a field of the current input: "#/inputs/2/datatype". */
-static bool fail_input(struct api_oip_reader *r, const char *field, const char *code,
-                       const char *detail)
+bool api_oip_fail(struct api_oip_reader *r, const char *list, size_t number, const char *field,
+                  const char *code, const char *detail)
 {
-    char location[64];
-    snprintf(location, sizeof location, "#/inputs/%zu%s%.40s", r->input, *field ? "/" : "", field);
+    char location[128];
+    snprintf(location, sizeof location, "#/%s/%zu/%.60s", list, number, field);
     return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
 }
 
@@ -182,12 +181,12 @@ static struct api_tensor *find_tensor(struct api_oip_reader *r,
     char name[API_JSON_TEXT];
     if (other) {
         api_json_string(other, name);
-        fail_input(r, name, "inference_malformed",
-                   "an input may have only name, shape, datatype, parameters and data");
+        api_oip_fail(r, "inputs", r->input, name, "inference_malformed",
+                     "an input may have only name, shape, datatype, parameters and data");
         return NULL;
     }
     if (!api_json_string(members[NAME], name)) {
-        fail_input(r, "name", "inference_malformed", "an input has no name");
+        api_oip_fail(r, "inputs", r->input, "name", "inference_malformed", "an input has no name");
         return NULL;
     }
     return api_tensor_find(r->call->tensors, name, &r->input, r->problem);

@@ -12,6 +12,10 @@ struct api_oip_reader {
     struct api_problem *problem;
 };
 
+/* Fails at a field of an input or an output: "#/inputs/2/datatype"; `list` is "inputs". */
+bool api_oip_fail(struct api_oip_reader *reader, const char *list, size_t number, const char *field,
+                  const char *code, const char *detail);
+
 /* Reads the array of inputs, NULL if it is absent, to tensors of the call. */
 bool api_oip_read_inputs(struct api_oip_reader *reader, const char *inputs);
 

@@ -15,7 +15,7 @@ struct api_mapping {
     char *data;              /* the byte at the offset that was asked for; NULL if empty */
     void *pages;             /* from the start of the page that this byte is in */
     size_t size;             /* bytes of the pages */
-    struct api_watched *own; /* its place in the table that the signal's handler reads */
+    struct api_watched *own; /* its row of the table that the signal's handler reads */
 };
 
 /* Maps `size` bytes of a file from `offset`, both any number, for reading, and for writing if `writes`.
