@@ -98,7 +98,7 @@ static bool read_bit(struct reader *r)
     const char *end = api_number_read(r->p, KL_FLOAT64, &value);
     char bit = 1;
     if (end && (value == 0 || value == 1)) {
-        bit = value == 1;
+        bit = value == 1 ? 1 : 0;
         r->p = end;
     } else if (skip_word(r, "false")) {
         bit = 0;
