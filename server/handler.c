@@ -1,6 +1,7 @@
 #include "server/handler.h"
 
 #include "api/clock.h"
+#include "api/monitors/thread.h"
 #include "api/response.h"
 #include "api/route.h"
 #include "server/body.h"
