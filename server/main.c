@@ -57,7 +57,7 @@ static void write_metrics(void *options, struct api_buffer *out)
     srv_metrics_write(&snapshot, out);
 }
 
-/* opened: what takes rights that the server then gives up. */
+/* opened: resources that take rights which the server then gives up. */
 struct opened {
     FILE *port_file; /* or NULL */
     struct srv_sandbox sandbox;
@@ -75,9 +75,7 @@ static bool write_port_file(struct opened *opened, const char *path)
     if (!opened->port_file)
         return true;
     bool good = fprintf(opened->port_file, "%d\n", srv_sockets_port()) > 0;
-    if (fclose(opened->port_file) != 0)
-        good = false;
-    return good || complain_of_port_file(path);
+    return (fclose(opened->port_file) == 0 && good) || complain_of_port_file(path);
 }
 
 /* Gives up all rights but those to files that SIGHUP has read again. */
@@ -102,16 +100,6 @@ static struct srv_sandbox enter_sandbox(const struct srv_options *options)
                                               .connects = of_store != NULL});
 }
 
-static bool open_regions(const struct srv_options *options)
-{
-    if (!options->shared_memory)
-        return true;
-    regions = api_regions_new(options->shared_memory, options->max_regions, &budget);
-    if (!regions)
-        fprintf(stderr, "kldivd: --shared-memory: no memory is left\n");
-    return regions;
-}
-
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
  * before would keep its rights. */
 static bool open_resources(struct srv_options *options, struct opened *opened)
@@ -125,12 +113,19 @@ static bool open_resources(struct srv_options *options, struct opened *opened)
     srv_limits_apply(options);
     budget.limit = options->max_memory;
     monitors = srv_store_open(options, &budget);
-    if (!monitors || !open_regions(options))
+    if (!monitors)
         return false;
+    if (options->shared_memory)
+        regions = api_regions_new(options->shared_memory, options->max_regions, &budget);
+    if (options->shared_memory && !regions) {
+        fprintf(stderr, "kldivd: --shared-memory: no memory is left\n");
+        return false;
+    }
     opened->sandbox = enter_sandbox(options);
     return true;
 }
 
+/* Waits for connections and jobs to end; false if some have not at the deadline. */
 static bool finish_requests(double deadline)
 {
     while (srv_connections_open() > 0 || srv_jobs_pending() > 0) {
@@ -184,13 +179,6 @@ static bool start_threads(const struct srv_options *options, const struct api_se
            srv_http_start(service, options);
 }
 
-/* Serves from the first connection on: who asks /readyz then is told so. */
-static bool accept_clients(const struct api_service *service)
-{
-    atomic_store(&ready, true);
-    return srv_sockets_accept(service->tls);
-}
-
 static void log_start(const struct srv_options *options, const struct api_service *service,
                       const struct opened *opened)
 {
@@ -217,7 +205,9 @@ static bool start(const struct srv_options *options, const struct api_service *s
         return false;
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
-    if (!start_threads(options, service) || !accept_clients(service)) {
+    bool good = start_threads(options, service);
+    atomic_store(&ready, true); /* for who asks /readyz on the first connection */
+    if (!good || !srv_sockets_accept(service->tls)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads, or no "
                         "memory or descriptors are left\n");
         return false;

@@ -1,4 +1,4 @@
-#include "server/seccomp.h"
+#include "server/sandbox_policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,13 +123,6 @@ static int add_rows(scmp_filter_ctx filter, const struct row *rows, size_t n)
  * numbers, and one that Linux will not reach for years. */
 enum { FIRST_SHARED = 435, FUTURE = 600 };
 
-/* abort and raise signal this process by tgkill. */
-static int add_own_signals(scmp_filter_ctx filter)
-{
-    const struct row own = {SCMP_SYS(tgkill), 0, ALL, (scmp_datum_t)getpid(), SCMP_ACT_ALLOW};
-    return add_rows(filter, &own, 1);
-}
-
 static int add_unknown(scmp_filter_ctx filter)
 {
     int problem = add_calls(filter, SCMP_ACT_ERRNO(ENOSYS), newer, COUNT(newer));
@@ -144,26 +137,28 @@ static int add_unknown(scmp_filter_ctx filter)
 
 static bool has_any(const char *const *list) { return list && *list; }
 
-static int add_all(scmp_filter_ctx filter, const struct srv_sandbox_policy *rights)
+static int add_all(scmp_filter_ctx filter, const struct srv_sandbox_policy *policy)
 {
-    bool with_files = has_any(rights->writable);
+    bool with_files = has_any(policy->writable);
+    /* abort and raise signal this process by tgkill. */
+    const struct row own = {SCMP_SYS(tgkill), 0, ALL, (scmp_datum_t)getpid(), SCMP_ACT_ALLOW};
     int problem = add_calls(filter, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
     if (!problem)
         problem = add_calls(filter, SCMP_ACT_KILL_PROCESS, deadly, COUNT(deadly));
     if (!problem)
         problem = add_rows(filter, by_argument, COUNT(by_argument));
     if (!problem)
-        problem = add_own_signals(filter);
+        problem = add_rows(filter, &own, 1);
     if (!problem && with_files)
         problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_with_files, COUNT(allowed_with_files));
-    if (!problem && (with_files || has_any(rights->removable)))
+    if (!problem && (with_files || has_any(policy->removable)))
         problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_to_remove, COUNT(allowed_to_remove));
-    if (!problem && rights->connects)
+    if (!problem && policy->connects)
         problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_to_connect, COUNT(allowed_to_connect));
     if (!problem)
         problem = with_files ? add_rows(filter, locks, COUNT(locks))
                              : add_rows(filter, read_only, COUNT(read_only));
-    if (!problem && rights->shared_memory && !with_files)
+    if (!problem && policy->shared_memory && !with_files)
         problem = add_rows(filter, shared_memory, COUNT(shared_memory));
     return problem ? problem : add_unknown(filter);
 }
@@ -178,7 +173,7 @@ static int set_attributes(scmp_filter_ctx filter)
     return problem ? problem : seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
 }
 
-int srv_seccomp_enter(const struct srv_sandbox_policy *rights)
+int srv_seccomp_enter(const struct srv_sandbox_policy *policy)
 {
     if (prctl(PR_GET_SECCOMP) < 0)
         return -ENOSYS;
@@ -187,7 +182,7 @@ int srv_seccomp_enter(const struct srv_sandbox_policy *rights)
         return -ENOMEM;
     int problem = set_attributes(filter);
     if (!problem)
-        problem = add_all(filter, rights);
+        problem = add_all(filter, policy);
     if (!problem)
         problem = seccomp_load(filter);
     seccomp_release(filter);
