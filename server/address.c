@@ -2,7 +2,6 @@
 
 #include "server/unix_socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -67,9 +66,6 @@ static int bind_host(const char *host, const char *port, int *problem)
     return fd;
 }
 
-/* True if the last failure is for want of IPv6: in the kernel, or on its interfaces. */
-static bool lacks_ipv6(void) { return errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL; }
-
 int srv_listen(const char *option, const char *address, mode_t mode, FILE *errors)
 {
     char host[256];
@@ -83,7 +79,9 @@ int srv_listen(const char *option, const char *address, mode_t mode, FILE *error
         return -1;
     }
     int fd = bind_host(host, port, &problem);
-    if (fd < 0 && !problem && strcmp(host, "::") == 0 && lacks_ipv6())
+    if (fd < 0 && !problem && strcmp(host, "::") == 0 &&
+        (errno == EAFNOSUPPORT ||
+         errno == EADDRNOTAVAIL)) /* no IPv6 in the kernel, or no address */
         fd = bind_host("0.0.0.0", port, &problem);
     if (fd < 0)
         fprintf(errors,

@@ -4,11 +4,8 @@
 #include "server/metrics.h"
 #include "server/unix_socket.h"
 
-#include <microhttpd.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 
 /* Time, in ms, for the first request when idle connections are closed; with a TLS handshake. */
 enum { FIRST_REQUEST_MS = 1000, FIRST_TLS_REQUEST_MS = 5000 };

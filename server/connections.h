@@ -148,3 +148,25 @@ void srv_connections_close_idle(void);
 /* Locks the table, and gives its first entry; nothing is added or removed until it is unlocked. */
 struct srv_connection *srv_connections_lock(void);
 void srv_connections_unlock(void);
+
+/* ---- eviction.c: the connection that ends so that others can be served, where there are no more connections or no
+ * memory. Nobody waits for memory: who cannot be served is refused. */
+
+/* Counts a connection before libmicrohttpd takes it. If `limit` connections of the quota exist already, the
+ * slowest one is ended to make room, unless this one has `to_wait`; false if none is slow. */
+bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait);
+
+/* Ends the slowest request that holds the most memory, if it is behind its minimum rate, and if all such requests
+ * together hold the `missing` bytes. True if its memory is free at once: that of a body is; that of a response
+ * once its network thread has noticed. Called by the network thread of `asking`. */
+bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing);
+
+/* ---- watch.c: the thread that watches connections: it ends the late ones, and notices clients that leave. */
+
+/* Starts the thread; false if it cannot be started. */
+bool srv_watch_start(void);
+void srv_watch_stop(void);
+
+/* Watches a connection of the table for its client's end. False if the system refuses: its end is
+ * then seen when a deadline passes. */
+bool srv_watch(const struct srv_connection *connection);

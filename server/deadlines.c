@@ -57,17 +57,15 @@ const struct srv_error *srv_overdue(const struct srv_connection *c, unsigned lon
     unsigned long long since = atomic_load(&c->since), begun = atomic_load(&c->begun);
     unsigned long long time = now > since ? now - since : 0;
     bool too_long = request_ms && phase != SRV_IDLE && now > begun + request_ms;
+    const struct srv_error *late = too_long ? &late_request : NULL;
     switch (phase) {
     case SRV_IDLE:
         return time > idle_ms ? &idle : NULL;
     case SRV_HEADER:
         return time > (c->quota == SRV_REGULAR ? header_ms : RESERVED_HEADER_MS) ? &late_header
-               : too_long                                                        ? &late_request
-                                                                                 : NULL;
+                                                                                 : late;
     case SRV_BODY:
-        return time > grace_ms + atomic_load(&c->received) / SRV_BODY_RATE ? &late_body
-               : too_long                                                  ? &late_request
-                                                                           : NULL;
+        return time > grace_ms + atomic_load(&c->received) / SRV_BODY_RATE ? &late_body : late;
     case SRV_WORK:
         return too_long ? &late_work : NULL;
     case SRV_REPLY:

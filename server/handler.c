@@ -3,11 +3,9 @@
 #include "api/clock.h"
 #include "api/response.h"
 #include "api/route.h"
-#include "server/body.h"
 #include "server/linger.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/response.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -198,6 +196,12 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     return check_header(request);
 }
 
+/* Ends receiving in place: bytes that libmicrohttpd was not told of are no longer among those to come. */
+static void end_upload(struct srv_connection *c)
+{
+    c->upload = (struct srv_upload){0};
+}
+
 /* ---- Refusals while the request arrives */
 
 void srv_request_abort(struct srv_request *request, const struct srv_error *why)
@@ -212,7 +216,7 @@ void srv_request_abort(struct srv_request *request, const struct srv_error *why)
     }
     if (request->step != SRV_REFUSED)
         api_refuse(&request->exchange, why->code, why->detail);
-    request->entry->upload = (struct srv_upload){0};
+    end_upload(request->entry);
     srv_connection_keep_body(request->entry);
     api_buffer_free(&request->body);
     count_response(request);
@@ -341,7 +345,7 @@ void srv_request_done(struct srv_request *request, bool sent)
                                  .elements = response->elements,
                                  .peer = request->entry->local ? &request->entry->peer : NULL,
                                  .ms = seconds * 1e3});
-    request->entry->upload = (struct srv_upload){0};
+    end_upload(request->entry);
     if (request->step == SRV_READING)
         srv_connection_keep_body(request->entry);
     if (request->unread >= 0)

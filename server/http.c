@@ -1,8 +1,6 @@
 #include "server/http.h"
 
-#include "server/body.h"
 #include "server/connections.h"
-#include "server/eviction.h"
 #include "server/handler.h"
 #include "server/listener.h"
 #include "server/lobby.h"
@@ -10,7 +8,6 @@
 #include "server/metrics.h"
 #include "server/tls.h"
 #include "server/transport.h"
-#include "server/watch.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -28,8 +25,8 @@ enum { RESERVED = 64 };
 /* ADMIN: number of connections of --admin-listen. */
 enum { ADMIN = 64 };
 
-/* LOBBY_SHARE: part of the descriptors that are not for connections which the lobby may have. */
-enum { LOBBY_SHARE = 4 };
+/* SHARE: part of the descriptors that are not for connections which the lobby may have, and lingering ones. */
+enum { SHARE = 4 };
 
 static struct {
     const struct api_service *service;
@@ -249,7 +246,7 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
         if (!(http.daemons[http.n_daemons] = start_daemon(quota)))
             return false;
     }
-    return srv_lobby_start((options->max_files - options->max_connections) / LOBBY_SHARE, admit);
+    return srv_lobby_start((options->max_files - options->max_connections) / SHARE, admit);
 }
 
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
@@ -268,7 +265,10 @@ void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t s
         reject(client, SRV_ADMIN);
 }
 
-size_t srv_http_descriptors(void) { return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING + SRV_LOBBY; }
+size_t srv_http_descriptors(void)
+{
+    return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING + SRV_LOBBY;
+}
 
 void srv_http_drain(void) { atomic_store(&http.draining, true); }
 

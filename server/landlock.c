@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <linux/landlock.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "server/http.h"
 #include "server/jobs.h"
 #include "server/last_resort.h"
-#include "server/limits.h"
 #include "server/linger.h"
 #include "server/lobby.h"
 #include "server/log.h"
@@ -21,7 +20,6 @@
 #include "server/sockets.h"
 #include "server/store.h"
 #include "server/tls.h"
-#include "server/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -328,8 +326,8 @@ static int serve(struct srv_options *options)
     }
     srv_jobs_stop();
     srv_http_stop();
-    srv_watch_stop();
     srv_linger_stop(LAST_LINGER_MS);
+    srv_watch_stop();
     api_monitors_stop(monitors);
     api_monitors_free(monitors);
     api_regions_free(regions);

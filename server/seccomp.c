@@ -5,7 +5,6 @@
 #include <linux/sockios.h>
 #include <sched.h>
 #include <seccomp.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>

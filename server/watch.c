@@ -1,4 +1,4 @@
-#include "server/watch.h"
+#include "server/connections.h"
 
 #include "server/clock.h"
 #include "server/deadlines.h"
@@ -68,24 +68,15 @@ static void collect_events(int timeout)
     srv_connections_unlock();
 }
 
-/* Asks a client that has closed its sending side whether it still reads. */
-static void probe(struct srv_connection *c, unsigned long long now)
-{
-    unsigned long long due = atomic_load(&c->since) + PROBE_MS;
-    bool is_due = atomic_load(&c->suspended) && now >= due;
-    if (is_due && !c->local) /* the end of a local client is told at once */
-        srv_transport_probe(c);
-}
-
 /* Acts on a client's end, and on refusals that wait to be read; true if another look is needed soon. */
 static bool follow_client(struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
-    bool ends = c->client != SRV_OPEN || atomic_load(&c->ending) || atomic_load(&c->refused);
-    if (!ends)
+    if (c->client == SRV_OPEN && !atomic_load(&c->ending) && !atomic_load(&c->refused))
         return false;
-    if (c->client == SRV_HALF_CLOSED && phase == SRV_WORK)
-        probe(c, now);
+    if (c->client == SRV_HALF_CLOSED && phase == SRV_WORK && atomic_load(&c->suspended) &&
+        now >= atomic_load(&c->since) + PROBE_MS && !c->local) /* which tells its end at once */
+        srv_transport_probe(c);
     if (c->client == SRV_GONE)
         atomic_store(&c->stop, true);
     if (phase == SRV_HEADER || phase == SRV_IDLE || phase == SRV_BODY)
