@@ -199,6 +199,7 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
 /* Ends receiving in place: bytes that libmicrohttpd was not told of are no longer among those to come. */
 static void end_upload(struct srv_connection *c)
 {
+    c->framing.left -= c->upload.ahead;
     c->upload = (struct srv_upload){0};
 }
 

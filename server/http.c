@@ -2,6 +2,7 @@
 
 #include "server/connections.h"
 #include "server/handler.h"
+#include "server/linger.h"
 #include "server/listener.h"
 #include "server/lobby.h"
 #include "server/log.h"
@@ -246,7 +247,8 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
         if (!(http.daemons[http.n_daemons] = start_daemon(quota)))
             return false;
     }
-    return srv_lobby_start((options->max_files - options->max_connections) / SHARE, admit);
+    size_t spare = (options->max_files - options->max_connections) / SHARE;
+    return srv_lobby_start(spare, admit) && srv_linger_start(spare);
 }
 
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
@@ -267,7 +269,7 @@ void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t s
 
 size_t srv_http_descriptors(void)
 {
-    return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING + SRV_LOBBY;
+    return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING + SRV_LOBBY + SRV_LINGERING;
 }
 
 void srv_http_drain(void) { atomic_store(&http.draining, true); }

@@ -173,8 +173,7 @@ static bool start_threads(const struct srv_options *options, const struct api_se
     return srv_last_resort_start(seconds_to_end(options)) &&
            srv_connections_init(options->max_files) &&
            srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start() &&
-           srv_linger_start() && api_monitors_start(monitors, log_store) &&
-           srv_http_start(service, options);
+           api_monitors_start(monitors, log_store) && srv_http_start(service, options);
 }
 
 static void log_start(const struct srv_options *options, const struct api_service *service,
