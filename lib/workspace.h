@@ -100,3 +100,8 @@ void kl_broadcast(const struct kl_workspace *b, const struct kl_tile *tile,
 /* v = (v - offset) scale - minus, with a number of each row, or NULL for 0. */
 void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v,
                    const double *offset, const double *minus, double scale);
+
+/* ---- group.c: groups of rows, computed by one thread */
+
+/* Computes a group, in `scratch`, which kl_start_chunk has prepared. */
+void kl_run_group(const struct kl_group *group, void *scratch);
