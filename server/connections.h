@@ -18,8 +18,8 @@ enum srv_quota {
     SRV_REGULAR,  /* --max-connections */
     SRV_RESERVED, /* for health checks when --max-connections are open */
     SRV_ADMIN,    /* of --admin-listen */
+    SRV_QUOTAS,
 };
-#define SRV_QUOTAS 3
 
 /* SRV_ENDING: the maximal number of connections of a quota that make room for others and are not closed yet. */
 enum { SRV_ENDING = 64 };
@@ -73,22 +73,19 @@ struct srv_connection {
     /* Written by any thread: */
     atomic_ullong sent;                       /* bytes sent to a local client */
     _Atomic(const struct srv_error *) ending; /* why the server ends it; a static structure */
-    atomic_bool
-        read_shut;    /* its thread was told to read to the end of what has arrived, and to end */
-    atomic_bool stop; /* nobody waits for the response any more */
+    atomic_bool read_shut; /* its thread was told to read what has arrived, and to end */
+    atomic_bool stop;      /* nobody waits for the response any more */
 
     /* Written with the table locked: */
-    bool makes_way; /* for another of its quota */
-    unsigned
-        probed; /* bytes of the response that probes have sent; cleared by the network thread, not suspended */
+    bool makes_way;  /* for another of its quota */
+    unsigned probed; /* bytes of the response that probes have sent; the network thread clears it */
 
     /* Written by the watching thread alone, with the table locked: */
     enum srv_client client;
-    unsigned long long acked, acked_at; /* bytes that the client has taken; when, in ms */
-    unsigned long long first_acked;     /* at the first look at this response */
-    unsigned long long body_lag,
-        seen_at; /* how far the body is behind the minimal rate; when; in ms */
-    size_t seen; /* `received` at that time */
+    unsigned long long acked, acked_at;   /* bytes that the client has taken; when, in ms */
+    unsigned long long first_acked;       /* at the first look at this response */
+    unsigned long long body_lag, seen_at; /* how far the body is behind its rate; when; in ms */
+    size_t seen;                          /* `received` at that time */
 };
 
 /* Makes room for descriptors below `descriptors`. False if memory is exhausted. */

@@ -1,17 +1,16 @@
 #include "server/deadlines.h"
 
 /* Bounds, in ms. HEADER_MS: a header in all, from its first byte or from the connection's begin.
- * ADMITTED_MS: as long is a connection safe from others that want to replace it. */
+ * ADMITTED_MS: as long is a connection safe from others that want to replace it. REPLY_RATE: the minimal rate of a
+ * response, in bytes per ms, after its grace: 4 KiB/s. */
 enum {
     HEADER_MS = 10000,
     RESERVED_HEADER_MS = 1000,
     BODY_GRACE_MS = 10000,
     REPLY_MS = 30000,
     ADMITTED_MS = 500,
+    REPLY_RATE = 4,
 };
-
-/* REPLY_RATE: the minimal rate of a response, in bytes per ms, after its grace: 4 KiB/s. */
-enum { REPLY_RATE = 4 };
 
 static unsigned long long idle_ms = 75000, request_ms;
 static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, response_ms = REPLY_MS;

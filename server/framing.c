@@ -228,12 +228,6 @@ static bool read_field(struct srv_framing *f, const char *line, size_t size)
     return true;
 }
 
-static bool takes_no_body(const char *method)
-{
-    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 ||
-           strcmp(method, "DELETE") == 0;
-}
-
 static void end_request(struct srv_framing *f)
 {
     f->state = SRV_REQUEST_LINE;
@@ -247,7 +241,9 @@ static bool end_header(struct srv_framing *f)
         return bad(f, "exactly one Host is required, and it must be a host name or address");
     if (f->codings && (f->lengths || f->is_http_1_0))
         return bad(f, "Transfer-Encoding requires HTTP/1.1 and excludes Content-Length");
-    if ((f->codings || f->left > 0) && takes_no_body(f->method))
+    if ((f->codings || f->left > 0) &&
+        (strcmp(f->method, "GET") == 0 || strcmp(f->method, "HEAD") == 0 ||
+         strcmp(f->method, "DELETE") == 0))
         return bad(f, "this method must not have a body");
     f->headers++;
     if (f->codings)

@@ -20,26 +20,18 @@
  * a piece of a body that upload.c does not receive in place. */
 enum { CONNECTION_MEMORY = 24 << 10 };
 
-/* RESERVED: number of connections beyond --max-connections, for health checks and scrapes. */
-enum { RESERVED = 64 };
-
-/* ADMIN: number of connections of --admin-listen. */
-enum { ADMIN = 64 };
-
-/* SHARE: part of the descriptors that are not for connections which the lobby may have, and lingering ones. */
-enum { SHARE = 4 };
+/* RESERVED: number of connections beyond --max-connections, for health checks and scrapes. ADMIN: of
+ * --admin-listen. SHARE: part of the other descriptors that the lobby may have, and lingering connections. */
+enum { RESERVED = 64, ADMIN = 64, SHARE = 4 };
 
 static struct {
     const struct api_service *service;
     const struct srv_options *options;
     size_t n_daemons;
-    struct MHD_Daemon **daemons; /* the first two are those of other quotas */
+    struct MHD_Daemon **daemons; /* one for each quota, then more for SRV_REGULAR */
     atomic_size_t turn;
     atomic_bool draining;
 } http;
-
-/* Indices of daemons. */
-enum { RESERVED_DAEMON, ADMIN_DAEMON, REGULAR_DAEMONS };
 
 /* The address for health and metrics is plain: probes know no certificate. */
 static bool uses_tls(enum srv_quota quota) { return quota != SRV_ADMIN && srv_tls_is_on(); }
@@ -214,8 +206,9 @@ static bool take_regularly(int client, const struct sockaddr *address, socklen_t
 {
     if (!srv_evict_for_connection(SRV_REGULAR, http.options->max_connections, to_wait))
         return false;
-    size_t i = atomic_fetch_add(&http.turn, 1) % (http.n_daemons - REGULAR_DAEMONS);
-    add_to_daemon(http.daemons[REGULAR_DAEMONS + i], SRV_REGULAR, client, address, size);
+    size_t i = atomic_fetch_add(&http.turn, 1) % http.options->http_threads;
+    add_to_daemon(http.daemons[i == 0 ? SRV_REGULAR : SRV_QUOTAS - 1 + i], SRV_REGULAR, client,
+                  address, size);
     return true;
 }
 
@@ -226,7 +219,7 @@ static void admit(int client, const struct sockaddr *address, socklen_t size, bo
     if (take_regularly(client, address, size, false))
         return;
     if (srv_evict_for_connection(SRV_RESERVED, may_probe ? RESERVED : RESERVED / 2, false))
-        add_to_daemon(http.daemons[RESERVED_DAEMON], SRV_RESERVED, client, address, size);
+        add_to_daemon(http.daemons[SRV_RESERVED], SRV_RESERVED, client, address, size);
     else
         reject(client, SRV_REGULAR);
 }
@@ -235,16 +228,14 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
 {
     http.service = service;
     http.options = options;
-    size_t n = REGULAR_DAEMONS + options->http_threads;
+    size_t n = SRV_QUOTAS - 1 + options->http_threads;
     http.daemons = calloc(n, sizeof *http.daemons);
     if (!http.daemons)
         return false;
     srv_transport_start(send_error);
     for (; http.n_daemons < n; http.n_daemons++) {
-        enum srv_quota quota = http.n_daemons == RESERVED_DAEMON ? SRV_RESERVED
-                               : http.n_daemons == ADMIN_DAEMON  ? SRV_ADMIN
-                                                                 : SRV_REGULAR;
-        if (!(http.daemons[http.n_daemons] = start_daemon(quota)))
+        size_t i = http.n_daemons;
+        if (!(http.daemons[i] = start_daemon(i < SRV_QUOTAS ? (enum srv_quota)i : SRV_REGULAR)))
             return false;
     }
     size_t spare = (options->max_files - options->max_connections) / SHARE;
@@ -262,7 +253,7 @@ void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
 void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size)
 {
     if (srv_evict_for_connection(SRV_ADMIN, ADMIN, false))
-        add_to_daemon(http.daemons[ADMIN_DAEMON], SRV_ADMIN, client, address, size);
+        add_to_daemon(http.daemons[SRV_ADMIN], SRV_ADMIN, client, address, size);
     else
         reject(client, SRV_ADMIN);
 }

@@ -32,7 +32,6 @@ enum { MAX_ROUTES = API_MAX_ENDPOINTS };
 static const char *const endings[] = {"idle",          "request_timeout",      "compute_timeout",
                                       "reply_timeout", "too_many_connections", "out_of_memory",
                                       "draining",      "bad_request",          "other"};
-#define N_ENDINGS COUNT(endings)
 
 static struct {
     atomic_ulong requests[MAX_ROUTES][COUNT(methods)][COUNT(statuses)];
@@ -42,7 +41,7 @@ static struct {
     atomic_ulong elements;
     atomic_ulong warnings[API_WARNINGS];
     atomic_ulong refused;
-    atomic_ulong ended[N_ENDINGS];
+    atomic_ulong ended[COUNT(endings)];
 } counters;
 
 static void increment(atomic_ulong *counter, unsigned long n)
@@ -116,7 +115,7 @@ void srv_metrics_connection_refused(void) { increment(&counters.refused, 1); }
 
 void srv_metrics_connection_ended(const char *code)
 {
-    increment(&counters.ended[index_of(code, endings, N_ENDINGS)], 1);
+    increment(&counters.ended[index_of(code, endings, COUNT(endings))], 1);
 }
 
 static void head(struct api_buffer *out, const char *name, const char *type, const char *help)
@@ -176,7 +175,7 @@ static void write_connections(const struct srv_snapshot *snapshot, struct api_bu
     single(out, "kldiv_connections_refused_total", "counter", "Connections over --max-connections.",
            (double)atomic_load(&counters.refused));
     head(out, "kldiv_connections_ended_total", "counter", "Connections ended by the server.");
-    for (size_t i = 0; i < N_ENDINGS; i++)
+    for (size_t i = 0; i < COUNT(endings); i++)
         api_append_format(out, "kldiv_connections_ended_total{code=\"%s\"} %lu\n", endings[i],
                           atomic_load(&counters.ended[i]));
     single(out, "kldiv_jobs_pending", "gauge", "Requests that wait for a job thread or have one.",

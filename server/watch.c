@@ -15,14 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Times between looks at the table, in ms: at most; while a connection waits for one, and at least. */
-enum { TICK_MS = 100, SOON_MS = 5 };
-
-/* PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked
- * whether it still reads. */
-enum { PROBE_MS = 100 };
-
-enum { EVENTS = 64 };
+/* TICK_MS, SOON_MS: times between looks at the table, in ms: at most; while a connection waits for one, and at
+ * least. PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked if it
+ * still reads. */
+enum { TICK_MS = 100, SOON_MS = 5, PROBE_MS = 100, EVENTS = 64 };
 
 static struct {
     pthread_t thread;
@@ -86,29 +82,22 @@ static bool follow_client(struct srv_connection *c, unsigned long long now)
 
 /* ---- Deadlines */
 
-/* Bytes that a local client has read. The kernel counts what is unread in the memory that it takes,
- * which is more than the bytes, and frees it in pieces of at most 48 KiB. */
-static bool read_locally(const struct srv_connection *c, unsigned long long *bytes)
-{
-    int unread;
-    unsigned long long sent = atomic_load(&c->sent);
-    if (ioctl(c->fd, SIOCOUTQ, &unread) != 0)
-        return false;
-    *bytes = sent > (unsigned)unread ? sent - (unsigned)unread : 0;
-    return true;
-}
-
-/* Bytes that a client has taken: those that its kernel has acknowledged. False if that is unknown. */
+/* Bytes that a client has taken: those that its kernel has acknowledged. Of a local client the kernel counts what
+ * is unread in the memory that it takes, which is more than the bytes, and frees it in pieces of at most
+ * 48 KiB. False if the number is unknown. */
 static bool bytes_taken(const struct srv_connection *c, unsigned long long *bytes)
 {
     struct tcp_info info;
     socklen_t size = sizeof info;
-    if (c->local)
-        return read_locally(c, bytes);
-    if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
-        return false;
-    *bytes = info.tcpi_bytes_acked;
-    return true;
+    int unread = 0;
+    unsigned long long sent = atomic_load(&c->sent);
+    bool good = c->local ? ioctl(c->fd, SIOCOUTQ, &unread) == 0
+                         : getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+    if (good && c->local)
+        *bytes = sent > (unsigned)unread ? sent - (unsigned)unread : 0;
+    else if (good)
+        *bytes = info.tcpi_bytes_acked;
+    return good;
 }
 
 static void look_at_response(struct srv_connection *c, unsigned long long now)
