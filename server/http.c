@@ -33,6 +33,9 @@ static struct {
     atomic_bool draining;
 } http;
 
+/* Contexts of the daemons. */
+static const enum srv_quota quotas[SRV_QUOTAS] = {SRV_REGULAR, SRV_RESERVED, SRV_ADMIN};
+
 /* The address for health and metrics is plain: probes know no certificate. */
 static bool uses_tls(enum srv_quota quota) { return quota != SRV_ADMIN && srv_tls_is_on(); }
 
@@ -85,7 +88,7 @@ static void send_error(struct srv_connection *entry)
 static void follow_connection(void *context, struct MHD_Connection *connection,
                               void **socket_context, enum MHD_ConnectionNotificationCode what)
 {
-    enum srv_quota quota = (enum srv_quota)(uintptr_t)context;
+    enum srv_quota quota = *(const enum srv_quota *)context;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         const struct sockaddr *address =
@@ -170,7 +173,7 @@ static void log_library(void *unused, const char *format, va_list arguments)
 static struct MHD_Daemon *start_daemon(enum srv_quota quota)
 {
     const size_t limits[SRV_QUOTAS] = {http.options->max_connections, RESERVED, ADMIN};
-    void *context = (void *)(uintptr_t)quota;
+    void *context = (void *)&quotas[quota];
     bool tls = uses_tls(quota);
     struct MHD_Daemon *daemon = MHD_start_daemon(
         srv_tls_flags(tls) | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_NO_LISTEN_SOCKET |

@@ -48,7 +48,6 @@ static void *run_jobs(void *argument)
 
 static bool start_queue(struct queue *queue, size_t threads)
 {
-    queue->started = 0;
     pthread_cond_init(&queue->wake, NULL);
     queue->threads = calloc(threads, sizeof *queue->threads);
     if (!queue->threads)
@@ -61,7 +60,6 @@ static bool start_queue(struct queue *queue, size_t threads)
 
 bool srv_jobs_start(size_t threads_of_queue)
 {
-    jobs.stopping = false;
     for (size_t i = 0; i < SRV_QUEUES; i++)
         if (!start_queue(&jobs.queues[i], i == SRV_PROBES ? 1 : threads_of_queue)) {
             srv_jobs_stop();

@@ -89,7 +89,6 @@ bool srv_linger_start(size_t capacity)
 {
     enum { MIN = 64 };
     table.capacity = capacity < MIN ? MIN : capacity < SRV_LINGERING ? capacity : SRV_LINGERING;
-    table.stopping = false;
     table.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return table.wake >= 0 && pthread_create(&table.thread, NULL, drop_bodies, NULL) == 0;
 }
