@@ -8,13 +8,6 @@
 #include "lib/gradient.h"
 #include "lib/softmax.h"
 
-/* The factors of a tile's derivatives, one for each element, or NULL if all of them are
- * job->factor. */
-static const double *factors_of(struct kl_workspace *b, const struct kl_tile *tile)
-{
-    return kl_load_factors(b->job, tile, b->factors, b->weight);
-}
-
 /* ---- Where derivatives go */
 
 /* The address of the derivatives of a tile; NULL if they are summed or not contiguous there. */
@@ -89,7 +82,8 @@ void kl_compute_direct_grads(struct kl_workspace *b, const struct kl_tile *tile)
     const struct kl_job *job = b->job;
     const struct kl_elements e = {kl_operand(b, tile, KL_INPUT), kl_operand(b, tile, KL_TARGET),
                                   kl_unmasked(b, tile), NULL};
-    struct kl_grads grads = {.factors = factors_of(b, tile), .factor = job->factor};
+    struct kl_grads grads = {.factors = kl_load_factors(job, tile, b->factors, b->weight),
+                             .factor = job->factor};
     choose_destinations(b, tile, &grads);
     job->kernel->grads[job->plan->dtype][kl_rule_is_log(job->rule)](job->rule, &e, &grads,
                                                                     kl_tile_size(tile));
@@ -105,7 +99,8 @@ static void compute_grads(struct kl_workspace *b, const struct kl_tile *tile, in
     const struct kl_job *job = b->job;
     size_t n = kl_tile_size(tile);
     const struct kl_elements e = {.input = b->v[KL_INPUT], .target = b->v[KL_TARGET]};
-    struct kl_grads grads = {.factors = factors_of(b, tile), .factor = job->factor};
+    struct kl_grads grads = {.factors = kl_load_factors(job, tile, b->factors, b->weight),
+                             .factor = job->factor};
     grads.by[operand] = b->grads;
     grads.is_f64[operand] = true;
     job->kernel->grads[KL_FLOAT64][kl_rule_is_log(job->rule)](job->rule, &e, &grads, n);
@@ -161,7 +156,7 @@ static void find_row_factors(struct kl_workspace *b, double *factors)
 {
     struct kl_tile first = kl_tile_at(b, b->group->start);
     first.length = 1;
-    const double *given = factors_of(b, &first);
+    const double *given = kl_load_factors(b->job, &first, b->factors, b->weight);
     for (size_t i = 0; i < b->group->rows; i++)
         factors[i] = given ? given[i] : b->job->factor;
 }

@@ -86,9 +86,10 @@ static bool is_broadcast_array(const struct kl_layout *layout, enum kl_array arr
     return true;
 }
 
-static void set_layout(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows)
+void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows)
 {
     size_t ndim = plan->joint_ndim, left = 0;
+    whole_rows |= plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT;
     clear(&layout->outer);
     clear(&layout->inner);
     layout->elementwise = plan->options.n_dim == 0;
@@ -108,17 +109,6 @@ static void set_layout(struct kl_layout *layout, const struct kl_plan *plan, boo
         layout->contiguous[i] = is_contiguous(layout, (enum kl_array)i);
         layout->broadcast[i] = is_broadcast_array(layout, (enum kl_array)i);
     }
-}
-
-void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan)
-{
-    set_layout(layout, plan,
-               plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT);
-}
-
-void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan)
-{
-    set_layout(layout, plan, true);
 }
 
 void kl_flat_layout(struct kl_layout *layout, size_t count)

@@ -31,19 +31,18 @@ struct kl_layout {
     bool broadcast[KL_ARRAYS];  /* all rows are the same */
 };
 
-void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan);
+/* Fills a layout. Its rows are along the last axis where dim is absent, if operands hold logits or with
+ * `whole_rows`. */
+void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows);
 
 /* Fills the layout of `count` losses whose arrays all lie alike: as one row. */
 void kl_flat_layout(struct kl_layout *layout, size_t count);
-
-/* Fills a layout whose rows are along the last axis where dim is absent. */
-void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan);
 
 /* Fills the axes of the losses along which weight or mask vary; returns how many losses share each
  * entry. */
 size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan);
 
-/* True if the mask, bytes or NULL, hides an element of a row. */
+/* True if the mask, bytes or NULL, masks an element of a row. */
 bool kl_is_masked(const struct kl_layout *layout, const unsigned char *mask, size_t row,
                   size_t element);
 
