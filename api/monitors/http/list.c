@@ -5,7 +5,6 @@
 
 #include "api/monitors/http/pagination.h"
 #include "api/monitors/http/request.h"
-#include "api/monitors/model/top.h"
 #include "api/monitors/state/replace.h"
 #include "api/response.h"
 
@@ -47,7 +46,7 @@ static struct rank rank_of(const struct api_monitor *monitor)
 {
     static const int severities[API_VERDICTS] = {
         [API_CRITICAL] = 3, [API_WARNING] = 2, [API_INSUFFICIENT] = 1, [API_OK] = 0};
-    double kl = monitor->status.has_last ? monitor->status.last.kl : (double)NAN;
+    double kl = monitor->status.last.scores.drift.kl;
     double ratio = isnan(kl) ? -1 : kl / monitor->config->settings.warning;
     return (struct rank){monitor, severities[monitor->status.state], isnan(ratio) ? 0 : ratio,
                          monitor->id};
@@ -110,31 +109,27 @@ static void write_recent(const struct api_monitor_status *status, struct api_buf
 static void write_item(const struct api_monitor *monitor, struct api_buffer *out)
 {
     const struct api_monitor_status *status = &monitor->status;
-    const struct api_window window = {.id = status->has_last ? status->last.id : 0,
-                                      .start = status->last.start,
-                                      .end = status->last.end,
-                                      .closed = true,
-                                      .restated = status->last.restated};
-    double nothing = (double)NAN, kl = status->has_last ? status->last.kl : nothing;
+    const struct api_scores *last = &status->last.scores;
     api_append_text(out, "{\"group\":");
     api_append_json_string(out, monitor->group);
     api_append_text(out, ",\"name\":");
     api_append_json_string(out, monitor->name);
     api_append_format(out, ",\"state\":\"%s\"", api_verdict_names[status->state]);
-    api_write_member(out, "kl", kl);
-    api_append_format(out, ",\"infinite\":%s,\"thresholds\":", isinf(kl) ? "true" : "false");
+    api_write_member(out, "kl", last->drift.kl);
+    api_write_flag(out, "infinite", isinf(last->drift.kl));
+    api_append_text(out, ",\"thresholds\":");
     api_write_thresholds(&monitor->config->settings, out);
-    api_write_member(out, "n", status->has_last ? status->last.n : nothing);
+    api_write_member(out, "n", status->last.n);
     api_append_text(out, ",\"window\":");
-    api_window_write(&window, out);
+    api_window_write(&status->last, out);
     api_append_text(out, ",\"last_observation\":");
     api_write_time(out, status->last_observation);
     write_recent(status, out);
     api_append_text(out, ",\"since\":");
     api_write_time(out, status->since);
     api_append_text(out, ",\"top\":");
-    api_top_write(status->has_last ? status->last.top : 0, &monitor->config->bins, out);
-    api_write_member(out, "top_share", status->has_last ? status->last.top_share : nothing);
+    api_top_write(last->top, &monitor->config->bins, out);
+    api_write_member(out, "top_share", last->top_share);
     api_append(out, "}", 1);
 }
 

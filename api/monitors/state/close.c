@@ -46,24 +46,13 @@ static bool keep_reference(struct api_snapshot *snapshot)
 static bool score(struct api_monitors *monitors, struct api_pending_monitor *pending,
                   struct api_snapshot *snapshot)
 {
-    struct api_scores scores;
     struct api_window *window = &snapshot->window;
     snapshot->settings = pending->monitor->config->settings;
     window->closed = false; /* so that windows before are counted as they are now */
     if (!api_snapshot_compare(monitors, pending->monitor->id, pending, snapshot))
         return false;
     window->closed = true;
-    api_snapshot_score(snapshot, &scores, NULL);
-    window->kl = scores.drift.kl;
-    window->kl_reverse = scores.drift.kl_reverse;
-    window->js = scores.drift.js;
-    window->psi = scores.drift.psi;
-    window->p_value = scores.drift.p_value;
-    window->unseen_ratio = scores.drift.unseen_ratio;
-    window->missing_ratio = scores.missing_ratio;
-    window->verdict = scores.verdict;
-    window->top = scores.top;
-    window->top_share = scores.top_share;
+    api_snapshot_score(snapshot, &window->scores, NULL);
     return (keep_settings(snapshot) && keep_reference(snapshot)) ||
            api_transaction_fail_oom(monitors);
 }
@@ -159,9 +148,8 @@ static bool expire(struct api_monitors *monitors, struct api_pending_monitor *pe
 /* Forgets a last window that lies ahead of the clock. */
 static bool forget_ahead(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
-    bool is_ahead =
-        pending->status.has_last && api_start_is_ahead(monitors, pending->status.last.start);
-    return !is_ahead || api_status_read_recent(monitors, pending->monitor, &pending->status);
+    return !api_start_is_ahead(monitors, pending->status.last.start) ||
+           api_status_read_recent(monitors, pending->monitor, &pending->status);
 }
 
 /* Reads the sum that windows are compared with, if any are. */

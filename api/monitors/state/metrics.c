@@ -40,21 +40,21 @@ static double seconds(int64_t time) { return time == API_NO_TIME ? NAN : (double
 static void add_sample(struct samples *samples, const struct api_monitor *monitor)
 {
     const struct api_monitor_status *status = &monitor->status;
-    const struct api_summary *last = &status->last;
+    const struct api_window *last = &status->last;
     struct api_buffer *labels = &samples->labels;
-    struct sample sample = {.labels = labels->size,
-                            .warning = monitor->config->settings.warning,
-                            .critical = monitor->config->settings.critical,
-                            .observations = (double)status->observations,
-                            .last_observation = seconds(status->last_observation),
-                            .state = status->state};
-    sample.kl = status->has_last ? last->kl : NAN;
-    sample.js = status->has_last ? last->js : NAN;
-    sample.psi = status->has_last ? last->psi : NAN;
-    sample.unseen_ratio = status->has_last ? last->unseen_ratio : NAN;
-    sample.missing_ratio = status->has_last ? last->missing_ratio : NAN;
-    sample.n = status->has_last ? last->n : NAN;
-    sample.end = status->has_last ? seconds(last->end) : NAN;
+    const struct sample sample = {.labels = labels->size,
+                                  .kl = last->scores.drift.kl,
+                                  .js = last->scores.drift.js,
+                                  .psi = last->scores.drift.psi,
+                                  .unseen_ratio = last->scores.drift.unseen_ratio,
+                                  .missing_ratio = last->scores.missing_ratio,
+                                  .n = last->n,
+                                  .end = seconds(last->end),
+                                  .warning = monitor->config->settings.warning,
+                                  .critical = monitor->config->settings.critical,
+                                  .observations = (double)status->observations,
+                                  .last_observation = seconds(status->last_observation),
+                                  .state = status->state};
     api_append(&samples->of_monitors, &sample, sizeof sample);
     api_append_text(labels, "{group=\"");
     append_label(labels, monitor->group);

@@ -27,20 +27,11 @@ static struct api_dirty_window *add_window(struct api_monitors *monitors,
                                            struct api_pending_monitor *pending, int64_t start,
                                            int64_t end)
 {
-    double nothing = __builtin_nan("");
     struct api_window window = {.id = ++pending->status.last_window,
                                 .revision = pending->monitor->revision,
                                 .start = start,
                                 .end = end,
-                                .kl = nothing,
-                                .kl_reverse = nothing,
-                                .js = nothing,
-                                .psi = nothing,
-                                .p_value = nothing,
-                                .unseen_ratio = nothing,
-                                .missing_ratio = nothing,
-                                .top = API_TOP_UNKNOWN,
-                                .top_share = nothing};
+                                .scores = api_no_window.scores};
     struct api_dirty_window *dirty = mark_window(monitors, pending, &window);
     if (dirty)
         dirty->is_new = true;

@@ -145,7 +145,7 @@ void api_status_restart(struct api_monitor_status *status)
     status->state = API_INSUFFICIENT;
     status->since = API_NO_TIME;
     status->next_close = INT64_MAX;
-    status->has_last = false;
+    status->last = api_no_window;
     status->n_recent = 0;
 }
 

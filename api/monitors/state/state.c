@@ -41,7 +41,7 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_BEFORE, before);
     history->n = list.n;
     for (size_t i = 0; i < list.n; i++)
-        history->verdicts[list.n - 1 - i] = list.windows[i].verdict;
+        history->verdicts[list.n - 1 - i] = list.windows[i].scores.verdict;
     history->state = list.n > 0 ? list.windows[0].state : API_INSUFFICIENT;
     api_window_list_free(&list);
     return good;
@@ -51,12 +51,9 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
 static bool change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
                          enum api_verdict state, const struct api_window *window)
 {
-    const struct api_datum event[] = {API_INTEGER(pending->monitor->id),
-                                      API_INTEGER(window->end),
-                                      API_INTEGER(pending->status.state),
-                                      API_INTEGER(state),
-                                      API_REAL(window->kl),
-                                      API_INTEGER(window->id)};
+    const struct api_datum event[] = {API_INTEGER(pending->monitor->id),  API_INTEGER(window->end),
+                                      API_INTEGER(pending->status.state), API_INTEGER(state),
+                                      API_REAL(window->scores.drift.kl),  API_INTEGER(window->id)};
     if (state == pending->status.state)
         return true;
     pending->status.state = state;
@@ -77,7 +74,7 @@ static bool replay(struct api_monitors *monitors, struct api_pending_monitor *pe
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_FROM, onwards);
     for (size_t i = 0; good && i < list.n; i++) {
         enum api_verdict before = history->state;
-        advance(history, list.windows[i].verdict);
+        advance(history, list.windows[i].scores.verdict);
         if (history->state != before)
             cause = &list.windows[i];
         if (list.windows[i].id == from->id)
@@ -112,7 +109,7 @@ bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor 
         return true;
     }
     history.state = pending->status.state;
-    advance(&history, window->verdict);
+    advance(&history, window->scores.verdict);
     snapshot->state = window->state = history.state;
     api_status_add(&pending->status, window);
     return change_state(monitors, pending, history.state, window) &&

@@ -1,6 +1,5 @@
 #include "api/monitors/state/status.h"
 
-#include "api/monitors/model/top.h"
 #include "api/monitors/state/window_load.h"
 
 #include <string.h>
@@ -32,21 +31,11 @@ bool api_status_newest_end(struct api_monitors *monitors, const struct api_monit
                          &(struct api_rows){api_datum_read_integer, end});
 }
 
-static void summarize(const struct api_window *window, struct api_monitor_status *status)
+static void set_last(struct api_monitor_status *status, const struct api_window *window)
 {
-    status->has_last = true;
-    status->last = (struct api_summary){.id = window->id,
-                                        .start = window->start,
-                                        .end = window->end,
-                                        .restated = window->restated,
-                                        .n = window->n,
-                                        .kl = window->kl,
-                                        .js = window->js,
-                                        .psi = window->psi,
-                                        .unseen_ratio = window->unseen_ratio,
-                                        .missing_ratio = window->missing_ratio,
-                                        .top = window->top,
-                                        .top_share = window->top_share};
+    status->last = *window;
+    status->last.settings = NULL;
+    status->last.reference = NULL;
 }
 
 /* Finds the top bins of a closed window if the store has none that fits, and writes it. */
@@ -56,7 +45,7 @@ static bool complete(struct api_monitors *monitors, const struct api_monitor *mo
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
     struct api_window_list whole;
     struct api_scores scores;
-    if (api_top_fits(window->top, &monitor->config->bins))
+    if (api_top_fits(window->scores.top, &monitor->config->bins))
         return true;
     struct api_snapshot *snapshot =
         api_window_list_run(&whole, monitors->store, API_SQL_WINDOW, of) && whole.n > 0
@@ -67,9 +56,9 @@ static bool complete(struct api_monitors *monitors, const struct api_monitor *mo
         return false;
     api_snapshot_score(snapshot, &scores, NULL);
     api_snapshot_release(snapshot);
-    window->top = scores.top;
-    window->top_share = scores.top_share;
-    const struct api_datum top[] = {API_INTEGER(window->top), API_REAL(window->top_share), of[0],
+    window->scores.top = scores.top;
+    window->scores.top_share = scores.top_share;
+    const struct api_datum top[] = {API_INTEGER(scores.top), API_REAL(scores.top_share), of[0],
                                     of[1]};
     return api_store_run(monitors->store, API_SQL_WINDOW_TOP, top, NULL);
 }
@@ -84,11 +73,11 @@ bool api_status_read_recent(struct api_monitors *monitors, const struct api_moni
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_RECENT, of);
     status->n_recent = list.n;
     for (size_t i = 0; i < list.n; i++)
-        status->recent[list.n - 1 - i] = list.windows[i].kl;
-    status->has_last = false;
+        status->recent[list.n - 1 - i] = list.windows[i].scores.drift.kl;
+    status->last = api_no_window;
     good = good && (list.n == 0 || complete(monitors, monitor, &list.windows[0]));
     if (good && list.n > 0)
-        summarize(&list.windows[0], status);
+        set_last(status, &list.windows[0]);
     api_window_list_free(&list);
     return good;
 }
@@ -120,18 +109,18 @@ bool api_status_read(struct api_monitors *monitors, const struct api_monitor *mo
 
 bool api_status_is_newest(const struct api_monitor_status *status, const struct api_window *window)
 {
-    return !status->has_last || window->start > status->last.start ||
+    return status->last.id == 0 || window->start > status->last.start ||
            (window->start == status->last.start && window->id > status->last.id);
 }
 
 void api_status_add(struct api_monitor_status *status, const struct api_window *window)
 {
-    summarize(window, status);
+    set_last(status, window);
     if (status->n_recent == API_RECENT)
         memmove(status->recent, status->recent + 1, (API_RECENT - 1) * sizeof *status->recent);
     else
         status->n_recent++;
-    status->recent[status->n_recent - 1] = window->kl;
+    status->recent[status->n_recent - 1] = window->scores.drift.kl;
 }
 
 static struct api_datum time_datum(int64_t time)
