@@ -44,23 +44,20 @@ bool api_reference_range_read(struct api_exchange *x, struct api_reference_range
 
 /* Makes the config that has the counts of closed windows as its reference. */
 static struct api_config *promote(const struct api_monitors *monitors, const struct api_config *old,
-                                  const double *counts, struct api_problem *problem)
+                                  double *counts, struct api_problem *problem)
 {
     struct api_buffer text = {0};
-    struct api_weights weights = {.n = 0};
+    const struct api_weights weights = {.form = API_COUNTS, .values = counts};
     struct api_config *config = NULL;
-    if (api_weights_of_counts(&weights, counts, old->bins.n_bins)) {
-        api_append_text(&text, "{\"bins\":");
-        api_bins_write(&old->bins, &text);
-        api_append_text(&text, ",\"reference\":");
-        api_weights_write(&weights, &old->bins, &text);
-        api_append(&text, "}", 2);
-    }
-    if (text.size > 0 && !text.failed)
+    api_append_text(&text, "{\"bins\":");
+    api_bins_write(&old->bins, &text);
+    api_append_text(&text, ",\"reference\":");
+    api_weights_write(&weights, &old->bins, &text);
+    api_append(&text, "}", 2);
+    if (!text.failed)
         config = api_config_load(text.data, old->others, monitors->budget, problem);
     else
         api_fail_oom(problem);
-    api_weights_free(&weights);
     api_buffer_free(&text);
     return config;
 }

@@ -206,18 +206,6 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
     return api_counting_numbers(&counted->counting, dtype, values, n, problem);
 }
 
-static bool counts_of(const struct api_counting *counting, struct api_weights *weights)
-{
-    size_t n_bins = counting->bins->n_bins;
-    double *counts = malloc(n_bins * sizeof *counts);
-    if (counts)
-        for (size_t i = 0; i < n_bins; i++)
-            counts[i] = (double)counting->counts[i];
-    bool good = counts && api_weights_of_counts(weights, counts, n_bins);
-    free(counts);
-    return good;
-}
-
 /* Counts the reference by bins that the body has. */
 static bool count_reference(struct api_references *references, struct api_table *table,
                             size_t column, const json_t *members,
@@ -233,7 +221,7 @@ static bool count_reference(struct api_references *references, struct api_table 
                 api_table_read(table, &sink, problem);
     if (good)
         api_counting_finish(&counted.counting);
-    if (good && !counts_of(&counted.counting, &reference))
+    if (good && !api_weights_of_counts(&reference, counted.counting.counts, bins.n_bins))
         good = api_fail_oom(problem);
     good = good &&
            configure(references, replacement, members, &bins, &reference, table->budget, problem);

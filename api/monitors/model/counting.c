@@ -1,12 +1,13 @@
 #include "api/monitors/model/counting.h"
-#include "api/formats/field.h"
 
+#include "api/formats/field.h"
 #include "api/monitors/model/format.h"
 #include "api/text/decimal.h"
 #include "lib/drift.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool api_counting_init(struct api_counting *counting, const struct api_bins *bins,
                        struct api_problem *problem)
@@ -63,84 +64,64 @@ static void add_number_label(struct api_counting *counting, double number)
         counting->counts[api_bins_other(counting->bins)]++;
 }
 
-static void add_text(struct api_counting *counting, const struct api_table *table,
-                     const struct api_cell *cell)
+bool api_cell_is_text(const struct api_cell *cell)
+{
+    return cell->kind == API_CELL_STRING || cell->kind == API_CELL_FIELD;
+}
+
+bool api_cell_is_missing(const struct api_cell *cell)
+{
+    return cell->kind == API_CELL_MISSING ||
+           (api_cell_is_text(cell) && api_text_is_missing(cell->text, cell->size));
+}
+
+bool api_cell_number(const struct api_table *table, const struct api_cell *cell, double *number)
+{
+    *number = cell->number;
+    return cell->kind == API_CELL_FIELD    ? api_field_number(table, cell, number)
+           : cell->kind == API_CELL_STRING ? api_text_infinity(cell->text, cell->size, number)
+                                           : cell->kind != API_CELL_MISSING;
+}
+
+/* A text that is a label counts as that, also if it stands for a missing value or a number. */
+static void count_label(struct api_counting *counting, const struct api_table *table,
+                        const struct api_cell *cell)
 {
     double number;
-    if (add_label(counting, cell->text, cell->size))
+    bool is_truth = cell->kind == API_CELL_BOOLEAN;
+    const char *text = is_truth ? (cell->number != 0 ? "true" : "false") : cell->text;
+    if ((is_truth || api_cell_is_text(cell)) &&
+        add_label(counting, text, is_truth ? strlen(text) : cell->size))
         return;
-    if (api_text_is_missing(cell->text, cell->size))
+    if (api_cell_is_missing(cell))
         add_missing(counting);
-    else if (cell->kind == API_CELL_FIELD ? api_field_number(table, cell, &number)
-                                          : api_text_infinity(cell->text, cell->size, &number))
+    else if (!is_truth && api_cell_number(table, cell, &number))
         add_number_label(counting, number);
     else
         counting->counts[api_bins_other(counting->bins)]++;
 }
 
-static void count_label(struct api_counting *counting, const struct api_table *table,
-                        const struct api_cell *cell)
-{
-    switch (cell->kind) {
-    case API_CELL_NUMBER:
-        add_number_label(counting, cell->number);
-        break;
-    case API_CELL_BOOLEAN:
-        if (!add_label(counting, cell->number != 0 ? "true" : "false", cell->number != 0 ? 4 : 5))
-            counting->counts[api_bins_other(counting->bins)]++;
-        break;
-    case API_CELL_STRING:
-    case API_CELL_FIELD:
-        add_text(counting, table, cell);
-        break;
-    default:
-        add_missing(counting);
-    }
-}
-
-static void count_field(struct api_counting *counting, const struct api_table *table,
-                        const struct api_cell *cell)
-{
-    double number;
-    if (api_field_number(table, cell, &number)) {
-        add_number(counting, number);
-        return;
-    }
-    add_missing(counting);
-    if (!api_text_is_missing(cell->text, cell->size) && counting->unreadable.count++ == 0)
-        counting->unreadable.line = cell->line;
-}
-
 bool api_counting_cell(struct api_counting *counting, const struct api_table *table, size_t column,
                        const struct api_cell *cell, struct api_problem *problem)
 {
+    double number;
     if (counting->bins->labelled) {
         count_label(counting, table, cell);
         return true;
     }
-    double number;
-    switch (cell->kind) {
-    case API_CELL_FIELD:
-        count_field(counting, table, cell);
-        return true;
-    case API_CELL_STRING:
-        if (api_text_infinity(cell->text, cell->size, &number)) {
-            add_number(counting, number);
-            return true;
-        }
-        if (!api_text_is_missing(cell->text, cell->size))
-            return api_table_fail(table, column, cell, problem, "value_not_number",
-                                  "the monitor expects numbers, but this is the text '%.*s'",
-                                  cell->size < 60 ? (int)cell->size : 60, cell->text);
-        add_missing(counting);
-        return true;
-    case API_CELL_MISSING:
-        add_missing(counting);
-        return true;
-    default:
-        add_number(counting, cell->number);
+    if (api_cell_number(table, cell, &number)) {
+        add_number(counting, number);
         return true;
     }
+    bool is_missing = api_cell_is_missing(cell);
+    if (!is_missing && cell->kind == API_CELL_STRING)
+        return api_table_fail(table, column, cell, problem, "value_not_number",
+                              "the monitor expects numbers, but this is the text '%.*s'",
+                              cell->size < 60 ? (int)cell->size : 60, cell->text);
+    add_missing(counting);
+    if (!is_missing && counting->unreadable.count++ == 0)
+        counting->unreadable.line = cell->line;
+    return true;
 }
 
 bool api_counting_numbers(struct api_counting *counting, enum kl_dtype dtype, const void *values,

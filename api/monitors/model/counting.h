@@ -4,6 +4,14 @@
 #include "api/formats/table.h"
 #include "api/monitors/model/config.h"
 
+/* True for a string of JSON or a field of CSV; for a value that is not there, or a text that says so. */
+bool api_cell_is_text(const struct api_cell *cell);
+bool api_cell_is_missing(const struct api_cell *cell);
+
+/* Reads a value as a number, a boolean as 0 or 1, a string if it stands for an infinite number. False if it
+ * is none. */
+bool api_cell_number(const struct api_table *table, const struct api_cell *cell, double *number);
+
 /* api_unreadable: fields of numeric columns that are no numbers, which count as missing. */
 struct api_unreadable {
     size_t count, line; /* of the first */

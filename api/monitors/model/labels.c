@@ -116,8 +116,8 @@ const struct api_label *api_labels_sort(struct api_label_table *labels, size_t m
         return NULL;
     struct api_label *sorted = (struct api_label *)labels->sorted.data;
     for (size_t i = 0; i < labels->n; i++)
-        sorted[i] = (struct api_label){labels->texts.data + entry(labels, i)->at,
-                                       (double)entry(labels, i)->count};
+        sorted[i] =
+            (struct api_label){labels->texts.data + entry(labels, i)->at, entry(labels, i)->count};
     qsort(sorted, labels->n, sizeof *sorted, compare);
     *n = labels->n < max ? labels->n : max;
     return sorted;

@@ -15,7 +15,7 @@ bool api_labels_add(struct api_label_table *labels, const char *text, size_t siz
 /* api_label: a text, which ends with a NUL, and how often it occurs. */
 struct api_label {
     const char *text;
-    double count;
+    size_t count;
 };
 
 /* Number of distinct texts. */

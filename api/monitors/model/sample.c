@@ -1,5 +1,4 @@
 #include "api/monitors/model/sample.h"
-#include "api/formats/field.h"
 
 #include "api/monitors/model/format.h"
 #include "api/monitors/model/labels.h"
@@ -53,8 +52,8 @@ static bool sample_label(struct api_sample *sample, const struct api_cell *cell,
                          struct api_problem *problem)
 {
     char text[API_DECIMAL_MAX];
-    bool has_text = cell->kind == API_CELL_STRING || cell->kind == API_CELL_FIELD;
-    if (cell->kind == API_CELL_MISSING || (has_text && api_text_is_missing(cell->text, cell->size)))
+    bool has_text = api_cell_is_text(cell);
+    if (api_cell_is_missing(cell))
         return true;
     if (has_text && cell->size > API_MAX_LABEL)
         return api_table_fail(
@@ -70,17 +69,18 @@ static bool sample_label(struct api_sample *sample, const struct api_cell *cell,
            add_label(sample, text, api_label_of_number(text, cell->number), problem);
 }
 
-static bool sample_text(struct api_sample *sample, const struct api_cell *cell,
-                        struct api_problem *problem)
+bool api_sample_cell(struct api_sample *sample, const struct api_cell *cell,
+                     struct api_problem *problem)
 {
     double number;
-    sample->truths_alone = false;
-    if (api_text_is_missing(cell->text, cell->size)) {
+    if (sample->labels)
+        return sample_label(sample, cell, problem);
+    sample->truths_alone &= cell->kind == API_CELL_BOOLEAN || cell->kind == API_CELL_MISSING;
+    if (api_cell_is_missing(cell)) {
         sample->n_missing++;
         return true;
     }
-    if (cell->kind == API_CELL_FIELD ? api_field_number(sample->table, cell, &number)
-                                     : api_text_infinity(cell->text, cell->size, &number))
+    if (api_cell_number(sample->table, cell, &number))
         return add_number(sample, number, problem);
     if (cell->kind == API_CELL_STRING)
         sample->text_for_certain = true;
@@ -90,32 +90,9 @@ static bool sample_text(struct api_sample *sample, const struct api_cell *cell,
     return true;
 }
 
-bool api_sample_cell(struct api_sample *sample, const struct api_cell *cell,
-                     struct api_problem *problem)
-{
-    if (sample->labels)
-        return sample_label(sample, cell, problem);
-    sample->rows++;
-    switch (cell->kind) {
-    case API_CELL_STRING:
-    case API_CELL_FIELD:
-        return sample_text(sample, cell, problem);
-    case API_CELL_MISSING:
-        sample->n_missing++;
-        return true;
-    case API_CELL_NUMBER:
-        sample->truths_alone = false;
-        break;
-    default:
-        break;
-    }
-    return add_number(sample, cell->number, problem);
-}
-
 bool api_sample_numbers(struct api_sample *sample, enum kl_dtype dtype, const void *values,
                         size_t n, struct api_problem *problem)
 {
-    sample->rows += n;
     sample->truths_alone = false;
     for (size_t i = 0; i < n; i++)
         if (!add_number(sample, kl_load(dtype, values, i), problem))
@@ -204,7 +181,7 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
                            struct api_weights *reference, struct api_problem *problem)
 {
     const char *texts[API_MAX_BINS];
-    double counts[API_MAX_BINS + 2] = {0};
+    uint64_t counts[API_MAX_BINS + 2] = {0};
     size_t n, size = 0, all = api_labels_count(sample->labels);
     const struct api_label *labels = api_labels_sort(sample->labels, API_MAX_BINS, &n);
     if (!labels)
@@ -222,7 +199,7 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
             sample->table->columns[sample->column].name, size, API_MAX_LABELS);
     for (size_t i = n; i < all; i++)
         counts[n] += labels[i].count;
-    counts[n + 1] = (double)sample->n_missing;
+    counts[n + 1] = sample->n_missing;
     return (api_bins_of_labels(bins, texts, n) &&
             api_weights_of_counts(reference, counts, bins->n_bins)) ||
            api_fail_oom(problem);
@@ -232,8 +209,8 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
                             struct api_bins *bins, struct api_weights *reference,
                             struct api_problem *problem)
 {
-    double edges[API_MAX_BINS + 2], counts[API_MAX_BINS + 3];
-    uint64_t counted[API_MAX_BINS + 3] = {0};
+    double edges[API_MAX_BINS + 2];
+    uint64_t counts[API_MAX_BINS + 3] = {0};
     double *numbers = numbers_of(sample), min = (double)INFINITY, max = -min;
     size_t finite = partition(sample), wanted = (size_t)settings->bins, n;
     for (size_t i = 0; i < finite; i++) {
@@ -242,10 +219,8 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
     }
     n = settings->method == API_WIDTH ? kl_width_edges(min, max, wanted, edges)
                                       : kl_quantile_edges(numbers, finite, wanted, edges);
-    kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counted);
-    counted[n + 2] += sample->n_missing;
-    for (size_t i = 0; i < n + 3; i++)
-        counts[i] = (double)counted[i];
+    kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counts);
+    counts[n + 2] += sample->n_missing;
     return (api_bins_of_edges(bins, edges, n) &&
             api_weights_of_counts(reference, counts, bins->n_bins)) ||
            api_fail_oom(problem);

@@ -10,7 +10,7 @@ struct api_sample {
     const struct api_table *table;
     size_t column;
     struct api_buffer numbers; /* doubles */
-    size_t n_numbers, n_texts, n_missing, rows;
+    size_t n_numbers, n_texts, n_missing;
     struct api_unreadable unreadable;
     bool text_for_certain;          /* a string of JSON or numpy was among them */
     bool is_text;                   /* after api_sample_decide */

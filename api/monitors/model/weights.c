@@ -140,14 +140,14 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
            read_outer(&r, object) && read_n(&r, n);
 }
 
-bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t n_bins)
+bool api_weights_of_counts(struct api_weights *weights, const uint64_t *counts, size_t n_bins)
 {
     *weights = (struct api_weights){.form = API_COUNTS,
                                     .values = malloc(n_bins * sizeof *weights->values)};
     if (weights->values)
         for (size_t i = 0; i < n_bins; i++) {
-            weights->values[i] = counts[i];
-            weights->n += counts[i];
+            weights->values[i] = (double)counts[i];
+            weights->n += weights->values[i];
         }
     return weights->values != NULL;
 }

@@ -18,7 +18,7 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
                            const json_t *object, const char *where, struct api_problem *problem);
 
 /* Makes weights of copied counts. False if memory is exhausted. */
-bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t n_bins);
+bool api_weights_of_counts(struct api_weights *weights, const uint64_t *counts, size_t n_bins);
 void api_weights_free(struct api_weights *weights);
 
 /* True for the name of a member that weights have: counts, probabilities, n, an outer bin. */
