@@ -147,9 +147,9 @@ static bool promote(struct put *d, struct api_monitors *monitors)
 {
     struct api_problem *problem = &d->job.problem;
     struct api_replacement *r = d->references.replacements;
-    const struct api_monitor *monitor = api_registry_find(&monitors->registry, r->group, r->name);
+    const struct api_monitor *monitor = api_monitor_of(d->x, monitors, problem);
     if (!monitor)
-        return api_find_monitor(d->x, problem);
+        return false;
     api_config_release(r->config);
     r->config = api_reference_promote(monitors, monitor, &d->range, problem);
     return r->config &&

@@ -111,6 +111,16 @@ bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem)
                     "there is no monitor '%.128s' in the group '%.128s'", name, group);
 }
 
+struct api_monitor *api_monitor_of(const struct api_exchange *x,
+                                   const struct api_monitors *monitors, struct api_problem *problem)
+{
+    struct api_monitor *monitor =
+        api_registry_find(&monitors->registry, api_group_of(x), api_name_of(x));
+    if (!monitor)
+        api_find_monitor(x, problem);
+    return monitor;
+}
+
 bool api_cache_may_be_stale(const struct api_exchange *x)
 {
     return api_store_is_shared(x->service->monitors->store);

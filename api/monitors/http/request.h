@@ -21,6 +21,11 @@ const char *api_name_of(const struct api_exchange *x); /* NULL for a group's pat
 bool api_check_exists(struct api_exchange *x);
 bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem);
 
+/* The monitor of the path, in the store's thread; NULL, failing likewise, if there is none. */
+struct api_monitor *api_monitor_of(const struct api_exchange *x,
+                                   const struct api_monitors *monitors,
+                                   struct api_problem *problem);
+
 /* Does so before the body comes, unless another server may have made the monitor. */
 bool api_check_may_exist(struct api_exchange *x);
 
