@@ -13,8 +13,7 @@ struct loading {
     struct api_monitors *monitors;
     struct api_registry read, unread;
     int64_t schema, change, deletion;
-    int64_t *ids; /* of all monitors of the store, in order, if some were deleted */
-    size_t n_ids, capacity;
+    struct api_buffer ids;      /* int64_t: of all monitors of the store, if some were deleted */
     struct api_problem problem; /* of the row that is read */
     bool failed;
     bool
@@ -150,16 +149,8 @@ static void read_number(void *context, const struct api_datum *values)
 static void read_id(void *context, const struct api_datum *values)
 {
     struct loading *loading = context;
-    if (loading->n_ids == loading->capacity) {
-        size_t capacity = 2 * loading->capacity + 64;
-        int64_t *ids = realloc(loading->ids, capacity * sizeof *ids);
-        loading->failed |= !ids;
-        if (!ids)
-            return;
-        loading->ids = ids;
-        loading->capacity = capacity;
-    }
-    loading->ids[loading->n_ids++] = values[0].integer;
+    api_append(&loading->ids, &values[0].integer, sizeof values[0].integer);
+    loading->failed |= loading->ids.failed;
 }
 
 static void read_orphan(void *context, const struct api_datum *values)
@@ -230,13 +221,13 @@ static int compare_ids(const void *a, const void *b)
 static void remove_deleted(struct loading *loading)
 {
     struct api_registry *registry = &loading->monitors->registry;
-    size_t kept = 0;
-    if (loading->n_ids > 0)
-        qsort(loading->ids, loading->n_ids, sizeof *loading->ids, compare_ids);
+    size_t kept = 0, n_ids = loading->ids.size / sizeof(int64_t);
+    if (n_ids > 0)
+        qsort(loading->ids.data, n_ids, sizeof(int64_t), compare_ids);
     for (size_t i = 0; i < registry->n; i++) {
         struct api_monitor *monitor = registry->monitors[i];
-        if (loading->n_ids > 0 &&
-            bsearch(&monitor->id, loading->ids, loading->n_ids, sizeof *loading->ids, compare_ids))
+        if (n_ids > 0 &&
+            bsearch(&monitor->id, loading->ids.data, n_ids, sizeof(int64_t), compare_ids))
             registry->monitors[kept++] = monitor;
         else
             api_monitor_free(monitor);
@@ -263,22 +254,18 @@ static bool apply(struct loading *loading)
     struct api_registry *registry = &monitors->registry, *read = &loading->read;
     bool removes = deletes(loading);
     pthread_rwlock_wrlock(&registry->lock);
-    bool good = api_registry_reserve(registry, read->n), is_first = registry->n == 0;
+    bool good = api_registry_reserve(registry, read->n);
+    api_registry_sort(read); /* out of order, many would be moved for each */
     for (size_t i = 0; good && i < read->n; i++) {
         struct api_monitor *monitor = read->monitors[i];
-        struct api_monitor *known =
-            is_first ? NULL : api_registry_find(registry, monitor->group, monitor->name);
-        if (known) {
-            renew(known, monitor);
-            api_monitor_free(monitor);
-        } else if (is_first) {
-            registry->monitors[registry->n++] = monitor;
-        } else {
+        struct api_monitor *known = api_registry_find(registry, monitor->group, monitor->name);
+        if (!known) {
             api_registry_add(registry, monitor);
+            continue;
         }
+        renew(known, monitor);
+        api_monitor_free(monitor);
     }
-    if (good && is_first) /* one by one, many would be moved for each */
-        api_registry_sort(registry);
     if (good && removes)
         remove_deleted(loading);
     if (good)
@@ -286,20 +273,6 @@ static bool apply(struct loading *loading)
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
     return good || api_transaction_fail_oom(monitors);
-}
-
-/* Tells that memory was exhausted, unless the store failed. */
-static bool fail(struct loading *loading)
-{
-    return !loading->failed || api_transaction_fail_oom(loading->monitors);
-}
-
-/* Forgets what is not read with monitors; those that are deleted are among the orphans. */
-static void forget(struct api_monitors *monitors)
-{
-    api_config_release(monitors->former);
-    monitors->former = NULL;
-    monitors->n_tombstones = 0;
 }
 
 void api_load_tell(struct api_monitors *monitors)
@@ -312,13 +285,6 @@ void api_load_tell(struct api_monitors *monitors)
     api_buffer_free(&monitors->untold);
 }
 
-static void free_list(struct api_registry *list)
-{
-    for (size_t i = 0; i < list->n; i++)
-        api_monitor_free(list->monitors[i]);
-    free(list->monitors);
-}
-
 bool api_load(struct api_monitors *monitors)
 {
     struct loading loading = {.monitors = monitors,
@@ -328,8 +294,12 @@ bool api_load(struct api_monitors *monitors)
     size_t n_tombstones = monitors->n_tombstones;
     if (!loading.all && !api_store_is_shared(monitors->store))
         return true;
-    if (loading.all)
-        forget(monitors);
+    if (loading
+            .all) { /* what is not read with monitors; those that are deleted are among the orphans */
+        api_config_release(monitors->former);
+        monitors->former = NULL;
+        monitors->n_tombstones = 0;
+    }
     bool good = run(&loading, API_SQL_META, NULL, read_number) &&
                 api_store_knows(monitors->store, loading.schema) &&
                 ((!loading.all && loading.change <= monitors->change) ||
@@ -337,16 +307,14 @@ bool api_load(struct api_monitors *monitors)
     if (good) {
         monitors->change = loading.change;
         atomic_store(&monitors->loaded, true);
-    } else {
-        fail(&loading);
-        monitors->n_tombstones = n_tombstones;
-    }
-    free_list(&loading.read);
-    free_list(&loading.unread);
-    free(loading.ids);
-    if (good)
         api_load_tell(monitors);
-    else
+    } else {
+        monitors->out_of_memory |= loading.failed;
+        monitors->n_tombstones = n_tombstones;
         api_buffer_free(&monitors->untold);
+    }
+    api_registry_empty(&loading.read);
+    api_registry_empty(&loading.unread);
+    api_buffer_free(&loading.ids);
     return good;
 }

@@ -51,6 +51,9 @@ struct api_registry {
 bool api_registry_init(struct api_registry *registry);
 void api_registry_free(struct api_registry *registry);
 
+/* Frees the monitors of a registry whose lock was not made. */
+void api_registry_empty(struct api_registry *registry);
+
 /* Finds a monitor; NULL if there is none. Lower bound: the index of the first monitor that is not before. */
 struct api_monitor *api_registry_find(const struct api_registry *registry, const char *group,
                                       const char *name);
