@@ -57,49 +57,19 @@ static bool reserve(struct api_observations *o, size_t n)
     return o->observed || api_fail_oom(&o->x->problem);
 }
 
-/* reading: a pass over the table. `by_column` are indices into `observed`. */
-struct reading {
-    struct api_observations *o;
-    const struct api_table *table;
-    size_t *by_column;
-};
-
-static bool count_cell(void *context, size_t column, const struct api_cell *cell,
-                       struct api_problem *problem)
-{
-    const struct reading *reading = context;
-    struct api_observed *observed = &reading->o->observed[reading->by_column[column]];
-    return api_check_cancelled(reading->o->x->stop, cell, problem) &&
-           api_counting_cell(&observed->counting, reading->table, column, cell, problem);
-}
-
-static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
-                          size_t n, struct api_problem *problem)
-{
-    const struct reading *reading = context;
-    struct api_observed *observed = &reading->o->observed[reading->by_column[column]];
-    return api_counting_numbers(&observed->counting, dtype, values, n, problem);
-}
-
 /* Counts the values of all columns that have a monitor. */
 static bool count_values(struct api_observations *o, struct api_table *table)
 {
-    struct reading reading = {.o = o, .table = table};
-    const struct api_sink sink = {&reading, count_cell, count_numbers};
-    reading.by_column = calloc(table->n_columns + 1, sizeof *reading.by_column);
-    if (!reading.by_column)
+    struct api_counting **of_columns = calloc(table->n_columns + 1, sizeof *of_columns);
+    if (!of_columns)
         return api_fail_oom(&o->x->problem);
-    for (size_t i = 0; i < o->n; i++) {
-        table->columns[o->observed[i].column].wanted = true;
-        reading.by_column[o->observed[i].column] = i;
-    }
-    bool good = api_table_read(table, &sink, &o->x->problem);
-    for (size_t i = 0; good && i < o->n; i++) {
-        api_counting_finish(&o->observed[i].counting);
+    for (size_t i = 0; i < o->n; i++)
+        of_columns[o->observed[i].column] = &o->observed[i].counting;
+    bool good = api_counting_table(of_columns, table, o->x->stop, &o->x->problem);
+    free(of_columns);
+    for (size_t i = 0; good && i < o->n; i++)
         api_warn_of_unreadable(&o->warnings, o->observed[i].name,
                                &o->observed[i].counting.unreadable);
-    }
-    free(reading.by_column);
     return good;
 }
 

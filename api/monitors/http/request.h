@@ -40,14 +40,6 @@ struct api_config *api_hold_config(struct api_monitors *monitors, const char *gr
 /* Opens the table of a request's body, the coding of which is undone. If it fails the table is empty. */
 bool api_open_table(struct api_exchange *x, struct api_table *table);
 
-/* Fails, when it looks at every 4,096th row, if nobody waits for the response any more. */
-static inline bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
-                                       struct api_problem *problem)
-{
-    return (cell->row & 0xfff) != 0xfff || !stop || !atomic_load(stop) ||
-           api_fail(problem, "client_left", "the client closed its side");
-}
-
 /* Estimates the work on a body, in ns. */
 double api_table_cost(const struct api_exchange *x);
 

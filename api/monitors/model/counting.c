@@ -25,7 +25,7 @@ void api_counting_free(struct api_counting *counting)
     counting->counts = NULL;
 }
 
-void api_counting_finish(struct api_counting *counting)
+static void flush(struct api_counting *counting)
 {
     if (counting->buffered > 0)
         kl_bin_counts(counting->bins->edges, counting->bins->n, KL_FLOAT64, counting->buffer,
@@ -37,7 +37,7 @@ static void add_number(struct api_counting *counting, double number)
 {
     counting->buffer[counting->buffered++] = number;
     if (counting->buffered == API_COUNTED_AT_ONCE)
-        api_counting_finish(counting);
+        flush(counting);
 }
 
 static void add_missing(struct api_counting *counting)
@@ -101,10 +101,29 @@ static void count_label(struct api_counting *counting, const struct api_table *t
         counting->counts[api_bins_other(counting->bins)]++;
 }
 
-bool api_counting_cell(struct api_counting *counting, const struct api_table *table, size_t column,
-                       const struct api_cell *cell, struct api_problem *problem)
+bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
+                         struct api_problem *problem)
 {
+    return (cell->row & 0xfff) != 0xfff || !stop || !atomic_load(stop) ||
+           api_fail(problem, "client_left", "the client closed its side");
+}
+
+/* pass: one over a table. */
+struct pass {
+    const struct api_table *table;
+    struct api_counting *const *of_columns;
+    const atomic_bool *stop;
+};
+
+static bool count_cell(void *context, size_t column, const struct api_cell *cell,
+                       struct api_problem *problem)
+{
+    const struct pass *pass = context;
+    const struct api_table *table = pass->table;
+    struct api_counting *counting = pass->of_columns[column];
     double number;
+    if (!api_check_cancelled(pass->stop, cell, problem))
+        return false;
     if (counting->bins->labelled) {
         count_label(counting, table, cell);
         return true;
@@ -124,13 +143,30 @@ bool api_counting_cell(struct api_counting *counting, const struct api_table *ta
     return true;
 }
 
-bool api_counting_numbers(struct api_counting *counting, enum kl_dtype dtype, const void *values,
+static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
                           size_t n, struct api_problem *problem)
 {
+    const struct pass *pass = context;
+    struct api_counting *counting = pass->of_columns[column];
     (void)problem;
     if (!counting->bins->labelled)
         kl_bin_counts(counting->bins->edges, counting->bins->n, dtype, values, n, counting->counts);
-    for (size_t i = 0; counting->bins->labelled && i < n; i++)
-        add_number_label(counting, kl_load(dtype, values, i));
+    else
+        for (size_t i = 0; i < n; i++)
+            add_number_label(counting, kl_load(dtype, values, i));
     return true;
+}
+
+bool api_counting_table(struct api_counting *const *of_columns, struct api_table *table,
+                        const atomic_bool *stop, struct api_problem *problem)
+{
+    struct pass pass = {table, of_columns, stop};
+    const struct api_sink sink = {&pass, count_cell, count_numbers};
+    for (size_t i = 0; i < table->n_columns; i++)
+        table->columns[i].wanted = of_columns[i] != NULL;
+    bool good = api_table_read(table, &sink, problem);
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (of_columns[i])
+            flush(of_columns[i]);
+    return good;
 }

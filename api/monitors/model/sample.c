@@ -69,10 +69,20 @@ static bool sample_label(struct api_sample *sample, const struct api_cell *cell,
            add_label(sample, text, api_label_of_number(text, cell->number), problem);
 }
 
-bool api_sample_cell(struct api_sample *sample, const struct api_cell *cell,
-                     struct api_problem *problem)
+/* pass: one over a table. */
+struct pass {
+    const atomic_bool *stop;
+    struct api_sample *samples; /* one for each column of the table */
+};
+
+static bool sample_cell(void *context, size_t column, const struct api_cell *cell,
+                        struct api_problem *problem)
 {
+    const struct pass *pass = context;
+    struct api_sample *sample = &pass->samples[column];
     double number;
+    if (!api_check_cancelled(pass->stop, cell, problem))
+        return false;
     if (sample->labels)
         return sample_label(sample, cell, problem);
     sample->truths_alone &= cell->kind == API_CELL_BOOLEAN || cell->kind == API_CELL_MISSING;
@@ -90,9 +100,11 @@ bool api_sample_cell(struct api_sample *sample, const struct api_cell *cell,
     return true;
 }
 
-bool api_sample_numbers(struct api_sample *sample, enum kl_dtype dtype, const void *values,
-                        size_t n, struct api_problem *problem)
+static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
+                           size_t n, struct api_problem *problem)
 {
+    const struct pass *pass = context;
+    struct api_sample *sample = &pass->samples[column];
     sample->truths_alone = false;
     for (size_t i = 0; i < n; i++)
         if (!add_number(sample, kl_load(dtype, values, i), problem))
@@ -100,7 +112,10 @@ bool api_sample_numbers(struct api_sample *sample, enum kl_dtype dtype, const vo
     return true;
 }
 
-bool api_sample_decide(struct api_sample *sample)
+/* Decides after the first pass; true if a second one is needed, which collects labels. A column is numeric if
+ * at least half of its values that are not missing are numbers, and none is a string but for those that stand
+ * for infinite numbers. */
+static bool decide(struct api_sample *sample)
 {
     sample->is_text =
         sample->n_texts > 0 &&
@@ -113,6 +128,25 @@ bool api_sample_decide(struct api_sample *sample)
     sample->labels = api_labels_new(sample->numbers.budget);
     api_buffer_free(&sample->numbers);
     return true;
+}
+
+bool api_sample_table(struct api_sample *samples, size_t first, size_t end, struct api_table *table,
+                      const atomic_bool *stop, struct api_problem *problem)
+{
+    struct pass pass = {stop, samples};
+    const struct api_sink sink = {&pass, sample_cell, sample_numbers};
+    bool again = false;
+    for (size_t i = 0; i < table->n_columns; i++)
+        table->columns[i].wanted = i >= first && i < end;
+    if (!api_table_read(table, &sink, problem))
+        return false;
+    for (size_t i = first; i < end; i++) {
+        table->columns[i].wanted = decide(&samples[i]);
+        again |= table->columns[i].wanted;
+        if (table->columns[i].wanted && !samples[i].labels)
+            return api_fail_oom(problem);
+    }
+    return !again || api_table_read(table, &sink, problem);
 }
 
 static double *numbers_of(const struct api_sample *sample) { return (void *)sample->numbers.data; }
