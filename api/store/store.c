@@ -152,16 +152,11 @@ void api_store_close(struct api_store *store)
     free(store);
 }
 
-const char *api_store_folder(const struct api_store *store)
-{
-    const struct api_database *database = store->database;
-    return database->engine->folder ? database->engine->folder(database) : NULL;
-}
+const char *api_store_folder(const struct api_store *store) { return store->database->folder; }
 
 const char *const *api_store_files(const struct api_store *store)
 {
-    const struct api_database *database = store->database;
-    return database->engine->files ? database->engine->files(database) : NULL;
+    return (const char *const *)store->database->files;
 }
 
 bool api_store_run(struct api_store *store, enum api_statement statement,
