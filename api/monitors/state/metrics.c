@@ -63,20 +63,6 @@ static void add_sample(struct samples *samples, const struct api_monitor *monito
     api_append(labels, "\"", 2);
 }
 
-/* Reads the numbers of all monitors, with the registry locked for reading, into buffers that have room for
- * them. */
-static void read_samples(struct samples *samples, const struct api_registry *registry)
-{
-    for (size_t i = 0; i < registry->n && !samples->labels.failed; i++)
-        add_sample(samples, registry->monitors[i]);
-}
-
-static void free_samples(struct samples *samples)
-{
-    api_buffer_free(&samples->of_monitors);
-    api_buffer_free(&samples->labels);
-}
-
 /* ---- Lines */
 
 static void write_value(struct api_buffer *out, double value)
@@ -218,15 +204,6 @@ size_t api_monitor_size(const char *group, const char *name)
            sizes.numbers + sizes.labels;
 }
 
-/* Adds up the sizes of all monitors, with the registry locked for reading. */
-static struct sizes sizes_of_all(const struct api_registry *registry)
-{
-    struct sizes sizes = {.lines = HEADS};
-    for (size_t i = 0; i < registry->n; i++)
-        add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name);
-    return sizes;
-}
-
 /* ---- Making */
 
 bool api_monitor_metrics_init(struct api_monitor_metrics *metrics)
@@ -250,40 +227,35 @@ void api_monitor_metrics_free(struct api_monitor_metrics *metrics)
     pthread_mutex_destroy(&metrics->lock);
 }
 
-/* Makes the lines of all monitors on a budget; NULL if memory is exhausted. */
-static struct api_shared *make_lines(struct api_registry *registry, struct api_budget *budget)
+/* Makes the lines of all monitors on a budget; NULL if memory is exhausted. Sets the memory that monitors have
+ * counted: whole blocks for their numbers, labels and lines, and the part that a budget has for small blocks
+ * alone. */
+static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
+                                     struct api_registry *registry, struct api_budget *budget)
 {
-    struct api_shared *lines = api_shared_new(budget);
-    struct samples samples = {{.budget = budget}, {.budget = budget}};
-    if (!lines)
-        return NULL;
+    struct sizes sizes = {.lines = HEADS};
     pthread_rwlock_rdlock(&registry->lock);
-    struct sizes sizes = sizes_of_all(registry);
+    for (size_t i = 0; i < registry->n; i++)
+        add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name);
+    size_t size =
+        api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
+    metrics->paid.limit = size + size / 16;
+    struct samples samples = {{.budget = budget}, {.budget = budget}};
     bool good = api_buffer_reserve(&samples.of_monitors, sizes.numbers) &&
                 api_buffer_reserve(&samples.labels, sizes.labels);
-    if (good)
-        read_samples(&samples, registry);
+    for (size_t i = 0; good && i < registry->n; i++)
+        add_sample(&samples, registry->monitors[i]);
     pthread_rwlock_unlock(&registry->lock);
-    good = good && !samples.labels.failed && api_buffer_reserve(&lines->bytes, sizes.lines);
+    struct api_shared *lines = good && !samples.labels.failed ? api_shared_new(budget) : NULL;
+    good = lines && api_buffer_reserve(&lines->bytes, sizes.lines);
     if (good)
         write_lines(&samples, &lines->bytes);
-    free_samples(&samples);
+    api_buffer_free(&samples.of_monitors);
+    api_buffer_free(&samples.labels);
     if (good && !lines->bytes.failed)
         return lines;
     api_shared_release(lines);
     return NULL;
-}
-
-/* Sets the memory that monitors have counted: whole blocks for their numbers, labels and lines, and the part
- * that a budget has for small blocks alone. */
-static void set_paid(struct api_monitor_metrics *metrics, struct api_registry *registry)
-{
-    pthread_rwlock_rdlock(&registry->lock);
-    struct sizes sizes = sizes_of_all(registry);
-    pthread_rwlock_unlock(&registry->lock);
-    size_t size =
-        api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
-    metrics->paid.limit = size + size / 16;
 }
 
 /* Makes new lines, in the memory that is counted already or, while responses have that, on the budget. */
@@ -293,10 +265,9 @@ static bool renew(struct api_monitor_metrics *metrics, struct api_registry *regi
     double now = api_seconds();
     if (metrics->lines && atomic_load(&metrics->lines->references) == 1)
         drop(metrics); /* nobody reads it: its memory serves again */
-    set_paid(metrics, registry);
-    struct api_shared *lines = make_lines(registry, &metrics->paid);
+    struct api_shared *lines = make_lines(metrics, registry, &metrics->paid);
     if (!lines)
-        lines = make_lines(registry, budget);
+        lines = make_lines(metrics, registry, budget);
     if (!lines)
         return false;
     drop(metrics);
