@@ -34,18 +34,16 @@ static bool is_of_these(const struct api_observations *o, const struct api_monit
     return false;
 }
 
-static bool check_idempotency(struct api_observations *o, struct api_monitors *monitors,
-                              bool *found)
+static bool check_idempotency(struct api_observations *o, struct api_monitors *monitors)
 {
     struct idempotency_record kept = {.o = o};
     const struct api_datum key[] = {API_BYTES((const char *)o->key, API_HASH)};
-    *found = false;
     if (!o->has_key)
         return true;
     if (!api_store_run(monitors->store, API_SQL_KEY, key, &(struct api_rows){read_key, &kept}))
         return false;
-    *found = kept.found && is_of_these(o, monitors);
-    return !*found || kept.same ||
+    o->replayed = kept.found && is_of_these(o, monitors);
+    return !o->replayed || kept.same ||
            api_fail(&o->job.problem, "idempotency_key_reused",
                     "the Idempotency-Key was used with another body before");
 }
@@ -54,7 +52,7 @@ static bool store_idempotency(struct api_observations *o, struct api_monitors *m
 {
     o->answer.size = 0;
     for (size_t i = 0; i < o->n; i++) {
-        const int64_t pair[] = {o->observed[i].id, o->observed[i].dirty->snapshot->window.id};
+        const int64_t pair[] = {o->observed[i].held.id, o->observed[i].dirty->snapshot->window.id};
         api_append(&o->answer, pair, sizeof pair);
     }
     const struct api_datum row[] = {
@@ -72,13 +70,15 @@ static struct api_monitor *same_monitor(struct api_observations *o, struct api_m
 {
     struct api_monitor *monitor =
         api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
-    bool same = monitor && monitor->id == observed->id && monitor->revision == observed->revision;
+    bool same =
+        monitor && monitor->id == observed->held.id && monitor->revision == observed->held.revision;
     return same ? monitor : NULL;
 }
 
 static bool check_age(struct api_observations *o, struct api_monitors *monitors,
-                      const struct api_monitor *monitor, struct api_observed *observed)
+                      struct api_observed *observed)
 {
+    const struct api_monitor *monitor = observed->monitor;
     double kept = monitor->config->settings.retention_days * 86400e6;
     const struct api_monitor_status *status =
         monitor->pending ? &monitor->pending->status : &monitor->status;
@@ -95,12 +95,12 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
 /* max_observations: values that a monitor counts, of which every sum is exact. */
 static const double max_observations = 0x1p53;
 
-static bool check_total(struct api_observations *o, const struct api_monitor *monitor,
-                        const struct api_observed *observed)
+static bool check_total(struct api_observations *o, const struct api_observed *observed)
 {
+    const struct api_monitor *monitor = observed->monitor;
     double total = (double)(monitor->pending ? monitor->pending->status.observations
                                              : monitor->status.observations);
-    for (size_t i = 0; i < observed->config->bins.n_bins; i++)
+    for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
         total += (double)observed->counting.counts[i];
     return total <= max_observations ||
            api_fail(&o->job.problem, "counts_invalid",
@@ -145,7 +145,7 @@ static bool make_sums(struct api_observations *o, struct api_monitors *monitors)
 {
     double reads = 0;
     for (size_t i = 0; i < o->n && reads <= max_reads; i++)
-        if (!make_sum(monitors, same_monitor(o, monitors, &o->observed[i]), &reads))
+        if (!make_sum(monitors, o->observed[i].monitor, &reads))
             return false;
     o->unfinished = reads > max_reads;
     return true;
@@ -169,7 +169,7 @@ static bool check_reads(struct api_observations *o, struct api_monitors *monitor
 {
     double reads = 0;
     for (size_t i = 0; i < o->n && reads <= max_reads; i++)
-        if (!add_reads(o, monitors, same_monitor(o, monitors, &o->observed[i]), &reads))
+        if (!add_reads(o, monitors, o->observed[i].monitor, &reads))
             return false;
     return reads <= max_reads ||
            api_fail(&o->job.problem, "too_many_columns",
@@ -181,11 +181,11 @@ bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct api_observations *o = (struct api_observations *)job;
     o->stale = o->replayed = o->unfinished = false;
-    for (size_t i = 0; i < o->n && !o->stale; i++) {
-        const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
-        o->stale = !monitor;
+    for (size_t i = 0; i < o->n; i++) {
+        o->observed[i].monitor = same_monitor(o, monitors, &o->observed[i]);
+        o->stale |= !o->observed[i].monitor;
     }
-    if (!check_idempotency(o, monitors, &o->replayed))
+    if (!check_idempotency(o, monitors))
         return false;
     o->stale = o->stale && !o->replayed;
     if (o->stale || o->replayed)
@@ -196,15 +196,12 @@ bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)
         return true;
     if (!check_reads(o, monitors))
         return false;
-    for (size_t i = 0; i < o->n; i++) {
-        const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
-        if (!check_age(o, monitors, monitor, &o->observed[i]) ||
-            !check_total(o, monitor, &o->observed[i]))
-            return false;
-    }
     for (size_t i = 0; i < o->n; i++)
-        if (!api_observe(monitors, same_monitor(o, monitors, &o->observed[i]),
-                         o->observed[i].counting.counts, o->time, &o->observed[i].dirty))
+        if (!check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))
+            return false;
+    for (size_t i = 0; i < o->n; i++)
+        if (!api_observe(monitors, o->observed[i].monitor, o->observed[i].counting.counts, o->time,
+                         &o->observed[i].dirty))
             return false;
     return !o->has_key || store_idempotency(o, monitors);
 }
@@ -238,7 +235,7 @@ static bool read_back_replay(struct api_observations *o, struct api_monitors *mo
         api_snapshot_release(o->observed[i].snapshot);
         o->observed[i].snapshot = NULL;
         for (size_t j = 0; j < n; j++)
-            if (pairs[2 * j] == o->observed[i].id &&
+            if (pairs[2 * j] == o->observed[i].held.id &&
                 !read_again(o, monitors, &o->observed[i], &pairs[2 * j]))
                 return false;
     }

@@ -296,10 +296,7 @@ bool api_window_show(struct api_exchange *x)
     const struct history *h = x->state;
     struct api_buffer *out = &x->response.body;
     api_begin_json(x);
-    api_append_text(out, "{\"group\":");
-    api_append_json_string(out, api_group_of(x));
-    api_append_text(out, ",\"name\":");
-    api_append_json_string(out, api_name_of(x));
+    api_write_names(out, api_group_of(x), api_name_of(x));
     api_append(out, ",", 1);
     api_snapshot_write(h->snapshots[0], true, out);
     api_append_text(out, "}\n");

@@ -10,7 +10,7 @@
 void api_observations_drop(struct api_observations *o)
 {
     for (size_t i = 0; i < o->n; i++) {
-        api_config_release(o->observed[i].config);
+        api_config_release(o->observed[i].held.config);
         api_counting_free(&o->observed[i].counting);
         api_snapshot_release(o->observed[i].snapshot);
         free(o->observed[i].name);
@@ -39,16 +39,14 @@ static bool add_observed(struct api_observations *o, const char *name, size_t co
 {
     struct api_exchange *x = o->x;
     struct api_observed *observed = &o->observed[o->n];
-    *observed = (struct api_observed){.column = column};
-    observed->config = api_hold_config(x->service->monitors, api_group_of(x), name, &observed->id,
-                                       &observed->revision);
-    if (!observed->config)
+    const struct api_held held = api_hold_monitor(x->service->monitors, api_group_of(x), name);
+    if (!held.config)
         return false;
     o->n++;
-    observed->name = strdup(name);
-    return count_memory(o, &observed->config->bins) &&
+    *observed = (struct api_observed){.column = column, .held = held, .name = strdup(name)};
+    return count_memory(o, &observed->held.config->bins) &&
            (observed->name || api_fail_oom(&x->problem)) &&
-           api_counting_init(&observed->counting, &observed->config->bins, &x->problem);
+           api_counting_init(&observed->counting, &observed->held.config->bins, &x->problem);
 }
 
 static bool reserve(struct api_observations *o, size_t n)
@@ -136,10 +134,10 @@ static bool read_weights(struct api_observations *o, const struct api_table *tab
     struct api_observed *observed = o->observed;
     struct api_weights weights = {.n = 0};
     struct api_problem *problem = &o->x->problem;
-    bool good =
-        api_weights_from_json(&weights, &observed->config->bins, table->members, "#", problem) &&
-        api_weights_to_counts(&weights, &observed->config->bins, problem);
-    for (size_t i = 0; good && i < observed->config->bins.n_bins; i++)
+    bool good = api_weights_from_json(&weights, &observed->held.config->bins, table->members, "#",
+                                      problem) &&
+                api_weights_to_counts(&weights, &observed->held.config->bins, problem);
+    for (size_t i = 0; good && i < observed->held.config->bins.n_bins; i++)
         observed->counting.counts[i] = (uint64_t)weights.values[i];
     api_weights_free(&weights);
     return good;
@@ -155,12 +153,12 @@ static bool read_single(struct api_observations *o, struct api_table *table)
     if (!reserve(o, 1))
         return false;
     if (!add_observed(o, name, column)) {
-        api_check_exists(o->x);
+        api_find_monitor(o->x, &o->x->problem);
         return false;
     }
     if (!(table->has_values ? count_values(o, table) : read_weights(o, table)))
         return false;
-    for (size_t i = 0; i < o->observed->config->bins.n_bins; i++)
+    for (size_t i = 0; i < o->observed->held.config->bins.n_bins; i++)
         n += o->observed->counting.counts[i];
     return n > 0 || api_fail(&o->x->problem, "observations_empty", "there is no observation");
 }
@@ -222,11 +220,8 @@ static bool hash_key(struct api_observations *o)
 bool api_parse(struct api_observations *o)
 {
     static const char *const known[] = {"timestamp", NULL};
-    json_t *parameters = json_object();
-    bool good = parameters || api_fail_oom(&o->x->problem);
-    good = good &&
-           api_settings_from_query(NULL, o->x->request.query, known, parameters, &o->x->problem) &&
-           read_table(o, parameters);
+    json_t *parameters = api_settings_from_query(NULL, o->x->request.query, known, &o->x->problem);
+    bool good = parameters && read_table(o, parameters);
     json_decref(parameters);
     return good && hash_key(o);
 }

@@ -7,8 +7,9 @@
 /* api_observed: one column, and the window that it went to. */
 struct api_observed {
     char *name;
-    struct api_config *config;
-    int64_t id, revision;
+    struct api_held held;
+    struct api_monitor
+        *monitor;  /* while the store's thread runs; NULL if it is not the same any more */
     size_t column; /* of the table */
     struct api_counting counting;
     struct api_dirty_window *dirty; /* while the store's thread runs */

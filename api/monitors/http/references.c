@@ -40,10 +40,8 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
                       struct api_weights *reference)
 {
     struct api_references *references = r->references;
-    int64_t id, revision;
     struct api_config *made = api_config_new(r->members, bins, reference, r->problem);
-    struct api_config *known =
-        api_hold_config(references->monitors, r->group, name, &id, &revision);
+    struct api_config *known = api_hold_monitor(references->monitors, r->group, name).config;
     bool is_known = known, is_same = made && known && are_same(made, known);
     struct api_replacement replacement = {
         .group = r->group, .name = strdup(name), .config = is_same ? known : made};

@@ -18,7 +18,6 @@ const char *api_group_of(const struct api_exchange *x);
 const char *api_name_of(const struct api_exchange *x); /* NULL for a group's path */
 
 /* Fails with monitor_not_found, or group_not_found if the group has no monitor. */
-bool api_check_exists(struct api_exchange *x);
 bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem);
 
 /* The monitor of the path, in the store's thread; NULL, failing likewise, if there is none. */
@@ -33,9 +32,14 @@ bool api_check_may_exist(struct api_exchange *x);
  * nothing, makes it look. */
 bool api_cache_may_be_stale(const struct api_exchange *x);
 
-/* Holds the config of a monitor; NULL if there is none. Fills the numbers that name it. */
-struct api_config *api_hold_config(struct api_monitors *monitors, const char *group,
-                                   const char *name, int64_t *id, int64_t *revision);
+/* api_held: a monitor as it was at one moment. `config` is held; NULL if there is no monitor. */
+struct api_held {
+    struct api_config *config;
+    int64_t id, revision;
+    enum api_verdict state;
+};
+struct api_held api_hold_monitor(struct api_monitors *monitors, const char *group,
+                                 const char *name);
 
 /* Opens the table of a request's body, the coding of which is undone. If it fails the table is empty. */
 bool api_open_table(struct api_exchange *x, struct api_table *table);

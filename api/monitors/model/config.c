@@ -68,13 +68,6 @@ static bool read_reference(struct api_config *config, const json_t *members,
                                  problem);
 }
 
-static bool check_sum(const struct api_config *config, struct api_problem *problem)
-{
-    return config->reference.form == API_NO_WEIGHTS || config->reference.n > 0 ||
-           api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
-                       "the reference has no value");
-}
-
 /* Terminates a text and takes it out of its buffer; NULL if memory was exhausted. */
 static char *take_text(struct api_buffer *text)
 {
@@ -98,11 +91,6 @@ static bool write_definition(struct api_config *config)
 
 /* MAX_DESCRIBED: bins whose descriptions are kept; of more, they are written anew for each response. */
 enum { MAX_DESCRIBED = 100 };
-
-static bool describe_bins(struct api_config *config)
-{
-    return config->bins.n_bins > MAX_DESCRIBED || api_bins_describe(&config->bins);
-}
 
 static int append_dumped(const char *bytes, size_t size, void *out)
 {
@@ -157,8 +145,12 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
         api_settings_check(&config->settings, problem) &&
         check_reference(config, json_object_get(members, "reference"), problem) &&
         read_bins(config, members, problem) && read_reference(config, members, problem) &&
-        check_sum(config, problem) &&
-        ((write_definition(config) && describe_bins(config)) || api_fail_oom(problem)) &&
+        (config->reference.form == API_NO_WEIGHTS || config->reference.n > 0 ||
+         api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
+                     "the reference has no value")) &&
+        ((write_definition(config) &&
+          (config->bins.n_bins > MAX_DESCRIBED || api_bins_describe(&config->bins))) ||
+         api_fail_oom(problem)) &&
         read_annotations(config, members, problem))
         return config;
     api_config_release(config);

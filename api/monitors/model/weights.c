@@ -187,13 +187,8 @@ void api_weights_write(const struct api_weights *weights, const struct api_bins 
         api_append_text(out, "null");
         return;
     }
-    api_append_text(out, weights->form == API_COUNTS ? "{\"counts\":[" : "{\"probabilities\":[");
-    for (size_t i = 0; i < bins->n; i++) {
-        if (i)
-            api_append(out, ",", 1);
-        api_write_number(out, weights->values[api_bins_first(bins) + i]);
-    }
-    api_append(out, "]", 1);
+    api_append_text(out, weights->form == API_COUNTS ? "{\"counts\":" : "{\"probabilities\":");
+    api_write_numbers(out, weights->values + api_bins_first(bins), bins->n);
     for (size_t i = 0; i < bins->n_bins; i++)
         if (api_bins_outer_name(bins, i))
             api_write_member(out, api_bins_outer_name(bins, i), weights->values[i]);

@@ -2,7 +2,6 @@
 
 #include "api/monitors/model/format.h"
 #include "api/monitors/state/gc.h"
-#include "api/monitors/state/state.h"
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
 
@@ -49,7 +48,8 @@ static bool score(struct api_monitors *monitors, struct api_pending_monitor *pen
     struct api_window *window = &snapshot->window;
     snapshot->settings = pending->monitor->config->settings;
     window->closed = false; /* so that windows before are counted as they are now */
-    if (!api_snapshot_compare(monitors, pending->monitor->id, pending, snapshot))
+    if (!api_snapshot_compare(monitors, pending->monitor->id, pending,
+                              api_position_of(&snapshot->window), snapshot))
         return false;
     window->closed = true;
     api_snapshot_score(snapshot, &window->scores, NULL);
@@ -109,11 +109,6 @@ static bool write_open(struct api_monitors *monitors, int64_t monitor,
     return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
 }
 
-static struct api_position position_of(const struct api_snapshot *snapshot)
-{
-    return (struct api_position){snapshot->window.start, snapshot->window.id};
-}
-
 static bool write_window(struct api_monitors *monitors, struct api_pending_monitor *pending,
                          struct api_dirty_window *dirty)
 {
@@ -121,11 +116,13 @@ static bool write_window(struct api_monitors *monitors, struct api_pending_monit
     if (dirty->closes || dirty->rescored)
         return score(monitors, pending, snapshot) &&
                api_update_state(monitors, pending, snapshot) &&
-               (!dirty->closes || api_previous_close(&pending->previous, monitors->store,
-                                                     position_of(snapshot), snapshot->counts));
+               (!dirty->closes ||
+                api_previous_close(&pending->previous, monitors->store,
+                                   api_position_of(&snapshot->window), snapshot->counts));
     snapshot->state = pending->status.state;
     return (snapshot->settings.previous == 0 ||
-            api_snapshot_compare(monitors, pending->monitor->id, pending, snapshot)) &&
+            api_snapshot_compare(monitors, pending->monitor->id, pending,
+                                 api_position_of(&snapshot->window), snapshot)) &&
            write_open(monitors, pending->monitor->id, dirty);
 }
 
@@ -165,7 +162,8 @@ static bool write_windows(struct api_monitors *monitors, struct api_pending_moni
         if (!write_added(monitors, pending, t))
             return false;
         if (t->rescored && !t->closes && t->added)
-            api_previous_restate(&pending->previous, position_of(t->snapshot), t->added);
+            api_previous_restate(&pending->previous, api_position_of(&t->snapshot->window),
+                                 t->added);
     }
     for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
         if (!write_window(monitors, pending, t))

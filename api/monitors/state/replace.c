@@ -208,10 +208,7 @@ void api_config_write(const struct api_config *config, const char *group, const 
                       enum api_verdict state, int64_t revision, const struct api_buffer *warnings,
                       struct api_buffer *out)
 {
-    api_append_text(out, "{\"group\":");
-    api_append_json_string(out, group);
-    api_append_text(out, ",\"name\":");
-    api_append_json_string(out, name);
+    api_write_names(out, group, name);
     api_append_format(out, ",\"state\":\"%s\",\"revision\":%lld", api_verdict_names[state],
                       (long long)revision);
     append_members(out, config->definition);
