@@ -19,12 +19,6 @@
  * one transaction writes, unless a single job has more: some 20 ms. LARGE: those of a large job. */
 enum { MAX_WAITING = 4000, MAX_BATCH = 256, MAX_COUNTS = 16000, LARGE = 4000 };
 
-static void drop_staged(struct api_monitors *monitors)
-{
-    while (monitors->staged)
-        api_pending_drop(monitors);
-}
-
 /* Keeps the open window that was added to last, which the next observations will be for. If another server
  * adds to it, api_load lets it go. */
 static void cache_open(struct api_pending_monitor *pending)
@@ -138,7 +132,8 @@ static bool transact(struct api_monitors *monitors, struct api_store_job *jobs,
         api_store_rollback(monitors->store);
         restore(monitors, &kept);
     }
-    drop_staged(monitors);
+    while (monitors->staged)
+        api_pending_drop(monitors);
     return good;
 }
 
@@ -194,25 +189,20 @@ static struct api_store_job *take(struct api_monitors *monitors)
 static pthread_mutex_t done_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done_wake = PTHREAD_COND_INITIALIZER;
 
-static void finish_one(struct api_store_job *job)
-{
-    struct api_exchange *x = job->x;
-    if (x->resume) {
-        job->done = true;
-        x->resume(x);
-        return;
-    }
-    pthread_mutex_lock(&done_lock);
-    job->done = true;
-    pthread_cond_broadcast(&done_wake);
-    pthread_mutex_unlock(&done_lock);
-}
-
 static void finish(struct api_store_job *jobs)
 {
     for (struct api_store_job *job = jobs, *next; job; job = next) {
+        struct api_exchange *x = job->x;
         next = job->next; /* the job may be freed once it is done */
-        finish_one(job);
+        if (x->resume) {
+            job->done = true;
+            x->resume(x);
+            continue;
+        }
+        pthread_mutex_lock(&done_lock);
+        job->done = true;
+        pthread_cond_broadcast(&done_wake);
+        pthread_mutex_unlock(&done_lock);
     }
 }
 

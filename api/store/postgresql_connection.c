@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* patience_s: how long one answer of the database may take. */
+/* patience_s: how long one response of the database may take. */
 static const double patience_s = 20;
 
 /* Bounds of the pause, in seconds, between attempts to connect. */
@@ -54,7 +54,7 @@ static void ignore_notice(void *context, const char *message)
         "dbname", "client_encoding", NULL
 #define VALUES(location) "3", "10000", "10", "disable", "kldivd", location, "UTF8", NULL
 
-/* True if nothing answers there, or what does is about to start or to stop. */
+/* True if no server responds there, or one that is about to start or to stop. */
 static bool is_away(const struct api_postgresql_connection *c)
 {
     const char *const keywords[] = {KEYWORDS}, *const values[] = {VALUES(c->location)};

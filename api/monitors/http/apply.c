@@ -16,16 +16,16 @@ static void read_key(void *context, const struct api_datum *values)
     struct idempotency_record *kept = context;
     kept->found = true;
     kept->same = values[0].size == API_HASH && memcmp(values[0].text, kept->o->body, API_HASH) == 0;
-    kept->o->answer.size = 0;
-    api_append(&kept->o->answer, values[1].text, values[1].size);
+    kept->o->pairs.size = 0;
+    api_append(&kept->o->pairs, values[1].text, values[1].size);
 }
 
 /* True if the kept response is of a monitor that is still there: another one of its name knows nothing
  * of what was counted. */
 static bool is_of_these(const struct api_observations *o, const struct api_monitors *monitors)
 {
-    const int64_t *pairs = (const void *)o->answer.data;
-    size_t n = o->answer.size / (2 * sizeof *pairs), n_group;
+    const int64_t *pairs = (const void *)o->pairs.data;
+    size_t n = o->pairs.size / (2 * sizeof *pairs), n_group;
     size_t first = api_registry_group(&monitors->registry, api_group_of(o->x), &n_group);
     for (size_t i = 0; i < n; i++)
         for (size_t j = first; j < first + n_group; j++)
@@ -50,15 +50,15 @@ static bool check_idempotency(struct api_observations *o, struct api_monitors *m
 
 static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors)
 {
-    o->answer.size = 0;
+    o->pairs.size = 0;
     for (size_t i = 0; i < o->n; i++) {
         const int64_t pair[] = {o->observed[i].held.id, o->observed[i].dirty->snapshot->window.id};
-        api_append(&o->answer, pair, sizeof pair);
+        api_append(&o->pairs, pair, sizeof pair);
     }
     const struct api_datum row[] = {
         API_BYTES((const char *)o->key, API_HASH), API_BYTES((const char *)o->body, API_HASH),
-        API_INTEGER(monitors->now), API_BYTES(o->answer.data, o->answer.size)};
-    if (o->answer.failed)
+        API_INTEGER(monitors->now), API_BYTES(o->pairs.data, o->pairs.size)};
+    if (o->pairs.failed)
         return api_transaction_fail_oom(monitors);
     monitors->keys++;
     return api_store_run(monitors->store, API_SQL_KEY_PUT, row, NULL);
@@ -229,8 +229,8 @@ static bool read_again(struct api_observations *o, struct api_monitors *monitors
 
 static bool read_back_replay(struct api_observations *o, struct api_monitors *monitors)
 {
-    const int64_t *pairs = (const int64_t *)o->answer.data;
-    size_t n = o->answer.size / (2 * sizeof *pairs);
+    const int64_t *pairs = (const int64_t *)o->pairs.data;
+    size_t n = o->pairs.size / (2 * sizeof *pairs);
     for (size_t i = 0; i < o->n; i++) {
         api_snapshot_release(o->observed[i].snapshot);
         o->observed[i].snapshot = NULL;

@@ -32,7 +32,7 @@ struct api_observations {
     size_t unknown;  /* columns without a monitor */
     unsigned tries;
     unsigned char key[API_HASH], body[API_HASH];
-    struct api_buffer answer; /* of the key: pairs of the numbers of monitors and windows */
+    struct api_buffer pairs; /* int64_t: the monitor and the window of each response to the key */
 };
 
 /* Reads the body, the coding of which is undone, and counts its values by the bins of the monitors

@@ -19,7 +19,7 @@ void api_post_end(struct api_exchange *x)
     struct api_observations *o = x->state;
     api_observations_drop(o);
     api_buffer_free(&o->inflated);
-    api_buffer_free(&o->answer);
+    api_buffer_free(&o->pairs);
     free(o);
 }
 

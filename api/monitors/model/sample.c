@@ -1,7 +1,6 @@
 #include "api/monitors/model/sample.h"
 
 #include "api/monitors/model/format.h"
-#include "api/monitors/model/labels.h"
 #include "api/text/decimal.h"
 #include "lib/drift.h"
 
@@ -15,8 +14,10 @@ enum { FEW = 20 };
 void api_sample_init(struct api_sample *sample, const struct api_table *table, size_t column)
 {
     size_t size;
-    *sample = (struct api_sample){
-        .table = table, .column = column, .numbers.budget = table->budget, .truths_alone = true};
+    *sample = (struct api_sample){.table = table, .column = column, .truths_alone = true};
+    sample->numbers.budget = table->budget;
+    sample->labels.texts.budget = sample->labels.entries.budget = table->budget;
+    sample->labels.slots.budget = sample->labels.sorted.budget = table->budget;
     if (table->n_rows > 0 && !__builtin_mul_overflow(table->n_rows, sizeof(double), &size))
         api_buffer_reserve(&sample->numbers, size); /* exactly, where growth would double it */
 }
@@ -24,8 +25,7 @@ void api_sample_init(struct api_sample *sample, const struct api_table *table, s
 void api_sample_free(struct api_sample *sample)
 {
     api_buffer_free(&sample->numbers);
-    api_labels_free(sample->labels);
-    sample->labels = NULL;
+    api_labels_free(&sample->labels);
 }
 
 /* ---- Values */
@@ -44,7 +44,7 @@ static bool add_number(struct api_sample *sample, double number, struct api_prob
 static bool add_label(struct api_sample *sample, const char *text, size_t size,
                       struct api_problem *problem)
 {
-    return api_labels_add(sample->labels, text, size) || api_fail_oom(problem);
+    return api_labels_add(&sample->labels, text, size) || api_fail_oom(problem);
 }
 
 /* Collects the label of a value, in the second pass. */
@@ -83,7 +83,7 @@ static bool sample_cell(void *context, size_t column, const struct api_cell *cel
     double number;
     if (!api_check_cancelled(pass->stop, cell, problem))
         return false;
-    if (sample->labels)
+    if (sample->is_text)
         return sample_label(sample, cell, problem);
     sample->truths_alone &= cell->kind == API_CELL_BOOLEAN || cell->kind == API_CELL_MISSING;
     if (api_cell_is_missing(cell)) {
@@ -125,7 +125,6 @@ static bool decide(struct api_sample *sample)
         return false;
     }
     sample->unreadable.count = 0;
-    sample->labels = api_labels_new(sample->numbers.budget);
     api_buffer_free(&sample->numbers);
     return true;
 }
@@ -143,8 +142,6 @@ bool api_sample_table(struct api_sample *samples, size_t first, size_t end, stru
     for (size_t i = first; i < end; i++) {
         table->columns[i].wanted = decide(&samples[i]);
         again |= table->columns[i].wanted;
-        if (table->columns[i].wanted && !samples[i].labels)
-            return api_fail_oom(problem);
     }
     return !again || api_table_read(table, &sink, problem);
 }
@@ -200,8 +197,7 @@ static bool has_few_numbers(const struct api_sample *sample)
 static bool label_numbers(struct api_sample *sample, struct api_problem *problem)
 {
     const double *numbers = numbers_of(sample);
-    sample->labels = api_labels_new(sample->numbers.budget);
-    bool good = sample->labels || api_fail_oom(problem);
+    bool good = true;
     for (size_t i = 0; good && i < sample->n_numbers; i++) {
         const struct api_cell cell = {.kind =
                                           sample->truths_alone ? API_CELL_BOOLEAN : API_CELL_NUMBER,
@@ -216,8 +212,8 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
 {
     const char *texts[API_MAX_BINS];
     uint64_t counts[API_MAX_BINS + 2] = {0};
-    size_t n, size = 0, all = api_labels_count(sample->labels);
-    const struct api_label *labels = api_labels_sort(sample->labels, API_MAX_BINS, &n);
+    size_t n, size = 0, all = sample->labels.n;
+    const struct api_label *labels = api_labels_sort(&sample->labels, API_MAX_BINS, &n);
     if (!labels)
         return api_fail_oom(problem);
     for (size_t i = 0; i < n; i++) {

@@ -2,20 +2,20 @@
 #pragma once
 
 #include "api/monitors/model/counting.h"
+#include "api/monitors/model/labels.h"
 
 /* api_sample: values of a column of a reference, in a first pass. Text columns need a second
  * one, for their labels. */
-struct api_label_table;
 struct api_sample {
     const struct api_table *table;
     size_t column;
     struct api_buffer numbers; /* doubles */
     size_t n_numbers, n_texts, n_missing;
     struct api_unreadable unreadable;
-    bool text_for_certain;          /* a string of JSON or numpy was among them */
-    bool is_text;                   /* after api_sample_table */
-    bool truths_alone;              /* all are true or false */
-    struct api_label_table *labels; /* of the second pass */
+    bool text_for_certain;         /* a string of JSON or numpy was among them */
+    bool is_text;                  /* after api_sample_table */
+    bool truths_alone;             /* all are true or false */
+    struct api_label_table labels; /* of the second pass */
 };
 
 /* Empties a sample of a column, and makes room for the numbers of all rows. */

@@ -142,19 +142,6 @@ static bool expire(struct api_monitors *monitors, struct api_pending_monitor *pe
     return api_gc_expire(monitors, pending, expired);
 }
 
-/* Forgets a last window that lies ahead of the clock. */
-static bool forget_ahead(struct api_monitors *monitors, struct api_pending_monitor *pending)
-{
-    return !api_start_is_ahead(monitors, pending->status.last.start) ||
-           api_status_read_recent(monitors, pending->monitor, &pending->status);
-}
-
-/* Reads the sum that windows are compared with, if any are. */
-static bool read_previous(struct api_monitors *monitors, struct api_pending_monitor *pending)
-{
-    return !pending->windows || api_pending_previous(monitors, pending, true);
-}
-
 static bool write_windows(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool *closed)
 {
@@ -176,7 +163,10 @@ static bool write_windows(struct api_monitors *monitors, struct api_pending_moni
 static bool flush_monitor(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     bool closed = false, expired;
-    if (!forget_ahead(monitors, pending) || !read_previous(monitors, pending) ||
+    if (api_start_is_ahead(monitors, pending->status.last.start) &&
+        !api_status_read_recent(monitors, pending->monitor, &pending->status))
+        return false;
+    if ((pending->windows && !api_pending_previous(monitors, pending, true)) ||
         !expire(monitors, pending, &expired))
         return false;
     pending->monitor->may_have_expired |= expired;

@@ -74,22 +74,24 @@ static void write_value(struct api_buffer *out, double value)
     api_append(out, "\n", 1);
 }
 
-/* Writes the thresholds, with the severity as a label. */
+/* Begins a line of a monitor that has one more label. */
+static void begin_line(struct api_buffer *out, const char *name, const char *labels,
+                       const char *label, const char *value)
+{
+    api_append_text(out, name);
+    api_append_text(out, labels);
+    api_append_text(out, label);
+    api_append_text(out, value);
+    api_append_text(out, "\"} ");
+}
+
 static void write_thresholds(const struct sample *sample, const char *name, const char *labels,
                              struct api_buffer *out)
 {
-    const struct {
-        const char *severity;
-        double value;
-    } thresholds[] = {{"warning", sample->warning}, {"critical", sample->critical}};
-    for (size_t i = 0; i < sizeof thresholds / sizeof *thresholds; i++) {
-        api_append_text(out, name);
-        api_append_text(out, labels);
-        api_append_text(out, ",severity=\"");
-        api_append_text(out, thresholds[i].severity);
-        api_append_text(out, "\"} ");
-        write_value(out, thresholds[i].value);
-    }
+    begin_line(out, name, labels, ",severity=\"", "warning");
+    write_value(out, sample->warning);
+    begin_line(out, name, labels, ",severity=\"", "critical");
+    write_value(out, sample->critical);
 }
 
 /* Writes 1 for the state that the monitor is in, 0 for the others. */
@@ -97,11 +99,8 @@ static void write_state(const struct sample *sample, const char *name, const cha
                         struct api_buffer *out)
 {
     for (size_t i = 0; i < API_VERDICTS; i++) {
-        api_append_text(out, name);
-        api_append_text(out, labels);
-        api_append_text(out, ",state=\"");
-        api_append_text(out, api_verdict_names[i]);
-        api_append_text(out, sample->state == (enum api_verdict)i ? "\"} 1\n" : "\"} 0\n");
+        begin_line(out, name, labels, ",state=\"", api_verdict_names[i]);
+        api_append_text(out, sample->state == (enum api_verdict)i ? "1\n" : "0\n");
     }
 }
 

@@ -97,7 +97,7 @@ bool api_check_store(const struct api_monitors *monitors, struct api_problem *pr
 /* Notes the size of the store, in a transaction. */
 bool api_note_size(struct api_monitors *monitors);
 
-/* What is pending of a monitor, made at its first use. NULL if memory is exhausted. */
+/* The pending monitor of a monitor, made at its first use. NULL if memory is exhausted. */
 struct api_pending_monitor *api_pending_of(struct api_monitors *monitors,
                                            struct api_monitor *monitor);
 

@@ -53,12 +53,6 @@ static bool read_settings(struct api_monitors *monitors, struct api_snapshot *sn
     return good || api_transaction_fail_oom(monitors);
 }
 
-static bool is_same(const struct api_previous_of *a, const struct api_previous_of *b)
-{
-    return a->monitor == b->monitor && a->revision == b->revision && a->k == b->k &&
-           a->n_bins == b->n_bins;
-}
-
 bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool may_build)
 {
@@ -90,7 +84,7 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
         return true;
     }
     struct api_previous previous = {.n = 0};
-    if (pending && pending->previous.is_read && is_same(&pending->previous.of, &of))
+    if (pending && pending->previous.is_read && memcmp(&pending->previous.of, &of, sizeof of) == 0)
         return api_previous_add_up(&pending->previous, monitors->store, at, snapshot->reference);
     bool good = api_previous_read(&previous, monitors->store, &of, false) &&
                 api_previous_add_up(&previous, monitors->store, at, snapshot->reference);

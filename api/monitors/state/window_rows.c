@@ -22,7 +22,8 @@ static bool read_reference(struct api_window *window, const struct api_datum *da
     return window->reference != NULL;
 }
 
-bool api_window_read(struct api_window *window, const struct api_datum *values)
+/* Reads a row; false if memory is exhausted. */
+static bool read_window(struct api_window *window, const struct api_datum *values)
 {
     *window = (struct api_window){
         .id = values[0].integer,
@@ -86,19 +87,14 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
 static void add_row(void *context, const struct api_datum *values)
 {
     struct api_window_list *list = context;
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 4;
-        struct api_window *windows = realloc(list->windows, capacity * sizeof *windows);
-        list->failed |= !windows;
-        if (!windows)
-            return;
-        list->windows = windows;
-        list->capacity = capacity;
+    struct api_window window;
+    if (!read_window(&window, values)) {
+        list->rows.failed = true;
+        return;
     }
-    if (api_window_read(&list->windows[list->n], values))
-        list->n++;
-    else
-        list->failed = true;
+    api_append(&list->rows, &window, sizeof window);
+    if (list->rows.failed)
+        api_window_free(&window);
 }
 
 bool api_window_list_run(struct api_window_list *list, struct api_store *store,
@@ -106,16 +102,18 @@ bool api_window_list_run(struct api_window_list *list, struct api_store *store,
 {
     *list = (struct api_window_list){.n = 0};
     bool good = api_store_run(store, statement, parameters, &(struct api_rows){add_row, list});
-    if (list->failed)
+    list->windows = (struct api_window *)list->rows.data;
+    list->n = list->rows.size / sizeof *list->windows;
+    if (list->rows.failed)
         api_store_run_out_of_memory(store);
-    return good && !list->failed;
+    return good && !list->rows.failed;
 }
 
 void api_window_list_free(struct api_window_list *list)
 {
     for (size_t i = 0; i < list->n; i++)
         api_window_free(&list->windows[i]);
-    free(list->windows);
+    api_buffer_free(&list->rows);
     *list = (struct api_window_list){.n = 0};
 }
 
