@@ -153,22 +153,15 @@ static void give_row(sqlite3_stmt *statement, const struct api_rows *rows)
     rows->row(rows->context, values);
 }
 
-static sqlite3_stmt *prepared(struct connection *c, enum api_statement number)
-{
-    sqlite3_stmt **statement = &c->statements[number];
-    if (!*statement)
-        sqlite3_prepare_v3(c->sqlite, api_sql[number], -1, SQLITE_PREPARE_PERSISTENT, statement,
-                           NULL);
-    return *statement;
-}
-
 static bool run(struct api_database *database, enum api_statement number,
                 const struct api_datum *parameters, const struct api_rows *rows)
 {
     struct connection *c = connection_of(database);
-    sqlite3_stmt *statement = prepared(c, number);
-    if (!statement)
+    sqlite3_stmt *statement = c->statements[number];
+    if (!statement && sqlite3_prepare_v3(c->sqlite, api_sql[number], -1, SQLITE_PREPARE_PERSISTENT,
+                                         &statement, NULL) != SQLITE_OK)
         return fail(c);
+    c->statements[number] = statement;
     int n = sqlite3_bind_parameter_count(statement), result = SQLITE_OK;
     bool good = true;
     for (int i = 0; good && i < n; i++)
