@@ -93,37 +93,28 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
     return true;
 }
 
-static bool fail_member(const char *name, const char *const *known, size_t n,
-                        struct api_problem *problem)
-{
-    char pointer[200];
-    const char *nearest = api_nearest(name, known, n);
-    api_pointer_to_member(pointer, sizeof pointer, "#/", name);
-    return api_fail_at(problem, API_BODY, pointer, "option_unknown",
-                       "observations have no member '%.60s' here%s%s%s", name,
-                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : "");
-}
-
 /* Checks the names of members: values and a timestamp, or weights of one monitor. */
 static bool check_members(const struct api_table *table, bool single, struct api_problem *problem)
 {
-    static const char *const of_table[] = {"timestamp", "columns", "rows"},
-                             *const of_one[] = {"timestamp",     "values", "counts",
-                                                "probabilities", "n",      "underflow",
-                                                "overflow",      "other",  "missing"};
-    const char *const *known = single ? of_one : of_table, *name;
-    size_t n = single ? sizeof of_one / sizeof *of_one : sizeof of_table / sizeof *of_table;
+    const char *known[1 + API_WEIGHTS_MEMBERS] = {"timestamp", "columns", "rows"}, *name;
+    size_t n = !single ? 3 : table->has_values ? 2 : 1 + API_WEIGHTS_MEMBERS;
+    char pointer[200];
     json_t *value;
-    if (single && table->has_values)
-        n = 2;
+    if (single)
+        memcpy(known + 1, api_weights_members, API_WEIGHTS_MEMBERS * sizeof *known);
     json_object_foreach(table->members, name, value)
     {
-        bool good = false;
-        for (size_t i = 0; i < n; i++)
-            good |= strcmp(known[i], name) == 0;
-        if (!good)
-            return fail_member(name, known, n, problem);
+        size_t i = 0;
+        while (i < n && strcmp(known[i], name) != 0)
+            i++;
+        if (i < n)
+            continue;
+        const char *nearest = api_nearest(name, known, n);
+        api_pointer_to_member(pointer, sizeof pointer, "#/", name);
+        return api_fail_at(problem, API_BODY, pointer, "option_unknown",
+                           "observations have no member '%.60s' here%s%s%s", name,
+                           nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                           nearest ? "'?" : "");
     }
     return true;
 }

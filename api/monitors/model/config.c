@@ -29,8 +29,6 @@ static bool read_bins(struct api_config *config, const json_t *members, struct a
 static bool check_reference(const struct api_config *config, const json_t *reference,
                             struct api_problem *problem)
 {
-    static const char *const known[] = {"values",    "counts",   "probabilities", "n",
-                                        "underflow", "overflow", "other",         "missing"};
     bool made = config->reference.form != API_NO_WEIGHTS;
     const char *name, *nearest;
     char pointer[200];
@@ -42,9 +40,10 @@ static bool check_reference(const struct api_config *config, const json_t *refer
                            "reference must be an object with values, counts or probabilities");
     json_object_foreach((json_t *)reference, name, value)
     {
-        if (strcmp(name, "values") == 0 ? made : !made && api_weights_have(name))
+        if (api_setting_is_among(name, api_weights_members) &&
+            made == (strcmp(name, "values") == 0))
             continue;
-        nearest = made ? NULL : api_nearest(name, known, sizeof known / sizeof *known);
+        nearest = made ? NULL : api_nearest(name, api_weights_members, API_WEIGHTS_MEMBERS);
         api_pointer_to_member(pointer, sizeof pointer, "#/reference/", name);
         return api_fail_at(
             problem, API_BODY, pointer, nearest ? "option_unknown" : "counts_invalid",
@@ -178,15 +177,15 @@ struct api_config *api_config_load(const char *definition, const char *others,
         api_append_text(&text, others + 1);
     }
     bool is_read = text.size > 0 && !text.failed && api_json_load(&json, text.data, text.size);
-    if (!is_read && (text.failed || json.out_of_memory) && budget)
+    if (is_read)
+        config = api_config_new(json.root, &bins, &reference, problem);
+    else if (!text.failed && !json.out_of_memory)
+        api_fail(problem, "store_unavailable", "it is not JSON: %s", json.error.text);
+    else if (budget)
         api_fail(problem, "store_unavailable", "%zu bytes of JSON need more memory than is left",
                  size);
-    else if (!is_read && (text.failed || json.out_of_memory))
-        api_fail_oom(problem);
-    else if (!is_read)
-        api_fail(problem, "store_unavailable", "it is not JSON: %s", json.error.text);
     else
-        config = api_config_new(json.root, &bins, &reference, problem);
+        api_fail_oom(problem);
     api_json_free(&json);
     api_buffer_free(&text);
     return config;

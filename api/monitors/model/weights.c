@@ -10,16 +10,11 @@
 
 static const double max_count = 0x1p53, tolerance = 1e-6;
 
-static const char *const members[] = {"counts",   "probabilities", "n",      "underflow",
-                                      "overflow", "other",         "missing"};
+const char *const api_weights_members[] = {"values",   "counts", "probabilities", "n", "underflow",
+                                           "overflow", "other",  "missing",       NULL};
 
-bool api_weights_have(const char *member)
-{
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (strcmp(members[i], member) == 0)
-            return true;
-    return false;
-}
+/* OUTER: index of the first name of an outer bin. */
+enum { OUTER = 4 };
 
 void api_weights_free(struct api_weights *weights)
 {
@@ -79,16 +74,16 @@ static bool read_array(const struct reader *r, const char *member, const json_t 
 /* Reads the members of outer bins, which are those of this kind of bins. */
 static bool read_outer(const struct reader *r, const json_t *object)
 {
-    for (size_t i = 3; i < sizeof members / sizeof *members; i++) {
-        const json_t *value = api_json_unboxed(json_object_get(object, members[i]));
-        size_t bin = api_bins_outer(r->bins, members[i]);
+    for (const char *const *name = api_weights_members + OUTER; *name; name++) {
+        const json_t *value = api_json_unboxed(json_object_get(object, *name));
+        size_t bin = api_bins_outer(r->bins, *name);
         if (value && bin == r->bins->n_bins)
-            return fail(r, members[i],
+            return fail(r, *name,
                         r->bins->labelled ? "is for edges: labels have other and missing"
                                           : "is for labels: edges have underflow, overflow and "
                                             "missing");
         if (value && !take_weight(r, value, bin))
-            return fail_weight(r, members[i]);
+            return fail_weight(r, *name);
     }
     return true;
 }

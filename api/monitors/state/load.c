@@ -153,12 +153,6 @@ static void read_id(void *context, const struct api_datum *values)
     loading->failed |= loading->ids.failed;
 }
 
-static void read_orphan(void *context, const struct api_datum *values)
-{
-    struct loading *loading = context;
-    loading->failed |= !api_gc_add_tombstone(loading->monitors, values[0].integer);
-}
-
 /* ---- Reading */
 
 static bool run(struct loading *loading, enum api_statement statement,
@@ -183,7 +177,9 @@ static bool read_monitors(struct loading *loading)
     struct api_monitors *monitors = loading->monitors;
     const struct api_datum since[] = {API_INTEGER(monitors->change)};
     if (!(loading->all ? run(loading, API_SQL_MONITORS, NULL, read_monitor) &&
-                             run(loading, API_SQL_ORPHANS, NULL, read_orphan)
+                             api_store_run(monitors->store, API_SQL_ORPHANS, NULL,
+                                           &(struct api_rows){api_gc_read_deleted, monitors}) &&
+                             !monitors->out_of_memory
                        : run(loading, API_SQL_MONITORS_CHANGED, since, read_monitor)))
         return false;
     for (size_t i = 0; i < loading->read.n; i++) {
