@@ -32,7 +32,7 @@ struct api_scores {
     double missing_ratio;
     enum api_verdict verdict;
     int64_t top;
-    double top_share; /* sum of the shares of these bins, in (0, 1]; NaN if it is none of these */
+    double top_share; /* see api_top_share */
 };
 
 int64_t api_top_of(const struct kl_drift_bin *of_bins, size_t n_bins);

@@ -86,15 +86,13 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
 
 static void add_row(void *context, const struct api_datum *values)
 {
-    struct api_window_list *list = context;
-    struct api_window window;
-    if (!read_window(&window, values)) {
-        list->rows.failed = true;
+    struct api_buffer *rows = &((struct api_window_list *)context)->rows;
+    if (!api_buffer_room(rows, sizeof(struct api_window)))
         return;
-    }
-    api_append(&list->rows, &window, sizeof window);
-    if (list->rows.failed)
-        api_window_free(&window);
+    if (read_window((struct api_window *)(rows->data + rows->size), values))
+        rows->size += sizeof(struct api_window);
+    else
+        rows->failed = true;
 }
 
 bool api_window_list_run(struct api_window_list *list, struct api_store *store,
