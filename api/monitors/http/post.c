@@ -216,8 +216,8 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
     return !single || !first;
 }
 
-/* Answers 200 for what is stored: without its results if memory was exhausted after the commit, for
- * which what is reserved has room. */
+/* Writes the response of a request that is stored, without results: memory was exhausted after the commit. What
+ * was reserved has room for it. */
 static void cut_results(const struct api_observations *o, struct api_buffer *out)
 {
     out->size = 0;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* loading: monitors that were read, and are in no registry yet; those that cannot be read have no config.
+/* loading: monitors that were read, and are in no registry yet; `unread` cannot be read, and have no config.
  * The locks of both are not used. */
 struct loading {
     struct api_monitors *monitors;
@@ -171,7 +171,7 @@ static bool deletes(const struct loading *loading)
     return monitors->registry.n > 0 && (loading->all || loading->deletion > monitors->change);
 }
 
-/* Reads all monitors, or those that were changed since the last time. */
+/* Reads all monitors, or only the ones that were changed since the last time. */
 static bool read_monitors(struct loading *loading)
 {
     struct api_monitors *monitors = loading->monitors;
@@ -192,7 +192,7 @@ static bool read_monitors(struct loading *loading)
 
 /* ---- Into the registry */
 
-/* Moves what was read into the monitor of its name. */
+/* Moves a monitor that was read into the one of its name. */
 static void renew(struct api_monitor *monitor, struct api_monitor *read)
 {
     struct api_config *config = monitor->config;
@@ -290,8 +290,8 @@ bool api_load(struct api_monitors *monitors)
     size_t n_tombstones = monitors->n_tombstones;
     if (!loading.all && !api_store_is_shared(monitors->store))
         return true;
-    if (loading
-            .all) { /* what is not read with monitors; those that are deleted are among the orphans */
+    if (loading.all) {
+        /* beside the monitors, which are read below; deleted ones are among the orphans */
         api_config_release(monitors->former);
         monitors->former = NULL;
         monitors->n_tombstones = 0;
