@@ -1,7 +1,6 @@
 #include "server/handler.h"
 
 #include "api/clock.h"
-#include "api/monitors/thread.h"
 #include "api/response.h"
 #include "api/route.h"
 #include "server/linger.h"

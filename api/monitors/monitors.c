@@ -2,8 +2,6 @@
 
 #include "api/monitors/state/load.h"
 #include "api/monitors/state/transaction.h"
-#include "api/monitors/store_metrics.h"
-#include "api/monitors/thread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,9 +34,8 @@ struct api_monitors *api_monitors_open(const char *location, size_t max_monitors
         return NULL;
     monitors->max_monitors = max_monitors;
     monitors->budget = budget;
-    monitors->statistics = api_store_metrics_new();
     if (init_lock(monitors) && api_registry_init(&monitors->registry) &&
-        api_monitor_metrics_init(&monitors->metrics) && monitors->statistics)
+        api_monitor_metrics_init(&monitors->metrics))
         monitors->store = api_store_open(location, reason, size);
     atomic_store(&monitors->stored, monitors->store && api_store_is_open(monitors->store));
     if (monitors->store && (!api_monitors_are_stored(monitors) || load(monitors)))
@@ -78,7 +75,6 @@ void api_monitors_free(struct api_monitors *monitors)
     api_config_release(monitors->former);
     api_store_close(monitors->store);
     api_budget_forget(monitors->budget, monitors->counted);
-    api_store_metrics_free(monitors->statistics);
     pthread_cond_destroy(&monitors->wake);
     pthread_mutex_destroy(&monitors->lock);
     free(monitors->tombstones);
@@ -90,14 +86,6 @@ bool api_monitors_are_stored(const struct api_monitors *monitors)
 {
     return atomic_load(&monitors->stored);
 }
-
-bool api_monitors_start(struct api_monitors *monitors,
-                        void (*log)(bool is_failure, const char *sentence))
-{
-    return api_thread_start(monitors, log);
-}
-
-void api_monitors_stop(struct api_monitors *monitors) { api_thread_stop(monitors); }
 
 size_t api_monitors_count(struct api_monitors *monitors)
 {
@@ -118,7 +106,7 @@ void api_monitors_write_store(const struct api_monitors *monitors, struct api_bu
         "# HELP kldiv_store_size_bytes Bytes that the store takes, without free ones.\n"
         "# TYPE kldiv_store_size_bytes gauge\nkldiv_store_size_bytes %lld\n",
         (long long)atomic_load(&monitors->size));
-    api_store_metrics_write(monitors->statistics, out);
+    api_store_metrics_write(&monitors->store_metrics, out);
 }
 
 bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,

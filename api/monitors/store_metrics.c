@@ -1,10 +1,6 @@
 #include "api/monitors/store_metrics.h"
 
 #include "api/clock.h"
-#include "api/histogram.h"
-
-#include <stdatomic.h>
-#include <stdlib.h>
 
 static const double bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
                                 0.025,  0.05,    0.1,    0.25,  0.5,    1,     2.5};
@@ -16,40 +12,26 @@ static const char *const labels[API_OPERATIONS] = {"operation=\"write\",", "oper
 /* Factor from seconds to the microseconds in which sums are kept. */
 #define MICRO 1e6
 
-struct api_store_metrics {
-    struct {
-        struct api_histogram seconds; /* their sum is kept in microseconds */
-        atomic_ulong errors;
-    } operations[API_OPERATIONS];
-};
-
-struct api_store_metrics *api_store_metrics_new(void)
-{
-    return calloc(1, sizeof(struct api_store_metrics));
-}
-
-void api_store_metrics_free(struct api_store_metrics *statistics) { free(statistics); }
-
-void api_store_metrics_add(struct api_store_metrics *statistics, enum api_operation operation,
+void api_store_metrics_add(struct api_store_metrics *metrics, enum api_operation operation,
                            double start, bool good)
 {
-    api_histogram_add(&statistics->operations[operation].seconds, bounds, N_BOUNDS,
+    api_histogram_add(&metrics->operations[operation].seconds, bounds, N_BOUNDS,
                       api_seconds() - start, MICRO);
     if (!good)
-        atomic_fetch_add(&statistics->operations[operation].errors, 1);
+        atomic_fetch_add(&metrics->operations[operation].errors, 1);
 }
 
-void api_store_metrics_write(const struct api_store_metrics *statistics, struct api_buffer *out)
+void api_store_metrics_write(const struct api_store_metrics *metrics, struct api_buffer *out)
 {
     api_append_text(out, "# HELP kldiv_store_errors_total Operations of the store that failed.\n"
                          "# TYPE kldiv_store_errors_total counter\n");
     for (size_t i = 0; i < API_OPERATIONS; i++)
         api_append_format(out, "kldiv_store_errors_total{operation=\"%s\"} %lu\n", names[i],
-                          atomic_load(&statistics->operations[i].errors));
+                          atomic_load(&metrics->operations[i].errors));
     api_append_text(out, "# HELP kldiv_store_operation_duration_seconds Transactions of the store: "
                          "writing them, and waiting for the disk.\n"
                          "# TYPE kldiv_store_operation_duration_seconds histogram\n");
     for (size_t i = 0; i < API_OPERATIONS; i++)
         api_histogram_write(out, "kldiv_store_operation_duration_seconds", labels[i],
-                            &statistics->operations[i].seconds, bounds, N_BOUNDS, MICRO);
+                            &metrics->operations[i].seconds, bounds, N_BOUNDS, MICRO);
 }

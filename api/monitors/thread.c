@@ -1,5 +1,7 @@
-/* The thread that owns the store: jobs in groups, one transaction for each group. */
-#include "api/monitors/thread.h"
+/* The thread that owns the store. Jobs that wait share a transaction, so that they share one wait for the
+ * disk. Small jobs and large ones take turns: nobody waits for more than one transaction that is not of its
+ * own size. */
+#include "api/monitors/monitors.h"
 
 #include "api/api.h"
 #include "api/clock.h"
@@ -7,7 +9,6 @@
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/load.h"
 #include "api/monitors/state/transaction.h"
-#include "api/monitors/store_metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +18,6 @@
 /* MAX_WAITING: jobs that wait at most. MAX_BATCH: those of one transaction. MAX_COUNTS: counts that
  * one transaction writes, unless a single job has more: some 20 ms. LARGE: those of a large job. */
 enum { MAX_WAITING = 4000, MAX_BATCH = 256, MAX_COUNTS = 16000, LARGE = 4000 };
-
-static void drop_staged(struct api_monitors *monitors)
-{
-    while (monitors->staged)
-        api_pending_drop(monitors);
-}
 
 /* Keeps the open window that was added to last, which the next observations will be for. If another server
  * adds to it, api_load lets it go. */
@@ -123,11 +118,11 @@ static bool transact(struct api_monitors *monitors, struct api_store_job *jobs,
     bool ran = began &&
                (upkeep ? upkeep(monitors) && api_flush(monitors) : run_jobs(monitors, jobs)) &&
                api_change_store(monitors);
-    api_store_metrics_add(monitors->statistics, API_OPERATION_WRITE, start, ran);
+    api_store_metrics_add(&monitors->store_metrics, API_OPERATION_WRITE, start, ran);
     start = api_seconds();
     bool good = ran && api_store_commit(monitors->store);
     if (ran)
-        api_store_metrics_add(monitors->statistics, API_OPERATION_COMMIT, start, good);
+        api_store_metrics_add(&monitors->store_metrics, API_OPERATION_COMMIT, start, good);
     api_change_end(monitors, good);
     if (good ? api_store_has_written(monitors->store) : !is_oom(monitors))
         note(monitors, good);
@@ -137,7 +132,8 @@ static bool transact(struct api_monitors *monitors, struct api_store_job *jobs,
         api_store_rollback(monitors->store);
         restore(monitors, &kept);
     }
-    drop_staged(monitors);
+    while (monitors->staged)
+        api_pending_drop(monitors);
     return good;
 }
 
@@ -193,25 +189,20 @@ static struct api_store_job *take(struct api_monitors *monitors)
 static pthread_mutex_t done_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done_wake = PTHREAD_COND_INITIALIZER;
 
-static void finish_one(struct api_store_job *job)
-{
-    struct api_exchange *x = job->x;
-    if (x->resume) {
-        job->done = true;
-        x->resume(x);
-        return;
-    }
-    pthread_mutex_lock(&done_lock);
-    job->done = true;
-    pthread_cond_broadcast(&done_wake);
-    pthread_mutex_unlock(&done_lock);
-}
-
 static void finish(struct api_store_job *jobs)
 {
     for (struct api_store_job *job = jobs, *next; job; job = next) {
+        struct api_exchange *x = job->x;
         next = job->next; /* the job may be freed once it is done */
-        finish_one(job);
+        if (x->resume) {
+            job->done = true;
+            x->resume(x);
+            continue;
+        }
+        pthread_mutex_lock(&done_lock);
+        job->done = true;
+        pthread_cond_broadcast(&done_wake);
+        pthread_mutex_unlock(&done_lock);
     }
 }
 
@@ -308,8 +299,8 @@ static void *work_on(void *argument)
     }
 }
 
-bool api_thread_start(struct api_monitors *monitors,
-                      void (*log)(bool is_failure, const char *sentence))
+bool api_monitors_start(struct api_monitors *monitors,
+                        void (*log)(bool is_failure, const char *sentence))
 {
     monitors->log = log;
     monitors->stopping = false;
@@ -318,7 +309,7 @@ bool api_thread_start(struct api_monitors *monitors,
     return monitors->started;
 }
 
-void api_thread_stop(struct api_monitors *monitors)
+void api_monitors_stop(struct api_monitors *monitors)
 {
     if (!monitors || !monitors->started)
         return;
@@ -330,7 +321,8 @@ void api_thread_stop(struct api_monitors *monitors)
     monitors->started = false;
 }
 
-bool api_store_job_submit(struct api_monitors *monitors, struct api_store_job *job)
+/* Queues a job; false if too many wait. */
+static bool submit(struct api_monitors *monitors, struct api_store_job *job)
 {
     job->next = NULL;
     job->done = false;
@@ -363,11 +355,11 @@ bool api_wait(struct api_exchange *x)
     bool blocks = !x->resume;
     struct api_store_job *job = x->work;
     job->x = x;
-    if (api_store_job_submit(x->service->monitors, job)) {
-        if (blocks)
-            wait_until_done(job);
-        return true;
+    if (!submit(x->service->monitors, job)) {
+        api_refuse(x, "overloaded", "too many requests wait for the store; try again");
+        return false;
     }
-    api_refuse(x, "overloaded", "too many requests wait for the store; try again");
-    return false;
+    if (blocks)
+        wait_until_done(job);
+    return true;
 }

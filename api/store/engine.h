@@ -1,7 +1,6 @@
 /* api_engine: what a database does for a store. */
 #pragma once
 
-#include "api/store/datum.h"
 #include "api/store/sql.h"
 
 #include <stdbool.h>
@@ -17,6 +16,8 @@ struct api_database {
     bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
     bool is_new;       /* it was connected to, or came back, since the last commit */
     bool is_accepted;  /* its schema is known; until then, nothing that was there may change */
+    char *folder;      /* that it is in; NULL: none */
+    char **files;      /* that connecting reads, NULL at the end; NULL: it makes no connections */
 };
 
 /* api_schema: what a database holds. API_SCHEMA_FORMER: tables without the prefix of ours. */
@@ -33,10 +34,6 @@ struct api_engine {
      * are reached by `reach` check the form of the path alone. */
     struct api_database *(*open)(const char *path, char *reason, size_t size);
     void (*close)(struct api_database *database);
-    const char *(*folder)(const struct api_database *database); /* NULL: none has */
-
-    /* Files that connecting reads, NULL at the end; NULL: none connects. */
-    const char *const *(*files)(const struct api_database *database);
 
     /* Makes sure that there is a connection; called before each transaction. NULL: there always is. */
     bool (*reach)(struct api_database *database);

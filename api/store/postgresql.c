@@ -284,12 +284,6 @@ static bool reach(struct api_database *database)
     return database->is_new && set_session(database);
 }
 
-static const char *const *files_of(const struct api_database *database)
-{
-    const struct api_postgresql_connection *c = (const struct api_postgresql_connection *)database;
-    return (const char *const *)c->files.paths;
-}
-
 static void read_schema(void *context, const struct api_datum *values)
 {
     *(enum api_schema *)context = (enum api_schema)values[0].integer;
@@ -323,7 +317,6 @@ const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .is_shared = true,
                                           .open = api_postgresql_open,
                                           .close = api_postgresql_close,
-                                          .files = files_of,
                                           .reach = reach,
                                           .find_schema = find_schema,
                                           .adopt = API_SQL_ADOPT ADOPT_INDICES,

@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* patience_s: how long one answer of the database may take. */
+/* patience_s: how long one response of the database may take. */
 static const double patience_s = 20;
 
 /* Bounds of the pause, in seconds, between attempts to connect. */
@@ -53,7 +54,7 @@ static void ignore_notice(void *context, const char *message)
         "dbname", "client_encoding", NULL
 #define VALUES(location) "3", "10000", "10", "disable", "kldivd", location, "UTF8", NULL
 
-/* True if nothing answers there, or what does is about to start or to stop. */
+/* True if no server responds there, or one that is about to start or to stop. */
 static bool is_away(const struct api_postgresql_connection *c)
 {
     const char *const keywords[] = {KEYWORDS}, *const values[] = {VALUES(c->location)};
@@ -118,7 +119,8 @@ void api_postgresql_close(struct api_database *database)
 {
     struct api_postgresql_connection *c = (struct api_postgresql_connection *)database;
     api_postgresql_disconnect(c);
-    api_postgresql_files_free(&c->files);
+    for (size_t i = 0; c->files[i]; i++)
+        free(c->files[i]);
     free(c->location);
     free(c);
 }
@@ -142,6 +144,62 @@ static bool has_ports(const PQconninfoOption *options)
     return true;
 }
 
+/* ---- Files that libpq reads when it connects */
+
+static void add(struct api_postgresql_connection *c, const char *path)
+{
+    size_t n = 0;
+    while (c->files[n])
+        n++;
+    if (n < API_POSTGRESQL_FILES)
+        c->files[n] = strdup(path);
+}
+
+static bool names_file(const char *keyword)
+{
+    static const char *const keywords[] = {"passfile",    "sslcert", "sslkey",
+                                           "sslrootcert", "sslcrl",  "servicefile"};
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (strcmp(keyword, keywords[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Adds what options name, and frees them; NULL is fine. */
+static void add_options(struct api_postgresql_connection *c, PQconninfoOption *options)
+{
+    for (const PQconninfoOption *option = options; option && option->keyword; option++)
+        if (option->val && option->val[0] == '/' && names_file(option->keyword))
+            add(c, option->val);
+    PQconninfoFree(options);
+}
+
+/* Adds a file of the home folder, if it is there. */
+static void add_of_home(struct api_postgresql_connection *c, const char *name)
+{
+    char path[500];
+    const char *home = getenv("HOME");
+    snprintf(path, sizeof path, "%s/%s", home ? home : "", name);
+    if (home && access(path, R_OK) == 0)
+        add(c, path);
+}
+
+/* Lists files that a URI names, that the environment does, and those of the system by which hosts are found and
+ * certificates are checked. Some may be missing. */
+static void list_files(struct api_postgresql_connection *c)
+{
+    c->base.files = c->files;
+    add(c, "/etc/resolv.conf");
+    add(c, "/usr/lib/ssl/openssl.cnf");
+    add(c, "/etc/ssl/certs/ca-certificates.crt");
+    add_options(c, PQconninfoParse(c->location, NULL));
+    add_options(c, PQconndefaults());
+    add_of_home(c, ".pgpass");
+    add_of_home(c, ".postgresql/root.crt");
+}
+
+/* ---- Opening */
+
 struct api_database *api_postgresql_open(const char *path, char *reason, size_t size)
 {
     static const char prefix[] = "postgresql://";
@@ -164,7 +222,7 @@ struct api_database *api_postgresql_open(const char *path, char *reason, size_t 
     PQfreemem(message);
     PQconninfoFree(options);
     if (good) {
-        api_postgresql_files_list(&c->files, c->location);
+        list_files(c);
         return &c->base;
     }
     api_postgresql_close(&c->base);

@@ -34,7 +34,7 @@ static const char first[] =
     "CREATE INDEX kldiv_keys_by_time ON kldiv_keys (at);";
 
 /* Adds since when a monitor has its state, and the top of windows, NULL of those from before: see
- * api/monitors/model/top.h. A revision begins in state 0, so that any other is by an event of its own; one of
+ * api/monitors/model/window.h. A revision begins in state 0, so that any other is by an event of its own; one of
  * state 0 is told from those of former revisions by its window, while that is kept. */
 static const char second[] = "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT;"
                              "ALTER TABLE kldiv_windows ADD COLUMN top BIGINT;"

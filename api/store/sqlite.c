@@ -17,7 +17,6 @@ struct connection {
     sqlite3_stmt *rollback; /* prepared before it is needed: it may be for want of memory */
     sqlite3_stmt *used;     /* pages that are not free, and the size of one */
     struct api_sqlite_files files;
-    char *folder;
     bool has_log;  /* it had one before it was opened */
     bool is_empty; /* it has no table */
 };
@@ -46,7 +45,7 @@ static void close_connection(struct api_database *database)
     if (c->sqlite && !database->is_accepted && c->has_log)
         sqlite3_db_config(c->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(c->sqlite);
-    free(c->folder);
+    free(database->folder);
     api_sqlite_free_files(&c->files);
     free(c);
 }
@@ -62,11 +61,11 @@ static bool script(struct api_database *database, const char *text)
 static bool prepare_folder(struct connection *c, const char *path, char *reason, size_t size)
 {
     char *copy = realpath(path, NULL);
-    c->folder = copy ? strdup(dirname(copy)) : NULL;
-    if (!c->folder || !api_sqlite_note_files(path, &c->files))
+    c->base.folder = copy ? strdup(dirname(copy)) : NULL;
+    if (!c->base.folder || !api_sqlite_note_files(path, &c->files))
         snprintf(reason, size, "%s cannot be opened: %s", path, strerror(errno));
     free(copy);
-    return c->folder && c->files.log_path;
+    return c->base.folder && c->files.log_path;
 }
 
 static bool prepare_rollback(struct connection *c, char *reason, size_t size)
@@ -95,11 +94,6 @@ static struct api_database *open_connection(const char *path, char *reason, size
         return &c->base;
     close_connection(&c->base);
     return NULL;
-}
-
-static const char *folder_of(const struct api_database *database)
-{
-    return ((const struct connection *)database)->folder;
 }
 
 /* ---- Statements */
@@ -159,22 +153,15 @@ static void give_row(sqlite3_stmt *statement, const struct api_rows *rows)
     rows->row(rows->context, values);
 }
 
-static sqlite3_stmt *prepared(struct connection *c, enum api_statement number)
-{
-    sqlite3_stmt **statement = &c->statements[number];
-    if (!*statement)
-        sqlite3_prepare_v3(c->sqlite, api_sql[number], -1, SQLITE_PREPARE_PERSISTENT, statement,
-                           NULL);
-    return *statement;
-}
-
 static bool run(struct api_database *database, enum api_statement number,
                 const struct api_datum *parameters, const struct api_rows *rows)
 {
     struct connection *c = connection_of(database);
-    sqlite3_stmt *statement = prepared(c, number);
-    if (!statement)
+    sqlite3_stmt *statement = c->statements[number];
+    if (!statement && sqlite3_prepare_v3(c->sqlite, api_sql[number], -1, SQLITE_PREPARE_PERSISTENT,
+                                         &statement, NULL) != SQLITE_OK)
         return fail(c);
+    c->statements[number] = statement;
     int n = sqlite3_bind_parameter_count(statement), result = SQLITE_OK;
     bool good = true;
     for (int i = 0; good && i < n; i++)
@@ -189,20 +176,14 @@ static bool run(struct api_database *database, enum api_statement number,
     return good;
 }
 
-static int note_schema(void *context, int n, char **values, char **names)
-{
-    (void)n, (void)values, (void)names;
-    *(enum api_schema *)context = API_SCHEMA_OURS;
-    return 0;
-}
-
 static bool find_schema(struct api_database *database, enum api_schema *found)
 {
     struct connection *c = connection_of(database);
-    *found = c->is_empty ? API_SCHEMA_NONE : API_SCHEMA_FORMER;
-    return sqlite3_exec(c->sqlite, "SELECT 1 FROM sqlite_schema WHERE name = 'kldiv_meta'",
-                        note_schema, found, NULL) == SQLITE_OK ||
-           fail(c);
+    long long n = 0;
+    bool good = api_sqlite_number(
+        c->sqlite, "SELECT count(*) FROM sqlite_schema WHERE name = 'kldiv_meta'", &n);
+    *found = n > 0 ? API_SCHEMA_OURS : c->is_empty ? API_SCHEMA_NONE : API_SCHEMA_FORMER;
+    return good || fail(c);
 }
 
 /* ---- The file */
@@ -269,7 +250,6 @@ const struct api_engine api_sqlite = {.prefix = "sqlite:",
                                       .transaction = "BEGIN IMMEDIATE",
                                       .open = open_connection,
                                       .close = close_connection,
-                                      .folder = folder_of,
                                       .find_schema = find_schema,
                                       .adopt = API_SQL_ADOPT,
                                       .has_place = api_sqlite_has_place,

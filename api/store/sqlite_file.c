@@ -145,35 +145,28 @@ static int note_number(void *context, int n, char **values, char **names)
     return 0;
 }
 
-static int note_answer(void *context, int n, char **values, char **names)
+bool api_sqlite_number(sqlite3 *sqlite, const char *query, long long *number)
 {
-    (void)names;
-    *(bool *)context = n > 0 && values[0] && strcmp(values[0], "ok") == 0;
-    return 0;
+    return sqlite3_exec(sqlite, query, note_number, number, NULL) == SQLITE_OK;
 }
 
 /* WHOLE: pages of the largest file that is looked at as a whole, which takes some seconds: 6 ms a
  * MiB. */
 enum { WHOLE = (256 << 20) / 4096 };
 
-static bool check(sqlite3 *sqlite, const char *pragma)
-{
-    bool sound = false;
-    return sqlite3_exec(sqlite, pragma, note_answer, &sound, NULL) == SQLITE_OK && sound;
-}
-
 /* Looks for damage in all pages but those of large values. It would else be found when a page is needed,
  * maybe years later. Of a large file only what a start reads is looked at. */
 static bool is_sound(sqlite3 *sqlite)
 {
+    static const char whole[] =
+        "SELECT count(*) FROM pragma_quick_check(1) WHERE quick_check <> 'ok'";
     static const char parts[] =
-        "SELECT CASE WHEN count(*) = 0 THEN 'ok' END FROM sqlite_schema s,"
+        "SELECT count(*) FROM sqlite_schema s,"
         " pragma_quick_check(s.name) q WHERE type = 'table' AND quick_check <> 'ok' AND name IN"
         " ('kldiv_meta', 'kldiv_monitors', 'kldiv_revisions', 'meta', 'monitors', 'revisions')";
-    long long pages = 0;
-    if (sqlite3_exec(sqlite, "PRAGMA page_count", note_number, &pages, NULL) != SQLITE_OK)
-        return false;
-    return check(sqlite, pages <= WHOLE ? "PRAGMA quick_check(1)" : parts);
+    long long pages = 0, faults = 0;
+    return api_sqlite_number(sqlite, "PRAGMA page_count", &pages) &&
+           api_sqlite_number(sqlite, pages <= WHOLE ? whole : parts, &faults) && faults == 0;
 }
 
 /* locking_mode: no other process opens the file, and the index of the log is in memory. One
@@ -184,8 +177,7 @@ static bool lock(sqlite3 *sqlite, bool *is_empty)
     bool good = script(sqlite, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"
                                "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;"
                                "BEGIN IMMEDIATE; COMMIT") &&
-                sqlite3_exec(sqlite, "SELECT count(*) FROM sqlite_schema", note_number, &tables,
-                             NULL) == SQLITE_OK;
+                api_sqlite_number(sqlite, "SELECT count(*) FROM sqlite_schema", &tables);
     *is_empty = tables == 0;
     return good;
 }
@@ -267,23 +259,19 @@ void api_sqlite_free_files(struct api_sqlite_files *files)
  * written anew with; that takes as much memory. */
 enum { FREE = 256, STEP = 256, REWRITTEN = 4096 };
 
-static long long number_of(sqlite3 *sqlite, const char *pragma)
-{
-    long long number = 0;
-    return sqlite3_exec(sqlite, pragma, note_number, &number, NULL) == SQLITE_OK ? number : 0;
-}
-
 bool api_sqlite_shrink(sqlite3 *sqlite)
 {
     char step[60];
-    long long pages = number_of(sqlite, "PRAGMA page_count");
-    long long unused = number_of(sqlite, "PRAGMA freelist_count");
+    long long pages = 0, unused = 0, can_vacuum = 0;
+    bool good = api_sqlite_number(sqlite, "PRAGMA page_count", &pages) &&
+                api_sqlite_number(sqlite, "PRAGMA freelist_count", &unused) &&
+                api_sqlite_number(sqlite, "PRAGMA auto_vacuum", &can_vacuum);
     long long kept = pages / 8 > FREE ? pages / 8 : FREE;
-    bool is_former = unused > kept && number_of(sqlite, "PRAGMA auto_vacuum") == 0;
-    if (unused <= kept || (is_former && pages - unused > REWRITTEN))
+    bool is_former = !can_vacuum;
+    if (!good || unused <= kept || (is_former && pages - unused > REWRITTEN))
         return false;
     snprintf(step, sizeof step, "PRAGMA incremental_vacuum(%d)", STEP);
-    bool good = script(sqlite, is_former ? "PRAGMA auto_vacuum = INCREMENTAL; VACUUM" : step);
+    good = script(sqlite, is_former ? "PRAGMA auto_vacuum = INCREMENTAL; VACUUM" : step);
     if (good && !is_former && unused - STEP > kept)
         return true;
     script(sqlite,

@@ -34,5 +34,8 @@ bool api_sqlite_note_files(const char *path, struct api_sqlite_files *files);
 bool api_sqlite_files_are_in_place(const struct api_sqlite_files *files);
 void api_sqlite_free_files(struct api_sqlite_files *files);
 
+/* Reads the number that a query gives. */
+bool api_sqlite_number(sqlite3 *sqlite, const char *query, long long *number);
+
 /* Gives some pages that are free back to the disk, if many are; true if there are more. */
 bool api_sqlite_shrink(sqlite3 *sqlite);

@@ -53,12 +53,6 @@ static bool migrate(struct api_database *database, const char *migration)
     return good;
 }
 
-static bool set_version(struct api_store *store, int64_t version)
-{
-    return api_store_run(store, API_SQL_SCHEMA_SET, (struct api_datum[]){API_INTEGER(version)},
-                         NULL);
-}
-
 static int64_t newest_version(void)
 {
     int64_t newest = 0;
@@ -96,7 +90,9 @@ static bool update_schema(struct api_store *store)
     for (int64_t next = version; next < newest; next++)
         if (!migrate(database, api_migrations[next]))
             return false;
-    return (version == newest || set_version(store, newest)) && api_store_commit(store);
+    return (version == newest || api_store_run(store, API_SQL_SCHEMA_SET,
+                                               (struct api_datum[]){API_INTEGER(newest)}, NULL)) &&
+           api_store_commit(store);
 }
 
 /* Makes sure of a connection and of a schema that is up to date. */
@@ -152,16 +148,11 @@ void api_store_close(struct api_store *store)
     free(store);
 }
 
-const char *api_store_folder(const struct api_store *store)
-{
-    const struct api_database *database = store->database;
-    return database->engine->folder ? database->engine->folder(database) : NULL;
-}
+const char *api_store_folder(const struct api_store *store) { return store->database->folder; }
 
 const char *const *api_store_files(const struct api_store *store)
 {
-    const struct api_database *database = store->database;
-    return database->engine->files ? database->engine->files(database) : NULL;
+    return (const char *const *)store->database->files;
 }
 
 bool api_store_run(struct api_store *store, enum api_statement statement,

@@ -257,23 +257,33 @@ static void make_wide(const struct api_service *service)
     api_buffer_free(&bins);
 }
 
+static const char row[] = "c0,c1,c2,c3,c4\n1,2,3,4,5\n";
+
+/* Formats the request that posts at a time to the wide group. */
+static const char *at_time(int time)
+{
+    static char line[80];
+    snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d", time);
+    return line;
+}
+
+/* A service that has `n` windows of each wide monitor. */
+static struct api_service with_windows(int n)
+{
+    struct api_service service = monitors_new(10);
+    make_wide(&service);
+    for (int i = 0; i < n; i++)
+        monitors_expect(&service, at_time(BEGIN + i), row, 200);
+    return service;
+}
+
 /* A request that comes before many windows may have as many columns as can be added up in a second. */
 Test(monitors_previous, work_of_one_request_is_bounded)
 {
-    static const char table[] = "c0,c1,c2,c3,c4\n1,2,3,4,5\n";
-    struct api_service service = monitors_new(10);
-    char line[80];
-    make_wide(&service);
-    for (int i = 0; i < WINDOWS; i++) {
-        snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d", BEGIN + i);
-        monitors_expect(&service, line, table, 200);
-    }
-    snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d", BEGIN - 1);
-    monitors_refused(&service, line, table, "too_many_columns ~fewer columns");
-    monitors_expect(&service, line, "c0,c1,c2\n1,2,3\n", 200);
-    snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d",
-             BEGIN + WINDOWS - 20);
-    monitors_expect(&service, line, table, 200);
+    struct api_service service = with_windows(WINDOWS);
+    monitors_refused(&service, at_time(BEGIN - 1), row, "too_many_columns ~fewer columns");
+    monitors_expect(&service, at_time(BEGIN - 1), "c0,c1,c2\n1,2,3\n", 200);
+    monitors_expect(&service, at_time(BEGIN + WINDOWS - 20), row, 200);
     monitors_end(&service);
 }
 
@@ -309,18 +319,10 @@ static void compare_with(const struct api_service *service, int k)
 /* Sums that are not there, as after a change of k, are added up in as many transactions as it takes. */
 Test(monitors_previous, work_for_sums_that_lack_is_bounded)
 {
-    static const char table[] = "c0,c1,c2,c3,c4\n1,2,3,4,5\n";
-    struct api_service service = monitors_new(10);
-    char line[80];
-    make_wide(&service);
-    for (int i = 0; i < ALL; i++) {
-        snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d", BEGIN + i);
-        monitors_expect(&service, line, table, 200);
-    }
+    struct api_service service = with_windows(ALL);
     compare_with(&service, PREVIOUS - 1);
     double before = transactions(&service);
-    snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d", BEGIN + ALL);
-    json_t *json = monitors_get(&service, line, table, 200);
+    json_t *json = monitors_get(&service, at_time(BEGIN + ALL), row, 200);
     cr_expect_geq(transactions(&service) - before, 2);
     for (int i = 0; i < WIDE; i++) {
         char path[40];

@@ -1,6 +1,5 @@
 /* Requests that wait for the store: how many may, and that each is told once. */
 #include "api/monitors/state/transaction.h"
-#include "api/monitors/thread.h"
 #include "tests/support/monitors.h"
 
 #include <criterion/criterion.h>

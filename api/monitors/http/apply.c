@@ -16,16 +16,16 @@ static void read_key(void *context, const struct api_datum *values)
     struct idempotency_record *kept = context;
     kept->found = true;
     kept->same = values[0].size == API_HASH && memcmp(values[0].text, kept->o->body, API_HASH) == 0;
-    kept->o->answer.size = 0;
-    api_append(&kept->o->answer, values[1].text, values[1].size);
+    kept->o->pairs.size = 0;
+    api_append(&kept->o->pairs, values[1].text, values[1].size);
 }
 
 /* True if the kept response is of a monitor that is still there: another one of its name knows nothing
  * of what was counted. */
 static bool is_of_these(const struct api_observations *o, const struct api_monitors *monitors)
 {
-    const int64_t *pairs = (const void *)o->answer.data;
-    size_t n = o->answer.size / (2 * sizeof *pairs), n_group;
+    const int64_t *pairs = (const void *)o->pairs.data;
+    size_t n = o->pairs.size / (2 * sizeof *pairs), n_group;
     size_t first = api_registry_group(&monitors->registry, api_group_of(o->x), &n_group);
     for (size_t i = 0; i < n; i++)
         for (size_t j = first; j < first + n_group; j++)
@@ -34,33 +34,31 @@ static bool is_of_these(const struct api_observations *o, const struct api_monit
     return false;
 }
 
-static bool check_idempotency(struct api_observations *o, struct api_monitors *monitors,
-                              bool *found)
+static bool check_idempotency(struct api_observations *o, struct api_monitors *monitors)
 {
     struct idempotency_record kept = {.o = o};
     const struct api_datum key[] = {API_BYTES((const char *)o->key, API_HASH)};
-    *found = false;
     if (!o->has_key)
         return true;
     if (!api_store_run(monitors->store, API_SQL_KEY, key, &(struct api_rows){read_key, &kept}))
         return false;
-    *found = kept.found && is_of_these(o, monitors);
-    return !*found || kept.same ||
+    o->replayed = kept.found && is_of_these(o, monitors);
+    return !o->replayed || kept.same ||
            api_fail(&o->job.problem, "idempotency_key_reused",
                     "the Idempotency-Key was used with another body before");
 }
 
 static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors)
 {
-    o->answer.size = 0;
+    o->pairs.size = 0;
     for (size_t i = 0; i < o->n; i++) {
-        const int64_t pair[] = {o->observed[i].id, o->observed[i].dirty->snapshot->window.id};
-        api_append(&o->answer, pair, sizeof pair);
+        const int64_t pair[] = {o->observed[i].held.id, o->observed[i].dirty->snapshot->window.id};
+        api_append(&o->pairs, pair, sizeof pair);
     }
     const struct api_datum row[] = {
         API_BYTES((const char *)o->key, API_HASH), API_BYTES((const char *)o->body, API_HASH),
-        API_INTEGER(monitors->now), API_BYTES(o->answer.data, o->answer.size)};
-    if (o->answer.failed)
+        API_INTEGER(monitors->now), API_BYTES(o->pairs.data, o->pairs.size)};
+    if (o->pairs.failed)
         return api_transaction_fail_oom(monitors);
     monitors->keys++;
     return api_store_run(monitors->store, API_SQL_KEY_PUT, row, NULL);
@@ -72,13 +70,15 @@ static struct api_monitor *same_monitor(struct api_observations *o, struct api_m
 {
     struct api_monitor *monitor =
         api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
-    bool same = monitor && monitor->id == observed->id && monitor->revision == observed->revision;
+    bool same =
+        monitor && monitor->id == observed->held.id && monitor->revision == observed->held.revision;
     return same ? monitor : NULL;
 }
 
 static bool check_age(struct api_observations *o, struct api_monitors *monitors,
-                      const struct api_monitor *monitor, struct api_observed *observed)
+                      struct api_observed *observed)
 {
+    const struct api_monitor *monitor = observed->monitor;
     double kept = monitor->config->settings.retention_days * 86400e6;
     const struct api_monitor_status *status =
         monitor->pending ? &monitor->pending->status : &monitor->status;
@@ -95,12 +95,12 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
 /* max_observations: values that a monitor counts, of which every sum is exact. */
 static const double max_observations = 0x1p53;
 
-static bool check_total(struct api_observations *o, const struct api_monitor *monitor,
-                        const struct api_observed *observed)
+static bool check_total(struct api_observations *o, const struct api_observed *observed)
 {
+    const struct api_monitor *monitor = observed->monitor;
     double total = (double)(monitor->pending ? monitor->pending->status.observations
                                              : monitor->status.observations);
-    for (size_t i = 0; i < observed->config->bins.n_bins; i++)
+    for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
         total += (double)observed->counting.counts[i];
     return total <= max_observations ||
            api_fail(&o->job.problem, "counts_invalid",
@@ -145,7 +145,7 @@ static bool make_sums(struct api_observations *o, struct api_monitors *monitors)
 {
     double reads = 0;
     for (size_t i = 0; i < o->n && reads <= max_reads; i++)
-        if (!make_sum(monitors, same_monitor(o, monitors, &o->observed[i]), &reads))
+        if (!make_sum(monitors, o->observed[i].monitor, &reads))
             return false;
     o->unfinished = reads > max_reads;
     return true;
@@ -169,7 +169,7 @@ static bool check_reads(struct api_observations *o, struct api_monitors *monitor
 {
     double reads = 0;
     for (size_t i = 0; i < o->n && reads <= max_reads; i++)
-        if (!add_reads(o, monitors, same_monitor(o, monitors, &o->observed[i]), &reads))
+        if (!add_reads(o, monitors, o->observed[i].monitor, &reads))
             return false;
     return reads <= max_reads ||
            api_fail(&o->job.problem, "too_many_columns",
@@ -181,11 +181,11 @@ bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct api_observations *o = (struct api_observations *)job;
     o->stale = o->replayed = o->unfinished = false;
-    for (size_t i = 0; i < o->n && !o->stale; i++) {
-        const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
-        o->stale = !monitor;
+    for (size_t i = 0; i < o->n; i++) {
+        o->observed[i].monitor = same_monitor(o, monitors, &o->observed[i]);
+        o->stale |= !o->observed[i].monitor;
     }
-    if (!check_idempotency(o, monitors, &o->replayed))
+    if (!check_idempotency(o, monitors))
         return false;
     o->stale = o->stale && !o->replayed;
     if (o->stale || o->replayed)
@@ -196,15 +196,12 @@ bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)
         return true;
     if (!check_reads(o, monitors))
         return false;
-    for (size_t i = 0; i < o->n; i++) {
-        const struct api_monitor *monitor = same_monitor(o, monitors, &o->observed[i]);
-        if (!check_age(o, monitors, monitor, &o->observed[i]) ||
-            !check_total(o, monitor, &o->observed[i]))
-            return false;
-    }
     for (size_t i = 0; i < o->n; i++)
-        if (!api_observe(monitors, same_monitor(o, monitors, &o->observed[i]),
-                         o->observed[i].counting.counts, o->time, &o->observed[i].dirty))
+        if (!check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))
+            return false;
+    for (size_t i = 0; i < o->n; i++)
+        if (!api_observe(monitors, o->observed[i].monitor, o->observed[i].counting.counts, o->time,
+                         &o->observed[i].dirty))
             return false;
     return !o->has_key || store_idempotency(o, monitors);
 }
@@ -232,13 +229,13 @@ static bool read_again(struct api_observations *o, struct api_monitors *monitors
 
 static bool read_back_replay(struct api_observations *o, struct api_monitors *monitors)
 {
-    const int64_t *pairs = (const int64_t *)o->answer.data;
-    size_t n = o->answer.size / (2 * sizeof *pairs);
+    const int64_t *pairs = (const int64_t *)o->pairs.data;
+    size_t n = o->pairs.size / (2 * sizeof *pairs);
     for (size_t i = 0; i < o->n; i++) {
         api_snapshot_release(o->observed[i].snapshot);
         o->observed[i].snapshot = NULL;
         for (size_t j = 0; j < n; j++)
-            if (pairs[2 * j] == o->observed[i].id &&
+            if (pairs[2 * j] == o->observed[i].held.id &&
                 !read_again(o, monitors, &o->observed[i], &pairs[2 * j]))
                 return false;
     }

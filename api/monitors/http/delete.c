@@ -27,29 +27,25 @@ static bool has_no_parameters(struct api_exchange *x)
 
 bool api_delete_begin(struct api_exchange *x) { return has_no_parameters(x) && api_check_names(x); }
 
-/* Finds the monitors that are known; what cannot be read may be there none the less. */
-static void find(struct deleting *d, const struct api_registry *registry)
+/* Deletes the monitors that are known, and those that cannot be read, which may be there none the less. */
+static bool run(struct api_store_job *job, struct api_monitors *monitors)
 {
+    struct deleting *d = (struct deleting *)job;
+    const struct api_registry *registry = &monitors->registry;
     const char *group = api_group_of(d->x), *name = api_name_of(d->x);
     d->first = name ? api_registry_lower_bound(registry, group, name)
                     : api_registry_group(registry, group, &d->n);
     if (name)
         d->n = api_registry_find(registry, group, name) ? 1 : 0;
-}
-
-static bool run(struct api_store_job *job, struct api_monitors *monitors)
-{
-    struct deleting *d = (struct deleting *)job;
-    find(d, &monitors->registry);
     if (d->n > 0 && !api_check_conditions(d->x, monitors, &job->problem))
         return false;
     size_t n = d->n;
     for (size_t i = 0; i < d->n; i++) {
-        const struct api_datum id[] = {API_INTEGER(monitors->registry.monitors[d->first + i]->id)};
+        const struct api_datum id[] = {API_INTEGER(registry->monitors[d->first + i]->id)};
         if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE, id, NULL))
             return false;
     }
-    if (!api_gc_delete_left_out(monitors, api_group_of(d->x), api_name_of(d->x), &n))
+    if (!api_gc_delete_left_out(monitors, group, name, &n))
         return false;
     if (n == 0)
         return api_find_monitor(d->x, &job->problem);

@@ -24,7 +24,7 @@ void api_put_end(struct api_exchange *x);
 bool api_promote_windows_begin(struct api_exchange *x);
 bool api_promote_windows_prepare(struct api_exchange *x, double max_ns);
 
-/* list.c: what is known without the store */
+/* list.c: lists and configs, from memory */
 bool api_list_begin(struct api_exchange *x);
 bool api_list_prepare(struct api_exchange *x, double max_ns);
 void api_list_end(struct api_exchange *x);

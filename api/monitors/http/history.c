@@ -25,7 +25,8 @@ struct history {
     struct api_exchange *x;
     struct api_pagination page;
     bool as_csv;
-    int64_t start, id; /* of the last window of the page before; id of its last event */
+    int64_t
+        last[2]; /* of the page before: start and id of its last window, or id of its last event */
     struct api_snapshot **snapshots;
     struct event *events;
     size_t n, reserved; /* snapshots, and bytes of the budget for them */
@@ -57,32 +58,27 @@ bool api_history_begin(struct api_exchange *x)
     return api_check_names(x) && api_check_may_exist(x);
 }
 
-/* Begins the state, or goes on after the store has done its work. True with *fresh set if there is
- * still everything to do. */
-static bool prepare(struct api_exchange *x, bool *fresh)
+/* Reads the query and `check`s it, unless that is NULL, and has the store's thread `read`; then goes on after
+ * that. */
+static bool prepare(struct api_exchange *x, const char *const *known,
+                    bool (*check)(struct history *h),
+                    bool (*read)(struct api_store_job *job, struct api_monitors *monitors))
 {
     struct history *h = api_request_state(x, sizeof *h);
     if (!h)
         return false;
-    *fresh = !h->x;
-    h->x = x;
+    if (!h->x) {
+        h->x = x;
+        h->job = (struct api_store_job){.read_back = read};
+        x->work = &h->job;
+        return api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
+               (!check || check(h));
+    }
     api_job_finished(x, &h->job);
     if (!x->work && h->snapshots)
         for (size_t i = 0; i < h->n; i++)
             x->cost_ns += api_config_result_ns(h->snapshots[i]->config);
     return !x->problem.code;
-}
-
-static bool submit(struct history *h, bool (*run)(struct api_store_job *, struct api_monitors *))
-{
-    h->job = (struct api_store_job){.run = NULL, .read_back = run};
-    h->x->work = &h->job;
-    return true;
-}
-
-static struct api_monitor *find(const struct history *h, const struct api_monitors *monitors)
-{
-    return api_registry_find(&monitors->registry, api_group_of(h->x), api_name_of(h->x));
 }
 
 /* ---- Windows */
@@ -127,33 +123,26 @@ static bool snapshot_all(struct history *h, struct api_monitors *monitors,
 static bool read_windows(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct history *h = (struct history *)job;
-    struct api_monitor *monitor = find(h, monitors);
+    struct api_monitor *monitor = api_monitor_of(h->x, monitors, &job->problem);
     struct api_window_list list;
     if (!monitor)
-        return api_find_monitor(h->x, &job->problem);
+        return false;
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->page.from),
-                                   API_INTEGER(h->page.to),  API_INTEGER(h->start),
-                                   API_INTEGER(h->id),       API_INTEGER(h->page.limit + 1)};
+                                   API_INTEGER(h->page.to),  API_INTEGER(h->last[0]),
+                                   API_INTEGER(h->last[1]),  API_INTEGER(h->page.limit + 1)};
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS, of) &&
                 snapshot_all(h, monitors, monitor, &list);
     api_window_list_free(&list);
     return good;
 }
 
-/* Reads a cursor "start_id". */
-static bool read_cursor(struct history *h)
-{
-    int64_t last[] = {INT64_MAX, INT64_MAX};
-    bool good = api_pagination_cursor(&h->page, last, 2, &h->x->problem);
-    h->start = last[0];
-    h->id = last[1];
-    return good;
-}
-
-/* Decides between JSON and CSV, by ?format or by Accept. */
-static bool choose_format(struct history *h)
+/* Reads the cursor, and decides between JSON and CSV, by ?format or by Accept. */
+static bool check_windows(struct history *h)
 {
     struct api_exchange *x = h->x;
+    h->last[0] = h->last[1] = INT64_MAX;
+    if (!api_pagination_cursor(&h->page, h->last, 2, &x->problem))
+        return false;
     const char *format = api_pagination_text(&h->page, "format");
     const char *accept = api_request_header(&x->request, "Accept");
     if (format && strcmp(format, "csv") != 0 && strcmp(format, "json") != 0)
@@ -168,13 +157,8 @@ static bool choose_format(struct history *h)
 bool api_windows_prepare(struct api_exchange *x, double max_ns)
 {
     static const char *const known[] = {"from", "to", "limit", "cursor", "format", NULL};
-    bool fresh;
     (void)max_ns;
-    if (!prepare(x, &fresh))
-        return false;
-    struct history *h = x->state;
-    return !fresh || (api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
-                      read_cursor(h) && choose_format(h) && submit(h, read_windows));
+    return prepare(x, known, check_windows, read_windows);
 }
 
 static void write_cell(struct api_buffer *out, double number)
@@ -206,26 +190,38 @@ static void write_row(const struct api_snapshot *snapshot, struct api_buffer *ou
     api_append_format(out, ",%s\r\n", api_verdict_names[scores.verdict]);
 }
 
-/* Writes the cursor of the next page, where there is one. */
-static void write_next(const struct history *h, struct api_buffer *out)
+/* Formats the cursor of the next page, of windows or events, into header_text; false if there is none. */
+static bool format_next(struct api_exchange *x)
 {
-    const struct api_window *last = h->n > 0 ? &h->snapshots[h->n - 1]->window : NULL;
-    if (h->more && last)
-        api_append_format(out, "\"%" PRId64 "_%" PRId64 "\"", last->start, last->id);
-    else
-        api_append_text(out, "null");
+    const struct history *h = x->state;
+    char *to = x->response.header_text;
+    size_t size = sizeof x->response.header_text;
+    if (!h->more || h->n == 0)
+        return false;
+    if (h->events) {
+        snprintf(to, size, "%" PRId64, h->events[h->n - 1].id);
+        return true;
+    }
+    const struct api_window *last = &h->snapshots[h->n - 1]->window;
+    snprintf(to, size, "%" PRId64 "_%" PRId64, last->start, last->id);
+    return true;
+}
+
+/* Ends a list with the cursor of the next page. */
+static bool end_list(struct api_exchange *x)
+{
+    bool more = format_next(x);
+    api_append_format(&x->response.body, "],\"next\":%s%s%s}\n", more ? "\"" : "",
+                      more ? x->response.header_text : "null", more ? "\"" : "");
+    return true;
 }
 
 static bool write_csv(struct api_exchange *x, const struct history *h)
 {
     struct api_buffer *out = &x->response.body;
-    const struct api_window *last = h->n > 0 ? &h->snapshots[h->n - 1]->window : NULL;
     x->response.content_type = "text/csv; charset=utf-8; header=present";
-    if (h->more && last) {
-        snprintf(x->response.header_text, sizeof x->response.header_text, "%" PRId64 "_%" PRId64,
-                 last->start, last->id);
+    if (format_next(x))
         api_response_header(&x->response, "Next-Cursor", x->response.header_text);
-    }
     api_append_text(
         out, "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict\r\n");
     for (size_t i = 0; i < h->n; i++)
@@ -247,10 +243,7 @@ bool api_windows(struct api_exchange *x)
         api_snapshot_write(h->snapshots[i], false, out);
         api_append(out, "}", 1);
     }
-    api_append_text(out, "],\"next\":");
-    write_next(h, out);
-    api_append_text(out, "}\n");
-    return true;
+    return end_list(x);
 }
 
 /* ---- One window */
@@ -258,20 +251,21 @@ bool api_windows(struct api_exchange *x)
 static bool read_window(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct history *h = (struct history *)job;
-    struct api_monitor *monitor = find(h, monitors);
+    struct api_monitor *monitor = api_monitor_of(h->x, monitors, &job->problem);
     struct api_window_list list;
     const char *which = h->x->captures.value[2];
+    int64_t id = 0;
     if (!monitor)
-        return api_find_monitor(h->x, &job->problem);
-    const struct api_datum by_id[] = {API_INTEGER(monitor->id), API_INTEGER(h->id)},
-                           by_revision[] = {API_INTEGER(monitor->id),
-                                            API_INTEGER(monitor->revision)};
+        return false;
+    api_pagination_numbers(which, &id, 1);
     bool latest = strcmp(which, "latest") == 0, current = strcmp(which, "current") == 0;
+    const struct api_datum of[] = {API_INTEGER(monitor->id),
+                                   API_INTEGER(latest || current ? monitor->revision : id)};
     bool good = api_window_list_run(&list, monitors->store,
                                     latest    ? API_SQL_WINDOW_LATEST
                                     : current ? API_SQL_WINDOW_OPEN
                                               : API_SQL_WINDOW,
-                                    latest || current ? by_revision : by_id) &&
+                                    of) &&
                 snapshot_all(h, monitors, monitor, &list);
     if (good && list.n == 0)
         good =
@@ -288,19 +282,13 @@ bool api_window_prepare(struct api_exchange *x, double max_ns)
 {
     static const char *const known[] = {NULL};
     const char *which = x->captures.value[2];
-    bool fresh;
+    int64_t id;
     (void)max_ns;
-    if (!prepare(x, &fresh))
-        return false;
-    struct history *h = x->state;
-    if (!fresh)
-        return true;
-    if (!api_pagination_numbers(which, &h->id, 1) && strcmp(which, "latest") != 0 &&
+    if (!api_pagination_numbers(which, &id, 1) && strcmp(which, "latest") != 0 &&
         strcmp(which, "current") != 0)
         return api_fail(&x->problem, "window_not_found",
                         "there is no window '%.40s'; use latest, current or an id", which);
-    return api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
-           submit(h, read_window);
+    return prepare(x, known, NULL, read_window);
 }
 
 bool api_window_show(struct api_exchange *x)
@@ -308,10 +296,7 @@ bool api_window_show(struct api_exchange *x)
     const struct history *h = x->state;
     struct api_buffer *out = &x->response.body;
     api_begin_json(x);
-    api_append_text(out, "{\"group\":");
-    api_append_json_string(out, api_group_of(x));
-    api_append_text(out, ",\"name\":");
-    api_append_json_string(out, api_name_of(x));
+    api_write_names(out, api_group_of(x), api_name_of(x));
     api_append(out, ",", 1);
     api_snapshot_write(h->snapshots[0], true, out);
     api_append_text(out, "}\n");
@@ -334,10 +319,10 @@ static void add_event(void *context, const struct api_datum *values)
 static bool read_events(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct history *h = (struct history *)job;
-    const struct api_monitor *monitor = find(h, monitors);
+    const struct api_monitor *monitor = api_monitor_of(h->x, monitors, &job->problem);
     if (!monitor)
-        return api_find_monitor(h->x, &job->problem);
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->id),
+        return false;
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->last[0]),
                                    API_INTEGER(h->page.limit + 1)};
     free(h->events);
     h->events = calloc(h->page.limit + 1, sizeof *h->events);
@@ -351,19 +336,17 @@ static bool read_events(struct api_store_job *job, struct api_monitors *monitors
     return true;
 }
 
+static bool check_events(struct history *h)
+{
+    h->last[0] = INT64_MAX;
+    return api_pagination_cursor(&h->page, h->last, 1, &h->x->problem);
+}
+
 bool api_events_prepare(struct api_exchange *x, double max_ns)
 {
     static const char *const known[] = {"limit", "cursor", NULL};
-    bool fresh;
     (void)max_ns;
-    if (!prepare(x, &fresh))
-        return false;
-    struct history *h = x->state;
-    if (!fresh)
-        return true;
-    h->id = INT64_MAX;
-    return api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
-           api_pagination_cursor(&h->page, &h->id, 1, &x->problem) && submit(h, read_events);
+    return prepare(x, known, check_events, read_events);
 }
 
 bool api_events(struct api_exchange *x)
@@ -379,14 +362,8 @@ bool api_events(struct api_exchange *x)
         api_append_format(out, ",\"from\":\"%s\",\"to\":\"%s\"", api_verdict_names[event->from],
                           api_verdict_names[event->to]);
         api_write_member(out, "kl", event->kl);
-        api_append_format(out, ",\"infinite\":%s,\"window\":%" PRId64 "}",
-                          isinf(event->kl) ? "true" : "false", event->window);
+        api_write_flag(out, "infinite", isinf(event->kl));
+        api_append_format(out, ",\"window\":%" PRId64 "}", event->window);
     }
-    api_append_text(out, "],\"next\":");
-    if (h->more && h->n > 0)
-        api_append_format(out, "\"%" PRId64 "\"", h->events[h->n - 1].id);
-    else
-        api_append_text(out, "null");
-    api_append_text(out, "}\n");
-    return true;
+    return end_list(x);
 }

@@ -5,7 +5,6 @@
 
 #include "api/monitors/http/pagination.h"
 #include "api/monitors/http/request.h"
-#include "api/monitors/model/top.h"
 #include "api/monitors/state/replace.h"
 #include "api/response.h"
 
@@ -28,7 +27,7 @@ bool api_list_prepare(struct api_exchange *x, double max_ns)
     if (!x->state && api_cache_may_be_stale(x))
         return (x->work = api_request_state(x, sizeof *x->work)) != NULL;
     api_job_finished(x, x->state);
-    return !x->problem.code && (x->work || x->captures.n == 0 || api_check_exists(x));
+    return !x->problem.code && (x->work || x->captures.n == 0 || api_find_monitor(x, &x->problem));
 }
 
 void api_list_end(struct api_exchange *x) { free(x->state); }
@@ -47,7 +46,7 @@ static struct rank rank_of(const struct api_monitor *monitor)
 {
     static const int severities[API_VERDICTS] = {
         [API_CRITICAL] = 3, [API_WARNING] = 2, [API_INSUFFICIENT] = 1, [API_OK] = 0};
-    double kl = monitor->status.has_last ? monitor->status.last.kl : (double)NAN;
+    double kl = monitor->status.last.scores.drift.kl;
     double ratio = isnan(kl) ? -1 : kl / monitor->config->settings.warning;
     return (struct rank){monitor, severities[monitor->status.state], isnan(ratio) ? 0 : ratio,
                          monitor->id};
@@ -96,45 +95,28 @@ static bool passes(const struct filter *filter, const struct api_monitor *monito
             strcasestr(monitor->group, filter->words));
 }
 
-static void write_recent(const struct api_monitor_status *status, struct api_buffer *out)
-{
-    api_append_text(out, ",\"recent\":[");
-    for (size_t i = 0; i < status->n_recent; i++) {
-        if (i)
-            api_append(out, ",", 1);
-        api_write_number(out, status->recent[i]);
-    }
-    api_append(out, "]", 1);
-}
-
 static void write_item(const struct api_monitor *monitor, struct api_buffer *out)
 {
     const struct api_monitor_status *status = &monitor->status;
-    const struct api_window window = {.id = status->has_last ? status->last.id : 0,
-                                      .start = status->last.start,
-                                      .end = status->last.end,
-                                      .closed = true,
-                                      .restated = status->last.restated};
-    double nothing = (double)NAN, kl = status->has_last ? status->last.kl : nothing;
-    api_append_text(out, "{\"group\":");
-    api_append_json_string(out, monitor->group);
-    api_append_text(out, ",\"name\":");
-    api_append_json_string(out, monitor->name);
+    const struct api_scores *last = &status->last.scores;
+    api_write_names(out, monitor->group, monitor->name);
     api_append_format(out, ",\"state\":\"%s\"", api_verdict_names[status->state]);
-    api_write_member(out, "kl", kl);
-    api_append_format(out, ",\"infinite\":%s,\"thresholds\":", isinf(kl) ? "true" : "false");
+    api_write_member(out, "kl", last->drift.kl);
+    api_write_flag(out, "infinite", isinf(last->drift.kl));
+    api_append_text(out, ",\"thresholds\":");
     api_write_thresholds(&monitor->config->settings, out);
-    api_write_member(out, "n", status->has_last ? status->last.n : nothing);
+    api_write_member(out, "n", status->last.n);
     api_append_text(out, ",\"window\":");
-    api_window_write(&window, out);
+    api_window_write(&status->last, out);
     api_append_text(out, ",\"last_observation\":");
     api_write_time(out, status->last_observation);
-    write_recent(status, out);
+    api_append_text(out, ",\"recent\":");
+    api_write_numbers(out, status->recent, status->n_recent);
     api_append_text(out, ",\"since\":");
     api_write_time(out, status->since);
     api_append_text(out, ",\"top\":");
-    api_top_write(status->has_last ? status->last.top : 0, &monitor->config->bins, out);
-    api_write_member(out, "top_share", status->has_last ? status->last.top_share : nothing);
+    api_top_write(last->top, &monitor->config->bins, out);
+    api_write_member(out, "top_share", last->top_share);
     api_append(out, "}", 1);
 }
 
@@ -171,8 +153,7 @@ static bool write_list(struct api_exchange *x, const struct api_pagination *page
     api_append_text(out, "{\"monitors\":[");
     if (ranks)
         for (size_t i = 0; i < n && i < page->limit; i++) {
-            if (i)
-                api_append(out, ",", 1);
+            api_append(out, ",", i > 0);
             write_item(ranks[i].monitor, out);
         }
     pthread_rwlock_unlock(&registry->lock);
@@ -219,10 +200,9 @@ static void write_config(const struct api_monitor *monitor, struct api_buffer *o
 static bool check_no_parameters(struct api_exchange *x)
 {
     static const char *const none[] = {NULL};
-    json_t *parameters = json_object();
-    bool good = api_settings_from_query(NULL, x->request.query, none, parameters, &x->problem);
+    json_t *parameters = api_settings_from_query(NULL, x->request.query, none, &x->problem);
     json_decref(parameters);
-    return good;
+    return parameters != NULL;
 }
 
 bool api_list_group(struct api_exchange *x)
@@ -233,14 +213,12 @@ bool api_list_group(struct api_exchange *x)
     if (!check_no_parameters(x))
         return false;
     api_begin_json(x);
-    api_append_text(out, "{\"group\":");
-    api_append_json_string(out, api_group_of(x));
+    api_write_names(out, api_group_of(x), NULL);
     api_append_text(out, ",\"monitors\":[");
     pthread_rwlock_rdlock(&registry->lock);
     size_t first = api_registry_group(registry, api_group_of(x), &n);
     for (size_t i = 0; i < n; i++) {
-        if (i)
-            api_append(out, ",", 1);
+        api_append(out, ",", i > 0);
         write_config(registry->monitors[first + i], out);
     }
     pthread_rwlock_unlock(&registry->lock);
@@ -263,7 +241,7 @@ bool api_show_monitor(struct api_exchange *x)
     }
     pthread_rwlock_unlock(&registry->lock);
     if (!monitor)
-        return api_check_exists(x);
+        return api_find_monitor(x, &x->problem);
     api_response_header(&x->response, "ETag", x->response.header_text);
     api_append_text(&x->response.body, "\n");
     return true;

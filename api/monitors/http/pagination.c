@@ -42,12 +42,10 @@ static bool read_time(const struct api_pagination *page, const char *name, int64
 bool api_pagination_read(struct api_pagination *page, const char *query, const char *const *known,
                          struct api_problem *problem)
 {
-    *page = (struct api_pagination){
-        .from = INT64_MIN, .to = INT64_MAX, .cursor = "", .parameters = json_object()};
-    if (!page->parameters)
-        return api_fail_oom(problem);
-    if (!api_settings_from_query(NULL, query, known, page->parameters, problem) ||
-        !read_limit(page, problem) || !read_time(page, "from", &page->from, problem) ||
+    *page = (struct api_pagination){.from = INT64_MIN, .to = INT64_MAX, .cursor = ""};
+    page->parameters = api_settings_from_query(NULL, query, known, problem);
+    if (!page->parameters || !read_limit(page, problem) ||
+        !read_time(page, "from", &page->from, problem) ||
         !read_time(page, "to", &page->to, problem))
         return false;
     if (api_pagination_text(page, "cursor"))

@@ -10,7 +10,7 @@
 void api_observations_drop(struct api_observations *o)
 {
     for (size_t i = 0; i < o->n; i++) {
-        api_config_release(o->observed[i].config);
+        api_config_release(o->observed[i].held.config);
         api_counting_free(&o->observed[i].counting);
         api_snapshot_release(o->observed[i].snapshot);
         free(o->observed[i].name);
@@ -39,16 +39,14 @@ static bool add_observed(struct api_observations *o, const char *name, size_t co
 {
     struct api_exchange *x = o->x;
     struct api_observed *observed = &o->observed[o->n];
-    *observed = (struct api_observed){.column = column};
-    observed->config = api_hold_config(x->service->monitors, api_group_of(x), name, &observed->id,
-                                       &observed->revision);
-    if (!observed->config)
+    const struct api_held held = api_hold_monitor(x->service->monitors, api_group_of(x), name);
+    if (!held.config)
         return false;
     o->n++;
-    observed->name = strdup(name);
-    return count_memory(o, &observed->config->bins) &&
+    *observed = (struct api_observed){.column = column, .held = held, .name = strdup(name)};
+    return count_memory(o, &observed->held.config->bins) &&
            (observed->name || api_fail_oom(&x->problem)) &&
-           api_counting_init(&observed->counting, &observed->config->bins, &x->problem);
+           api_counting_init(&observed->counting, &observed->held.config->bins, &x->problem);
 }
 
 static bool reserve(struct api_observations *o, size_t n)
@@ -57,49 +55,19 @@ static bool reserve(struct api_observations *o, size_t n)
     return o->observed || api_fail_oom(&o->x->problem);
 }
 
-/* reading: a pass over the table. `by_column` are indices into `observed`. */
-struct reading {
-    struct api_observations *o;
-    const struct api_table *table;
-    size_t *by_column;
-};
-
-static bool count_cell(void *context, size_t column, const struct api_cell *cell,
-                       struct api_problem *problem)
-{
-    const struct reading *reading = context;
-    struct api_observed *observed = &reading->o->observed[reading->by_column[column]];
-    return api_check_cancelled(reading->o->x->stop, cell, problem) &&
-           api_counting_cell(&observed->counting, reading->table, column, cell, problem);
-}
-
-static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
-                          size_t n, struct api_problem *problem)
-{
-    const struct reading *reading = context;
-    struct api_observed *observed = &reading->o->observed[reading->by_column[column]];
-    return api_counting_numbers(&observed->counting, dtype, values, n, problem);
-}
-
 /* Counts the values of all columns that have a monitor. */
 static bool count_values(struct api_observations *o, struct api_table *table)
 {
-    struct reading reading = {.o = o, .table = table};
-    const struct api_sink sink = {&reading, count_cell, count_numbers};
-    reading.by_column = calloc(table->n_columns + 1, sizeof *reading.by_column);
-    if (!reading.by_column)
+    struct api_counting **of_columns = calloc(table->n_columns + 1, sizeof *of_columns);
+    if (!of_columns)
         return api_fail_oom(&o->x->problem);
-    for (size_t i = 0; i < o->n; i++) {
-        table->columns[o->observed[i].column].wanted = true;
-        reading.by_column[o->observed[i].column] = i;
-    }
-    bool good = api_table_read(table, &sink, &o->x->problem);
-    for (size_t i = 0; good && i < o->n; i++) {
-        api_counting_finish(&o->observed[i].counting);
+    for (size_t i = 0; i < o->n; i++)
+        of_columns[o->observed[i].column] = &o->observed[i].counting;
+    bool good = api_counting_table(of_columns, table, o->x->stop, &o->x->problem);
+    free(of_columns);
+    for (size_t i = 0; good && i < o->n; i++)
         api_warn_of_unreadable(&o->warnings, o->observed[i].name,
                                &o->observed[i].counting.unreadable);
-    }
-    free(reading.by_column);
     return good;
 }
 
@@ -125,37 +93,28 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
     return true;
 }
 
-static bool fail_member(const char *name, const char *const *known, size_t n,
-                        struct api_problem *problem)
-{
-    char pointer[200];
-    const char *nearest = api_nearest(name, known, n);
-    api_pointer_to_member(pointer, sizeof pointer, "#/", name);
-    return api_fail_at(problem, API_BODY, pointer, "option_unknown",
-                       "observations have no member '%.60s' here%s%s%s", name,
-                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : "");
-}
-
 /* Checks the names of members: values and a timestamp, or weights of one monitor. */
 static bool check_members(const struct api_table *table, bool single, struct api_problem *problem)
 {
-    static const char *const of_table[] = {"timestamp", "columns", "rows"},
-                             *const of_one[] = {"timestamp",     "values", "counts",
-                                                "probabilities", "n",      "underflow",
-                                                "overflow",      "other",  "missing"};
-    const char *const *known = single ? of_one : of_table, *name;
-    size_t n = single ? sizeof of_one / sizeof *of_one : sizeof of_table / sizeof *of_table;
+    const char *known[1 + API_WEIGHTS_MEMBERS] = {"timestamp", "columns", "rows"}, *name;
+    size_t n = !single ? 3 : table->has_values ? 2 : 1 + API_WEIGHTS_MEMBERS;
+    char pointer[200];
     json_t *value;
-    if (single && table->has_values)
-        n = 2;
+    if (single)
+        memcpy(known + 1, api_weights_members, API_WEIGHTS_MEMBERS * sizeof *known);
     json_object_foreach(table->members, name, value)
     {
-        bool good = false;
-        for (size_t i = 0; i < n; i++)
-            good |= strcmp(known[i], name) == 0;
-        if (!good)
-            return fail_member(name, known, n, problem);
+        size_t i = 0;
+        while (i < n && strcmp(known[i], name) != 0)
+            i++;
+        if (i < n)
+            continue;
+        const char *nearest = api_nearest(name, known, n);
+        api_pointer_to_member(pointer, sizeof pointer, "#/", name);
+        return api_fail_at(problem, API_BODY, pointer, "option_unknown",
+                           "observations have no member '%.60s' here%s%s%s", name,
+                           nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                           nearest ? "'?" : "");
     }
     return true;
 }
@@ -166,10 +125,10 @@ static bool read_weights(struct api_observations *o, const struct api_table *tab
     struct api_observed *observed = o->observed;
     struct api_weights weights = {.n = 0};
     struct api_problem *problem = &o->x->problem;
-    bool good =
-        api_weights_from_json(&weights, &observed->config->bins, table->members, "#", problem) &&
-        api_weights_to_counts(&weights, &observed->config->bins, problem);
-    for (size_t i = 0; good && i < observed->config->bins.n_bins; i++)
+    bool good = api_weights_from_json(&weights, &observed->held.config->bins, table->members, "#",
+                                      problem) &&
+                api_weights_to_counts(&weights, &observed->held.config->bins, problem);
+    for (size_t i = 0; good && i < observed->held.config->bins.n_bins; i++)
         observed->counting.counts[i] = (uint64_t)weights.values[i];
     api_weights_free(&weights);
     return good;
@@ -185,12 +144,12 @@ static bool read_single(struct api_observations *o, struct api_table *table)
     if (!reserve(o, 1))
         return false;
     if (!add_observed(o, name, column)) {
-        api_check_exists(o->x);
+        api_find_monitor(o->x, &o->x->problem);
         return false;
     }
     if (!(table->has_values ? count_values(o, table) : read_weights(o, table)))
         return false;
-    for (size_t i = 0; i < o->observed->config->bins.n_bins; i++)
+    for (size_t i = 0; i < o->observed->held.config->bins.n_bins; i++)
         n += o->observed->counting.counts[i];
     return n > 0 || api_fail(&o->x->problem, "observations_empty", "there is no observation");
 }
@@ -252,11 +211,8 @@ static bool hash_key(struct api_observations *o)
 bool api_parse(struct api_observations *o)
 {
     static const char *const known[] = {"timestamp", NULL};
-    json_t *parameters = json_object();
-    bool good = parameters || api_fail_oom(&o->x->problem);
-    good = good &&
-           api_settings_from_query(NULL, o->x->request.query, known, parameters, &o->x->problem) &&
-           read_table(o, parameters);
+    json_t *parameters = api_settings_from_query(NULL, o->x->request.query, known, &o->x->problem);
+    bool good = parameters && read_table(o, parameters);
     json_decref(parameters);
     return good && hash_key(o);
 }

@@ -7,8 +7,9 @@
 /* api_observed: one column, and the window that it went to. */
 struct api_observed {
     char *name;
-    struct api_config *config;
-    int64_t id, revision;
+    struct api_held held;
+    struct api_monitor
+        *monitor;  /* while the store's thread runs; NULL if it is not the same any more */
     size_t column; /* of the table */
     struct api_counting counting;
     struct api_dirty_window *dirty; /* while the store's thread runs */
@@ -31,7 +32,7 @@ struct api_observations {
     size_t unknown;  /* columns without a monitor */
     unsigned tries;
     unsigned char key[API_HASH], body[API_HASH];
-    struct api_buffer answer; /* of the key: pairs of the numbers of monitors and windows */
+    struct api_buffer pairs; /* int64_t: the monitor and the window of each response to the key */
 };
 
 /* Reads the body, the coding of which is undone, and counts its values by the bins of the monitors

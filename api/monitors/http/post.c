@@ -3,6 +3,7 @@
 
 #include "api/body.h"
 #include "api/monitors/http/parse.h"
+#include "api/monitors/model/format.h"
 #include "api/monitors/state/window_load.h"
 #include "api/response.h"
 
@@ -18,7 +19,7 @@ void api_post_end(struct api_exchange *x)
     struct api_observations *o = x->state;
     api_observations_drop(o);
     api_buffer_free(&o->inflated);
-    api_buffer_free(&o->answer);
+    api_buffer_free(&o->pairs);
     free(o);
 }
 
@@ -42,13 +43,14 @@ bool api_post_begin(struct api_exchange *x)
 /* Makes the snapshot of counts that are not stored, compared with the config's reference. */
 static bool snapshot_counts(struct api_observations *o, struct api_observed *observed)
 {
-    struct api_snapshot *snapshot = api_snapshot_new(observed->config);
+    struct api_snapshot *snapshot = api_snapshot_new(observed->held.config);
     observed->snapshot = snapshot;
     if (!snapshot || (snapshot->settings.previous == 0 && !api_snapshot_refer(snapshot)))
         return api_fail_oom(&o->x->problem);
-    for (size_t i = 0; i < observed->config->bins.n_bins; i++)
+    for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
         snapshot->counts[i] = (double)observed->counting.counts[i];
-    snapshot->window.revision = observed->revision;
+    snapshot->window.revision = observed->held.revision;
+    snapshot->state = observed->held.state;
     return true;
 }
 
@@ -56,28 +58,8 @@ static bool snapshot_counts(struct api_observations *o, struct api_observed *obs
 static bool run_evaluation(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct api_observations *o = (struct api_observations *)job;
-    struct api_observed *observed = o->observed;
-    struct api_snapshot *snapshot = observed->snapshot;
-    size_t n_bins = observed->config->bins.n_bins;
-    const struct api_previous_of of = {observed->id, observed->revision,
-                                       (int64_t)snapshot->settings.previous, n_bins};
-    free(snapshot->reference);
-    snapshot->reference = calloc(n_bins, sizeof *snapshot->reference);
-    if (!snapshot->reference)
-        return api_transaction_fail_oom(monitors);
-    return api_previous_counts(monitors, NULL, &of, (struct api_position){o->time, INT64_MAX},
-                               snapshot->reference);
-}
-
-static void set_state(struct api_observations *o)
-{
-    struct api_registry *registry = &o->x->service->monitors->registry;
-    pthread_rwlock_rdlock(&registry->lock);
-    const struct api_monitor *monitor =
-        api_registry_find(registry, api_group_of(o->x), api_name_of(o->x));
-    if (monitor)
-        o->observed->snapshot->state = monitor->status.state;
-    pthread_rwlock_unlock(&registry->lock);
+    return api_snapshot_compare(monitors, o->observed->held.id, NULL,
+                                (struct api_position){o->time, INT64_MAX}, o->observed->snapshot);
 }
 
 /* ---- Steps */
@@ -90,7 +72,7 @@ static bool reserve_response(struct api_observations *o)
     size_t size =
         OVERHEAD + WARNING + o->warnings.size + ESCAPE_FACTOR * strlen(api_group_of(o->x));
     for (size_t i = 0; i < o->n; i++)
-        size += api_config_result_size(o->observed[i].config) +
+        size += api_config_result_size(o->observed[i].held.config) +
                 ESCAPE_FACTOR * strlen(o->observed[i].name);
     return (api_buffer_reserve(&o->x->response.body, size) &&
             api_buffer_reserve(&o->warnings, o->warnings.size + WARNING)) ||
@@ -141,12 +123,10 @@ static bool read_body(struct api_observations *o, double max_ns)
     o->is_read = true;
     if (o->evaluates && !snapshot_counts(o, o->observed))
         return false;
-    if (o->evaluates)
-        set_state(o);
     o->job = (struct api_store_job){.run = o->evaluates ? run_evaluation : api_apply_run,
                                     .read_back = o->evaluates ? NULL : api_apply_read_back};
     for (size_t i = 0; i < o->n; i++)
-        o->job.counts += o->observed[i].config->bins.n_bins;
+        o->job.counts += o->observed[i].held.config->bins.n_bins;
     if (o->n > 0 && (!o->evaluates || o->observed->snapshot->settings.previous > 0))
         x->work = &o->job;
     return reserve_response(o);
@@ -170,16 +150,7 @@ static bool after_work(struct api_observations *o, double max_ns)
                         "the monitor was replaced too often meanwhile; try again");
     api_observations_drop(o);
     o->is_read = o->stale = false;
-    return api_check_exists(x) && read_body(o, max_ns);
-}
-
-/* Estimates what is left to do: the response. */
-static double answer_cost(const struct api_observations *o)
-{
-    double ns = 0;
-    for (size_t i = 0; i < o->n; i++)
-        ns += api_config_result_ns(o->observed[i].config);
-    return ns;
+    return api_find_monitor(x, &x->problem) && read_body(o, max_ns);
 }
 
 static bool prepare(struct api_exchange *x, bool evaluates, double max_ns)
@@ -193,8 +164,11 @@ static bool prepare(struct api_exchange *x, bool evaluates, double max_ns)
     if (api_job_finished(x, &o->job) ? !after_work(o, max_ns)
                                      : !x->work && !o->is_read && !read_body(o, max_ns))
         return false;
-    if (o->is_read && !x->work)
-        x->cost_ns = answer_cost(o);
+    if (o->is_read && !x->work) { /* the response is left to do */
+        x->cost_ns = 0;
+        for (size_t i = 0; i < o->n; i++)
+            x->cost_ns += api_config_result_ns(o->observed[i].held.config);
+    }
     return true;
 }
 
@@ -203,15 +177,6 @@ bool api_post_prepare(struct api_exchange *x, double max_ns) { return prepare(x,
 bool api_evaluate_prepare(struct api_exchange *x, double max_ns)
 {
     return prepare(x, true, max_ns);
-}
-
-/* Appends `"name":...,` and the result. */
-static void write_result(const struct api_observed *observed, struct api_buffer *out)
-{
-    api_append_text(out, "\"name\":");
-    api_append_json_string(out, observed->name);
-    api_append(out, ",", 1);
-    api_snapshot_write(observed->snapshot, true, out);
 }
 
 /* Tells of monitors whose newest window lies ahead of the clock, as it does after the clock was wrong. */
@@ -232,16 +197,18 @@ static void warn_of_windows_ahead(struct api_observations *o)
 static bool write_results(const struct api_observations *o, struct api_buffer *out)
 {
     bool single = api_name_of(o->x) != NULL, first = true;
-    api_append_text(out, "{\"group\":");
-    api_append_json_string(out, api_group_of(o->x));
+    api_write_names(out, api_group_of(o->x), NULL);
     api_append_text(out, single ? "," : ",\"monitors\":[");
     for (size_t i = 0; i < o->n; i++) {
         if (!o->observed[i].snapshot)
             continue;
         api_append_text(out, single ? "" : first ? "{" : ",{");
         first = false;
-        write_result(&o->observed[i], out);
-        api_append_text(out, single ? "" : "}");
+        api_append_text(out, "\"name\":");
+        api_append_json_string(out, o->observed[i].name);
+        api_append(out, ",", 1);
+        api_snapshot_write(o->observed[i].snapshot, true, out);
+        api_append(out, "}", !single);
     }
     api_append_text(out, single ? ",\"warnings\":[" : "],\"warnings\":[");
     api_append(out, o->warnings.data, o->warnings.size);
@@ -249,14 +216,13 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
     return !single || !first;
 }
 
-/* Answers 200 for what is stored: without its results if memory was exhausted after the commit, for
- * which what is reserved has room. */
+/* Writes the response of a request that is stored, without results: memory was exhausted after the commit. What
+ * was reserved has room for it. */
 static void cut_results(const struct api_observations *o, struct api_buffer *out)
 {
     out->size = 0;
     out->failed = false;
-    api_append_text(out, "{\"group\":");
-    api_append_json_string(out, api_group_of(o->x));
+    api_write_names(out, api_group_of(o->x), NULL);
     if (!api_name_of(o->x))
         api_append_text(out, ",\"monitors\":[]");
     api_append_text(out,

@@ -1,14 +1,18 @@
 /* PUT of a group or a monitor, and the steps of POST reference: monitors are made and replaced. */
 #include "api/monitors/http/endpoints.h"
+#include "api/monitors/model/format.h"
 #include "api/monitors/model/settings_query.h"
 #include "api/monitors/state/metrics.h"
+#include "api/monitors/state/window_rows.h"
 
 #include "api/body.h"
-#include "api/monitors/http/reference.h"
 #include "api/monitors/http/references.h"
 #include "api/monitors/http/request.h"
 #include "api/response.h"
+#include "api/text/json_load.h"
+#include "api/text/json_text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +22,8 @@ struct put {
     struct api_buffer inflated;
     struct api_references references;
     bool is_read, promotes;
-    bool is_dry; /* true if nothing is to be stored: the client wants to see what would be */
-    struct api_reference_range range; /* of windows that become the reference */
+    bool is_dry;      /* true if nothing is to be stored: the client wants to see what would be */
+    int64_t from, to; /* starts of the windows that become the reference */
 };
 
 void api_put_end(struct api_exchange *x)
@@ -53,9 +57,8 @@ static bool read_query(struct put *d, json_t *members)
 {
     static const char *const known[] = {"dry_run", NULL};
     struct api_exchange *x = d->x;
-    json_t *others = json_object();
-    bool good = others || api_fail_oom(&x->problem);
-    good = good && api_settings_from_query(members, x->request.query, known, others, &x->problem);
+    json_t *others = api_settings_from_query(members, x->request.query, known, &x->problem);
+    bool good = others != NULL;
     const char *dry = json_string_value(json_object_get(others, "dry_run"));
     d->is_dry = dry && strcmp(dry, "true") == 0;
     if (good && dry && !d->is_dry && strcmp(dry, "false") != 0)
@@ -72,11 +75,10 @@ static bool check_labels(struct put *d)
     struct api_exchange *x = d->x;
     const struct api_config *config = d->references.replacements->config;
     struct api_problem problem = {0};
-    int64_t id, revision;
     if (api_bins_check(&config->bins, &problem))
         return true;
     struct api_config *known =
-        api_hold_config(x->service->monitors, api_group_of(x), api_name_of(x), &id, &revision);
+        api_hold_monitor(x->service->monitors, api_group_of(x), api_name_of(x)).config;
     bool same = known && strcmp(known->definition, config->definition) == 0;
     api_config_release(known);
     if (!same)
@@ -115,6 +117,44 @@ static bool read_table(struct put *d)
     return good;
 }
 
+/* ---- The range of POST reference */
+
+static bool read_bound(const json_t *root, const char *name, int64_t *time,
+                       struct api_problem *problem)
+{
+    char pointer[20];
+    const json_t *value = api_json_unboxed(json_object_get(root, name));
+    snprintf(pointer, sizeof pointer, "#/%s", name);
+    if (json_is_string(value)
+            ? api_time_parse(json_string_value(value), time)
+            : json_is_number(value) && api_time_from_seconds(json_number_value(value), time))
+        return true;
+    return api_fail_at(problem, API_BODY, pointer, "timestamp_invalid",
+                       "%s must be a time of RFC 3339 with its zone, or seconds since 1970", name);
+}
+
+/* Reads the body of POST reference, {"from": TIME, "to": TIME}. */
+static bool read_range(struct put *d)
+{
+    struct api_exchange *x = d->x;
+    struct api_json json = {.budget = x->service->budget};
+    const char *text = api_json_skip_mark(x->request.body);
+    size_t size = x->request.body_size - (size_t)(text - x->request.body);
+    bool good = api_json_load(&json, text, size);
+    if (!good && json.out_of_memory)
+        api_fail_oom(&x->problem);
+    else if (!good)
+        api_fail(&x->problem, "json_malformed", "line %d, column %d: %s", json.error.line,
+                 json.error.column, json.error.text);
+    if (good && (!json_is_object(json.root) || json_object_size(json.root) != 2))
+        good = api_fail_at(&x->problem, API_BODY, "#", "option_invalid",
+                           "the body must be {\"from\": TIME, \"to\": TIME}");
+    good = good && read_bound(json.root, "from", &d->from, &x->problem) &&
+           read_bound(json.root, "to", &d->to, &x->problem);
+    api_json_free(&json);
+    return good;
+}
+
 /* ---- Room for the response */
 
 /* Bytes of the response, at most. */
@@ -140,18 +180,57 @@ static bool reserve_response(const struct put *d, struct api_problem *problem)
 
 /* ---- In the store's thread */
 
-static struct put *put_of(struct api_store_job *job) { return (struct put *)job; }
+/* Adds up the counts of closed windows that start at `from` or later, and before `to`. */
+static bool read_windows(const struct put *d, struct api_monitors *monitors,
+                         const struct api_monitor *monitor, double *counts,
+                         struct api_problem *problem)
+{
+    const struct api_datum between[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+                                        API_INTEGER(d->from), API_INTEGER(d->to)};
+    size_t n_bins = monitor->config->bins.n_bins;
+    double n = 0;
+    if (!api_counts_run(counts, n_bins, monitors->store, API_SQL_COUNTS_BETWEEN, between))
+        return false;
+    for (size_t i = 0; i < n_bins; i++)
+        n += counts[i];
+    return n > 0 || api_fail(problem, "windows_missing",
+                             "no closed window of this revision starts between from and to");
+}
+
+/* Makes the config that has these counts as its reference; NULL with a problem. */
+static struct api_config *load_promoted(const struct api_monitors *monitors,
+                                        const struct api_config *old, double *counts,
+                                        struct api_problem *problem)
+{
+    struct api_buffer text = {0};
+    const struct api_weights weights = {.form = API_COUNTS, .values = counts};
+    struct api_config *config = NULL;
+    api_append_text(&text, "{\"bins\":");
+    api_bins_write(&old->bins, &text);
+    api_append_text(&text, ",\"reference\":");
+    api_weights_write(&weights, &old->bins, &text);
+    api_append(&text, "}", 2);
+    if (!text.failed)
+        config = api_config_load(text.data, old->others, monitors->budget, problem);
+    else
+        api_fail_oom(problem);
+    api_buffer_free(&text);
+    return config;
+}
 
 /* Makes the config of which closed windows are the reference. */
 static bool promote(struct put *d, struct api_monitors *monitors)
 {
     struct api_problem *problem = &d->job.problem;
     struct api_replacement *r = d->references.replacements;
-    const struct api_monitor *monitor = api_registry_find(&monitors->registry, r->group, r->name);
-    if (!monitor)
-        return api_find_monitor(d->x, problem);
+    const struct api_monitor *monitor = api_monitor_of(d->x, monitors, problem);
+    double *counts = monitor ? calloc(monitor->config->bins.n_bins, sizeof *counts) : NULL;
+    if (!counts)
+        return monitor && api_fail_oom(problem);
+    bool good = read_windows(d, monitors, monitor, counts, problem);
     api_config_release(r->config);
-    r->config = api_reference_promote(monitors, monitor, &d->range, problem);
+    r->config = good ? load_promoted(monitors, monitor->config, counts, problem) : NULL;
+    free(counts);
     return r->config &&
            api_config_retain(r->config, monitors->budget, api_monitor_size(r->group, r->name),
                              false, problem) &&
@@ -160,7 +239,7 @@ static bool promote(struct put *d, struct api_monitors *monitors)
 
 static bool run(struct api_store_job *job, struct api_monitors *monitors)
 {
-    struct put *d = put_of(job);
+    struct put *d = (struct put *)job;
     return (!d->promotes || api_find_monitor(d->x, &job->problem)) &&
            api_check_conditions(d->x, monitors, &job->problem) &&
            (!d->promotes || promote(d, monitors)) &&
@@ -169,7 +248,7 @@ static bool run(struct api_store_job *job, struct api_monitors *monitors)
 
 static bool dry_run(struct api_store_job *job, struct api_monitors *monitors)
 {
-    struct put *d = put_of(job);
+    struct put *d = (struct put *)job;
     return api_check_conditions(d->x, monitors, &job->problem) &&
            api_replace_dry_run(monitors, d->references.replacements, d->references.n,
                                &job->problem);
@@ -177,13 +256,13 @@ static bool dry_run(struct api_store_job *job, struct api_monitors *monitors)
 
 static bool read_back(struct api_store_job *job, struct api_monitors *monitors)
 {
-    struct put *d = put_of(job);
+    struct put *d = (struct put *)job;
     return api_replace_after_windows(monitors, d->references.replacements, d->references.n);
 }
 
 static void publish(struct api_store_job *job, struct api_monitors *monitors)
 {
-    struct put *d = put_of(job);
+    struct put *d = (struct put *)job;
     api_replace_publish(monitors, d->references.replacements, d->references.n);
 }
 
@@ -214,7 +293,7 @@ static bool read_body(struct put *d, double max_ns)
         x->cost_ns = 3 * api_table_cost(x);
     if (x->cost_ns > max_ns)
         return true;
-    if (!(d->promotes ? api_reference_range_read(x, &d->range) && add_promoted(d) : read_table(d)))
+    if (!(d->promotes ? read_range(d) && add_promoted(d) : read_table(d)))
         return false;
     d->is_read = true;
     if (d->is_dry)
@@ -261,12 +340,10 @@ static void write_replaced(const struct put *d, size_t i, const struct api_buffe
 
 static void write_group(const struct put *d, struct api_buffer *out)
 {
-    api_append_text(out, "{\"group\":");
-    api_append_json_string(out, api_group_of(d->x));
+    api_write_names(out, api_group_of(d->x), NULL);
     api_append_text(out, ",\"monitors\":[");
     for (size_t i = 0; i < d->references.n; i++) {
-        if (i)
-            api_append(out, ",", 1);
+        api_append(out, ",", i > 0);
         write_replaced(d, i, NULL, out);
     }
     api_append_text(out, "],\"warnings\":[");

@@ -7,7 +7,7 @@
 /* api_references: what a table is turned into. Once *stop is true, a read fails; it may be NULL. */
 struct api_references {
     const atomic_bool *stop;
-    struct api_monitors *monitors; /* whose configs are kept where they are the same; or NULL */
+    struct api_monitors *monitors; /* whose configs are kept where they are the same */
     struct api_replacement *replacements;
     size_t n;
     struct api_buffer warnings;

@@ -92,8 +92,6 @@ bool api_check_body(struct api_exchange *x)
     return api_body_check_size(x);
 }
 
-bool api_check_exists(struct api_exchange *x) { return api_find_monitor(x, &x->problem); }
-
 bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem)
 {
     struct api_registry *registry = &x->service->monitors->registry;
@@ -111,6 +109,16 @@ bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem)
                     "there is no monitor '%.128s' in the group '%.128s'", name, group);
 }
 
+struct api_monitor *api_monitor_of(const struct api_exchange *x,
+                                   const struct api_monitors *monitors, struct api_problem *problem)
+{
+    struct api_monitor *monitor =
+        api_registry_find(&monitors->registry, api_group_of(x), api_name_of(x));
+    if (!monitor)
+        api_find_monitor(x, problem);
+    return monitor;
+}
+
 bool api_cache_may_be_stale(const struct api_exchange *x)
 {
     return api_store_is_shared(x->service->monitors->store);
@@ -118,22 +126,19 @@ bool api_cache_may_be_stale(const struct api_exchange *x)
 
 bool api_check_may_exist(struct api_exchange *x)
 {
-    return api_cache_may_be_stale(x) || api_check_exists(x);
+    return api_cache_may_be_stale(x) || api_find_monitor(x, &x->problem);
 }
 
-struct api_config *api_hold_config(struct api_monitors *monitors, const char *group,
-                                   const char *name, int64_t *id, int64_t *revision)
+struct api_held api_hold_monitor(struct api_monitors *monitors, const char *group, const char *name)
 {
-    struct api_config *config = NULL;
+    struct api_held held = {.config = NULL};
     pthread_rwlock_rdlock(&monitors->registry.lock);
     const struct api_monitor *monitor = api_registry_find(&monitors->registry, group, name);
-    if (monitor) {
-        config = api_config_hold(monitor->config);
-        *id = monitor->id;
-        *revision = monitor->revision;
-    }
+    if (monitor)
+        held = (struct api_held){api_config_hold(monitor->config), monitor->id, monitor->revision,
+                                 monitor->status.state};
     pthread_rwlock_unlock(&monitors->registry.lock);
-    return config;
+    return held;
 }
 
 bool api_open_table(struct api_exchange *x, struct api_table *table)

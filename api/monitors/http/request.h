@@ -18,8 +18,12 @@ const char *api_group_of(const struct api_exchange *x);
 const char *api_name_of(const struct api_exchange *x); /* NULL for a group's path */
 
 /* Fails with monitor_not_found, or group_not_found if the group has no monitor. */
-bool api_check_exists(struct api_exchange *x);
 bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem);
+
+/* The monitor of the path, in the store's thread; NULL, failing likewise, if there is none. */
+struct api_monitor *api_monitor_of(const struct api_exchange *x,
+                                   const struct api_monitors *monitors,
+                                   struct api_problem *problem);
 
 /* Does so before the body comes, unless another server may have made the monitor. */
 bool api_check_may_exist(struct api_exchange *x);
@@ -28,20 +32,17 @@ bool api_check_may_exist(struct api_exchange *x);
  * nothing, makes it look. */
 bool api_cache_may_be_stale(const struct api_exchange *x);
 
-/* Holds the config of a monitor; NULL if there is none. Fills the numbers that name it. */
-struct api_config *api_hold_config(struct api_monitors *monitors, const char *group,
-                                   const char *name, int64_t *id, int64_t *revision);
+/* api_held: a monitor as it was at one moment. `config` is held; NULL if there is no monitor. */
+struct api_held {
+    struct api_config *config;
+    int64_t id, revision;
+    enum api_verdict state;
+};
+struct api_held api_hold_monitor(struct api_monitors *monitors, const char *group,
+                                 const char *name);
 
 /* Opens the table of a request's body, the coding of which is undone. If it fails the table is empty. */
 bool api_open_table(struct api_exchange *x, struct api_table *table);
-
-/* Fails, when it looks at every 4,096th row, if nobody waits for the response any more. */
-static inline bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
-                                       struct api_problem *problem)
-{
-    return (cell->row & 0xfff) != 0xfff || !stop || !atomic_load(stop) ||
-           api_fail(problem, "client_left", "the client closed its side");
-}
 
 /* Estimates the work on a body, in ns. */
 double api_table_cost(const struct api_exchange *x);

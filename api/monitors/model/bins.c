@@ -214,14 +214,16 @@ bool api_bins_check(const struct api_bins *bins, struct api_problem *problem)
 
 void api_bins_write(const struct api_bins *bins, struct api_buffer *out)
 {
-    api_append_text(out, bins->labelled ? "{\"labels\":[" : "{\"edges\":[");
-    for (size_t i = 0; i < bins->n + !bins->labelled; i++) {
-        if (i)
-            api_append(out, ",", 1);
-        if (bins->labelled)
-            api_append_json_string(out, bins->labels[i]);
-        else
-            api_write_number(out, bins->edges[i]);
+    if (!bins->labelled) {
+        api_append_text(out, "{\"edges\":");
+        api_write_numbers(out, bins->edges, bins->n + 1);
+        api_append(out, "}", 1);
+        return;
+    }
+    api_append_text(out, "{\"labels\":[");
+    for (size_t i = 0; i < bins->n; i++) {
+        api_append(out, ",", i > 0);
+        api_append_json_string(out, bins->labels[i]);
     }
     api_append_text(out, "]}");
 }

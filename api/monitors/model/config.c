@@ -29,8 +29,6 @@ static bool read_bins(struct api_config *config, const json_t *members, struct a
 static bool check_reference(const struct api_config *config, const json_t *reference,
                             struct api_problem *problem)
 {
-    static const char *const known[] = {"values",    "counts",   "probabilities", "n",
-                                        "underflow", "overflow", "other",         "missing"};
     bool made = config->reference.form != API_NO_WEIGHTS;
     const char *name, *nearest;
     char pointer[200];
@@ -42,9 +40,10 @@ static bool check_reference(const struct api_config *config, const json_t *refer
                            "reference must be an object with values, counts or probabilities");
     json_object_foreach((json_t *)reference, name, value)
     {
-        if (strcmp(name, "values") == 0 ? made : !made && api_weights_have(name))
+        if (api_setting_is_among(name, api_weights_members) &&
+            made == (strcmp(name, "values") == 0))
             continue;
-        nearest = made ? NULL : api_nearest(name, known, sizeof known / sizeof *known);
+        nearest = made ? NULL : api_nearest(name, api_weights_members, API_WEIGHTS_MEMBERS);
         api_pointer_to_member(pointer, sizeof pointer, "#/reference/", name);
         return api_fail_at(
             problem, API_BODY, pointer, nearest ? "option_unknown" : "counts_invalid",
@@ -66,13 +65,6 @@ static bool read_reference(struct api_config *config, const json_t *members,
                            "a reference is required unless compare is previous");
     return api_weights_from_json(&config->reference, &config->bins, reference, "#/reference",
                                  problem);
-}
-
-static bool check_sum(const struct api_config *config, struct api_problem *problem)
-{
-    return config->reference.form == API_NO_WEIGHTS || config->reference.n > 0 ||
-           api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
-                       "the reference has no value");
 }
 
 /* Terminates a text and takes it out of its buffer; NULL if memory was exhausted. */
@@ -98,11 +90,6 @@ static bool write_definition(struct api_config *config)
 
 /* MAX_DESCRIBED: bins whose descriptions are kept; of more, they are written anew for each response. */
 enum { MAX_DESCRIBED = 100 };
-
-static bool describe_bins(struct api_config *config)
-{
-    return config->bins.n_bins > MAX_DESCRIBED || api_bins_describe(&config->bins);
-}
 
 static int append_dumped(const char *bytes, size_t size, void *out)
 {
@@ -157,8 +144,12 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
         api_settings_check(&config->settings, problem) &&
         check_reference(config, json_object_get(members, "reference"), problem) &&
         read_bins(config, members, problem) && read_reference(config, members, problem) &&
-        check_sum(config, problem) &&
-        ((write_definition(config) && describe_bins(config)) || api_fail_oom(problem)) &&
+        (config->reference.form == API_NO_WEIGHTS || config->reference.n > 0 ||
+         api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
+                     "the reference has no value")) &&
+        ((write_definition(config) &&
+          (config->bins.n_bins > MAX_DESCRIBED || api_bins_describe(&config->bins))) ||
+         api_fail_oom(problem)) &&
         read_annotations(config, members, problem))
         return config;
     api_config_release(config);
@@ -186,15 +177,15 @@ struct api_config *api_config_load(const char *definition, const char *others,
         api_append_text(&text, others + 1);
     }
     bool is_read = text.size > 0 && !text.failed && api_json_load(&json, text.data, text.size);
-    if (!is_read && (text.failed || json.out_of_memory) && budget)
+    if (is_read)
+        config = api_config_new(json.root, &bins, &reference, problem);
+    else if (!text.failed && !json.out_of_memory)
+        api_fail(problem, "store_unavailable", "it is not JSON: %s", json.error.text);
+    else if (budget)
         api_fail(problem, "store_unavailable", "%zu bytes of JSON need more memory than is left",
                  size);
-    else if (!is_read && (text.failed || json.out_of_memory))
-        api_fail_oom(problem);
-    else if (!is_read)
-        api_fail(problem, "store_unavailable", "it is not JSON: %s", json.error.text);
     else
-        config = api_config_new(json.root, &bins, &reference, problem);
+        api_fail_oom(problem);
     api_json_free(&json);
     api_buffer_free(&text);
     return config;

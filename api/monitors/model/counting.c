@@ -1,12 +1,13 @@
 #include "api/monitors/model/counting.h"
-#include "api/formats/field.h"
 
+#include "api/formats/field.h"
 #include "api/monitors/model/format.h"
 #include "api/text/decimal.h"
 #include "lib/drift.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool api_counting_init(struct api_counting *counting, const struct api_bins *bins,
                        struct api_problem *problem)
@@ -24,7 +25,7 @@ void api_counting_free(struct api_counting *counting)
     counting->counts = NULL;
 }
 
-void api_counting_finish(struct api_counting *counting)
+static void flush(struct api_counting *counting)
 {
     if (counting->buffered > 0)
         kl_bin_counts(counting->bins->edges, counting->bins->n, KL_FLOAT64, counting->buffer,
@@ -36,7 +37,7 @@ static void add_number(struct api_counting *counting, double number)
 {
     counting->buffer[counting->buffered++] = number;
     if (counting->buffered == API_COUNTED_AT_ONCE)
-        api_counting_finish(counting);
+        flush(counting);
 }
 
 static void add_missing(struct api_counting *counting)
@@ -63,93 +64,109 @@ static void add_number_label(struct api_counting *counting, double number)
         counting->counts[api_bins_other(counting->bins)]++;
 }
 
-static void add_text(struct api_counting *counting, const struct api_table *table,
-                     const struct api_cell *cell)
+bool api_cell_is_text(const struct api_cell *cell)
+{
+    return cell->kind == API_CELL_STRING || cell->kind == API_CELL_FIELD;
+}
+
+bool api_cell_is_missing(const struct api_cell *cell)
+{
+    return cell->kind == API_CELL_MISSING ||
+           (api_cell_is_text(cell) && api_text_is_missing(cell->text, cell->size));
+}
+
+bool api_cell_number(const struct api_table *table, const struct api_cell *cell, double *number)
+{
+    *number = cell->number;
+    return cell->kind == API_CELL_FIELD    ? api_field_number(table, cell, number)
+           : cell->kind == API_CELL_STRING ? api_text_infinity(cell->text, cell->size, number)
+                                           : cell->kind != API_CELL_MISSING;
+}
+
+/* A text that is a label counts as that, also if it stands for a missing value or a number. */
+static void count_label(struct api_counting *counting, const struct api_table *table,
+                        const struct api_cell *cell)
 {
     double number;
-    if (add_label(counting, cell->text, cell->size))
+    bool is_truth = cell->kind == API_CELL_BOOLEAN;
+    const char *text = is_truth ? (cell->number != 0 ? "true" : "false") : cell->text;
+    if ((is_truth || api_cell_is_text(cell)) &&
+        add_label(counting, text, is_truth ? strlen(text) : cell->size))
         return;
-    if (api_text_is_missing(cell->text, cell->size))
+    if (api_cell_is_missing(cell))
         add_missing(counting);
-    else if (cell->kind == API_CELL_FIELD ? api_field_number(table, cell, &number)
-                                          : api_text_infinity(cell->text, cell->size, &number))
+    else if (!is_truth && api_cell_number(table, cell, &number))
         add_number_label(counting, number);
     else
         counting->counts[api_bins_other(counting->bins)]++;
 }
 
-static void count_label(struct api_counting *counting, const struct api_table *table,
-                        const struct api_cell *cell)
+bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
+                         struct api_problem *problem)
 {
-    switch (cell->kind) {
-    case API_CELL_NUMBER:
-        add_number_label(counting, cell->number);
-        break;
-    case API_CELL_BOOLEAN:
-        if (!add_label(counting, cell->number != 0 ? "true" : "false", cell->number != 0 ? 4 : 5))
-            counting->counts[api_bins_other(counting->bins)]++;
-        break;
-    case API_CELL_STRING:
-    case API_CELL_FIELD:
-        add_text(counting, table, cell);
-        break;
-    default:
-        add_missing(counting);
-    }
+    return (cell->row & 0xfff) != 0xfff || !stop || !atomic_load(stop) ||
+           api_fail(problem, "client_left", "the client closed its side");
 }
 
-static void count_field(struct api_counting *counting, const struct api_table *table,
-                        const struct api_cell *cell)
+/* pass: one over a table. */
+struct pass {
+    const struct api_table *table;
+    struct api_counting *const *of_columns;
+    const atomic_bool *stop;
+};
+
+static bool count_cell(void *context, size_t column, const struct api_cell *cell,
+                       struct api_problem *problem)
 {
+    const struct pass *pass = context;
+    const struct api_table *table = pass->table;
+    struct api_counting *counting = pass->of_columns[column];
     double number;
-    if (api_field_number(table, cell, &number)) {
-        add_number(counting, number);
-        return;
-    }
-    add_missing(counting);
-    if (!api_text_is_missing(cell->text, cell->size) && counting->unreadable.count++ == 0)
-        counting->unreadable.line = cell->line;
-}
-
-bool api_counting_cell(struct api_counting *counting, const struct api_table *table, size_t column,
-                       const struct api_cell *cell, struct api_problem *problem)
-{
+    if (!api_check_cancelled(pass->stop, cell, problem))
+        return false;
     if (counting->bins->labelled) {
         count_label(counting, table, cell);
         return true;
     }
-    double number;
-    switch (cell->kind) {
-    case API_CELL_FIELD:
-        count_field(counting, table, cell);
-        return true;
-    case API_CELL_STRING:
-        if (api_text_infinity(cell->text, cell->size, &number)) {
-            add_number(counting, number);
-            return true;
-        }
-        if (!api_text_is_missing(cell->text, cell->size))
-            return api_table_fail(table, column, cell, problem, "value_not_number",
-                                  "the monitor expects numbers, but this is the text '%.*s'",
-                                  cell->size < 60 ? (int)cell->size : 60, cell->text);
-        add_missing(counting);
-        return true;
-    case API_CELL_MISSING:
-        add_missing(counting);
-        return true;
-    default:
-        add_number(counting, cell->number);
+    if (api_cell_number(table, cell, &number)) {
+        add_number(counting, number);
         return true;
     }
+    bool is_missing = api_cell_is_missing(cell);
+    if (!is_missing && cell->kind == API_CELL_STRING)
+        return api_table_fail(table, column, cell, problem, "value_not_number",
+                              "the monitor expects numbers, but this is the text '%.*s'",
+                              cell->size < 60 ? (int)cell->size : 60, cell->text);
+    add_missing(counting);
+    if (!is_missing && counting->unreadable.count++ == 0)
+        counting->unreadable.line = cell->line;
+    return true;
 }
 
-bool api_counting_numbers(struct api_counting *counting, enum kl_dtype dtype, const void *values,
+static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
                           size_t n, struct api_problem *problem)
 {
+    const struct pass *pass = context;
+    struct api_counting *counting = pass->of_columns[column];
     (void)problem;
     if (!counting->bins->labelled)
         kl_bin_counts(counting->bins->edges, counting->bins->n, dtype, values, n, counting->counts);
-    for (size_t i = 0; counting->bins->labelled && i < n; i++)
-        add_number_label(counting, kl_load(dtype, values, i));
+    else
+        for (size_t i = 0; i < n; i++)
+            add_number_label(counting, kl_load(dtype, values, i));
     return true;
+}
+
+bool api_counting_table(struct api_counting *const *of_columns, struct api_table *table,
+                        const atomic_bool *stop, struct api_problem *problem)
+{
+    struct pass pass = {table, of_columns, stop};
+    const struct api_sink sink = {&pass, count_cell, count_numbers};
+    for (size_t i = 0; i < table->n_columns; i++)
+        table->columns[i].wanted = of_columns[i] != NULL;
+    bool good = api_table_read(table, &sink, problem);
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (of_columns[i])
+            flush(of_columns[i]);
+    return good;
 }

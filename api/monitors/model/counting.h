@@ -4,6 +4,18 @@
 #include "api/formats/table.h"
 #include "api/monitors/model/config.h"
 
+/* True for a string of JSON or a field of CSV; for a value that is not there, or a text that says so. */
+bool api_cell_is_text(const struct api_cell *cell);
+bool api_cell_is_missing(const struct api_cell *cell);
+
+/* Reads a value as a number, a boolean as 0 or 1, a string if it stands for an infinite number. False if it
+ * is none. */
+bool api_cell_number(const struct api_table *table, const struct api_cell *cell, double *number);
+
+/* Fails, when it looks at every 4,096th row, if nobody waits for the response any more. */
+bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
+                         struct api_problem *problem);
+
 /* api_unreadable: fields of numeric columns that are no numbers, which count as missing. */
 struct api_unreadable {
     size_t count, line; /* of the first */
@@ -23,13 +35,7 @@ bool api_counting_init(struct api_counting *counting, const struct api_bins *bin
                        struct api_problem *problem);
 void api_counting_free(struct api_counting *counting);
 
-/* Counts a value. Fails for a string where numbers are due. */
-bool api_counting_cell(struct api_counting *counting, const struct api_table *table, size_t column,
-                       const struct api_cell *cell, struct api_problem *problem);
-
-/* Counts an array. */
-bool api_counting_numbers(struct api_counting *counting, enum kl_dtype dtype, const void *values,
-                          size_t n, struct api_problem *problem);
-
-/* Counts what is buffered; call it after the last value. */
-void api_counting_finish(struct api_counting *counting);
+/* Counts the columns of a table that have a counting; others have NULL. Fails for a string where numbers are
+ * due, and once *stop is true; it may be NULL. */
+bool api_counting_table(struct api_counting *const *of_columns, struct api_table *table,
+                        const atomic_bool *stop, struct api_problem *problem);

@@ -46,6 +46,26 @@ void api_write_flag(struct api_buffer *out, const char *name, bool value)
     api_append_text(out, value ? "\":true" : "\":false");
 }
 
+void api_write_numbers(struct api_buffer *out, const double *numbers, size_t n)
+{
+    api_append(out, "[", 1);
+    for (size_t i = 0; i < n; i++) {
+        api_append(out, ",", i > 0);
+        api_write_number(out, numbers[i]);
+    }
+    api_append(out, "]", 1);
+}
+
+void api_write_names(struct api_buffer *out, const char *group, const char *name)
+{
+    api_append_text(out, "{\"group\":");
+    api_append_json_string(out, group);
+    if (name) {
+        api_append_text(out, ",\"name\":");
+        api_append_json_string(out, name);
+    }
+}
+
 void api_write_bare_time(struct api_buffer *out, int64_t time)
 {
     int64_t micros = (time % API_SECOND_US + API_SECOND_US) % API_SECOND_US;
@@ -127,41 +147,33 @@ static bool read_zone(const char *p, int *offset)
     return colon && hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && *p == '\0';
 }
 
-/* A day of the proleptic Gregorian calendar, which timegm knows; it would let 31 February pass. */
-static bool is_date(const struct tm *parts)
-{
-    static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    int year = parts->tm_year + 1900;
-    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    return year >= 1 && parts->tm_mon >= 0 && parts->tm_mon < 12 && parts->tm_mday >= 1 &&
-           parts->tm_mday <= days[parts->tm_mon] &&
-           !(parts->tm_mon == 1 && parts->tm_mday == 29 && !leap);
-}
-
+/* A time that timegm changes is none: 31 February, 24:00. Seconds may be 60. */
 bool api_time_parse(const char *text, int64_t *time)
 {
-    struct tm parts = {0};
+    static const char *const separators[] = {"-", "-", "Tt ", ":", ":"};
     const char *p = text;
     char *end;
+    int offset;
     double seconds = strtod(text, &end);
     if (end > text && !*end && strspn(text, "0123456789+-.eE") == strlen(text))
         return api_time_from_seconds(seconds, time);
-    parts.tm_year = digits(&p, 4) - 1900;
-    bool good = skip(&p, "-");
-    parts.tm_mon = digits(&p, 2) - 1;
-    good = good && skip(&p, "-");
-    parts.tm_mday = digits(&p, 2);
-    good = good && skip(&p, "Tt ");
-    parts.tm_hour = good ? digits(&p, 2) : -1;
-    good = good && skip(&p, ":");
-    parts.tm_min = good ? digits(&p, 2) : -1;
-    good = good && skip(&p, ":");
-    parts.tm_sec = good ? digits(&p, 2) : -1;
-    int64_t micros = good && skip(&p, ".") ? fraction(&p) : 0;
-    int offset;
-    if (!good || !is_date(&parts) || parts.tm_hour < 0 || parts.tm_hour > 23 || parts.tm_min < 0 ||
-        parts.tm_min > 59 || parts.tm_sec < 0 || parts.tm_sec > 60 || !read_zone(p, &offset))
+    int fields[6];
+    for (size_t i = 0; i < 6; i++) {
+        fields[i] = digits(&p, i == 0 ? 4 : 2);
+        if (fields[i] < 0 || (i < 5 && !skip(&p, separators[i])))
+            return false;
+    }
+    struct tm parts = {.tm_year = fields[0] - 1900,
+                       .tm_mon = fields[1] - 1,
+                       .tm_mday = fields[2],
+                       .tm_hour = fields[3],
+                       .tm_min = fields[4]};
+    const struct tm given = parts;
+    int64_t micros = skip(&p, ".") ? fraction(&p) : 0, at = timegm(&parts);
+    bool is_valid = parts.tm_mon == given.tm_mon && parts.tm_mday == given.tm_mday &&
+                    parts.tm_hour == given.tm_hour && parts.tm_min == given.tm_min;
+    if (!is_valid || fields[0] < 1 || fields[5] > 60 || !read_zone(p, &offset))
         return false;
-    *time = ((int64_t)timegm(&parts) - offset) * API_SECOND_US + micros;
+    *time = (at + fields[5] - offset) * API_SECOND_US + micros;
     return true;
 }

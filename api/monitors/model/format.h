@@ -24,6 +24,12 @@ void api_write_member(struct api_buffer *out, const char *name, double number);
 /* Appends `,"name":true` or false. */
 void api_write_flag(struct api_buffer *out, const char *name, bool value);
 
+/* Appends an array. */
+void api_write_numbers(struct api_buffer *out, const double *numbers, size_t n);
+
+/* Appends `{"group":...,"name":...`, without a name if that is NULL. */
+void api_write_names(struct api_buffer *out, const char *group, const char *name);
+
 /* Appends a time of RFC 3339 in UTC, with microseconds if it has them, quoted; null for
  * API_NO_TIME. Times are microseconds since 1970. */
 void api_write_time(struct api_buffer *out, int64_t time);

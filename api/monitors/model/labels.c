@@ -12,35 +12,13 @@ struct entry {
     uint32_t size, hash;
 };
 
-/* Entries are a buffer of struct entry in order of their first sight; slots a hash table of 1 + their
- * numbers. */
-struct api_label_table {
-    struct api_buffer texts, entries, slots, sorted;
-    size_t n, n_slots;
-};
-
-struct api_label_table *api_labels_new(struct api_budget *budget)
-{
-    struct api_label_table *labels = calloc(1, sizeof *labels);
-    if (!labels)
-        return NULL;
-    labels->texts.budget = labels->entries.budget = labels->slots.budget = labels->sorted.budget =
-        budget;
-    return labels;
-}
-
 void api_labels_free(struct api_label_table *labels)
 {
-    if (!labels)
-        return;
     api_buffer_free(&labels->texts);
     api_buffer_free(&labels->entries);
     api_buffer_free(&labels->slots);
     api_buffer_free(&labels->sorted);
-    free(labels);
 }
-
-size_t api_labels_count(const struct api_label_table *labels) { return labels->n; }
 
 static struct entry *entry(const struct api_label_table *labels, size_t i)
 {
@@ -116,8 +94,8 @@ const struct api_label *api_labels_sort(struct api_label_table *labels, size_t m
         return NULL;
     struct api_label *sorted = (struct api_label *)labels->sorted.data;
     for (size_t i = 0; i < labels->n; i++)
-        sorted[i] = (struct api_label){labels->texts.data + entry(labels, i)->at,
-                                       (double)entry(labels, i)->count};
+        sorted[i] =
+            (struct api_label){labels->texts.data + entry(labels, i)->at, entry(labels, i)->count};
     qsort(sorted, labels->n, sizeof *sorted, compare);
     *n = labels->n < max ? labels->n : max;
     return sorted;

@@ -3,10 +3,13 @@
 
 #include "api/memory/buffer.h"
 
-struct api_label_table;
+/* Zeroed at first, budgets of its buffers aside. `entries` are in order of their first sight; `slots` is a hash
+ * table of 1 + their numbers. */
+struct api_label_table {
+    struct api_buffer texts, entries, slots, sorted;
+    size_t n, n_slots; /* distinct texts */
+};
 
-/* Makes an empty table, on the budget; NULL if memory is exhausted. */
-struct api_label_table *api_labels_new(struct api_budget *budget);
 void api_labels_free(struct api_label_table *labels);
 
 /* Counts a text without NULs; false if memory is exhausted. */
@@ -15,11 +18,8 @@ bool api_labels_add(struct api_label_table *labels, const char *text, size_t siz
 /* api_label: a text, which ends with a NUL, and how often it occurs. */
 struct api_label {
     const char *text;
-    double count;
+    size_t count;
 };
-
-/* Number of distinct texts. */
-size_t api_labels_count(const struct api_label_table *labels);
 
 /* Sorts by frequency, ties by bytes, and returns the first `max` or fewer; they last as long as the
  * table, to which nothing may be added afterwards. */

@@ -1,8 +1,6 @@
 #include "api/monitors/model/sample.h"
-#include "api/formats/field.h"
 
 #include "api/monitors/model/format.h"
-#include "api/monitors/model/labels.h"
 #include "api/text/decimal.h"
 #include "lib/drift.h"
 
@@ -16,8 +14,10 @@ enum { FEW = 20 };
 void api_sample_init(struct api_sample *sample, const struct api_table *table, size_t column)
 {
     size_t size;
-    *sample = (struct api_sample){
-        .table = table, .column = column, .numbers.budget = table->budget, .truths_alone = true};
+    *sample = (struct api_sample){.table = table, .column = column, .truths_alone = true};
+    sample->numbers.budget = table->budget;
+    sample->labels.texts.budget = sample->labels.entries.budget = table->budget;
+    sample->labels.slots.budget = sample->labels.sorted.budget = table->budget;
     if (table->n_rows > 0 && !__builtin_mul_overflow(table->n_rows, sizeof(double), &size))
         api_buffer_reserve(&sample->numbers, size); /* exactly, where growth would double it */
 }
@@ -25,8 +25,7 @@ void api_sample_init(struct api_sample *sample, const struct api_table *table, s
 void api_sample_free(struct api_sample *sample)
 {
     api_buffer_free(&sample->numbers);
-    api_labels_free(sample->labels);
-    sample->labels = NULL;
+    api_labels_free(&sample->labels);
 }
 
 /* ---- Values */
@@ -45,7 +44,7 @@ static bool add_number(struct api_sample *sample, double number, struct api_prob
 static bool add_label(struct api_sample *sample, const char *text, size_t size,
                       struct api_problem *problem)
 {
-    return api_labels_add(sample->labels, text, size) || api_fail_oom(problem);
+    return api_labels_add(&sample->labels, text, size) || api_fail_oom(problem);
 }
 
 /* Collects the label of a value, in the second pass. */
@@ -53,8 +52,8 @@ static bool sample_label(struct api_sample *sample, const struct api_cell *cell,
                          struct api_problem *problem)
 {
     char text[API_DECIMAL_MAX];
-    bool has_text = cell->kind == API_CELL_STRING || cell->kind == API_CELL_FIELD;
-    if (cell->kind == API_CELL_MISSING || (has_text && api_text_is_missing(cell->text, cell->size)))
+    bool has_text = api_cell_is_text(cell);
+    if (api_cell_is_missing(cell))
         return true;
     if (has_text && cell->size > API_MAX_LABEL)
         return api_table_fail(
@@ -70,17 +69,28 @@ static bool sample_label(struct api_sample *sample, const struct api_cell *cell,
            add_label(sample, text, api_label_of_number(text, cell->number), problem);
 }
 
-static bool sample_text(struct api_sample *sample, const struct api_cell *cell,
+/* pass: one over a table. */
+struct pass {
+    const atomic_bool *stop;
+    struct api_sample *samples; /* one for each column of the table */
+};
+
+static bool sample_cell(void *context, size_t column, const struct api_cell *cell,
                         struct api_problem *problem)
 {
+    const struct pass *pass = context;
+    struct api_sample *sample = &pass->samples[column];
     double number;
-    sample->truths_alone = false;
-    if (api_text_is_missing(cell->text, cell->size)) {
+    if (!api_check_cancelled(pass->stop, cell, problem))
+        return false;
+    if (sample->is_text)
+        return sample_label(sample, cell, problem);
+    sample->truths_alone &= cell->kind == API_CELL_BOOLEAN || cell->kind == API_CELL_MISSING;
+    if (api_cell_is_missing(cell)) {
         sample->n_missing++;
         return true;
     }
-    if (cell->kind == API_CELL_FIELD ? api_field_number(sample->table, cell, &number)
-                                     : api_text_infinity(cell->text, cell->size, &number))
+    if (api_cell_number(sample->table, cell, &number))
         return add_number(sample, number, problem);
     if (cell->kind == API_CELL_STRING)
         sample->text_for_certain = true;
@@ -90,32 +100,11 @@ static bool sample_text(struct api_sample *sample, const struct api_cell *cell,
     return true;
 }
 
-bool api_sample_cell(struct api_sample *sample, const struct api_cell *cell,
-                     struct api_problem *problem)
+static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
+                           size_t n, struct api_problem *problem)
 {
-    if (sample->labels)
-        return sample_label(sample, cell, problem);
-    sample->rows++;
-    switch (cell->kind) {
-    case API_CELL_STRING:
-    case API_CELL_FIELD:
-        return sample_text(sample, cell, problem);
-    case API_CELL_MISSING:
-        sample->n_missing++;
-        return true;
-    case API_CELL_NUMBER:
-        sample->truths_alone = false;
-        break;
-    default:
-        break;
-    }
-    return add_number(sample, cell->number, problem);
-}
-
-bool api_sample_numbers(struct api_sample *sample, enum kl_dtype dtype, const void *values,
-                        size_t n, struct api_problem *problem)
-{
-    sample->rows += n;
+    const struct pass *pass = context;
+    struct api_sample *sample = &pass->samples[column];
     sample->truths_alone = false;
     for (size_t i = 0; i < n; i++)
         if (!add_number(sample, kl_load(dtype, values, i), problem))
@@ -123,7 +112,10 @@ bool api_sample_numbers(struct api_sample *sample, enum kl_dtype dtype, const vo
     return true;
 }
 
-bool api_sample_decide(struct api_sample *sample)
+/* Decides after the first pass; true if a second one is needed, which collects labels. A column is numeric if
+ * at least half of its values that are not missing are numbers, and none is a string but for those that stand
+ * for infinite numbers. */
+static bool decide(struct api_sample *sample)
 {
     sample->is_text =
         sample->n_texts > 0 &&
@@ -133,9 +125,25 @@ bool api_sample_decide(struct api_sample *sample)
         return false;
     }
     sample->unreadable.count = 0;
-    sample->labels = api_labels_new(sample->numbers.budget);
     api_buffer_free(&sample->numbers);
     return true;
+}
+
+bool api_sample_table(struct api_sample *samples, size_t first, size_t end, struct api_table *table,
+                      const atomic_bool *stop, struct api_problem *problem)
+{
+    struct pass pass = {stop, samples};
+    const struct api_sink sink = {&pass, sample_cell, sample_numbers};
+    bool again = false;
+    for (size_t i = 0; i < table->n_columns; i++)
+        table->columns[i].wanted = i >= first && i < end;
+    if (!api_table_read(table, &sink, problem))
+        return false;
+    for (size_t i = first; i < end; i++) {
+        table->columns[i].wanted = decide(&samples[i]);
+        again |= table->columns[i].wanted;
+    }
+    return !again || api_table_read(table, &sink, problem);
 }
 
 static double *numbers_of(const struct api_sample *sample) { return (void *)sample->numbers.data; }
@@ -189,8 +197,7 @@ static bool has_few_numbers(const struct api_sample *sample)
 static bool label_numbers(struct api_sample *sample, struct api_problem *problem)
 {
     const double *numbers = numbers_of(sample);
-    sample->labels = api_labels_new(sample->numbers.budget);
-    bool good = sample->labels || api_fail_oom(problem);
+    bool good = true;
     for (size_t i = 0; good && i < sample->n_numbers; i++) {
         const struct api_cell cell = {.kind =
                                           sample->truths_alone ? API_CELL_BOOLEAN : API_CELL_NUMBER,
@@ -204,9 +211,9 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
                            struct api_weights *reference, struct api_problem *problem)
 {
     const char *texts[API_MAX_BINS];
-    double counts[API_MAX_BINS + 2] = {0};
-    size_t n, size = 0, all = api_labels_count(sample->labels);
-    const struct api_label *labels = api_labels_sort(sample->labels, API_MAX_BINS, &n);
+    uint64_t counts[API_MAX_BINS + 2] = {0};
+    size_t n, size = 0, all = sample->labels.n;
+    const struct api_label *labels = api_labels_sort(&sample->labels, API_MAX_BINS, &n);
     if (!labels)
         return api_fail_oom(problem);
     for (size_t i = 0; i < n; i++) {
@@ -222,7 +229,7 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
             sample->table->columns[sample->column].name, size, API_MAX_LABELS);
     for (size_t i = n; i < all; i++)
         counts[n] += labels[i].count;
-    counts[n + 1] = (double)sample->n_missing;
+    counts[n + 1] = sample->n_missing;
     return (api_bins_of_labels(bins, texts, n) &&
             api_weights_of_counts(reference, counts, bins->n_bins)) ||
            api_fail_oom(problem);
@@ -232,8 +239,8 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
                             struct api_bins *bins, struct api_weights *reference,
                             struct api_problem *problem)
 {
-    double edges[API_MAX_BINS + 2], counts[API_MAX_BINS + 3];
-    uint64_t counted[API_MAX_BINS + 3] = {0};
+    double edges[API_MAX_BINS + 2];
+    uint64_t counts[API_MAX_BINS + 3] = {0};
     double *numbers = numbers_of(sample), min = (double)INFINITY, max = -min;
     size_t finite = partition(sample), wanted = (size_t)settings->bins, n;
     for (size_t i = 0; i < finite; i++) {
@@ -242,10 +249,8 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
     }
     n = settings->method == API_WIDTH ? kl_width_edges(min, max, wanted, edges)
                                       : kl_quantile_edges(numbers, finite, wanted, edges);
-    kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counted);
-    counted[n + 2] += sample->n_missing;
-    for (size_t i = 0; i < n + 3; i++)
-        counts[i] = (double)counted[i];
+    kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counts);
+    counts[n + 2] += sample->n_missing;
     return (api_bins_of_edges(bins, edges, n) &&
             api_weights_of_counts(reference, counts, bins->n_bins)) ||
            api_fail_oom(problem);

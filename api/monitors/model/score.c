@@ -1,14 +1,11 @@
 #include "api/monitors/model/score.h"
 
 #include "api/monitors/model/format.h"
-#include "api/monitors/model/top.h"
 #include "api/text/decimal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Views */
 
 struct api_snapshot *api_snapshot_new(struct api_config *config)
 {
@@ -80,9 +77,9 @@ static enum api_verdict judge(const struct api_snapshot *snapshot, const struct 
     bool shows = scores->drift.p_value < settings->significance || settings->significance >= 1;
     if (isnan(min))
         min = fmax(50, 5 * (double)snapshot->config->bins.n);
-    if (!scores->known || scores->drift.n < min)
+    if (isnan(kl) || scores->drift.n < min)
         return API_INSUFFICIENT;
-    if (scores->infinite || (kl >= settings->critical && shows))
+    if (isinf(kl) || (kl >= settings->critical && shows))
         return API_CRITICAL;
     return kl >= settings->warning && shows ? API_WARNING : API_OK;
 }
@@ -105,31 +102,20 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
                                              .exact_reference = snapshot->exact};
     struct kl_drift_bin unasked[API_MAX_BINS + KL_OUTER_BINS];
     double n = sum(snapshot->counts, bins->n_bins), nothing = (double)NAN;
+    bool is_known = n > 0 && sum(snapshot->reference, bins->n_bins) > 0;
     if (!of_bins)
         of_bins = unasked;
-    *scores = (struct api_scores){.known = n > 0 && sum(snapshot->reference, bins->n_bins) > 0};
-    if (scores->known)
+    *scores = api_no_window.scores;
+    scores->drift.n = n;
+    if (is_known)
         kl_drift(snapshot->counts, snapshot->reference, bins->n_bins, &options, &scores->drift,
                  of_bins);
     else
-        scores->drift = (struct kl_drift){.n = n,
-                                          .n_reference = nothing,
-                                          .kl = nothing,
-                                          .kl_reverse = nothing,
-                                          .js = nothing,
-                                          .psi = nothing,
-                                          .statistic = nothing,
-                                          .p_value = nothing,
-                                          .critical_kl = nothing,
-                                          .noise_floor = nothing,
-                                          .unseen_ratio = nothing};
-    if (!scores->known)
         for (size_t i = 0; i < bins->n_bins; i++)
             of_bins[i] = (struct kl_drift_bin){.reference = nothing,
                                                .current = n > 0 ? snapshot->counts[i] / n : nothing,
                                                .contribution = nothing,
                                                .share = nothing};
-    scores->infinite = isinf(scores->drift.kl);
     scores->missing_ratio = n > 0 ? snapshot->counts[api_bins_missing(bins)] / n : nothing;
     scores->verdict = judge(snapshot, scores);
     scores->top = api_top_of(of_bins, bins->n_bins);
@@ -140,7 +126,7 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
 
 static void write_test(const struct api_scores *scores, struct api_buffer *out)
 {
-    if (!scores->known) {
+    if (isnan(scores->drift.kl)) {
         api_append_text(out, ",\"g_test\":null");
         return;
     }
@@ -191,7 +177,7 @@ static void write_scores(const struct api_scores *scores, struct api_buffer *out
 {
     const struct kl_drift *drift = &scores->drift;
     api_write_member(out, "kl", drift->kl);
-    api_write_flag(out, "infinite", scores->infinite);
+    api_write_flag(out, "infinite", isinf(drift->kl));
     api_write_member(out, "kl_reverse", drift->kl_reverse);
     api_write_member(out, "js", drift->js);
     api_write_member(out, "psi", drift->psi);

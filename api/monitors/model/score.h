@@ -3,7 +3,6 @@
 
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/window.h"
-#include "lib/drift.h"
 
 /* Many requests may share a snapshot, which none of them changes. */
 struct api_snapshot {
@@ -27,16 +26,6 @@ struct api_snapshot *api_snapshot_copy(const struct api_snapshot *snapshot);
 /* Sets the reference to the config's own. False if memory is exhausted. */
 bool api_snapshot_refer(struct api_snapshot *snapshot);
 void api_snapshot_release(struct api_snapshot *snapshot); /* NULL is fine */
-
-/* api_scores: scores of a snapshot; if !known there is no reference, and scores are NaN. */
-struct api_scores {
-    bool known, infinite;
-    struct kl_drift drift;
-    double missing_ratio;
-    enum api_verdict verdict;
-    int64_t top; /* see top.h */
-    double top_share;
-};
 
 /* Scores a snapshot. `of_bins` has room for its bins, or is NULL. */
 void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,

@@ -50,13 +50,12 @@ void api_settings_init(struct api_monitor_settings *settings)
 
 /* ---- Values */
 
-static bool fail(struct api_problem *problem, const struct api_monitor_setting *row,
+static bool fail(struct api_problem *problem, const char *parent, const char *name,
                  const char *expected)
 {
     char pointer[80];
-    snprintf(pointer, sizeof pointer, "#/%s%s%s", row->parent ? row->parent : "",
-             row->parent ? "/" : "", row->name);
-    return api_fail_at(problem, API_BODY, pointer, "option_invalid", "%s must be %s", row->name,
+    snprintf(pointer, sizeof pointer, "#/%s%s%s", parent ? parent : "", parent ? "/" : "", name);
+    return api_fail_at(problem, API_BODY, pointer, "option_invalid", "%s must be %s", name,
                        expected);
 }
 
@@ -76,7 +75,7 @@ static bool read_number(const struct api_monitor_setting *row, const json_t *val
         return true;
     snprintf(expected, sizeof expected, "%s from %s%g to %.16g",
              whole ? "a whole number" : "a number", row->open ? "above " : "", row->min, row->max);
-    return fail(problem, row, expected);
+    return fail(problem, row->parent, row->name, expected);
 }
 
 static bool read_method(const struct api_monitor_setting *row, const json_t *value,
@@ -89,7 +88,7 @@ static bool read_method(const struct api_monitor_setting *row, const json_t *val
                 settings->method = (double)i;
                 return true;
             }
-    return fail(problem, row, "auto, quantile, width or labels");
+    return fail(problem, row->parent, row->name, "auto, quantile, width or labels");
 }
 
 /* A whole number within bounds, of a member; `fallback` if it is absent. */
@@ -150,7 +149,7 @@ static bool read_window(const struct api_monitor_setting *row, const json_t *val
              : json_is_object(value) && window_from_object(value, settings))
         return true;
     return fail(
-        problem, row,
+        problem, row->parent, row->name,
         "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
         "a query batch, 3600s, 3600s,60s or 1000");
 }
@@ -173,7 +172,7 @@ static bool read_compare(const struct api_monitor_setting *row, const json_t *va
     }
     if (settings->previous >= 1 && settings->previous <= 1000)
         return true;
-    return fail(problem, row,
+    return fail(problem, row->parent, row->name,
                 "\"reference\" or {\"previous\": K}, K from 1 to 1000; in a query reference or "
                 "previous:K");
 }
@@ -243,13 +242,6 @@ bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char 
                        nearest ? "'?" : "", names_are, list);
 }
 
-static bool fail_parent(struct api_problem *problem, const char *name)
-{
-    char pointer[40];
-    snprintf(pointer, sizeof pointer, "#/%s", name);
-    return api_fail_at(problem, API_BODY, pointer, "option_invalid", "%s must be an object", name);
-}
-
 static bool read_members(struct api_monitor_settings *settings, const json_t *object,
                          const char *parent, const char *const *known, struct api_problem *problem)
 {
@@ -263,7 +255,7 @@ static bool read_members(struct api_monitor_settings *settings, const json_t *ob
                 return false;
         } else if (!parent && api_setting_is_among(name, parents)) {
             if (!json_is_object(value) && !json_is_null(value))
-                return fail_parent(problem, name);
+                return fail(problem, NULL, name, "an object");
             if (!read_members(settings, value, name, known, problem))
                 return false;
         } else if (parent || !api_setting_is_among(name, known)) {
@@ -297,9 +289,8 @@ static void write_window(const struct api_monitor_settings *settings, struct api
     } else {
         api_append_text(out, settings->window == API_COUNT ? "{\"count\":" : "{\"seconds\":");
         api_write_number(out, settings->window_size);
-        if (settings->window == API_SECONDS) {
+        if (settings->window == API_SECONDS)
             api_write_member(out, "grace", settings->grace);
-        }
         api_append_text(out, "}");
     }
 }

@@ -103,13 +103,17 @@ static bool take_parameter(json_t *object, const struct api_parameter *parameter
     return add(object, row, value_of(row, parameter->value), problem);
 }
 
-bool api_settings_from_query(json_t *object, const char *query, const char *const *known,
-                             json_t *others, struct api_problem *problem)
+json_t *api_settings_from_query(json_t *object, const char *query, const char *const *known,
+                                struct api_problem *problem)
 {
     struct api_parameter parameter;
     const char *rest = query ? query : "";
-    while (api_query_next(&rest, &parameter, problem))
-        if (!take_parameter(object, &parameter, known, others, problem))
-            return false;
-    return !problem->code;
+    json_t *others = json_object();
+    bool good = others || api_fail_oom(problem);
+    while (good && api_query_next(&rest, &parameter, problem))
+        good = take_parameter(object, &parameter, known, others, problem);
+    if (good && !problem->code)
+        return others;
+    json_decref(others);
+    return NULL;
 }

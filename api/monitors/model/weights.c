@@ -10,16 +10,11 @@
 
 static const double max_count = 0x1p53, tolerance = 1e-6;
 
-static const char *const members[] = {"counts",   "probabilities", "n",      "underflow",
-                                      "overflow", "other",         "missing"};
+const char *const api_weights_members[] = {"values",   "counts", "probabilities", "n", "underflow",
+                                           "overflow", "other",  "missing",       NULL};
 
-bool api_weights_have(const char *member)
-{
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (strcmp(members[i], member) == 0)
-            return true;
-    return false;
-}
+/* OUTER: index of the first name of an outer bin. */
+enum { OUTER = 4 };
 
 void api_weights_free(struct api_weights *weights)
 {
@@ -79,16 +74,16 @@ static bool read_array(const struct reader *r, const char *member, const json_t 
 /* Reads the members of outer bins, which are those of this kind of bins. */
 static bool read_outer(const struct reader *r, const json_t *object)
 {
-    for (size_t i = 3; i < sizeof members / sizeof *members; i++) {
-        const json_t *value = api_json_unboxed(json_object_get(object, members[i]));
-        size_t bin = api_bins_outer(r->bins, members[i]);
+    for (const char *const *name = api_weights_members + OUTER; *name; name++) {
+        const json_t *value = api_json_unboxed(json_object_get(object, *name));
+        size_t bin = api_bins_outer(r->bins, *name);
         if (value && bin == r->bins->n_bins)
-            return fail(r, members[i],
+            return fail(r, *name,
                         r->bins->labelled ? "is for edges: labels have other and missing"
                                           : "is for labels: edges have underflow, overflow and "
                                             "missing");
         if (value && !take_weight(r, value, bin))
-            return fail_weight(r, members[i]);
+            return fail_weight(r, *name);
     }
     return true;
 }
@@ -140,14 +135,14 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
            read_outer(&r, object) && read_n(&r, n);
 }
 
-bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t n_bins)
+bool api_weights_of_counts(struct api_weights *weights, const uint64_t *counts, size_t n_bins)
 {
     *weights = (struct api_weights){.form = API_COUNTS,
                                     .values = malloc(n_bins * sizeof *weights->values)};
     if (weights->values)
         for (size_t i = 0; i < n_bins; i++) {
-            weights->values[i] = counts[i];
-            weights->n += counts[i];
+            weights->values[i] = (double)counts[i];
+            weights->n += weights->values[i];
         }
     return weights->values != NULL;
 }
@@ -187,13 +182,8 @@ void api_weights_write(const struct api_weights *weights, const struct api_bins 
         api_append_text(out, "null");
         return;
     }
-    api_append_text(out, weights->form == API_COUNTS ? "{\"counts\":[" : "{\"probabilities\":[");
-    for (size_t i = 0; i < bins->n; i++) {
-        if (i)
-            api_append(out, ",", 1);
-        api_write_number(out, weights->values[api_bins_first(bins) + i]);
-    }
-    api_append(out, "]", 1);
+    api_append_text(out, weights->form == API_COUNTS ? "{\"counts\":" : "{\"probabilities\":");
+    api_write_numbers(out, weights->values + api_bins_first(bins), bins->n);
     for (size_t i = 0; i < bins->n_bins; i++)
         if (api_bins_outer_name(bins, i))
             api_write_member(out, api_bins_outer_name(bins, i), weights->values[i]);

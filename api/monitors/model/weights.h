@@ -18,11 +18,13 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
                            const json_t *object, const char *where, struct api_problem *problem);
 
 /* Makes weights of copied counts. False if memory is exhausted. */
-bool api_weights_of_counts(struct api_weights *weights, const double *counts, size_t n_bins);
+bool api_weights_of_counts(struct api_weights *weights, const uint64_t *counts, size_t n_bins);
 void api_weights_free(struct api_weights *weights);
 
-/* True for the name of a member that weights have: counts, probabilities, n, an outer bin. */
-bool api_weights_have(const char *member);
+/* Names of members of a reference: values, of which weights are made, and those that weights have; NULL at the
+ * end. */
+enum { API_WEIGHTS_MEMBERS = 8 };
+extern const char *const api_weights_members[];
 
 /* Turns the weights of observations into counts: those of a sample are n p, which must be whole
  * within 1e-6. */

@@ -2,7 +2,25 @@
 
 #include "api/monitors/model/format.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+const struct api_window api_no_window = {.end = API_NO_TIME,
+                                         .n = (double)NAN,
+                                         .scores = {.drift = {.n_reference = (double)NAN,
+                                                              .kl = (double)NAN,
+                                                              .kl_reverse = (double)NAN,
+                                                              .js = (double)NAN,
+                                                              .psi = (double)NAN,
+                                                              .statistic = (double)NAN,
+                                                              .p_value = (double)NAN,
+                                                              .critical_kl = (double)NAN,
+                                                              .noise_floor = (double)NAN,
+                                                              .unseen_ratio = (double)NAN},
+                                                    .missing_ratio = (double)NAN,
+                                                    .top = API_TOP_UNKNOWN,
+                                                    .top_share = (double)NAN}};
 
 void api_window_free(struct api_window *window)
 {
@@ -27,4 +45,87 @@ void api_window_write(const struct api_window *window, struct api_buffer *out)
     api_write_flag(out, "closed", window->closed);
     api_write_flag(out, "restated", window->restated);
     api_append(out, "}", 1);
+}
+
+/* ---- Verdicts */
+
+const char *const api_verdict_names[API_VERDICTS] = {"insufficient_data", "ok", "warning",
+                                                     "critical"};
+
+enum api_verdict api_verdict_of(int64_t number)
+{
+    return number >= 0 && number < API_VERDICTS ? (enum api_verdict)number : API_INSUFFICIENT;
+}
+
+enum api_verdict api_state_after(enum api_verdict before, const enum api_verdict *verdicts,
+                                 size_t n, size_t fire_after, size_t clear_after)
+{
+    enum api_verdict state = before < API_OK ? API_OK : before;
+    enum api_verdict min = API_CRITICAL, max = API_OK;
+    for (size_t i = 0; i < fire_after && i < n; i++)
+        if (verdicts[n - 1 - i] < min)
+            min = verdicts[n - 1 - i];
+    for (size_t i = 0; i < clear_after && i < n; i++)
+        if (verdicts[n - 1 - i] > max)
+            max = verdicts[n - 1 - i];
+    if (n >= fire_after && min > state)
+        return min;
+    return n >= clear_after && max < state ? max : state;
+}
+
+/* ---- Bins that contribute most */
+
+enum { TOP = 3, BITS = 16 };
+
+/* The index of the bin at a rank, plus 1; 0 if fewer bins contribute. */
+static size_t at_rank(int64_t top, size_t rank)
+{
+    return (size_t)(top >> (BITS * rank)) & ((1 << BITS) - 1);
+}
+
+int64_t api_top_of(const struct kl_drift_bin *of_bins, size_t n_bins)
+{
+    size_t ranks[TOP], n = 0;
+    int64_t top = 0;
+    for (size_t i = 0; i < n_bins; i++) {
+        size_t at = n;
+        if (!(of_bins[i].contribution > 0))
+            continue;
+        while (at > 0 && of_bins[ranks[at - 1]].contribution < of_bins[i].contribution)
+            at--;
+        if (at == TOP)
+            continue;
+        n += n < TOP;
+        memmove(ranks + at + 1, ranks + at, (n - at - 1) * sizeof *ranks);
+        ranks[at] = i;
+    }
+    for (size_t i = 0; i < n; i++)
+        top |= (int64_t)(ranks[i] + 1) << (BITS * i);
+    return top;
+}
+
+double api_top_share(int64_t top, const struct kl_drift_bin *of_bins)
+{
+    double share = 0;
+    for (size_t i = 0; i < TOP && at_rank(top, i); i++)
+        share += of_bins[at_rank(top, i) - 1].share;
+    return share > 0 ? fmin(share, 1) : (double)NAN; /* rounded shares may sum to more */
+}
+
+bool api_top_fits(int64_t top, const struct api_bins *bins)
+{
+    bool fits = top >= 0 && top >> (BITS * TOP) == 0;
+    for (size_t i = 0; i < TOP; i++)
+        fits = fits && at_rank(top, i) <= bins->n_bins;
+    return fits;
+}
+
+void api_top_write(int64_t top, const struct api_bins *bins, struct api_buffer *out)
+{
+    api_append(out, "[", 1);
+    for (size_t i = 0; i < TOP && top > 0 && at_rank(top, i); i++) {
+        api_append(out, ",", i > 0);
+        api_bins_write_name(bins, at_rank(top, i) - 1, out);
+    }
+    api_append(out, "]", 1);
 }

@@ -1,24 +1,67 @@
-/* api_window: a window of a monitor, with its scores. */
+/* api_window: a window of a monitor, with its scores and its verdict. */
 #pragma once
 
-#include "api/memory/buffer.h"
-#include "api/monitors/model/top.h"
-#include "api/monitors/model/verdict.h"
+#include "api/monitors/model/bins.h"
+#include "lib/drift.h"
 
-/* Times are microseconds since 1970. Scores are those of the last scoring, NaN where there was no
- * reference or no scoring. */
+/* api_verdict: of a window, or the state of a monitor; the greater, the worse. The store holds their
+ * numbers. */
+enum api_verdict { API_INSUFFICIENT, API_OK, API_WARNING, API_CRITICAL };
+#define API_VERDICTS 4
+
+extern const char *const api_verdict_names[API_VERDICTS];
+
+/* The verdict that the store holds as a number; insufficient for one that a damaged file holds. */
+enum api_verdict api_verdict_of(int64_t number);
+
+/* State after a window, from the state before it and the verdicts of up to `n` windows in order, this
+ * one last, none of them insufficient. The first window makes the state ok, or worse at once if
+ * fire_after is 1; it rises to what each of the last fire_after windows reached, and falls to what
+ * none of the last clear_after exceeded. */
+enum api_verdict api_state_after(enum api_verdict before, const enum api_verdict *verdicts,
+                                 size_t n, size_t fire_after, size_t clear_after);
+
+/* api_scores: scores of counts; those of `drift` are NaN if there is no reference, or no count.
+ *
+ * The top, bins that contribute most to the divergence, is a number: the indices of up to three bins,
+ * each plus 1, in 16 bits each, the largest contribution in the lowest; 0 if nothing contributes.
+ * API_TOP_UNKNOWN is that of a window without a scoring, or scored by a version that kept none. */
+#define API_TOP_UNKNOWN (-1)
+struct api_scores {
+    struct kl_drift drift;
+    double missing_ratio;
+    enum api_verdict verdict;
+    int64_t top;
+    double top_share; /* see api_top_share */
+};
+
+int64_t api_top_of(const struct kl_drift_bin *of_bins, size_t n_bins);
+
+/* Sum of the shares of these bins, in (0, 1]; NaN where there is none, or no share: the divergence is
+ * infinite, or not above 0. */
+double api_top_share(int64_t top, const struct kl_drift_bin *of_bins);
+
+/* True if it is known, and names no bins but these. */
+bool api_top_fits(int64_t top, const struct api_bins *bins);
+
+/* Appends the names as an array; the top must fit the bins, or be unknown. */
+void api_top_write(int64_t top, const struct api_bins *bins, struct api_buffer *out);
+
+/* Times are microseconds since 1970. Scores are those of the last scoring; the store keeps some of
+ * `drift`. */
 struct api_window {
     int64_t id, revision, start, end;
     bool closed, restated;
-    double n, kl, kl_reverse, js, psi, p_value, unseen_ratio, missing_ratio;
-    enum api_verdict verdict;
+    double n;
+    struct api_scores scores;
     enum api_verdict state; /* of the monitor after the window, once closed */
-    int64_t top;            /* see top.h; API_TOP_UNKNOWN where there was no scoring */
-    double top_share;
-    char *settings;     /* by which it was scored, as JSON; NULL if it was not */
-    double *reference;  /* counts that it was compared with, unless the config's; or NULL */
-    size_t n_reference; /* number of those */
+    char *settings;         /* by which it was scored, as JSON; NULL if it was not */
+    double *reference;      /* counts that it was compared with, unless the config's; or NULL */
+    size_t n_reference;     /* number of those */
 };
+
+/* No window: id 0, n and scores NaN, no end. */
+extern const struct api_window api_no_window;
 
 /* Frees what a window holds, not the window itself. */
 void api_window_free(struct api_window *window);

@@ -2,7 +2,6 @@
 
 #include "api/monitors/model/format.h"
 #include "api/monitors/state/gc.h"
-#include "api/monitors/state/state.h"
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
 
@@ -46,24 +45,14 @@ static bool keep_reference(struct api_snapshot *snapshot)
 static bool score(struct api_monitors *monitors, struct api_pending_monitor *pending,
                   struct api_snapshot *snapshot)
 {
-    struct api_scores scores;
     struct api_window *window = &snapshot->window;
     snapshot->settings = pending->monitor->config->settings;
     window->closed = false; /* so that windows before are counted as they are now */
-    if (!api_snapshot_compare(monitors, pending->monitor->id, pending, snapshot))
+    if (!api_snapshot_compare(monitors, pending->monitor->id, pending,
+                              api_position_of(&snapshot->window), snapshot))
         return false;
     window->closed = true;
-    api_snapshot_score(snapshot, &scores, NULL);
-    window->kl = scores.drift.kl;
-    window->kl_reverse = scores.drift.kl_reverse;
-    window->js = scores.drift.js;
-    window->psi = scores.drift.psi;
-    window->p_value = scores.drift.p_value;
-    window->unseen_ratio = scores.drift.unseen_ratio;
-    window->missing_ratio = scores.missing_ratio;
-    window->verdict = scores.verdict;
-    window->top = scores.top;
-    window->top_share = scores.top_share;
+    api_snapshot_score(snapshot, &window->scores, NULL);
     return (keep_settings(snapshot) && keep_reference(snapshot)) ||
            api_transaction_fail_oom(monitors);
 }
@@ -120,11 +109,6 @@ static bool write_open(struct api_monitors *monitors, int64_t monitor,
     return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
 }
 
-static struct api_position position_of(const struct api_snapshot *snapshot)
-{
-    return (struct api_position){snapshot->window.start, snapshot->window.id};
-}
-
 static bool write_window(struct api_monitors *monitors, struct api_pending_monitor *pending,
                          struct api_dirty_window *dirty)
 {
@@ -132,11 +116,13 @@ static bool write_window(struct api_monitors *monitors, struct api_pending_monit
     if (dirty->closes || dirty->rescored)
         return score(monitors, pending, snapshot) &&
                api_update_state(monitors, pending, snapshot) &&
-               (!dirty->closes || api_previous_close(&pending->previous, monitors->store,
-                                                     position_of(snapshot), snapshot->counts));
+               (!dirty->closes ||
+                api_previous_close(&pending->previous, monitors->store,
+                                   api_position_of(&snapshot->window), snapshot->counts));
     snapshot->state = pending->status.state;
     return (snapshot->settings.previous == 0 ||
-            api_snapshot_compare(monitors, pending->monitor->id, pending, snapshot)) &&
+            api_snapshot_compare(monitors, pending->monitor->id, pending,
+                                 api_position_of(&snapshot->window), snapshot)) &&
            write_open(monitors, pending->monitor->id, dirty);
 }
 
@@ -156,20 +142,6 @@ static bool expire(struct api_monitors *monitors, struct api_pending_monitor *pe
     return api_gc_expire(monitors, pending, expired);
 }
 
-/* Forgets a last window that lies ahead of the clock. */
-static bool forget_ahead(struct api_monitors *monitors, struct api_pending_monitor *pending)
-{
-    bool is_ahead =
-        pending->status.has_last && api_start_is_ahead(monitors, pending->status.last.start);
-    return !is_ahead || api_status_read_recent(monitors, pending->monitor, &pending->status);
-}
-
-/* Reads the sum that windows are compared with, if any are. */
-static bool read_previous(struct api_monitors *monitors, struct api_pending_monitor *pending)
-{
-    return !pending->windows || api_pending_previous(monitors, pending, true);
-}
-
 static bool write_windows(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool *closed)
 {
@@ -177,7 +149,8 @@ static bool write_windows(struct api_monitors *monitors, struct api_pending_moni
         if (!write_added(monitors, pending, t))
             return false;
         if (t->rescored && !t->closes && t->added)
-            api_previous_restate(&pending->previous, position_of(t->snapshot), t->added);
+            api_previous_restate(&pending->previous, api_position_of(&t->snapshot->window),
+                                 t->added);
     }
     for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
         if (!write_window(monitors, pending, t))
@@ -190,7 +163,10 @@ static bool write_windows(struct api_monitors *monitors, struct api_pending_moni
 static bool flush_monitor(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     bool closed = false, expired;
-    if (!forget_ahead(monitors, pending) || !read_previous(monitors, pending) ||
+    if (api_start_is_ahead(monitors, pending->status.last.start) &&
+        !api_status_read_recent(monitors, pending->monitor, &pending->status))
+        return false;
+    if ((pending->windows && !api_pending_previous(monitors, pending, true)) ||
         !expire(monitors, pending, &expired))
         return false;
     pending->monitor->may_have_expired |= expired;

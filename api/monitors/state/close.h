@@ -3,8 +3,8 @@
 
 #include "api/monitors/state/transaction.h"
 
-/* Writes what jobs have added, and closes what is due. */
+/* Writes the counts that jobs have added, and closes windows that are due. */
 bool api_flush(struct api_monitors *monitors);
 
-/* Marks all open windows of a monitor so that they close, or those that are due. */
+/* Marks all open windows of a monitor, or only the ones that are due, so that they close. */
 bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, bool due_alone);

@@ -154,28 +154,20 @@ bool api_gc_add_tombstone(struct api_monitors *monitors, int64_t monitor)
     return true;
 }
 
-/* left_out: monitors that are deleted. */
-struct left_out {
-    struct api_monitors *monitors;
-    size_t n;
-    bool failed;
-};
-
-static void add_left_out(void *context, const struct api_datum *values)
+void api_gc_read_deleted(void *context, const struct api_datum *values)
 {
-    struct left_out *left_out = context;
-    left_out->n++;
-    left_out->failed |= !api_gc_add_tombstone(left_out->monitors, values[0].integer);
+    struct api_monitors *monitors = context;
+    monitors->out_of_memory |= !api_gc_add_tombstone(monitors, values[0].integer);
 }
 
 bool api_gc_delete_left_out(struct api_monitors *monitors, const char *group, const char *name,
                             size_t *n)
 {
-    struct left_out left_out = {.monitors = monitors};
+    size_t before = monitors->n_tombstones;
     const struct api_datum names[] = {API_TEXT_DATUM(group), API_TEXT_DATUM(name ? name : "")};
     if (!api_store_run(monitors->store, name ? API_SQL_MONITOR_REMOVE : API_SQL_GROUP_REMOVE, names,
-                       &(struct api_rows){add_left_out, &left_out}))
+                       &(struct api_rows){api_gc_read_deleted, monitors}))
         return false;
-    *n += left_out.n;
-    return !left_out.failed || api_transaction_fail_oom(monitors);
+    *n += monitors->n_tombstones - before;
+    return !monitors->out_of_memory;
 }

@@ -14,6 +14,9 @@ bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pe
 /* Remembers a deleted monitor, so that its rows are collected. False if memory is exhausted. */
 bool api_gc_add_tombstone(struct api_monitors *monitors, int64_t monitor);
 
+/* Remembers a row of deleted monitors; the context is struct api_monitors, whose out_of_memory it may set. */
+void api_gc_read_deleted(void *context, const struct api_datum *values);
+
 /* Deletes monitors of this name, or of the group if it is NULL, that were left out as they could not be
  * read; adds their number to *n, and collects their rows later. Those that are known must be deleted
  * before. */

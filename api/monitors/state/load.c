@@ -7,14 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* loading: monitors that were read, and are in no registry yet; those that cannot be read have no config.
+/* loading: monitors that were read, and are in no registry yet; `unread` cannot be read, and have no config.
  * The locks of both are not used. */
 struct loading {
     struct api_monitors *monitors;
     struct api_registry read, unread;
     int64_t schema, change, deletion;
-    int64_t *ids; /* of all monitors of the store, in order, if some were deleted */
-    size_t n_ids, capacity;
+    struct api_buffer ids;      /* int64_t: of all monitors of the store, if some were deleted */
     struct api_problem problem; /* of the row that is read */
     bool failed;
     bool
@@ -150,22 +149,8 @@ static void read_number(void *context, const struct api_datum *values)
 static void read_id(void *context, const struct api_datum *values)
 {
     struct loading *loading = context;
-    if (loading->n_ids == loading->capacity) {
-        size_t capacity = 2 * loading->capacity + 64;
-        int64_t *ids = realloc(loading->ids, capacity * sizeof *ids);
-        loading->failed |= !ids;
-        if (!ids)
-            return;
-        loading->ids = ids;
-        loading->capacity = capacity;
-    }
-    loading->ids[loading->n_ids++] = values[0].integer;
-}
-
-static void read_orphan(void *context, const struct api_datum *values)
-{
-    struct loading *loading = context;
-    loading->failed |= !api_gc_add_tombstone(loading->monitors, values[0].integer);
+    api_append(&loading->ids, &values[0].integer, sizeof values[0].integer);
+    loading->failed |= loading->ids.failed;
 }
 
 /* ---- Reading */
@@ -186,13 +171,15 @@ static bool deletes(const struct loading *loading)
     return monitors->registry.n > 0 && (loading->all || loading->deletion > monitors->change);
 }
 
-/* Reads all monitors, or those that were changed since the last time. */
+/* Reads all monitors, or only the ones that were changed since the last time. */
 static bool read_monitors(struct loading *loading)
 {
     struct api_monitors *monitors = loading->monitors;
     const struct api_datum since[] = {API_INTEGER(monitors->change)};
     if (!(loading->all ? run(loading, API_SQL_MONITORS, NULL, read_monitor) &&
-                             run(loading, API_SQL_ORPHANS, NULL, read_orphan)
+                             api_store_run(monitors->store, API_SQL_ORPHANS, NULL,
+                                           &(struct api_rows){api_gc_read_deleted, monitors}) &&
+                             !monitors->out_of_memory
                        : run(loading, API_SQL_MONITORS_CHANGED, since, read_monitor)))
         return false;
     for (size_t i = 0; i < loading->read.n; i++) {
@@ -205,7 +192,7 @@ static bool read_monitors(struct loading *loading)
 
 /* ---- Into the registry */
 
-/* Moves what was read into the monitor of its name. */
+/* Moves a monitor that was read into the one of its name. */
 static void renew(struct api_monitor *monitor, struct api_monitor *read)
 {
     struct api_config *config = monitor->config;
@@ -230,13 +217,13 @@ static int compare_ids(const void *a, const void *b)
 static void remove_deleted(struct loading *loading)
 {
     struct api_registry *registry = &loading->monitors->registry;
-    size_t kept = 0;
-    if (loading->n_ids > 0)
-        qsort(loading->ids, loading->n_ids, sizeof *loading->ids, compare_ids);
+    size_t kept = 0, n_ids = loading->ids.size / sizeof(int64_t);
+    if (n_ids > 0)
+        qsort(loading->ids.data, n_ids, sizeof(int64_t), compare_ids);
     for (size_t i = 0; i < registry->n; i++) {
         struct api_monitor *monitor = registry->monitors[i];
-        if (loading->n_ids > 0 &&
-            bsearch(&monitor->id, loading->ids, loading->n_ids, sizeof *loading->ids, compare_ids))
+        if (n_ids > 0 &&
+            bsearch(&monitor->id, loading->ids.data, n_ids, sizeof(int64_t), compare_ids))
             registry->monitors[kept++] = monitor;
         else
             api_monitor_free(monitor);
@@ -263,22 +250,18 @@ static bool apply(struct loading *loading)
     struct api_registry *registry = &monitors->registry, *read = &loading->read;
     bool removes = deletes(loading);
     pthread_rwlock_wrlock(&registry->lock);
-    bool good = api_registry_reserve(registry, read->n), is_first = registry->n == 0;
+    bool good = api_registry_reserve(registry, read->n);
+    api_registry_sort(read); /* out of order, many would be moved for each */
     for (size_t i = 0; good && i < read->n; i++) {
         struct api_monitor *monitor = read->monitors[i];
-        struct api_monitor *known =
-            is_first ? NULL : api_registry_find(registry, monitor->group, monitor->name);
-        if (known) {
-            renew(known, monitor);
-            api_monitor_free(monitor);
-        } else if (is_first) {
-            registry->monitors[registry->n++] = monitor;
-        } else {
+        struct api_monitor *known = api_registry_find(registry, monitor->group, monitor->name);
+        if (!known) {
             api_registry_add(registry, monitor);
+            continue;
         }
+        renew(known, monitor);
+        api_monitor_free(monitor);
     }
-    if (good && is_first) /* one by one, many would be moved for each */
-        api_registry_sort(registry);
     if (good && removes)
         remove_deleted(loading);
     if (good)
@@ -286,20 +269,6 @@ static bool apply(struct loading *loading)
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
     return good || api_transaction_fail_oom(monitors);
-}
-
-/* Tells that memory was exhausted, unless the store failed. */
-static bool fail(struct loading *loading)
-{
-    return !loading->failed || api_transaction_fail_oom(loading->monitors);
-}
-
-/* Forgets what is not read with monitors; those that are deleted are among the orphans. */
-static void forget(struct api_monitors *monitors)
-{
-    api_config_release(monitors->former);
-    monitors->former = NULL;
-    monitors->n_tombstones = 0;
 }
 
 void api_load_tell(struct api_monitors *monitors)
@@ -312,13 +281,6 @@ void api_load_tell(struct api_monitors *monitors)
     api_buffer_free(&monitors->untold);
 }
 
-static void free_list(struct api_registry *list)
-{
-    for (size_t i = 0; i < list->n; i++)
-        api_monitor_free(list->monitors[i]);
-    free(list->monitors);
-}
-
 bool api_load(struct api_monitors *monitors)
 {
     struct loading loading = {.monitors = monitors,
@@ -328,8 +290,12 @@ bool api_load(struct api_monitors *monitors)
     size_t n_tombstones = monitors->n_tombstones;
     if (!loading.all && !api_store_is_shared(monitors->store))
         return true;
-    if (loading.all)
-        forget(monitors);
+    if (loading.all) {
+        /* beside the monitors, which are read below; deleted ones are among the orphans */
+        api_config_release(monitors->former);
+        monitors->former = NULL;
+        monitors->n_tombstones = 0;
+    }
     bool good = run(&loading, API_SQL_META, NULL, read_number) &&
                 api_store_knows(monitors->store, loading.schema) &&
                 ((!loading.all && loading.change <= monitors->change) ||
@@ -337,16 +303,14 @@ bool api_load(struct api_monitors *monitors)
     if (good) {
         monitors->change = loading.change;
         atomic_store(&monitors->loaded, true);
-    } else {
-        fail(&loading);
-        monitors->n_tombstones = n_tombstones;
-    }
-    free_list(&loading.read);
-    free_list(&loading.unread);
-    free(loading.ids);
-    if (good)
         api_load_tell(monitors);
-    else
+    } else {
+        monitors->out_of_memory |= loading.failed;
+        monitors->n_tombstones = n_tombstones;
         api_buffer_free(&monitors->untold);
+    }
+    api_registry_empty(&loading.read);
+    api_registry_empty(&loading.unread);
+    api_buffer_free(&loading.ids);
     return good;
 }

@@ -1,4 +1,4 @@
-/* Monitors are read from the store: all of them first, then those that other servers changed. */
+/* Monitors are read from the store: all of them first, then the ones that other servers changed. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"

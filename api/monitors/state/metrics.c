@@ -40,41 +40,27 @@ static double seconds(int64_t time) { return time == API_NO_TIME ? NAN : (double
 static void add_sample(struct samples *samples, const struct api_monitor *monitor)
 {
     const struct api_monitor_status *status = &monitor->status;
-    const struct api_summary *last = &status->last;
+    const struct api_window *last = &status->last;
     struct api_buffer *labels = &samples->labels;
-    struct sample sample = {.labels = labels->size,
-                            .warning = monitor->config->settings.warning,
-                            .critical = monitor->config->settings.critical,
-                            .observations = (double)status->observations,
-                            .last_observation = seconds(status->last_observation),
-                            .state = status->state};
-    sample.kl = status->has_last ? last->kl : NAN;
-    sample.js = status->has_last ? last->js : NAN;
-    sample.psi = status->has_last ? last->psi : NAN;
-    sample.unseen_ratio = status->has_last ? last->unseen_ratio : NAN;
-    sample.missing_ratio = status->has_last ? last->missing_ratio : NAN;
-    sample.n = status->has_last ? last->n : NAN;
-    sample.end = status->has_last ? seconds(last->end) : NAN;
+    const struct sample sample = {.labels = labels->size,
+                                  .kl = last->scores.drift.kl,
+                                  .js = last->scores.drift.js,
+                                  .psi = last->scores.drift.psi,
+                                  .unseen_ratio = last->scores.drift.unseen_ratio,
+                                  .missing_ratio = last->scores.missing_ratio,
+                                  .n = last->n,
+                                  .end = seconds(last->end),
+                                  .warning = monitor->config->settings.warning,
+                                  .critical = monitor->config->settings.critical,
+                                  .observations = (double)status->observations,
+                                  .last_observation = seconds(status->last_observation),
+                                  .state = status->state};
     api_append(&samples->of_monitors, &sample, sizeof sample);
     api_append_text(labels, "{group=\"");
     append_label(labels, monitor->group);
     api_append_text(labels, "\",monitor=\"");
     append_label(labels, monitor->name);
     api_append(labels, "\"", 2);
-}
-
-/* Reads the numbers of all monitors, with the registry locked for reading, into buffers that have room for
- * them. */
-static void read_samples(struct samples *samples, const struct api_registry *registry)
-{
-    for (size_t i = 0; i < registry->n && !samples->labels.failed; i++)
-        add_sample(samples, registry->monitors[i]);
-}
-
-static void free_samples(struct samples *samples)
-{
-    api_buffer_free(&samples->of_monitors);
-    api_buffer_free(&samples->labels);
 }
 
 /* ---- Lines */
@@ -88,22 +74,24 @@ static void write_value(struct api_buffer *out, double value)
     api_append(out, "\n", 1);
 }
 
-/* Writes the thresholds, with the severity as a label. */
+/* Begins a line of a monitor that has one more label. */
+static void begin_line(struct api_buffer *out, const char *name, const char *labels,
+                       const char *label, const char *value)
+{
+    api_append_text(out, name);
+    api_append_text(out, labels);
+    api_append_text(out, label);
+    api_append_text(out, value);
+    api_append_text(out, "\"} ");
+}
+
 static void write_thresholds(const struct sample *sample, const char *name, const char *labels,
                              struct api_buffer *out)
 {
-    const struct {
-        const char *severity;
-        double value;
-    } thresholds[] = {{"warning", sample->warning}, {"critical", sample->critical}};
-    for (size_t i = 0; i < sizeof thresholds / sizeof *thresholds; i++) {
-        api_append_text(out, name);
-        api_append_text(out, labels);
-        api_append_text(out, ",severity=\"");
-        api_append_text(out, thresholds[i].severity);
-        api_append_text(out, "\"} ");
-        write_value(out, thresholds[i].value);
-    }
+    begin_line(out, name, labels, ",severity=\"", "warning");
+    write_value(out, sample->warning);
+    begin_line(out, name, labels, ",severity=\"", "critical");
+    write_value(out, sample->critical);
 }
 
 /* Writes 1 for the state that the monitor is in, 0 for the others. */
@@ -111,11 +99,8 @@ static void write_state(const struct sample *sample, const char *name, const cha
                         struct api_buffer *out)
 {
     for (size_t i = 0; i < API_VERDICTS; i++) {
-        api_append_text(out, name);
-        api_append_text(out, labels);
-        api_append_text(out, ",state=\"");
-        api_append_text(out, api_verdict_names[i]);
-        api_append_text(out, sample->state == (enum api_verdict)i ? "\"} 1\n" : "\"} 0\n");
+        begin_line(out, name, labels, ",state=\"", api_verdict_names[i]);
+        api_append_text(out, sample->state == (enum api_verdict)i ? "1\n" : "0\n");
     }
 }
 
@@ -218,15 +203,6 @@ size_t api_monitor_size(const char *group, const char *name)
            sizes.numbers + sizes.labels;
 }
 
-/* Adds up the sizes of all monitors, with the registry locked for reading. */
-static struct sizes sizes_of_all(const struct api_registry *registry)
-{
-    struct sizes sizes = {.lines = HEADS};
-    for (size_t i = 0; i < registry->n; i++)
-        add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name);
-    return sizes;
-}
-
 /* ---- Making */
 
 bool api_monitor_metrics_init(struct api_monitor_metrics *metrics)
@@ -250,40 +226,35 @@ void api_monitor_metrics_free(struct api_monitor_metrics *metrics)
     pthread_mutex_destroy(&metrics->lock);
 }
 
-/* Makes the lines of all monitors on a budget; NULL if memory is exhausted. */
-static struct api_shared *make_lines(struct api_registry *registry, struct api_budget *budget)
+/* Makes the lines of all monitors on a budget; NULL if memory is exhausted. Sets the memory that monitors have
+ * counted: whole blocks for their numbers, labels and lines, and the part that a budget has for small blocks
+ * alone. */
+static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
+                                     struct api_registry *registry, struct api_budget *budget)
 {
-    struct api_shared *lines = api_shared_new(budget);
-    struct samples samples = {{.budget = budget}, {.budget = budget}};
-    if (!lines)
-        return NULL;
+    struct sizes sizes = {.lines = HEADS};
     pthread_rwlock_rdlock(&registry->lock);
-    struct sizes sizes = sizes_of_all(registry);
+    for (size_t i = 0; i < registry->n; i++)
+        add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name);
+    size_t size =
+        api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
+    metrics->paid.limit = size + size / 16;
+    struct samples samples = {{.budget = budget}, {.budget = budget}};
     bool good = api_buffer_reserve(&samples.of_monitors, sizes.numbers) &&
                 api_buffer_reserve(&samples.labels, sizes.labels);
-    if (good)
-        read_samples(&samples, registry);
+    for (size_t i = 0; good && i < registry->n; i++)
+        add_sample(&samples, registry->monitors[i]);
     pthread_rwlock_unlock(&registry->lock);
-    good = good && !samples.labels.failed && api_buffer_reserve(&lines->bytes, sizes.lines);
+    struct api_shared *lines = good && !samples.labels.failed ? api_shared_new(budget) : NULL;
+    good = lines && api_buffer_reserve(&lines->bytes, sizes.lines);
     if (good)
         write_lines(&samples, &lines->bytes);
-    free_samples(&samples);
+    api_buffer_free(&samples.of_monitors);
+    api_buffer_free(&samples.labels);
     if (good && !lines->bytes.failed)
         return lines;
     api_shared_release(lines);
     return NULL;
-}
-
-/* Sets the memory that monitors have counted: whole blocks for their numbers, labels and lines, and the part
- * that a budget has for small blocks alone. */
-static void set_paid(struct api_monitor_metrics *metrics, struct api_registry *registry)
-{
-    pthread_rwlock_rdlock(&registry->lock);
-    struct sizes sizes = sizes_of_all(registry);
-    pthread_rwlock_unlock(&registry->lock);
-    size_t size =
-        api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
-    metrics->paid.limit = size + size / 16;
 }
 
 /* Makes new lines, in the memory that is counted already or, while responses have that, on the budget. */
@@ -293,10 +264,9 @@ static bool renew(struct api_monitor_metrics *metrics, struct api_registry *regi
     double now = api_seconds();
     if (metrics->lines && atomic_load(&metrics->lines->references) == 1)
         drop(metrics); /* nobody reads it: its memory serves again */
-    set_paid(metrics, registry);
-    struct api_shared *lines = make_lines(registry, &metrics->paid);
+    struct api_shared *lines = make_lines(metrics, registry, &metrics->paid);
     if (!lines)
-        lines = make_lines(registry, budget);
+        lines = make_lines(metrics, registry, budget);
     if (!lines)
         return false;
     drop(metrics);

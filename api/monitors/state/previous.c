@@ -20,14 +20,19 @@ void api_previous_free(struct api_previous *previous)
 
 /* ---- Statements */
 
-/* Adds, or takes away, the counts that a statement gives for a position. */
+/* FROM: parameters of a statement on the windows before or after a position. */
+#define FROM(of, at, limit)                                                                        \
+    (const struct api_datum[])                                                                     \
+    {                                                                                              \
+        API_INTEGER((of)->monitor), API_INTEGER((of)->revision), API_INTEGER((at).start),          \
+            API_INTEGER((at).id), API_INTEGER(limit)                                               \
+    }
+
+/* Adds the counts of up to `limit` windows before a position. */
 static bool add_counts(const struct api_previous_of *of, struct api_store *store,
-                       enum api_statement statement, struct api_position at, int64_t limit,
-                       double *to)
+                       struct api_position before, int64_t limit, double *to)
 {
-    const struct api_datum from[] = {API_INTEGER(of->monitor), API_INTEGER(of->revision),
-                                     API_INTEGER(at.start), API_INTEGER(at.id), API_INTEGER(limit)};
-    return api_counts_run(to, of->n_bins, store, statement, from);
+    return api_counts_run(to, of->n_bins, store, API_SQL_COUNTS_BEFORE, FROM(of, before, limit));
 }
 
 static bool take_away(const struct api_previous_of *of, struct api_store *store,
@@ -69,10 +74,8 @@ static bool read_keys(const struct api_previous_of *of, struct api_store *store,
                       enum api_statement statement, struct api_position at, int64_t limit,
                       struct keys *keys)
 {
-    const struct api_datum from[] = {API_INTEGER(of->monitor), API_INTEGER(of->revision),
-                                     API_INTEGER(at.start), API_INTEGER(at.id), API_INTEGER(limit)};
     *keys = (struct keys){.n = 0};
-    return api_store_run(store, statement, from, &(struct api_rows){note_key, keys});
+    return api_store_run(store, statement, FROM(of, at, limit), &(struct api_rows){note_key, keys});
 }
 
 /* ---- Reading */
@@ -97,7 +100,7 @@ static bool make(struct api_previous *previous, struct api_store *store)
     struct keys keys;
     const struct api_previous_of *of = &previous->of;
     if (!read_keys(of, store, API_SQL_KEYS_OF_WINDOWS_BEFORE, last, of->k, &keys) ||
-        !add_counts(of, store, API_SQL_COUNTS_BEFORE, last, of->k, previous->counts))
+        !add_counts(of, store, last, of->k, previous->counts))
         return false;
     previous->n = keys.n;
     previous->newest = keys.first;
@@ -135,33 +138,27 @@ static bool add_except_newest(const struct api_previous *previous, struct api_st
                               struct api_position before, int64_t n, double *to)
 {
     const struct api_previous_of *of = &previous->of;
-    const struct api_datum from[] = {API_INTEGER(of->monitor), API_INTEGER(of->revision),
-                                     API_INTEGER(before.start), API_INTEGER(before.id)};
     for (size_t i = 0; i < of->n_bins; i++)
         to[i] += previous->counts[i];
     if (n == 0)
         return true;
-    return take_away(of, store, API_SQL_COUNTS_FROM, from, to) &&
-           (previous->n < of->k ||
-            add_counts(of, store, API_SQL_COUNTS_BEFORE, previous->oldest, n, to));
+    return take_away(of, store, API_SQL_COUNTS_FROM, FROM(of, before, 0), to) &&
+           (previous->n < of->k || add_counts(of, store, previous->oldest, n, to));
 }
 
 bool api_previous_add_up(const struct api_previous *previous, struct api_store *store,
                          struct api_position before, double *to)
 {
     const struct api_previous_of *of = &previous->of;
-    const struct api_datum from[] = {API_INTEGER(of->monitor), API_INTEGER(of->revision),
-                                     API_INTEGER(before.start), API_INTEGER(before.id),
-                                     API_INTEGER(of->k / 2 + 1)};
     int64_t n = 0;
     bool is_last = previous->n == 0 || compare(before, previous->newest) > 0;
     if (previous->holds && !is_last &&
-        !api_store_run(store, API_SQL_WINDOWS_COUNT_FROM, from,
+        !api_store_run(store, API_SQL_WINDOWS_COUNT_FROM, FROM(of, before, of->k / 2 + 1),
                        &(struct api_rows){api_datum_read_integer, &n}))
         return false;
     if (previous->holds && n <= of->k / 2)
         return add_except_newest(previous, store, before, n, to);
-    return add_counts(of, store, API_SQL_COUNTS_BEFORE, before, of->k, to);
+    return add_counts(of, store, before, of->k, to);
 }
 
 /* ---- Changes */
@@ -248,7 +245,7 @@ bool api_previous_refill(struct api_previous *previous, struct api_store *store)
         return false;
     if (older.n == 0)
         return true;
-    if (!add_counts(of, store, API_SQL_COUNTS_BEFORE, end, lacks, previous->counts))
+    if (!add_counts(of, store, end, lacks, previous->counts))
         return false;
     previous->newest = previous->n > 0 ? previous->newest : older.first;
     previous->oldest = older.last;

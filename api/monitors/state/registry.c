@@ -19,11 +19,16 @@ bool api_registry_init(struct api_registry *registry)
     return good;
 }
 
-void api_registry_free(struct api_registry *registry)
+void api_registry_empty(struct api_registry *registry)
 {
     for (size_t i = 0; i < registry->n; i++)
         api_monitor_free(registry->monitors[i]);
     free(registry->monitors);
+}
+
+void api_registry_free(struct api_registry *registry)
+{
+    api_registry_empty(registry);
     pthread_rwlock_destroy(&registry->lock);
 }
 
@@ -145,7 +150,7 @@ void api_status_restart(struct api_monitor_status *status)
     status->state = API_INSUFFICIENT;
     status->since = API_NO_TIME;
     status->next_close = INT64_MAX;
-    status->has_last = false;
+    status->last = api_no_window;
     status->n_recent = 0;
 }
 

@@ -4,18 +4,9 @@
 
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/format.h"
-#include "api/monitors/model/verdict.h"
+#include "api/monitors/model/window.h"
 
 #include <pthread.h>
-
-/* api_summary: a closed window in short. Times are microseconds since 1970. */
-struct api_summary {
-    int64_t id, start, end;
-    bool restated;
-    double n, kl, js, psi, unseen_ratio, missing_ratio; /* kl is NaN where there was no reference */
-    int64_t top;                                        /* fits the monitor's bins: see top.h */
-    double top_share;
-};
 
 /* API_RECENT: closed windows whose divergence is kept. */
 enum { API_RECENT = 30 };
@@ -29,8 +20,9 @@ struct api_monitor_status {
     int64_t last_window;      /* highest number of a window */
     int64_t newest_end;       /* of all windows, or API_NO_TIME */
     int64_t next_close;       /* time at which an open window is due, or INT64_MAX */
-    bool has_last;
-    struct api_summary last;   /* the closed window of this revision that starts last */
+    struct api_window
+        last; /* the closed one of this revision that starts last, without settings and
+                             * reference, whose top fits the bins; or api_no_window */
     double recent[API_RECENT]; /* kl of the last closed windows, oldest first */
     size_t n_recent;
 };
@@ -58,6 +50,9 @@ struct api_registry {
 
 bool api_registry_init(struct api_registry *registry);
 void api_registry_free(struct api_registry *registry);
+
+/* Frees the monitors of a registry whose lock was not made. */
+void api_registry_empty(struct api_registry *registry);
 
 /* Finds a monitor; NULL if there is none. Lower bound: the index of the first monitor that is not before. */
 struct api_monitor *api_registry_find(const struct api_registry *registry, const char *group,

@@ -68,13 +68,6 @@ static bool make(struct api_monitors *monitors, struct api_replacement *r)
     return true;
 }
 
-/* True if open windows cannot go on under another window setting. */
-static bool window_changes(const struct api_monitor_settings *a,
-                           const struct api_monitor_settings *b)
-{
-    return a->window != b->window || a->window_size != b->window_size;
-}
-
 /* Compares with the monitor as it is. */
 static void compare(struct api_replacement *r, const struct api_monitor *monitor)
 {
@@ -91,8 +84,10 @@ static void compare(struct api_replacement *r, const struct api_monitor *monitor
 static bool close_windows(struct api_monitors *monitors, const struct api_replacement *r,
                           struct api_monitor *monitor)
 {
-    bool closes = r->revises || window_changes(&monitor->config->settings, &r->config->settings);
-    return !closes || api_close_open(monitors, monitor, false);
+    const struct api_monitor_settings *now = &monitor->config->settings;
+    bool stay = !r->revises && now->window == r->config->settings.window &&
+                now->window_size == r->config->settings.window_size;
+    return stay || api_close_open(monitors, monitor, false);
 }
 
 static bool write(struct api_monitors *monitors, const struct api_replacement *r)
@@ -208,10 +203,7 @@ void api_config_write(const struct api_config *config, const char *group, const 
                       enum api_verdict state, int64_t revision, const struct api_buffer *warnings,
                       struct api_buffer *out)
 {
-    api_append_text(out, "{\"group\":");
-    api_append_json_string(out, group);
-    api_append_text(out, ",\"name\":");
-    api_append_json_string(out, name);
+    api_write_names(out, group, name);
     api_append_format(out, ",\"state\":\"%s\",\"revision\":%lld", api_verdict_names[state],
                       (long long)revision);
     append_members(out, config->definition);

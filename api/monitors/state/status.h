@@ -1,4 +1,5 @@
-/* Live numbers of monitors: of their last closed window, and of those before. */
+/* Live numbers of monitors: of their last closed window, and of those before; states, from the verdicts of
+ * windows in order of their starts. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"
@@ -22,11 +23,10 @@ bool api_start_is_ahead(const struct api_monitors *monitors, int64_t start);
 bool api_status_newest_end(struct api_monitors *monitors, const struct api_monitor *monitor,
                            const struct api_monitor_status *status, int64_t *end);
 
-/* True if a closed window starts after all that were closed before. */
-bool api_status_is_newest(const struct api_monitor_status *status, const struct api_window *window);
-
-/* Adds the window that is newest. */
-void api_status_add(struct api_monitor_status *status, const struct api_window *window);
-
 /* Writes the live numbers of a pending monitor. */
 bool api_status_store(struct api_monitors *monitors, const struct api_pending_monitor *pending);
+
+/* Updates the state after a window that is scored, writes the window, and the event of a change. A
+ * window that is not the newest has the ones after it judged again. */
+bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                      struct api_snapshot *snapshot);

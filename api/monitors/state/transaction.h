@@ -2,10 +2,27 @@
 #pragma once
 
 #include "api/monitors/model/score.h"
-#include "api/monitors/state/job.h"
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/previous.h"
+#include "api/monitors/store_metrics.h"
 #include "api/store/store.h"
+
+/* api_store_job: what a request has the thread do; begins the structure of each kind of job. The thread calls `run` within a transaction,
+ * `read_back` when all jobs have run and their observations are written, `publish` after the commit;
+ * each may be NULL. False from run or read_back with a problem is the request's, by which run must have
+ * written nothing; without one the store or memory failed. A job may run again, after its transaction
+ * failed. */
+struct api_store_job {
+    struct api_store_job *next;
+    bool exclusive; /* has a transaction of its own: it changes what others see */
+    size_t counts;  /* that it writes, about; one of many waits for those of few */
+    bool (*run)(struct api_store_job *job, struct api_monitors *monitors);
+    bool (*read_back)(struct api_store_job *job, struct api_monitors *monitors);
+    void (*publish)(struct api_store_job *job, struct api_monitors *monitors);
+    struct api_problem problem;
+    struct api_exchange *x; /* told at the end */
+    bool done;
+};
 
 /* api_dirty_window: a window that jobs of this transaction changed. Its snapshot holds what it is then. */
 struct api_dirty_window {
@@ -66,7 +83,7 @@ struct api_monitors {
 
     atomic_llong size; /* bytes of the store, at the last transaction */
     atomic_bool stored, loaded;
-    struct api_store_metrics *statistics;
+    struct api_store_metrics store_metrics;
 };
 
 /* Fails for want of memory; the transaction ends. */
@@ -80,7 +97,7 @@ bool api_check_store(const struct api_monitors *monitors, struct api_problem *pr
 /* Notes the size of the store, in a transaction. */
 bool api_note_size(struct api_monitors *monitors);
 
-/* What is pending of a monitor, made at its first use. NULL if memory is exhausted. */
+/* The pending monitor of a monitor, made at its first use. NULL if memory is exhausted. */
 struct api_pending_monitor *api_pending_of(struct api_monitors *monitors,
                                            struct api_monitor *monitor);
 

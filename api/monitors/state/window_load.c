@@ -53,12 +53,6 @@ static bool read_settings(struct api_monitors *monitors, struct api_snapshot *sn
     return good || api_transaction_fail_oom(monitors);
 }
 
-static bool is_same(const struct api_previous_of *a, const struct api_previous_of *b)
-{
-    return a->monitor == b->monitor && a->revision == b->revision && a->k == b->k &&
-           a->n_bins == b->n_bins;
-}
-
 bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool may_build)
 {
@@ -69,20 +63,9 @@ bool api_pending_previous(struct api_monitors *monitors, struct api_pending_moni
     return of.k == 0 || api_previous_read(&pending->previous, monitors->store, &of, may_build);
 }
 
-bool api_previous_counts(struct api_monitors *monitors, const struct api_pending_monitor *pending,
-                         const struct api_previous_of *of, struct api_position before, double *to)
-{
-    struct api_previous previous = {.n = 0};
-    if (pending && pending->previous.is_read && is_same(&pending->previous.of, of))
-        return api_previous_add_up(&pending->previous, monitors->store, before, to);
-    bool good = api_previous_read(&previous, monitors->store, of, false) &&
-                api_previous_add_up(&previous, monitors->store, before, to);
-    api_previous_free(&previous);
-    return good;
-}
-
 bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
-                          struct api_pending_monitor *pending, struct api_snapshot *snapshot)
+                          const struct api_pending_monitor *pending, struct api_position at,
+                          struct api_snapshot *snapshot)
 {
     const struct api_window *window = &snapshot->window;
     size_t n_bins = snapshot->config->bins.n_bins;
@@ -100,9 +83,13 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
         memcpy(snapshot->reference, window->reference, n_bins * sizeof *snapshot->reference);
         return true;
     }
-    return api_previous_counts(monitors, pending, &of,
-                               (struct api_position){window->start, window->id},
-                               snapshot->reference);
+    struct api_previous previous = {.n = 0};
+    if (pending && pending->previous.is_read && memcmp(&pending->previous.of, &of, sizeof of) == 0)
+        return api_previous_add_up(&pending->previous, monitors->store, at, snapshot->reference);
+    bool good = api_previous_read(&previous, monitors->store, &of, false) &&
+                api_previous_add_up(&previous, monitors->store, at, snapshot->reference);
+    api_previous_free(&previous);
+    return good;
 }
 
 struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
@@ -125,7 +112,8 @@ struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
     if (read_settings(monitors, snapshot) &&
         (snapshot->window.n == 0 || api_counts_run(snapshot->counts, snapshot->config->bins.n_bins,
                                                    monitors->store, API_SQL_COUNTS, of)) &&
-        api_snapshot_compare(monitors, monitor->id, monitor->pending, snapshot))
+        api_snapshot_compare(monitors, monitor->id, monitor->pending,
+                             api_position_of(&snapshot->window), snapshot))
         return snapshot;
     api_snapshot_release(snapshot);
     return NULL;

@@ -1,4 +1,4 @@
-/* Views of windows that the store holds, made in the store's thread. */
+/* Snapshots of windows that the store holds, made in the store's thread. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"
@@ -9,16 +9,13 @@
 struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
                                      const struct api_monitor *monitor, struct api_window *window);
 
-/* Sets the reference of a snapshot: that of the config, or counts of the windows before; or those that a
- * closed window was compared with. `pending` is the monitor's, or NULL. */
+/* Sets the reference of a snapshot: that of the config; counts of the windows before a position, by the sum of
+ * the pending monitor, which may be NULL, if it is of these; or those that a closed window was compared
+ * with. */
 bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
-                          struct api_pending_monitor *pending, struct api_snapshot *snapshot);
+                          const struct api_pending_monitor *pending, struct api_position at,
+                          struct api_snapshot *snapshot);
 
 /* Reads the sum that the windows of a pending monitor are compared with, if they are: see api_previous_read. */
 bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool may_build);
-
-/* Adds up the counts of the last k windows that closed before a position, by the pending monitor's sum if it has
- * one of these. */
-bool api_previous_counts(struct api_monitors *monitors, const struct api_pending_monitor *pending,
-                         const struct api_previous_of *of, struct api_position before, double *to);

@@ -22,27 +22,28 @@ static bool read_reference(struct api_window *window, const struct api_datum *da
     return window->reference != NULL;
 }
 
-bool api_window_read(struct api_window *window, const struct api_datum *values)
+/* Reads a row; false if memory is exhausted. */
+static bool read_window(struct api_window *window, const struct api_datum *values)
 {
-    *window = (struct api_window){.id = values[0].integer,
-                                  .revision = values[1].integer,
-                                  .start = values[2].integer,
-                                  .end = values[3].integer,
-                                  .closed = values[4].integer != 0,
-                                  .restated = values[5].integer != 0,
-                                  .n = (double)values[6].integer,
-                                  .kl = api_datum_number(&values[7]),
-                                  .kl_reverse = api_datum_number(&values[8]),
-                                  .js = api_datum_number(&values[9]),
-                                  .psi = api_datum_number(&values[10]),
-                                  .p_value = api_datum_number(&values[11]),
-                                  .unseen_ratio = api_datum_number(&values[12]),
-                                  .missing_ratio = api_datum_number(&values[13]),
-                                  .verdict = api_verdict_of(values[14].integer),
-                                  .state = api_verdict_of(values[15].integer),
-                                  .top = values[16].kind == API_SQL_INTEGER ? values[16].integer
-                                                                            : API_TOP_UNKNOWN,
-                                  .top_share = api_datum_number(&values[17])};
+    *window = (struct api_window){
+        .id = values[0].integer,
+        .revision = values[1].integer,
+        .start = values[2].integer,
+        .end = values[3].integer,
+        .closed = values[4].integer != 0,
+        .restated = values[5].integer != 0,
+        .n = (double)values[6].integer,
+        .scores = {.drift = {.kl = api_datum_number(&values[7]),
+                             .kl_reverse = api_datum_number(&values[8]),
+                             .js = api_datum_number(&values[9]),
+                             .psi = api_datum_number(&values[10]),
+                             .p_value = api_datum_number(&values[11]),
+                             .unseen_ratio = api_datum_number(&values[12])},
+                   .missing_ratio = api_datum_number(&values[13]),
+                   .verdict = api_verdict_of(values[14].integer),
+                   .top = values[16].kind == API_SQL_INTEGER ? values[16].integer : API_TOP_UNKNOWN,
+                   .top_share = api_datum_number(&values[17])},
+        .state = api_verdict_of(values[15].integer)};
     if (read_settings(window, &values[18]) && read_reference(window, &values[19]))
         return true;
     api_window_free(window);
@@ -51,6 +52,8 @@ bool api_window_read(struct api_window *window, const struct api_datum *values)
 
 bool api_window_store(struct api_store *store, int64_t monitor, const struct api_window *window)
 {
+    const struct api_scores *scores = &window->scores;
+    const struct kl_drift *drift = &scores->drift;
     const struct api_datum null = {.kind = API_SQL_NULL};
     const struct api_datum parameters[] = {
         API_INTEGER(monitor),
@@ -61,17 +64,17 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
         API_INTEGER(window->closed),
         API_INTEGER(window->restated),
         API_INTEGER(window->n),
-        API_REAL(window->kl),
-        API_REAL(window->kl_reverse),
-        API_REAL(window->js),
-        API_REAL(window->psi),
-        API_REAL(window->p_value),
-        API_REAL(window->unseen_ratio),
-        API_REAL(window->missing_ratio),
-        API_INTEGER(window->verdict),
+        API_REAL(drift->kl),
+        API_REAL(drift->kl_reverse),
+        API_REAL(drift->js),
+        API_REAL(drift->psi),
+        API_REAL(drift->p_value),
+        API_REAL(drift->unseen_ratio),
+        API_REAL(scores->missing_ratio),
+        API_INTEGER(scores->verdict),
         API_INTEGER(window->state),
-        window->top == API_TOP_UNKNOWN ? null : API_INTEGER(window->top),
-        API_REAL(window->top_share),
+        scores->top == API_TOP_UNKNOWN ? null : API_INTEGER(scores->top),
+        API_REAL(scores->top_share),
         window->settings ? API_TEXT_DATUM(window->settings) : null,
         window->reference ? API_BYTES((const char *)window->reference,
                                       window->n_reference * sizeof *window->reference)
@@ -83,20 +86,13 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
 
 static void add_row(void *context, const struct api_datum *values)
 {
-    struct api_window_list *list = context;
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 4;
-        struct api_window *windows = realloc(list->windows, capacity * sizeof *windows);
-        list->failed |= !windows;
-        if (!windows)
-            return;
-        list->windows = windows;
-        list->capacity = capacity;
-    }
-    if (api_window_read(&list->windows[list->n], values))
-        list->n++;
+    struct api_buffer *rows = &((struct api_window_list *)context)->rows;
+    if (!api_buffer_room(rows, sizeof(struct api_window)))
+        return;
+    if (read_window((struct api_window *)(rows->data + rows->size), values))
+        rows->size += sizeof(struct api_window);
     else
-        list->failed = true;
+        rows->failed = true;
 }
 
 bool api_window_list_run(struct api_window_list *list, struct api_store *store,
@@ -104,16 +100,18 @@ bool api_window_list_run(struct api_window_list *list, struct api_store *store,
 {
     *list = (struct api_window_list){.n = 0};
     bool good = api_store_run(store, statement, parameters, &(struct api_rows){add_row, list});
-    if (list->failed)
+    list->windows = (struct api_window *)list->rows.data;
+    list->n = list->rows.size / sizeof *list->windows;
+    if (list->rows.failed)
         api_store_run_out_of_memory(store);
-    return good && !list->failed;
+    return good && !list->rows.failed;
 }
 
 void api_window_list_free(struct api_window_list *list)
 {
     for (size_t i = 0; i < list->n; i++)
         api_window_free(&list->windows[i]);
-    free(list->windows);
+    api_buffer_free(&list->rows);
     *list = (struct api_window_list){.n = 0};
 }
 
