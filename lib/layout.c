@@ -110,10 +110,23 @@ static void set_layout(struct kl_layout *layout, const struct kl_plan *plan, boo
     }
 }
 
+bool kl_is_constant_along_rows(const struct kl_layout *layout, enum kl_array array)
+{
+    for (size_t i = 0; i < layout->inner.n; i++)
+        if (layout->inner.axis[i].strides[array] != 0)
+            return false;
+    return true;
+}
+
 void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan)
 {
-    set_layout(layout, plan,
-               plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT);
+    bool logits = plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT;
+    bool weighs = plan->weight.data || plan->mask.data;
+    set_layout(layout, plan, logits);
+    bool of_rows = kl_is_constant_along_rows(layout, KL_OF_WEIGHT) &&
+                   kl_is_constant_along_rows(layout, KL_OF_MASK);
+    if (logits && weighs && of_rows && plan->reduction != KL_NONE)
+        layout->elementwise = false;
 }
 
 void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan)

@@ -26,12 +26,16 @@ struct kl_axes {
  * none are, they are whatever lies side by side in all arrays. */
 struct kl_layout {
     struct kl_axes outer, inner;
-    bool elementwise;           /* every element has a loss of its own; otherwise every row */
+    bool elementwise; /* every element has a loss of its own; otherwise every row, also where
+                                 * losses of logits are reduced, and weight and mask are those of rows */
     bool contiguous[KL_ARRAYS]; /* rows lie side by side, and so do their elements */
     bool broadcast[KL_ARRAYS];  /* all rows are the same */
 };
 
 void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan);
+
+/* True if an array is the same along each row. */
+bool kl_is_constant_along_rows(const struct kl_layout *layout, enum kl_array array);
 
 /* Fills the layout of `count` losses whose arrays all lie alike: as one row. */
 void kl_flat_layout(struct kl_layout *layout, size_t count);

@@ -51,7 +51,7 @@ static void choose_tiles(struct kl_job *job)
 {
     size_t length = job->layout->inner.volume, rows = job->layout->outer.volume;
     struct kl_tile *tile = &job->tile;
-    *tile = kl_choose_tile(job->layout);
+    *tile = kl_choose_tile(job->layout, kl_has_logits(job));
     if (sums_chunks(job))
         tile->rows = kl_min(tile->rows, power_below(KL_BLOCK / tile->length));
     bool few = rows <= FEW_GROUPS * tile->rows && length > (size_t)2 * KL_CHUNK / tile->rows;
@@ -316,6 +316,7 @@ bool kl_run_rows(struct kl_job *job, struct kl_pool *pool)
 {
     struct schedule s = {.job = job};
     kl_layout_of(job->layout, job->plan);
+    job->masks_rows = job->mask.data && kl_is_constant_along_rows(job->layout, KL_OF_MASK);
     choose_tiles(job);
     choose_chunks(&s);
     bool good = allocate(&s);

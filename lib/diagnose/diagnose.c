@@ -300,7 +300,7 @@ struct kl_diagnosing *kl_diagnosing_new(const struct kl_plan *plan)
     if (plan->count == 0) /* there are no rows */
         return d;
     kl_layout_of_rows(&d->context.layout, plan);
-    d->context.tile = kl_choose_tile(&d->context.layout);
+    d->context.tile = kl_choose_tile(&d->context.layout, false);
     d->context.tile.columns = false; /* statistics are those of rows */
     return d;
 }
