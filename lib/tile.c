@@ -62,6 +62,9 @@ copy_elements(struct view_2d from, struct view_2d to, size_t rows, size_t n, siz
                    from.at + (r * from.row + i * from.element) * size, size);
 }
 
+/* FEW: elements that take less time one by one than by memcpy. */
+enum { FEW = 4 };
+
 /* DOUBLED: elements of a filled row from which it is copied, twice as many at a time. */
 enum { DOUBLED = 32 };
 
@@ -95,7 +98,7 @@ static void fill_rows(struct view_2d from, struct view_2d to, size_t rows, size_
 /* Copies `rows` rows of n elements of `size` bytes. */
 static void copy_view(struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
 {
-    if (from.element == 1 && to.element == 1)
+    if (from.element == 1 && to.element == 1 && n > FEW)
         for (size_t r = 0; r < rows; r++)
             memcpy(to.at + r * to.row * size, from.at + r * from.row * size, n * size);
     else if (from.element == 0 && to.element == 1)
@@ -135,6 +138,17 @@ static void copy_run(const struct strided_copy *copy, size_t offset, size_t row_
         copy->run(copy, offset, row_stride, stride, row * copy->leading_dim + element, rows, n);
 }
 
+/* Moves an index, and the offset of its entry, on to the next axis where the axes after it are at their end. */
+static void carry(const struct kl_axes *axes, enum kl_array array, size_t *index, size_t *offset)
+{
+    for (size_t i = axes->n - 1; i > 0 && index[i] == axes->axis[i].size; i--) {
+        index[i] = 0;
+        index[i - 1]++;
+        *offset +=
+            axes->axis[i - 1].strides[array] - axes->axis[i].size * axes->axis[i].strides[array];
+    }
+}
+
 /* Visits entries [start, start + n) of rows, some axes along which are like an odometer whose last
  * wheel is taken in runs. `row` is the first of them in the block. */
 static void copy_rows(const struct strided_copy *copy, const struct kl_axes *axes, size_t base,
@@ -145,11 +159,16 @@ static void copy_rows(const struct strided_copy *copy, const struct kl_axes *axe
         return;
     }
     const struct kl_axis *last = &axes->axis[axes->n - 1];
-    size_t stride = last->strides[copy->array];
+    size_t stride = last->strides[copy->array], index[KL_MAX_DIMS];
+    size_t offset = base + kl_offset(axes, copy->array, start);
+    for (size_t axis = axes->n, rest = start; axis-- > 0; rest /= axes->axis[axis].size)
+        index[axis] = rest % axes->axis[axis].size;
     for (size_t i = 0, run; i < n; i += run) {
-        run = kl_min(n - i, last->size - (start + i) % last->size);
-        copy_run(copy, base + kl_offset(axes, copy->array, start + i), row_stride, stride, row, i,
-                 rows, run);
+        run = kl_min(n - i, last->size - index[axes->n - 1]);
+        copy_run(copy, offset, row_stride, stride, row, i, rows, run);
+        index[axes->n - 1] += run;
+        offset += run * stride;
+        carry(axes, copy->array, index, &offset);
     }
 }
 

@@ -202,6 +202,12 @@ static bool check_rows_at_once(const struct kl_diagnosing *d, size_t row, size_t
     return true;
 }
 
+/* True of a row whose elements are all masked. */
+static bool is_empty(const struct kl_rows_stats *s, size_t i)
+{
+    return s->min[i] > s->max[i] && s->sum[i] == 0;
+}
+
 static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
                        struct kl_finding_counts *counts, struct kl_diagnosis_scratch *s)
 {
@@ -224,6 +230,8 @@ static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
             kl_is_masked(&context->layout, context->mask.data, row + i, 0))
             continue;
         counts->rows++;
+        if (is_empty(&s->input, i) && is_empty(&s->target, i))
+            continue;
         if (!all_fit || !is_sound(d, KL_INPUT, &s->input, i) ||
             !is_sound(d, KL_TARGET, &s->target, i))
             check_row(d, row, i, all_fit, counts, s);
