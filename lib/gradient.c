@@ -254,14 +254,13 @@ static __attribute__((noinline)) void compute_rows(struct kl_workspace *b,
 bool kl_compute_row_grads(struct kl_workspace *b, const struct kl_summed_rows *rows)
 {
     const struct kl_job *job = b->job;
-    bool alone =
-        job->tile.rows == 1 || (!job->tile.columns && job->tile.length >= KL_MIN_ROWWISE_LENGTH);
     bool covered = !kl_is_wanted(job, KL_TARGET) || kl_is_logit(job, KL_TARGET);
-    if (alone && covered)
+    bool by_rows = covered && !kl_sums_blocks(job);
+    if (by_rows)
         compute_rows(b, rows);
     else
         kl_set_grad_sums(b, rows);
-    return alone && covered;
+    return by_rows;
 }
 
 void kl_set_grad_sums(struct kl_workspace *b, const struct kl_summed_rows *rows)
