@@ -96,7 +96,7 @@ $(B)/%.o: %.c
 	@echo "  CC   $@"
 	@$(CC) $(CFLAGS) -c $< -o $@
 $(B)/api/endpoints.o: api/openapi.json
-$(B)/api/web/files.o: build/assets/list.h $(PACKED)
+$(B)/api/web/web.o: build/assets/list.h $(PACKED)
 
 $(B)/libkldiv.a: $(LIB)
 	@rm -f $@; $(AR) rcs $@ $^

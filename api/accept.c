@@ -1,11 +1,13 @@
 #include "api/accept.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 static const char *skip_blank(const char *p) { return p + strspn(p, " \t"); }
+
+/* Length, in bytes, of the "type/subtype" or the coding at the start of a header's value or element. */
+static size_t essence_length(const char *value) { return strcspn(value, "; \t,"); }
 
 static bool is_word(const char *range, size_t length, const char *word)
 {
@@ -47,7 +49,7 @@ double api_accept_quality(const char *value, const char *word)
     for (const char *p = value; *p; p += *p == ',') {
         p = skip_blank(p);
         const char *end = p + strcspn(p, ",");
-        size_t length = api_essence_length(p);
+        size_t length = essence_length(p);
         int fit = specificity(p, length, word);
         if (fit > best) {
             best = fit;
@@ -56,4 +58,13 @@ double api_accept_quality(const char *value, const char *word)
         p = end;
     }
     return q;
+}
+
+bool api_is_media_type(const char *content_type, const char *const *types)
+{
+    const char *value = skip_blank(content_type);
+    size_t length = essence_length(value);
+    while (*types && !is_word(value, length, *types))
+        types++;
+    return *types != NULL;
 }

@@ -64,7 +64,7 @@ static void add_security_headers(struct api_exchange *x)
 
 /* Answers OPTIONS of a served path with its methods. Browsers ask for them before a page of
  * another origin may send. */
-static void answer_options(struct api_exchange *x)
+static void respond_to_options(struct api_exchange *x)
 {
     struct api_response *response = &x->response;
     api_route_methods(x, response->header_text, sizeof response->header_text);
@@ -115,7 +115,7 @@ static void compress(struct api_exchange *x)
                  api_error_format_of(x->request.path)->compresses;
     if (!large && !response->compress)
         return;
-    const char *coding = api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding"));
+    const char *coding = api_coding_choose(api_request_header(&x->request, "Accept-Encoding"));
     if (coding && !api_deflate_response(response, coding) && !x->is_stored)
         response->body.failed = true;
     api_response_header(response, "Vary", "Accept-Encoding");
@@ -161,7 +161,7 @@ bool api_begin(struct api_exchange *x)
     response->endpoint = api_route_find(x, &method_allowed);
     bool good = api_check_host(x);
     if (good && response->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
-        answer_options(x); /* also without a token, which browsers do not send with it */
+        respond_to_options(x); /* also without a token, which browsers do not send with it */
         return false;
     }
     if (good && api_check_token(x) && check_route(x, method_allowed) && api_check_scope(x) &&

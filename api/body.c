@@ -2,6 +2,8 @@
 
 #include "api/formats/coding.h"
 #include "api/response.h"
+#include "api/text/json_reader.h"
+#include "api/text/json_text.h"
 
 #include <stdint.h>
 
@@ -11,7 +13,7 @@ static const double inflate_ns = 4;
 bool api_body_check_coding(struct api_exchange *x)
 {
     const char *coding = x->coding = api_request_header(&x->request, "Content-Encoding");
-    if (api_coding_known(coding))
+    if (api_coding_is_known(coding))
         return true;
     api_response_header(&x->response, "Accept-Encoding", api_codings);
     return api_fail(&x->problem, "content_coding_unsupported",
@@ -55,4 +57,30 @@ bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, d
     request->body = inflated->data;
     request->body_size = inflated->size;
     return true;
+}
+
+static bool check_small(struct api_exchange *x, const char *what, unsigned long long size)
+{
+    enum { MAX_SMALL = 16 << 10 };
+    return size <= MAX_SMALL ||
+           api_fail(&x->problem, "body_too_large", "the body has %llu bytes, and %s has at most %d",
+                    size, what, MAX_SMALL);
+}
+
+bool api_body_check_small(struct api_exchange *x, const char *what)
+{
+    return (api_coding_is_none(api_request_header(&x->request, "Content-Encoding")) ||
+            api_fail(&x->problem, "content_coding_unsupported",
+                     "%s must not have a Content-Encoding", what)) &&
+           check_small(x, what, x->request.content_length);
+}
+
+bool api_body_read_small(struct api_exchange *x, const char *what, const char **root)
+{
+    const char *at, *error, *json = api_json_skip_mark(x->request.body);
+    size_t size = x->request.body_size - (size_t)(json - x->request.body);
+    *root = api_json_skip_space(json);
+    return check_small(x, what, x->request.body_size) &&
+           (api_json_check(json, size, false, &at, &error) ||
+            api_json_malformed(json, at, error, &x->problem));
 }

@@ -13,3 +13,8 @@ bool api_body_check_size(struct api_exchange *x);
 /* Undoes the Content-Encoding, in at most `max_ns` of work; the request's body then points into
  * `inflated`, which may hold it already. Sets x->cost_ns above `max_ns` if that does not suffice. */
 bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, double max_ns);
+
+/* Small bodies of JSON, which are never coded. `what` is one: "a body of settings". Check the header; check
+ * the body, of which *root becomes the value. */
+bool api_body_check_small(struct api_exchange *x, const char *what);
+bool api_body_read_small(struct api_exchange *x, const char *what, const char **root);

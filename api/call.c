@@ -1,7 +1,5 @@
 #include "api/call.h"
 
-#include "api/partial.h"
-
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +24,13 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     for (size_t i = 0; i < KL_OPERANDS; i++)
         call->gradients[i] = (struct api_buffer){.budget = budget};
     call->pairs[0] = call->pairs[1] = (struct api_buffer){.budget = budget};
-    api_tensors_init(call->tensors, budget);
+    for (size_t i = 0; i < API_TENSORS; i++) {
+        struct api_tensor *tensor = &call->tensors[i];
+        tensor->operand = (enum kl_operand)i;
+        tensor->present = tensor->is_input = false;
+        tensor->data = (struct api_buffer){.budget = budget};
+        tensor->slice = (struct api_slice){0};
+    }
     for (size_t i = 0; i < API_RESULTS; i++)
         call->oip.slices[i] = (struct api_slice){0};
     for (size_t i = 0; i < KL_OPERANDS; i++)
@@ -74,7 +78,7 @@ static bool check_tensors(const struct api_call *call, struct api_problem *probl
     return true;
 }
 
-/* Copies the library's problem with an option to the place where the option was given. */
+/* Copies the library's problem with an option to the location where the option was given. */
 static bool translate_option(const struct api_call *call, const struct kl_problem *from,
                              struct api_problem *to)
 {
@@ -93,7 +97,7 @@ static bool translate_option(const struct api_call *call, const struct kl_proble
     return api_fail(to, from->code, "%s", from->detail);
 }
 
-/* Copies the library's problem, with its place in the request. */
+/* Copies the library's problem, with its location in the request. */
 static bool translate(const struct api_call *call, const struct kl_problem *from,
                       struct api_problem *to)
 {
@@ -108,7 +112,7 @@ static bool translate(const struct api_call *call, const struct kl_problem *from
     return api_fail_at(to, API_BODY, location, from->code, "%s", from->detail);
 }
 
-/* MAX_EMPTY_ROWS: the most empty arrays that an answer nests, which a shape may ask for without
+/* MAX_EMPTY_ROWS: maximum number of empty arrays that a response nests, which a shape may ask for without
  * a byte of data. */
 enum { MAX_EMPTY_ROWS = 1 << 16 };
 
@@ -126,7 +130,7 @@ static bool has_gradient(const struct api_call *call, size_t operand)
     return call->options.gradient >> operand & 1;
 }
 
-/* Bounds the empty rows of the answer: the loss has its own shape, gradients have their
+/* Bounds the empty rows of the response: the loss has its own shape, gradients have their
  * operands'. */
 static bool check_rows(const struct api_call *call, struct api_problem *problem)
 {
@@ -177,13 +181,28 @@ static char *output_data(struct api_call *call, size_t output)
 static bool reserve_outputs(struct api_call *call, struct api_problem *problem)
 {
     if (call->options.partial)
-        return reserve(&call->pairs[0], API_PAIR_SIZE, problem) &&
-               reserve(&call->pairs[1], API_PAIR_SIZE, problem);
+        return reserve(&call->pairs[0], sizeof(double[2]), problem) &&
+               reserve(&call->pairs[1], sizeof(double[2]), problem);
     for (size_t i = 0; i < API_RESULTS; i++)
         if (has_output(call, i) && !call->oip.slices[i].in &&
             !reserve(output_buffer(call, i), output_size(call, i), problem))
             return false;
     return true;
+}
+
+/* Writes sum and divisor, each a number and what rounding left of it. */
+static bool run_partial(struct api_call *call, struct kl_diagnosis *diagnosis,
+                        struct kl_problem *problem)
+{
+    struct kl_partial partial;
+    double sum[2], divisor[2];
+    if (!kl_run_partial(&call->plan, call->service->pool, &partial, problem))
+        return false;
+    kl_partial_sum(&partial, sum);
+    kl_partial_divisor(&partial, call->plan.reduction, divisor);
+    memcpy(call->pairs[0].data, sum, sizeof sum);
+    memcpy(call->pairs[1].data, divisor, sizeof divisor);
+    return !diagnosis || kl_diagnose(&call->plan, call->service->pool, diagnosis, problem);
 }
 
 /* Runs the call with the library's allocations counted in the budget. */
@@ -201,8 +220,7 @@ static bool compute(struct api_call *call, struct api_problem *problem)
         return api_fail_oom(problem);
     bool good =
         call->options.partial
-            ? api_partial_run(&call->plan, call->service->pool, results.diagnosis, call->pairs,
-                              &from)
+            ? run_partial(call, results.diagnosis, &from)
             : kl_run_gradients(&call->plan, grad_output->present ? &grad_output->view : NULL,
                                call->service->pool, &results, &from);
     if (scratch > 0)
@@ -227,12 +245,27 @@ static bool check_extent(const struct api_call *call, struct api_problem *proble
  * default does not. */
 static bool check_spaces(const struct api_options *options, struct api_problem *problem)
 {
-    return !options->given[API_LOG_TARGET] || options->log_target ||
-           options->target_space != KL_LOG_PROB ||
+    return !options->given[API_LOG_TARGET] || options->loss.log_target ||
+           options->loss.target_space != KL_LOG_PROB ||
            api_option_fail(options, API_TARGET_SPACE, problem, "space_conflict",
                            "log_target=false contradicts target_space=log_prob");
 }
 
+/* Refuses partial results of what does not add up over shards. */
+static bool check_partial(const struct api_call *call, struct api_problem *problem)
+{
+    const struct api_options *options = &call->options;
+    if (options->partial && call->plan.reduction == KL_NONE)
+        return api_option_fail(options, API_PARTIAL, problem, "partial_none",
+                               "a partial result needs a reduction, and reduction is none: the "
+                               "losses of shards are those of the whole");
+    return !options->partial || !options->gradient ||
+           api_option_fail(options, API_PARTIAL, problem, "partial_gradient",
+                           "a gradient is divided by the divisor of all shards: request it with "
+                           "reduction=sum and without partial, and divide");
+}
+
+/* Lists axes in `dim`, which has room for API_MAX_AXES. */
 static size_t list_axes(const struct api_axes *axes, int *dim)
 {
     size_t n = 0;
@@ -245,32 +278,15 @@ static size_t list_axes(const struct api_axes *axes, int *dim)
     return n;
 }
 
-/* Converts options to the library's, without tensors. `dim` has room for API_MAX_AXES entries. */
-static struct kl_options options_for_loss(const struct api_options *options, int *dim)
-{
-    return (struct kl_options){
-        .reduction = options->reduction,
-        .size_average = options->size_average,
-        .reduce = options->reduce,
-        .log_target = options->log_target,
-        .compat = options->compat,
-        .base = options->base,
-        .input_space = options->input_space,
-        .target_space = options->target_space,
-        .temperature = options->temperature,
-        .broadcast = options->broadcast,
-        .dim = dim,
-        .n_dim = list_axes(&options->dim, dim),
-    };
-}
-
 static bool plan(struct api_call *call, struct api_problem *problem)
 {
     int dim[API_MAX_AXES];
-    struct kl_options options = options_for_loss(&call->options, dim);
+    struct kl_options options = call->options.loss;
     struct kl_problem from = {0};
     const struct api_tensor *weight = &call->tensors[KL_WEIGHT], *mask = &call->tensors[KL_MASK];
     struct kl_mask kept = {mask->view.ndim, mask->view.shape, mask->view.data};
+    options.dim = dim;
+    options.n_dim = list_axes(&call->options.dim, dim);
     options.weight = weight->present ? &weight->view : NULL;
     options.mask = mask->present ? &kept : NULL;
     if (!kl_plan(&call->plan, &call->tensors[KL_INPUT].view, &call->tensors[KL_TARGET].view,
@@ -281,7 +297,7 @@ static bool plan(struct api_call *call, struct api_problem *problem)
 
 /* ---- Shared memory */
 
-/* Checks an output's place in shared memory: its size, and that it is no other tensor's. */
+/* Checks an output's range in shared memory: its size, and that it is no other tensor's. */
 static bool check_slice(const struct api_call *call, size_t output, struct api_problem *problem)
 {
     const struct api_slice *slice = &call->oip.slices[output];
@@ -299,14 +315,6 @@ static bool check_slice(const struct api_call *call, size_t output, struct api_p
     return true;
 }
 
-static bool check_slices(const struct api_call *call, struct api_problem *problem)
-{
-    for (size_t i = 0; i < API_RESULTS; i++)
-        if (call->oip.slices[i].in && !check_slice(call, i, problem))
-            return false;
-    return true;
-}
-
 static bool touch_slices(struct api_call *call, struct api_problem *problem)
 {
     for (size_t i = 0; i < API_TENSORS; i++)
@@ -319,7 +327,7 @@ static bool touch_slices(struct api_call *call, struct api_problem *problem)
     return true;
 }
 
-/* True if nobody waits for the answer any more, or if it cannot be right any more. */
+/* True if nobody waits for the response any more, or if it cannot be right any more. */
 static bool is_stopped(const void *context)
 {
     const struct api_call *call = context;
@@ -347,11 +355,12 @@ static bool end_slices(struct api_call *call, struct api_problem *problem)
 
 bool api_call_plan(struct api_call *call, struct api_problem *problem)
 {
-    return check_tensors(call, problem) && plan(call, problem) &&
-           check_spaces(&call->options, problem) &&
-           (!call->options.partial ||
-            api_partial_check(&call->options, call->plan.reduction, problem)) &&
-           (!call->is_shared || check_slices(call, problem));
+    bool good = check_tensors(call, problem) && plan(call, problem) &&
+                check_spaces(&call->options, problem) && check_partial(call, problem);
+    for (size_t i = 0; i < API_RESULTS; i++)
+        if (call->oip.slices[i].in)
+            good = good && check_slice(call, i, problem);
+    return good;
 }
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)

@@ -26,11 +26,11 @@ struct api_call {
     struct api_buffer gradients[KL_OPERANDS]; /* empty if not requested */
     struct api_buffer pairs[2];               /* sum and divisor, instead of the loss */
     struct {
-        struct api_buffer id;         /* NUL-terminated, copied to the answer */
-        unsigned binary, wanted;      /* outputs, as bits: in the binary part; in the answer */
+        struct api_buffer id;         /* NUL-terminated, copied to the response */
+        unsigned binary, wanted;      /* outputs, as bits: in the binary part; in the response */
         enum api_nonfinite nonfinite; /* of data in JSON */
         struct api_slice slices[API_RESULTS]; /* shared memory that outputs are written to */
-    } oip;                                    /* the answer that an inference request asks for */
+    } oip;                                    /* the response that an inference request asks for */
     struct {
         char operands[KL_OPERANDS][API_CALL_SMALL], loss[API_CALL_SMALL];
     } small; /* borrowed by the buffers of tensors and loss */
@@ -53,10 +53,6 @@ void api_call_free(struct api_call *call);
  * the call. Reads no element of an operand. */
 bool api_call_plan(struct api_call *call, struct api_problem *problem);
 
-/* Estimated time, in ns on one thread, to run a planned call and to write its answer at
- * `ns_per_element`. */
-double api_call_cost(const struct api_call *call, double ns_per_element);
-
 /* Runs a planned call: the loss, the gradients and the diagnosis that it asks for. */
 bool api_call_run(struct api_call *call, struct api_problem *problem);
 
@@ -72,5 +68,10 @@ static inline bool api_call_writes(const struct api_call *call)
 /* Warnings of a call that was run or that failed. */
 static inline struct api_warnings api_call_warnings(const struct api_call *call)
 {
-    return api_warnings_of(&call->plan, &call->diagnosis);
+    const struct kl_plan *plan = &call->plan;
+    struct api_warnings warnings = {plan->warnings, plan->reduction, plan, &call->diagnosis};
+    for (unsigned i = 0; i < KL_FINDINGS; i++)
+        if (call->diagnosis.findings[i].count > 0)
+            warnings.bits |= 1u << (KL_WARNINGS + i);
+    return warnings;
 }

@@ -1,12 +1,10 @@
 #include "api/endpoints.h"
 
 #include "api/formats/oip.h"
-#include "api/health.h"
-#include "api/kl_div.h"
+#include "api/handlers.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/oip_model.h"
-#include "api/oip_settings.h"
 #include "api/regions/endpoints.h"
+#include "api/response.h"
 #include "api/web/web.h"
 
 /* Embeds the document; the Makefile lists it as a prerequisite of this object. */
@@ -20,9 +18,7 @@ __asm__(".pushsection .rodata\n"
 
 static bool show_openapi(struct api_exchange *x)
 {
-    x->response.content_type = "application/json";
-    api_append_text(&x->response.body, api_openapi);
-    return true;
+    return api_response_json(&x->response, api_openapi);
 }
 
 #define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"

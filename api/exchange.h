@@ -21,8 +21,8 @@ struct api_service {
     struct api_budget *budget;            /* for bodies, tensors and responses; may be NULL */
     size_t max_body;                      /* bytes, after inflation */
     struct api_statistics *statistics;    /* of inference requests; may be NULL */
-    const char *cors_origin;       /* origin whose pages may read answers and write, "*", or NULL */
-    struct api_tokens *tokens;     /* NULL: everyone may ask */
+    const char *cors_origin;   /* origin whose pages may read responses and write, "*", or NULL */
+    struct api_tokens *tokens; /* NULL: everyone may ask */
     struct api_monitors *monitors; /* NULL: there are none */
     struct api_regions *regions;   /* of shared memory; NULL: none can be registered */
     bool ready_needs_store;        /* true if /readyz fails while the store does */
@@ -59,7 +59,7 @@ struct api_header {
     const char *name, *value;
 };
 
-/* Most tensors of an answer that are sent without a copy. */
+/* API_REPLY_TENSORS: maximum number of tensors that a response sends without a copy. */
 #define API_REPLY_TENSORS 3
 
 /* api_response: the response to a request. Its content is `file`; or `shared`, then `body`, then `tensors`. */
@@ -97,7 +97,7 @@ struct api_captures {
     char text[API_CAPTURED];
 };
 
-/* API_LIGHT_NS: the most work, in ns, that a network thread does. Handing work to another thread
+/* API_LIGHT_NS: maximum work, in ns, of a network thread at a time. Handing work to another thread
  * costs 5,000 to 8,000 ns. */
 #define API_LIGHT_NS 100e3
 
@@ -109,7 +109,7 @@ struct api_exchange {
     struct api_response response;
     struct api_token token;  /* the one that came with the request; no name if none was wanted */
     double cost_ns;          /* estimate of the work that api_handle left undone */
-    const atomic_bool *stop; /* set by any thread when nobody waits for the answer; may be NULL */
+    const atomic_bool *stop; /* set by any thread when nobody waits for the response; may be NULL */
 
     /* Called once by another thread when what api_wait was told is done. NULL: api_wait blocks. */
     void (*resume)(struct api_exchange *x);

@@ -1,4 +1,4 @@
-#include "api/health.h"
+#include "api/handlers.h"
 
 #include "api/clock.h"
 #include "api/formats/coding.h"
@@ -18,14 +18,10 @@ static bool check_ready(const struct api_service *service, struct api_problem *p
     return true;
 }
 
-static bool respond(struct api_exchange *x, const char *text)
+bool api_live(struct api_exchange *x)
 {
-    x->response.content_type = "application/json";
-    api_append_text(&x->response.body, text);
-    return true;
+    return api_response_json(&x->response, "{\"status\":\"ok\"}\n");
 }
-
-bool api_live(struct api_exchange *x) { return respond(x, "{\"status\":\"ok\"}\n"); }
 
 bool api_ready(struct api_exchange *x)
 {
@@ -34,12 +30,12 @@ bool api_ready(struct api_exchange *x)
         return false;
     if (!service->monitors)
         return api_live(x);
-    return respond(x, api_monitors_are_stored(service->monitors)
-                          ? "{\"status\":\"ok\",\"store\":\"up\"}\n"
-                          : "{\"status\":\"ok\",\"store\":\"down\"}\n");
+    return api_response_json(&x->response, api_monitors_are_stored(service->monitors)
+                                               ? "{\"status\":\"ok\",\"store\":\"up\"}\n"
+                                               : "{\"status\":\"ok\",\"store\":\"down\"}\n");
 }
 
-/* ---- Metrics */
+/* ---- Metrics: lines of the host and of the store, and those of monitors, which all requests share */
 
 bool api_metrics_prepare(struct api_exchange *x, double max_ns)
 {
@@ -68,7 +64,7 @@ static void write_own(const struct api_service *service, struct api_buffer *out)
 bool api_metrics(struct api_exchange *x)
 {
     const char *accepted = api_request_header(&x->request, "Accept-Encoding");
-    const char *coding = api_coding_for_answer(accepted);
+    const char *coding = api_coding_choose(accepted);
     struct api_monitors *monitors = x->service->monitors;
     x->response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     write_own(x->service, &x->response.body);

@@ -1,4 +1,4 @@
-#include "api/kl_div.h"
+#include "api/handlers.h"
 
 #include "api/access.h"
 #include "api/body.h"
@@ -7,7 +7,10 @@
 #include "api/error_format.h"
 #include "api/formats/codecs.h"
 #include "api/formats/coding.h"
+#include "api/formats/oip.h"
+#include "api/formats/oip_body.h"
 #include "api/memory/freelist.h"
+#include "api/query.h"
 #include "api/response.h"
 #include "api/statistics.h"
 
@@ -22,62 +25,108 @@ static const double compress_ns = 10;
 
 bool api_kl_div_begin(struct api_exchange *x)
 {
-    struct api_response *response = &x->response;
     if (!api_body_check_coding(x))
         return false;
     x->decoder = api_codec_for_body(x);
-    if (!x->decoder) {
-        api_codec_list_readable(response->header_text, sizeof response->header_text);
-        api_response_header(response, "Accept", response->header_text);
+    if (!x->decoder)
         return false;
-    }
-    x->encoder = api_codec_for_answer(api_request_header(&x->request, "Accept"),
-                                      &response->content_type, &x->problem);
+    x->encoder = api_codec_for_response(api_request_header(&x->request, "Accept"),
+                                        &x->response.content_type, &x->problem);
     return x->encoder && api_body_check_size(x);
 }
 
 bool api_infer_begin(struct api_exchange *x)
 {
-    x->decoder = x->encoder = api_inference_codec;
+    x->decoder = x->encoder = &api_codec_oip;
     return api_body_check_coding(x) && api_body_check_size(x);
 }
 
 /* ---- Body */
 
-static bool read_query(struct api_exchange *x, struct api_call *call)
-{
-    const char *query = x->request.query;
-    return !query || !*query ||
-           api_options_from_query(&call->options, query,
-                                  api_error_format_of(x->request.path)->takes_any_query,
-                                  &x->problem);
-}
-
 /* Decodes the body and plans the call. */
 static bool read_call(struct api_exchange *x, struct api_call *call)
 {
-    bool good = read_query(x, call) && x->decoder->decode(call, &x->request, &x->problem) &&
-                api_call_plan(call, &x->problem) && api_codec_check_answer(x, call) &&
+    bool takes_any = api_error_format_of(x->request.path)->takes_any_query;
+    bool good = api_options_from_query(&call->options, x->request.query, takes_any, &x->problem) &&
+                x->decoder->decode(call, &x->request, &x->problem) &&
+                api_call_plan(call, &x->problem) && api_codec_check_response(x, call) &&
                 (!api_call_writes(call) || api_check_writer(x));
     x->response.reduction = call->plan.reduction;
     x->response.warnings = api_call_warnings(call).bits; /* also part of a problem */
     return good;
 }
 
-static double decode_cost(const struct api_exchange *x)
+/* ---- The estimate, which decides on the thread that runs a call */
+
+/* Time per element, in ns, on one thread of the slower kernels, as `make bench` prints it. An
+ * error by a factor of two does no harm. */
+static const double plain_ns = 1, logits_ns = 1.5, prob_input_ns = 2, weight_ns = 2, mask_ns = 2,
+                    rows_ns = 2, gradient_ns = 2, diagnose_ns = 4, broadcast_ns = 1;
+
+/* Nanoseconds a row more, which rows of few elements show. */
+static const double short_row_ns = 20, short_broadcast_ns = 60;
+
+/* Elements of a row that is soft-maxed or summed as a whole. */
+static double row_length(const struct kl_plan *plan)
 {
-    return x->decoder->parsed_size ? x->decoder->parsed_size(&x->request) * API_PARSE_NS : 0;
+    double length = 1;
+    bool is_named = plan->options.n_dim > 0;
+    for (size_t i = 0; i < plan->joint_ndim; i++)
+        if (is_named ? plan->summed[i] : i + 1 == plan->joint_ndim)
+            length *= (double)plan->joint_shape[i];
+    return length > 1 ? length : 1;
 }
 
-static double answer_cost(const struct api_exchange *x, const struct api_call *call)
+static double ns_per_joint_element(const struct api_call *call)
+{
+    const struct kl_plan *plan = &call->plan;
+    double ns = plain_ns, row_ns = 0;
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        ns += plan->spaces[i] == KL_LOGIT ? logits_ns : 0;
+        ns += call->options.gradient >> i & 1 ? gradient_ns : 0;
+        ns += plan->counts[i] < plan->count ? broadcast_ns : 0;
+        row_ns += plan->spaces[i] == KL_LOGIT ? short_row_ns : 0;
+        row_ns += plan->counts[i] < plan->count ? short_broadcast_ns : 0;
+    }
+    ns += plan->spaces[KL_INPUT] == KL_PROB ? prob_input_ns : 0;
+    ns += plan->weight.data ? weight_ns : 0;
+    ns += plan->mask.data ? mask_ns : 0;
+    ns += plan->options.n_dim > 0 ? rows_ns : 0;
+    ns += call->options.diagnose ? diagnose_ns : 0;
+    row_ns += call->options.diagnose ? short_row_ns : 0;
+    return ns + row_ns / row_length(plan);
+}
+
+/* Estimates the time, in ns on one thread, to run a planned call and to write its response at
+ * `ns_per_element`. */
+static double call_cost(const struct api_call *call, double ns_per_element)
+{
+    const struct kl_plan *plan = &call->plan;
+    double outputs = plan->reduction == KL_NONE ? (double)plan->places : 1;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        outputs += call->options.gradient >> i & 1 ? (double)plan->counts[i] : 0;
+    return (double)plan->count * ns_per_joint_element(call) + outputs * ns_per_element;
+}
+
+static double decode_cost(const struct api_exchange *x)
+{
+    bool is_inference = x->decoder == &api_codec_oip;
+    size_t size = is_inference ? api_oip_json_size(&x->request) : x->request.body_size;
+    return (double)size * x->decoder->parsed * API_PARSE_NS;
+}
+
+static double response_cost(const struct api_exchange *x, const struct api_call *call)
 {
     enum { BYTES_OF_A_NUMBER = 20 };
-    double ns = x->encoder->ns_per_element(call);
+    bool is_binary = x->encoder == &api_codec_oip && !(call->oip.wanted & ~call->oip.binary);
+    double ns = is_binary ? API_COPY_NS : x->encoder->ns_per_element;
     if (x->encoder->compresses &&
-        api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding")))
+        api_coding_choose(api_request_header(&x->request, "Accept-Encoding")))
         ns += compress_ns * BYTES_OF_A_NUMBER;
-    return api_call_cost(call, ns);
+    return call_cost(call, ns);
 }
+
+/* ---- The way of a call */
 
 static struct api_freelist free_calls;
 
@@ -117,7 +166,7 @@ bool api_loss_prepare(struct api_exchange *x, double max_ns)
     if (!call || !(call->is_planned || prepare(x, call, max_ns)))
         return false;
     if (call->is_planned)
-        x->cost_ns = decode_cost(x) + answer_cost(x, call);
+        x->cost_ns = decode_cost(x) + response_cost(x, call);
     x->prepared = 1e3 * api_seconds();
     x->response.decode_ms += x->prepared - start;
     return true;

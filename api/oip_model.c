@@ -1,100 +1,88 @@
-#include "api/oip_model.h"
+#include "api/handlers.h"
 
 #include "api/formats/oip.h"
-#include "api/loss_options.h"
+#include "api/options.h"
+#include "api/response.h"
 #include "api/statistics.h"
-
-static bool json_response(struct api_exchange *x, const char *text)
-{
-    x->response.content_type = "application/json";
-    api_append_text(&x->response.body, text);
-    return true;
-}
 
 static bool is_ready(const struct api_exchange *x)
 {
     return !x->service->ready || x->service->ready(x->service->host);
 }
 
+static bool check_ready(struct api_exchange *x)
+{
+    return is_ready(x) || api_fail(&x->problem, "draining", "the server is shutting down");
+}
+
 bool api_oip_server(struct api_exchange *x)
 {
-    json_response(x, "{\"name\":\"kldiv\",\"version\":\"" KLDIV_VERSION
-                     "\",\"extensions\":[\"binary_tensor_data\",\"statistics\","
-                     "\"model_configuration\",\"parameters\",\"trace\",\"logging\"");
-    return json_response(x, x->service->regions ? ",\"system_shared_memory\"]}" : "]}");
+    api_response_json(&x->response, "{\"name\":\"kldiv\",\"version\":\"" KLDIV_VERSION
+                                    "\",\"extensions\":[\"binary_tensor_data\",\"statistics\","
+                                    "\"model_configuration\",\"parameters\",\"trace\",\"logging\"");
+    return api_response_json(&x->response,
+                             x->service->regions ? ",\"system_shared_memory\"]}" : "]}");
 }
 
 bool api_oip_live(struct api_exchange *x)
 {
-    return json_response(x, is_ready(x) ? "{\"live\":true,\"ready\":true}"
-                                        : "{\"live\":true,\"ready\":false}");
+    return api_response_json(&x->response, is_ready(x) ? "{\"live\":true,\"ready\":true}"
+                                                       : "{\"live\":true,\"ready\":false}");
 }
 
-bool api_oip_ready(struct api_exchange *x)
-{
-    if (!is_ready(x))
-        return api_fail(&x->problem, "draining", "the server is shutting down");
-    return api_oip_live(x);
-}
+bool api_oip_ready(struct api_exchange *x) { return check_ready(x) && api_oip_live(x); }
 
 /* Inputs that may be left out. Metadata tell of them in `parameters` alone: generic clients send all
  * inputs that are listed. */
 #define OPTIONAL_INPUTS "weight,mask,grad_output"
 
-/* Writes the names of parameters that an inference takes. */
-static void write_parameters(struct api_buffer *out)
+/* Appends the tensors that are always there, each with one axis and FP32, the defaults of clients that fill
+ * in metadata: inferences take any dtype and shape. */
+static void write_tensors(struct api_buffer *out, const char *inputs, const char *outputs,
+                          const char *type)
 {
-    api_append_text(out, "non_finite,binary_data_output");
-    for (size_t i = 0; i < API_OPTIONS; i++) {
-        api_append_text(out, ",");
-        api_append_text(out, api_loss_options[i].name);
-    }
+    api_append_format(out,
+                      "\"%s\":[{\"name\":\"input\",%s},{\"name\":\"target\",%s}],"
+                      "\"%s\":[{\"name\":\"loss\",%s},{\"name\":\"gradient.input\",%s},"
+                      "{\"name\":\"gradient.target\",%s}],\"parameters\":{\"optional_inputs\":",
+                      inputs, type, type, outputs, type, type, type);
 }
 
-/* Writes the model's metadata: FP32 and one axis, the defaults of clients that fill in metadata.
- * Inferences take any dtype and shape. */
+/* Ends a document with the names of parameters that an inference takes. */
+static bool end_with_parameters(struct api_exchange *x, const char *end)
+{
+    api_append_text(&x->response.body, "non_finite,binary_data_output");
+    for (size_t i = 0; i < API_OPTIONS; i++)
+        api_append_format(&x->response.body, ",%s", api_loss_options[i].name);
+    return api_response_json(&x->response, end);
+}
+
 bool api_oip_model(struct api_exchange *x)
 {
-    json_response(x, "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
-                     "\"],\"platform\":\"kldiv\",\"inputs\":["
-                     "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                     "{\"name\":\"target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
-                     "\"outputs\":[{\"name\":\"loss\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                     "{\"name\":\"gradient.input\",\"datatype\":\"FP32\",\"shape\":[-1]},"
-                     "{\"name\":\"gradient.target\",\"datatype\":\"FP32\",\"shape\":[-1]}],"
-                     "\"parameters\":{\"optional_inputs\":\"" OPTIONAL_INPUTS
-                     "\",\"request_parameters\":\"");
-    write_parameters(&x->response.body);
-    return json_response(x, "\"}}");
+    struct api_buffer *out = &x->response.body;
+    api_append_text(out, "{\"name\":\"" API_OIP_MODEL "\",\"versions\":[\"" API_OIP_VERSION
+                         "\"],\"platform\":\"kldiv\",");
+    write_tensors(out, "inputs", "outputs", "\"datatype\":\"FP32\",\"shape\":[-1]");
+    api_append_text(out, "\"" OPTIONAL_INPUTS "\",\"request_parameters\":\"");
+    return end_with_parameters(x, "\"}}");
 }
 
 bool api_oip_model_ready(struct api_exchange *x)
 {
-    if (!is_ready(x))
-        return api_fail(&x->problem, "draining", "the server is shutting down");
-    return json_response(x, "{\"name\":\"" API_OIP_MODEL "\",\"ready\":true}");
+    return check_ready(x) &&
+           api_response_json(&x->response, "{\"name\":\"" API_OIP_MODEL "\",\"ready\":true}");
 }
 
 bool api_oip_config(struct api_exchange *x)
 {
-    json_response(x, "{\"name\":\"" API_OIP_MODEL "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\","
-                     "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,"
-                     "\"input\":[{\"name\":\"input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-                     "{\"name\":\"target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
-                     "\"output\":[{\"name\":\"loss\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-                     "{\"name\":\"gradient.input\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]},"
-                     "{\"name\":\"gradient.target\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"
-                     "\"parameters\":{\"optional_inputs\":{\"string_value\":\"" OPTIONAL_INPUTS
-                     "\"},\"request_parameters\":{\"string_value\":\"");
-    write_parameters(&x->response.body);
-    return json_response(x, "\"}}}");
-}
-
-static void write_duration(struct api_buffer *out, const char *name,
-                           const struct api_duration *duration)
-{
-    api_append_format(out, "\"%s\":{\"count\":%llu,\"ns\":%llu}", name,
-                      atomic_load(&duration->count), atomic_load(&duration->ns));
+    struct api_buffer *out = &x->response.body;
+    api_append_text(out, "{\"name\":\"" API_OIP_MODEL
+                         "\",\"platform\":\"kldiv\",\"backend\":\"kldiv\",\"version_policy\":"
+                         "{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,");
+    write_tensors(out, "input", "output", "\"data_type\":\"TYPE_FP32\",\"dims\":[-1]");
+    api_append_text(out, "{\"string_value\":\"" OPTIONAL_INPUTS
+                         "\"},\"request_parameters\":{\"string_value\":\"");
+    return end_with_parameters(x, "\"}}}");
 }
 
 bool api_oip_stats(struct api_exchange *x)
@@ -124,16 +112,17 @@ bool api_oip_stats(struct api_exchange *x)
                       "\"inference_count\":%llu,\"execution_count\":%llu,\"inference_stats\":{",
                       atomic_load(&s->last_ms), atomic_load(&s->success.count),
                       atomic_load(&s->success.count));
-    for (size_t i = 0; i < sizeof durations / sizeof *durations; i++) {
-        api_append_text(out, i ? "," : "");
-        write_duration(out, durations[i].name, durations[i].duration);
-    }
+    for (size_t i = 0; i < sizeof durations / sizeof *durations; i++)
+        api_append_format(out, "%s\"%s\":{\"count\":%llu,\"ns\":%llu}", i ? "," : "",
+                          durations[i].name, atomic_load(&durations[i].duration->count),
+                          atomic_load(&durations[i].duration->ns));
     api_append_text(out, "},\"batch_stats\":[]}]}");
     return true;
 }
 
 bool api_oip_index(struct api_exchange *x)
 {
-    return json_response(x, "[{\"name\":\"" API_OIP_MODEL "\",\"version\":\"" API_OIP_VERSION
-                            "\",\"state\":\"READY\",\"reason\":\"\"}]");
+    return api_response_json(&x->response,
+                             "[{\"name\":\"" API_OIP_MODEL "\",\"version\":\"" API_OIP_VERSION
+                             "\",\"state\":\"READY\",\"reason\":\"\"}]");
 }

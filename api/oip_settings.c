@@ -1,13 +1,13 @@
-#include "api/oip_settings.h"
-
-#include "api/formats/coding.h"
+/* Settings of Triton's trace and logging extensions
+ * (https://github.com/triton-inference-server/server/tree/main/docs/protocol). They are fixed here: a
+ * request that sets what is set succeeds, another fails. */
+#include "api/body.h"
+#include "api/handlers.h"
+#include "api/response.h"
 #include "api/text/json_reader.h"
 #include "api/text/json_text.h"
 
 #include <string.h>
-
-/* MAX_BODY: bytes of a body that names settings. */
-enum { MAX_BODY = 16 << 10 };
 
 /* setting: a name, and the JSON of its value. */
 struct setting {
@@ -38,54 +38,26 @@ static void find_logging(const struct api_service *service, struct setting to[N_
 
 static bool response_with(struct api_exchange *x, const struct setting *settings, size_t n)
 {
-    struct api_buffer *out = &x->response.body;
-    x->response.content_type = "application/json";
     for (size_t i = 0; i < n; i++)
-        api_append_format(out, "%s\"%s\":%s", i ? "," : "{", settings[i].name, settings[i].value);
-    api_append_text(out, "}");
-    return true;
+        api_append_format(&x->response.body, "%s\"%s\":%s", i ? "," : "{", settings[i].name,
+                          settings[i].value);
+    return api_response_json(&x->response, "}");
 }
 
 /* ---- Setting what is set */
 
-static bool check_size(struct api_exchange *x, unsigned long long size)
-{
-    return size <= MAX_BODY ||
-           api_fail(&x->problem, "body_too_large",
-                    "the body has %llu bytes, and settings have at most %d", size, MAX_BODY);
-}
+static const char kind[] = "a body of settings";
 
-bool api_oip_setting_begin(struct api_exchange *x)
-{
-    if (!api_coding_is_none(api_request_header(&x->request, "Content-Encoding")))
-        return api_fail(&x->problem, "content_coding_unsupported",
-                        "a body of settings must not have a Content-Encoding");
-    return check_size(x, x->request.content_length);
-}
-
-/* Copies the text of a string, number or word, or of an array of one; "" for other values. */
-static void copy_text(const char *value, char to[API_JSON_TEXT])
-{
-    value = api_json_scalar(value);
-    const char *end = api_json_skip_value(value);
-    size_t size = end ? (size_t)(end - value) : strlen(value);
-    *to = '\0';
-    if (api_json_string(value, to) || strchr("[{", *value) || size >= API_JSON_TEXT)
-        return;
-    while (size > 0 && strchr(" \t\r\n", value[size - 1]))
-        size--;
-    memcpy(to, value, size);
-    to[size] = '\0';
-}
+bool api_oip_setting_begin(struct api_exchange *x) { return api_body_check_small(x, kind); }
 
 /* True if a value is that of the setting, or null, which restores it. Numbers may be strings. */
 static bool is_same(const char *value, const struct setting *setting)
 {
     char given[API_JSON_TEXT], fixed[API_JSON_TEXT];
-    copy_text(value, given);
-    copy_text(setting->value, fixed);
     return strncmp(value, "null", 4) == 0 ||
-           (strcmp(given, fixed) == 0 && (*given || *api_json_scalar(value) == '"'));
+           (api_json_characters(api_json_scalar(value), given) &&
+            api_json_characters(api_json_scalar(setting->value), fixed) &&
+            strcmp(given, fixed) == 0);
 }
 
 static bool check_member(struct api_exchange *x, const struct setting *settings, size_t n,
@@ -106,16 +78,12 @@ static bool check_member(struct api_exchange *x, const struct setting *settings,
 /* Checks a body, which may be empty, and responds with the settings. */
 static bool set(struct api_exchange *x, const struct setting *settings, size_t n)
 {
-    const char *at, *what, *value, *json = api_json_skip_mark(x->request.body);
-    size_t size = x->request.body_size - (size_t)(json - x->request.body);
     char name[API_JSON_TEXT];
-    if (!check_size(x, x->request.body_size))
-        return false;
-    if (size == 0)
+    const char *root, *value;
+    if (api_json_skip_mark(x->request.body) == x->request.body + x->request.body_size)
         return response_with(x, settings, n);
-    if (!api_json_check(json, size, &at, &what))
-        return api_json_malformed(json, at, what, &x->problem);
-    const char *root = api_json_skip_space(json);
+    if (!api_body_read_small(x, kind, &root))
+        return false;
     struct api_json_reader reader = api_json_read_object(root);
     if (*root != '{')
         return api_fail(&x->problem, "bad_request", "the settings must be a JSON object");

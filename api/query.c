@@ -1,6 +1,5 @@
 #include "api/query.h"
 
-#include "api/options.h"
 #include "api/text/percent.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Query strings: their parameters, percent-decoded. */
 #pragma once
 
-#include "api/problem.h"
+#include "api/options.h"
 
-/* API_PARAMETER: the most bytes of a name, or of a value, without its NUL. */
+/* API_PARAMETER: maximum bytes of a name, or of a value, without its NUL. */
 enum { API_PARAMETER = 1024 };
 struct api_parameter {
     char name[API_PARAMETER + 1], value[API_PARAMETER + 1];
@@ -13,3 +13,8 @@ struct api_parameter {
  * one that is too long or not encoded properly, whose name is empty if that is at fault. */
 bool api_query_next(const char **query, struct api_parameter *parameter,
                     struct api_problem *problem);
+
+/* Sets options from all parameters of a raw query string, percent-decoded; NULL is empty. Names
+ * may end in "[]". With `known_alone`, parameters of other names are passed over. */
+bool api_options_from_query(struct api_options *options, const char *query, bool known_alone,
+                            struct api_problem *problem);

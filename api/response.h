@@ -11,6 +11,14 @@ static inline void api_response_header(struct api_response *response, const char
         response->headers[response->n_headers++] = (struct api_header){name, value};
 }
 
+/* Appends JSON to the content; true, so that a handler ends with it. */
+static inline bool api_response_json(struct api_response *response, const char *text)
+{
+    response->content_type = "application/json";
+    api_append_text(&response->body, text);
+    return true;
+}
+
 /* Takes ownership of a tensor's bytes, which are sent after the response's content so far; small
  * ones are copied. Leaves the buffer empty. Nothing may be appended to the response's body
  * afterwards. */

@@ -1,8 +1,8 @@
 #include "api/route.h"
 
+#include "api/text/nearest.h"
 #include "api/text/percent.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Decodes the character at *path and advances; a % without two digits is literal. */
@@ -94,10 +94,8 @@ const struct api_endpoint *api_route_find(struct api_exchange *x, bool *method_a
 void api_route_methods(const struct api_exchange *x, char *to, size_t size)
 {
     struct api_captures ignored = {.n = 0};
-    size_t used = 0;
     *to = '\0';
     for (const struct api_endpoint *e = x->service->endpoints; e->path; e++)
-        if (used < size && has_path(e, x->request.path, &ignored))
-            used += (size_t)snprintf(to + used, size - used, "%s%s%s", used ? ", " : "", e->method,
-                                     strcmp(e->method, "GET") == 0 ? ", HEAD" : "");
+        if (has_path(e, x->request.path, &ignored))
+            api_append_word(to, size, strcmp(e->method, "GET") == 0 ? "GET, HEAD" : e->method);
 }

@@ -46,21 +46,12 @@ static size_t find_tensor(const char *name)
     return i;
 }
 
-bool api_tensor_is_free(const struct api_tensor tensors[API_TENSORS], const char *name)
-{
-    size_t i = find_tensor(name);
-    return i < API_TENSORS && !tensors[i].present;
-}
-
 /* Fails for an unknown tensor. numpy.savez names arrays arr_0, arr_1 and so on if it is given no
  * names. */
 static bool fail_unknown(const char *name, const char *location, struct api_problem *problem)
 {
-    char pointer[256];
     const char *nearest = api_nearest(name, api_tensor_names, API_TENSORS);
     bool unnamed = strncmp(name, "arr_", 4) == 0 && name[4] >= '0' && name[4] <= '9';
-    api_pointer_to_member(pointer, sizeof pointer, "#/", name);
-    location = location ? location : pointer;
     if (api_option_find(name) >= 0)
         return api_fail_at(problem, API_BODY, location, "tensor_unknown",
                            "'%.60s' is an option, not a tensor: send it in the query", name);
@@ -73,18 +64,32 @@ static bool fail_unknown(const char *name, const char *location, struct api_prob
 }
 
 struct api_tensor *api_tensor_find(struct api_tensor tensors[API_TENSORS], const char *name,
-                                   const char *location, struct api_problem *problem)
+                                   const size_t *input, struct api_problem *problem)
 {
+    char location[256];
     size_t i = find_tensor(name);
+    if (i < API_TENSORS && !tensors[i].present)
+        return &tensors[i];
+    if (input)
+        snprintf(location, sizeof location, "#/inputs/%zu/name", *input);
+    else
+        api_pointer_to_member(location, sizeof location, "#/", name);
     if (i == API_TENSORS)
         fail_unknown(name, location, problem);
-    else if (!tensors[i].present)
-        return &tensors[i];
-    else if (location)
-        api_fail_at(problem, API_BODY, location, "tensor_repeated", "%s: it is given twice", name);
     else
-        api_tensor_fail(&tensors[i], NULL, problem, "tensor_repeated", "it is given twice");
+        api_fail_at(problem, API_BODY, location, "tensor_repeated", "%s: it is given twice", name);
     return NULL;
+}
+
+void api_tensor_value_location(const struct api_tensor *tensor, const size_t *subscripts, size_t n,
+                               char *to, size_t size)
+{
+    api_tensor_location(tensor, to, size);
+    size_t used = strlen(to);
+    if (tensor->is_input)
+        used += (size_t)snprintf(to + used, size - used, "/data");
+    for (size_t i = 0; i < n && used < size; i++)
+        used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
 }
 
 void api_tensor_element_location(const struct api_tensor *tensor, size_t index, char *to,
@@ -94,12 +99,7 @@ void api_tensor_element_location(const struct api_tensor *tensor, size_t index, 
     size_t subscripts[KL_MAX_DIMS] = {index}, n = tensor->flat ? 1 : view->ndim;
     for (size_t i = tensor->flat ? 0 : n; i-- > 0; index /= view->shape[i])
         subscripts[i] = index % view->shape[i];
-    api_tensor_location(tensor, to, size);
-    size_t used = strlen(to);
-    if (tensor->is_input)
-        used += (size_t)snprintf(to + used, size - used, "/data");
-    for (size_t i = 0; i < n && used < size; i++)
-        used += (size_t)snprintf(to + used, size - used, "/%zu", subscripts[i]);
+    api_tensor_value_location(tensor, subscripts, n, to, size);
 }
 
 bool api_mask_check(const struct api_tensor *mask, struct api_problem *problem)

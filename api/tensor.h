@@ -24,25 +24,10 @@ struct api_tensor {
 
 extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end */
 
-/* Makes each of the tensors of a call absent, with an empty buffer on the budget. */
-static inline void api_tensors_init(struct api_tensor tensors[API_TENSORS],
-                                    struct api_budget *budget)
-{
-    for (int i = 0; i < API_TENSORS; i++) {
-        tensors[i].operand = (enum kl_operand)i;
-        tensors[i].present = tensors[i].is_input = false;
-        tensors[i].data = (struct api_buffer){.budget = budget};
-        tensors[i].slice = (struct api_slice){0};
-    }
-}
-
 /* Returns the tensor of that name, for reading. NULL, with a problem, if there is none or if it
- * was read before. `location` is the JSON Pointer of the name, NULL for a member of the body. */
+ * was read before. `input` is the number of the input that names it, NULL for a member of the body. */
 struct api_tensor *api_tensor_find(struct api_tensor tensors[API_TENSORS], const char *name,
-                                   const char *location, struct api_problem *problem);
-
-/* True if there is a tensor of that name, and it was not read yet. */
-bool api_tensor_is_free(const struct api_tensor tensors[API_TENSORS], const char *name);
+                                   const size_t *input, struct api_problem *problem);
 
 /* True for the mask, whose dtype is API_BYTE. */
 static inline bool api_tensor_is_mask(const struct api_tensor *tensor)
@@ -73,6 +58,11 @@ bool api_tensor_fail(const struct api_tensor *tensor, const char *field,
 /* Formats the JSON Pointer of a tensor: "#/input", or "#/inputs/0" for an input of an inference
  * request. */
 void api_tensor_location(const struct api_tensor *tensor, char *to, size_t size);
+
+/* Formats the JSON Pointer of the value at `n` subscripts in nested arrays: "#/target/2/0", or
+ * "#/inputs/0/data/2/0". */
+void api_tensor_value_location(const struct api_tensor *tensor, const size_t *subscripts, size_t n,
+                               char *to, size_t size);
 
 /* Formats the JSON Pointer of the element of row-major index `index`: "#/target/2/0". */
 void api_tensor_element_location(const struct api_tensor *tensor, size_t index, char *to,

@@ -1,6 +1,6 @@
 #include "api/warnings.h"
 
-#include <stdio.h>
+#include "api/text/nearest.h"
 
 const char *api_warning_code(unsigned bit)
 {
@@ -71,10 +71,8 @@ void api_warnings_members(const struct api_warnings *warnings, struct api_buffer
 
 void api_warnings_codes(const struct api_warnings *warnings, char *to, size_t size)
 {
-    size_t used = 0;
     *to = '\0';
-    for (unsigned bit = 0; bit < API_WARNINGS && used < size; bit++)
+    for (unsigned bit = 0; bit < API_WARNINGS; bit++)
         if (warnings->bits >> bit & 1)
-            used += (size_t)snprintf(to + used, size - used, "%s%s", used ? ", " : "",
-                                     api_warning_code(bit));
+            api_append_word(to, size, api_warning_code(bit));
 }

@@ -8,7 +8,7 @@
 #define API_WARNINGS (KL_WARNINGS + KL_FINDINGS)
 #define API_DEPRECATIONS ((1u << KL_WARNINGS) - 1)
 
-/* api_warnings: the warnings of an answer. `plan` and `diagnosis` are read only if there are
+/* api_warnings: the warnings of a response. `plan` and `diagnosis` are read only if there are
  * findings. */
 struct api_warnings {
     unsigned bits;
@@ -16,17 +16,6 @@ struct api_warnings {
     const struct kl_plan *plan;
     const struct kl_diagnosis *diagnosis;
 };
-
-/* Collects the warnings of a plan, and of a diagnosis unless it is NULL. */
-static inline struct api_warnings api_warnings_of(const struct kl_plan *plan,
-                                                  const struct kl_diagnosis *diagnosis)
-{
-    struct api_warnings warnings = {plan->warnings, plan->reduction, plan, diagnosis};
-    for (unsigned i = 0; diagnosis && i < KL_FINDINGS; i++)
-        if (diagnosis->findings[i].count > 0)
-            warnings.bits |= 1u << (KL_WARNINGS + i);
-    return warnings;
-}
 
 /* Code of bit number `bit`. Static lifetime. */
 const char *api_warning_code(unsigned bit);

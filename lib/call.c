@@ -1,17 +1,11 @@
 #include "lib/diagnose/diagnose.h"
-#include "lib/elements.h"
-#include "lib/parallel.h"
+#include "lib/job.h"
 #include "lib/problem.h"
 #include "lib/reduction.h"
 #include "lib/shape.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-static double unit_of(const struct kl_options *options)
-{
-    return options->base == KL_BITS ? 0x1.71547652b82fep+0 : 1; /* 1 / ln 2 */
-}
+#include <string.h>
 
 /* True if a loss is NaN, or if infinite ones make it look so. */
 static bool any_nan(const struct kl_job *job, const void *losses)
@@ -38,12 +32,11 @@ static void store_nothing(const struct kl_job *job)
 {
     const struct kl_plan *plan = job->plan;
     if (job->losses)
-        for (size_t i = 0; i < plan->places; i++)
-            kl_store(plan->dtype, job->losses, i, 0);
-    for (int operand = 0; operand < KL_OPERANDS; operand++)
-        if (kl_is_wanted(job, operand))
-            for (size_t i = 0; i < plan->counts[operand]; i++)
-                kl_store(job->operands[operand].dtype, job->gradients[operand].data, i, 0);
+        memset(job->losses, 0, plan->loss_size);
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (kl_is_wanted(job, i))
+            memset(job->gradients[i].data, 0,
+                   plan->counts[i] * kl_dtype_size(job->operands[i].dtype));
 }
 
 static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout)
@@ -53,10 +46,10 @@ static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout
         .kernel = kl_kernel(),
         .rule = kl_rule_of(plan),
         .layout = layout,
-        .operands = {kl_input_of(plan), kl_target_of(plan)},
-        .weight = {KL_OF_WEIGHT, plan->weight.dtype, false, plan->weight.data},
-        .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data},
-        .unit = unit_of(&plan->options),
+        .operands = {kl_array_of(plan, KL_OF_INPUT), kl_array_of(plan, KL_OF_TARGET)},
+        .weight = kl_array_of(plan, KL_OF_WEIGHT),
+        .mask = kl_array_of(plan, KL_OF_MASK),
+        .unit = plan->options.base == KL_BITS ? 0x1.71547652b82fep+0 : 1, /* 1 / ln 2 */
         .total = {.lock = PTHREAD_MUTEX_INITIALIZER, .base = plan->options.base},
         .divisor = kl_divisor_of(plan),
     };
@@ -94,7 +87,7 @@ static size_t find_unmasked(const struct kl_plan *plan, const struct kl_tensor *
 {
     struct kl_layout layout;
     size_t first = count;
-    kl_layout_of(&layout, plan);
+    kl_layout_of(&layout, plan, false);
     for (size_t row = 0; row < layout.outer.volume; row++)
         for (size_t i = 0; i < layout.inner.volume; i++) {
             size_t offset =

@@ -12,7 +12,7 @@
 #define LN2_HIGH 6.93147180369123816490e-01
 #define LN2_LOW 1.90821492927058770002e-10
 
-/* Beyond this the tail of any df up to 10^6 is less than the least double. */
+/* Beyond this the tail of any df up to 10^6 is less than the smallest double. */
 #define MAX_HALF 7e5
 
 /* scaled: the number times * 2^exponent, which may be out of the range of doubles. */

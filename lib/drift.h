@@ -20,7 +20,7 @@ extern "C" {
 
 /* ---- Bins ----------------------------------------------------------------------------- */
 
-/* KL_MAX_BINS: the most intervals. KL_OUTER_BINS: the bins beside them: below, above, missing. */
+/* KL_MAX_BINS: the maximum of intervals. KL_OUTER_BINS: the bins beside them: below, above, missing. */
 #define KL_MAX_BINS 1000
 #define KL_OUTER_BINS 3
 

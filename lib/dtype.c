@@ -44,9 +44,7 @@ bool kl_dtype_parse(const char *name, enum kl_dtype *dtype, struct kl_problem *p
 
 enum kl_dtype kl_dtype_promote(enum kl_dtype a, enum kl_dtype b)
 {
-    if (a == b)
-        return a;
-    return a == KL_FLOAT64 || b == KL_FLOAT64 ? KL_FLOAT64 : KL_FLOAT32;
+    return a == b ? a : a == KL_FLOAT64 || b == KL_FLOAT64 ? KL_FLOAT64 : KL_FLOAT32;
 }
 
 static double from_float_bits(uint32_t bits)

@@ -1,5 +1,5 @@
-#include "lib/elements.h"
 #include "lib/diagnose/diagnose.h"
+#include "lib/job.h"
 
 #include <stdlib.h>
 
@@ -32,16 +32,11 @@ static struct kl_elements elements_of(const struct kl_job *job, const struct kl_
     };
 }
 
-static const double *weights_of(const struct kl_job *job, const struct kl_tile *tile, double *block)
-{
-    return kl_tile_doubles(job->kernel, job->layout, tile, &job->weight, block);
-}
-
 static void sum_tile(const struct kl_job *job, const struct kl_tile *tile, struct kl_sum *sum)
 {
     double block[KL_BLOCK];
     struct kl_elements elements = elements_of(job, tile);
-    elements.weight = weights_of(job, tile, block);
+    elements.weight = kl_tile_doubles(job->kernel, job->layout, tile, &job->weight, block);
     kl_sum_merge(sum, job->kernel->sum[job->plan->dtype][kl_rule_is_log(job->rule)](
                           job->rule, &elements, tile->length));
 }
@@ -64,7 +59,9 @@ static void map_tile(const struct kl_job *job, const struct kl_tile *tile)
         return;
     }
     job->kernel->losses[dtype][is_log](job->rule, e.input, e.target, losses, tile->length);
-    kl_weigh_losses(job, losses, weights_of(job, tile, block), e.mask, tile->length);
+    kl_weigh_losses(job, losses,
+                    kl_tile_doubles(job->kernel, job->layout, tile, &job->weight, block), e.mask,
+                    tile->length);
     if (job->unit != 1)
         job->kernel->scale(losses, job->unit, tile->length);
     job->kernel->narrow[dtype](losses, to, tile->length);

@@ -23,11 +23,6 @@ _Static_assert((DIGITS - 3) * DIGIT >= 1074 + 1024 + 64, "2^64 of the greatest d
 
 /* ---- Additions. Digits outside of [first, end) are 0. */
 
-static void add_special(struct kl_exact *exact, double value)
-{
-    exact->specials |= isnan(value) ? NOT_A_NUMBER : value > 0 ? PLUS_INFINITY : MINUS_INFINITY;
-}
-
 /* Makes room for digits [first, end). */
 static inline void extend(struct kl_exact *exact, unsigned first, unsigned end)
 {
@@ -44,7 +39,7 @@ void kl_exact_add(struct kl_exact *exact, double value)
     unsigned exponent = bits >> 52 & 0x7ff;
     uint64_t mantissa = (bits & ((1ULL << 52) - 1)) | (exponent ? 1ULL << 52 : 0);
     if (exponent == 0x7ff)
-        add_special(exact, value);
+        exact->specials |= isnan(value) ? NOT_A_NUMBER : value > 0 ? PLUS_INFINITY : MINUS_INFINITY;
     if (exponent == 0x7ff || mantissa == 0)
         return;
     unsigned shift = exponent - (exponent > 0);

@@ -1,6 +1,6 @@
-#include "lib/group.h"
 #include "lib/gradient.h"
 #include "lib/softmax.h"
+#include "lib/workspace.h"
 
 /* ---- Losses of a tile */
 

@@ -10,14 +10,14 @@ enum kl_rule kl_rule_of(const struct kl_plan *plan)
     return rules[plan->spaces[KL_TARGET]][plan->options.compat];
 }
 
-struct kl_array_view kl_input_of(const struct kl_plan *plan)
+struct kl_array_view kl_array_of(const struct kl_plan *plan, enum kl_array array)
 {
-    return (struct kl_array_view){KL_OF_INPUT, plan->input.dtype, false, plan->input.data};
-}
-
-struct kl_array_view kl_target_of(const struct kl_plan *plan)
-{
-    return (struct kl_array_view){KL_OF_TARGET, plan->target.dtype, false, plan->target.data};
+    const struct kl_tensor *tensor = array == KL_OF_INPUT    ? &plan->input
+                                     : array == KL_OF_TARGET ? &plan->target
+                                                             : &plan->weight;
+    if (array == KL_OF_MASK)
+        return (struct kl_array_view){KL_OF_MASK, KL_FLOAT64, true, plan->mask.data};
+    return (struct kl_array_view){array, tensor->dtype, false, tensor->data};
 }
 
 bool kl_is_direct(const struct kl_plan *plan)

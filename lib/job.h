@@ -68,9 +68,8 @@ static inline bool kl_any_wanted(const struct kl_job *job)
     return kl_is_wanted(job, KL_INPUT) || kl_is_wanted(job, KL_TARGET);
 }
 
-/* The operands of a call, as arrays. */
-struct kl_array_view kl_input_of(const struct kl_plan *plan);
-struct kl_array_view kl_target_of(const struct kl_plan *plan);
+/* An array of a call; its data are NULL if there is none. */
+struct kl_array_view kl_array_of(const struct kl_plan *plan, enum kl_array array);
 
 /* Sets the factors of the derivatives of a tile, job->factor times grad_output and weight: one for each
  * element, loaded to `factors`, or one for all where there is neither, or one row whose elements have the
@@ -100,3 +99,23 @@ static inline bool kl_is_stopped(const struct kl_plan *plan)
 {
     return plan->stopped && plan->stopped(plan->stop_context);
 }
+
+/* ---- elements.c: calls whose losses are plain and whose arrays lie alike: chunks of elements, straight from
+ * and to the caller's arrays */
+
+/* True if a call is such. */
+bool kl_is_flat(const struct kl_plan *plan);
+
+/* Runs such a job; adds reduced losses to its total. Allocates KL_DIAGNOSIS_SCRATCH at most, of a job
+ * that is diagnosed; false if out of memory, before anything is written. */
+bool kl_run_elements(struct kl_job *job, struct kl_pool *pool);
+
+/* ---- parallel.c: rows of any layout: groups of them, which are computed each as blocks, in chunks that threads
+ * share */
+
+/* Runs a job of any kind; adds reduced losses to its total. False if out of memory, before anything is
+ * written. */
+bool kl_run_rows(struct kl_job *job, struct kl_pool *pool);
+
+/* The bytes that kl_run_rows allocates. The job has its plan, its gradients and a layout to fill. */
+size_t kl_rows_scratch_size(struct kl_job *job);

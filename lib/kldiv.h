@@ -52,7 +52,7 @@ enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO
  *   shape_mismatch      input and target differ in shape (or do not broadcast to one), or the loss
  *                       and grad_output, or weight or mask do not broadcast to the loss
  *   batchmean_scalar    batchmean of a 0-dim tensor, under KL_ONEFLOW
- *   input_negative      a negative probability of input, under KL_MATH, that no mask hides; `index`
+ *   input_negative      a negative probability of input, under KL_MATH, that is not masked; `index`
  *                       is that of the first one, counted in row-major order, and has_index is set
  *   target_negative     likewise of target
  *   simd_invalid        no such instruction set, or this CPU lacks it
@@ -90,7 +90,7 @@ void kl_store(enum kl_dtype dtype, void *array, size_t index, double value);
 
 /* ---- Tensors -------------------------------------------------------------------------- */
 
-/* KL_MAX_DIMS: the most dimensions of a tensor. */
+/* KL_MAX_DIMS: the maximum of dimensions of a tensor. */
 #define KL_MAX_DIMS 64
 
 /* A dense row-major tensor in the machine's byte order. All of it is borrowed. `ndim` 0 is a
@@ -206,7 +206,7 @@ struct kl_options {
      * what KL_MEAN divides by (the losses left, or their weights) nor KL_BATCHMEAN (the entries of
      * the loss's first axis with any left), nor in the softmax of a row of logits. KL_NONE gives 0
      * for them, their gradients are 0, and what the operands hold there is not looked at. NULL
-     * hides nothing. */
+     * masks nothing. */
     const struct kl_mask *mask;
 };
 
@@ -445,9 +445,9 @@ size_t kl_sizeof(enum kl_struct name);
 /* ---- Diagnosis ------------------------------------------------------------------------ */
 
 /* kl_finding: what kl_diagnose may find. Rows are those that options.dim names, or along the last
- * axis; those that a mask hides are not looked at, and hidden elements of others are left out. A
+ * axis; masked ones are not looked at, and masked elements of others are left out. A
  * row is normalized if its probabilities sum to 1 within 1e-3 (1e-2 for float16, 5e-2 for
- * bfloat16), or, under a mask that hides elements, to less; its exponentials likewise. Of logits
+ * bfloat16), or, of rows masked in part, to less; its exponentials likewise. Of logits
  * only whether losses are finite. A loss is not finite if an element of it is not, if the sum of a
  * row is not, or if the call's result overflows, for which every row is counted: so rows are counted
  * that are NaN by a negative target, which has a finding of its own too. */

@@ -86,9 +86,10 @@ static bool is_broadcast_array(const struct kl_layout *layout, enum kl_array arr
     return true;
 }
 
-static void set_layout(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows)
+void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows)
 {
     size_t ndim = plan->joint_ndim, left = 0;
+    whole_rows |= plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT;
     clear(&layout->outer);
     clear(&layout->inner);
     layout->elementwise = plan->options.n_dim == 0;
@@ -116,22 +117,6 @@ bool kl_is_constant_along_rows(const struct kl_layout *layout, enum kl_array arr
         if (layout->inner.axis[i].strides[array] != 0)
             return false;
     return true;
-}
-
-void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan)
-{
-    bool logits = plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT;
-    bool weighs = plan->weight.data || plan->mask.data;
-    set_layout(layout, plan, logits);
-    bool of_rows = kl_is_constant_along_rows(layout, KL_OF_WEIGHT) &&
-                   kl_is_constant_along_rows(layout, KL_OF_MASK);
-    if (logits && weighs && of_rows && plan->reduction != KL_NONE)
-        layout->elementwise = false;
-}
-
-void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan)
-{
-    set_layout(layout, plan, true);
 }
 
 void kl_flat_layout(struct kl_layout *layout, size_t count)

@@ -26,13 +26,14 @@ struct kl_axes {
  * none are, they are whatever lies side by side in all arrays. */
 struct kl_layout {
     struct kl_axes outer, inner;
-    bool elementwise; /* every element has a loss of its own; otherwise every row, also where
-                                 * losses of logits are reduced, and weight and mask are those of rows */
+    bool elementwise;           /* every element has a loss of its own; otherwise every row */
     bool contiguous[KL_ARRAYS]; /* rows lie side by side, and so do their elements */
     bool broadcast[KL_ARRAYS];  /* all rows are the same */
 };
 
-void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan);
+/* Fills a layout. Its rows are along the last axis where dim is absent, if operands hold logits or with
+ * `whole_rows`. */
+void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows);
 
 /* True if an array is the same along each row. */
 bool kl_is_constant_along_rows(const struct kl_layout *layout, enum kl_array array);
@@ -40,14 +41,11 @@ bool kl_is_constant_along_rows(const struct kl_layout *layout, enum kl_array arr
 /* Fills the layout of `count` losses whose arrays all lie alike: as one row. */
 void kl_flat_layout(struct kl_layout *layout, size_t count);
 
-/* Fills a layout whose rows are along the last axis where dim is absent. */
-void kl_layout_of_rows(struct kl_layout *layout, const struct kl_plan *plan);
-
 /* Fills the axes of the losses along which weight or mask vary; returns how many losses share each
  * entry. */
 size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan);
 
-/* True if the mask, bytes or NULL, hides an element of a row. */
+/* True if the mask, bytes or NULL, masks an element of a row. */
 bool kl_is_masked(const struct kl_layout *layout, const unsigned char *mask, size_t row,
                   size_t element);
 

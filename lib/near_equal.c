@@ -7,7 +7,7 @@
  * all. A d that is off by a constant makes E = sum(w expm1(-d)) other than 0, and log1p(E) - E is the
  * difference that it makes. It takes another pass, with an exponential an element and a series of 9 terms or an
  * expm1, of such rows alone. */
-#include "lib/near_equal.h"
+#include "lib/softmax.h"
 
 /* CLOSE: the loss, in nats, below which the sums of softmax.c leave fewer than 27 bits. */
 static const double CLOSE = 0x1p-20;
@@ -53,15 +53,13 @@ static const double MAX_SERIES = 0x1p-4;
 
 static double series(double d)
 {
-    double sum = 1 / 3628800.0;
-    sum = 1 / 362880.0 - d * sum;
-    sum = 1 / 40320.0 - d * sum;
-    sum = 1 / 5040.0 - d * sum;
-    sum = 1 / 720.0 - d * sum;
-    sum = 1 / 120.0 - d * sum;
-    sum = 1 / 24.0 - d * sum;
-    sum = 1 / 6.0 - d * sum;
-    return d * d * (0.5 - d * sum);
+    static const double inverse_factorials[] = {1 / 3628800.0, 1 / 362880.0, 1 / 40320.0,
+                                                1 / 5040.0,    1 / 720.0,    1 / 120.0,
+                                                1 / 24.0,      1 / 6.0,      1 / 2.0};
+    double sum = 0;
+    for (size_t i = 0; i < sizeof inverse_factorials / sizeof *inverse_factorials; i++)
+        sum = inverse_factorials[i] - d * sum;
+    return d * d * sum;
 }
 
 /* log1p(r) - r, which cancels where r is small. */

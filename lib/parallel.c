@@ -5,8 +5,9 @@
  * thread in a fixed order, and the sums of chunks and rows are added exactly, in any order (exact.c). Sums of
  * derivatives by a broadcast operand are too many for that: there each shard, a run of chunks, has sums of
  * its own, and these are added in the shards' order. */
-#include "lib/parallel.h"
-#include "lib/group.h"
+#include "lib/job.h"
+#include "lib/pool.h"
+#include "lib/workspace.h"
 
 #include <stdlib.h>
 
@@ -74,17 +75,35 @@ static size_t shards_of(const struct kl_plan *plan, const struct kl_gradient *gr
     return shards;
 }
 
-static void choose_chunks(struct schedule *s)
+/* Chooses the job's layout and tiles, and its chunks. */
+/* Has rows of logits summed before their weight and mask, if these are the same along each row. */
+static void sum_weighed_rows(struct kl_job *job)
 {
-    struct kl_job *job = s->job;
+    struct kl_layout *layout = job->layout;
+    const struct kl_plan *plan = job->plan;
+    bool weighs = plan->weight.data || plan->mask.data;
+    bool masks = kl_is_constant_along_rows(layout, KL_OF_MASK);
+    job->masks_rows = plan->mask.data && masks;
+    if (kl_has_logits(job) && weighs && masks && kl_is_constant_along_rows(layout, KL_OF_WEIGHT) &&
+        plan->reduction != KL_NONE)
+        layout->elementwise = false;
+}
+
+static struct schedule schedule_of(struct kl_job *job)
+{
+    struct schedule s = {.job = job};
+    kl_layout_of(job->layout, job->plan, false);
+    sum_weighed_rows(job);
+    choose_tiles(job);
     size_t length = job->layout->inner.volume, in_group = job->tile.rows * length;
-    s->groups = ceiling(job->layout->outer.volume, job->tile.rows);
-    s->segments = ceiling(length, job->segment_length);
-    s->groups_per_chunk = s->segments > 1 || in_group >= KL_CHUNK ? 1 : KL_CHUNK / in_group;
+    s.groups = ceiling(job->layout->outer.volume, job->tile.rows);
+    s.segments = ceiling(length, job->segment_length);
+    s.groups_per_chunk = s.segments > 1 || in_group >= KL_CHUNK ? 1 : KL_CHUNK / in_group;
     if (sums_chunks(job))
-        s->groups_per_chunk = power_below(s->groups_per_chunk);
-    s->chunks = ceiling(s->groups, s->groups_per_chunk) * s->segments;
-    s->shards = shards_of(job->plan, job->gradients, s->chunks);
+        s.groups_per_chunk = power_below(s.groups_per_chunk);
+    s.chunks = ceiling(s.groups, s.groups_per_chunk) * s.segments;
+    s.shards = shards_of(job->plan, job->gradients, s.chunks);
+    return s;
 }
 
 static size_t segment_sums_of(const struct schedule *s)
@@ -102,10 +121,7 @@ static size_t grad_sums_of(const struct schedule *s, int operand)
 
 size_t kl_rows_scratch_size(struct kl_job *job)
 {
-    struct schedule s = {.job = job};
-    kl_layout_of(job->layout, job->plan);
-    choose_tiles(job);
-    choose_chunks(&s);
+    struct schedule s = schedule_of(job);
     return KL_THREAD_SCRATCH + segment_sums_of(&s) * sizeof(struct kl_sum) +
            (grad_sums_of(&s, KL_INPUT) + grad_sums_of(&s, KL_TARGET)) * sizeof(double);
 }
@@ -290,16 +306,6 @@ static void combine_grads(void *context, size_t chunk, void *scratch)
     }
 }
 
-/* The maximum of the elements of operands whose derivatives are summed. */
-static size_t max_summed(const struct schedule *s)
-{
-    size_t max = 0;
-    for (int i = 0; i < KL_OPERANDS; i++)
-        if (s->grad_sums[i] && s->job->plan->counts[i] > max)
-            max = s->job->plan->counts[i];
-    return max;
-}
-
 static bool allocate(struct schedule *s)
 {
     bool good = (s->scratch = malloc(KL_THREAD_SCRATCH)) != NULL;
@@ -314,18 +320,17 @@ static bool allocate(struct schedule *s)
 
 bool kl_run_rows(struct kl_job *job, struct kl_pool *pool)
 {
-    struct schedule s = {.job = job};
-    kl_layout_of(job->layout, job->plan);
-    job->masks_rows = job->mask.data && kl_is_constant_along_rows(job->layout, KL_OF_MASK);
-    choose_tiles(job);
-    choose_chunks(&s);
+    struct schedule s = schedule_of(job);
+    size_t max_summed = 0; /* elements of an operand whose derivatives are summed */
     bool good = allocate(&s);
     if (good) {
         kl_pool_run(pool, s.shards, run_shard, &s, s.scratch);
         if (s.segment_sums)
             combine_segments(&s);
-        if (s.grad_sums[KL_INPUT] || s.grad_sums[KL_TARGET])
-            kl_pool_run(pool, ceiling(max_summed(&s), KL_BLOCK), combine_grads, &s, s.scratch);
+        for (int i = 0; i < KL_OPERANDS; i++)
+            if (s.grad_sums[i] && job->plan->counts[i] > max_summed)
+                max_summed = job->plan->counts[i];
+        kl_pool_run(pool, ceiling(max_summed, KL_BLOCK), combine_grads, &s, s.scratch);
     }
     free(s.segment_sums);
     free(s.grad_sums[KL_INPUT]);

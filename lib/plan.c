@@ -4,21 +4,16 @@
 
 #include <math.h>
 
-/* The truth table of PyTorch's _Reduction.legacy_get_string. */
-static enum kl_reduction legacy_reduction(const struct kl_options *options)
-{
-    if (options->reduce == KL_FALSE)
-        return KL_NONE;
-    return options->size_average == KL_FALSE ? KL_SUM : KL_MEAN;
-}
-
+/* The old options by the truth table of PyTorch's _Reduction.legacy_get_string. */
 static void set_reduction(struct kl_plan *plan)
 {
     const struct kl_options *options = &plan->options;
     plan->reduction = options->reduction;
     plan->warnings = 0;
     if (options->size_average != KL_ABSENT || options->reduce != KL_ABSENT) {
-        plan->reduction = legacy_reduction(options);
+        plan->reduction = options->reduce == KL_FALSE         ? KL_NONE
+                          : options->size_average == KL_FALSE ? KL_SUM
+                                                              : KL_MEAN;
         plan->warnings = 1u << KL_SIZE_AVERAGE_REDUCE_DEPRECATED;
     } else if (options->reduction == KL_ELEMENTWISE_MEAN) {
         plan->reduction = KL_MEAN;

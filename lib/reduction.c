@@ -1,5 +1,4 @@
 #include "lib/reduction.h"
-#include "lib/exact.h"
 #include "lib/job.h"
 
 #include <math.h>
@@ -41,9 +40,8 @@ static double losses_left(const struct kl_plan *plan)
 static void add_weights(const struct kl_plan *plan, struct kl_exact *to)
 {
     const struct kl_kernel *kernel = kl_kernel();
-    const struct kl_array_view weight = {KL_OF_WEIGHT, plan->weight.dtype, false,
-                                         plan->weight.data};
-    const struct kl_array_view mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data};
+    const struct kl_array_view weight = kl_array_of(plan, KL_OF_WEIGHT);
+    const struct kl_array_view mask = kl_array_of(plan, KL_OF_MASK);
     double weights[KL_BLOCK];
     unsigned char unmasked[KL_BLOCK];
     struct kl_exact sum = {0};
@@ -72,7 +70,7 @@ static double entries_of(const struct kl_plan *plan)
 
 static void add_places(const struct kl_plan *plan, struct kl_exact *sum)
 {
-    if (plan->places == 0) /* nothing for a mask to hide */
+    if (plan->places == 0) /* nothing to mask */
         return;
     if (plan->weight.data)
         add_weights(plan, sum);

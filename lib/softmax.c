@@ -12,7 +12,6 @@
  * tile that raises the maximum, to the errors of the exponentials. Short rows are computed in blocks, where a
  * second pass costs nothing, as they are in the cache. */
 #include "lib/softmax.h"
-#include "lib/near_equal.h"
 
 static double scale_of(const struct kl_workspace *b, int operand)
 {

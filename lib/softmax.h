@@ -16,3 +16,9 @@ bool kl_find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows
 /* Loads a tile of both operands in the form of the kernels' rule, once row_max and log_sum_exp of logits are
  * set; masked elements have no loss. */
 void kl_load_log_probs(struct kl_workspace *b, const struct kl_tile *tile);
+
+/* ---- near_equal.c: losses of rows whose two softmaxes nearly agree */
+
+/* Computes losses again that are so small that the sums of softmax.c cancel, of rows whose row_max and
+ * log_sum_exp are set. */
+void kl_sum_near_equal(struct kl_workspace *b, double *losses);

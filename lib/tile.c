@@ -47,7 +47,7 @@ struct kl_tile kl_choose_tile(const struct kl_layout *layout, bool softmaxes)
 
 /* ---- Copies of elements that lie so many elements apart */
 
-/* grid: rows of elements, and how far apart rows and elements lie. */
+/* view_2d: rows of elements, and how far apart rows and elements lie. */
 struct view_2d {
     char *at;
     size_t row, element;
@@ -113,11 +113,11 @@ static void copy_view(struct view_2d from, struct view_2d to, size_t rows, size_
         copy_elements(from, to, rows, n, 8);
 }
 
-/* ---- Tiles as grids: the visit of each is given the offset in the array of its first element, and
- * that in the block. */
+/* ---- Tiles as 2-D views: `run` copies each, and gets the offsets of its first element in the array and in
+ * the block. */
 
-/* visit: what is done with grids, of an array whose elements have `size` bytes. Of columns, the rows
- * of a grid are a tile's elements, and its elements are rows. */
+/* strided_copy: a copy between a block and an array whose elements have `size` bytes. Of columns, the rows
+ * of a view are a tile's elements, and its elements are rows. */
 struct strided_copy {
     enum kl_array array;
     bool columns;
@@ -149,8 +149,8 @@ static void carry(const struct kl_axes *axes, enum kl_array array, size_t *index
     }
 }
 
-/* Visits entries [start, start + n) of rows, some axes along which are like an odometer whose last
- * wheel is taken in runs. `row` is the first of them in the block. */
+/* Copies entries [start, start + n) of rows, in runs along the last of the axes. `row` is the first of them in
+ * the block. */
 static void copy_rows(const struct strided_copy *copy, const struct kl_axes *axes, size_t base,
                       size_t row_stride, size_t row, size_t rows, size_t start, size_t n)
 {
@@ -172,7 +172,7 @@ static void copy_rows(const struct strided_copy *copy, const struct kl_axes *axe
     }
 }
 
-/* Visits the rows of a tile in runs along the last axis across them. */
+/* Copies the rows of a tile in runs along the last axis across them. */
 static void copy_tile(const struct strided_copy *copy, const struct kl_layout *layout,
                       const struct kl_tile *tile)
 {
@@ -315,16 +315,22 @@ const double *kl_tile_doubles(const struct kl_kernel *kernel, const struct kl_la
     return in_place ? in_place : block;
 }
 
+static struct strided_copy scatter_of(enum kl_array array, enum kl_dtype dtype, size_t leading_dim,
+                                      const void *from, void *to)
+{
+    return (struct strided_copy){.array = array,
+                                 .size = kl_dtype_size(dtype),
+                                 .leading_dim = leading_dim,
+                                 .array_data = to,
+                                 .block = (char *)from,
+                                 .run = scatter};
+}
+
 void kl_tile_store(const struct kl_layout *layout, const struct kl_tile *tile, enum kl_array array,
                    enum kl_dtype dtype, const void *from, void *to)
 {
-    const struct strided_copy copy = {.array = array,
-                                      .columns = tile->columns,
-                                      .size = kl_dtype_size(dtype),
-                                      .leading_dim = leading_dim_of(tile),
-                                      .array_data = to,
-                                      .block = (char *)from,
-                                      .run = scatter};
+    struct strided_copy copy = scatter_of(array, dtype, leading_dim_of(tile), from, to);
+    copy.columns = tile->columns;
     copy_tile(&copy, layout, tile);
 }
 
@@ -358,11 +364,6 @@ void kl_gather(const struct kl_kernel *kernel, const struct kl_axes *axes,
 void kl_scatter(const struct kl_axes *axes, enum kl_array array, enum kl_dtype dtype,
                 const void *from, size_t start, size_t n, void *to)
 {
-    const struct strided_copy copy = {.array = array,
-                                      .size = kl_dtype_size(dtype),
-                                      .leading_dim = n,
-                                      .array_data = to,
-                                      .block = (char *)from,
-                                      .run = scatter};
+    struct strided_copy copy = scatter_of(array, dtype, n, from, to);
     copy_rows(&copy, axes, 0, 0, 0, 1, start, n);
 }

@@ -4,7 +4,7 @@
 
 #include "lib/layout.h"
 
-/* KL_BLOCK: the most elements of a tile, whose arrays of doubles take 8 KiB each and stay in the
+/* KL_BLOCK: the maximum of elements of a tile, whose arrays of doubles take 8 KiB each and stay in the
  * second-level cache. */
 enum { KL_BLOCK = 1024 };
 

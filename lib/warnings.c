@@ -27,13 +27,7 @@ static const struct kl_warning_text size_average_reduce_deprecated[] = {
 
 const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_reduction applied)
 {
-    switch (warning) {
-    case KL_MEAN_IS_NOT_KL_DIVERGENCE:
-        return &mean_is_not_kl_divergence;
-    case KL_SIZE_AVERAGE_REDUCE_DEPRECATED:
-        return &size_average_reduce_deprecated[applied];
-    case KL_ELEMENTWISE_MEAN_DEPRECATED:
-        break;
-    }
-    return &elementwise_mean_deprecated;
+    return warning == KL_MEAN_IS_NOT_KL_DIVERGENCE        ? &mean_is_not_kl_divergence
+           : warning == KL_SIZE_AVERAGE_REDUCE_DEPRECATED ? &size_average_reduce_deprecated[applied]
+                                                          : &elementwise_mean_deprecated;
 }

@@ -29,9 +29,8 @@ struct kl_summed_rows {
 struct kl_workspace {
     struct kl_job *job;
     const struct kl_group *group;
-    bool single; /* the group is one tile */
-    double
-        sentinel; /* a target whose loss or derivative the sums get wrong, or NaN if there is none */
+    bool single;     /* the group is one tile */
+    double sentinel; /* a target whose loss or derivative the sums get wrong, or NaN */
     enum kl_stage stage[KL_OPERANDS];
     bool has_exps; /* v holds the exponentials that kl_find_row_sums cached */
 
@@ -42,7 +41,7 @@ struct kl_workspace {
     unsigned char mask[KL_BLOCK];
 
     double v[KL_OPERANDS]
-            [KL_BLOCK];       /* the operands; in the last stage in the form of the kernels' rule */
+            [KL_BLOCK];       /* operands; in the last stage in the form of the kernels' rule */
     double divisor[KL_BLOCK]; /* of derivatives by probabilities */
     double row_values[2][KL_BLOCK]; /* a number of each row, at each of its elements */
     double factors[KL_BLOCK], weight[KL_BLOCK], losses[KL_BLOCK], grads[KL_BLOCK];
@@ -108,3 +107,8 @@ void kl_broadcast(const struct kl_workspace *b, const struct kl_tile *tile,
 /* v = (v - offset) scale - minus, with a number of each row, or NULL for 0. */
 void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v,
                    const double *offset, const double *minus, double scale);
+
+/* ---- group.c: groups of rows, computed by one thread */
+
+/* Computes a group, in `scratch`, which kl_start_chunk has prepared. */
+void kl_run_group(const struct kl_group *group, void *scratch);

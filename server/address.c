@@ -2,7 +2,6 @@
 
 #include "server/unix_socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -32,22 +31,20 @@ bool srv_split_address(const char *address, char *host, size_t host_size, const 
 }
 
 /* IPV6_V6ONLY off: [::] takes IPv4 also where net.ipv6.bindv6only says otherwise. */
-static int bind_first(const struct addrinfo *addresses)
+static int bind_address(const struct addrinfo *a)
 {
-    for (const struct addrinfo *a = addresses; a; a = a->ai_next) {
-        int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        int yes = 1, no = 0;
-        if (fd < 0)
-            continue;
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-        if (a->ai_family == AF_INET6)
-            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-        if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
-            return fd;
-        int reason = errno;
-        close(fd);
-        errno = reason;
-    }
+    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int yes = 1, no = 0;
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (a->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
+        return fd;
+    int reason = errno;
+    close(fd);
+    errno = reason;
     return -1;
 }
 
@@ -61,14 +58,14 @@ static int bind_host(const char *host, const char *port, int *problem)
     *problem = getaddrinfo(*host ? host : NULL, port, &hints, &addresses);
     if (*problem)
         return -1;
-    int fd = bind_first(addresses), reason = errno;
+    int fd = -1;
+    for (const struct addrinfo *a = addresses; a && fd < 0; a = a->ai_next)
+        fd = bind_address(a);
+    int reason = errno;
     freeaddrinfo(addresses);
     errno = reason;
     return fd;
 }
-
-/* True if the last failure is for want of IPv6: in the kernel, or on its interfaces. */
-static bool lacks_ipv6(void) { return errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL; }
 
 int srv_listen(const char *option, const char *address, mode_t mode, FILE *errors)
 {
@@ -83,7 +80,9 @@ int srv_listen(const char *option, const char *address, mode_t mode, FILE *error
         return -1;
     }
     int fd = bind_host(host, port, &problem);
-    if (fd < 0 && !problem && strcmp(host, "::") == 0 && lacks_ipv6())
+    if (fd < 0 && !problem && strcmp(host, "::") == 0 &&
+        (errno == EAFNOSUPPORT ||
+         errno == EADDRNOTAVAIL)) /* no IPv6 in the kernel, or no address */
         fd = bind_host("0.0.0.0", port, &problem);
     if (fd < 0)
         fprintf(errors,

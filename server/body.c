@@ -1,6 +1,4 @@
-#include "server/body.h"
-
-#include "server/eviction.h"
+#include "server/request.h"
 
 #include <string.h>
 
@@ -10,13 +8,6 @@ enum { FIRST = 64 << 10, PLACED_BODY = 256 << 10 };
 
 const struct srv_error srv_no_memory = {
     "out_of_memory", "the memory for requests is in use (--max-memory); try again"};
-
-/* Bytes of memory that a body asks for when it needs `needed`. */
-static size_t next_capacity(const struct api_buffer *body, size_t needed)
-{
-    size_t capacity = body->capacity > 0 ? 2 * body->capacity : FIRST;
-    return capacity > needed ? capacity : needed;
-}
 
 /* Bytes that are counted for a capacity. */
 static size_t counted(size_t capacity)
@@ -68,9 +59,11 @@ static bool evict_for(const struct srv_request *request, size_t capacity)
 static bool make_room(struct srv_request *request, size_t size)
 {
     struct api_buffer *body = &request->body;
-    size_t needed = body->size + size + API_PADDING, capacity = next_capacity(body, needed);
+    size_t needed = body->size + size + API_PADDING;
+    size_t capacity = body->capacity > 0 ? 2 * body->capacity : FIRST;
     if (needed <= body->capacity)
         return true;
+    capacity = capacity > needed ? capacity : needed;
     while (!reserve(request, capacity) && !reserve(request, needed + FIRST))
         if (!evict_for(request, needed + FIRST))
             return false;
@@ -88,21 +81,13 @@ bool srv_body_fits(const struct srv_request *request)
     return true;
 }
 
-/* Has the rest of the body received where it stays, as far as there is room. */
-static void offer_place(struct srv_request *request)
-{
-    const struct api_buffer *body = &request->body;
-    size_t room = body->capacity - body->size - API_PADDING;
-    bool is_whole = body->size == request->exchange.request.content_length;
-    srv_upload_offer(&request->entry->upload, body->data + body->size, is_whole ? 0 : room);
-}
-
 /* Takes bytes of the body; gives the error for which it is refused, or NULL. */
 static const struct srv_error *take_bytes(struct srv_request *request, const char *bytes, size_t n)
 {
     static const struct srv_error too_large = {"body_too_large",
                                                "the body is larger than this server accepts"};
     struct api_buffer *body = &request->body;
+    uint64_t whole = request->exchange.request.content_length;
     if (request->entry->body_taken)
         return atomic_load(&request->entry->ending);
     if (is_too_large(request, body->size + n))
@@ -112,8 +97,9 @@ static const struct srv_error *take_bytes(struct srv_request *request, const cha
     if (!srv_upload_took(&request->entry->upload, n))
         memcpy(body->data + body->size, bytes, n);
     body->size += n;
-    if (request->exchange.request.content_length > PLACED_BODY)
-        offer_place(request);
+    if (whole > PLACED_BODY)
+        srv_upload_offer(&request->entry->upload, body->data + body->size,
+                         body->size == whole ? 0 : body->capacity - body->size - API_PADDING);
     return NULL;
 }
 

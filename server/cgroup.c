@@ -3,22 +3,22 @@
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { MAX_PATH = 1024 };
 
 /* Reads up to two numbers of a file; words such as "max" and unreadable files give 0. */
-static void read_numbers(const char *path, unsigned long long numbers[2])
+static void read_numbers(const char *folder, const char *name, unsigned long long numbers[2])
 {
-    numbers[0] = numbers[1] = 0;
+    char path[MAX_PATH + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "re");
-    if (!file)
-        return;
-    if (fscanf(file, "%llu %llu", &numbers[0], &numbers[1]) < 1)
+    numbers[0] = numbers[1] = 0;
+    if (file && fscanf(file, "%llu %llu", &numbers[0], &numbers[1]) < 1)
         numbers[0] = 0;
-    fclose(file);
+    if (file)
+        fclose(file);
 }
 
 static void lower(size_t *limit, unsigned long long to)
@@ -36,23 +36,17 @@ static unsigned long long quotient_up(unsigned long long quota, unsigned long lo
  * quota is -1, and no memory limit is close to 2^63 bytes. */
 static void read_group(const char *folder, struct srv_limits *limits)
 {
-    char path[MAX_PATH + 32];
     unsigned long long v[2], period[2];
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
-    read_numbers(path, v);
+    read_numbers(folder, "cpu.max", v);
     lower(&limits->cpus, quotient_up(v[0], v[1]));
-    snprintf(path, sizeof path, "%s/memory.max", folder);
-    read_numbers(path, v);
+    read_numbers(folder, "memory.max", v);
     lower(&limits->memory, v[0]);
 
-    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-    read_numbers(path, v);
-    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    read_numbers(path, period);
+    read_numbers(folder, "cpu.cfs_quota_us", v);
+    read_numbers(folder, "cpu.cfs_period_us", period);
     if (v[0] < INT64_MAX)
         lower(&limits->cpus, quotient_up(v[0], period[0]));
-    snprintf(path, sizeof path, "%s/memory.limit_in_bytes", folder);
-    read_numbers(path, v);
+    read_numbers(folder, "memory.limit_in_bytes", v);
     lower(&limits->memory, v[0]);
 }
 
@@ -97,15 +91,12 @@ struct srv_limits srv_cgroup_limits(const char *membership, const char *root)
     return limits;
 }
 
-static struct srv_limits own_limits(void)
-{
-    return srv_cgroup_limits("/proc/self/cgroup", "/sys/fs/cgroup");
-}
+static const char own[] = "/proc/self/cgroup", root_folder[] = "/sys/fs/cgroup";
 
 size_t srv_cpus(void)
 {
     cpu_set_t set;
-    size_t cpus = 1, limit = own_limits().cpus;
+    size_t cpus = 1, limit = srv_cgroup_limits(own, root_folder).cpus;
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         cpus = (size_t)CPU_COUNT(&set);
     return limit < cpus ? limit : cpus;
@@ -114,7 +105,7 @@ size_t srv_cpus(void)
 size_t srv_memory(bool *in_cgroup)
 {
     size_t pages = (size_t)sysconf(_SC_PHYS_PAGES), page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t memory = pages * page, limit = own_limits().memory;
+    size_t memory = pages * page, limit = srv_cgroup_limits(own, root_folder).memory;
     *in_cgroup = limit < memory;
     return *in_cgroup ? limit : memory;
 }

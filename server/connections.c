@@ -4,11 +4,8 @@
 #include "server/metrics.h"
 #include "server/unix_socket.h"
 
-#include <microhttpd.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 
 /* Time, in ms, for the first request when idle connections are closed; with a TLS handshake. */
 enum { FIRST_REQUEST_MS = 1000, FIRST_TLS_REQUEST_MS = 5000 };
@@ -140,15 +137,6 @@ struct srv_connection *srv_connection_at(int fd)
     return fd >= 0 && (size_t)fd < table.descriptors ? atomic_load(&table.by_descriptor[fd]) : NULL;
 }
 
-static void link_entry(struct srv_connection *c)
-{
-    c->next = table.first;
-    if (c->next)
-        c->next->previous = c;
-    table.first = c;
-    atomic_store(&table.by_descriptor[c->fd], c);
-}
-
 static void unlink_entry(struct srv_connection *c)
 {
     if (c->next)
@@ -163,26 +151,29 @@ static void unlink_entry(struct srv_connection *c)
 
 struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls, bool local)
 {
-    struct srv_connection *c = (size_t)fd < table.descriptors ? calloc(1, sizeof *c) : NULL;
-    if (c) {
-        c->fd = fd;
-        c->quota = quota;
-        c->tls = tls;
-        c->local = local;
-        pthread_mutex_init(&c->body_lock, NULL);
-        c->opened = srv_now_ms();
-        atomic_store(&c->since, c->opened);
-        atomic_store(&c->begun, c->opened);
-    }
-    if (c && local)
-        srv_unix_peer(fd, &c->peer);
+    struct srv_connection *c = (size_t)fd < table.descriptors ? malloc(sizeof *c) : NULL;
+    unsigned long long now = srv_now_ms();
     pthread_mutex_lock(&table.lock);
     expect_less(quota);
     table.quotas[quota].open++;
-    if (c)
-        c->number = table.added++;
-    if (c)
-        link_entry(c);
+    if (c) {
+        *c = (struct srv_connection){.next = table.first,
+                                     .fd = fd,
+                                     .number = table.added++,
+                                     .quota = quota,
+                                     .tls = tls,
+                                     .local = local,
+                                     .opened = now,
+                                     .since = now,
+                                     .begun = now,
+                                     .body_lock = PTHREAD_MUTEX_INITIALIZER};
+        if (local)
+            srv_unix_peer(fd, &c->peer);
+        if (c->next)
+            c->next->previous = c;
+        table.first = c;
+        atomic_store(&table.by_descriptor[fd], c);
+    }
     pthread_mutex_unlock(&table.lock);
     return c;
 }
@@ -194,10 +185,10 @@ void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
     if (c)
         unlink_entry(c);
     pthread_mutex_unlock(&table.lock);
-    if (c)
-        srv_waker_remove(&c->waker);
-    if (c)
-        srv_framing_free(&c->framing);
+    if (!c)
+        return;
+    srv_waker_remove(&c->waker);
+    srv_framing_free(&c->framing);
     free(c);
 }
 

@@ -18,8 +18,8 @@ enum srv_quota {
     SRV_REGULAR,  /* --max-connections */
     SRV_RESERVED, /* for health checks when --max-connections are open */
     SRV_ADMIN,    /* of --admin-listen */
+    SRV_QUOTAS,
 };
-#define SRV_QUOTAS 3
 
 /* SRV_ENDING: the maximal number of connections of a quota that make room for others and are not closed yet. */
 enum { SRV_ENDING = 64 };
@@ -73,22 +73,19 @@ struct srv_connection {
     /* Written by any thread: */
     atomic_ullong sent;                       /* bytes sent to a local client */
     _Atomic(const struct srv_error *) ending; /* why the server ends it; a static structure */
-    atomic_bool
-        read_shut;    /* its thread was told to read to the end of what has arrived, and to end */
-    atomic_bool stop; /* nobody waits for the response any more */
+    atomic_bool read_shut; /* its thread was told to read what has arrived, and to end */
+    atomic_bool stop;      /* nobody waits for the response any more */
 
     /* Written with the table locked: */
-    bool makes_way; /* for another of its quota */
-    unsigned
-        probed; /* bytes of the response that probes have sent; cleared by the network thread, not suspended */
+    bool makes_way;  /* for another of its quota */
+    unsigned probed; /* bytes of the response that probes have sent; the network thread clears it */
 
     /* Written by the watching thread alone, with the table locked: */
     enum srv_client client;
-    unsigned long long acked, acked_at; /* bytes that the client has taken; when, in ms */
-    unsigned long long first_acked;     /* at the first look at this response */
-    unsigned long long body_lag,
-        seen_at; /* how far the body is behind the minimal rate; when; in ms */
-    size_t seen; /* `received` at that time */
+    unsigned long long acked, acked_at;   /* bytes that the client has taken; when, in ms */
+    unsigned long long first_acked;       /* at the first look at this response */
+    unsigned long long body_lag, seen_at; /* how far the body is behind its rate; when; in ms */
+    size_t seen;                          /* `received` at that time */
 };
 
 /* Makes room for descriptors below `descriptors`. False if memory is exhausted. */
@@ -148,3 +145,25 @@ void srv_connections_close_idle(void);
 /* Locks the table, and gives its first entry; nothing is added or removed until it is unlocked. */
 struct srv_connection *srv_connections_lock(void);
 void srv_connections_unlock(void);
+
+/* ---- eviction.c: the connection that ends so that others can be served, where there are no more connections or no
+ * memory. Nobody waits for memory: who cannot be served is refused. */
+
+/* Counts a connection before libmicrohttpd takes it. If `limit` connections of the quota exist already, the
+ * slowest one is ended to make room, unless this one has `to_wait`; false if none is slow. */
+bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait);
+
+/* Ends the slowest request that holds the most memory, if it is behind its minimum rate, and if all such requests
+ * together hold the `missing` bytes. True if its memory is free at once: that of a body is; that of a response
+ * once its network thread has noticed. Called by the network thread of `asking`. */
+bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing);
+
+/* ---- watch.c: the thread that watches connections: it ends the late ones, and notices clients that leave. */
+
+/* Starts the thread; false if it cannot be started. */
+bool srv_watch_start(void);
+void srv_watch_stop(void);
+
+/* Watches a connection of the table for its client's end. False if the system refuses: its end is
+ * then seen when a deadline passes. */
+bool srv_watch(const struct srv_connection *connection);

@@ -1,17 +1,16 @@
 #include "server/deadlines.h"
 
 /* Bounds, in ms. HEADER_MS: a header in all, from its first byte or from the connection's begin.
- * ADMITTED_MS: as long is a connection safe from others that want to replace it. */
+ * ADMITTED_MS: as long is a connection safe from others that want to replace it. REPLY_RATE: the minimal rate of a
+ * response, in bytes per ms, after its grace: 4 KiB/s. */
 enum {
     HEADER_MS = 10000,
     RESERVED_HEADER_MS = 1000,
     BODY_GRACE_MS = 10000,
     REPLY_MS = 30000,
     ADMITTED_MS = 500,
+    REPLY_RATE = 4,
 };
-
-/* REPLY_RATE: the minimal rate of a response, in bytes per ms, after its grace: 4 KiB/s. */
-enum { REPLY_RATE = 4 };
 
 static unsigned long long idle_ms = 75000, request_ms;
 static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, response_ms = REPLY_MS;
@@ -57,17 +56,15 @@ const struct srv_error *srv_overdue(const struct srv_connection *c, unsigned lon
     unsigned long long since = atomic_load(&c->since), begun = atomic_load(&c->begun);
     unsigned long long time = now > since ? now - since : 0;
     bool too_long = request_ms && phase != SRV_IDLE && now > begun + request_ms;
+    const struct srv_error *late = too_long ? &late_request : NULL;
     switch (phase) {
     case SRV_IDLE:
         return time > idle_ms ? &idle : NULL;
     case SRV_HEADER:
         return time > (c->quota == SRV_REGULAR ? header_ms : RESERVED_HEADER_MS) ? &late_header
-               : too_long                                                        ? &late_request
-                                                                                 : NULL;
+                                                                                 : late;
     case SRV_BODY:
-        return time > grace_ms + atomic_load(&c->received) / SRV_BODY_RATE ? &late_body
-               : too_long                                                  ? &late_request
-                                                                           : NULL;
+        return time > grace_ms + atomic_load(&c->received) / SRV_BODY_RATE ? &late_body : late;
     case SRV_WORK:
         return too_long ? &late_work : NULL;
     case SRV_REPLY:

@@ -1,4 +1,4 @@
-#include "server/eviction.h"
+#include "server/connections.h"
 
 #include "server/clock.h"
 #include "server/deadlines.h"

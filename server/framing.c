@@ -1,8 +1,8 @@
 #include "server/framing.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static bool refuse(struct srv_framing *f, const char *code, const char *detail)
 {
@@ -24,19 +24,13 @@ static unsigned char classes[256];
 
 __attribute__((constructor)) static void make_classes(void)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    for (int c = 0; c < 256; c++) {
-        unsigned char class = (c >= 0x20 || c == '\t') && c != 0x7f ? VALUE : 0;
-        class |= c > 0x20 && c < 0x7f && c != '\\' ? TARGET : 0;
-        if (c && strchr(letters, c))
-            class |= TOKEN | HOST;
-        if (c && strchr("!#$%&'*+-.^_`|~", c))
-            class |= TOKEN;
-        if (c && strchr("-._~!$&'()*+;=:[]%", c))
-            class |= HOST;
-        if (c && strchr("0123456789abcdefABCDEF", c))
-            class |= HEX;
-        classes[c] = class;
+    for (int c = 1; c < 256; c++) {
+        bool is_token = isalnum(c) || strchr("!#$%&'*+-.^_`|~", c);
+        bool is_host = isalnum(c) || strchr("-._~!$&'()*+;=:[]%", c);
+        bool is_value = (c >= 0x20 || c == '\t') && c != 0x7f;
+        bool is_target = c > 0x20 && c < 0x7f && c != '\\';
+        classes[c] = (unsigned char)(is_token * TOKEN | is_host * HOST | is_value * VALUE |
+                                     is_target * TARGET | !!isxdigit(c) * HEX);
     }
 }
 
@@ -101,11 +95,8 @@ static bool is_target(const char *target, size_t size, bool may_be_star)
     bool is_star = size == 1 && *target == '*' && may_be_star;
     if (size == 0 || (*target != '/' && !is_absolute && !is_star))
         return false;
-    for (const char *p = memchr(target, '%', size); p && (size_t)(target + size - p) >= 3;
-         p = memchr(p + 1, '%', (size_t)(target + size - p) - 1))
-        if (p[1] == '0' && p[2] == '0')
-            return false;
-    return span(target, size, TARGET) == size && !has_dot_dot(target, size);
+    return span(target, size, TARGET) == size && !has_dot_dot(target, size) &&
+           !memmem(target, size, "%00", 3);
 }
 
 static bool read_version(struct srv_framing *f, const char *s, size_t size)
@@ -118,22 +109,14 @@ static bool read_version(struct srv_framing *f, const char *s, size_t size)
     return bad(f, "the request line is not METHOD TARGET HTTP/1.1");
 }
 
-static void start_request(struct srv_framing *f)
-{
-    *f = (struct srv_framing){.state = SRV_FIELD,
-                              .line = f->line,
-                              .line_size = f->line_size,
-                              .headers = f->headers,
-                              .header_size = f->header_size};
-}
-
 /* Reads a request line. Empty lines before it are passed over (RFC 9112, 2.2). */
 static bool read_request_line(struct srv_framing *f, const char *line, size_t size)
 {
     const char *end = line + size;
     if (size == 0)
         return true;
-    start_request(f);
+    *f = (struct srv_framing){
+        .state = SRV_FIELD, .headers = f->headers, .header_size = f->header_size};
     size_t method = span(line, size, TOKEN);
     if (method == 0 || method == size || line[method] != ' ')
         return bad(f, "the method is not a token that a single space follows");
@@ -151,14 +134,10 @@ static bool read_request_line(struct srv_framing *f, const char *line, size_t si
 
 static bool read_length(struct srv_framing *f, const char *s, size_t size)
 {
-    f->left = 0;
-    for (size_t i = 0; i < size && i < 16; i++) {
-        if (s[i] < '0' || s[i] > '9')
-            size = 0;
-        f->left = f->left * 10 + (uint64_t)(s[i] - '0');
-    }
-    return (f->lengths++ == 0 && size >= 1 && size <= 15) ||
-           bad(f, "at most one Content-Length is allowed, of 1 to 15 digits");
+    if (f->lengths++ > 0 || size < 1 || size > 15 || strspn(s, "0123456789") != size)
+        return bad(f, "at most one Content-Length is allowed, of 1 to 15 digits");
+    f->left = strtoull(s, NULL, 10);
+    return true;
 }
 
 static bool read_host(struct srv_framing *f, const char *s, size_t size)
@@ -195,43 +174,31 @@ static bool read_cookies(struct srv_framing *f, const char *s, size_t size)
     return check_fields(f) && check_size(f, f->header_size);
 }
 
-/* Fields that frame a request. Names that merely begin like the first ones are refused: a proxy
- * may take "content-length " for the known one. */
+/* Fields that frame a request. Names that merely begin like the first two are refused: a proxy may take
+ * "content-length " for the known one. A CR follows the values. */
 static const struct {
     const char *name;
     size_t size;
-    bool has_no_likeness;
     bool (*read)(struct srv_framing *f, const char *value, size_t size);
 } known_fields[] = {
-    {"content-length", 14, true, read_length},
-    {"transfer-encoding", 17, true, read_coding},
-    {"host", 4, false, read_host},
-    {"content-type", 12, false, read_type},
-    {"expect", 6, false, read_expectation},
-    {"cookie", 6, false, read_cookies},
+    {"content-length", 14, read_length},
+    {"transfer-encoding", 17, read_coding},
+    {"host", 4, read_host},
+    {"content-type", 12, read_type},
+    {"expect", 6, read_expectation},
+    {"cookie", 6, read_cookies},
 };
-#define N_KNOWN (sizeof known_fields / sizeof *known_fields)
-
-static size_t trim(const char **value, size_t size)
-{
-    while (size > 0 && (**value == ' ' || **value == '\t')) {
-        ++*value;
-        size--;
-    }
-    while (size > 0 && ((*value)[size - 1] == ' ' || (*value)[size - 1] == '\t'))
-        size--;
-    return size;
-}
+enum { N_KNOWN = sizeof known_fields / sizeof *known_fields, N_UNLIKE = 2 };
 
 /* Reads a field that frames the request. libmicrohttpd keeps blanks at the end of its value, and reads
  * another value. */
 static bool read_known_field(struct srv_framing *f, size_t i, const char *value, size_t size)
 {
-    bool ends_blank = size > 0 && (value[size - 1] == ' ' || value[size - 1] == '\t');
-    size = trim(&value, size);
+    for (; size > 0 && isblank((unsigned char)*value); value++)
+        size--;
     if (f->state == SRV_TRAILER)
         return bad(f, "the trailer holds a field that frames the request");
-    if (ends_blank && size > 0)
+    if (size > 0 && isblank((unsigned char)value[size - 1]))
         return bad(f, "a blank follows the value of a field that frames the request");
     return known_fields[i].read(f, value, size);
 }
@@ -240,9 +207,9 @@ static bool read_known_field(struct srv_framing *f, size_t i, const char *value,
 static bool read_field(struct srv_framing *f, const char *line, size_t size)
 {
     size_t name = span(line, size, TOKEN);
-    if (*line == ' ' || *line == '\t')
+    if (isblank((unsigned char)*line))
         return bad(f, "a header field is folded over several lines");
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < N_UNLIKE; i++)
         if (size > known_fields[i].size && line[known_fields[i].size] != ':' &&
             strncasecmp(line, known_fields[i].name, known_fields[i].size) == 0)
             return bad(f, "the name of a header field resembles one that frames the body");
@@ -261,12 +228,6 @@ static bool read_field(struct srv_framing *f, const char *line, size_t size)
     return true;
 }
 
-static bool takes_no_body(const char *method)
-{
-    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 ||
-           strcmp(method, "DELETE") == 0;
-}
-
 static void end_request(struct srv_framing *f)
 {
     f->state = SRV_REQUEST_LINE;
@@ -280,7 +241,9 @@ static bool end_header(struct srv_framing *f)
         return bad(f, "exactly one Host is required, and it must be a host name or address");
     if (f->codings && (f->lengths || f->is_http_1_0))
         return bad(f, "Transfer-Encoding requires HTTP/1.1 and excludes Content-Length");
-    if ((f->codings || f->left > 0) && takes_no_body(f->method))
+    if ((f->codings || f->left > 0) &&
+        (strcmp(f->method, "GET") == 0 || strcmp(f->method, "HEAD") == 0 ||
+         strcmp(f->method, "DELETE") == 0))
         return bad(f, "this method must not have a body");
     f->headers++;
     if (f->codings)
@@ -294,16 +257,20 @@ static bool end_header(struct srv_framing *f)
 
 /* ---- Chunks */
 
-static bool read_chunk_size(struct srv_framing *f, const char *line, size_t size)
+/* Checks the line of a chunk's size, or the beginning of one. */
+static bool check_chunk_size(struct srv_framing *f, const char *line, size_t size)
 {
     size_t digits = span(line, size, HEX);
-    if (digits == 0 || digits > 15 || (digits < size && line[digits] != ';') ||
-        span(line + digits, size - digits, VALUE) != size - digits)
-        return bad(f, "the size of a chunk is not hexadecimal digits before CRLF or ;");
-    f->left = 0;
-    for (size_t i = 0; i < digits; i++)
-        f->left =
-            f->left * 16 + (uint64_t)(line[i] <= '9' ? line[i] - '0' : (line[i] | 32) - 'a' + 10);
+    return (digits > 0 && digits <= 15 && (digits == size || line[digits] == ';') &&
+            span(line + digits, size - digits, VALUE) == size - digits) ||
+           bad(f, "the size of a chunk is not hexadecimal digits before CRLF or ;");
+}
+
+static bool read_chunk_size(struct srv_framing *f, const char *line, size_t size)
+{
+    if (!check_chunk_size(f, line, size))
+        return false;
+    f->left = strtoull(line, NULL, 16);
     f->state = f->left > 0 ? SRV_CHUNK_BYTES : SRV_TRAILER;
     if (f->left > 0 && ++f->chunks > SRV_CHUNKS)
         return bad(f, "the body has more than 65536 chunks");
@@ -361,15 +328,10 @@ static bool keep(struct srv_framing *f, const char *bytes, size_t size)
  * end has come. */
 static bool check_partial(struct srv_framing *f)
 {
-    size_t digits = span(f->line, f->line_size, HEX), rest = f->line_size - digits;
-    const char *after = f->line + digits;
-    bool is_return = rest == 1 && *after == '\r';
+    size_t size = f->line_size - (f->line[f->line_size - 1] == '\r');
     if (f->state == SRV_CHUNK_END)
-        return (digits == 0 && is_return) || bad(f, "a chunk is longer than its size says");
-    if (f->state != SRV_CHUNK_SIZE)
-        return true;
-    return (digits > 0 && digits <= 15 && (rest == 0 || *after == ';' || is_return)) ||
-           bad(f, "the size of a chunk is not hexadecimal digits before CRLF or ;");
+        return size == 0 || bad(f, "a chunk is longer than its size says");
+    return f->state != SRV_CHUNK_SIZE || check_chunk_size(f, f->line, size);
 }
 
 /* Reads a line, or the beginning of one; *used becomes the number of its bytes. */

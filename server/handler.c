@@ -1,13 +1,12 @@
 #include "server/handler.h"
 
 #include "api/clock.h"
+#include "api/monitors/thread.h"
 #include "api/response.h"
 #include "api/route.h"
-#include "server/body.h"
 #include "server/linger.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/response.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,15 +36,10 @@ static void count_response(struct srv_request *request)
  * clients do not read. */
 static const int scrape_buffer = 128 << 10;
 
-/* Bytes that are free once this response is sent: not those that others send, too. */
-static size_t held_by(const struct api_response *response)
-{
-    return api_response_size(response) - (response->shared ? response->shared->bytes.size : 0);
-}
-
 static enum MHD_Result respond(struct srv_request *request)
 {
-    if (request->exchange.response.shared)
+    const struct api_response *response = &request->exchange.response;
+    if (response->shared)
         setsockopt(request->entry->fd, SOL_SOCKET, SO_SNDBUF, &scrape_buffer, sizeof scrape_buffer);
 
     struct MHD_Response *mhd_response = srv_response_make(request);
@@ -56,21 +50,20 @@ static enum MHD_Result respond(struct srv_request *request)
     if (!mhd_response)
         return MHD_NO;
     request->step = SRV_ANSWERED;
-    atomic_store(&request->entry->held, held_by(&request->exchange.response));
+    /* Freed once it is sent: not the bytes that others send, too. */
+    atomic_store(&request->entry->held, api_response_size(response) -
+                                            (response->shared ? response->shared->bytes.size : 0));
     srv_connection_enter(request->entry, SRV_REPLY);
     count_response(request);
-    enum MHD_Result result = MHD_queue_response(
-        request->connection, (unsigned)request->exchange.response.status, mhd_response);
+    enum MHD_Result result =
+        MHD_queue_response(request->connection, (unsigned)response->status, mhd_response);
     MHD_destroy_response(mhd_response);
     return result;
 }
 
-/* Sends a refusal before the body is read. */
-static enum MHD_Result respond_at_once(struct srv_request *request)
+static bool has_body(const struct srv_request *request)
 {
-    request->must_close = true;
-    request->unread = dup(request->entry->fd);
-    return respond(request);
+    return request->exchange.request.content_length > 0 || request->chunked;
 }
 
 /* True if the whole body has arrived. The framing has read this request's header, and perhaps on into the
@@ -89,11 +82,13 @@ static bool is_body_here(const struct srv_connection *c)
  * which keeps the connection open. */
 static enum MHD_Result respond_early(struct srv_request *request)
 {
-    bool has_body = request->exchange.request.content_length > 0 || request->chunked;
-    if (request->expects_continue || (has_body && !is_body_here(request->entry)))
-        return respond_at_once(request);
-    request->step = SRV_REFUSED;
-    return MHD_YES;
+    if (!request->expects_continue && (!has_body(request) || is_body_here(request->entry))) {
+        request->step = SRV_REFUSED;
+        return MHD_YES;
+    }
+    request->must_close = true;
+    request->unread = dup(request->entry->fd);
+    return respond(request);
 }
 
 static enum MHD_Result refuse_request(struct srv_request *request, const char *code,
@@ -101,17 +96,6 @@ static enum MHD_Result refuse_request(struct srv_request *request, const char *c
 {
     api_refuse(&request->exchange, code, detail);
     return respond_early(request);
-}
-
-/* True if the adapter has seen the framing of a request whose header libmicrohttpd hands on. It has not if
- * libmicrohttpd reads by a function that is not the adapter's: then nothing has been checked. */
-static bool is_framing_seen(struct srv_connection *c) { return ++c->headers <= c->framing.headers; }
-
-static enum MHD_Result refuse_repeated(struct srv_request *request)
-{
-    char detail[80];
-    snprintf(detail, sizeof detail, "at most one %s is allowed", request->fields.repeated);
-    return refuse_request(request, "bad_request", detail);
 }
 
 /* Finds a field for the service, as api_request says. */
@@ -123,28 +107,24 @@ static const char *find_header(const void *headers, const char *name)
     return srv_fields_find(&request->fields, name);
 }
 
-/* The path of a target: "http://host/path" is another way to write it (RFC 9112, 3.2.2). */
-static const char *path_in(const char *target)
+/* The authority of "http://host/path", another way to write a path (RFC 9112, 3.2.2); or NULL. */
+static const char *authority_in(const char *target)
 {
-    static const char *const schemes[] = {"http://", "https://"};
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
-        size_t size = strlen(schemes[i]);
-        if (strncasecmp(target, schemes[i], size) == 0)
-            return target + size + strcspn(target + size, "/?");
-    }
-    return target;
+    return strncasecmp(target, "http://", 7) == 0    ? target + 7
+           : strncasecmp(target, "https://", 8) == 0 ? target + 8
+                                                     : NULL;
 }
 
 static void split_target(struct srv_request *request)
 {
-    const char *path = path_in(request->target), *question = strchr(path, '?');
+    const char *authority = authority_in(request->target);
+    const char *path = authority ? authority + strcspn(authority, "/?") : request->target;
+    const char *question = strchr(path, '?');
     char *copy = request->target + strlen(request->target) + 1;
     if (*path == '/')
         memcpy(copy, path, question ? (size_t)(question - path) : strlen(path));
-    if (path > request->target) {
-        const char *authority = strstr(request->target, "//") + 2;
+    if (authority)
         request->authority = memcpy(copy + strlen(copy) + 1, authority, (size_t)(path - authority));
-    }
     request->exchange.request.path = *path == '/' ? copy : "/";
     request->exchange.request.query = question ? question + 1 : NULL;
 }
@@ -153,12 +133,46 @@ static void split_target(struct srv_request *request)
 static void read_framing(struct srv_request *request)
 {
     const char *const *values = request->fields.values, *length = values[SRV_CONTENT_LENGTH];
-    request->exchange.request.content_length = length ? strtoull(length, NULL, 10) : 0;
+    uint64_t size = length ? strtoull(length, NULL, 10) : 0;
+    request->exchange.request.content_length = size;
     request->chunked = !length && values[SRV_TRANSFER_ENCODING];
     request->expects_continue = values[SRV_EXPECT] != NULL;
-    request->body.expected = length ? request->exchange.request.content_length + API_PADDING : 0;
-    if (length && request->exchange.request.content_length <= SMALL_BODY)
+    request->body.expected = length ? size + API_PADDING : 0;
+    if (length && size <= SMALL_BODY)
         api_buffer_borrow(&request->body, request->small_body, sizeof request->small_body);
+}
+
+/* Refuses a request that this connection does not serve, or lets its body come. */
+static enum MHD_Result check_header(struct srv_request *request)
+{
+    struct srv_connection *entry = request->entry;
+    char detail[80];
+    /* libmicrohttpd has read by a function that is not the adapter's: nothing has been checked. */
+    if (++entry->headers > entry->framing.headers) {
+        request->must_close = true;
+        srv_log(SRV_LOG_ERROR, "a request was refused: libmicrohttpd read it past the adapter");
+        return refuse_request(request, "internal_error",
+                              "the framing of the request was not checked");
+    }
+    if (request->fields.repeated) {
+        snprintf(detail, sizeof detail, "at most one %s is allowed", request->fields.repeated);
+        return refuse_request(request, "bad_request", detail);
+    }
+    if (!api_begin(&request->exchange))
+        return respond_early(request);
+    bool is_probe = api_endpoint_is_probe(request->exchange.response.endpoint);
+    if (entry->quota == SRV_ADMIN && !is_probe)
+        return refuse_request(request, "not_found", "this address serves only health and metrics");
+    request->must_close = entry->quota == SRV_RESERVED;
+    if (request->must_close && !is_probe) {
+        srv_metrics_connection_refused();
+        return refuse_request(request, "too_many_connections",
+                              "all connections are in use; try again");
+    }
+    if (!srv_body_fits(request))
+        return refuse_request(request, srv_no_memory.code, srv_no_memory.detail);
+    request->step = SRV_READING;
+    return MHD_YES;
 }
 
 enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
@@ -178,32 +192,16 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     request->exchange.request.headers = request;
     read_framing(request);
 
-    bool has_body = request->exchange.request.content_length > 0 || request->chunked;
-    if (has_body)
+    if (has_body(request))
         srv_connection_enter(request->entry, SRV_BODY);
-    if (!is_framing_seen(request->entry)) {
-        request->must_close = true;
-        srv_log(SRV_LOG_ERROR, "a request was refused: libmicrohttpd read it past the adapter");
-        return refuse_request(request, "internal_error",
-                              "the framing of the request was not checked");
-    }
-    if (request->fields.repeated)
-        return refuse_repeated(request);
-    if (!api_begin(&request->exchange))
-        return respond_early(request);
-    bool is_probe = api_endpoint_is_probe(request->exchange.response.endpoint);
-    if (request->entry->quota == SRV_ADMIN && !is_probe)
-        return refuse_request(request, "not_found", "this address serves only health and metrics");
-    request->must_close = request->entry->quota == SRV_RESERVED;
-    if (request->must_close && !is_probe) {
-        srv_metrics_connection_refused();
-        return refuse_request(request, "too_many_connections",
-                              "all connections are in use; try again");
-    }
-    if (!srv_body_fits(request))
-        return refuse_request(request, srv_no_memory.code, srv_no_memory.detail);
-    request->step = SRV_READING;
-    return MHD_YES;
+    return check_header(request);
+}
+
+/* Ends receiving in place: bytes that libmicrohttpd was not told of are no longer among those to come. */
+static void end_upload(struct srv_connection *c)
+{
+    c->framing.left -= c->upload.ahead;
+    c->upload = (struct srv_upload){0};
 }
 
 /* ---- Refusals while the request arrives */
@@ -220,7 +218,7 @@ void srv_request_abort(struct srv_request *request, const struct srv_error *why)
     }
     if (request->step != SRV_REFUSED)
         api_refuse(&request->exchange, why->code, why->detail);
-    request->entry->upload = (struct srv_upload){0};
+    end_upload(request->entry);
     srv_connection_keep_body(request->entry);
     api_buffer_free(&request->body);
     count_response(request);
@@ -294,14 +292,6 @@ static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection 
     return MHD_YES;
 }
 
-/* Answers a request whose body was taken when its last bytes had come. */
-static enum MHD_Result refuse_evicted(struct srv_request *request)
-{
-    const struct srv_error *ending = atomic_load(&request->entry->ending);
-    api_refuse(&request->exchange, ending->code, ending->detail);
-    return respond(request);
-}
-
 enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Connection *connection)
 {
     struct api_buffer *body = &request->body;
@@ -313,8 +303,10 @@ enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Con
     }
     if (request->step != SRV_READING)
         return respond(request);
-    if (!srv_connection_keep_body(request->entry))
-        return refuse_evicted(request);
+    if (!srv_connection_keep_body(request->entry)) { /* it was taken when its last bytes had come */
+        refuse_stopped(request);
+        return respond(request);
+    }
     request->read_ms = (api_seconds() - request->start) * 1e3;
     request->exchange.request.body = body->data ? body->data : request->small_body;
     request->exchange.request.body_size = body->size;
@@ -342,21 +334,20 @@ void srv_request_done(struct srv_request *request, bool sent)
     count_response(request);
     if (response->status != 0)
         srv_metrics_count_time(response, seconds);
-    if (!probe || response->status != 200) {
-        struct srv_access access = {.request_id = request->id,
-                                    .method = method,
-                                    .target = request->target,
-                                    .token = *token ? token : NULL,
-                                    .status = response->status,
-                                    .code = sent || request->sent ? response->code : lost,
-                                    .body_bytes = request->received,
-                                    .response_bytes = api_response_size(response),
-                                    .elements = response->elements,
-                                    .peer = request->entry->local ? &request->entry->peer : NULL,
-                                    .ms = seconds * 1e3};
-        srv_log_access(&access);
-    }
-    request->entry->upload = (struct srv_upload){0};
+    if (!probe || response->status != 200)
+        srv_log_access(
+            &(struct srv_access){.request_id = request->id,
+                                 .method = method,
+                                 .target = request->target,
+                                 .token = *token ? token : NULL,
+                                 .status = response->status,
+                                 .code = sent || request->sent ? response->code : lost,
+                                 .body_bytes = request->received,
+                                 .response_bytes = api_response_size(response),
+                                 .elements = response->elements,
+                                 .peer = request->entry->local ? &request->entry->peer : NULL,
+                                 .ms = seconds * 1e3});
+    end_upload(request->entry);
     if (request->step == SRV_READING)
         srv_connection_keep_body(request->entry);
     if (request->unread >= 0)

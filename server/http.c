@@ -1,16 +1,14 @@
 #include "server/http.h"
 
-#include "server/body.h"
 #include "server/connections.h"
-#include "server/eviction.h"
 #include "server/handler.h"
+#include "server/linger.h"
 #include "server/listener.h"
 #include "server/lobby.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/tls.h"
 #include "server/transport.h"
-#include "server/watch.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -22,29 +20,21 @@
  * a piece of a body that upload.c does not receive in place. */
 enum { CONNECTION_MEMORY = 24 << 10 };
 
-/* RESERVED: number of connections beyond --max-connections, for health checks and scrapes. */
-enum { RESERVED = 64 };
-
-/* ADMIN: number of connections of --admin-listen. */
-enum { ADMIN = 64 };
-
-/* LOBBY_SHARE: part of the descriptors that are not for connections which the lobby may have. */
-enum { LOBBY_SHARE = 4 };
+/* RESERVED: number of connections beyond --max-connections, for health checks and scrapes. ADMIN: of
+ * --admin-listen. SHARE: part of the other descriptors that the lobby may have, and lingering connections. */
+enum { RESERVED = 64, ADMIN = 64, SHARE = 4 };
 
 static struct {
     const struct api_service *service;
     const struct srv_options *options;
     size_t n_daemons;
-    struct MHD_Daemon **daemons;
-    struct MHD_Daemon *reserved, *admin;
+    struct MHD_Daemon **daemons; /* one for each quota, then more for SRV_REGULAR */
     atomic_size_t turn;
     atomic_bool draining;
 } http;
 
 /* Contexts of the daemons. */
 static const enum srv_quota quotas[SRV_QUOTAS] = {SRV_REGULAR, SRV_RESERVED, SRV_ADMIN};
-
-static enum srv_quota quota_of(const void *context) { return *(const enum srv_quota *)context; }
 
 /* The address for health and metrics is plain: probes know no certificate. */
 static bool uses_tls(enum srv_quota quota) { return quota != SRV_ADMIN && srv_tls_is_on(); }
@@ -56,22 +46,12 @@ static struct srv_connection *entry_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-/* True if the client came over a unix socket. */
-static bool is_of_unix_socket(struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    return info && info->client_addr && info->client_addr->sa_family == AF_UNIX;
-}
-
 /* Ends a request that libmicrohttpd has dropped without a word, as it does where its pool runs out. */
 static void end_dropped(struct srv_connection *entry)
 {
-    struct srv_request *request = entry ? atomic_load(&entry->request) : NULL;
+    struct srv_request *request = entry ? atomic_exchange(&entry->request, NULL) : NULL;
     if (request)
         srv_request_done(request, false);
-    if (request)
-        atomic_store(&entry->request, NULL);
 }
 
 /* Makes the request, which the connection's entry keeps until it is done. */
@@ -104,20 +84,20 @@ static void send_error(struct srv_connection *entry)
         srv_request_abort(request, why);
 }
 
-/* Adds or removes a connection. `context` is the daemon's. */
+/* Adds or removes a connection. `context` is the daemon's quota. */
 static void follow_connection(void *context, struct MHD_Connection *connection,
                               void **socket_context, enum MHD_ConnectionNotificationCode what)
 {
+    enum srv_quota quota = *(const enum srv_quota *)context;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        enum srv_quota quota = quota_of(context);
-        const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        bool local = is_of_unix_socket(connection);
-        struct srv_connection *entry =
-            srv_connection_add(info->connect_fd, quota, uses_tls(quota), local);
+        int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        const struct sockaddr *address =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+        bool is_local = address && address->sa_family == AF_UNIX;
+        struct srv_connection *entry = srv_connection_add(fd, quota, uses_tls(quota), is_local);
         *socket_context = entry;
         if (!entry || !srv_watch(entry))
-            shutdown(info->connect_fd, SHUT_RDWR);
+            shutdown(fd, SHUT_RDWR);
         return;
     }
     struct srv_connection *entry = *socket_context;
@@ -125,7 +105,7 @@ static void follow_connection(void *context, struct MHD_Connection *connection,
         entry->session = NULL; /* libmicrohttpd has freed it */
     send_error(entry);
     end_dropped(entry);
-    srv_connection_remove(entry, quota_of(context));
+    srv_connection_remove(entry, quota);
 }
 
 /* Begins a request. The query becomes a single parameter for libmicrohttpd, which would make a
@@ -229,8 +209,9 @@ static bool take_regularly(int client, const struct sockaddr *address, socklen_t
 {
     if (!srv_evict_for_connection(SRV_REGULAR, http.options->max_connections, to_wait))
         return false;
-    add_to_daemon(http.daemons[atomic_fetch_add(&http.turn, 1) % http.n_daemons], SRV_REGULAR,
-                  client, address, size);
+    size_t i = atomic_fetch_add(&http.turn, 1) % http.options->http_threads;
+    add_to_daemon(http.daemons[i == 0 ? SRV_REGULAR : SRV_QUOTAS - 1 + i], SRV_REGULAR, client,
+                  address, size);
     return true;
 }
 
@@ -241,7 +222,7 @@ static void admit(int client, const struct sockaddr *address, socklen_t size, bo
     if (take_regularly(client, address, size, false))
         return;
     if (srv_evict_for_connection(SRV_RESERVED, may_probe ? RESERVED : RESERVED / 2, false))
-        add_to_daemon(http.reserved, SRV_RESERVED, client, address, size);
+        add_to_daemon(http.daemons[SRV_RESERVED], SRV_RESERVED, client, address, size);
     else
         reject(client, SRV_REGULAR);
 }
@@ -250,17 +231,18 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
 {
     http.service = service;
     http.options = options;
-    http.daemons = calloc(options->http_threads, sizeof *http.daemons);
+    size_t n = SRV_QUOTAS - 1 + options->http_threads;
+    http.daemons = calloc(n, sizeof *http.daemons);
     if (!http.daemons)
         return false;
     srv_transport_start(send_error);
-    for (; http.n_daemons < options->http_threads; http.n_daemons++)
-        if (!(http.daemons[http.n_daemons] = start_daemon(SRV_REGULAR)))
+    for (; http.n_daemons < n; http.n_daemons++) {
+        size_t i = http.n_daemons;
+        if (!(http.daemons[i] = start_daemon(i < SRV_QUOTAS ? (enum srv_quota)i : SRV_REGULAR)))
             return false;
-    http.reserved = start_daemon(SRV_RESERVED);
-    http.admin = start_daemon(SRV_ADMIN);
-    return http.reserved && http.admin &&
-           srv_lobby_start((options->max_files - options->max_connections) / LOBBY_SHARE, admit);
+    }
+    size_t spare = (options->max_files - options->max_connections) / SHARE;
+    return srv_lobby_start(spare, admit) && srv_linger_start(spare);
 }
 
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
@@ -274,12 +256,15 @@ void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
 void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size)
 {
     if (srv_evict_for_connection(SRV_ADMIN, ADMIN, false))
-        add_to_daemon(http.admin, SRV_ADMIN, client, address, size);
+        add_to_daemon(http.daemons[SRV_ADMIN], SRV_ADMIN, client, address, size);
     else
         reject(client, SRV_ADMIN);
 }
 
-size_t srv_http_descriptors(void) { return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING + SRV_LOBBY; }
+size_t srv_http_descriptors(void)
+{
+    return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING + SRV_LOBBY + SRV_LINGERING;
+}
 
 void srv_http_drain(void) { atomic_store(&http.draining, true); }
 
@@ -289,12 +274,7 @@ void srv_http_stop(void)
 {
     for (size_t i = 0; i < http.n_daemons; i++)
         MHD_stop_daemon(http.daemons[i]);
-    if (http.reserved)
-        MHD_stop_daemon(http.reserved);
-    if (http.admin)
-        MHD_stop_daemon(http.admin);
     free(http.daemons);
     http.daemons = NULL;
-    http.reserved = http.admin = NULL;
     http.n_daemons = 0;
 }

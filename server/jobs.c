@@ -1,6 +1,7 @@
 #include "server/jobs.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct queue {
@@ -19,7 +20,7 @@ enum { MAX_WAITING = 1000 };
 static struct {
     pthread_mutex_t lock;
     struct queue queues[SRV_QUEUES];
-    size_t pending;
+    atomic_size_t pending;
     bool stopping;
 } jobs = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -47,7 +48,6 @@ static void *run_jobs(void *argument)
 
 static bool start_queue(struct queue *queue, size_t threads)
 {
-    queue->started = 0;
     pthread_cond_init(&queue->wake, NULL);
     queue->threads = calloc(threads, sizeof *queue->threads);
     if (!queue->threads)
@@ -60,7 +60,6 @@ static bool start_queue(struct queue *queue, size_t threads)
 
 bool srv_jobs_start(size_t threads_of_queue)
 {
-    jobs.stopping = false;
     for (size_t i = 0; i < SRV_QUEUES; i++)
         if (!start_queue(&jobs.queues[i], i == SRV_PROBES ? 1 : threads_of_queue)) {
             srv_jobs_stop();
@@ -98,13 +97,7 @@ bool srv_jobs_add(enum srv_queue which, struct srv_job *job)
     return true;
 }
 
-size_t srv_jobs_pending(void)
-{
-    pthread_mutex_lock(&jobs.lock);
-    size_t pending = jobs.pending;
-    pthread_mutex_unlock(&jobs.lock);
-    return pending;
-}
+size_t srv_jobs_pending(void) { return atomic_load(&jobs.pending); }
 
 void srv_jobs_stop(void)
 {

@@ -6,8 +6,7 @@
 
 /* srv_queue: a queue with its own threads. Huge requests do not delay merely large ones, and neither
  * delays probes, for which one thread makes what all of them share. */
-enum srv_queue { SRV_LARGE, SRV_HUGE, SRV_PROBES };
-#define SRV_QUEUES 3
+enum srv_queue { SRV_LARGE, SRV_HUGE, SRV_PROBES, SRV_QUEUES };
 
 /* srv_job: a part of the caller's structure, which owns it; `next` is used while the job waits. */
 struct srv_job {

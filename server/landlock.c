@@ -1,10 +1,9 @@
-#include "server/landlock.h"
+#include "server/sandbox_policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <linux/landlock.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,21 +74,21 @@ static bool allow_file(const struct rules *rules, const char *file)
     return good;
 }
 
-static bool add_rules(const struct rules *rules, const struct srv_sandbox_policy *rights)
+static bool add_rules(const struct rules *rules, const struct srv_sandbox_policy *policy)
 {
     const char *const *file;
-    /* Read on the way: for metrics, by malloc when it gives memory back, by libraries for seeds. */
+    /* Read while serving: for metrics, by malloc when it gives memory back, by libraries for seeds. */
     bool good = allow(rules, "/proc/self", to_read) &&
                 allow(rules, "/proc/sys/vm/overcommit_memory", to_read) &&
                 allow(rules, "/dev/urandom", to_read);
-    if (rights->shared_memory)
+    if (policy->shared_memory)
         good = good && allow(rules, "/dev/shm",
                              LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
-    for (file = rights->readable; good && file && *file; file++)
+    for (file = policy->readable; good && file && *file; file++)
         good = allow_file(rules, *file);
-    for (file = rights->writable; good && file && *file; file++)
+    for (file = policy->writable; good && file && *file; file++)
         good = allow(rules, *file, to_write);
-    for (file = rights->removable; good && file && *file; file++)
+    for (file = policy->removable; good && file && *file; file++)
         good = allow_folder_of(rules, *file, LANDLOCK_ACCESS_FS_REMOVE_FILE);
     return good;
 }
@@ -101,9 +100,9 @@ static int newest_abi(void)
     return abi < NEWEST_ABI ? (int)abi : NEWEST_ABI;
 }
 
-int srv_landlock_enter(const struct srv_sandbox_policy *rights)
+int srv_landlock_enter(const struct srv_sandbox_policy *policy)
 {
-    unsigned net = rights->connects ? BIND : BIND | CONNECT;
+    unsigned net = policy->connects ? BIND : BIND | CONNECT;
     int abi = newest_abi(), reason = 0;
     if (abi < 1)
         return -ENOSYS;
@@ -113,7 +112,7 @@ int srv_landlock_enter(const struct srv_sandbox_policy *rights)
     rules.fd = (int)syscall(SYS_landlock_create_ruleset, &rules.handled, sizeof rules.handled, 0);
     if (rules.fd < 0)
         return -errno;
-    if (!add_rules(&rules, rights) || syscall(SYS_landlock_restrict_self, rules.fd, 0) != 0)
+    if (!add_rules(&rules, policy) || syscall(SYS_landlock_restrict_self, rules.fd, 0) != 0)
         reason = errno;
     close(rules.fd);
     return reason ? -reason : abi;

@@ -1,4 +1,4 @@
-#include "server/limits.h"
+#include "server/options.h"
 
 #include "api/regions/regions.h"
 #include "server/cgroup.h"
@@ -35,12 +35,6 @@ static size_t raise_file_limit(size_t wanted)
     return files.rlim_cur;
 }
 
-static size_t regions_for(const struct srv_options *options, size_t files)
-{
-    size_t max = options->shared_memory ? files / REGIONS_SHARE : 0;
-    return max < API_REGIONS ? max : API_REGIONS;
-}
-
 /* Bytes that the default of --max-memory leaves of what the process may have: for the program, its
  * threads and libraries, connections, SQLite's pages, and blocks that malloc has in parts. 40 MiB of 64,
  * 64 of 256, 15 % of more than 427. */
@@ -51,13 +45,6 @@ static size_t own_memory(size_t memory)
     own = own < ENOUGH ? own : ENOUGH;
     own = own > part ? own : part;
     return own < memory / 8 * 5 ? own : memory / 8 * 5;
-}
-
-/* The default of --max-memory where the process may have `memory` bytes in all. */
-static size_t memory_for_requests(size_t memory)
-{
-    size_t part = memory - own_memory(memory);
-    return part < max_memory ? part : max_memory;
 }
 
 /* The number of connections that fit into `own` bytes, which a container leaves beside --max-memory. */
@@ -74,15 +61,17 @@ void srv_limits_apply(struct srv_options *options)
     size_t others = OTHER_FILES + srv_sockets_descriptors();
     size_t files = raise_file_limit(options->max_connections + srv_http_descriptors() + 2 * others +
                                     (options->shared_memory ? API_REGIONS : 0));
-    options->max_regions = regions_for(options, files);
+    size_t regions = options->shared_memory ? files / REGIONS_SHARE : 0;
+    options->max_regions = regions < API_REGIONS ? regions : API_REGIONS;
     others += options->max_regions;
     size_t connections = files > 2 * others ? files - others : files / 2;
     if (options->threads == 0)
         options->threads = srv_cpus();
     if (options->http_threads == 0)
         options->http_threads = srv_cpus();
+    size_t left = found.memory - own_memory(found.memory);
     if (options->max_memory == 0)
-        options->max_memory = memory_for_requests(found.memory);
+        options->max_memory = left < max_memory ? left : max_memory;
     size_t own = found.memory - (options->max_memory < found.memory ? options->max_memory : 0);
     if (found.in_cgroup && connections_in(own) < connections)
         connections = connections_in(own);

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MAX_LINGERING = 64, SILENCE_MS = 5000, DEADLINE_MS = 60000, SHORT_MS = 1000, TICK_MS = 250 };
+enum { SILENCE_MS = 5000, DEADLINE_MS = 60000, SHORT_MS = 1000, TICK_MS = 250 };
 
 /* Bytes that one connection drops in a turn. */
 enum { PER_RECV = 1 << 20, PER_TURN = 4 << 20 };
@@ -26,8 +26,8 @@ static struct {
     pthread_t thread;
     int wake;
     bool stopping;
-    size_t n;
-    struct lingering entries[MAX_LINGERING];
+    size_t n, capacity;
+    struct lingering entries[SRV_LINGERING];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = -1};
 
 /* Drops received bytes; false if the connection is finished. MSG_TRUNC drops without a copy, but those
@@ -67,7 +67,7 @@ static void drop_all(void)
 static void *drop_bodies(void *unused)
 {
     (void)unused;
-    struct pollfd fds[MAX_LINGERING + 1];
+    struct pollfd fds[SRV_LINGERING + 1];
     pthread_mutex_lock(&table.lock);
     while (!table.stopping || table.n > 0) {
         eventfd_t ignored;
@@ -85,9 +85,10 @@ static void *drop_bodies(void *unused)
     return NULL;
 }
 
-bool srv_linger_start(void)
+bool srv_linger_start(size_t capacity)
 {
-    table.stopping = false;
+    enum { MIN = 64 };
+    table.capacity = capacity < MIN ? MIN : capacity < SRV_LINGERING ? capacity : SRV_LINGERING;
     table.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return table.wake >= 0 && pthread_create(&table.thread, NULL, drop_bodies, NULL) == 0;
 }
@@ -97,7 +98,7 @@ bool srv_linger_start(void)
 static struct lingering *free_entry(void)
 {
     struct lingering *oldest = table.entries;
-    if (table.n < MAX_LINGERING)
+    if (table.n < table.capacity)
         return &table.entries[table.n++];
     for (size_t i = 1; i < table.n; i++)
         if (table.entries[i].end_at < oldest->end_at)

@@ -7,12 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Starts the thread; false if it cannot be started. */
-bool srv_linger_start(void);
+/* SRV_LINGERING: the maximal number of these connections. */
+enum { SRV_LINGERING = 256 };
+
+/* Starts the thread, with room for `capacity` connections, but for 64 at least and no more than SRV_LINGERING. False
+ * if it cannot be started. */
+bool srv_linger_start(size_t capacity);
 
 /* Takes a descriptor of its own of a connection whose response is sent. Ends that direction, then drops
  * received bytes, for 60 s at most and for 5 s of silence (not `patient`: for 1 s), and closes it. After
- * `left` bytes the client has 1 s to close. The 65th connection replaces the one that ends
+ * `left` bytes the client has 1 s to close. A connection for which there is no room replaces the one that ends
  * first. Any thread may call it. */
 void srv_linger(int fd, bool patient, uint64_t left);
 

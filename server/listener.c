@@ -12,9 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Waits 10 ms: descriptors or memory are exhausted, and the backlog holds the connections. */
-static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
-
 /* Makes the kernel drop, or stop dropping, packets with a TTL below 255 (RFC 5082): those that
  * crossed a router or left their host with a common TTL. A listening socket then accepts no new
  * handshakes: clients retry, and are refused after the socket is closed. Handshakes in progress
@@ -134,7 +131,7 @@ static void *accept_all(void *argument)
                 srv_log(SRV_LOG_WARNING, "cannot accept: %s", strerror(errno));
             complained = true;
             turn_one_away(l);
-            wait_a_little();
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); /* the backlog holds others */
         }
         poll(fds, 2, -1);
     }
@@ -145,10 +142,9 @@ static void *accept_all(void *argument)
     return NULL;
 }
 
-bool srv_accept_start(struct srv_listener *l, int fd,
+bool srv_accept_start(struct srv_listener *l,
                       void (*take)(int client, const struct sockaddr *address, socklen_t size))
 {
-    l->fd = fd;
     l->take = take;
     l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->spare = dup(l->fd);
@@ -158,10 +154,9 @@ bool srv_accept_start(struct srv_listener *l, int fd,
 
 void srv_accept_end(struct srv_listener *l)
 {
-    if (!l->started)
-        return;
     atomic_store(&l->stopping, true);
-    eventfd_write(l->wake, 1);
+    if (l->started)
+        eventfd_write(l->wake, 1);
 }
 
 void srv_accept_stop(struct srv_listener *l)

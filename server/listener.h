@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* srv_listener: an accepting thread. Zeroed before its start. */
+/* srv_listener: an accepting thread. Zeroed before its start, but `fd`, `tls`, `local` and `passed`. */
 struct srv_listener {
     int fd, wake;
     int spare; /* a descriptor to give up when there is none for a client, who is told so */
@@ -19,7 +19,7 @@ struct srv_listener {
 };
 
 /* Accepts connections on a new thread and passes each to `take`, which owns the descriptor. */
-bool srv_accept_start(struct srv_listener *listener, int fd,
+bool srv_accept_start(struct srv_listener *listener,
                       void (*take)(int client, const struct sockaddr *address, socklen_t size));
 
 /* Tells the accepting thread to end, and does not wait for it. */

@@ -120,7 +120,6 @@ bool srv_lobby_start(size_t capacity, srv_admit *admit)
 {
     lobby.capacity = capacity == 0 ? 1 : capacity < SRV_LOBBY ? capacity : SRV_LOBBY;
     lobby.admit = admit;
-    lobby.stopping = false;
     lobby.events = epoll_create1(EPOLL_CLOEXEC);
     return lobby.events >= 0 && pthread_create(&lobby.thread, NULL, run_lobby, NULL) == 0;
 }

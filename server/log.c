@@ -126,15 +126,9 @@ bool srv_log_start(enum srv_log_format format, enum srv_log_level level)
     return logger.running;
 }
 
-static void report_lost(void)
-{
-    char line[80];
-    int size = snprintf(line, sizeof line, "kldivd: %lu log lines were lost\n", logger.lost);
-    write_all(line, (size_t)size);
-}
-
 void srv_log_stop(void)
 {
+    char line[80];
     if (!logger.running)
         return;
     pthread_mutex_lock(&logger.lock);
@@ -143,34 +137,15 @@ void srv_log_stop(void)
     pthread_mutex_unlock(&logger.lock);
     pthread_join(logger.thread, NULL);
     pthread_mutex_lock(&logger.lock);
+    int size = snprintf(line, sizeof line, "kldivd: %lu log lines were lost\n", logger.lost);
     if (logger.lost)
-        report_lost();
+        write_all(line, (size_t)size);
     logger.running = false;
     api_buffer_free(&logger.waiting);
     pthread_mutex_unlock(&logger.lock);
 }
 
 bool srv_log_enabled(enum srv_log_level level) { return level <= logger.level; }
-
-static void put_line(const struct api_buffer *line)
-{
-    pthread_mutex_lock(&logger.lock);
-    if (line->failed) {
-        logger.lost++;
-    } else if (!logger.running) {
-        write_all(line->data, line->size);
-    } else if (logger.waiting.size + line->size > MAX_WAITING) {
-        logger.lost++;
-    } else {
-        bool first = logger.waiting.size == 0;
-        api_append(&logger.waiting, line->data, line->size);
-        logger.lost += logger.waiting.failed;
-        logger.waiting.failed = false;
-        if (first)
-            pthread_cond_signal(&logger.lines);
-    }
-    pthread_mutex_unlock(&logger.lock);
-}
 
 /* Formats a time as "2026-11-21T01:02:03"; keeps the text, which changes once per second. */
 static const char *format_second(time_t second)
@@ -188,6 +163,8 @@ static const char *format_second(time_t second)
 
 static bool as_json(void) { return logger.format == SRV_LOG_JSON; }
 
+static const char *line_end(void) { return as_json() ? "}\n" : "\n"; }
+
 static void add_padded(struct api_buffer *line, unsigned long thousandths)
 {
     api_append_text(line, thousandths < 10 ? ".00" : thousandths < 100 ? ".0" : ".");
@@ -197,12 +174,11 @@ static void add_padded(struct api_buffer *line, unsigned long thousandths)
 /* Appends a message; a byte that could end the line or confuse a terminal becomes \xNN. */
 static void add_escaped(struct api_buffer *line, const char *message)
 {
-    for (const char *p = message; *p; p++) {
+    for (const char *p = message; *p; p++)
         if (*p >= ' ' && *p < 0x7f)
             api_append(line, p, 1);
         else
             api_append_format(line, "\\x%02x", (unsigned char)*p);
-    }
 }
 
 /* Appends time, level and message; leaves a JSON object open. */
@@ -224,12 +200,24 @@ static void begin_line(struct api_buffer *line, enum srv_log_level level, const 
     }
 }
 
-static const char *line_end(void) { return as_json() ? "}\n" : "\n"; }
-
-static void end_line(struct api_buffer *line)
+/* Ends a line and hands it to the thread. */
+static void put_line(struct api_buffer *line)
 {
     api_append_text(line, line_end());
-    put_line(line);
+    pthread_mutex_lock(&logger.lock);
+    if (line->failed || logger.waiting.size + line->size > MAX_WAITING) {
+        logger.lost++;
+    } else if (!logger.running) {
+        write_all(line->data, line->size);
+    } else {
+        bool first = logger.waiting.size == 0;
+        api_append(&logger.waiting, line->data, line->size);
+        logger.lost += logger.waiting.failed;
+        logger.waiting.failed = false;
+        if (first)
+            pthread_cond_signal(&logger.lines);
+    }
+    pthread_mutex_unlock(&logger.lock);
     api_buffer_free(line);
 }
 
@@ -290,7 +278,7 @@ void srv_log(enum srv_log_level level, const char *format, ...)
                  skipped);
     struct api_buffer line = {0};
     begin_line(&line, level, message);
-    end_line(&line);
+    put_line(&line);
 }
 
 /* field: a name with what stands around it, as text and as JSON. */
@@ -304,21 +292,15 @@ static inline void add_name(struct api_buffer *line, struct field name)
     api_append_text(line, as_json() ? name.json : name.text);
 }
 
-/* True if the value cannot confuse a terminal or a reader of key=value. */
-static bool is_plain(const char *value)
-{
-    for (char c; (c = *value); value++)
-        if (c <= ' ' || c > '~' || c == '"' || c == '=' || c == '\\')
-            return false;
-    return true;
-}
-
 static void add_text(struct api_buffer *line, struct field name, const char *value)
 {
+    bool is_plain = true; /* cannot confuse a terminal or a reader of key=value */
     if (!value)
         return;
     add_name(line, name);
-    if (as_json() || !is_plain(value))
+    for (const char *c = value; *c; c++)
+        is_plain &= *c > ' ' && *c <= '~' && *c != '"' && *c != '=' && *c != '\\';
+    if (as_json() || !is_plain)
         api_append_json_string(line, value);
     else
         api_append_text(line, value);
@@ -364,5 +346,5 @@ void srv_log_access(const struct srv_access *access)
     add_ms(&line, FIELD("ms"), access->ms);
     if (access->peer)
         add_peer(&line, access->peer);
-    end_line(&line);
+    put_line(&line);
 }

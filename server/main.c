@@ -10,7 +10,6 @@
 #include "server/http.h"
 #include "server/jobs.h"
 #include "server/last_resort.h"
-#include "server/limits.h"
 #include "server/linger.h"
 #include "server/lobby.h"
 #include "server/log.h"
@@ -21,7 +20,6 @@
 #include "server/sockets.h"
 #include "server/store.h"
 #include "server/tls.h"
-#include "server/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +35,8 @@ static struct api_tokens *tokens; /* NULL without --auth-token-file */
 static struct api_statistics statistics;
 static struct api_monitors *monitors;
 static struct api_regions *regions; /* NULL without --shared-memory */
+static FILE *port_file;             /* NULL without --port-file */
+static struct srv_sandbox sandbox;
 
 static bool is_ready(void *unused)
 {
@@ -57,12 +57,6 @@ static void write_metrics(void *options, struct api_buffer *out)
     srv_metrics_write(&snapshot, out);
 }
 
-/* opened: what takes rights that the server then gives up. */
-struct opened {
-    FILE *port_file; /* or NULL */
-    struct srv_sandbox sandbox;
-};
-
 static bool complain_of_port_file(const char *path)
 {
     fprintf(stderr, "kldivd: --port-file: cannot write %s: %s\n", path, strerror(errno));
@@ -70,18 +64,16 @@ static bool complain_of_port_file(const char *path)
 }
 
 /* Writes and closes the port file, which stays empty until the server answers. */
-static bool write_port_file(struct opened *opened, const char *path)
+static bool write_port_file(const char *path)
 {
-    if (!opened->port_file)
+    if (!port_file)
         return true;
-    bool good = fprintf(opened->port_file, "%d\n", srv_sockets_port()) > 0;
-    if (fclose(opened->port_file) != 0)
-        good = false;
-    return good || complain_of_port_file(path);
+    bool good = fprintf(port_file, "%d\n", srv_sockets_port()) > 0;
+    return (fclose(port_file) == 0 && good) || complain_of_port_file(path);
 }
 
 /* Gives up all rights but those to files that SIGHUP has read again. */
-static struct srv_sandbox enter_sandbox(const struct srv_options *options)
+static void enter_sandbox(const struct srv_options *options)
 {
     enum { MAX_READABLE = 40 };
     const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
@@ -94,7 +86,7 @@ static struct srv_sandbox enter_sandbox(const struct srv_options *options)
             readable[n++] = files[i];
     for (const char *const *file = of_store; file && *file && n < MAX_READABLE; file++)
         readable[n++] = *file;
-    return srv_sandbox_enter(
+    sandbox = srv_sandbox_enter(
         options, &(struct srv_sandbox_policy){.readable = readable,
                                               .writable = writable,
                                               .removable = srv_sockets_removable(),
@@ -102,35 +94,32 @@ static struct srv_sandbox enter_sandbox(const struct srv_options *options)
                                               .connects = of_store != NULL});
 }
 
-static bool open_regions(const struct srv_options *options)
-{
-    if (!options->shared_memory)
-        return true;
-    regions = api_regions_new(options->shared_memory, options->max_regions, &budget);
-    if (!regions)
-        fprintf(stderr, "kldivd: --shared-memory: no memory is left\n");
-    return regions;
-}
-
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
  * before would keep its rights. */
-static bool open_resources(struct srv_options *options, struct opened *opened)
+static bool open_resources(struct srv_options *options)
 {
     if (!srv_sockets_open(options, stderr))
         return false;
     srv_manager_open();
-    opened->port_file = options->port_file ? fopen(options->port_file, "we") : NULL;
-    if (options->port_file && !opened->port_file)
+    port_file = options->port_file ? fopen(options->port_file, "we") : NULL;
+    if (options->port_file && !port_file)
         return complain_of_port_file(options->port_file);
     srv_limits_apply(options);
     budget.limit = options->max_memory;
     monitors = srv_store_open(options, &budget);
-    if (!monitors || !open_regions(options))
+    if (!monitors)
         return false;
-    opened->sandbox = enter_sandbox(options);
+    if (options->shared_memory)
+        regions = api_regions_new(options->shared_memory, options->max_regions, &budget);
+    if (options->shared_memory && !regions) {
+        fprintf(stderr, "kldivd: --shared-memory: no memory is left\n");
+        return false;
+    }
+    enter_sandbox(options);
     return true;
 }
 
+/* Waits for connections and jobs to end; false if some have not at the deadline. */
 static bool finish_requests(double deadline)
 {
     while (srv_connections_open() > 0 || srv_jobs_pending() > 0) {
@@ -180,19 +169,10 @@ static bool start_threads(const struct srv_options *options, const struct api_se
     return srv_last_resort_start(seconds_to_end(options)) &&
            srv_connections_init(options->max_files) &&
            srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start() &&
-           srv_linger_start() && api_monitors_start(monitors, log_store) &&
-           srv_http_start(service, options);
+           api_monitors_start(monitors, log_store) && srv_http_start(service, options);
 }
 
-/* Serves from the first connection on: who asks /readyz then is told so. */
-static bool accept_clients(const struct api_service *service)
-{
-    atomic_store(&ready, true);
-    return srv_sockets_accept(service->tls);
-}
-
-static void log_start(const struct srv_options *options, const struct api_service *service,
-                      const struct opened *opened)
+static void log_start(const struct srv_options *options, const struct api_service *service)
 {
     srv_log(SRV_LOG_INFO, "kldivd " KLDIV_VERSION ", simd=%s threads=%zu", kl_simd_name(),
             kl_pool_threads(service->pool));
@@ -202,14 +182,13 @@ static void log_start(const struct srv_options *options, const struct api_servic
         srv_log(SRV_LOG_INFO,
                 "shared memory: objects whose names start with '%s', at most %zu regions",
                 options->shared_memory, options->max_regions);
-    srv_sandbox_log(&opened->sandbox);
+    srv_sandbox_log(&sandbox);
     srv_files_log(options, service->tokens);
     srv_options_unknown(warn_of_variable);
     srv_manager_log();
 }
 
-static bool start(const struct srv_options *options, const struct api_service *service,
-                  struct opened *opened)
+static bool start(const struct srv_options *options, const struct api_service *service)
 {
     if (!srv_log_start((enum srv_log_format)options->log_format,
                        (enum srv_log_level)options->log_level)) {
@@ -217,14 +196,16 @@ static bool start(const struct srv_options *options, const struct api_service *s
         return false;
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
-    if (!start_threads(options, service) || !accept_clients(service)) {
+    bool good = start_threads(options, service);
+    atomic_store(&ready, true); /* for who asks /readyz on the first connection */
+    if (!good || !srv_sockets_accept(service->tls)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads, or no "
                         "memory or descriptors are left\n");
         return false;
     }
-    if (!write_port_file(opened, options->port_file))
+    if (!write_port_file(options->port_file))
         return false;
-    log_start(options, service, opened);
+    log_start(options, service);
     srv_manager_tell("READY=1\nSTATUS=Serving");
     return true;
 }
@@ -318,8 +299,7 @@ static int serve(struct srv_options *options)
     json_object_seed(0);
     if (options->auth_token_file)
         tokens = api_tokens_new();
-    struct opened opened;
-    if (!srv_files_read(options, tokens, stderr) || !open_resources(options, &opened))
+    if (!srv_files_read(options, tokens, stderr) || !open_resources(options))
         return 1;
     struct api_service service = make_service(options);
     if (!service.pool) {
@@ -327,7 +307,7 @@ static int serve(struct srv_options *options)
                 "kldivd: --threads: cannot start that many threads, or no memory is left\n");
         return 1;
     }
-    if (!start(options, &service, &opened))
+    if (!start(options, &service))
         return 1;
     wait_for_end(&signals, options, &service);
     if (!drain(options)) {
@@ -338,8 +318,8 @@ static int serve(struct srv_options *options)
     }
     srv_jobs_stop();
     srv_http_stop();
-    srv_watch_stop();
     srv_linger_stop(LAST_LINGER_MS);
+    srv_watch_stop();
     api_monitors_stop(monitors);
     api_monitors_free(monitors);
     api_regions_free(regions);

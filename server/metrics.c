@@ -1,9 +1,8 @@
 #include "server/metrics.h"
 
+#include "api/endpoints.h"
 #include "api/histogram.h"
 #include "api/warnings.h"
-
-#include "api/endpoints.h"
 
 #include <dirent.h>
 #include <stdatomic.h>
@@ -33,7 +32,6 @@ enum { MAX_ROUTES = API_MAX_ENDPOINTS };
 static const char *const endings[] = {"idle",          "request_timeout",      "compute_timeout",
                                       "reply_timeout", "too_many_connections", "out_of_memory",
                                       "draining",      "bad_request",          "other"};
-#define N_ENDINGS COUNT(endings)
 
 static struct {
     atomic_ulong requests[MAX_ROUTES][COUNT(methods)][COUNT(statuses)];
@@ -43,7 +41,7 @@ static struct {
     atomic_ulong elements;
     atomic_ulong warnings[API_WARNINGS];
     atomic_ulong refused;
-    atomic_ulong ended[N_ENDINGS];
+    atomic_ulong ended[COUNT(endings)];
 } counters;
 
 static void increment(atomic_ulong *counter, unsigned long n)
@@ -117,7 +115,7 @@ void srv_metrics_connection_refused(void) { increment(&counters.refused, 1); }
 
 void srv_metrics_connection_ended(const char *code)
 {
-    increment(&counters.ended[index_of(code, endings, N_ENDINGS)], 1);
+    increment(&counters.ended[index_of(code, endings, COUNT(endings))], 1);
 }
 
 static void head(struct api_buffer *out, const char *name, const char *type, const char *help)
@@ -177,7 +175,7 @@ static void write_connections(const struct srv_snapshot *snapshot, struct api_bu
     single(out, "kldiv_connections_refused_total", "counter", "Connections over --max-connections.",
            (double)atomic_load(&counters.refused));
     head(out, "kldiv_connections_ended_total", "counter", "Connections ended by the server.");
-    for (size_t i = 0; i < N_ENDINGS; i++)
+    for (size_t i = 0; i < COUNT(endings); i++)
         api_append_format(out, "kldiv_connections_ended_total{code=\"%s\"} %lu\n", endings[i],
                           atomic_load(&counters.ended[i]));
     single(out, "kldiv_jobs_pending", "gauge", "Requests that wait for a job thread or have one.",
@@ -232,39 +230,30 @@ static double count_open_files(void)
     return n;
 }
 
-/* Boot as Unix time, by clocks: containers may hide /proc/stat. */
-static double boot_time(void)
+/* Start of the process, in Unix time. */
+static double start_time;
+
+__attribute__((constructor)) static void note_start(void)
 {
-    struct timespec now, since_boot;
+    struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    clock_gettime(CLOCK_BOOTTIME, &since_boot);
-    return (double)(now.tv_sec - since_boot.tv_sec) +
-           (double)(now.tv_nsec - since_boot.tv_nsec) / 1e9;
+    start_time = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Reads fields 22 to 24 of /proc/self/stat, counted after the command's name, which may contain
- * spaces. */
-static bool read_stat(unsigned long *start_ticks, unsigned long *virtual_bytes, long *resident)
+static bool read_memory(unsigned long *virtual_pages, unsigned long *resident_pages)
 {
-    char text[1024];
-    FILE *file = fopen("/proc/self/stat", "re");
-    if (!file)
-        return false;
-    size_t size = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[size] = '\0';
-    const char *rest = strrchr(text, ')');
-    return rest && sscanf(rest + 1,
-                          " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                          "%*d %*d %lu %lu %ld",
-                          start_ticks, virtual_bytes, resident) == 3;
+    FILE *file = fopen("/proc/self/statm", "re");
+    bool good = file && fscanf(file, "%lu %lu", virtual_pages, resident_pages) == 2;
+    if (file)
+        fclose(file);
+    return good;
 }
 
 /* The process_* metrics of Prometheus' client libraries. */
 static void write_process(struct api_buffer *out)
 {
-    unsigned long start_ticks, virtual_bytes;
-    long resident;
+    unsigned long virtual_pages, resident_pages;
+    double page = (double)sysconf(_SC_PAGESIZE);
     struct rlimit files;
     double files_open = count_open_files();
     single(out, "process_cpu_seconds_total", "counter", "User and system CPU time spent.",
@@ -274,13 +263,14 @@ static void write_process(struct api_buffer *out)
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         single(out, "process_max_fds", "gauge",
                "Maximal number of file descriptors that may be open.", (double)files.rlim_cur);
-    if (!read_stat(&start_ticks, &virtual_bytes, &resident))
-        return;
-    single(out, "process_resident_memory_bytes", "gauge", "Resident memory.",
-           (double)resident * (double)sysconf(_SC_PAGESIZE));
-    single(out, "process_virtual_memory_bytes", "gauge", "Virtual memory.", (double)virtual_bytes);
+    if (read_memory(&virtual_pages, &resident_pages)) {
+        single(out, "process_resident_memory_bytes", "gauge", "Resident memory.",
+               (double)resident_pages * page);
+        single(out, "process_virtual_memory_bytes", "gauge", "Virtual memory.",
+               (double)virtual_pages * page);
+    }
     single(out, "process_start_time_seconds", "gauge", "Start of the process, in Unix time.",
-           boot_time() + (double)start_ticks / (double)sysconf(_SC_CLK_TCK));
+           start_time);
 }
 
 /* The requests in flight are read first: what is not among them is in all counts. So is the memory, which

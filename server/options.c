@@ -15,8 +15,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* kind: from NUMBER on the field is a size_t. A SWITCH takes no value, but where it has words it may
- * have one in the environment. A LIST may be given several times, and with commas between. */
+/* kind: from NUMBER on the field is a size_t, before LIST a text. A SWITCH takes no value, but where it has
+ * words it may have one in the environment. The LIST, --listen, may be given several times, and with commas
+ * between. */
 enum kind { TEXT, HOSTS, ORIGIN, STORE, PREFIX, LIST, SWITCH, NUMBER, BYTES, MODE, WORD };
 
 static const char *const formats[] = {"text", "json", NULL};
@@ -139,26 +140,17 @@ static bool parse_number(const struct row *row, const char *text, size_t *value)
 }
 
 /* Switches are on or off in any case. */
-static bool parse_switch(const char *text, size_t *value)
-{
-    size_t i = 0;
-    while (switches[i] && strcasecmp(text, switches[i]) != 0)
-        i++;
-    *value = i % 2;
-    return switches[i];
-}
-
 static bool parse_word(const struct row *row, const char *text, size_t *value)
 {
-    if (row->words == switches)
-        return parse_switch(text, value);
-    for (*value = 0; row->words[*value]; ++*value)
-        if (strcmp(text, row->words[*value]) == 0)
-            return true;
-    return false;
+    bool is_switch = row->words == switches;
+    size_t i = 0;
+    while (row->words[i] && (is_switch ? strcasecmp : strcmp)(text, row->words[i]) != 0)
+        i++;
+    *value = is_switch ? i % 2 : i;
+    return row->words[i];
 }
 
-/* Appends the values between commas; false if one is empty or too long, or if there are too many. */
+/* Appends the values between commas. False if one is empty or too long, or if there are too many. */
 static bool parse_list(const char *text, struct srv_list *list)
 {
     for (;; text++) {
@@ -173,26 +165,27 @@ static bool parse_list(const char *text, struct srv_list *list)
     }
 }
 
-/* Tells of a value that is none, without the password that one of a store may have. */
+/* Tells of an invalid value, without the password that one of a store may have. */
 static void refuse_value(const struct row *row, const char *given_as, const char *text,
                          FILE *errors)
 {
     char name[1000];
-    if (row->kind == LIST) {
+    if (row->kind == STORE) {
+        api_store_name(text, name, sizeof name);
+        text = name;
+    }
+    fprintf(errors, "kldivd: %s: '%s'", given_as, text);
+    if (row->kind == LIST)
         fprintf(errors,
-                "kldivd: %s: '%s': at most %d addresses are allowed, separated by commas, each of "
-                "1 to %d bytes\n",
-                given_as, text, SRV_ADDRESSES, SRV_ADDRESS_SIZE - 1);
-        return;
-    }
-    if (row->words == switches) {
-        fprintf(errors, "kldivd: %s: '%s' is not one of 1 true yes on, or 0 false no off (%s)\n",
-                given_as, text, row->help);
-        return;
-    }
-    api_store_name(text, name, sizeof name);
-    fprintf(errors, "kldivd: %s: '%s' is not a valid value (%s)\n", given_as,
-            row->kind == STORE ? name : text, row->help);
+                ": at most %d addresses are allowed, separated by commas, each of 1 to %d bytes\n",
+                SRV_ADDRESSES, SRV_ADDRESS_SIZE - 1);
+    else if (row->kind == NUMBER)
+        fprintf(errors, " is not a whole number from %zu to %zu (%s)\n", row->min, row->max,
+                row->help);
+    else if (row->words == switches)
+        fprintf(errors, " is not one of 1 true yes on, or 0 false no off (%s)\n", row->help);
+    else
+        fprintf(errors, " is not a valid value (%s)\n", row->help);
 }
 
 /* True if a text may be the value of a row that keeps the text. */
@@ -209,40 +202,22 @@ static bool set(struct srv_options *options, const struct row *row, const char *
                 const char *text, FILE *errors)
 {
     void *field = (char *)options + row->offset;
-    size_t value = 0;
-    bool good = true;
-    switch (row->kind) {
-    case TEXT:
-    case HOSTS:
-    case ORIGIN:
-    case STORE:
-    case PREFIX:
+    size_t value = 1;
+    bool good;
+    if (row->kind == LIST) {
+        good = parse_list(text, &options->listen);
+    } else if (row->kind == SWITCH) {
+        good = !text || parse_word(row, text, &value);
+        memcpy(field, &(bool){value != 0}, sizeof(bool));
+    } else if (row->kind < NUMBER) {
         good = is_valid(row, text);
         memcpy(field, &text, sizeof text);
-        break;
-    case LIST:
-        good = parse_list(text, field);
-        break;
-    case SWITCH:
-        good = !text || parse_word(row, text, &value);
-        memcpy(field, &(bool){!text || value != 0}, sizeof(bool));
-        break;
-    case NUMBER:
-    case BYTES:
-    case MODE:
-        good = parse_number(row, text, &value);
-        break;
-    case WORD:
-        good = parse_word(row, text, &value);
-        break;
-    }
-    if (good && row->kind >= NUMBER)
+    } else {
+        good = (row->kind == WORD ? parse_word : parse_number)(row, text, &value);
         memcpy(field, &value, sizeof value);
+    }
     options->max_body_given |= row->offset == offsetof(struct srv_options, max_body);
-    if (!good && row->kind == NUMBER)
-        fprintf(errors, "kldivd: %s: '%s' is not a whole number from %zu to %zu (%s)\n", given_as,
-                text, row->min, row->max, row->help);
-    else if (!good)
+    if (!good)
         refuse_value(row, given_as, text, errors);
     return good;
 }
@@ -255,13 +230,6 @@ static void environment_name(const struct row *row, char *to, size_t size)
         to[i] = (char)(to[i] == '-' ? '_' : toupper((unsigned char)to[i]));
 }
 
-/* Forgets the values of a list that were given in a weaker way. */
-static void replace(struct srv_options *options, const struct row *row)
-{
-    if (row->kind == LIST)
-        ((struct srv_list *)(void *)((char *)options + row->offset))->n = 0;
-}
-
 static bool read_environment(struct srv_options *options, FILE *errors)
 {
     for (const struct row *row = rows; row < rows + N_ROWS; row++) {
@@ -270,7 +238,8 @@ static bool read_environment(struct srv_options *options, FILE *errors)
         const char *text = row->kind == SWITCH && !row->words ? NULL : getenv(name);
         if (!text || !*text)
             continue;
-        replace(options, row);
+        if (row->kind == LIST)
+            options->listen.n = 0; /* without the default */
         if (!set(options, row, name, text, errors))
             return false;
     }
@@ -321,7 +290,7 @@ static const struct row *find_flag(const char *flag, size_t length)
 /* Reads flags of the forms --flag value and --flag=value. */
 static bool read_flags(struct srv_options *options, int argc, char **argv, FILE *errors)
 {
-    bool seen[N_ROWS] = {false};
+    bool listens = false;
     for (int i = 1; i < argc; i++) {
         const char *flag = argv[i];
         size_t length = strcspn(flag, "=");
@@ -341,9 +310,9 @@ static bool read_flags(struct srv_options *options, int argc, char **argv, FILE 
             }
             text = argv[++i];
         }
-        if (!seen[row - rows])
-            replace(options, row);
-        seen[row - rows] = true;
+        if (row->kind == LIST && !listens)
+            options->listen.n = 0; /* without those of the environment */
+        listens |= row->kind == LIST;
         if (!set(options, row, argv[i] == text ? flag : argv[i], text, errors))
             return false;
     }

@@ -65,3 +65,12 @@ void srv_options_unknown(void (*report)(const char *name, const char *nearest));
 
 /* Writes the text of --help. */
 void srv_options_help(FILE *out);
+
+/* ---- limits.c: fits options to the machine and the container. */
+
+/* Sets threads, http_threads and max_memory if they are 0; lowers max_connections to the limit
+ * of descriptors, which is first raised to its hard limit. Call it once, before threads start. */
+void srv_limits_apply(struct srv_options *options);
+
+/* Logs the resulting limits and their origin. */
+void srv_limits_log(const struct srv_options *options);

@@ -17,11 +17,9 @@ static bool read_tokens(const struct srv_options *options, struct api_tokens *to
         return false;
     bool good = api_tokens_read(tokens, text.data, text.size, &mistake);
     srv_text_free(&text);
-    if (good)
-        return true;
-    return mistake.line
-               ? srv_file_fail(error, option, "%s, line %zu: %s", path, mistake.line, mistake.what)
-               : srv_file_fail(error, option, "%s: %s", path, mistake.what);
+    return good || (mistake.line ? srv_file_fail(error, option, "%s, line %zu: %s", path,
+                                                 mistake.line, mistake.what)
+                                 : srv_file_fail(error, option, "%s: %s", path, mistake.what));
 }
 
 static void log_tokens(const struct srv_options *options, struct api_tokens *tokens)
@@ -72,23 +70,18 @@ void srv_files_log(const struct srv_options *options, struct api_tokens *tokens)
         log_certificate(options);
 }
 
-static void log_failure(const struct srv_file_error *error)
-{
-    srv_log(SRV_LOG_WARNING, "%s: %s; the previous contents stay in use", error->option,
-            error->text);
-}
-
 void srv_files_reload(const struct srv_options *options, struct api_tokens *tokens)
 {
+    static const char failed[] = "%s: %s; the previous contents stay in use";
     struct srv_file_error error;
     if (!tokens && !options->tls_cert)
         srv_log(SRV_LOG_INFO, "SIGHUP: there is no file to read again");
     if (tokens && read_tokens(options, tokens, &error))
         log_tokens(options, tokens);
     else if (tokens)
-        log_failure(&error);
+        srv_log(SRV_LOG_WARNING, failed, error.option, error.text);
     if (options->tls_cert && srv_tls_set(options->tls_cert, options->tls_key, &error))
         log_certificate(options);
     else if (options->tls_cert)
-        log_failure(&error);
+        srv_log(SRV_LOG_WARNING, failed, error.option, error.text);
 }

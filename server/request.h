@@ -61,3 +61,26 @@ void srv_request_identify(const char *given, char *id, size_t size);
 
 /* Drops a reference to a request, which is the argument; the last one frees it. */
 void srv_request_release(void *argument);
+
+/* ---- response.c: responses on their way out, as responses of libmicrohttpd, or past it */
+
+/* Makes the response to a request, which holds a reference to it; NULL if memory is exhausted. A response
+ * that lacks a field would be another one: without its Content-Encoding, a body is taken for JSON. */
+struct MHD_Response *srv_response_make(struct srv_request *request);
+
+/* Sends the response while its request still arrives, when libmicrohttpd takes no response. The caller
+ * has the connection closed. */
+void srv_response_send(struct srv_request *request);
+
+/* ---- body.c: the body of a request as it arrives. Memory for it is reserved as its bytes come, never for a length that was
+ * declared; nobody waits for memory. Where none is left, the slowest request that holds most ends, if it is behind
+ * its minimal rate; if none is, the body that asks is refused. */
+
+/* The error of a request for which no memory is left. */
+extern const struct srv_error srv_no_memory;
+
+/* True if there is memory for a body of the declared length now. */
+bool srv_body_fits(const struct srv_request *request);
+
+/* Takes a piece of the body; MHD_NO, with the connection's error set, if the request is refused. */
+enum MHD_Result srv_body_receive(struct srv_request *request, const char *bytes, size_t size);

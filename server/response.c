@@ -1,4 +1,4 @@
-#include "server/response.h"
+#include "server/request.h"
 
 #include "api/text/decimal.h"
 #include "server/deadlines.h"
@@ -12,11 +12,9 @@ static size_t format_ms(char *to, double ms)
 {
     uint64_t us = (uint64_t)(ms * 1e3);
     size_t n = api_unsigned_write(to, us / 1000);
-    to[n++] = '.';
-    to[n++] = (char)('0' + us / 100 % 10);
-    to[n++] = (char)('0' + us / 10 % 10);
-    to[n++] = (char)('0' + us % 10);
-    return n;
+    size_t digits = api_unsigned_write(to + n, 1000 + us % 1000); /* the point replaces the 1 */
+    to[n] = '.';
+    return n + digits;
 }
 
 /* Formats Server-Timing, "read;dur=0.125, decode;dur=...", in at most 200 bytes. */

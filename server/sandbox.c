@@ -1,8 +1,6 @@
 #include "server/sandbox.h"
 
-#include "server/landlock.h"
 #include "server/log.h"
-#include "server/seccomp.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -18,11 +16,6 @@ enum { SANITIZER = 1 };
 enum { SANITIZER = 0 };
 #endif
 
-static int refuse_new_privileges(void)
-{
-    return prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0 ? 0 : -errno;
-}
-
 /* Empties the bounding set first, which takes a capability. The ambient set follows the others. */
 static int drop_capabilities(void)
 {
@@ -35,25 +28,20 @@ static int drop_capabilities(void)
 }
 
 struct srv_sandbox srv_sandbox_enter(const struct srv_options *options,
-                                     const struct srv_sandbox_policy *rights)
+                                     const struct srv_sandbox_policy *policy)
 {
     struct srv_sandbox sandbox = {-ECANCELED, -ECANCELED, -ECANCELED, -ECANCELED};
     tzset(); /* reads a file, which the first line of the log would do */
     if (options->drop_privileges || options->seccomp || options->landlock)
-        sandbox.no_new_privs = refuse_new_privileges();
+        sandbox.no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0 ? 0 : -errno;
     if (options->drop_privileges)
         sandbox.capabilities = drop_capabilities();
     if (options->landlock)
-        sandbox.landlock = SANITIZER ? -ENOTSUP : srv_landlock_enter(rights);
+        sandbox.landlock = SANITIZER ? -ENOTSUP : srv_landlock_enter(policy);
     if (options->seccomp) /* the last, because it refuses the calls above */
-        sandbox.seccomp = SANITIZER ? -ENOTSUP : srv_seccomp_enter(rights);
+        sandbox.seccomp = SANITIZER ? -ENOTSUP : srv_seccomp_enter(policy);
     return sandbox;
 }
-
-struct part {
-    const char *name;
-    int result;
-};
 
 static const char *reason(int result)
 {
@@ -77,10 +65,13 @@ void srv_sandbox_log(const struct srv_sandbox *sandbox)
     enum srv_log_level level = SRV_LOG_INFO;
     if (sandbox->landlock >= 0)
         snprintf(landlock, sizeof landlock, "landlock ABI %d", sandbox->landlock);
-    const struct part parts[] = {{"no_new_privs", sandbox->no_new_privs},
-                                 {"no capabilities", sandbox->capabilities},
-                                 {"seccomp", sandbox->seccomp},
-                                 {landlock, sandbox->landlock}};
+    const struct {
+        const char *name;
+        int result;
+    } parts[] = {{"no_new_privs", sandbox->no_new_privs},
+                 {"no capabilities", sandbox->capabilities},
+                 {"seccomp", sandbox->seccomp},
+                 {landlock, sandbox->landlock}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         int result = parts[i].result;
         if (result >= 0)

@@ -19,11 +19,11 @@ struct srv_sandbox {
  * - capabilities: none are left in any set. The bounding set, which no_new_privs makes idle, can be
  *   emptied only with CAP_SETPCAP. A server that was started by root then reads only what root may
  *   read as a plain user.
- * - landlock and seccomp: see landlock.h and seccomp.h.
+ * - landlock and seccomp: see sandbox_policy.h.
  *
- * The rights are what is left. Core dumps stay possible. */
+ * The policy is what is left. Core dumps stay possible. */
 struct srv_sandbox srv_sandbox_enter(const struct srv_options *options,
-                                     const struct srv_sandbox_policy *rights);
+                                     const struct srv_sandbox_policy *policy);
 
 /* Logs what is in force, and what is not and why: a warning if it should be, else info. */
 void srv_sandbox_log(const struct srv_sandbox *sandbox);

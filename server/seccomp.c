@@ -1,11 +1,10 @@
-#include "server/seccomp.h"
+#include "server/sandbox_policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <sched.h>
 #include <seccomp.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -100,72 +99,64 @@ static const int newer[] = {SCMP_SYS(clone3),     SCMP_SYS(close_range), SCMP_SY
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static int add_calls(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t n)
+/* Adds rules, unless one before had a problem, a negative errno. */
+static void add_calls(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t n,
+                      int *problem)
 {
-    int problem = 0;
-    for (size_t i = 0; !problem && i < n; i++)
-        problem = seccomp_rule_add_array(filter, action, calls[i], 0, NULL);
-    return problem;
+    for (size_t i = 0; !*problem && i < n; i++)
+        *problem = seccomp_rule_add_array(filter, action, calls[i], 0, NULL);
 }
 
-static int add_rows(scmp_filter_ctx filter, const struct row *rows, size_t n)
+static void add_rows(scmp_filter_ctx filter, const struct row *rows, size_t n, int *problem)
 {
-    int problem = 0;
-    for (const struct row *row = rows; !problem && row < rows + n; row++) {
+    for (const struct row *row = rows; !*problem && row < rows + n; row++) {
         const struct scmp_arg_cmp compared = {row->argument, SCMP_CMP_MASKED_EQ, row->mask,
                                               row->value};
-        problem = seccomp_rule_add_array(filter, row->action, row->call, 1, &compared);
+        *problem = seccomp_rule_add_array(filter, row->action, row->call, 1, &compared);
     }
-    return problem;
 }
 
 /* Bounds of calls that libseccomp may not know yet: clone3's number, from which all machines share
  * numbers, and one that Linux will not reach for years. */
 enum { FIRST_SHARED = 435, FUTURE = 600 };
 
-/* abort and raise signal this process by tgkill. */
-static int add_own_signals(scmp_filter_ctx filter)
+static void add_unknown(scmp_filter_ctx filter, int *problem)
 {
-    const struct row own = {SCMP_SYS(tgkill), 0, ALL, (scmp_datum_t)getpid(), SCMP_ACT_ALLOW};
-    return add_rows(filter, &own, 1);
-}
-
-static int add_unknown(scmp_filter_ctx filter)
-{
-    int problem = add_calls(filter, SCMP_ACT_ERRNO(ENOSYS), newer, COUNT(newer));
-    for (int call = FIRST_SHARED; !problem && call < FUTURE; call++) {
+    add_calls(filter, SCMP_ACT_ERRNO(ENOSYS), newer, COUNT(newer), problem);
+    for (int call = FIRST_SHARED; call < FUTURE; call++) {
         char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, call);
         if (!name)
-            problem = add_calls(filter, SCMP_ACT_ERRNO(ENOSYS), &call, 1);
+            add_calls(filter, SCMP_ACT_ERRNO(ENOSYS), &call, 1, problem);
         free(name);
     }
-    return problem;
 }
 
 static bool has_any(const char *const *list) { return list && *list; }
 
-static int add_all(scmp_filter_ctx filter, const struct srv_sandbox_policy *rights)
+static int add_all(scmp_filter_ctx filter, const struct srv_sandbox_policy *policy)
 {
-    bool with_files = has_any(rights->writable);
-    int problem = add_calls(filter, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
-    if (!problem)
-        problem = add_calls(filter, SCMP_ACT_KILL_PROCESS, deadly, COUNT(deadly));
-    if (!problem)
-        problem = add_rows(filter, by_argument, COUNT(by_argument));
-    if (!problem)
-        problem = add_own_signals(filter);
-    if (!problem && with_files)
-        problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_with_files, COUNT(allowed_with_files));
-    if (!problem && (with_files || has_any(rights->removable)))
-        problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_to_remove, COUNT(allowed_to_remove));
-    if (!problem && rights->connects)
-        problem = add_calls(filter, SCMP_ACT_ALLOW, allowed_to_connect, COUNT(allowed_to_connect));
-    if (!problem)
-        problem = with_files ? add_rows(filter, locks, COUNT(locks))
-                             : add_rows(filter, read_only, COUNT(read_only));
-    if (!problem && rights->shared_memory && !with_files)
-        problem = add_rows(filter, shared_memory, COUNT(shared_memory));
-    return problem ? problem : add_unknown(filter);
+    bool with_files = has_any(policy->writable);
+    /* abort and raise signal this process by tgkill. */
+    const struct row own = {SCMP_SYS(tgkill), 0, ALL, (scmp_datum_t)getpid(), SCMP_ACT_ALLOW};
+    int problem = 0;
+    add_calls(filter, SCMP_ACT_ALLOW, allowed, COUNT(allowed), &problem);
+    add_calls(filter, SCMP_ACT_KILL_PROCESS, deadly, COUNT(deadly), &problem);
+    add_rows(filter, by_argument, COUNT(by_argument), &problem);
+    add_rows(filter, &own, 1, &problem);
+    if (with_files || has_any(policy->removable))
+        add_calls(filter, SCMP_ACT_ALLOW, allowed_to_remove, COUNT(allowed_to_remove), &problem);
+    if (policy->connects)
+        add_calls(filter, SCMP_ACT_ALLOW, allowed_to_connect, COUNT(allowed_to_connect), &problem);
+    if (with_files) {
+        add_calls(filter, SCMP_ACT_ALLOW, allowed_with_files, COUNT(allowed_with_files), &problem);
+        add_rows(filter, locks, COUNT(locks), &problem);
+    } else {
+        add_rows(filter, read_only, COUNT(read_only), &problem);
+        if (policy->shared_memory)
+            add_rows(filter, shared_memory, COUNT(shared_memory), &problem);
+    }
+    add_unknown(filter, &problem);
+    return problem;
 }
 
 /* Attributes. SSB: without it, kernels before 5.16 slow all code down, against code that reads its own
@@ -178,7 +169,7 @@ static int set_attributes(scmp_filter_ctx filter)
     return problem ? problem : seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
 }
 
-int srv_seccomp_enter(const struct srv_sandbox_policy *rights)
+int srv_seccomp_enter(const struct srv_sandbox_policy *policy)
 {
     if (prctl(PR_GET_SECCOMP) < 0)
         return -ENOSYS;
@@ -187,7 +178,7 @@ int srv_seccomp_enter(const struct srv_sandbox_policy *rights)
         return -ENOMEM;
     int problem = set_attributes(filter);
     if (!problem)
-        problem = add_all(filter, rights);
+        problem = add_all(filter, policy);
     if (!problem)
         problem = seccomp_load(filter);
     seccomp_release(filter);

@@ -7,12 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 /* ---- Sockets */
@@ -98,37 +95,22 @@ static struct {
     unsigned long long next; /* when to tell it again, in ms */
 } watchdog;
 
-static void read_watchdog(void)
-{
-    const char *time = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
-    if (time && (!pid || strtol(pid, NULL, 10) == getpid()))
-        watchdog.half = strtoull(time, NULL, 10) / 2000;
-    unsetenv("WATCHDOG_USEC");
-    unsetenv("WATCHDOG_PID");
-}
-
-/* ---- What it is told */
+/* ---- Notifications */
 
 static struct {
     int fd;
     int problem; /* an errno: why there is no connection although one is wanted */
 } notify = {.fd = -1};
 
-/* Size of the address that a name stands for; 0 if it stands for none. */
-static socklen_t address_of(const char *name, struct sockaddr_un *address)
-{
-    char text[sizeof address->sun_path + sizeof "unix:"];
-    bool is_known = *name == '/' || *name == '@';
-    int size = snprintf(text, sizeof text, "unix:%s", name);
-    return is_known && size < (int)sizeof text ? srv_unix_name(text, address) : 0;
-}
-
+/* Connects to a path or, with '@' first, an abstract name. Returns 0 or an errno. */
 static int connect_to(const char *name)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr_un address;
     const struct timeval longest = {.tv_sec = 1};
-    socklen_t size = address_of(name, &address);
-    if (size == 0)
+    char text[sizeof address.sun_path + sizeof "unix:"];
+    int length = snprintf(text, sizeof text, "unix:%s", name);
+    socklen_t size = length < (int)sizeof text ? srv_unix_name(text, &address) : 0;
+    if ((*name != '/' && *name != '@') || size == 0)
         return EINVAL;
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -146,10 +128,14 @@ static int connect_to(const char *name)
 void srv_manager_open(void)
 {
     const char *name = getenv("NOTIFY_SOCKET");
+    const char *time = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
     if (name && *name)
         notify.problem = connect_to(name);
+    if (time && (!pid || strtol(pid, NULL, 10) == getpid()))
+        watchdog.half = strtoull(time, NULL, 10) / 2000;
     unsetenv("NOTIFY_SOCKET");
-    read_watchdog();
+    unsetenv("WATCHDOG_USEC");
+    unsetenv("WATCHDOG_PID");
 }
 
 void srv_manager_log(void)

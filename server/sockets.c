@@ -28,24 +28,16 @@ static struct {
     const char *removable[SRV_MAX_SOCKETS + 1];
 } sockets;
 
-static bool is_local(int fd)
+static void add_socket(int fd, const char *address, bool is_admin)
 {
     int domain = AF_UNSPEC;
     socklen_t size = sizeof domain;
     getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
-    return domain == AF_UNIX;
-}
-
-static void add_socket(int fd, const char *address, bool is_admin)
-{
-    struct entry *entry = &sockets.entries[sockets.n++];
-    entry->listener.fd = fd;
-    entry->listener.passed = !address;
-    entry->listener.local = is_local(fd);
-    entry->address = address;
-    entry->is_admin = is_admin;
-    if (address)
-        entry->file = srv_unix_file(address);
+    sockets.entries[sockets.n++] =
+        (struct entry){.listener = {.fd = fd, .passed = !address, .local = domain == AF_UNIX},
+                       .address = address,
+                       .file = address ? srv_unix_file(address) : (struct srv_unix_file){0},
+                       .is_admin = is_admin};
 }
 
 static bool open_one(const struct srv_options *options, const char *address, bool is_admin,
@@ -125,7 +117,7 @@ bool srv_sockets_accept(bool tls)
         log_one(entry);
     }
     for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++)
-        if (!srv_accept_start(&entry->listener, entry->listener.fd,
+        if (!srv_accept_start(&entry->listener,
                               entry->is_admin ? srv_http_take_admin : srv_http_take))
             return false;
     return true;

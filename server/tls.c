@@ -5,7 +5,6 @@
 #include <gnutls/x509.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* PRIORITIES: the versions, key exchanges and ciphers of RFC 9325. */

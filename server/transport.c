@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 
 /* True while a complete request waits for the server: libmicrohttpd reads on, and the end of the client's
  * bytes, or a refusal of what follows, must not cut that request off. */

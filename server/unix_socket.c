@@ -72,9 +72,7 @@ static int bind_with_mode(int fd, const struct sockaddr_un *name, socklen_t size
 {
     mode_t before = umask(~mode & 0777);
     int result = bind(fd, (const struct sockaddr *)name, size);
-    int reason = errno;
-    umask(before);
-    errno = reason;
+    umask(before); /* keeps errno */
     return result;
 }
 

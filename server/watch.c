@@ -1,4 +1,4 @@
-#include "server/watch.h"
+#include "server/connections.h"
 
 #include "server/clock.h"
 #include "server/deadlines.h"
@@ -15,14 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Times between looks at the table, in ms: at most; while a connection waits for one, and at least. */
-enum { TICK_MS = 100, SOON_MS = 5 };
-
-/* PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked
- * whether it still reads. */
-enum { PROBE_MS = 100 };
-
-enum { EVENTS = 64 };
+/* TICK_MS, SOON_MS: times between looks at the table, in ms: at most; while a connection waits for one, and at
+ * least. PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked if it
+ * still reads. */
+enum { TICK_MS = 100, SOON_MS = 5, PROBE_MS = 100, EVENTS = 64 };
 
 static struct {
     pthread_t thread;
@@ -68,24 +64,15 @@ static void collect_events(int timeout)
     srv_connections_unlock();
 }
 
-/* Asks a client that has closed its sending side whether it still reads. */
-static void probe(struct srv_connection *c, unsigned long long now)
-{
-    unsigned long long due = atomic_load(&c->since) + PROBE_MS;
-    bool is_due = atomic_load(&c->suspended) && now >= due;
-    if (is_due && !c->local) /* the end of a local client is told at once */
-        srv_transport_probe(c);
-}
-
 /* Acts on a client's end, and on refusals that wait to be read; true if another look is needed soon. */
 static bool follow_client(struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
-    bool ends = c->client != SRV_OPEN || atomic_load(&c->ending) || atomic_load(&c->refused);
-    if (!ends)
+    if (c->client == SRV_OPEN && !atomic_load(&c->ending) && !atomic_load(&c->refused))
         return false;
-    if (c->client == SRV_HALF_CLOSED && phase == SRV_WORK)
-        probe(c, now);
+    if (c->client == SRV_HALF_CLOSED && phase == SRV_WORK && atomic_load(&c->suspended) &&
+        now >= atomic_load(&c->since) + PROBE_MS && !c->local) /* which tells its end at once */
+        srv_transport_probe(c);
     if (c->client == SRV_GONE)
         atomic_store(&c->stop, true);
     if (phase == SRV_HEADER || phase == SRV_IDLE || phase == SRV_BODY)
@@ -95,29 +82,22 @@ static bool follow_client(struct srv_connection *c, unsigned long long now)
 
 /* ---- Deadlines */
 
-/* Bytes that a local client has read. The kernel counts what is unread in the memory that it takes,
- * which is more than the bytes, and frees it in pieces of at most 48 KiB. */
-static bool read_locally(const struct srv_connection *c, unsigned long long *bytes)
-{
-    int unread;
-    unsigned long long sent = atomic_load(&c->sent);
-    if (ioctl(c->fd, SIOCOUTQ, &unread) != 0)
-        return false;
-    *bytes = sent > (unsigned)unread ? sent - (unsigned)unread : 0;
-    return true;
-}
-
-/* Bytes that a client has taken: those that its kernel has acknowledged. False if that is unknown. */
+/* Bytes that a client has taken: those that its kernel has acknowledged. Of a local client the kernel counts what
+ * is unread in the memory that it takes, which is more than the bytes, and frees it in pieces of at most
+ * 48 KiB. False if the number is unknown. */
 static bool bytes_taken(const struct srv_connection *c, unsigned long long *bytes)
 {
     struct tcp_info info;
     socklen_t size = sizeof info;
-    if (c->local)
-        return read_locally(c, bytes);
-    if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
-        return false;
-    *bytes = info.tcpi_bytes_acked;
-    return true;
+    int unread = 0;
+    unsigned long long sent = atomic_load(&c->sent);
+    bool good = c->local ? ioctl(c->fd, SIOCOUTQ, &unread) == 0
+                         : getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+    if (good && c->local)
+        *bytes = sent > (unsigned)unread ? sent - (unsigned)unread : 0;
+    else if (good)
+        *bytes = info.tcpi_bytes_acked;
+    return good;
 }
 
 static void look_at_response(struct srv_connection *c, unsigned long long now)

@@ -8,7 +8,7 @@
  * name; libzip allocates about 250 for it. */
 enum { DIRECTORY_EACH = 4096 };
 
-/* MAX_INFLATION: the most bytes that deflate makes of one. */
+/* MAX_INFLATION: maximum of bytes that deflate makes of one. */
 enum { MAX_INFLATION = 1032 };
 
 static bool malformed(struct api_problem *problem, const char *what)
@@ -94,35 +94,35 @@ static bool fail_to_read(zip_t *archive, zip_file_t *file, const zip_stat_t *sta
                         : zip_error_strerror(error));
 }
 
+/* Inflates the first `size` bytes of an entry; if they are all, verifies the checksum by a read more. */
+static bool read_entry(zip_t *archive, const zip_stat_t *stat, char *to, size_t size, bool is_all,
+                       struct api_problem *problem)
+{
+    char more;
+    errno = 0;
+    zip_file_t *file = zip_fopen_index(archive, stat->index, 0);
+    bool good = (file && zip_fread(file, to, size) == (zip_int64_t)size &&
+                 (!is_all || zip_fread(file, &more, 1) == 0)) ||
+                fail_to_read(archive, file, stat, problem);
+    if (file)
+        zip_fclose(file);
+    return good;
+}
+
 bool api_archive_inflate(zip_t *archive, const zip_stat_t *stat, struct api_buffer *to,
                          struct api_problem *problem)
 {
-    char more;
     if (!api_buffer_reserve(to, stat->size + 1))
         return api_fail_oom(problem);
-    errno = 0;
-    zip_file_t *file = zip_fopen_index(archive, stat->index, 0);
-    bool good = (file && zip_fread(file, to->data, stat->size) == (zip_int64_t)stat->size &&
-                 zip_fread(file, &more, 1) == 0) /* verifies the checksum */
-                || fail_to_read(archive, file, stat, problem);
-    if (file)
-        zip_fclose(file);
     to->size = stat->size;
-    return good;
+    return read_entry(archive, stat, to->data, stat->size, true, problem);
 }
 
 bool api_archive_peek(zip_t *archive, const zip_stat_t *stat, char *to, size_t *size,
                       struct api_problem *problem)
 {
-    size_t wanted = stat->size < *size ? stat->size : *size;
-    errno = 0;
-    zip_file_t *file = zip_fopen_index(archive, stat->index, 0);
-    bool good = (file && zip_fread(file, to, wanted) == (zip_int64_t)wanted) ||
-                fail_to_read(archive, file, stat, problem);
-    if (file)
-        zip_fclose(file);
-    *size = wanted;
-    return good;
+    *size = stat->size < *size ? stat->size : *size;
+    return read_entry(archive, stat, to, *size, false, problem);
 }
 
 bool api_archive_stat(zip_t *archive, size_t i, size_t *room, zip_stat_t *stat,

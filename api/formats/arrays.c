@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CHARACTER: bytes of a character of numpy's text. MAX_CHARACTERS: the most of an element. */
+/* CHARACTER: bytes of a character of numpy's text. MAX_CHARACTERS: maximum of an element. */
 enum { CHARACTER = 4, MAX_CHARACTERS = 1 << 24 };
 
 static const struct {
@@ -111,11 +111,9 @@ static bool give_cells(const struct api_table *table, const struct api_sink *sin
                        const struct api_array_type *type, const char *data, size_t n, char *text,
                        struct api_problem *problem)
 {
-    static const enum api_cell_kind kinds[] = {[API_ARRAY_SIGNED] = API_CELL_NUMBER,
-                                               [API_ARRAY_UNSIGNED] = API_CELL_NUMBER,
-                                               [API_ARRAY_BOOL] = API_CELL_BOOLEAN,
-                                               [API_ARRAY_TEXT] = API_CELL_STRING};
-    struct api_cell cell = {.kind = kinds[type->kind]};
+    struct api_cell cell = {.kind = type->kind == API_ARRAY_BOOL   ? API_CELL_BOOLEAN
+                                    : type->kind == API_ARRAY_TEXT ? API_CELL_STRING
+                                                                   : API_CELL_NUMBER};
     for (; cell.row < n; cell.row++, data += type->size) {
         if (type->kind == API_ARRAY_BOOL)
             cell.number = *data != 0;

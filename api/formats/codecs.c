@@ -1,119 +1,48 @@
 #include "api/formats/codecs.h"
 
 #include "api/accept.h"
-#include "api/formats/json.h"
-#include "api/formats/multipart.h"
-#include "api/formats/npy.h"
-#include "api/formats/npz.h"
-#include "api/formats/oip.h"
-#include "api/formats/safetensors.h"
 #include "api/response.h"
 #include "api/text/json_text.h"
+#include "api/text/nearest.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-static const char *const json[] = {"application/json", NULL};
-static const char *const safetensors[] = {
-    "application/vnd.safetensors", "application/x-safetensors", "application/safetensors", NULL};
-static const char *const npy[] = {"application/x-npy", NULL};
-static const char *const npz[] = {"application/x-npz", NULL};
-static const char *const form[] = {"multipart/form-data", NULL};
-static const char *const inference[] = {"application/octet-stream", NULL};
+extern const struct api_codec api_codec_json, api_codec_safetensors, api_codec_npz, api_codec_npy,
+    api_codec_multipart, api_codec_oip;
 
-static double whole_body(const struct api_request *request) { return (double)request->body_size; }
-
-/* Estimates the inflated size: typical archives inflate to less than 100 times their size,
- * stored ones not at all. */
-static double deflated_body(const struct api_request *request)
-{
-    enum { TYPICAL_INFLATION = 100 };
-    return (double)request->body_size * TYPICAL_INFLATION;
-}
-
-static double json_part(const struct api_request *request)
-{
-    const char *header = api_request_header(request, "Inference-Header-Content-Length");
-    double size = header ? strtod(header, NULL) : 0;
-    return size > 0 && size <= (double)request->body_size ? size : (double)request->body_size;
-}
-
-/* Nanoseconds for an element as decimal text, and for one that is copied. */
-static double text_ns(const struct api_call *call)
-{
-    (void)call;
-    return 45;
-}
-
-static double copy_ns(const struct api_call *call)
-{
-    (void)call;
-    return 1;
-}
-
-static double inference_ns(const struct api_call *call)
-{
-    return (call->oip.wanted & ~call->oip.binary) ? text_ns(call) : copy_ns(call);
-}
-
-enum { JSON, SAFETENSORS, NPZ, NPY, FORM, INFERENCE, N_CODECS };
-static const struct api_codec codecs[N_CODECS] = {
-    [JSON] = {json, api_json_decode, whole_body, api_json_encode, text_ns, true, false},
-    [SAFETENSORS] = {safetensors, api_safetensors_decode, NULL, api_safetensors_encode, copy_ns,
-                     false, false},
-    [NPZ] = {npz, api_npz_decode, deflated_body, api_npz_encode, copy_ns, false, false},
-    [NPY] = {npy, NULL, NULL, api_npy_encode, copy_ns, false, true},
-    [FORM] = {form, api_multipart_decode, whole_body, NULL, NULL, false, false},
-    [INFERENCE] = {inference, api_oip_decode, json_part, api_oip_encode, inference_ns, true, false},
-};
-
-const struct api_codec *const api_inference_codec = &codecs[INFERENCE];
+static const struct api_codec *const codecs[] = {&api_codec_json,      &api_codec_safetensors,
+                                                 &api_codec_npz,       &api_codec_npy,
+                                                 &api_codec_multipart, &api_codec_oip};
+#define N_CODECS (sizeof codecs / sizeof *codecs)
 
 /* Content-Types that clients send by default. */
-static const char *const unspecific[] = {"application/x-www-form-urlencoded", "text/plain"};
+static const char *const unspecific[] = {"", "application/x-www-form-urlencoded", "text/plain",
+                                         NULL};
 
-static bool is_type(const char *value, size_t length, const char *type)
+/* Adds the media types of bodies as the header Accept, and returns them. */
+static const char *add_accept(struct api_response *response)
 {
-    return length == strlen(type) && strncasecmp(value, type, length) == 0;
-}
-
-static const char *skip_blank(const char *p) { return p + strspn(p, " \t"); }
-
-static bool unsupported(const char *content_type, struct api_problem *problem)
-{
-    char readable[300];
-    api_codec_list_readable(readable, sizeof readable);
-    return api_fail(problem, "media_type_unsupported",
-                    "Content-Type '%.80s' is not supported here; use one of: %s", content_type,
-                    readable);
-}
-
-static bool is_unspecific(const char *value, size_t length)
-{
-    for (size_t i = 0; i < sizeof unspecific / sizeof *unspecific; i++)
-        if (is_type(value, length, unspecific[i]))
-            return true;
-    return length == 0;
+    api_codec_list_readable(response->header_text, sizeof response->header_text);
+    api_response_header(response, "Accept", response->header_text);
+    return response->header_text;
 }
 
 const struct api_codec *api_codec_for_body(struct api_exchange *x)
 {
     const char *content_type = api_request_header(&x->request, "Content-Type");
-    const char *value = content_type ? skip_blank(content_type) : "";
-    size_t length = api_essence_length(value);
-    x->is_untyped = is_unspecific(value, length);
+    x->is_untyped = !content_type || api_is_media_type(content_type, unspecific);
     if (x->is_untyped)
-        return &codecs[JSON];
+        return &api_codec_json;
     for (size_t i = 0; i < N_CODECS; i++)
-        for (const char *const *type = codecs[i].media_types; *type; type++)
-            if (codecs[i].decode && is_type(value, length, *type)) {
-                x->is_untyped = i == INFERENCE &&
-                                !api_request_header(&x->request, "Inference-Header-Content-Length");
-                return &codecs[i];
-            }
-    unsupported(content_type, &x->problem);
+        if (codecs[i]->decode && api_is_media_type(content_type, codecs[i]->media_types)) {
+            x->is_untyped = codecs[i] == &api_codec_oip &&
+                            !api_request_header(&x->request, "Inference-Header-Content-Length");
+            return codecs[i];
+        }
+    api_fail(&x->problem, "media_type_unsupported",
+             "Content-Type '%.80s' is not supported here; use one of: %s", content_type,
+             add_accept(&x->response));
     return NULL;
 }
 
@@ -125,8 +54,8 @@ static const struct sign {
     const struct api_codec *codec; /* NULL: the body needs `type` */
     const char *type;
 } signs[] = {
-    {"PK\3\4", 0, 4, &codecs[NPZ], NULL},
-    {"\0\0\0{\"", 5, 5, &codecs[SAFETENSORS], NULL},
+    {"PK\3\4", 0, 4, &api_codec_npz, NULL},
+    {"\0\0\0{\"", 5, 5, &api_codec_safetensors, NULL},
     {"\x93NUMPY", 0, 6, NULL,
      "application/x-npz, which numpy.savez writes, or a part of multipart/form-data"},
 };
@@ -142,9 +71,7 @@ static const struct sign *recognize(const struct api_request *request)
 
 static bool fail_untyped(struct api_exchange *x, const struct sign *sign)
 {
-    char *readable = x->response.header_text;
-    api_codec_list_readable(readable, sizeof x->response.header_text);
-    api_response_header(&x->response, "Accept", readable);
+    const char *readable = add_accept(&x->response);
     if (sign)
         return api_fail(&x->problem, "media_type_unsupported",
                         "the body needs a Content-Type that names its format: it looks like %s",
@@ -155,29 +82,24 @@ static bool fail_untyped(struct api_exchange *x, const struct sign *sign)
                     readable);
 }
 
-static bool is_object(const struct api_request *request)
-{
-    return *api_json_start(request->body) == '{';
-}
-
 bool api_codec_check_body(struct api_exchange *x)
 {
     const struct api_request *request = &x->request;
-    if (request->body_size == 0 && x->decoder == &codecs[JSON])
+    if (request->body_size == 0 && x->decoder == &api_codec_json)
         return true;
     const struct sign *sign = recognize(request);
     if (sign && sign->codec)
         x->decoder = sign->codec;
-    else if (sign || !is_object(request))
+    else if (sign || *api_json_start(request->body) != '{')
         return fail_untyped(x, sign);
     else if (!memmem(request->body, request->body_size, "\"inputs\"", 8))
-        x->decoder = &codecs[JSON];
+        x->decoder = &api_codec_json;
     return true;
 }
 
-bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)
+bool api_codec_check_response(struct api_exchange *x, const struct api_call *call)
 {
-    if (call->options.partial && x->encoder == api_inference_codec)
+    if (call->options.partial && x->encoder == &api_codec_oip)
         return api_fail(&x->problem, "partial_unsupported",
                         "inference responses hold a loss and gradients, not a partial result; use "
                         "POST /kl_div");
@@ -186,7 +108,7 @@ bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)
             &x->problem, "not_acceptable",
             "%s holds one array, but a partial result has two: accept application/x-npz",
             x->response.content_type);
-    if (x->encoder != api_inference_codec)
+    if (x->encoder != &api_codec_oip)
         for (size_t i = 0; i < API_RESULTS; i++)
             if (call->oip.slices[i].in)
                 return api_slice_fail(
@@ -199,47 +121,40 @@ bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call)
                     x->response.content_type);
 }
 
-static void not_acceptable(const char *accept, struct api_problem *problem)
-{
-    char writable[300] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < N_CODECS && used < sizeof writable; i++)
-        if (codecs[i].encode)
-            used += (size_t)snprintf(writable + used, sizeof writable - used, used ? ", %s" : "%s",
-                                     codecs[i].media_types[0]);
-    api_fail(problem, "not_acceptable",
-             "Accept '%.100s' allows none of the formats of this path: %s", accept, writable);
-}
-
-const struct api_codec *api_codec_for_answer(const char *accept, const char **media_type,
-                                             struct api_problem *problem)
+const struct api_codec *api_codec_for_response(const char *accept, const char **media_type,
+                                               struct api_problem *problem)
 {
     const struct api_codec *best = NULL;
     double best_quality = 0;
-    if (!accept || !*skip_blank(accept) || strcmp(accept, "*/*") == 0) {
-        *media_type = codecs[JSON].media_types[0];
-        return &codecs[JSON];
+    char writable[300] = "";
+    if (!accept || !accept[strspn(accept, " \t")] || strcmp(accept, "*/*") == 0) {
+        *media_type = api_codec_json.media_types[0];
+        return &api_codec_json;
     }
     for (size_t i = 0; i < N_CODECS; i++)
-        for (const char *const *type = codecs[i].media_types; *type && codecs[i].encode; type++) {
+        for (const char *const *type = codecs[i]->media_types; *type && codecs[i]->encode; type++) {
             double q = api_accept_quality(accept, *type);
             if (q > best_quality) {
                 best_quality = q;
-                best = &codecs[i];
+                best = codecs[i];
                 *media_type = *type;
             }
         }
-    if (!best)
-        not_acceptable(accept, problem);
-    return best;
+    if (best)
+        return best;
+    for (size_t i = 0; i < N_CODECS; i++)
+        if (codecs[i]->encode)
+            api_append_word(writable, sizeof writable, codecs[i]->media_types[0]);
+    api_fail(problem, "not_acceptable",
+             "Accept '%.100s' allows none of the formats of this path: %s", accept, writable);
+    return NULL;
 }
 
 void api_codec_list_readable(char *to, size_t size)
 {
-    size_t used = 0;
     *to = '\0';
     for (size_t i = 0; i < N_CODECS; i++)
-        for (const char *const *type = codecs[i].media_types; *type && used < size; type++)
-            if (codecs[i].decode)
-                used += (size_t)snprintf(to + used, size - used, used ? ", %s" : "%s", *type);
+        for (const char *const *type = codecs[i]->media_types; *type; type++)
+            if (codecs[i]->decode)
+                api_append_word(to, size, *type);
 }

@@ -4,29 +4,27 @@
 #include "api/call.h"
 #include "api/exchange.h"
 
-/* api_codec: one wire format. `encode` is NULL in formats for requests only, `decode` in formats
- * for answers only. */
+/* Time, in ns, to write an element as decimal text, and to copy it. */
+#define API_TEXT_NS 45.0
+#define API_COPY_NS 1.0
+
+/* api_codec: one wire format, a row of its own file. `encode` is NULL in formats for requests only,
+ * `decode` in formats for responses only. */
 struct api_codec {
     const char *const *media_types; /* lower case, the preferred one first, NULL at the end */
     bool (*decode)(struct api_call *call, const struct api_request *request,
                    struct api_problem *problem);
-
-    /* Upper bound of the bytes of a body that are parsed or inflated rather than read in place.
-     * NULL if there are next to none. */
-    double (*parsed_size)(const struct api_request *request);
-    void (*encode)(struct api_call *call,
-                   struct api_response *response);         /* may empty call's buffers */
-    double (*ns_per_element)(const struct api_call *call); /* to encode an answer, if it does */
-    bool compresses; /* answers are worth a Content-Encoding */
-    bool loss_only;  /* cannot hold gradients, nor a partial result */
+    void (*encode)(struct api_call *call, struct api_response *response); /* may empty buffers */
+    double parsed;         /* maximum of bytes parsed or inflated for a byte of the body */
+    double ns_per_element; /* to encode a response */
+    bool compresses;       /* responses are worth a Content-Encoding */
+    bool loss_only;        /* cannot hold gradients, nor a partial result */
 };
-
-/* Codec of inference requests and answers, of any Content-Type. */
-extern const struct api_codec *const api_inference_codec;
 
 /* Finds the format of a body by its Content-Type. A missing type counts as JSON, and so do the
  * defaults of clients: application/x-www-form-urlencoded of curl, text/plain; api_codec_check_body
- * looks at the body, if x->is_untyped: a default, or that of inferences without their header. Fails with media_type_unsupported. */
+ * looks at the body, if x->is_untyped: a default, or that of inferences without their header. Fails with media_type_unsupported, and
+ * Accept lists the types. */
 const struct api_codec *api_codec_for_body(struct api_exchange *x);
 
 /* Chooses the decoder of a complete body whose Content-Type leaves the format open, by its first
@@ -34,15 +32,15 @@ const struct api_codec *api_codec_for_body(struct api_exchange *x);
  * Content-Type to send. */
 bool api_codec_check_body(struct api_exchange *x);
 
-/* Checks a planned call: fails with not_acceptable if the chosen format cannot hold the answer, or with
- * partial_unsupported if that is an inference answer. */
-bool api_codec_check_answer(struct api_exchange *x, const struct api_call *call);
+/* Checks a planned call: fails with not_acceptable if the chosen format cannot hold the response, or
+ * with partial_unsupported if that is an inference response. */
+bool api_codec_check_response(struct api_exchange *x, const struct api_call *call);
 
-/* Finds the format of an answer by Accept (RFC 9110, 12.5.1): the highest q, then the order of
+/* Finds the format of a response by Accept (RFC 9110, 12.5.1): the highest q, then the order of
  * the table. *media_type is the name that the client used. NULL accepts any format. Fails with
  * not_acceptable. */
-const struct api_codec *api_codec_for_answer(const char *accept, const char **media_type,
-                                             struct api_problem *problem);
+const struct api_codec *api_codec_for_response(const char *accept, const char **media_type,
+                                               struct api_problem *problem);
 
 /* Formats the media types of bodies: "application/json, ...". */
 void api_codec_list_readable(char *to, size_t size);

@@ -35,12 +35,12 @@ static size_t find(const char *coding)
     return i;
 }
 
-bool api_coding_is_known(const char *coding) { return find(coding) < N_CODINGS; }
+bool api_coding_is_known(const char *coding) { return !coding || find(coding) < N_CODINGS; }
 
-bool api_coding_is_identity(const char *coding)
+bool api_coding_is_none(const char *coding)
 {
-    size_t i = find(coding);
-    return i < N_CODINGS && codings[i].wrapper == NONE;
+    size_t i = coding ? find(coding) : N_CODINGS;
+    return !coding || (i < N_CODINGS && codings[i].wrapper == NONE);
 }
 
 /* Detects the wrapper: a zlib header starts with method 8 and is a multiple of 31 (RFC 1950,
@@ -72,7 +72,7 @@ static bool check_output(const struct api_inflation *inflation, size_t used,
     return true;
 }
 
-/* Makes room for zlib's output, up to one byte more than the most. */
+/* Makes room for zlib's output, up to one byte more than the maximum. */
 static bool make_room(const struct api_inflation *inflation, struct api_buffer *out,
                       struct api_problem *problem)
 {
@@ -98,7 +98,7 @@ static bool check_state(int state, const z_stream *z, size_t left, struct api_pr
     return true;
 }
 
-/* STEP: the most bytes of output between two checks. */
+/* STEP: maximum bytes of output between two checks. */
 enum { STEP = 1 << 20 };
 
 static bool inflate_all(z_stream *z, struct api_inflation *inflation, bool members,
@@ -155,6 +155,8 @@ const char *api_coding_choose(const char *accept_encoding)
     static const char *const offered[] = {"gzip", "deflate"};
     const char *best = NULL;
     double best_quality = 0;
+    if (!accept_encoding)
+        return NULL;
     for (size_t i = 0; i < sizeof offered / sizeof *offered; i++) {
         double q = api_accept_quality(accept_encoding, offered[i]);
         if (q > best_quality) {

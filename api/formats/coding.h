@@ -9,15 +9,7 @@ extern const char api_codings[];
 
 /* True if api_inflate undoes this coding; NULL, "" and "identity" mean no coding. */
 bool api_coding_is_known(const char *coding);
-bool api_coding_is_identity(const char *coding);
-static inline bool api_coding_known(const char *coding)
-{
-    return !coding || api_coding_is_known(coding);
-}
-static inline bool api_coding_is_none(const char *coding)
-{
-    return !coding || api_coding_is_identity(coding);
-}
+bool api_coding_is_none(const char *coding);
 
 /* api_inflation: a coded body and the bounds of its size. */
 struct api_inflation {
@@ -39,13 +31,9 @@ struct api_inflation {
 bool api_inflate(struct api_inflation *inflation, struct api_buffer *out,
                  struct api_problem *problem);
 
-/* Selects the coding of an answer by Accept-Encoding: "gzip", "deflate", or NULL for none. A
- * NULL header selects none. */
+/* Selects the coding of a response by Accept-Encoding: "gzip", "deflate", or NULL for none. A NULL header
+ * selects none. */
 const char *api_coding_choose(const char *accept_encoding);
-static inline const char *api_coding_for_answer(const char *accept_encoding)
-{
-    return accept_encoding ? api_coding_choose(accept_encoding) : NULL;
-}
 
 /* A gzip stream of two parts, the first of which many responses have: the first part, after the header of
  * the stream, ends at a byte without a last block; *crc becomes its CRC-32. The second one needs that, and

@@ -16,18 +16,6 @@ bool api_table_add(struct api_table *table, const char *name, size_t size, bool 
     return api_names_add(&table->names, name, size) || api_fail_oom(problem);
 }
 
-bool api_table_finish(struct api_table *table, struct api_problem *problem)
-{
-    size_t n = table->names.n;
-    if (!api_buffer_reserve(&table->memory, n * sizeof *table->columns + 1))
-        return api_fail_oom(problem);
-    table->columns = (struct api_column *)(void *)table->memory.data;
-    table->n_columns = n;
-    for (size_t i = 0; i < n; i++)
-        table->columns[i] = (struct api_column){.name = api_names_get(&table->names, i)};
-    return true;
-}
-
 bool api_table_count(struct api_table *table, size_t column, size_t n, struct api_problem *problem)
 {
     if (column == 0)

@@ -59,6 +59,7 @@ struct api_table {
     size_t n_rows;   /* known for arrays after opening, for other formats after a read */
     json_t *members; /* of JSON: the object without its values, which are null in it; else NULL */
     bool has_values; /* false for JSON without values: counts, or settings alone */
+    bool is_rows;    /* read row by row, not column by column */
 
     /* Private to the formats: */
     struct api_names names;
@@ -69,7 +70,7 @@ struct api_table {
     void *state;
 };
 
-/* API_MAX_COLUMNS: the most columns of a table. Names are looked up by sorted lists, and libzip keeps
+/* API_MAX_COLUMNS: maximum number of columns of a table. Names are looked up by sorted lists, and libzip keeps
  * some hundred bytes for each entry. */
 enum { API_MAX_COLUMNS = 10000 };
 
@@ -77,8 +78,11 @@ enum { API_MAX_COLUMNS = 10000 };
 struct api_table_format {
     const char *const *media_types; /* lower case, the preferred one first, NULL at the end */
     bool (*open)(struct api_table *table, struct api_problem *problem);
-    bool (*read)(struct api_table *table, const struct api_sink *sink, struct api_problem *problem);
-    void (*close)(struct api_table *table); /* NULL if there is no state */
+    bool (*read_rows)(struct api_table *table, const struct api_sink *sink,
+                      struct api_problem *problem); /* NULL if no table `is_rows` */
+    bool (*read_column)(struct api_table *table, size_t column, const struct api_sink *sink,
+                        struct api_problem *problem); /* NULL if all are */
+    void (*close)(struct api_table *table);           /* NULL if there is no state */
 
     /* Formats the JSON Pointer of a cell, or of its column if `cell` is NULL; NULL if the format has
      * none. */
@@ -90,9 +94,6 @@ struct api_table_format {
  * repeat, and with too_many_columns. */
 bool api_table_add(struct api_table *table, const char *name, size_t size, bool unnamed,
                    struct api_problem *problem);
-
-/* Makes table->columns of the names that were added. */
-bool api_table_finish(struct api_table *table, struct api_problem *problem);
 
 /* Fails with columns_unequal at a column of n values unless the table, or its first column, has as
  * many. */

@@ -1,6 +1,7 @@
 #include "api/formats/dtypes.h"
 
-#include <stdio.h>
+#include "api/text/nearest.h"
+
 #include <string.h>
 
 /* Names of dtypes in each format; the column of .npy has numpy's names, because its files hold
@@ -56,13 +57,13 @@ const char *api_dtype_name(enum api_dtype_names format, enum kl_dtype dtype)
 
 void api_dtype_list(enum api_dtype_names format, bool is_mask, char *to, size_t size)
 {
-    size_t used = 0;
+    *to = '\0';
     for (size_t i = 0; i < N_DTYPES; i++) {
         const char *name = name_for(format, is_mask, i);
         if (name && format == API_NUMPY)
             name = dtypes[i].numpy_word;
-        if (name && used < size)
-            used += (size_t)snprintf(to + used, size - used, used ? ", %s" : "%s", name);
+        if (name)
+            api_append_word(to, size, name);
     }
 }
 

@@ -21,20 +21,44 @@ void api_envelope_cut(struct api_envelope *envelope, const char *end)
     envelope->cuts[envelope->n_cuts++].body_end = end;
 }
 
-bool api_envelope_finish(struct api_envelope *envelope, const char *last, const char *body_end,
-                         bool is_malformed)
+const char *api_envelope_walk(struct api_envelope *envelope, const char *p)
 {
+    for (p = api_json_skip_space(p + 1); *p != '}'; p = api_json_skip_space(p)) {
+        const char *key = envelope->last = p, *end = *p == '"' ? api_json_skip_string(p) : NULL;
+        p = end ? api_json_skip_space(end) : NULL;
+        if (!p || *p != ':')
+            return NULL;
+        p = envelope->member(envelope, key, end, api_json_skip_space(p + 1));
+        if (!p || envelope->problem->code)
+            return NULL;
+        if (p > envelope->copied && (size_t)(p - envelope->copied) > envelope->max) {
+            api_envelope_copy(envelope, p);
+            return NULL;
+        }
+        p = api_json_skip_space(p);
+        if (*p == ',')
+            p++;
+        else if (*p != '}')
+            return NULL;
+    }
+    return p + 1;
+}
+
+/* Copies the rest of a body. If its reader met malformed JSON in the last member, only the start of a long
+ * rest: jansson needs no more to find the error. */
+static bool copy_rest(struct api_envelope *envelope, bool is_malformed)
+{
+    const char *last = envelope->last, *end = envelope->body + envelope->size;
     size_t max = envelope->max / 2;
-    while (body_end > last && strchr(" \t\r\n", body_end[-1]))
-        body_end--;
-    if (is_malformed && body_end > last && (size_t)(body_end - last) > max &&
-        last >= envelope->copied)
-        body_end = last + max;
-    return api_envelope_copy(envelope, body_end);
+    while (end > last && strchr(" \t\r\n", end[-1]))
+        end--;
+    if (is_malformed && end > last && (size_t)(end - last) > max && last >= envelope->copied)
+        end = last + max;
+    return api_envelope_copy(envelope, end);
 }
 
 /* Position in the body of byte `offset` of the text. */
-static const char *place_in_body(const struct api_envelope *envelope, size_t offset)
+static const char *position_in_body(const struct api_envelope *envelope, size_t offset)
 {
     const char *base = envelope->start;
     size_t from = 0;
@@ -45,9 +69,8 @@ static const char *place_in_body(const struct api_envelope *envelope, size_t off
     return base + (offset - from);
 }
 
-bool api_envelope_is_empty(const struct api_envelope *envelope)
+static bool is_empty(const struct api_buffer *text)
 {
-    const struct api_buffer *text = &envelope->text;
     size_t i = 1;
     if (text->failed || text->size < 2 || text->data[0] != '{')
         return false;
@@ -56,7 +79,7 @@ bool api_envelope_is_empty(const struct api_envelope *envelope)
     return i == text->size - 1 && text->data[i] == '}';
 }
 
-bool api_envelope_parse(const struct api_envelope *envelope, struct api_json *json)
+static bool parse(const struct api_envelope *envelope, struct api_json *json)
 {
     struct api_problem *problem = envelope->problem;
     if (envelope->text.failed)
@@ -68,6 +91,23 @@ bool api_envelope_parse(const struct api_envelope *envelope, struct api_json *js
     if (json_error_code(&json->error) == json_error_numeric_overflow)
         return api_fail(problem, "number_too_large", "a number of the options is too large");
     int position = json->error.position > 0 ? json->error.position : 0;
-    return api_json_malformed(envelope->body, place_in_body(envelope, (size_t)position),
+    return api_json_malformed(envelope->body, position_in_body(envelope, (size_t)position),
                               json->error.text, problem);
+}
+
+bool api_envelope_read(struct api_envelope *envelope, bool may_be_empty, struct api_json *json)
+{
+    struct api_problem *problem = envelope->problem;
+    const char *body = envelope->body, *nul = memchr(body, '\0', envelope->size);
+    const char *start = envelope->start = envelope->copied = envelope->last = api_json_start(body);
+    if (nul)
+        return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
+                        (size_t)(nul - body));
+    if (*start == '[')
+        return api_fail_at(problem, API_BODY, "#", "body_not_object", "%s", envelope->not_object);
+    if (*start != '{')
+        return api_json_expected(body, start, "'{'", problem);
+    bool good = api_envelope_walk(envelope, start) != NULL;
+    return !problem->code && copy_rest(envelope, !good) &&
+           ((may_be_empty && is_empty(&envelope->text)) || parse(envelope, json));
 }

@@ -1,5 +1,5 @@
-#include "api/formats/json.h"
-
+/* Requests and responses of /kl_div as application/json. */
+#include "api/formats/codecs.h"
 #include "api/formats/envelope.h"
 #include "api/formats/json_tensor.h"
 #include "api/text/json_reader.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* MAX_ENVELOPE: the most bytes of the body without its tensors, which jansson parses: options, a
+/* MAX_ENVELOPE: maximum bytes of the body without its tensors, which jansson parses: options, a
  * few hundred bytes. jansson needs up to 80 bytes of memory per byte of text, so the limit
  * bounds its memory. */
 enum { MAX_ENVELOPE = 64 << 10 };
@@ -21,11 +21,10 @@ enum { USUAL_ENVELOPE = 256 };
 /* reader: a pass over the members of the body's object. Tensors are read at once; the other
  * members are copied into the envelope, errors included, and jansson checks them. */
 struct reader {
-    struct api_call *call;
     struct api_envelope envelope;
+    struct api_call *call;
     const char *values[API_TENSORS]; /* start of each tensor's value */
     enum kl_dtype dtype;             /* dtype of the tensors that are read in the pass */
-    struct api_problem *problem;
 };
 
 /* Omits the member that ends at `end` from the envelope, with one adjacent comma. */
@@ -42,7 +41,7 @@ static void cut(struct reader *r, const char *end)
         if (size > 0 && envelope->data[size - 1] == ',')
             envelope->size = size - 1;
     } else if (*next != ',') {
-        api_json_expected(r->envelope.body, next, "',' or '}'", r->problem);
+        api_json_expected(r->envelope.body, next, "',' or '}'", r->envelope.problem);
     }
     api_envelope_cut(&r->envelope, end);
 }
@@ -52,10 +51,11 @@ static const char *read_tensor(struct reader *r, enum kl_operand name, const cha
 {
     struct api_tensor *tensor = &r->call->tensors[name];
     if (tensor->present) {
-        api_tensor_fail(tensor, NULL, r->problem, "tensor_repeated", "it is given twice");
+        api_tensor_fail(tensor, NULL, r->envelope.problem, "tensor_repeated", "it is given twice");
         return NULL;
     }
-    const char *end = api_json_tensor_read(tensor, r->envelope.body, value, r->dtype, r->problem);
+    const char *end =
+        api_json_tensor_read(tensor, r->envelope.body, value, r->dtype, r->envelope.problem);
     if (!end || !api_envelope_copy(&r->envelope, key))
         return NULL;
     r->values[name] = value;
@@ -71,17 +71,10 @@ static void peek_dtype(struct reader *r, const char *value, const char *end)
             r->dtype = (enum kl_dtype)i;
 }
 
-/* Reads one member; returns the position after it. NULL ends the pass: a problem, or malformed
- * JSON. */
-static const char *read_member(struct reader *r, const char *key)
+static const char *read_member(struct api_envelope *envelope, const char *key, const char *key_end,
+                               const char *value)
 {
-    const char *key_end = *key == '"' ? api_json_skip_string(key) : NULL;
-    if (!key_end)
-        return NULL;
-    const char *value = api_json_skip_space(key_end);
-    if (*value != ':')
-        return NULL;
-    value = api_json_skip_space(value + 1);
+    struct reader *r = envelope->context;
     for (size_t i = 0; i < API_TENSORS; i++)
         if (!(i >= KL_OPERANDS && strncmp(value, "null", 4) == 0) &&
             api_json_is_text(key, key_end, api_tensor_names[i]))
@@ -90,34 +83,6 @@ static const char *read_member(struct reader *r, const char *key)
     if (end && *value == '"' && api_json_is_text(key, key_end, "dtype"))
         peek_dtype(r, value, api_json_skip_string(value));
     return end;
-}
-
-static bool read_members(struct reader *r, const char *body_end)
-{
-    struct api_envelope *envelope = &r->envelope;
-    const char *p = envelope->start, *last = p;
-    if (*p == '[')
-        return api_fail_at(r->problem, API_BODY, "#", "body_not_object",
-                           "the body must be an object with members input and target");
-    if (*p != '{')
-        return api_json_expected(envelope->body, p, "'{'", r->problem);
-    p = api_json_skip_space(p + 1);
-    while (p && *p != '}') {
-        last = p;
-        p = read_member(r, p);
-        if (r->problem->code)
-            return false;
-        if (!p)
-            break;
-        if (p > envelope->copied && p - envelope->copied > MAX_ENVELOPE)
-            return api_envelope_copy(envelope, p);
-        p = api_json_skip_space(p);
-        if (*p == ',')
-            p = api_json_skip_space(p + 1);
-        else if (*p != '}')
-            p = NULL;
-    }
-    return api_envelope_finish(envelope, last, body_end, !p);
 }
 
 static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
@@ -161,7 +126,7 @@ static bool read_option(struct api_options *options, struct api_origin origin, c
     json_t *item;
     if (!api_option_begin(&setting, options, origin, also, problem))
         return false;
-    if (!json_is_array(json) || !api_option_is_list(setting.option))
+    if (!json_is_array(json) || !setting.row->is_list)
         return api_option_add(&setting, &value) && api_option_end(&setting);
     json_array_foreach(json, i, item)
     {
@@ -172,19 +137,20 @@ static bool read_option(struct api_options *options, struct api_origin origin, c
     return api_option_end(&setting);
 }
 
-/* Recognizes tensors that were sent as null, which stay in the envelope. */
+/* Members that are no options: those of operands were cut, the others may be null. */
+static const char *const others[] = {"input", "target", "grad_output", "weight",
+                                     "mask",  "shape",  NULL};
+
 static bool is_tensor_or_shape(const char *name)
 {
-    for (size_t i = KL_OPERANDS; i < API_TENSORS; i++)
-        if (strcmp(name, api_tensor_names[i]) == 0)
-            return true;
-    return strcmp(name, "shape") == 0;
+    const char *const *other = others + KL_OPERANDS;
+    while (*other && strcmp(name, *other) != 0)
+        other++;
+    return *other != NULL;
 }
 
 static bool read_options(struct api_call *call, json_t *root, struct api_problem *problem)
 {
-    static const char *const also[] = {"input", "target", "grad_output", "weight",
-                                       "mask",  "shape",  NULL};
     const char *name;
     json_t *value;
     json_object_foreach(root, name, value)
@@ -194,7 +160,8 @@ static bool read_options(struct api_call *call, json_t *root, struct api_problem
             return api_fail_at(problem, API_BODY, "#/inputs", "option_unknown",
                                "inputs is a member of inference requests, which go to "
                                "/v2/models/kl_div/infer; here the members are input and target");
-        if (!is_tensor_or_shape(name) && !read_option(&call->options, origin, value, also, problem))
+        if (!is_tensor_or_shape(name) &&
+            !read_option(&call->options, origin, value, others, problem))
             return false;
     }
     return true;
@@ -219,108 +186,101 @@ static bool finish_tensors(struct reader *r, json_t *root)
     enum kl_dtype dtype = call->options.dtype;
     json_t *member = json_object_get(root, "shape");
     size_t shape[KL_MAX_DIMS] = {0}, ndim = 0;
-    if (member && !read_shape(member, shape, &ndim, r->problem))
+    if (member && !read_shape(member, shape, &ndim, r->envelope.problem))
         return false;
     for (size_t i = 0; i < API_TENSORS; i++) {
         struct api_tensor *tensor = &call->tensors[i];
         if (!tensor->present)
             continue;
         if (i != KL_MASK && tensor->view.dtype != dtype &&
-            !api_json_tensor_read(tensor, r->envelope.body, r->values[i], dtype, r->problem))
+            !api_json_tensor_read(tensor, r->envelope.body, r->values[i], dtype,
+                                  r->envelope.problem))
             return false;
         if (member && has_shape_of_operands(call, i, ndim, shape) &&
-            !api_json_tensor_reshape(tensor, ndim, shape, r->problem))
+            !api_json_tensor_reshape(tensor, ndim, shape, r->envelope.problem))
             return false;
     }
     return true;
 }
 
-bool api_json_decode(struct api_call *call, const struct api_request *request,
-                     struct api_problem *problem)
+/* Decodes tensors into the buffers of the call, other members as options in addition to the query's. */
+static bool decode(struct api_call *call, const struct api_request *request,
+                   struct api_problem *problem)
 {
-    const char *body = request->body;
-    size_t size = request->body_size;
     struct reader r = {
-        .call = call,
-        .envelope = {.body = body,
-                     .start = api_json_start(body),
-                     .copied = api_json_start(body),
+        .envelope = {.body = request->body,
+                     .size = request->body_size,
                      .max = MAX_ENVELOPE,
                      .too_large = "members other than tensors may have at most 64 KiB",
-                     .text.budget = call->loss.budget,
-                     .problem = problem},
-        .dtype = call->options.dtype,
-        .problem = problem};
-    if (size == 0)
-        return api_json_expected(body, body, "'{'", problem);
-    const char *nul = memchr(body, '\0', size);
-    if (nul)
-        return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
-                        (size_t)(nul - body));
+                     .not_object = "the body must be an object with members input and target",
+                     .problem = problem,
+                     .member = read_member,
+                     .context = &r,
+                     .text.budget = call->loss.budget},
+        .call = call,
+        .dtype = call->options.dtype};
     char text[USUAL_ENVELOPE];
     api_buffer_borrow(&r.envelope.text, text, sizeof text);
     struct api_json json = {.budget = call->loss.budget}; /* without a root for an empty object */
-    bool good = read_members(&r, body + size) &&
-                (api_envelope_is_empty(&r.envelope) || api_envelope_parse(&r.envelope, &json)) &&
+    bool good = api_envelope_read(&r.envelope, true, &json) &&
                 read_options(call, json.root, problem) && finish_tensors(&r, json.root);
     api_json_free(&json);
     api_buffer_free(&r.envelope.text);
     return good;
 }
 
+/* Appends an output, with `before` in front; false, and nothing, if it was not computed. */
+static bool write_output(struct api_call *call, struct api_buffer *out, const char *before,
+                         size_t output, struct kl_tensor *view)
+{
+    if (!api_call_output(call, output, view))
+        return false;
+    api_append_text(out, before);
+    api_json_tensor_write(out, view, API_QUOTED, view->dtype);
+    return true;
+}
+
 /* Appends the gradients that were computed: `,"gradient":{"input":[...]}`. */
 static void write_gradients(struct api_call *call, struct api_buffer *out)
 {
     struct kl_tensor view;
-    const char *before = ",\"gradient\":{\"";
-    for (size_t i = 0; i < KL_OPERANDS; i++) {
-        if (!api_call_output(call, API_GRADIENTS + i, &view))
-            continue;
-        api_append_text(out, before);
-        api_append_text(out, api_tensor_names[i]);
-        api_append_text(out, "\":");
-        api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
-        before = ",\"";
-    }
-    if (*before == ',' && before[2] == '\0')
+    bool has_input =
+        write_output(call, out, ",\"gradient\":{\"input\":", API_GRADIENTS + KL_INPUT, &view);
+    bool has_target =
+        write_output(call, out, has_input ? ",\"target\":" : ",\"gradient\":{\"target\":",
+                     API_GRADIENTS + KL_TARGET, &view);
+    if (has_input || has_target)
         api_append_text(out, "}");
 }
 
-static void write_loss(struct api_call *call, struct api_buffer *out)
-{
-    struct kl_tensor view;
-    api_call_output(call, API_LOSS, &view);
-    api_append_text(out, "{\"loss\":");
-    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
-    api_append_text(out, ",\"shape\":");
-    api_append_sizes(out, view.shape, view.ndim);
-}
-
-static void write_partial(struct api_call *call, struct api_buffer *out)
-{
-    struct kl_tensor view;
-    api_call_output(call, API_SUM, &view);
-    api_append_text(out, "{\"sum\":");
-    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
-    api_call_output(call, API_DIVISOR, &view);
-    api_append_text(out, ",\"divisor\":");
-    api_json_tensor_write(out, &view, API_QUOTED, view.dtype);
-}
-
-void api_json_encode(struct api_call *call, struct api_response *response)
+static void encode(struct api_call *call, struct api_response *response)
 {
     const struct kl_plan *plan = &call->plan;
     struct api_buffer *out = &response->body;
-    (call->options.partial ? write_partial : write_loss)(call, out);
+    struct kl_tensor view;
+    if (write_output(call, out, "{\"loss\":", API_LOSS, &view)) {
+        api_append_text(out, ",\"shape\":");
+        api_append_sizes(out, view.shape, view.ndim);
+    } else {
+        write_output(call, out, "{\"sum\":", API_SUM, &view);
+        write_output(call, out, ",\"divisor\":", API_DIVISOR, &view);
+    }
     api_append_text(out, ",\"dtype\":\"");
     api_append_text(out, kl_dtype_name(plan->dtype));
     api_append_text(out, "\",\"reduction\":\"");
     api_append_text(out, kl_reduction_name(plan->reduction));
     api_append_text(out, "\"");
-    if (call->options.gradient)
-        write_gradients(call, out);
+    write_gradients(call, out);
     api_append_text(out, ",\"warnings\":");
     const struct api_warnings warnings = api_call_warnings(call);
     api_warnings_json(&warnings, out);
     api_append_text(out, "}\n");
 }
+
+static const char *const media_types[] = {"application/json", NULL};
+const struct api_codec api_codec_json = {.media_types = media_types,
+                                         .decode = decode,
+                                         .encode = encode,
+                                         .parsed = 1,
+                                         .ns_per_element = API_TEXT_NS,
+                                         .compresses = true};

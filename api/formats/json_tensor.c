@@ -23,17 +23,11 @@ struct reader {
     bool closed[KL_MAX_DIMS];  /* true once shape[depth] is known: an array has ended */
 };
 
-/* Fails at the element that is being read: "#/input/2/0", or "#/inputs/0/data/2/0" in an
- * inference request. */
+/* Fails at the element that is being read. */
 static bool fail_here(struct reader *r, const char *code, const char *detail)
 {
     char location[256];
-    api_tensor_location(r->tensor, location, sizeof location);
-    size_t used = strlen(location);
-    if (r->tensor->is_input)
-        used += (size_t)snprintf(location + used, sizeof location - used, "/data");
-    for (int i = 0; i < r->depth && used < sizeof location; i++)
-        used += (size_t)snprintf(location + used, sizeof location - used, "/%zu", r->index[i]);
+    api_tensor_value_location(r->tensor, r->index, (size_t)r->depth, location, sizeof location);
     return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
 }
 
@@ -100,24 +94,19 @@ static bool read_word(struct reader *r, double *value)
 
 static bool read_bit(struct reader *r)
 {
-    static const struct {
-        const char *word;
-        char bit;
-    } words[] = {{"true", 1}, {"false", 0}};
     double value;
     const char *end = api_number_read(r->p, KL_FLOAT64, &value);
-    char bit = end && value == 1 ? 1 : 0;
-    bool good = end && (value == 0 || value == 1);
-    if (good)
+    char bit = 1;
+    if (end && (value == 0 || value == 1)) {
+        bit = value == 1 ? 1 : 0;
         r->p = end;
-    for (size_t i = 0; !good && i < sizeof words / sizeof *words; i++)
-        if ((good = skip_word(r, words[i].word)))
-            bit = words[i].bit;
-    if (good) {
-        api_append(&r->tensor->data, &bit, 1);
-        return !r->tensor->data.failed || api_fail_oom(r->problem);
+    } else if (skip_word(r, "false")) {
+        bit = 0;
+    } else if (!skip_word(r, "true")) {
+        return fail_here(r, "element_invalid", "an element of mask must be 0, 1, false or true");
     }
-    return fail_here(r, "element_invalid", "an element of mask must be 0, 1, false or true");
+    api_append(&r->tensor->data, &bit, 1);
+    return !r->tensor->data.failed || api_fail_oom(r->problem);
 }
 
 static bool read_number(struct reader *r)

@@ -1,5 +1,5 @@
-#include "api/formats/multipart.h"
-
+/* Requests of /kl_div as multipart/form-data (RFC 7578), as curl -F and browsers send forms. */
+#include "api/formats/codecs.h"
 #include "api/formats/json_tensor.h"
 #include "api/formats/npy.h"
 #include "api/formats/npy_header.h"
@@ -200,8 +200,10 @@ static bool read_tensors(struct reader *r)
     return true;
 }
 
-bool api_multipart_decode(struct api_call *call, const struct api_request *request,
-                          struct api_problem *problem)
+/* Decodes a form. Parts named as tensors (input, target, mask) are tensors: .npy files or JSON arrays. All
+ * other parts are options as text. Changes the body: a NUL ends each part. */
+static bool decode(struct api_call *call, const struct api_request *request,
+                   struct api_problem *problem)
 {
     const char *type = api_request_header(request, "Content-Type");
     struct reader r = {.call = call,
@@ -226,3 +228,7 @@ bool api_multipart_decode(struct api_call *call, const struct api_request *reque
     }
     return read_parts(&r) && read_tensors(&r);
 }
+
+static const char *const media_types[] = {"multipart/form-data", NULL};
+const struct api_codec api_codec_multipart = {
+    .media_types = media_types, .decode = decode, .parsed = 1};

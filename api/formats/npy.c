@@ -1,5 +1,6 @@
 #include "api/formats/npy.h"
 
+#include "api/formats/codecs.h"
 #include "api/formats/dtypes.h"
 #include "api/formats/npy_header.h"
 #include "api/response.h"
@@ -172,7 +173,8 @@ void api_npy_warnings(const struct api_call *call, struct api_response *response
     api_response_header(response, "KL-Div-Warnings", response->header_text);
 }
 
-void api_npy_encode(struct api_call *call, struct api_response *response)
+/* Writes the loss alone. */
+static void encode(struct api_call *call, struct api_response *response)
 {
     struct kl_tensor view;
     struct api_buffer *loss = api_npy_output(call, 0, &view);
@@ -181,3 +183,7 @@ void api_npy_encode(struct api_call *call, struct api_response *response)
     api_response_take(response, loss);
     api_npy_warnings(call, response);
 }
+
+static const char *const media_types[] = {"application/x-npy", NULL};
+const struct api_codec api_codec_npy = {
+    .media_types = media_types, .encode = encode, .ns_per_element = API_COPY_NS, .loss_only = true};

@@ -21,6 +21,3 @@ struct api_buffer *api_npy_output(struct api_call *call, size_t output, struct k
 
 /* Adds a header with the codes of warnings, which the format cannot hold. */
 void api_npy_warnings(const struct api_call *call, struct api_response *response);
-
-/* Writes the loss alone. */
-void api_npy_encode(struct api_call *call, struct api_response *response);

@@ -5,13 +5,13 @@
 #include <string.h>
 
 static const char magic[] = "\x93NUMPY";
-enum { MAGIC = 6 };
+enum { MAGIC = 6, MEMBERS = 3 };
 
 /* reader: parses the header, a Python dictionary literal that ends with a NUL. */
 struct reader {
     const char *header, *p;
     struct api_npy *npy;
-    bool has_descr, has_order, has_shape;
+    unsigned seen; /* members, as bits */
     struct api_problem *problem;
 };
 
@@ -60,7 +60,7 @@ static bool read_descr(struct reader *r)
     size_t kept = size < sizeof r->npy->descr ? size : sizeof r->npy->descr - 1;
     memcpy(r->npy->descr, text, kept);
     r->npy->descr[kept] = '\0';
-    return r->has_descr = true;
+    return true;
 }
 
 static bool read_order(struct reader *r)
@@ -68,7 +68,7 @@ static bool read_order(struct reader *r)
     r->npy->fortran_order = skip(r, "True");
     if (!r->npy->fortran_order && !skip(r, "False"))
         return malformed_here(r, "True or False");
-    return r->has_order = true;
+    return true;
 }
 
 /* Reads a shape: "()", "(3,)", "(2, 3)", or "(2L, 3L)" of numpy on Python 2. */
@@ -91,7 +91,7 @@ static bool read_shape(struct reader *r)
         if (!skip(r, ",") && (r->npy->ndim == 1 || strncmp(r->p, ")", 1) != 0))
             return malformed_here(r, "','");
     }
-    return r->has_shape = true;
+    return true;
 }
 
 static bool read_member(struct reader *r)
@@ -99,17 +99,20 @@ static bool read_member(struct reader *r)
     static const struct {
         const char *name;
         bool (*read)(struct reader *r);
-    } members[] = {{"descr", read_descr}, {"fortran_order", read_order}, {"shape", read_shape}};
+    } members[MEMBERS] = {
+        {"descr", read_descr}, {"fortran_order", read_order}, {"shape", read_shape}};
     const char *key = NULL;
     size_t size = 0;
     if (!read_string(r, &key, &size))
         return false;
     if (!skip(r, ":"))
         return malformed_here(r, "':'");
-    const bool had[] = {r->has_descr, r->has_order, r->has_shape};
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (strlen(members[i].name) == size && memcmp(members[i].name, key, size) == 0 && !had[i])
+    for (unsigned i = 0; i < MEMBERS; i++)
+        if (strlen(members[i].name) == size && memcmp(members[i].name, key, size) == 0 &&
+            !(r->seen >> i & 1)) {
+            r->seen |= 1u << i;
             return members[i].read(r);
+        }
     return malformed(r, "the .npy header has an unknown member, or a member twice");
 }
 
@@ -126,7 +129,7 @@ static bool read_header(struct reader *r)
     skip(r, "");
     if (*r->p)
         return malformed_here(r, "nothing more");
-    if (!r->has_descr || !r->has_order || !r->has_shape)
+    if (r->seen != (1u << MEMBERS) - 1)
         return malformed(r, "the .npy header lacks descr, fortran_order or shape");
     return true;
 }

@@ -5,7 +5,7 @@
 #include "api/problem.h"
 #include "lib/kldiv.h"
 
-/* API_NPY_HEADER: the most bytes of a header, numpy's own limit; it has three members and is padded to 64
+/* API_NPY_HEADER: maximum bytes of a header, numpy's own limit; it has three members and is padded to 64
  * bytes. API_NPY_PREFIX: the bytes that tell how long it is. */
 enum { API_NPY_HEADER = 10000, API_NPY_PREFIX = 12 };
 

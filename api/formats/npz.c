@@ -1,13 +1,14 @@
-#include "api/formats/npz.h"
-
+/* Requests and responses of /kl_div as numpy's .npz, a zip archive of .npy files. */
 #include "api/formats/archive.h"
+#include "api/formats/codecs.h"
 #include "api/formats/npy.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* MAX_ENTRIES: the most entries of an archive of tensors. */
-enum { MAX_ENTRIES = 16 };
+/* MAX_ENTRIES: maximum of an archive of tensors. TYPICAL_INFLATION: archives typically inflate to less
+ * than so many times their size, stored ones not at all. */
+enum { MAX_ENTRIES = 16, TYPICAL_INFLATION = 100 };
 
 /* Reads an entry; `room` is the number of bytes that the remaining arrays may use. */
 static bool read_entry(struct api_call *call, zip_t *archive, size_t i, size_t *room,
@@ -27,8 +28,9 @@ static bool read_entry(struct api_call *call, zip_t *archive, size_t i, size_t *
            api_npy_read(tensor, tensor->data.data, tensor->data.size, problem);
 }
 
-bool api_npz_decode(struct api_call *call, const struct api_request *request,
-                    struct api_problem *problem)
+/* Decodes the entries input.npy, target.npy and those of optional tensors, stored or deflated. */
+static bool decode(struct api_call *call, const struct api_request *request,
+                   struct api_problem *problem)
 {
     size_t room = call->service->max_body;
     zip_t *archive = api_archive_open(request->body, request->body_size, MAX_ENTRIES,
@@ -51,11 +53,8 @@ static bool add_output(zip_t *archive, const char *name, const struct api_buffer
     char entry[64];
     zip_buffer_fragment_t pieces[] = {{(zip_uint8_t *)header->data, header->size},
                                       {(zip_uint8_t *)numbers->data, numbers->size}};
-    zip_error_t error;
-    zip_error_init(&error);
     zip_source_t *source =
-        zip_source_buffer_fragment_create(pieces, numbers->size ? 2 : 1, 0, &error);
-    zip_error_fini(&error);
+        zip_source_buffer_fragment_create(pieces, numbers->size ? 2 : 1, 0, NULL);
     snprintf(entry, sizeof entry, "%s.npy", name);
     zip_int64_t index = source ? zip_file_add(archive, entry, source, ZIP_FL_ENC_UTF_8) : -1;
     if (index < 0) {
@@ -96,10 +95,7 @@ static bool copy_archive(zip_source_t *written, struct api_buffer *to)
 
 static bool write_archive(zip_source_t *written, struct api_call *call, struct api_buffer *headers)
 {
-    zip_error_t error;
-    zip_error_init(&error);
-    zip_t *archive = zip_open_from_source(written, ZIP_TRUNCATE, &error);
-    zip_error_fini(&error);
+    zip_t *archive = zip_open_from_source(written, ZIP_TRUNCATE, NULL);
     if (!archive)
         return false;
     zip_source_keep(written); /* closing the archive frees one reference */
@@ -109,21 +105,19 @@ static bool write_archive(zip_source_t *written, struct api_call *call, struct a
     return false;
 }
 
-void api_npz_encode(struct api_call *call, struct api_response *response)
+/* Writes stored entries loss.npy and, if requested, gradient.input.npy and gradient.target.npy. */
+static void encode(struct api_call *call, struct api_response *response)
 {
     struct api_buffer headers[API_OUTPUTS] = {{0}};
     struct api_budget *budget = call->service->budget;
     size_t copied = call->loss.size;
-    zip_error_t error;
     for (size_t i = 0; i < KL_OPERANDS; i++)
         copied += call->gradients[i].size;
     if (!api_budget_reserve(budget, copied)) { /* libzip keeps a copy until it is read */
         response->body.failed = true;
         return;
     }
-    zip_error_init(&error);
-    zip_source_t *written = zip_source_buffer_create(NULL, 0, 0, &error);
-    zip_error_fini(&error);
+    zip_source_t *written = zip_source_buffer_create(NULL, 0, 0, NULL);
     if (!written || !write_archive(written, call, headers) ||
         !copy_archive(written, &response->body))
         response->body.failed = true;
@@ -133,3 +127,10 @@ void api_npz_encode(struct api_call *call, struct api_response *response)
         api_buffer_free(&headers[i]);
     api_npy_warnings(call, response);
 }
+
+static const char *const media_types[] = {"application/x-npz", NULL};
+const struct api_codec api_codec_npz = {.media_types = media_types,
+                                        .decode = decode,
+                                        .encode = encode,
+                                        .parsed = TYPICAL_INFLATION,
+                                        .ns_per_element = API_COPY_NS};

@@ -1,10 +1,13 @@
 #include "api/formats/oip.h"
 
+#include "api/formats/dtypes.h"
+#include "api/formats/json_tensor.h"
 #include "api/formats/oip_inputs.h"
-#include "api/formats/oip_slice.h"
 #include "api/query.h"
+#include "api/response.h"
 #include "api/text/json_reader.h"
 #include "api/text/json_text.h"
+#include "api/warnings.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +20,7 @@ static bool malformed(struct api_oip_reader *r, const char *location, const char
 
 /* ---- Parameters */
 
-/* Parameters that are no options: those of the answer, and those of Triton's and MLServer's clients that
+/* Parameters that are no options: those of the response, and those of Triton's and MLServer's clients that
  * have no meaning for a loss. */
 static const char *const ignored[] = {
     "binary_data_output", "non_finite", "sequence_id", "sequence_start", "sequence_end",
@@ -38,16 +41,8 @@ static bool is_ignored(const char *name)
 static bool add_value(struct api_oip_reader *r, struct api_option_input *setting, const char *value)
 {
     char text[API_JSON_TEXT];
-    if (!api_json_string(value, text)) {
-        const char *end = api_json_skip_value(value);
-        size_t size = end ? (size_t)(end - value) : 0;
-        if (size >= sizeof text)
-            return malformed(r, "#/parameters", "a parameter has more than 1024 characters");
-        while (size > 0 && strchr(" \t\r\n", value[size - 1]))
-            size--;
-        memcpy(text, value, size);
-        text[size] = '\0';
-    }
+    if (!api_json_characters(value, text))
+        return malformed(r, "#/parameters", "a parameter has more than 1024 characters");
     return api_option_add(setting, &(struct api_value){.kind = API_TEXT, .text = text});
 }
 
@@ -58,7 +53,7 @@ static bool read_parameter(struct api_oip_reader *r, const char *name, const cha
     const char *item;
     if (!api_option_begin(&setting, &r->call->options, origin, NULL, r->problem))
         return false;
-    if (*value != '[' || !api_option_is_list(setting.option))
+    if (*value != '[' || !setting.row->is_list)
         return add_value(r, &setting, api_json_scalar(value)) && api_option_end(&setting);
     struct api_json_reader reader = api_json_read_array(value);
     while (api_json_next_item(&reader, &item))
@@ -74,32 +69,25 @@ static bool is_word(const char *value, const char *word)
 
 static const char non_finite[] = "non_finite";
 
-/* Finds the form of a word; false if there is none. */
-static bool find_form(const char *word, enum api_nonfinite *form)
-{
-    static const char *const words[] = {
-        [API_QUOTED] = "string", [API_BARE] = "bare", [API_NULL_WORD] = "null"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(word, words[i]) == 0) {
-            *form = (enum api_nonfinite)i;
-            return true;
-        }
-    return false;
-}
-
 /* Chooses the form of non-finite numbers; query and parameters must not contradict. */
 static bool set_form(struct api_oip_reader *r, enum api_location where, const char *word)
 {
+    static const char *const words[] = {
+        [API_QUOTED] = "string", [API_BARE] = "bare", [API_NULL_WORD] = "null"};
+    const size_t n = sizeof words / sizeof *words;
     const char *location = where == API_QUERY ? non_finite : "#/parameters/non_finite";
-    enum api_nonfinite form = API_BARE;
-    bool known = find_form(word, &form), same = !r->has_form || form == r->call->oip.nonfinite;
-    r->has_form = true;
-    r->call->oip.nonfinite = form;
-    if (!known)
+    size_t form = 0;
+    while (form < n && strcmp(word, words[form]) != 0)
+        form++;
+    if (form == n)
         return api_fail_at(r->problem, where, location, "inference_malformed",
                            "non_finite must be \"bare\", \"string\" or \"null\"");
-    return same || api_fail_at(r->problem, where, location, "option_conflict",
-                               "non_finite is given twice, with different values");
+    if (r->has_form && form != r->call->oip.nonfinite)
+        return api_fail_at(r->problem, where, location, "option_conflict",
+                           "non_finite is given twice, with different values");
+    r->has_form = true;
+    r->call->oip.nonfinite = (enum api_nonfinite)form;
+    return true;
 }
 
 static bool read_form_of_query(struct api_oip_reader *r, const char *query)
@@ -149,14 +137,6 @@ static size_t find_output(const char *name)
     return i;
 }
 
-static bool fail_output(struct api_oip_reader *r, size_t output, const char *field,
-                        const char *code, const char *detail)
-{
-    char location[128];
-    snprintf(location, sizeof location, "#/outputs/%zu/%.60s", output, field);
-    return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
-}
-
 static bool check_output(struct api_oip_reader *r, size_t output, const char *name,
                          const char *parameters)
 {
@@ -166,15 +146,15 @@ static bool check_output(struct api_oip_reader *r, size_t output, const char *na
             detail, sizeof detail,
             "there is no output '%.60s'; the outputs are loss, gradient.input and gradient.target",
             name);
-        return fail_output(r, output, "name", "output_unknown", detail);
+        return api_oip_fail(r, "outputs", output, "name", "output_unknown", detail);
     }
     if (api_json_member(parameters, "classification"))
-        return fail_output(r, output, "parameters/classification", "inference_malformed",
-                           "a loss has no classes");
+        return api_oip_fail(r, "outputs", output, "parameters/classification",
+                            "inference_malformed", "a loss has no classes");
     return true;
 }
 
-/* Notes that an output goes into the answer, and how. A named gradient needs no option. */
+/* Notes that an output goes into the response, and how. A named gradient needs no option. */
 static bool want_output(struct api_oip_reader *r, size_t number, size_t output,
                         const char *parameters)
 {
@@ -206,11 +186,12 @@ static bool read_output(struct api_oip_reader *r, size_t number, const char *out
     const char *parameters = members[OUTPUT_PARAMETERS];
     if (other) {
         api_json_string(other, name);
-        return fail_output(r, number, name, "inference_malformed",
-                           "an output may have only name and parameters");
+        return api_oip_fail(r, "outputs", number, name, "inference_malformed",
+                            "an output may have only name and parameters");
     }
     if (!api_json_string(members[OUTPUT_NAME], name))
-        return fail_output(r, number, "name", "inference_malformed", "an output has no name");
+        return api_oip_fail(r, "outputs", number, "name", "inference_malformed",
+                            "an output has no name");
     return check_output(r, number, name, parameters) &&
            want_output(r, number, find_output(name), parameters);
 }
@@ -278,14 +259,103 @@ static bool read_members(struct api_oip_reader *r, const char *root)
            api_oip_read_inputs(r, members[INPUTS]) && read_outputs(r, members[OUTPUTS]);
 }
 
-bool api_oip_decode(struct api_call *call, const struct api_request *request,
-                    struct api_problem *problem)
+static bool decode(struct api_call *call, const struct api_request *request,
+                   struct api_problem *problem)
 {
     struct api_oip_reader r = {
         .call = call, .problem = problem, .body.envelope.budget = call->loss.budget};
     const char *root = NULL;
     bool good = read_form_of_query(&r, request->query) &&
                 api_oip_body_read(&r.body, request, &root, problem) && read_members(&r, root);
-    api_oip_body_free(&r.body);
+    api_buffer_free(&r.body.envelope);
     return good;
 }
+
+/* ---- Responses */
+
+static void write_head(const struct api_call *call, struct api_buffer *out)
+{
+    const struct api_warnings warnings = api_call_warnings(call);
+    api_append_text(out, "{\"model_name\":\"" API_OIP_MODEL
+                         "\",\"model_version\":\"" API_OIP_VERSION "\"");
+    if (call->oip.id.size > 1) {
+        api_append_text(out, ",\"id\":");
+        api_append_json_string(out, call->oip.id.data);
+    }
+    api_append_text(out, ",\"parameters\":{");
+    api_warnings_members(&warnings, out);
+    api_append_text(out, "},\"outputs\":[");
+}
+
+/* Writes the start of an output's object. */
+static void begin_output(struct api_buffer *out, const char *name, const struct kl_tensor *view)
+{
+    api_append_text(out, "{\"name\":\"");
+    api_append_text(out, name);
+    api_append_text(out, "\",\"datatype\":\"");
+    api_append_text(out, api_dtype_name(API_INFERENCE, view->dtype));
+    api_append_text(out, "\",\"shape\":");
+    api_append_sizes(out, view->shape, view->ndim);
+}
+
+/* Writes one output, with its data or the size of its binary part. Data of bfloat16 have the digits of
+ * float32, in which clients hold it. */
+static void write_output(struct api_buffer *out, const char *name, const struct kl_tensor *view,
+                         size_t size, bool binary, enum api_nonfinite nonfinite)
+{
+    begin_output(out, name, view);
+    if (binary) {
+        api_append_text(out, ",\"parameters\":{\"binary_data_size\":");
+        api_append_unsigned(out, size);
+        api_append_text(out, "}}");
+        return;
+    }
+    size_t count = size / kl_dtype_size(view->dtype);
+    struct kl_tensor flat = {view->dtype, 1, &count, view->data};
+    api_append_text(out, ",\"data\":");
+    api_json_tensor_write(out, &flat, nonfinite,
+                          view->dtype == KL_BFLOAT16 ? KL_FLOAT32 : view->dtype);
+    api_append_text(out, "}");
+}
+
+/* Writes the outputs in call->oip, as JSON or binary. */
+static void encode(struct api_call *call, struct api_response *response)
+{
+    struct api_buffer *out = &response->body, *binary[API_OUTPUTS], *tensor;
+    struct kl_tensor view;
+    size_t n_binary = 0;
+    const char *separator = "";
+    write_head(call, out);
+    for (size_t i = 0; i < API_RESULTS; i++) {
+        if (!(call->oip.wanted >> i & 1) || !(tensor = api_call_output(call, i, &view)))
+            continue;
+        bool is_shared = call->oip.slices[i].in, is_binary = call->oip.binary >> i & 1;
+        api_append_text(out, separator);
+        separator = ",";
+        if (is_shared) {
+            begin_output(out, api_output_names[i], &view);
+            api_append_text(out, "}");
+            continue;
+        }
+        write_output(out, api_output_names[i], &view, tensor->size, is_binary, call->oip.nonfinite);
+        if (is_binary)
+            binary[n_binary++] = tensor;
+    }
+    api_append_text(out, "]}");
+    response->compress = true;
+    response->content_type = n_binary ? "application/octet-stream" : "application/json";
+    if (n_binary == 0)
+        return;
+    snprintf(response->header_text, sizeof response->header_text, "%zu", out->size);
+    api_response_header(response, "Inference-Header-Content-Length", response->header_text);
+    for (size_t i = 0; i < n_binary; i++)
+        api_response_take(response, binary[i]);
+}
+
+static const char *const media_types[] = {"application/octet-stream", NULL};
+const struct api_codec api_codec_oip = {.media_types = media_types,
+                                        .decode = decode,
+                                        .encode = encode,
+                                        .parsed = 1,
+                                        .ns_per_element = API_TEXT_NS,
+                                        .compresses = true};

@@ -9,26 +9,30 @@
 /* Bytes of the JSON part without its arrays of data. */
 enum { MAX_ENVELOPE = 64 << 10 };
 
-/* Without the header, or if the header gives the whole size, all is JSON. */
+size_t api_oip_json_size(const struct api_request *request)
+{
+    const char *p = api_request_header(request, "Inference-Header-Content-Length");
+    size_t size = 0;
+    if (!p)
+        return request->body_size;
+    for (; *p >= '0' && *p <= '9' && size <= request->body_size; p++)
+        size = size * 10 + (size_t)(*p - '0');
+    return *p || size > request->body_size ? 0 : size;
+}
+
 static bool split(struct api_oip_body *b, const struct api_request *request,
                   struct api_problem *problem)
 {
     const char *header = api_request_header(request, "Inference-Header-Content-Length");
-    size_t size = 0;
-    b->text = api_json_skip_mark(request->body);
-    b->raw_end = request->body + request->body_size;
-    b->raw = b->end = b->raw_end;
-    if (!header)
-        return true;
-    const char *p = header;
-    for (; *p >= '0' && *p <= '9' && size <= request->body_size; p++)
-        size = size * 10 + (size_t)(*p - '0');
-    if (*p || size == 0 || size > request->body_size)
+    size_t size = api_oip_json_size(request);
+    if (header && size == 0)
         return api_fail(problem, "inference_malformed",
                         "Inference-Header-Content-Length '%.40s' is not a number from 1 to the %zu "
                         "bytes of the body",
                         header, request->body_size);
+    b->text = api_json_skip_mark(request->body);
     b->raw = b->end = request->body + size;
+    b->raw_end = request->body + request->body_size;
     if (b->text > b->end) /* the JSON part ends within a byte order mark */
         b->text = request->body;
     return true;
@@ -98,10 +102,10 @@ bool api_oip_body_read(struct api_oip_body *b, const struct api_request *request
     if (!split(b, request, problem) || !make_envelope(b, problem))
         return false;
     const char *text = b->envelope.data;
-    if (!api_json_check(text, b->envelope.size, &at, &what)) {
+    if (!api_json_check(text, b->envelope.size, false, &at, &what)) {
         api_json_malformed(text, at, what, problem);
-        bool whole = api_json_check(text, (size_t)(at - text), &at, &what);
-        if (whole && !api_oip_body_has_raw(b)) /* bytes follow the object */
+        bool whole = api_json_check(text, (size_t)(at - text), false, &at, &what);
+        if (whole && b->end == b->raw_end) /* bytes follow the object */
             api_problem_prefix(problem, "binary data need Inference-Header-Content-Length: ");
         if (*text != '{')
             api_problem_prefix(problem, "not an inference request, which begins with {: ");
@@ -111,10 +115,6 @@ bool api_oip_body_read(struct api_oip_body *b, const struct api_request *request
     return **root == '{' ||
            api_fail(problem, "body_not_object", "the request must be a JSON object");
 }
-
-void api_oip_body_free(struct api_oip_body *body) { api_buffer_free(&body->envelope); }
-
-bool api_oip_body_has_raw(const struct api_oip_body *body) { return body->end != body->raw_end; }
 
 const char *api_oip_body_data(const struct api_oip_body *body, const char *brackets,
                               const char **end)

@@ -2,20 +2,92 @@
 
 #include "api/formats/dtypes.h"
 #include "api/formats/json_tensor.h"
-#include "api/formats/oip_slice.h"
 #include "api/text/json_reader.h"
 #include "api/text/json_text.h"
+#include "api/text/nearest.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Fails at a field of the current input: "#/inputs/2/datatype". */
-static bool fail_input(struct api_oip_reader *r, const char *field, const char *code,
-                       const char *detail)
+/* ---- Shared memory */
+
+enum { REGION, BYTE_SIZE, OFFSET, PARAMETERS };
+static const char *const slice_names[PARAMETERS] = {
+    "shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"};
+
+static bool is_of_slice(const char *name)
 {
-    char location[64];
-    snprintf(location, sizeof location, "#/inputs/%zu%s%.40s", r->input, *field ? "/" : "", field);
+    static const char start[] = "shared_memory_";
+    return strncmp(name, start, sizeof start - 1) == 0;
+}
+
+bool api_oip_has_slice(const char *parameters)
+{
+    char name[API_JSON_TEXT];
+    const char *value;
+    struct api_json_reader reader = api_json_read_object(parameters ? parameters : "null");
+    while (api_json_next_member(&reader, name, &value))
+        if (is_of_slice(name))
+            return true;
+    return false;
+}
+
+static bool fail_parameter(const struct api_slice *slice, size_t parameter, const char *value,
+                           const char *detail, struct api_problem *problem)
+{
+    return api_slice_fail(slice, slice_names[parameter], "inference_malformed", problem, "%s %s",
+                          slice_names[parameter], value ? detail : "is missing");
+}
+
+/* Checks that every parameter of that kind has a known name. */
+static bool check_names(const struct api_slice *slice, const char *parameters,
+                        struct api_problem *problem)
+{
+    char name[API_JSON_TEXT];
+    const char *value;
+    struct api_json_reader reader = api_json_read_object(parameters);
+    while (api_json_next_member(&reader, name, &value)) {
+        const char *nearest = api_nearest(name, slice_names, PARAMETERS);
+        if (is_of_slice(name) && (!nearest || strcmp(name, nearest) != 0))
+            return api_slice_fail(slice, "", "inference_malformed", problem,
+                                  "there is no parameter '%.60s'%s%s%s", name,
+                                  nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                                  nearest ? "'?" : "");
+    }
+    return true;
+}
+
+bool api_oip_slice_begin(struct api_slice *slice, const char *parameters,
+                         const struct api_service *service, struct api_problem *problem)
+{
+    const char *values[PARAMETERS];
+    char name[API_JSON_TEXT];
+    api_json_members(parameters, slice_names, values, PARAMETERS);
+    if (!service->regions)
+        return api_slice_fail(
+            slice, slice_names[REGION], "shared_memory_off", problem,
+            "shared memory is not enabled; start the server with --shared-memory PREFIX");
+    if (!check_names(slice, parameters, problem))
+        return false;
+    if (!api_json_string(values[REGION], name))
+        return fail_parameter(slice, REGION, values[REGION], "must be a string", problem);
+    if (!api_json_size(values[BYTE_SIZE], &slice->size))
+        return fail_parameter(slice, BYTE_SIZE, values[BYTE_SIZE], "must be a number of bytes",
+                              problem);
+    if (values[OFFSET] && !api_json_size(values[OFFSET], &slice->offset))
+        return fail_parameter(slice, OFFSET, values[OFFSET], "must be a number of bytes", problem);
+    slice->name = name;
+    return api_slice_begin(slice, service->regions, problem);
+}
+
+/* ---- Inputs */
+
+bool api_oip_fail(struct api_oip_reader *r, const char *list, size_t number, const char *field,
+                  const char *code, const char *detail)
+{
+    char location[128];
+    snprintf(location, sizeof location, "#/%s/%zu/%.60s", list, number, field);
     return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
 }
 
@@ -46,20 +118,26 @@ static bool read_data(struct api_oip_reader *r, struct api_tensor *tensor, enum 
     return end && api_json_tensor_reshape(tensor, ndim, shape, r->problem);
 }
 
+/* Bytes of the elements of a tensor whose dtype and shape are set; SIZE_MAX if they overflow. */
+static size_t size_of(const struct api_tensor *tensor, enum kl_dtype dtype)
+{
+    size_t count;
+    return kl_tensor_count(&tensor->view, &count) ? count * api_dtype_size(dtype) : SIZE_MAX;
+}
+
 /* Reads the next bytes of the binary part, as many as shape and datatype need. `given`, if
  * present, must be equal. */
 static bool read_raw(struct api_oip_reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
                      size_t ndim, const char *given)
 {
-    size_t count, said, left = (size_t)(r->body.raw_end - r->body.raw);
+    size_t said, left = (size_t)(r->body.raw_end - r->body.raw);
     api_tensor_set(tensor, dtype, ndim, r->body.raw);
-    bool fits = kl_tensor_count(&tensor->view, &count);
-    size_t size = fits ? count * api_dtype_size(dtype) : SIZE_MAX;
+    size_t size = size_of(tensor, dtype);
     if (given && (!api_json_size(given, &said) || said != size))
         return api_tensor_fail(tensor, "parameters/binary_data_size", r->problem,
                                "inference_malformed",
                                "binary_data_size differs from the size by shape and datatype");
-    if (!given && size > 0 && !api_oip_body_has_raw(&r->body))
+    if (!given && size > 0 && r->body.end == r->body.raw_end)
         return api_tensor_fail(tensor, NULL, r->problem, "inference_malformed",
                                "it has neither data nor binary_data_size");
     if (size > left)
@@ -76,7 +154,6 @@ static bool read_raw(struct api_oip_reader *r, struct api_tensor *tensor, enum k
 static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
                         size_t ndim, const char *parameters)
 {
-    size_t count, size;
     struct api_slice *slice = &tensor->slice;
     *slice = (struct api_slice){.number = r->input};
     r->call->is_shared = true;
@@ -87,13 +164,12 @@ static bool read_shared(struct api_oip_reader *r, struct api_tensor *tensor, enu
     if (!api_oip_slice_begin(slice, parameters, r->call->service, r->problem))
         return false;
     api_tensor_set(tensor, dtype, ndim, slice->data);
-    bool fits = kl_tensor_count(&tensor->view, &count) &&
-                !__builtin_mul_overflow(count, api_dtype_size(dtype), &size);
-    return (fits && slice->size == size) ||
+    size_t size = size_of(tensor, dtype);
+    return slice->size == size ||
            api_tensor_fail(tensor, "parameters/shared_memory_byte_size", r->problem,
                            "inference_malformed",
                            "shared_memory_byte_size is %zu, but shape and datatype need %zu bytes",
-                           slice->size, fits ? size : SIZE_MAX);
+                           slice->size, size);
 }
 
 enum { NAME, SHAPE, DATATYPE, TENSOR_PARAMETERS, DATA, TENSOR_MEMBERS };
@@ -102,21 +178,18 @@ enum { NAME, SHAPE, DATATYPE, TENSOR_PARAMETERS, DATA, TENSOR_MEMBERS };
 static struct api_tensor *find_tensor(struct api_oip_reader *r,
                                       const char *const members[TENSOR_MEMBERS], const char *other)
 {
-    char name[API_JSON_TEXT], location[64];
+    char name[API_JSON_TEXT];
     if (other) {
         api_json_string(other, name);
-        fail_input(r, name, "inference_malformed",
-                   "an input may have only name, shape, datatype, parameters and data");
+        api_oip_fail(r, "inputs", r->input, name, "inference_malformed",
+                     "an input may have only name, shape, datatype, parameters and data");
         return NULL;
     }
     if (!api_json_string(members[NAME], name)) {
-        fail_input(r, "name", "inference_malformed", "an input has no name");
+        api_oip_fail(r, "inputs", r->input, "name", "inference_malformed", "an input has no name");
         return NULL;
     }
-    bool free = api_tensor_is_free(r->call->tensors, name);
-    if (!free)
-        snprintf(location, sizeof location, "#/inputs/%zu/name", r->input);
-    return api_tensor_find(r->call->tensors, name, free ? NULL : location, r->problem);
+    return api_tensor_find(r->call->tensors, name, &r->input, r->problem);
 }
 
 static bool read_input(struct api_oip_reader *r, const char *input)

@@ -1,9 +1,8 @@
-#include "api/formats/safetensors.h"
-
+/* Requests and responses of /kl_div as safetensors. */
+#include "api/formats/codecs.h"
 #include "api/formats/dtypes.h"
 #include "api/formats/safetensors_file.h"
 #include "api/response.h"
-#include "api/text/json_reader.h"
 #include "api/warnings.h"
 
 #include <stdint.h>
@@ -15,74 +14,35 @@ enum { ALIGNMENT = 8 };
 /* MAX_HEADER: limit in bytes; two tensors and some options take a few hundred. */
 enum { MAX_HEADER = 64 << 10 };
 
-struct reader {
-    struct api_call *call;
-    const char *data;
-    size_t data_size;
-    struct api_span spans[API_TENSORS]; /* `owner` is the tensor's place in the call */
-    size_t n_spans;
-    struct api_problem *problem;
-};
-
-static bool malformed(struct reader *r, const struct api_tensor *tensor, const char *field,
-                      const char *what)
+/* Finds the dtype by its name; fails if a tensor of that kind cannot have it. */
+static bool find_dtype(const struct api_tensor *tensor, const char *name, enum kl_dtype *dtype,
+                       struct api_problem *problem)
 {
-    return api_tensor_fail(tensor, field, r->problem, "safetensors_malformed", "%s", what);
-}
-
-static bool read_dtype(struct reader *r, const struct api_tensor *tensor, const char *member,
-                       enum kl_dtype *dtype)
-{
-    char name[API_JSON_TEXT];
-    if (!api_json_string(member, name))
-        return malformed(r, tensor, "dtype", "it has no dtype, or one that is not a string");
     bool is_mask = api_tensor_is_mask(tensor);
+    char known[60];
     if (api_dtype_find(API_SAFETENSORS, name, strlen(name), is_mask, dtype))
         return true;
-    char known[60];
     api_dtype_list(API_SAFETENSORS, is_mask, known, sizeof known);
-    return api_tensor_fail(tensor, "dtype", r->problem, "dtype_unsupported",
+    return api_tensor_fail(tensor, "dtype", problem, "dtype_unsupported",
                            "dtype %.20s is not one of %s%s", name, known,
                            api_dtype_unsupported_reason(API_SAFETENSORS, name, is_mask));
 }
 
-static bool read_tensor(struct reader *r, const char *name, const char *info)
+static bool read_tensor(struct api_call *call, struct api_safetensors *file)
 {
-    struct api_tensor *tensor = api_tensor_find(r->call->tensors, name, NULL, r->problem);
+    struct api_tensor *tensor = api_tensor_find(call->tensors, file->name, NULL, file->problem);
+    struct api_safetensor entry;
     enum kl_dtype dtype = KL_FLOAT64;
-    enum { DTYPE, SHAPE, OFFSETS, MEMBERS };
-    static const char *const names[MEMBERS] = {"dtype", "shape", "data_offsets"};
-    const char *members[MEMBERS];
-    size_t ndim, count, two, offsets[2];
-    if (!tensor)
+    if (!tensor || !api_safetensors_read(file, &entry) ||
+        !find_dtype(tensor, entry.dtype, &dtype, file->problem) ||
+        !api_safetensors_fit(file, &entry, api_dtype_size(dtype)))
         return false;
-    if (*info != '{')
-        return malformed(r, tensor, NULL, "its entry in the header is not an object");
-    api_json_members(info, names, members, MEMBERS);
-    if (!read_dtype(r, tensor, members[DTYPE], &dtype))
-        return false;
-    if (!api_json_sizes(members[SHAPE], tensor->shape, KL_MAX_DIMS, &ndim))
-        return malformed(r, tensor, "shape",
-                         "shape must be an array of at most 64 non-negative integers");
-    if (!api_json_sizes(members[OFFSETS], offsets, 2, &two) || two != 2)
-        return malformed(r, tensor, "data_offsets",
-                         "data_offsets must be an array of two non-negative integers");
-    if (offsets[0] > offsets[1] || offsets[1] > r->data_size)
-        return api_tensor_fail(tensor, "data_offsets", r->problem, "safetensors_malformed",
-                               "data_offsets [%zu, %zu] are not within the %zu bytes of data",
-                               offsets[0], offsets[1], r->data_size);
-    api_tensor_set(tensor, dtype, ndim, r->data + offsets[0]);
-    if (!kl_tensor_count(&tensor->view, &count) ||
-        count * api_dtype_size(dtype) != offsets[1] - offsets[0])
-        return api_tensor_fail(tensor, "shape", r->problem, "safetensors_malformed",
-                               "shape and dtype do not fit the %zu bytes between data_offsets",
-                               offsets[1] - offsets[0]);
-    r->spans[r->n_spans++] =
-        (struct api_span){offsets[0], offsets[1], (size_t)(tensor - r->call->tensors)};
+    memcpy(tensor->shape, entry.shape, entry.ndim * sizeof *entry.shape);
+    api_tensor_set(tensor, dtype, entry.ndim, file->data + entry.begin);
     return true;
 }
 
-static bool read_metadata(struct reader *r, const char *metadata)
+static bool read_metadata(struct api_call *call, const char *metadata, struct api_problem *problem)
 {
     /* members that libraries write */
     static const char *const also[] = {"format", NULL};
@@ -90,71 +50,36 @@ static bool read_metadata(struct reader *r, const char *metadata)
     const char *value;
     struct api_json_reader reader = api_json_read_object(metadata);
     if (*metadata != '{')
-        return api_fail_at(r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
+        return api_fail_at(problem, API_BODY, "#/__metadata__", "safetensors_malformed",
                            "__metadata__ must be an object of strings");
     while (api_json_next_member(&reader, name, &value)) {
         const struct api_origin origin = {"#/__metadata__/", name};
         if (!api_json_string(value, text))
             return api_fail_at(
-                r->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
+                problem, API_BODY, "#/__metadata__", "safetensors_malformed",
                 "__metadata__ must be an object of strings, but '%.100s' is not a string", name);
         if (strcmp(name, also[0]) != 0 &&
-            !api_option_set_text(&r->call->options, origin, text, also, r->problem))
+            !api_option_set_text(&call->options, origin, text, also, problem))
             return false;
     }
     return true;
 }
 
-/* Checks that the spans cover the data without gaps. */
-static bool check_coverage(struct reader *r)
+/* Decodes the tensors of a call in place, and the strings of __metadata__ as options. */
+static bool decode(struct api_call *call, const struct api_request *request,
+                   struct api_problem *problem)
 {
-    size_t due;
-    const struct api_span *wrong = api_spans_check(r->spans, r->n_spans, &due);
-    if (wrong)
-        return api_tensor_fail(&r->call->tensors[wrong->owner], "data_offsets", r->problem,
-                               "safetensors_malformed",
-                               "data_offsets begin at %zu, not at %zu: tensors must "
-                               "neither overlap nor leave gaps",
-                               wrong->begin, due);
-    return due == r->data_size ||
-           api_fail(r->problem, "safetensors_malformed",
-                    "the tensors end at byte %zu of the data, but the data has %zu bytes", due,
-                    r->data_size);
-}
-
-static bool check_header(const char *text, size_t size, struct api_problem *problem)
-{
-    const char *at, *what;
-    return api_json_check(text, size, &at, &what) ||
-           api_fail(problem, "safetensors_malformed", "the header is not JSON: byte %zu: %s",
-                    (size_t)(at - text), what);
-}
-
-static bool read_members(struct reader *r, const char *header)
-{
-    char name[API_JSON_TEXT];
-    const char *value;
-    struct api_json_reader reader = api_json_read_object(header);
-    while (api_json_next_member(&reader, name, &value))
-        if (!(strcmp(name, "__metadata__") == 0 ? read_metadata(r, value)
-                                                : read_tensor(r, name, value)))
-            return false;
-    return check_coverage(r);
-}
-
-bool api_safetensors_decode(struct api_call *call, const struct api_request *request,
-                            struct api_problem *problem)
-{
-    const char *text = request->body + API_SAFETENSORS_PREFIX;
-    size_t size = 0;
-    if (!api_safetensors_header(request->body, request->body_size, MAX_HEADER, &size, problem) ||
-        !check_header(text, size, problem))
-        return false;
-    struct reader r = {.call = call,
-                       .data = text + size,
-                       .data_size = request->body_size - API_SAFETENSORS_PREFIX - size,
-                       .problem = problem};
-    return read_members(&r, text);
+    struct api_safetensors file;
+    file.body = request->body;
+    file.size = request->body_size;
+    file.max_header = MAX_HEADER;
+    file.is_table = false;
+    file.problem = problem;
+    bool good = api_safetensors_begin(&file, call->service->budget);
+    while (good && api_safetensors_next(&file))
+        good = strcmp(file.name, "__metadata__") == 0 ? read_metadata(call, file.value, problem)
+                                                      : read_tensor(call, &file);
+    return api_safetensors_end(&file, good);
 }
 
 static void write_metadata(const struct api_call *call, struct api_buffer *out)
@@ -181,7 +106,7 @@ static size_t write_entry(struct api_buffer *out, const char *name, const struct
     return begin + size;
 }
 
-void api_safetensors_encode(struct api_call *call, struct api_response *response)
+static void encode(struct api_call *call, struct api_response *response)
 {
     struct api_buffer *out = &response->body, *tensor;
     struct kl_tensor view;
@@ -203,3 +128,8 @@ void api_safetensors_encode(struct api_call *call, struct api_response *response
         if ((tensor = api_call_output(call, i, &view)))
             api_response_take(response, tensor);
 }
+
+static const char *const media_types[] = {
+    "application/vnd.safetensors", "application/x-safetensors", "application/safetensors", NULL};
+const struct api_codec api_codec_safetensors = {
+    .media_types = media_types, .decode = decode, .encode = encode, .ns_per_element = API_COPY_NS};

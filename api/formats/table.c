@@ -2,10 +2,9 @@
 
 #include "api/accept.h"
 #include "api/text/json_text.h"
+#include "api/text/nearest.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 /* A row for each format: a table_*.c. */
 extern const struct api_table_format api_table_csv, api_table_json, api_table_npz,
@@ -16,28 +15,18 @@ static const struct api_table_format *const formats[] = {&api_table_csv, &api_ta
 #define N_FORMATS (sizeof formats / sizeof *formats)
 
 /* guessed: the format of bodies whose Content-Type is one that clients make up. */
-static const char *const unspecific[] = {"application/x-www-form-urlencoded", "text/plain",
+static const char *const unspecific[] = {"", "application/x-www-form-urlencoded", "text/plain",
                                          "application/octet-stream", NULL};
 static const struct api_table_format guessed = {.media_types = unspecific};
-
-static bool has_type(const struct api_table_format *format, const char *value, size_t length)
-{
-    for (const char *const *type = format->media_types; *type; type++)
-        if (strlen(*type) == length && strncasecmp(value, *type, length) == 0)
-            return true;
-    return false;
-}
 
 const struct api_table_format *api_table_format(const char *content_type,
                                                 struct api_problem *problem)
 {
-    const char *value = content_type ? content_type + strspn(content_type, " \t") : "";
-    size_t length = api_essence_length(value);
     char readable[300];
-    if (length == 0 || has_type(&guessed, value, length))
+    if (!content_type || api_is_media_type(content_type, unspecific))
         return &guessed;
     for (size_t i = 0; i < N_FORMATS; i++)
-        if (has_type(formats[i], value, length))
+        if (api_is_media_type(content_type, formats[i]->media_types))
             return formats[i];
     api_table_list_formats(readable, sizeof readable);
     api_fail(problem, "media_type_unsupported",
@@ -48,11 +37,10 @@ const struct api_table_format *api_table_format(const char *content_type,
 
 void api_table_list_formats(char *to, size_t size)
 {
-    size_t used = 0;
     *to = '\0';
     for (size_t i = 0; i < N_FORMATS; i++)
-        for (const char *const *type = formats[i]->media_types; *type && used < size; type++)
-            used += (size_t)snprintf(to + used, size - used, used ? ", %s" : "%s", *type);
+        for (const char *const *type = formats[i]->media_types; *type; type++)
+            api_append_word(to, size, *type);
 }
 
 /* Guesses by the first bytes. No text begins with those of an archive, and the length of a
@@ -66,19 +54,37 @@ static const struct api_table_format *guess(const char *body, size_t size)
     return *api_json_start(body) == '{' ? &api_table_json : &api_table_csv;
 }
 
+/* Makes table->columns of the names that were added. */
+static bool finish(struct api_table *table, struct api_problem *problem)
+{
+    size_t n = table->names.n;
+    if (!api_buffer_reserve(&table->memory, n * sizeof *table->columns + 1))
+        return api_fail_oom(problem);
+    table->columns = (struct api_column *)(void *)table->memory.data;
+    table->n_columns = n;
+    for (size_t i = 0; i < n; i++)
+        table->columns[i] = (struct api_column){.name = api_names_get(&table->names, i)};
+    return true;
+}
+
 bool api_table_open(struct api_table *table, struct api_problem *problem)
 {
     table->names.text.budget = table->names.starts.budget = table->names.order.budget =
         table->memory.budget = table->budget;
     if (table->format == &guessed)
         table->format = guess(table->body, table->size);
-    return table->format->open(table, problem) && api_table_finish(table, problem);
+    return table->format->open(table, problem) && finish(table, problem);
 }
 
 bool api_table_read(struct api_table *table, const struct api_sink *sink,
                     struct api_problem *problem)
 {
-    return table->format->read(table, sink, problem);
+    if (table->is_rows)
+        return table->format->read_rows(table, sink, problem);
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (table->columns[i].wanted && !table->format->read_column(table, i, sink, problem))
+            return false;
+    return true;
 }
 
 void api_table_free(struct api_table *table)

@@ -7,12 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const api_layout_pointer[] = {[API_NO_VALUES] = "#",
-                                          [API_COLUMNS] = "#/columns",
-                                          [API_ROWS] = "#/rows",
-                                          [API_VALUES] = "#/values",
-                                          [API_REFERENCE] = "#/reference/values"};
-
 const char *api_cells_expected(struct api_cells *cells, const char *p, const char *expected)
 {
     api_json_expected(cells->table->body, p, expected, cells->problem);

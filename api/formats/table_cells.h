@@ -7,7 +7,6 @@
 
 /* api_layout: where the values are. */
 enum api_layout { API_NO_VALUES, API_COLUMNS, API_ROWS, API_VALUES, API_REFERENCE };
-extern const char *const api_layout_pointer[]; /* the JSON Pointer of each */
 
 /* Zeroed, then filled by the opening of a table. */
 struct api_cells {

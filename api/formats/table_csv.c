@@ -5,11 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 
-static bool malformed(struct api_problem *problem, const char *what)
-{
-    return api_fail(problem, "csv_malformed", "%s", what);
-}
-
 /* True if eight bytes are ASCII. */
 static bool eight_ascii(const char *p)
 {
@@ -83,7 +78,8 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
     while (api_csv_skip_blank(&csv))
         ;
     if (csv.p == csv.end)
-        return malformed(problem, "the body is empty, but CSV begins with a header line");
+        return api_fail(problem, "csv_malformed",
+                        "the body is empty, but CSV begins with a header line");
     csv.delimiter = find_delimiter(csv.p);
     api_csv_begin(&csv);
     bool good = api_csv_record(&csv);
@@ -91,7 +87,7 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
     table->delimiter = csv.delimiter;
     table->rows_at = (size_t)(csv.p - table->body);
     table->rows_line = csv.line;
-    table->has_values = true;
+    table->has_values = table->is_rows = true;
     table->decimal_comma = csv.delimiter == ';' && !memchr(csv.p, '.', (size_t)(csv.end - csv.p));
     return good;
 }
@@ -162,4 +158,4 @@ static bool read_csv(struct api_table *table, const struct api_sink *sink,
 
 static const char *const media_types[] = {"text/csv", "application/csv", NULL};
 const struct api_table_format api_table_csv = {
-    .media_types = media_types, .open = open_csv, .read = read_csv};
+    .media_types = media_types, .open = open_csv, .read_rows = read_csv};

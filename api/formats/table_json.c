@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MAX_ENVELOPE: the most bytes of the body without its values: 1000 edges, counts and labels, and
+/* MAX_ENVELOPE: maximum bytes of the body without its values: 1000 edges, counts and labels, and
  * annotations. */
 enum { MAX_ENVELOPE = 1 << 20 };
 
@@ -16,13 +16,18 @@ enum { MAX_ENVELOPE = 1 << 20 };
  * missing takes no byte, but the time of one that is there. */
 enum { CELLS_PER_BYTE = 16, CELLS_OVERHEAD = 1 << 20 };
 
+/* The JSON Pointer of each layout. */
+static const char *const pointers[] = {[API_NO_VALUES] = "#",
+                                       [API_COLUMNS] = "#/columns",
+                                       [API_ROWS] = "#/rows",
+                                       [API_VALUES] = "#/values",
+                                       [API_REFERENCE] = "#/reference/values"};
+
 struct reader {
-    struct api_table *table;
     struct api_cells *cells;
     struct api_envelope envelope;
+    bool is_reference; /* true within the member `reference` */
 };
-
-static struct api_problem *problem_of(struct reader *r) { return r->cells->problem; }
 
 /* Adds or finds the columns of an object of arrays. */
 static const char *open_columns(struct reader *r, const char *p)
@@ -33,18 +38,18 @@ static const char *open_columns(struct reader *r, const char *p)
     if (*p != '{')
         return api_cells_fail(cells, "#/columns", "it must be an object of arrays");
     for (p = api_json_skip_space(p + 1); *p != '}'; p = api_json_skip_space(p)) {
-        size_t column = r->table->names.n;
+        size_t column = r->cells->table->names.n;
         p = api_cells_name(cells, p, &name, &size);
-        if (!p || !api_table_add(r->table, name, size, false, problem_of(r)))
+        if (!p || !api_table_add(r->cells->table, name, size, false, r->envelope.problem))
             return NULL;
         if (*p != '[') {
-            api_table_fail(r->table, column, NULL, problem_of(r), "value_invalid",
+            api_table_fail(r->cells->table, column, NULL, r->envelope.problem, "value_invalid",
                            "a column must be an array");
             return NULL;
         }
         api_append(&cells->starts, &p, sizeof p);
         end = api_cells_array(cells, p, column, false, &n);
-        if (!end || !api_table_count(r->table, column, n, problem_of(r)))
+        if (!end || !api_table_count(r->cells->table, column, n, r->envelope.problem))
             return NULL;
         p = api_json_skip_space(end);
         if (*p != ',' && *p != '}')
@@ -53,18 +58,18 @@ static const char *open_columns(struct reader *r, const char *p)
             return api_cells_expected(cells, p, "a name");
     }
     if (cells->starts.failed)
-        api_fail_oom(problem_of(r));
+        api_fail_oom(r->envelope.problem);
     return cells->starts.failed ? NULL : p + 1;
 }
 
 static const char *open_rows(struct reader *r, const char *p)
 {
-    struct api_table *table = r->table;
+    struct api_table *table = r->cells->table;
     size_t max = CELLS_PER_BYTE * table->size + CELLS_OVERHEAD;
     p = api_cells_rows(r->cells, p);
     if (!p || table->names.n == 0 || table->n_rows <= max / table->names.n)
         return p;
-    api_fail_at(problem_of(r), API_BODY, "#/rows", "table_too_sparse",
+    api_fail_at(r->envelope.problem, API_BODY, "#/rows", "table_too_sparse",
                 "%zu rows of %zu columns lack most of their members: send columns, or CSV",
                 table->n_rows, table->names.n);
     return NULL;
@@ -73,8 +78,8 @@ static const char *open_rows(struct reader *r, const char *p)
 static const char *open_values(struct reader *r, const char *p)
 {
     static const char name[] = "values";
-    return api_table_add(r->table, name, sizeof name - 1, false, problem_of(r))
-               ? api_cells_array(r->cells, p, 0, false, &r->table->n_rows)
+    return api_table_add(r->cells->table, name, sizeof name - 1, false, r->envelope.problem)
+               ? api_cells_array(r->cells, p, 0, false, &r->cells->table->n_rows)
                : NULL;
 }
 
@@ -88,25 +93,25 @@ static const struct member {
                {"values", API_VALUES, open_values}};
 
 /* Finds the row of a key that holds values here: those of a reference can only be `values`. */
-static const struct member *member_of(const struct reader *r, const char *key, const char *end,
-                                      bool is_reference)
+static const struct member *member_of(const struct reader *r, const char *key, const char *end)
 {
     for (const struct member *m = members; m < members + sizeof members / sizeof *members; m++)
         if (api_json_is_text(key, end, m->name))
-            return (m->layout == API_VALUES ? r->table->kind == API_ONE_COLUMN : !is_reference)
+            return (m->layout == API_VALUES ? r->cells->table->kind == API_ONE_COLUMN
+                                            : !r->is_reference)
                        ? m
                        : NULL;
     return NULL;
 }
 
 /* Reads a member's values, and puts null in their place. */
-static const char *open_member(struct reader *r, const struct member *member, const char *value,
-                               bool is_reference)
+static const char *open_member(struct reader *r, const struct member *member, const char *value)
 {
     struct api_cells *cells = r->cells;
-    enum api_layout layout = is_reference ? API_REFERENCE : member->layout;
+    enum api_layout layout = r->is_reference ? API_REFERENCE : member->layout;
     if (cells->layout == layout) {
-        api_json_malformed(r->table->body, value, "a member is given twice", problem_of(r));
+        api_json_malformed(r->cells->table->body, value, "a member is given twice",
+                           r->envelope.problem);
         return NULL;
     }
     if (cells->layout != API_NO_VALUES)
@@ -116,7 +121,7 @@ static const char *open_member(struct reader *r, const struct member *member, co
     cells->layout = layout;
     cells->at = value;
     if (layout != API_COLUMNS && *value != '[')
-        return api_cells_fail(cells, api_layout_pointer[layout], "it must be an array");
+        return api_cells_fail(cells, pointers[layout], "it must be an array");
     const char *end = member->open(r, value);
     if (!end || !api_envelope_copy(&r->envelope, value))
         return NULL;
@@ -125,115 +130,70 @@ static const char *open_member(struct reader *r, const struct member *member, co
     return end;
 }
 
-/* Walks the members of the body, or of its reference. NULL with a problem, or without one where the
- * JSON is malformed, which jansson will tell: *last is the member. */
-static const char *walk(struct reader *r, const char *p, bool is_reference, const char **last)
+static const char *read_member(struct api_envelope *envelope, const char *key, const char *key_end,
+                               const char *value)
 {
-    for (p = api_json_skip_space(p + 1); *p != '}'; p = api_json_skip_space(p)) {
-        const char *key = *last = p, *end = *p == '"' ? api_json_skip_string(p) : NULL;
-        p = end ? api_json_skip_space(end) : NULL;
-        if (!p || *p != ':')
-            return NULL;
-        p = api_json_skip_space(p + 1);
-        const struct member *member = member_of(r, key, end, is_reference);
-        if (member && strncmp(p, "null", 4) != 0)
-            p = open_member(r, member, p, is_reference);
-        else if (!is_reference && *p == '{' && api_json_is_text(key, end, "reference"))
-            p = walk(r, p, true, last);
-        else
-            p = api_json_skip_value(p);
-        if (!p || problem_of(r)->code)
-            return NULL;
-        if (p > r->envelope.copied && p - r->envelope.copied > MAX_ENVELOPE) {
-            api_envelope_copy(&r->envelope, p);
-            return NULL;
-        }
-        p = api_json_skip_space(p);
-        if (*p == ',')
-            p++;
-        else if (*p != '}')
-            return NULL;
-    }
-    return p + 1;
-}
-
-static bool open_body(struct reader *r)
-{
-    struct api_table *table = r->table;
-    const char *p = r->envelope.start, *last = p;
-    const char *nul = memchr(table->body, '\0', table->size);
-    if (nul)
-        return api_fail(problem_of(r), "json_malformed", "there is a NUL at byte %zu",
-                        (size_t)(nul - table->body));
-    if (*p == '[')
-        return api_fail_at(problem_of(r), API_BODY, "#", "body_not_object",
-                           "the body must be an object with a member columns, rows or values");
-    if (*p != '{')
-        return api_json_expected(table->body, p, "'{'", problem_of(r));
-    p = walk(r, p, false, &last);
-    if (problem_of(r)->code ||
-        !api_envelope_finish(&r->envelope, last, table->body + table->size, !p) ||
-        !api_envelope_parse(&r->envelope, &r->cells->json))
-        return false;
-    table->members = r->cells->json.root;
-    table->has_values = r->cells->layout != API_NO_VALUES;
-    return true;
+    struct reader *r = envelope->context;
+    const struct member *member = member_of(r, key, key_end);
+    if (member && strncmp(value, "null", 4) != 0)
+        return open_member(r, member, value);
+    if (r->is_reference || *value != '{' || !api_json_is_text(key, key_end, "reference"))
+        return api_json_skip_value(value);
+    r->is_reference = true;
+    const char *end = api_envelope_walk(envelope, value);
+    r->is_reference = false;
+    return end;
 }
 
 static bool open_json(struct api_table *table, struct api_problem *problem)
 {
     struct api_cells *cells = table->state = calloc(1, sizeof *cells);
-    const char *start = api_json_start(table->body);
     if (!cells)
         return api_fail_oom(problem);
     cells->table = table;
     cells->problem = problem;
     cells->json.budget = cells->starts.budget = cells->last_row_seen.budget = cells->text.budget =
         table->budget;
-    struct reader r = {.table = table,
-                       .cells = cells,
-                       .envelope = {.body = table->body,
-                                    .start = start,
-                                    .copied = start,
-                                    .max = MAX_ENVELOPE,
-                                    .too_large = "members other than values may have at most 1 MiB",
-                                    .text.budget = table->budget,
-                                    .problem = problem}};
-    bool good = open_body(&r);
+    struct reader r = {
+        .cells = cells,
+        .envelope = {.body = table->body,
+                     .size = table->size,
+                     .max = MAX_ENVELOPE,
+                     .too_large = "members other than values may have at most 1 MiB",
+                     .not_object =
+                         "the body must be an object with a member columns, rows or values",
+                     .problem = problem,
+                     .member = read_member,
+                     .context = &r,
+                     .text.budget = table->budget}};
+    bool good = api_envelope_read(&r.envelope, false, &cells->json);
+    table->members = cells->json.root;
+    table->has_values = cells->layout != API_NO_VALUES;
+    table->is_rows = cells->layout == API_ROWS;
     api_buffer_free(&r.envelope.text);
     return good;
 }
 
-static bool read_columns(struct api_cells *cells)
-{
-    size_t n;
-    for (size_t i = 0; i < cells->table->n_columns; i++) {
-        const char *start;
-        memcpy(&start, cells->starts.data + i * sizeof start, sizeof start);
-        if (cells->table->columns[i].wanted && !api_cells_array(cells, start, i, true, &n))
-            return false;
-    }
-    return true;
-}
-
-static bool read_json(struct api_table *table, const struct api_sink *sink,
-                      struct api_problem *problem)
+static bool read_column(struct api_table *table, size_t i, const struct api_sink *sink,
+                        struct api_problem *problem)
 {
     struct api_cells *cells = table->state;
+    const char *start = cells->at;
     size_t n;
     cells->problem = problem;
     cells->sink = sink;
-    switch (cells->layout) {
-    case API_COLUMNS:
-        return read_columns(cells);
-    case API_ROWS:
-        return api_cells_rows(cells, cells->at) != NULL;
-    case API_VALUES:
-    case API_REFERENCE:
-        return !table->columns[0].wanted || api_cells_array(cells, cells->at, 0, true, &n);
-    default:
-        return true;
-    }
+    if (cells->layout == API_COLUMNS)
+        memcpy(&start, cells->starts.data + i * sizeof start, sizeof start);
+    return api_cells_array(cells, start, i, true, &n);
+}
+
+static bool read_rows(struct api_table *table, const struct api_sink *sink,
+                      struct api_problem *problem)
+{
+    struct api_cells *cells = table->state;
+    cells->problem = problem;
+    cells->sink = sink;
+    return api_cells_rows(cells, cells->at) != NULL;
 }
 
 static void close_json(struct api_table *table)
@@ -252,8 +212,7 @@ static void location(const struct api_table *table, size_t column, const struct 
                      char *to, size_t size)
 {
     const struct api_cells *cells = table->state;
-    const char *name = api_names_get(&table->names, column),
-               *within = api_layout_pointer[cells->layout];
+    const char *name = api_names_get(&table->names, column), *within = pointers[cells->layout];
     size_t used;
     char rows[64];
     switch (cells->layout) {
@@ -275,6 +234,7 @@ static void location(const struct api_table *table, size_t column, const struct 
 static const char *const media_types[] = {"application/json", NULL};
 const struct api_table_format api_table_json = {.media_types = media_types,
                                                 .open = open_json,
-                                                .read = read_json,
+                                                .read_rows = read_rows,
+                                                .read_column = read_column,
                                                 .close = close_json,
                                                 .location = location};

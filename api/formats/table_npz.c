@@ -100,8 +100,8 @@ static bool open_npz(struct api_table *table, struct api_problem *problem)
     return true;
 }
 
-static bool read_entry(struct api_table *table, size_t i, const struct api_sink *sink,
-                       struct api_problem *problem)
+static bool read_column(struct api_table *table, size_t i, const struct api_sink *sink,
+                        struct api_problem *problem)
 {
     const struct archive *archive = table->state;
     struct api_buffer bytes = {.budget = table->budget};
@@ -118,15 +118,6 @@ static bool read_entry(struct api_table *table, size_t i, const struct api_sink 
     return good;
 }
 
-static bool read_npz(struct api_table *table, const struct api_sink *sink,
-                     struct api_problem *problem)
-{
-    for (size_t i = 0; i < table->n_columns; i++)
-        if (table->columns[i].wanted && !read_entry(table, i, sink, problem))
-            return false;
-    return true;
-}
-
 static void close_npz(struct api_table *table)
 {
     struct archive *archive = table->state;
@@ -140,4 +131,4 @@ static void close_npz(struct api_table *table)
 
 static const char *const media_types[] = {"application/x-npz", NULL};
 const struct api_table_format api_table_npz = {
-    .media_types = media_types, .open = open_npz, .read = read_npz, .close = close_npz};
+    .media_types = media_types, .open = open_npz, .read_column = read_column, .close = close_npz};

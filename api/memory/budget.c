@@ -249,7 +249,7 @@ void api_block_free(struct api_budget *budget, void *block, size_t size)
     api_budget_release(budget, size);
 }
 
-/* ---- Places */
+/* ---- Reservations */
 
 /* MAX_RESERVATIONS: reservations at once whose pages were kept; more of the entries are for kept blocks. */
 enum { MAX_RESERVATIONS = API_IDLE_BLOCKS / 2 };

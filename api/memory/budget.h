@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* API_IDLE_BLOCKS: the most blocks that are kept for reuse. */
+/* API_IDLE_BLOCKS: maximum number of blocks that are kept for reuse. */
 #define API_IDLE_BLOCKS 16
 
 /* API_SMALL: bytes up to which memory is small. The last 5 % of the limit are for small blocks, so

@@ -43,7 +43,7 @@ void api_buffer_trim(struct api_buffer *buffer);
 /* Makes room for `size` more bytes at data + size; at least doubles the capacity if it grows. */
 bool api_buffer_room(struct api_buffer *buffer, size_t size);
 
-/* Inline: an answer and a log line are some sixty short texts, most of which have a length that the
+/* Inline: a response and a log line are some sixty short texts, most of which have a length that the
  * compiler knows. */
 static inline void api_append(struct api_buffer *buffer, const void *bytes, size_t size)
 {

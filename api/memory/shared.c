@@ -19,9 +19,9 @@ struct api_shared *api_shared_hold(struct api_shared *shared)
     return shared;
 }
 
-void api_shared_drop(struct api_shared *shared)
+void api_shared_release(struct api_shared *shared)
 {
-    if (atomic_fetch_sub(&shared->references, 1) > 1)
+    if (!shared || atomic_fetch_sub(&shared->references, 1) > 1)
         return;
     api_buffer_free(&shared->bytes);
     free(shared);

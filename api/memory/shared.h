@@ -15,11 +15,6 @@ struct api_shared {
  * is exhausted. */
 struct api_shared *api_shared_new(struct api_budget *budget);
 
-/* Adds and drops a reference, from any thread; the last one frees the bytes. NULL is fine. */
+/* Add and drop a reference, from any thread; the last one frees the bytes. NULL is fine. */
 struct api_shared *api_shared_hold(struct api_shared *shared);
-void api_shared_drop(struct api_shared *shared);
-static inline void api_shared_release(struct api_shared *shared)
-{
-    if (shared)
-        api_shared_drop(shared);
-}
+void api_shared_release(struct api_shared *shared);

@@ -11,3 +11,7 @@ void api_thread_stop(struct api_monitors *monitors);
 
 /* Queues a job; false if too many wait. */
 bool api_store_job_submit(struct api_monitors *monitors, struct api_store_job *job);
+
+/* Has the store do x->work, which x->resume tells the end of; perhaps before this returns. False if
+ * too much waits for the store: the response, which says so, is complete. */
+bool api_wait(struct api_exchange *x);

@@ -1,15 +1,12 @@
 #include "api/regions/endpoints.h"
 
-#include "api/formats/coding.h"
+#include "api/body.h"
 #include "api/regions/region.h"
 #include "api/regions/regions.h"
+#include "api/response.h"
 #include "api/text/json_reader.h"
-#include "api/text/json_text.h"
 
 #include <string.h>
-
-/* MAX_BODY: bytes of a body that registers a region. */
-enum { MAX_BODY = 16 << 10 };
 
 /* The name in the path, or NULL. */
 static const char *name_of(const struct api_exchange *x)
@@ -17,41 +14,23 @@ static const char *name_of(const struct api_exchange *x)
     return x->captures.n > 0 ? x->captures.value[0] : NULL;
 }
 
-static bool response_json(struct api_exchange *x, const char *text)
-{
-    x->response.content_type = "application/json";
-    api_append_text(&x->response.body, text);
-    return true;
-}
-
 static bool fail_unknown(struct api_exchange *x)
 {
     return api_fail(&x->problem, "region_unknown", "no region '%.60s' is registered", name_of(x));
 }
 
-static bool check_size(struct api_exchange *x, unsigned long long size)
-{
-    return size <= MAX_BODY ||
-           api_fail(&x->problem, "body_too_large",
-                    "the body has %llu bytes, a request to register a region has at most %d", size,
-                    MAX_BODY);
-}
+static const char kind[] = "a request to register a region";
 
-bool api_region_begin(struct api_exchange *x)
-{
-    if (!api_coding_is_none(api_request_header(&x->request, "Content-Encoding")))
-        return api_fail(&x->problem, "content_coding_unsupported",
-                        "a request to register a region must not have a Content-Encoding");
-    return check_size(x, x->request.content_length);
-}
+bool api_region_begin(struct api_exchange *x) { return api_body_check_small(x, kind); }
 
 bool api_region_status(struct api_exchange *x)
 {
     const char *name = name_of(x);
     if (!x->service->regions)
-        return name ? fail_unknown(x) : response_json(x, "[]");
-    return api_regions_write(x->service->regions, name, &x->response.body) ? response_json(x, "")
-                                                                           : fail_unknown(x);
+        return name ? fail_unknown(x) : api_response_json(&x->response, "[]");
+    return api_regions_write(x->service->regions, name, &x->response.body)
+               ? api_response_json(&x->response, "")
+               : fail_unknown(x);
 }
 
 /* ---- Registration */
@@ -96,33 +75,20 @@ static bool read_members(const char *root, struct api_region_key *key, char text
                        problem);
 }
 
-/* Reads the body, whose object is {key, offset, byte_size}. */
-static bool read_key(const struct api_request *request, struct api_region_key *key,
-                     char text[API_JSON_TEXT], struct api_problem *problem)
-{
-    const char *at, *what, *json = api_json_skip_mark(request->body);
-    size_t size = request->body_size - (size_t)(json - request->body);
-    if (!api_json_check(json, size, &at, &what)) {
-        api_json_malformed(json, at, what, problem);
-        return false;
-    }
-    const char *root = api_json_skip_space(json);
-    return *root == '{' ? read_members(root, key, text, problem)
-                        : fail_member("key", "is missing", problem);
-}
-
 bool api_region_register(struct api_exchange *x)
 {
     struct api_region_key key;
     char text[API_JSON_TEXT];
+    const char *root;
     if (!x->service->regions)
         return api_fail(
             &x->problem, "shared_memory_off",
             "shared memory is not enabled; start the server with --shared-memory PREFIX");
-    if (!check_size(x, x->request.body_size) || !check_name(name_of(x), &x->problem) ||
-        !read_key(&x->request, &key, text, &x->problem))
+    if (!check_name(name_of(x), &x->problem) || !api_body_read_small(x, kind, &root) ||
+        !read_members(root, &key, text, &x->problem))
         return false;
-    response_json(x, "{}"); /* first: without memory for the answer nothing is registered */
+    api_response_json(&x->response,
+                      "{}"); /* first: without memory for the response nothing is registered */
     return x->response.body.failed ||
            api_regions_register(x->service->regions, name_of(x), &key, &x->problem);
 }
@@ -131,14 +97,14 @@ bool api_region_unregister(struct api_exchange *x)
 {
     if (x->service->regions)
         api_regions_unregister(x->service->regions, name_of(x));
-    return response_json(x, "{}");
+    return api_response_json(&x->response, "{}");
 }
 
 /* ---- CUDA */
 
 bool api_cuda_region_status(struct api_exchange *x)
 {
-    return name_of(x) ? fail_unknown(x) : response_json(x, "[]");
+    return name_of(x) ? fail_unknown(x) : api_response_json(&x->response, "[]");
 }
 
 bool api_cuda_region_register(struct api_exchange *x)
@@ -147,4 +113,7 @@ bool api_cuda_region_register(struct api_exchange *x)
                     "this server has no GPU: register system shared memory instead");
 }
 
-bool api_cuda_region_unregister(struct api_exchange *x) { return response_json(x, "{}"); }
+bool api_cuda_region_unregister(struct api_exchange *x)
+{
+    return api_response_json(&x->response, "{}");
+}

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* API_MAPPINGS: the most mappings at a time. */
+/* API_MAPPINGS: maximum number of mappings at a time. */
 enum { API_MAPPINGS = 512 };
 
 /* Empty if zeroed. */
@@ -15,7 +15,7 @@ struct api_mapping {
     char *data;              /* the byte at the offset that was asked for; NULL if empty */
     void *pages;             /* from the start of the page that this byte is in */
     size_t size;             /* bytes of the pages */
-    struct api_watched *own; /* its place in the table that the signal's handler reads */
+    struct api_watched *own; /* its row of the table that the signal's handler reads */
 };
 
 /* Maps `size` bytes of a file from `offset`, both any number, for reading, and for writing if `writes`.

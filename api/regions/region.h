@@ -10,7 +10,6 @@
 struct api_regions {
     pthread_mutex_t lock; /* of the list, and of all counts of references */
     struct api_region *first;
-    size_t n, bytes;         /* of the list */
     size_t open, open_bytes; /* of regions, those that only calls still use included */
     size_t max;
     const char *prefix;

@@ -67,10 +67,8 @@ static bool add(struct api_regions *regions, struct api_region *region, struct a
             "regions of %zu bytes are registered; the maximum of all together is %zu",
             regions->open_bytes, MAX_BYTES);
     *link = region;
-    regions->n++;
     regions->open++;
     regions->open_bytes += region->size;
-    regions->bytes += region->size;
     return true;
 }
 
@@ -96,10 +94,6 @@ static struct api_region *take(struct api_regions *regions, const char *name)
     *link = name && taken ? taken->next : NULL;
     if (name && taken)
         taken->next = NULL;
-    for (const struct api_region *region = taken; region; region = region->next) {
-        regions->n--;
-        regions->bytes -= region->size;
-    }
     pthread_mutex_unlock(&regions->lock);
     return taken;
 }
@@ -144,9 +138,11 @@ bool api_regions_write(struct api_regions *regions, const char *name, struct api
 
 size_t api_regions_count(struct api_regions *regions, size_t *bytes)
 {
+    size_t n = 0;
+    *bytes = 0;
     pthread_mutex_lock(&regions->lock);
-    size_t n = regions->n;
-    *bytes = regions->bytes;
+    for (const struct api_region *region = regions->first; region; region = region->next, n++)
+        *bytes += region->size;
     pthread_mutex_unlock(&regions->lock);
     return n;
 }

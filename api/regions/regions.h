@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* API_REGIONS: the most regions at a time; each has a descriptor and up to two mappings. */
+/* API_REGIONS: maximum number of regions at a time; each has a descriptor and up to two mappings. */
 enum { API_REGIONS = 256 };
 
 struct api_regions;

@@ -6,7 +6,7 @@
 
 /* Memory that jansson 2.14 asks for, in bytes, none of which it gets twice. A character of a string is
  * copied as a token and as a key, after a buffer that doubles has grown with it. A value, counted by what
- * stands before it, has its head, a place in a table that doubles, and if it is written again a place
+ * stands before it, has its head, a slot in a table that doubles, and if it is written again a slot
  * among its parents; an object has buckets too. MEMORY_OVERHEAD is for an empty text, and for members that
  * are added from a query. */
 enum { MEMORY_EACH = 6, MEMORY_VALUE = 256, MEMORY_OBJECT = 384, MEMORY_OVERHEAD = 8192 };
@@ -90,8 +90,10 @@ bool api_json_load(struct api_json *json, const char *text, size_t size)
     return json->root != NULL;
 }
 
-void api_json_release(struct api_json *json)
+void api_json_free(struct api_json *json)
 {
+    if (!json->memory)
+        return;
     json_decref(json->root);
     current = NULL;
     if (json->memory != kept)

@@ -28,9 +28,4 @@ static inline const json_t *api_json_unboxed(const json_t *value)
 }
 
 /* Frees the text; it may be empty. */
-void api_json_release(struct api_json *json);
-static inline void api_json_free(struct api_json *json)
-{
-    if (json->memory)
-        api_json_release(json);
-}
+void api_json_free(struct api_json *json);

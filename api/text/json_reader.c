@@ -13,6 +13,7 @@ struct check {
     const char *p, *end;
     const char *what; /* the error at p */
     int depth;
+    bool is_large;
 };
 
 static bool wrong(struct check *c, const char *what)
@@ -54,7 +55,7 @@ static bool check_string(struct check *c)
     }
     if (c->p >= c->end)
         return wrong(c, "a string does not end");
-    if (c->p - start >= API_JSON_TEXT)
+    if (c->p - start >= API_JSON_TEXT && !c->is_large)
         return wrong(c, "a string is longer than 1024 bytes");
     c->p++;
     return true;
@@ -81,16 +82,17 @@ struct keys {
     bool escaped; /* true if a key has an escape: then others may mean the same */
 };
 
-/* Adds a key of `size` bytes with its quotes; true if it is there already. */
-static bool add_key(struct keys *keys, const char *key, size_t size)
+/* Adds a key of `size` bytes with its quotes, if there is room; true if it is there already. */
+static bool add_key(const struct check *c, struct keys *keys, const char *key, size_t size)
 {
     keys->escaped |= memchr(key, '\\', size) != NULL;
-    if (keys->escaped)
+    if (keys->escaped && !c->is_large)
         return is_repeated(keys->object, key);
     for (size_t i = 0; i < keys->n; i++)
         if (memcmp(keys->start[i], key, size) == 0)
             return true;
-    keys->start[keys->n++] = key;
+    if (keys->n < API_JSON_MEMBERS)
+        keys->start[keys->n++] = key;
     return false;
 }
 
@@ -103,7 +105,7 @@ static bool check_member(struct check *c, struct keys *keys)
     skip_space(c);
     if (!skip(c, ':'))
         return wrong(c, "expected ':'");
-    if (add_key(keys, key, size)) {
+    if (add_key(c, keys, key, size)) {
         c->p = key;
         return wrong(c, "a name stands twice in an object");
     }
@@ -119,7 +121,7 @@ static bool check_list(struct check *c, struct keys *keys, char closing)
     if (skip(c, closing))
         return true;
     for (size_t n = 1;; n++) {
-        if (keys && n > API_JSON_MEMBERS)
+        if (keys && n > API_JSON_MEMBERS && !c->is_large)
             return wrong(c, "an object has more than 64 members");
         if (!(keys ? check_member(c, keys) : check_value(c)))
             return false;
@@ -176,9 +178,10 @@ static bool check_value(struct check *c)
     return good;
 }
 
-bool api_json_check(const char *text, size_t size, const char **at, const char **what)
+bool api_json_check(const char *text, size_t size, bool is_large, const char **at,
+                    const char **what)
 {
-    struct check c = {.p = text, .end = text + size};
+    struct check c = {.p = text, .end = text + size, .is_large = is_large};
     skip_space(&c);
     bool good = check_value(&c);
     if (good) {
@@ -294,6 +297,21 @@ bool api_json_string(const char *value, char to[API_JSON_TEXT])
         p += size;
     }
     to[n] = '\0';
+    return true;
+}
+
+bool api_json_characters(const char *value, char to[API_JSON_TEXT])
+{
+    if (api_json_string(value, to))
+        return true;
+    const char *end = api_json_skip_value(value);
+    size_t size = end ? (size_t)(end - value) : strlen(value);
+    while (size > 0 && strchr(" \t\r\n", value[size - 1]))
+        size--;
+    if (size >= API_JSON_TEXT)
+        return false;
+    memcpy(to, value, size);
+    to[size] = '\0';
     return true;
 }
 

@@ -12,8 +12,12 @@ enum { API_JSON_TEXT = 1025, API_JSON_MEMBERS = 64 };
 
 /* Checks that the `size` bytes are one JSON value: RFC 8259's grammar, UTF-8, no duplicate
  * names, nesting of at most 16, within the limits above. API_PADDING bytes after them must be
- * readable. If false, *at is the position of the error and *what its description. */
-bool api_json_check(const char *text, size_t size, const char **at, const char **what);
+ * readable. If false, *at is the position of the error and *what its description.
+ *
+ * A text that `is_large` may exceed the limits, which the functions that copy strings do not know, and a
+ * name may be repeated unless it is one of the first of an object, spelt alike. */
+bool api_json_check(const char *text, size_t size, bool is_large, const char **at,
+                    const char **what);
 
 /* api_json_reader: an iterator over the members of an object or the items of an array. */
 struct api_json_reader {
@@ -54,6 +58,9 @@ const char *api_json_scalar(const char *value);
 
 /* Reads a string; false if `value` is NULL or of another kind. */
 bool api_json_string(const char *value, char to[API_JSON_TEXT]);
+
+/* Reads a string, or the characters of any other value; false if they have no room. */
+bool api_json_characters(const char *value, char to[API_JSON_TEXT]);
 
 /* Reads a non-negative integer, written without a point or an exponent. */
 bool api_json_size(const char *value, size_t *size);

@@ -1,5 +1,6 @@
 #include "api/text/nearest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { LONGEST = 40 };
@@ -41,4 +42,10 @@ const char *api_nearest(const char *word, const char *const *known, size_t n)
         }
     }
     return nearest;
+}
+
+void api_append_word(char *list, size_t size, const char *word)
+{
+    size_t used = strlen(list);
+    snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
 }

@@ -193,11 +193,11 @@ static locale_t c_locale;
 
 static void make_c_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
-static double read_by_strtod(const char *text)
+double api_strtod(const char *text, char **end)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_c_locale);
-    return fabs(c_locale ? strtod_l(text, NULL, c_locale) : strtod(text, NULL));
+    return c_locale ? strtod_l(text, end, c_locale) : strtod(text, end);
 }
 
 static double magnitude(const struct decimal *decimal)
@@ -209,7 +209,7 @@ static double magnitude(const struct decimal *decimal)
         (!decimal->cut ||
          (eisel_lemire(decimal->digits + 1, decimal->exponent, &next) && next == value)))
         return value;
-    return read_by_strtod(decimal->text);
+    return fabs(api_strtod(decimal->text, NULL));
 }
 
 /* Rounds to odd: rounding to nearest twice, to double and then to a narrower dtype, could create
@@ -218,9 +218,9 @@ static double magnitude_to_odd(const struct decimal *decimal)
 {
     int rounding = fegetround();
     fesetround(FE_TOWARDZERO);
-    double down = read_by_strtod(decimal->text);
+    double down = fabs(api_strtod(decimal->text, NULL));
     fesetround(decimal->negative ? FE_DOWNWARD : FE_UPWARD);
-    double up = read_by_strtod(decimal->text);
+    double up = fabs(api_strtod(decimal->text, NULL));
     fesetround(rounding);
     uint64_t bits;
     memcpy(&bits, &down, sizeof bits);

@@ -20,3 +20,6 @@ const char *api_number_read(const char *text, enum kl_dtype dtype, double *value
 
 /* The position that api_number_read returns, in half its time. */
 const char *api_number_end(const char *text);
+
+/* strtod of the C locale. */
+double api_strtod(const char *text, char **end);

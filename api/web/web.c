@@ -6,10 +6,72 @@
 #include "api/formats/coding.h"
 #include "api/response.h"
 #include "api/route.h"
-#include "api/web/files.h"
 
+#include "build/assets/list.h"
+
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- Files, built in and compressed. `make assets` packs them: those of this folder, and those of npm's
+ * packages that package-lock.json names. */
+
+struct api_file {
+    const char *path; /* "dashboard/index.html" */
+    const unsigned char *gzip, *end;
+};
+
+#define EMBED(n, path)                                                                             \
+    __asm__(".pushsection .rodata\n"                                                               \
+            ".global api_file_" #n ", api_file_" #n "_end\n"                                       \
+            "api_file_" #n ": .incbin \"build/assets/" path ".gz\"\n"                              \
+            "api_file_" #n "_end: .byte 0\n"                                                       \
+            ".popsection\n");                                                                      \
+    extern const unsigned char api_file_##n[], api_file_##n##_end[];
+ASSETS(EMBED)
+
+#define ROW(n, path) {path, api_file_##n, api_file_##n##_end},
+static const struct api_file files[] = {ASSETS(ROW){0}};
+
+const struct api_file *api_file_find(const char *path)
+{
+    for (const struct api_file *file = files; file->path; file++)
+        if (strcmp(file->path, path) == 0)
+            return file;
+    return NULL;
+}
+
+/* Content-Type by the name's extension; text/plain for others. */
+static const char *file_type(const struct api_file *file)
+{
+    static const struct {
+        const char *extension, *type;
+    } types[] = {{".html", "text/html; charset=utf-8"},
+                 {".js", "text/javascript; charset=utf-8"},
+                 {".css", "text/css; charset=utf-8"},
+                 {".svg", "image/svg+xml"}};
+    const char *extension = strrchr(file->path, '.');
+    for (size_t i = 0; extension && i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].extension, extension) == 0)
+            return types[i].type;
+    return "text/plain; charset=utf-8";
+}
+
+static uint32_t little_endian(const unsigned char *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* Formats the entity tag of a file, quoted, from its content's CRC-32 and size, which end the gzip
+ * format (RFC 1952). It is weak: the coded form and the plain one share it. */
+enum { FILE_ETAG = 24 };
+static void file_etag(const struct api_file *file, char to[FILE_ETAG])
+{
+    snprintf(to, FILE_ETAG, "\"%08x-%x\"", little_endian(file->end - 8),
+             little_endian(file->end - 4));
+}
+
+/* ---- Pages */
 
 /* Content-Security-Policy: scripts, styles, images and calls of this origin, nothing inline. Swagger
  * UI's style sheet holds icons as data. */
@@ -94,9 +156,9 @@ static bool send_file(struct api_exchange *x, const struct api_file *file, const
 {
     struct api_response *response = &x->response;
     const char *known = api_request_header(&x->request, "If-None-Match");
-    const char *coding = api_coding_for_answer(api_request_header(&x->request, "Accept-Encoding"));
-    char etag[API_FILE_ETAG];
-    api_file_etag(file, etag);
+    const char *coding = api_coding_choose(api_request_header(&x->request, "Accept-Encoding"));
+    char etag[FILE_ETAG];
+    file_etag(file, etag);
     snprintf(response->header_text, sizeof response->header_text, "W/%s", etag);
     response->cache_control = "no-cache";
     const struct page *page = page_of(x);
@@ -107,7 +169,7 @@ static bool send_file(struct api_exchange *x, const struct api_file *file, const
         response->status = 304;
         return true;
     }
-    response->content_type = api_file_type(file);
+    response->content_type = file_type(file);
     if (!coding || strcmp(coding, "gzip") != 0)
         return inflate(x, file);
     api_response_header(response, "Content-Encoding", "gzip");

@@ -12,3 +12,7 @@ bool api_web(struct api_exchange *x);
  * wants a token where there are tokens. */
 bool api_web_root_begin(struct api_exchange *x);
 bool api_web_root(struct api_exchange *x);
+
+/* Finds a built-in file by its path, "dashboard/index.html". NULL if there is none; in a build without pages
+ * there are none at all. */
+const struct api_file *api_file_find(const char *path);

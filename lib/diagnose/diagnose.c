@@ -1,5 +1,4 @@
 #include "lib/diagnose/diagnose.h"
-#include "lib/pool.h"
 #include "lib/reduction.h"
 
 #include <float.h>
@@ -46,12 +45,6 @@ static bool is_sound(const struct kl_diagnosing *d, int operand, const struct kl
                                 : true;
 }
 
-/* True if the mask may leave some elements of a row and not others. */
-static bool has_masked(const struct kl_diagnosing *d)
-{
-    return d->context.mask.data && d->context.layout.elementwise;
-}
-
 /* The sum of a row's probabilities where it is wrong, else 1. The missing part of a sum below 1 may
  * be masked. */
 static double wrong_sum(const struct kl_diagnosing *d, int operand, const struct kl_rows_stats *s,
@@ -59,45 +52,37 @@ static double wrong_sum(const struct kl_diagnosing *d, int operand, const struct
 {
     enum kl_space space = d->context.plan->spaces[operand];
     double sum = space == KL_PROB ? s->sum[i] : space == KL_LOG_PROB ? s->exps[i] : 1;
-    bool fine = isnan(s->sum[i]) || is_one(d, operand, sum) || (has_masked(d) && sum < 1);
+    bool fine =
+        isnan(s->sum[i]) || is_one(d, operand, sum) || (kl_masks_elements(&d->context) && sum < 1);
     return fine ? 1 : sum;
 }
 
-static void check_input(const struct kl_diagnosing *d, const struct kl_rows_stats *s, size_t i,
-                        size_t row, struct kl_finding_counts *counts)
+static void check_operand(const struct kl_diagnosing *d, int operand, const struct kl_rows_stats *s,
+                          size_t i, size_t row, struct kl_finding_counts *counts)
 {
-    enum kl_kind kind = kind_of(d, KL_INPUT, s, i);
-    double sum = wrong_sum(d, KL_INPUT, s, i);
-    if (d->context.plan->spaces[KL_INPUT] == KL_LOG_PROB && s->max[i] > 0)
+    enum kl_space space = d->context.plan->spaces[operand];
+    enum kl_kind kind = kind_of(d, operand, s, i);
+    double sum = wrong_sum(d, operand, s, i);
+    if (operand == KL_INPUT && space == KL_LOG_PROB && s->max[i] > 0)
         note(counts, KL_INPUT_NOT_LOG_PROBABILITIES, row, s->max[i], kind);
-    if (sum != 1)
-        note(counts, KL_INPUT_NOT_NORMALIZED, row, sum, kind);
-}
-
-static void check_target(const struct kl_diagnosing *d, const struct kl_rows_stats *s, size_t i,
-                         size_t row, struct kl_finding_counts *counts)
-{
-    enum kl_kind kind = kind_of(d, KL_TARGET, s, i);
-    double sum = wrong_sum(d, KL_TARGET, s, i);
-    if (d->context.plan->spaces[KL_TARGET] == KL_PROB && s->min[i] < 0)
+    if (operand == KL_TARGET && space == KL_PROB && s->min[i] < 0)
         note(counts, KL_TARGET_NEGATIVE, row, s->min[i], kind);
     if (sum != 1)
-        note(counts, KL_TARGET_NOT_NORMALIZED, row, sum, kind);
+        note(counts, operand == KL_INPUT ? KL_INPUT_NOT_NORMALIZED : KL_TARGET_NOT_NORMALIZED, row,
+             sum, kind);
 }
 
 /* A row of target probabilities none of which is above 0: its exponentials are summed only then. */
 static void check_logarithms(const struct kl_diagnosing *d, const struct kl_diagnosis_scratch *s,
                              size_t i, size_t row, struct kl_finding_counts *counts)
 {
-    const struct kl_rows_stats *input = &s->input, *exps = &s->exps;
-    if (kind_of(d, KL_TARGET, &s->target, i) != KL_LIKE_LOGARITHMS)
+    double sum = s->exps.exps[i];
+    if (kind_of(d, KL_TARGET, &s->stats[KL_TARGET], i) != KL_LIKE_LOGARITHMS ||
+        !(is_one(d, KL_TARGET, sum) || (kl_masks_elements(&d->context) && sum < 1)))
         return;
-    bool less = has_masked(d) && exps->exps[i] < 1;
-    if (!less && !is_one(d, KL_TARGET, exps->exps[i]))
-        return;
-    note(counts, KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES, row, exps->exps[i], KL_LIKE_LOGARITHMS);
+    note(counts, KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES, row, sum, KL_LIKE_LOGARITHMS);
     if (d->context.plan->spaces[KL_INPUT] == KL_LOG_PROB &&
-        kind_of(d, KL_INPUT, input, i) == KL_LIKE_PROBABILITIES)
+        kind_of(d, KL_INPUT, &s->stats[KL_INPUT], i) == KL_LIKE_PROBABILITIES)
         note(counts, KL_ARGUMENTS_LOOK_SWAPPED, row, 1, KL_LIKE_PROBABILITIES);
 }
 
@@ -107,10 +92,10 @@ static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
 }
 
 /* Looks by the element at rows that may hold a loss that is not finite. */
-static void check_losses(const struct kl_diagnosing *d, const struct kl_rows_stats *input,
-                         const struct kl_rows_stats *target, size_t i, size_t row, bool fit,
-                         struct kl_finding_counts *counts)
+static void check_losses(const struct kl_diagnosing *d, const struct kl_diagnosis_scratch *s,
+                         size_t i, size_t row, bool fit, struct kl_finding_counts *counts)
 {
+    const struct kl_rows_stats *input = &s->stats[KL_INPUT], *target = &s->stats[KL_TARGET];
     struct kl_reason reason;
     bool no_logarithm = d->context.plan->spaces[KL_INPUT] == KL_PROB && input->min[i] <= 0;
     bool negative = d->context.plan->spaces[KL_TARGET] == KL_PROB && target->min[i] < 0 &&
@@ -152,14 +137,15 @@ static void check_row(const struct kl_diagnosing *d, size_t row, size_t i, bool 
     const struct kl_diagnosis_context *context = &d->context;
     bool fits = all_fit;
     if (!all_fit) {
-        struct kl_bounds bounds = kl_bound_losses(
-            context, (struct kl_row_stats[]){stats_at(&s->input, i), stats_at(&s->target, i)});
+        struct kl_bounds bounds =
+            kl_bound_losses(context, (struct kl_row_stats[]){stats_at(&s->stats[KL_INPUT], i),
+                                                             stats_at(&s->stats[KL_TARGET], i)});
         fits = kl_fits_losses(context->plan, bounds);
         counts->bound += bounds.sum;
     }
-    check_input(d, &s->input, i, row + i, counts);
-    check_target(d, &s->target, i, row + i, counts);
-    check_losses(d, &s->input, &s->target, i, row + i, fits, counts);
+    for (int operand = 0; operand < KL_OPERANDS; operand++)
+        check_operand(d, operand, &s->stats[operand], i, row + i, counts);
+    check_losses(d, s, i, row + i, fits, counts);
     if (context->plan->spaces[KL_TARGET] == KL_PROB)
         check_logarithms(d, s, i, row + i, counts);
 }
@@ -213,15 +199,15 @@ static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
 {
     const struct kl_diagnosis_context *context = &d->context;
     const enum kl_space *spaces = context->plan->spaces;
-    struct kl_rows_stats *stats[KL_OPERANDS] = {&s->input, &s->target};
     if (check_rows_at_once(d, row, n, counts, s))
         return;
     for (int i = 0; i < KL_OPERANDS; i++)
-        kl_find_row_stats(context, i, row, n, spaces[i] == KL_LOG_PROB, s, stats[i]);
-    if (spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &s->target, n))
+        kl_find_row_stats(context, i, row, n, spaces[i] == KL_LOG_PROB, s, &s->stats[i]);
+    if (spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &s->stats[KL_TARGET], n))
         kl_find_row_stats(context, KL_TARGET, row, n, true, s, &s->exps);
-    struct kl_bounds bounds = kl_bound_losses(
-        context, (struct kl_row_stats[]){extremes_of(&s->input, n), extremes_of(&s->target, n)});
+    struct kl_bounds bounds =
+        kl_bound_losses(context, (struct kl_row_stats[]){extremes_of(&s->stats[KL_INPUT], n),
+                                                         extremes_of(&s->stats[KL_TARGET], n)});
     bool all_fit = kl_fits_losses(context->plan, bounds);
     if (all_fit)
         counts->bound += bounds.sum * (double)n;
@@ -230,10 +216,10 @@ static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
             kl_is_masked(&context->layout, context->mask.data, row + i, 0))
             continue;
         counts->rows++;
-        if (is_empty(&s->input, i) && is_empty(&s->target, i))
+        if (is_empty(&s->stats[KL_INPUT], i) && is_empty(&s->stats[KL_TARGET], i))
             continue;
-        if (!all_fit || !is_sound(d, KL_INPUT, &s->input, i) ||
-            !is_sound(d, KL_TARGET, &s->target, i))
+        if (!all_fit || !is_sound(d, KL_INPUT, &s->stats[KL_INPUT], i) ||
+            !is_sound(d, KL_TARGET, &s->stats[KL_TARGET], i))
             check_row(d, row, i, all_fit, counts, s);
     }
 }
@@ -300,14 +286,14 @@ struct kl_diagnosing *kl_diagnosing_new(const struct kl_plan *plan)
     *d = (struct kl_diagnosing){
         .context = {.plan = plan,
                     .kernel = kl_kernel(),
-                    .operands = {kl_input_of(plan), kl_target_of(plan)},
-                    .mask = {KL_OF_MASK, KL_FLOAT64, true, plan->mask.data},
+                    .operands = {kl_array_of(plan, KL_OF_INPUT), kl_array_of(plan, KL_OF_TARGET)},
+                    .mask = kl_array_of(plan, KL_OF_MASK),
                     .factor = factor_of(plan)},
         .tolerance = {tolerance_of(plan->input.dtype), tolerance_of(plan->target.dtype)},
         .lock = PTHREAD_MUTEX_INITIALIZER};
     if (plan->count == 0) /* there are no rows */
         return d;
-    kl_layout_of_rows(&d->context.layout, plan);
+    kl_layout_of(&d->context.layout, plan, true);
     d->context.tile = kl_choose_tile(&d->context.layout, false);
     d->context.tile.columns = false; /* statistics are those of rows */
     return d;

@@ -1,10 +1,101 @@
 /* The diagnosis of a call, alone or while it computes, when threads check rows that they have just read. */
 #pragma once
 
-#include "lib/diagnose/findings.h"
+#include "lib/job.h"
 #include "lib/pool.h"
 
 #include <pthread.h>
+
+/* kl_diagnosis_context: the arrays of a call that is diagnosed. */
+struct kl_diagnosis_context {
+    const struct kl_plan *plan;
+    const struct kl_kernel *kernel;
+    struct kl_layout layout;
+    struct kl_array_view operands[KL_OPERANDS], mask; /* mask.data NULL if there is none */
+    struct kl_tile tile;                              /* with the maximum of rows and length */
+    double factor; /* the maximum that weight and base multiply a loss by */
+};
+
+/* True if the mask may leave some elements of a row and not others. */
+static inline bool kl_masks_elements(const struct kl_diagnosis_context *context)
+{
+    return context->mask.data && context->layout.elementwise;
+}
+
+/* kl_diagnosis_scratch: scratch of one thread: numbers of a tile, and statistics of its rows. */
+struct kl_diagnosis_scratch {
+    char gathered[KL_BLOCK * sizeof(double)];
+    double v[KL_BLOCK], sums[KL_ROWS], low[KL_ROWS];
+    unsigned char mask[KL_BLOCK];
+    struct kl_rows_stats stats[KL_OPERANDS], exps;
+};
+
+/* ---- row_stats.c: statistics of rows of the operands */
+
+/* Computes the statistics of `n` rows, at most those of a tile, of one operand, with sums of
+ * exponentials if `exps`. Masked elements are left out. */
+void kl_find_row_stats(const struct kl_diagnosis_context *context, int operand, size_t row,
+                       size_t n, bool exps, struct kl_diagnosis_scratch *scratch,
+                       struct kl_rows_stats *stats);
+
+/* Finds the extremes of all elements of `n` rows of an operand, and the sum of each row's
+ * probabilities, or of its elements if it holds logits. Without a mask. */
+void kl_scan_rows(const struct kl_diagnosis_context *context, int operand, size_t row, size_t n,
+                  struct kl_diagnosis_scratch *scratch, double *min, double *max, double *sums);
+
+/* ---- not_finite.c: losses that are not finite: bounds by which there are none, and the search for one */
+
+/* kl_bounds: upper bounds of the sizes of a row's losses, and of their sum, with weights and base.
+ * NaN or infinite where none is known. */
+struct kl_bounds {
+    double each, sum;
+};
+struct kl_bounds kl_bound_losses(const struct kl_diagnosis_context *context,
+                                 const struct kl_row_stats operands[KL_OPERANDS]);
+
+/* True if losses within such bounds are finite in the dtype that holds them: the call's where they
+ * are stored, or else double. */
+bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds);
+
+/* The largest finite number of a dtype. */
+double kl_largest(enum kl_dtype dtype);
+
+/* kl_reason: the element of input whose loss is not finite, and why. */
+struct kl_reason {
+    size_t index;
+    double x, t; /* what the operands hold there */
+    const char *words;
+};
+
+/* Finds the first loss of a row that is not finite, negative targets apart, or why their sum is
+ * not. */
+bool kl_find_not_finite(const struct kl_diagnosis_context *context, size_t row,
+                        struct kl_reason *reason);
+
+/* ---- findings.c: counts of a diagnosis, and its messages */
+
+/* kl_kind: a guess at what a row holds, from its extremes and its sum. */
+enum kl_kind { KL_LIKE_PROBABILITIES, KL_LIKE_COUNTS, KL_LIKE_LOGARITHMS, KL_LIKE_LOGITS };
+#define KL_KINDS 4
+
+/* kl_finding_count: the rows with one finding, and extremes of the number that is wrong. */
+struct kl_finding_count {
+    size_t count, first; /* row */
+    size_t kinds[KL_KINDS];
+    double min, max;
+};
+
+struct kl_finding_counts {
+    size_t rows;  /* looked at */
+    double bound; /* that the sum of all losses does not exceed, or NaN or infinite */
+    struct kl_finding_count of[KL_FINDINGS];
+};
+
+/* Fills the diagnosis from the counts. */
+void kl_report(const struct kl_diagnosis_context *context, const struct kl_finding_counts *counts,
+               struct kl_diagnosis *diagnosis);
+
+/* ---- diagnose.c: the diagnosis */
 
 /* kl_diagnosing: a diagnosis that is being made. */
 struct kl_diagnosing {

@@ -1,4 +1,4 @@
-#include "lib/diagnose/findings.h"
+#include "lib/diagnose/diagnose.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,15 +44,19 @@ static const char *hint_of(const struct kl_diagnosis_context *context, int opera
     return swapped ? "" : hints[operand][context->plan->spaces[operand]][kind];
 }
 
-static void format_sums(const char *what, const struct kl_finding_count *tally, size_t rows,
-                        const char *hint, char *to, size_t size)
+static void format_sums(const struct kl_diagnosis_context *context, int operand,
+                        const struct kl_finding_count *tally, size_t rows, const char *hint,
+                        char *to, size_t size)
 {
+    static const char *const names[KL_OPERANDS][2] = {{"exp(input)", "input"},
+                                                      {"exp(target)", "target"}};
     char min[30], max[30];
     snprintf(min, sizeof min, "%.4g", tally->min);
     snprintf(max, sizeof max, " to %.4g", tally->max);
     bool same = fabs(tally->max - tally->min) <= 1e-4 * fabs(tally->min);
-    snprintf(to, size, "the row sums of %s are %s%s in %zu of %zu rows, not 1%s", what, min,
-             same ? "" : max, tally->count, rows, hint);
+    snprintf(to, size, "the row sums of %s are %s%s in %zu of %zu rows, not 1%s",
+             names[operand][context->plan->spaces[operand] == KL_PROB], min, same ? "" : max,
+             tally->count, rows, hint);
 }
 
 static void format_reason(const struct kl_diagnosis_context *context,
@@ -69,54 +73,40 @@ static void format_reason(const struct kl_diagnosis_context *context,
                  kl_dtype_name(context->plan->dtype));
 }
 
-static void format_swapped(const struct kl_finding_count *tally, size_t rows, char *to, size_t size)
-{
-    snprintf(
-        to, size,
-        "in %zu of %zu rows input looks like probabilities, and target like log-probabilities: "
-        "input is for the model's log-probabilities, target for the observed distribution",
-        tally->count, rows);
-}
-
-static void format(const struct kl_diagnosis_context *context, enum kl_finding finding,
+static void format(const struct kl_diagnosis_context *context, enum kl_finding finding, int operand,
                    const struct kl_finding_counts *all, char *to, size_t size)
 {
     const struct kl_finding_count *tally = &all->of[finding];
     bool swapped = all->of[KL_ARGUMENTS_LOOK_SWAPPED].count > 0;
-    bool prob[KL_OPERANDS] = {context->plan->spaces[KL_INPUT] == KL_PROB,
-                              context->plan->spaces[KL_TARGET] == KL_PROB};
+    const char *hint = hint_of(context, operand, tally, swapped);
     switch (finding) {
     case KL_ARGUMENTS_LOOK_SWAPPED:
-        format_swapped(tally, all->rows, to, size);
+        snprintf(to, size,
+                 "in %zu of %zu rows input looks like probabilities, and target like "
+                 "log-probabilities: input is for the model's log-probabilities, target for the "
+                 "observed distribution",
+                 tally->count, all->rows);
         break;
     case KL_INPUT_NOT_LOG_PROBABILITIES:
-        snprintf(to, size,
-                 "%zu of %zu rows of input have values above 0, up to %.4g, which "
-                 "log-probabilities never are%s",
-                 tally->count, all->rows, tally->max, hint_of(context, KL_INPUT, tally, swapped));
+    case KL_TARGET_NEGATIVE:
+        snprintf(to, size, "%zu of %zu rows of %s %.4g, which %s never are%s", tally->count,
+                 all->rows,
+                 operand == KL_INPUT ? "input have values above 0, up to"
+                                     : "target have negative values, down to",
+                 operand == KL_INPUT ? tally->max : tally->min,
+                 operand == KL_INPUT ? "log-probabilities" : "probabilities", hint);
         break;
     case KL_INPUT_NOT_NORMALIZED:
-        format_sums(prob[KL_INPUT] ? "input" : "exp(input)", tally, all->rows,
-                    hint_of(context, KL_INPUT, tally, swapped), to, size);
-        break;
     case KL_TARGET_NOT_NORMALIZED:
-        format_sums(prob[KL_TARGET] ? "target" : "exp(target)", tally, all->rows,
-                    hint_of(context, KL_TARGET, tally, swapped), to, size);
-        break;
-    case KL_TARGET_NEGATIVE:
-        snprintf(to, size,
-                 "%zu of %zu rows of target have negative values, down to %.4g, which "
-                 "probabilities never are%s",
-                 tally->count, all->rows, tally->min, hint_of(context, KL_TARGET, tally, swapped));
+        format_sums(context, operand, tally, all->rows, hint, to, size);
         break;
     case KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES:
-        snprintf(
-            to, size,
-            "%zu of %zu rows of target have no value above 0, and their exponentials sum to 1%s%s",
-            tally->count, all->rows,
-            context->mask.data && context->layout.elementwise ? ", or less where some are masked"
-                                                              : "",
-            swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
+        snprintf(to, size,
+                 "%zu of %zu rows of target have no value above 0, and their exponentials sum to "
+                 "1%s%s",
+                 tally->count, all->rows,
+                 kl_masks_elements(context) ? ", or less where some are masked" : "",
+                 swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
         break;
     case KL_LOSS_NOT_FINITE:
         format_reason(context, tally, all->rows, to, size);
@@ -144,17 +134,10 @@ static size_t index_of(const struct kl_diagnosis_context *context, enum kl_findi
                        size_t row, int operand)
 {
     struct kl_reason reason;
-    switch (finding) {
-    case KL_INPUT_NOT_LOG_PROBABILITIES:
-    case KL_TARGET_NEGATIVE:
+    if (finding == KL_INPUT_NOT_LOG_PROBABILITIES || finding == KL_TARGET_NEGATIVE)
         return find_element(context, operand, row, finding == KL_TARGET_NEGATIVE);
-    case KL_LOSS_NOT_FINITE:
-        if (kl_find_not_finite(context, row, &reason))
-            return reason.index;
-        break;
-    default:
-        break;
-    }
+    if (finding == KL_LOSS_NOT_FINITE && kl_find_not_finite(context, row, &reason))
+        return reason.index;
     return kl_offset(&context->layout.outer, context->operands[operand].array, row);
 }
 
@@ -171,7 +154,7 @@ void kl_report(const struct kl_diagnosis_context *context, const struct kl_findi
             continue;
         diagnosis->findings[i].operand = (enum kl_operand)operand;
         diagnosis->findings[i].index = index_of(context, finding, counts->of[i].first, operand);
-        format(context, finding, counts, diagnosis->findings[i].message,
+        format(context, finding, operand, counts, diagnosis->findings[i].message,
                sizeof diagnosis->findings[i].message);
     }
 }

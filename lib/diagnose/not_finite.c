@@ -1,6 +1,6 @@
 /* Finds losses that are infinite or NaN: by bounds that tell of most rows that they hold none, and
  * in other rows element by element. */
-#include "lib/diagnose/not_finite.h"
+#include "lib/diagnose/diagnose.h"
 #include "lib/simd/reference.h"
 
 #include <float.h>

@@ -1,4 +1,4 @@
-#include "lib/diagnose/row_stats.h"
+#include "lib/diagnose/diagnose.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,9 +31,9 @@ static void merge(struct kl_rows_stats *stats, size_t i, struct kl_row_stats mor
     stats->exps[i] += more.exps;
 }
 
-/* Sets the hidden elements of a block to a number that changes nothing. */
-static void hide(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
-                 struct kl_diagnosis_scratch *scratch, double value)
+/* Sets the masked elements of a block to a number that changes nothing. */
+static void set_masked(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
+                       struct kl_diagnosis_scratch *scratch, double value)
 {
     if (context->mask.data)
         context->kernel->apply_mask(scratch->v, scratch->mask, value, kl_tile_size(tile));
@@ -43,7 +43,7 @@ static void hide(const struct kl_diagnosis_context *context, const struct kl_til
 static void add_sums(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
                      struct kl_diagnosis_scratch *scratch, double *to)
 {
-    hide(context, tile, scratch, 0);
+    set_masked(context, tile, scratch, 0);
     memset(scratch->low, 0, sizeof scratch->low);
     context->kernel->row_totals(scratch->v, tile->rows, tile->length, to, scratch->low);
 }
@@ -52,7 +52,7 @@ static void add_sums(const struct kl_diagnosis_context *context, const struct kl
 static void add_maxima(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
                        struct kl_diagnosis_scratch *scratch, double *maxima)
 {
-    hide(context, tile, scratch, -(double)INFINITY);
+    set_masked(context, tile, scratch, -(double)INFINITY);
     context->kernel->row_maxima(scratch->v, tile->rows, tile->length, maxima);
 }
 

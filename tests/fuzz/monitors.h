@@ -3,6 +3,7 @@
 
 #include "api/monitors/monitors.h"
 #include "api/monitors/state/transaction.h"
+#include "api/monitors/thread.h"
 #include "tests/fuzz/archive.h"
 #include "tests/support/question.h"
 

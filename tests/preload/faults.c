@@ -62,6 +62,14 @@ static bool fails(enum fault kind)
     return reason != 0;
 }
 
+/* Defines a function that gives `failure` where it fails. */
+#define FAULTY(type, name, kind, failure, parameters, arguments)                                   \
+    REPLACED type name parameters                                                                  \
+    {                                                                                              \
+        NEXT(name);                                                                                \
+        return fails(kind) ? failure : next arguments;                                             \
+    }
+
 /* ---- What does not survive */
 
 /* libseccomp 2.5.4 without memory: seccomp_load never returns, or loads a part of the filter. */
@@ -156,11 +164,7 @@ REPLACED int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                                : next(thread, attributes, start, argument);
 }
 
-REPLACED int dup(int fd)
-{
-    NEXT(dup);
-    return fails(FAULT_DESCRIPTOR) ? -1 : next(fd);
-}
+FAULTY(int, dup, FAULT_DESCRIPTOR, -1, (int fd), (fd))
 
 REPLACED int open(const char *path, int flags, ...)
 {
@@ -172,17 +176,8 @@ REPLACED int open(const char *path, int flags, ...)
     return fails(FAULT_DESCRIPTOR) ? -1 : next(path, flags, mode);
 }
 
-REPLACED FILE *fopen(const char *path, const char *mode)
-{
-    NEXT(fopen);
-    return fails(FAULT_DESCRIPTOR) ? NULL : next(path, mode);
-}
-
-REPLACED DIR *opendir(const char *path)
-{
-    NEXT(opendir);
-    return fails(FAULT_DESCRIPTOR) ? NULL : next(path);
-}
+FAULTY(FILE *, fopen, FAULT_DESCRIPTOR, NULL, (const char *path, const char *mode), (path, mode))
+FAULTY(DIR *, opendir, FAULT_DESCRIPTOR, NULL, (const char *path), (path))
 
 REPLACED ssize_t write(int fd, const void *bytes, size_t size)
 {
@@ -202,41 +197,14 @@ REPLACED int open64(const char *path, int flags, ...)
     return fails(FAULT_FILE_OPEN) ? -1 : next(path, flags, mode);
 }
 
-REPLACED ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at)
-{
-    NEXT(pwrite64);
-    return fails(FAULT_FILE_WRITE) ? -1 : next(fd, bytes, size, at);
-}
-
-REPLACED ssize_t pwrite(int fd, const void *bytes, size_t size, off_t at)
-{
-    NEXT(pwrite);
-    return fails(FAULT_FILE_WRITE) ? -1 : next(fd, bytes, size, at);
-}
-
-REPLACED int fdatasync(int fd)
-{
-    NEXT(fdatasync);
-    return fails(FAULT_FILE_SYNC) ? -1 : next(fd);
-}
-
-REPLACED int fsync(int fd)
-{
-    NEXT(fsync);
-    return fails(FAULT_FILE_SYNC) ? -1 : next(fd);
-}
-
-REPLACED int ftruncate64(int fd, off64_t size)
-{
-    NEXT(ftruncate64);
-    return fails(FAULT_FILE_TRUNCATE) ? -1 : next(fd, size);
-}
-
-REPLACED int ftruncate(int fd, off_t size)
-{
-    NEXT(ftruncate);
-    return fails(FAULT_FILE_TRUNCATE) ? -1 : next(fd, size);
-}
+FAULTY(ssize_t, pwrite64, FAULT_FILE_WRITE, -1,
+       (int fd, const void *bytes, size_t size, off64_t at), (fd, bytes, size, at))
+FAULTY(ssize_t, pwrite, FAULT_FILE_WRITE, -1, (int fd, const void *bytes, size_t size, off_t at),
+       (fd, bytes, size, at))
+FAULTY(int, fdatasync, FAULT_FILE_SYNC, -1, (int fd), (fd))
+FAULTY(int, fsync, FAULT_FILE_SYNC, -1, (int fd), (fd))
+FAULTY(int, ftruncate64, FAULT_FILE_TRUNCATE, -1, (int fd, off64_t size), (fd, size))
+FAULTY(int, ftruncate, FAULT_FILE_TRUNCATE, -1, (int fd, off_t size), (fd, size))
 
 /* ---- Time */
 
@@ -251,11 +219,7 @@ REPLACED int clock_gettime(clockid_t clock, struct timespec *time)
 
 /* ---- Events */
 
-REPLACED int epoll_create1(int flags)
-{
-    NEXT(epoll_create1);
-    return fails(FAULT_EPOLL) ? -1 : next(flags);
-}
+FAULTY(int, epoll_create1, FAULT_EPOLL, -1, (int flags), (flags))
 
 REPLACED int epoll_ctl(int events, int operation, int fd, struct epoll_event *event)
 {
@@ -264,43 +228,17 @@ REPLACED int epoll_ctl(int events, int operation, int fd, struct epoll_event *ev
                                                             : next(events, operation, fd, event);
 }
 
-REPLACED int eventfd(unsigned value, int flags)
-{
-    NEXT(eventfd);
-    return fails(FAULT_EVENT) ? -1 : next(value, flags);
-}
-
-REPLACED int eventfd_write(int fd, eventfd_t value)
-{
-    NEXT(eventfd_write);
-    return fails(FAULT_WAKE) ? -1 : next(fd, value);
-}
-
-REPLACED int poll(struct pollfd *fds, nfds_t n, int timeout)
-{
-    NEXT(poll);
-    return fails(FAULT_POLL) ? -1 : next(fds, n, timeout);
-}
+FAULTY(int, eventfd, FAULT_EVENT, -1, (unsigned value, int flags), (value, flags))
+FAULTY(int, eventfd_write, FAULT_WAKE, -1, (int fd, eventfd_t value), (fd, value))
+FAULTY(int, poll, FAULT_POLL, -1, (struct pollfd * fds, nfds_t n, int timeout), (fds, n, timeout))
 
 /* ---- Sockets */
 
-REPLACED int socket(int family, int type, int protocol)
-{
-    NEXT(socket);
-    return fails(FAULT_SOCKET) ? -1 : next(family, type, protocol);
-}
-
-REPLACED int bind(int fd, const struct sockaddr *address, socklen_t size)
-{
-    NEXT(bind);
-    return fails(FAULT_SOCKET) ? -1 : next(fd, address, size);
-}
-
-REPLACED int listen(int fd, int backlog)
-{
-    NEXT(listen);
-    return fails(FAULT_SOCKET) ? -1 : next(fd, backlog);
-}
+FAULTY(int, socket, FAULT_SOCKET, -1, (int family, int type, int protocol),
+       (family, type, protocol))
+FAULTY(int, bind, FAULT_SOCKET, -1, (int fd, const struct sockaddr *address, socklen_t size),
+       (fd, address, size))
+FAULTY(int, listen, FAULT_SOCKET, -1, (int fd, int backlog), (fd, backlog))
 
 REPLACED int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 {
@@ -310,20 +248,9 @@ REPLACED int accept4(int fd, struct sockaddr *address, socklen_t *size, int flag
     return next(fd, address, size, flags);
 }
 
-REPLACED ssize_t recv(int fd, void *bytes, size_t size, int flags)
-{
-    NEXT(recv);
-    return fails(FAULT_RECV) ? -1 : next(fd, bytes, size, flags);
-}
-
-REPLACED ssize_t send(int fd, const void *bytes, size_t size, int flags)
-{
-    NEXT(send);
-    return fails(FAULT_SEND) ? -1 : next(fd, bytes, size, flags);
-}
-
-REPLACED ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
-{
-    NEXT(sendmsg);
-    return fails(FAULT_SEND) ? -1 : next(fd, message, flags);
-}
+FAULTY(ssize_t, recv, FAULT_RECV, -1, (int fd, void *bytes, size_t size, int flags),
+       (fd, bytes, size, flags))
+FAULTY(ssize_t, send, FAULT_SEND, -1, (int fd, const void *bytes, size_t size, int flags),
+       (fd, bytes, size, flags))
+FAULTY(ssize_t, sendmsg, FAULT_SEND, -1, (int fd, const struct msghdr *message, int flags),
+       (fd, message, flags))

@@ -199,47 +199,48 @@ Test(framing, of_good_requests_is_accepted_in_any_pieces)
     }
 }
 
+static void expect_status(const struct server *server, const char *request, size_t n, int status)
+{
+    char answer[4000];
+    talk(server, request, n, answer, sizeof answer, 2);
+    cr_expect_eq(atoi(answer + 9), status, "%s", answer);
+}
+
 /* Sizes at the limits, and one above. */
 Test(framing, has_limits)
 {
     static char request[3 << 20];
     struct server server = server_start(NULL);
     for (int over = 0; over < 2; over++) {
-        char answer[4000];
         size_t n = (size_t)sprintf(request, "GET /livez?");
         while (n < SRV_HEADER_SIZE - 22 + 12 * (size_t)over)
             request[n++] = 'x';
         n += (size_t)sprintf(request + n, " HTTP/1.1\r\n%s", over ? "" : "Host: a\r\n\r\n");
-        talk(&server, request, n, answer, sizeof answer, 2);
-        cr_expect_eq(atoi(answer + 9), over ? 414 : 200, "%s", answer);
+        expect_status(&server, request, n, over ? 414 : 200);
 
         n = (size_t)sprintf(request, "GET /livez HTTP/1.1\r\nHost: a\r\n");
         for (int i = 1; i < SRV_HEADER_FIELDS + over; i++)
             n += (size_t)sprintf(request + n, "X: y\r\n");
         n += (size_t)sprintf(request + n, "\r\n");
-        talk(&server, request, n, answer, sizeof answer, 2);
-        cr_expect_eq(atoi(answer + 9), over ? 431 : 200, "%s", answer);
+        expect_status(&server, request, n, over ? 431 : 200);
 
         n = (size_t)sprintf(request, "GET /livez HTTP/1.1\r\nHost: a\r\nCookie: a=b");
         for (int i = 2; i < SRV_HEADER_FIELDS + over; i++)
             n += (size_t)sprintf(request + n, "; a=b");
         n += (size_t)sprintf(request + n, "\r\n\r\n");
-        talk(&server, request, n, answer, sizeof answer, 2);
-        cr_expect_eq(atoi(answer + 9), over ? 431 : 200, "%s", answer);
+        expect_status(&server, request, n, over ? 431 : 200);
 
         n = (size_t)sprintf(request, CHUNKED "2\r\n{}\r\n0\r\n");
         for (int i = 2; i < SRV_HEADER_FIELDS + over; i++)
             n += (size_t)sprintf(request + n, "X: %0150d\r\n", i);
         n += (size_t)sprintf(request + n, "\r\n");
-        talk(&server, request, n, answer, sizeof answer, 2);
-        cr_expect_eq(atoi(answer + 9), over ? 431 : 422, "%s", answer);
+        expect_status(&server, request, n, over ? 431 : 422);
 
         n = (size_t)sprintf(request, CHUNKED);
         for (int i = 0; i < SRV_CHUNKS + over; i++)
             n += (size_t)sprintf(request + n, "1\r\n%c\r\n", " {}"[i < 2 ? 1 + i : 0]);
         n += (size_t)sprintf(request + n, "0\r\n\r\n");
-        talk(&server, request, n, answer, sizeof answer, 2);
-        cr_expect_eq(atoi(answer + 9), over ? 400 : 422, "%s", answer);
+        expect_status(&server, request, n, over ? 400 : 422);
     }
     cr_expect_eq(server_stop(&server, false), 0);
 }

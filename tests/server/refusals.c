@@ -258,6 +258,25 @@ Test(refusals, refusals_of_small_bodies_can_be_read)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* All are refused before any sends its body. */
+Test(refusals, many_refusals_at_once_can_be_read)
+{
+    enum { CLIENTS = 200, BODY = 900000 };
+    struct server server = server_start(NULL);
+    int sockets[CLIENTS];
+    char *body = calloc(1, BODY);
+    for (size_t i = 0; i < CLIENTS; i++)
+        sockets[i] = send_head(&server, 0, 1);
+    wait_ms(200);
+    for (size_t i = 0; i < CLIENTS; i++)
+        cr_expect_eq(send(sockets[i], body, BODY, MSG_NOSIGNAL), BODY, "%zu", i);
+    for (size_t i = 0; i < CLIENTS; i++)
+        cr_expect_eq(read_status(sockets[i], 5), early[0].status, "%zu", i);
+    close_many(sockets, CLIENTS);
+    free(body);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
 Test(refusals, refusals_keep_the_connection_where_the_body_came_along)
 {
     static const char again[] = "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -2,7 +2,7 @@
 #include "api/access.h"
 #include "api/endpoints.h"
 #include "api/hosts.h"
-#include "api/web/files.h"
+#include "api/web/web.h"
 #include "tests/support/support.h"
 
 #include <criterion/criterion.h>

@@ -4,7 +4,7 @@
 #include "api/options.h"
 #include "api/problem.h"
 #include "api/warnings.h"
-#include "api/web/files.h"
+#include "api/web/web.h"
 #include "tests/service/openapi_document.h"
 
 #include <criterion/criterion.h>

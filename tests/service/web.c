@@ -1,6 +1,6 @@
 /* Files of the pages: types, conditions, codings, policy. */
+#include "api/web/web.h"
 #include "api/response.h"
-#include "api/web/files.h"
 #include "tests/support/monitors.h"
 
 #include <criterion/criterion.h>
@@ -64,7 +64,7 @@ Test(web, files_have_a_type_a_tag_and_a_policy, .init = skip_without_pages)
 Test(web, a_client_that_has_a_file_is_told_so, .init = skip_without_pages)
 {
     struct answer first = get("/dashboard/start.js", NULL, codings, NULL);
-    char etag[API_FILE_ETAG + 10], listed[200];
+    char etag[40], listed[200];
     snprintf(etag, sizeof etag, "%s", header_of_answer(&first, "ETag"));
     snprintf(listed, sizeof listed, "\"other\", %s", etag);
     answer_free(&first);

@@ -1,5 +1,6 @@
 #include "tests/support/support.h"
 
+#include "api/monitors/thread.h"
 #include "api/response.h"
 
 #include <criterion/criterion.h>

@@ -215,10 +215,11 @@ Test(tables_arrays, safetensors_are_read_by_their_rules)
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 2,
          "safetensors_malformed the tensors end at byte 1 of the data, but the data has 2 bytes"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2,
-         "safetensors_malformed tensors must neither overlap nor leave gaps"},
+         "safetensors_malformed a: data_offsets begin at 1, not at 0: tensors must neither overlap "
+         "nor leave gaps"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
          "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
-         3, "safetensors_malformed tensors must neither overlap nor leave gaps"},
+         3, "safetensors_malformed b: data_offsets begin at 1, not at 2: tensors must neither"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1],\"data_offsets\":[0,1]}}", 1,
          "shape_invalid it has 2 axes, but a column has one"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1,
@@ -226,17 +227,17 @@ Test(tables_arrays, safetensors_are_read_by_their_rules)
         {"{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
          "dtype_unsupported dtype F8_E4M3 is not one of"},
         {"{\"a\":{\"dtype\":\"U16\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
-         "safetensors_malformed shape and dtype do not fit"},
+         "safetensors_malformed a: shape and dtype do not fit the 1 bytes"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,9]}}", 1,
-         "safetensors_malformed data_offsets are not within the data"},
+         "safetensors_malformed a: data_offsets [0, 9] are not within the 1 bytes of data"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,0]}}", 1,
-         "safetensors_malformed data_offsets are not within the data"},
+         "safetensors_malformed a: data_offsets [1, 0] are not within the 1 bytes of data"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[-1],\"data_offsets\":[0,1]}}", 1,
-         "safetensors_malformed shape and data_offsets must be"},
+         "safetensors_malformed a: shape must be an array of at most 64 non-negative integers"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
          "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
          2, "safetensors_malformed the header is not JSON: byte "},
-        {"{\"a\":5}", 0, "safetensors_malformed it has no dtype"},
+        {"{\"a\":5}", 0, "safetensors_malformed a: its entry in the header is not an object"},
         {"{\"a\":{", 0, "safetensors_malformed the header is not JSON"},
         {"[]", 0, "safetensors_malformed the header does not begin with '{'"},
     };
@@ -252,6 +253,46 @@ Test(tables_arrays, safetensors_are_read_by_their_rules)
             expect_start(result.text, cases[i].expected);
             table_text_free(&result);
         }
+        api_buffer_free(&body);
+    }
+}
+
+/* 200 columns, which is more than calls have members, and metadata longer than a text of calls. */
+Test(tables_arrays, safetensors_have_many_columns_and_long_metadata)
+{
+    static const struct {
+        const char *name, *expected;
+    } cases[] = {
+        {"last", "c0: 1|"},
+        {"c7", "safetensors_malformed the header is not JSON: byte "},
+        {"\\u00637", "safetensors_malformed the header is not JSON: byte "},
+        {NULL, "safetensors_malformed a name in the header is longer than 1024 bytes"},
+    };
+    enum { COLUMNS = 200 };
+    char padding[2001], long_name[1101];
+    memset(padding, 'x', sizeof padding - 1);
+    memset(long_name, 'n', sizeof long_name - 1);
+    padding[sizeof padding - 1] = long_name[sizeof long_name - 1] = '\0';
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_buffer header = {0}, body = {0};
+        api_append_text(&header, "{\"__metadata__\":{\"a\":\"");
+        api_append_text(&header, padding);
+        api_append_text(&header, "\"},");
+        for (size_t j = 0; j < COLUMNS; j++)
+            api_append_format(&header,
+                              "\"c%zu\":{\"dtype\":\"U8\",\"shape\":[1],"
+                              "\"data_offsets\":[%zu,%zu]},",
+                              j, j, j + 1);
+        api_append_text(&header, "\"");
+        api_append_text(&header, cases[i].name ? cases[i].name : long_name);
+        api_append_text(&header, "\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[200,201]}}");
+        api_append(&header, "", 1);
+        put_safetensors(&body, header.data, COLUMNS + 1);
+        struct table_text result = table_read(&(struct table_reading){
+            "application/safetensors", .body = body.data, .size = body.size});
+        expect_start(result.text, cases[i].expected);
+        table_text_free(&result);
+        api_buffer_free(&header);
         api_buffer_free(&body);
     }
 }
