@@ -77,8 +77,8 @@ static void compute_grads(const struct kl_job *job, const struct kl_tile *tile)
 {
     double factors[KL_BLOCK], block[KL_BLOCK];
     const struct kl_elements e = elements_of(job, tile);
-    struct kl_grads grads = {.factors = kl_load_factors(job, tile, factors, block),
-                             .factor = job->factor};
+    struct kl_grads grads = {.factors = NULL};
+    kl_set_factors(job, tile, factors, block, &grads);
     for (int i = 0; i < KL_OPERANDS; i++)
         if (kl_is_wanted(job, i))
             grads.by[i] =

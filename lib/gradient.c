@@ -8,6 +8,12 @@
 #include "lib/gradient.h"
 #include "lib/softmax.h"
 
+/* Sets the factors of a tile's derivatives. */
+static void set_factors(struct kl_workspace *b, const struct kl_tile *tile, struct kl_grads *grads)
+{
+    kl_set_factors(b->job, tile, b->factors, b->weight, grads);
+}
+
 /* ---- Where derivatives go */
 
 /* The address of the derivatives of a tile; NULL if they are summed or not contiguous there. */
@@ -82,8 +88,8 @@ void kl_compute_direct_grads(struct kl_workspace *b, const struct kl_tile *tile)
     const struct kl_job *job = b->job;
     const struct kl_elements e = {kl_operand(b, tile, KL_INPUT), kl_operand(b, tile, KL_TARGET),
                                   kl_unmasked(b, tile), NULL};
-    struct kl_grads grads = {.factors = kl_load_factors(job, tile, b->factors, b->weight),
-                             .factor = job->factor};
+    struct kl_grads grads = {.factors = NULL};
+    set_factors(b, tile, &grads);
     choose_destinations(b, tile, &grads);
     job->kernel->grads[job->plan->dtype][kl_rule_is_log(job->rule)](job->rule, &e, &grads,
                                                                     kl_tile_size(tile));
@@ -99,8 +105,8 @@ static void compute_grads(struct kl_workspace *b, const struct kl_tile *tile, in
     const struct kl_job *job = b->job;
     size_t n = kl_tile_size(tile);
     const struct kl_elements e = {.input = b->v[KL_INPUT], .target = b->v[KL_TARGET]};
-    struct kl_grads grads = {.factors = kl_load_factors(job, tile, b->factors, b->weight),
-                             .factor = job->factor};
+    struct kl_grads grads = {.factors = NULL};
+    set_factors(b, tile, &grads);
     grads.by[operand] = b->grads;
     grads.is_f64[operand] = true;
     job->kernel->grads[KL_FLOAT64][kl_rule_is_log(job->rule)](job->rule, &e, &grads, n);
@@ -156,9 +162,10 @@ static void find_row_factors(struct kl_workspace *b, double *factors)
 {
     struct kl_tile first = kl_tile_at(b, b->group->start);
     first.length = 1;
-    const double *given = kl_load_factors(b->job, &first, b->factors, b->weight);
+    struct kl_grads grads = {.factors = NULL};
+    set_factors(b, &first, &grads);
     for (size_t i = 0; i < b->group->rows; i++)
-        factors[i] = given ? given[i] : b->job->factor;
+        factors[i] = grads.factors ? grads.factors[i] : grads.factor;
 }
 
 /* row_of: with P and Q the exponentials of a row's shifted logits, g its factor, the derivatives by
@@ -184,10 +191,22 @@ static struct kl_softmax_row row_of(const struct kl_workspace *b, size_t i, doub
     return row;
 }
 
+static size_t grad_size(const struct kl_job *job, const struct kl_grads *grads, int operand)
+{
+    return grads->is_f64[operand] ? sizeof(double) : kl_dtype_size(job->plan->dtype);
+}
+
 static void *skip(const struct kl_job *job, const struct kl_grads *grads, int operand, size_t n)
 {
-    size_t size = grads->is_f64[operand] ? sizeof(double) : kl_dtype_size(job->plan->dtype);
-    return grads->by[operand] ? (char *)grads->by[operand] + n * size : NULL;
+    return grads->by[operand] ? (char *)grads->by[operand] + n * grad_size(job, grads, operand)
+                              : NULL;
+}
+
+static void clear_row(const struct kl_job *job, const struct kl_grads *row, size_t length)
+{
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (row->by[i])
+            memset(row->by[i], 0, length * grad_size(job, row, i));
 }
 
 static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *tile,
@@ -203,6 +222,10 @@ static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *t
         struct kl_grads to = grads;
         to.by[KL_INPUT] = skip(job, &grads, KL_INPUT, at);
         to.by[KL_TARGET] = skip(job, &grads, KL_TARGET, at);
+        if (kl_is_row_masked(b, i)) {
+            clear_row(job, &to, tile->length);
+            continue;
+        }
         if (b->has_exps) {
             job->kernel->cached_grads[dtype](&rows[i], b->v[KL_TARGET] + at, b->v[KL_INPUT] + at,
                                              &to, tile->length);
@@ -216,32 +239,37 @@ static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *t
 }
 
 /* Out of line, so that other groups do not have its array on their stack. */
-static __attribute__((noinline)) void compute_rows(struct kl_workspace *b, const double *factors,
-                                                   const double *losses, const double *sum_p)
+static __attribute__((noinline)) void compute_rows(struct kl_workspace *b,
+                                                   const struct kl_summed_rows *sums)
 {
     struct kl_softmax_row rows[KL_ROWS];
+    double factors[KL_ROWS];
+    find_row_factors(b, factors);
     for (size_t i = 0; i < b->group->rows; i++)
-        rows[i] = row_of(b, i, factors[i], losses[i], sum_p[i]);
+        rows[i] = row_of(b, i, factors[i], sums->losses[i], sums->sum_p[i]);
     KL_FOR_EACH_TILE (b, tile)
         compute_tile_of_rows(b, &tile, rows);
 }
 
-bool kl_compute_row_grads(struct kl_workspace *b, const double *losses, const double *sum_p)
+bool kl_compute_row_grads(struct kl_workspace *b, const struct kl_summed_rows *rows)
 {
     const struct kl_job *job = b->job;
-    double factors[KL_ROWS];
-    bool alone =
-        job->tile.rows == 1 || (!job->tile.columns && job->tile.length >= KL_MIN_ROWWISE_LENGTH);
     bool covered = !kl_is_wanted(job, KL_TARGET) || kl_is_logit(job, KL_TARGET);
+    bool by_rows = covered && !kl_sums_blocks(job);
+    if (by_rows)
+        compute_rows(b, rows);
+    else
+        kl_set_grad_sums(b, rows);
+    return by_rows;
+}
+
+void kl_set_grad_sums(struct kl_workspace *b, const struct kl_summed_rows *rows)
+{
+    double factors[KL_ROWS];
     find_row_factors(b, factors);
-    if (alone && covered && !job->mask.data) {
-        compute_rows(b, factors, losses, sum_p);
-        return true;
-    }
-    /* kl_compute_grads takes those of logits. */
-    for (size_t i = 0; i < b->group->rows; i++) {
-        b->grad_sums[KL_INPUT][i] = -factors[i] * sum_p[i];
-        b->grad_sums[KL_TARGET][i] = factors[i] * (losses[i] + 1);
-    }
-    return false;
+    for (size_t i = 0; i < b->group->rows; i++)
+        if (rows->known[i]) {
+            b->grad_sums[KL_INPUT][i] = -factors[i] * rows->sum_p[i];
+            b->grad_sums[KL_TARGET][i] = factors[i] * (rows->losses[i] + 1);
+        }
 }

@@ -119,15 +119,7 @@ static bool can_fuse(const struct kl_job *job)
 /* True if rows are not masked in part, and their sums can be found in one pass. */
 static bool has_row_sums(const struct kl_job *job)
 {
-    return job->plan->spaces[KL_INPUT] != KL_PROB && !(job->layout->elementwise && job->mask.data);
-}
-
-static void set_losses(struct kl_workspace *b, const double *losses)
-{
-    if (!b->job->wants_loss)
-        return;
-    for (size_t i = 0; i < b->group->rows; i++)
-        b->group->high[i] = losses[i], b->group->low[i] = 0;
+    return job->plan->spaces[KL_INPUT] != KL_PROB && (job->masks_rows || !job->mask.data);
 }
 
 /* True if a target of -inf makes a derivative NaN; the loss is still the one computed without
@@ -137,56 +129,118 @@ static bool has_nan_grads(const struct kl_job *job)
     return job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(job, KL_TARGET);
 }
 
-static bool run_fused(struct kl_workspace *b)
+/* Gives known rows their losses in place of those of their elements; true if none is left. */
+static bool set_losses(struct kl_workspace *b, const struct kl_summed_rows *rows)
 {
-    const struct kl_job *job = b->job;
-    double losses[KL_ROWS], sum_p[KL_ROWS];
-    bool has_sentinel = job->rule == KL_LOG_PYTORCH || has_nan_grads(job);
-    b->sentinel = has_sentinel ? -(double)INFINITY : (double)NAN;
-    if (!can_fuse(job) || !kl_find_row_sums(b, true, losses, sum_p))
-        return false;
-    set_losses(b, losses);
-    if (kl_any_wanted(job) && !kl_compute_row_grads(b, losses, sum_p))
+    bool all = true;
+    for (size_t i = 0; i < b->group->rows; i++)
+        if (!rows->known[i])
+            all = false;
+        else if (b->job->wants_loss)
+            b->group->high[i] = rows->losses[i], b->group->low[i] = 0;
+    return all;
+}
+
+/* Computes a group all of whose rows are known. */
+static void finish_fused(struct kl_workspace *b, const struct kl_summed_rows *rows)
+{
+    set_losses(b, rows);
+    if (kl_any_wanted(b->job) && !kl_compute_row_grads(b, rows))
         KL_FOR_EACH_TILE (b, tile)
             compute_tile(b, &tile, false);
-    return true;
 }
 
-/* False, and nothing is done, of several rows of which one has sums that are of no use. */
-static __attribute__((noinline)) bool run_with_logits(struct kl_workspace *b)
+/* Finds the softmaxes of a group; of rows that are known their sums have found them. */
+static void find_softmaxes(struct kl_workspace *b, const struct kl_summed_rows *rows)
+{
+    double known[KL_ROWS];
+    for (int operand = 0; operand < KL_OPERANDS; operand++) {
+        if (!kl_is_logit(b->job, operand))
+            continue;
+        memcpy(known, b->log_sum_exp[operand], b->group->rows * sizeof *known);
+        kl_find_softmax(b, operand);
+        for (size_t i = 0; i < b->group->rows; i++)
+            if (rows->known[i])
+                b->log_sum_exp[operand][i] = known[i];
+    }
+}
+
+/* Computes a group by its elements, but for what is known of rows. */
+static void run_by_elements(struct kl_workspace *b, bool all_plain)
 {
     const struct kl_job *job = b->job;
-    double losses[KL_ROWS], sum_p[KL_ROWS];
-    if (run_fused(b))
-        return true;
-    b->sentinel = (double)NAN;
-    bool has_sums = has_row_sums(job) && kl_find_row_sums(b, false, losses, sum_p);
-    if (has_row_sums(job) && !has_sums && b->group->rows > 1)
-        return false;
-    bool has_losses = has_sums && has_nan_grads(job) && can_fuse(job);
-    if (!has_sums)
-        for (int i = 0; i < KL_OPERANDS; i++)
-            if (kl_is_logit(job, i))
-                kl_find_softmax(b, i);
+    bool fuses = can_fuse(job), takes_plain = fuses && has_nan_grads(job);
+    if (!all_plain)
+        find_softmaxes(b, &b->plain);
     if (kl_any_wanted(job))
         kl_sum_grads(b);
-    if (has_losses)
-        set_losses(b, losses);
+    if (kl_any_wanted(job) && fuses)
+        kl_set_grad_sums(b, &b->fused);
     KL_FOR_EACH_TILE (b, tile)
-        compute_tile(b, &tile, job->wants_loss && !has_losses);
-    return true;
+        compute_tile(b, &tile, job->wants_loss && !(takes_plain && all_plain));
+    if (fuses)
+        set_losses(b, takes_plain ? &b->plain : &b->fused);
 }
 
-/* Computes rows one by one, for the bits of a row must not depend on those beside it. */
-static void run_one_by_one(struct kl_workspace *b)
+static void run_with_logits(struct kl_workspace *b);
+
+/* Computes each row alone that is not known, for the bits of a row must not depend on those beside it, and the
+ * runs of rows between them. */
+static void run_in_parts(struct kl_workspace *b, const bool *is_known)
 {
-    const struct kl_group *group = b->group;
-    for (size_t i = 0; i < group->rows; i++) {
-        struct kl_group row = *group;
-        row.row += i, row.rows = 1;
-        row.high += i, row.low += i;
-        kl_start_group(b, &row);
+    const struct kl_group *whole = b->group;
+    bool known[KL_ROWS];
+    memcpy(known, is_known, whole->rows * sizeof *known);
+    for (size_t i = 0, n; i < whole->rows; i += n) {
+        for (n = 0; i + n < whole->rows && known[i + n]; n++)
+            ;
+        n = n > 0 ? n : 1;
+        struct kl_group part = *whole;
+        part.row += i, part.rows = n;
+        part.high += i, part.low += i;
+        kl_start_group(b, &part);
         run_with_logits(b);
+    }
+}
+
+/* Computes a group some of whose rows are not known with their derivatives. */
+static __attribute__((noinline)) void run_special(struct kl_workspace *b)
+{
+    bool splits = b->group->rows > 1 && !kl_sums_blocks(b->job), sums = has_row_sums(b->job);
+    if (splits && can_fuse(b->job)) {
+        run_in_parts(b, b->fused.known);
+        return;
+    }
+    b->sentinel = (double)NAN;
+    bool all = sums && kl_find_row_sums(b, false, &b->plain);
+    if (!sums)
+        memset(b->plain.known, 0, sizeof b->plain.known);
+    if (splits && sums && !all)
+        run_in_parts(b, b->plain.known);
+    else
+        run_by_elements(b, all);
+}
+
+static void run_with_logits(struct kl_workspace *b)
+{
+    const struct kl_job *job = b->job;
+    bool has_sentinel = job->rule == KL_LOG_PYTORCH || has_nan_grads(job);
+    b->sentinel = has_sentinel ? -(double)INFINITY : (double)NAN;
+    if (can_fuse(job) && kl_find_row_sums(b, true, &b->fused))
+        finish_fused(b, &b->fused);
+    else
+        run_special(b);
+}
+
+/* Stores 0 for the losses and derivatives of a masked row. */
+static void clear_row(struct kl_workspace *b)
+{
+    bool stores = b->job->losses && b->job->layout->elementwise;
+    KL_FOR_EACH_TILE (b, tile) {
+        kl_clear_grads(b, &tile);
+        kl_fill(b->losses, 0, kl_tile_size(&tile));
+        if (stores)
+            store_losses(b, &tile);
     }
 }
 
@@ -195,12 +249,8 @@ void kl_run_group(const struct kl_group *group, void *scratch)
     struct kl_workspace *b = kl_workspace_of(scratch);
     kl_start_group(b, group);
     if (group->rows == 1 && kl_is_row_masked(b, 0)) {
-        KL_FOR_EACH_TILE (b, tile)
-            kl_clear_grads(b, &tile);
+        clear_row(b);
         return;
     }
-    if (!kl_has_logits(b->job))
-        run_without_logits(b);
-    else if (!run_with_logits(b))
-        run_one_by_one(b);
+    (kl_has_logits(b->job) ? run_with_logits : run_without_logits)(b);
 }

@@ -25,19 +25,24 @@ bool kl_is_direct(const struct kl_plan *plan)
     return plan->spaces[KL_INPUT] == KL_LOG_PROB && plan->spaces[KL_TARGET] != KL_LOGIT;
 }
 
-const double *kl_load_factors(const struct kl_job *job, const struct kl_tile *tile, double *factors,
-                              double *block)
+void kl_set_factors(const struct kl_job *job, const struct kl_tile *tile, double *factors,
+                    double *block, struct kl_grads *grads)
 {
     const struct kl_array_view *const arrays[] = {&job->grad_output, &job->weight};
-    size_t n = kl_tile_size(tile);
-    if (!job->grad_output.data && !job->weight.data)
-        return NULL;
+    struct kl_tile loaded = *tile;
+    bool single = tile->rows == 1;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        single &= !arrays[i]->data || kl_is_constant_along_rows(job->layout, arrays[i]->array);
+    if (single)
+        loaded.rows = loaded.length = 1;
+    size_t n = kl_tile_size(&loaded);
     kl_fill(factors, job->factor, n);
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         if (arrays[i]->data)
             job->kernel->multiply(
-                factors, kl_tile_doubles(job->kernel, job->layout, tile, arrays[i], block), n);
-    return factors;
+                factors, kl_tile_doubles(job->kernel, job->layout, &loaded, arrays[i], block), n);
+    grads->factor = factors[0];
+    grads->factors = single ? NULL : factors;
 }
 
 void kl_weigh_losses(const struct kl_job *job, double *losses, const double *weights,

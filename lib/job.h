@@ -32,6 +32,7 @@ struct kl_job {
     struct kl_total total;      /* of reduced losses */
     struct kl_partial *partial; /* filled from that; NULL if it is not wanted */
     struct kl_tile tile;        /* with the maximum of rows and length */
+    bool masks_rows;            /* the mask is the same for all elements of a row */
     size_t run_length;     /* elements of a row that are summed in order, before their sums are */
     size_t segment_length; /* elements of a row in a chunk of work */
 
@@ -70,10 +71,11 @@ static inline bool kl_any_wanted(const struct kl_job *job)
 /* An array of a call; its data are NULL if there is none. */
 struct kl_array_view kl_array_of(const struct kl_plan *plan, enum kl_array array);
 
-/* The factors of the derivatives of a tile, job->factor times grad_output and weight of each element, in
- * `factors`; NULL if all of them are job->factor. `block` is scratch. */
-const double *kl_load_factors(const struct kl_job *job, const struct kl_tile *tile, double *factors,
-                              double *block);
+/* Sets the factors of the derivatives of a tile, job->factor times grad_output and weight: one for each
+ * element, loaded to `factors`, or one for all where there is neither, or one row whose elements have the
+ * same. `block` is scratch. */
+void kl_set_factors(const struct kl_job *job, const struct kl_tile *tile, double *factors,
+                    double *block, struct kl_grads *grads);
 
 /* Multiplies n losses by their weights, and sets masked ones to 0; either may be NULL. */
 void kl_weigh_losses(const struct kl_job *job, double *losses, const double *weights,

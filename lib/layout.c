@@ -111,6 +111,14 @@ void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan, bool who
     }
 }
 
+bool kl_is_constant_along_rows(const struct kl_layout *layout, enum kl_array array)
+{
+    for (size_t i = 0; i < layout->inner.n; i++)
+        if (layout->inner.axis[i].strides[array] != 0)
+            return false;
+    return true;
+}
+
 void kl_flat_layout(struct kl_layout *layout, size_t count)
 {
     clear(&layout->outer);

@@ -35,6 +35,9 @@ struct kl_layout {
  * `whole_rows`. */
 void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows);
 
+/* True if an array is the same along each row. */
+bool kl_is_constant_along_rows(const struct kl_layout *layout, enum kl_array array);
+
 /* Fills the layout of `count` losses whose arrays all lie alike: as one row. */
 void kl_flat_layout(struct kl_layout *layout, size_t count);
 

@@ -52,7 +52,7 @@ static void choose_tiles(struct kl_job *job)
 {
     size_t length = job->layout->inner.volume, rows = job->layout->outer.volume;
     struct kl_tile *tile = &job->tile;
-    *tile = kl_choose_tile(job->layout);
+    *tile = kl_choose_tile(job->layout, kl_has_logits(job));
     if (sums_chunks(job))
         tile->rows = kl_min(tile->rows, power_below(KL_BLOCK / tile->length));
     bool few = rows <= FEW_GROUPS * tile->rows && length > (size_t)2 * KL_CHUNK / tile->rows;
@@ -76,10 +76,24 @@ static size_t shards_of(const struct kl_plan *plan, const struct kl_gradient *gr
 }
 
 /* Chooses the job's layout and tiles, and its chunks. */
+/* Has rows of logits summed before their weight and mask, if these are the same along each row. */
+static void sum_weighed_rows(struct kl_job *job)
+{
+    struct kl_layout *layout = job->layout;
+    const struct kl_plan *plan = job->plan;
+    bool weighs = plan->weight.data || plan->mask.data;
+    bool masks = kl_is_constant_along_rows(layout, KL_OF_MASK);
+    job->masks_rows = plan->mask.data && masks;
+    if (kl_has_logits(job) && weighs && masks && kl_is_constant_along_rows(layout, KL_OF_WEIGHT) &&
+        plan->reduction != KL_NONE)
+        layout->elementwise = false;
+}
+
 static struct schedule schedule_of(struct kl_job *job)
 {
     struct schedule s = {.job = job};
     kl_layout_of(job->layout, job->plan, false);
+    sum_weighed_rows(job);
     choose_tiles(job);
     size_t length = job->layout->inner.volume, in_group = job->tile.rows * length;
     s.groups = ceiling(job->layout->outer.volume, job->tile.rows);

@@ -110,11 +110,11 @@ struct row_sums {
 };
 
 /* Divides the sums of rows by those of their exponentials. */
-static bool normalize_sums(struct kl_workspace *b, const struct row_sums *sums, double *losses,
-                           double *sum_p)
+static bool normalize_sums(struct kl_workspace *b, const struct row_sums *sums,
+                           struct kl_summed_rows *rows)
 {
     bool logits[KL_OPERANDS] = {kl_is_logit(b->job, KL_INPUT), kl_is_logit(b->job, KL_TARGET)},
-         good = true;
+         all = true;
     const double *const exps[] = {sums->exps, sums->sum_p};
     size_t n = b->group->rows;
     for (int i = 0; i < KL_OPERANDS; i++)
@@ -124,12 +124,13 @@ static bool normalize_sums(struct kl_workspace *b, const struct row_sums *sums, 
             b->job->kernel->logs(exps[i], b->log_sum_exp[i], n);
     for (size_t i = 0; i < n; i++) {
         double total = logits[KL_TARGET] ? sums->sum_p[i] : 1;
-        sum_p[i] = sums->sum_p[i] / total;
-        losses[i] = sums->losses[i] / total -
-                    sum_p[i] * (b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i]);
-        good &= isfinite(losses[i]) || kl_is_row_masked(b, i);
+        rows->sum_p[i] = sums->sum_p[i] / total;
+        rows->losses[i] = sums->losses[i] / total - rows->sum_p[i] * (b->log_sum_exp[KL_TARGET][i] -
+                                                                      b->log_sum_exp[KL_INPUT][i]);
+        rows->known[i] = isfinite(rows->losses[i]) || kl_is_row_masked(b, i);
+        all &= rows->known[i];
     }
-    return good;
+    return all;
 }
 
 /* ---- One row, by the online softmax, from the operands as they are */
@@ -213,6 +214,12 @@ static void sum_row(struct kl_workspace *b, size_t row, struct row_sums *sums)
         b->row_max[i][row] = running.shifts[i].offset;
 }
 
+/* Gives a masked row sums that are finite: its loss is 1 until it is masked. */
+static void skip_row(size_t row, struct row_sums *sums)
+{
+    sums->losses[row] = sums->sum_p[row] = sums->exps[row] = 1;
+}
+
 /* ---- Several rows, as blocks: a pass for the maxima, and one for the sums */
 
 /* The terms of the sums go to losses, grads and scratch. */
@@ -255,20 +262,27 @@ static bool wants_exps(const struct kl_workspace *b)
            job->plan->dtype != KL_FLOAT64 && are_logits(b);
 }
 
-bool kl_find_row_sums(struct kl_workspace *b, bool caches, double *losses, double *sum_p)
+bool kl_sums_blocks(const struct kl_job *job)
+{
+    return job->tile.columns || job->layout->inner.volume < KL_MIN_ROWWISE_LENGTH;
+}
+
+bool kl_find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows *rows)
 {
     struct row_sums sums;
-    bool as_block = b->job->tile.columns || b->job->layout->inner.volume < KL_MIN_ROWWISE_LENGTH;
+    bool as_block = kl_sums_blocks(b->job);
     b->has_exps = caches && !as_block && wants_exps(b);
     if (as_block)
         sum_rows(b, &sums);
     else
         for (size_t i = 0; i < b->group->rows; i++)
-            sum_row(b, i, &sums);
-    bool good = normalize_sums(b, &sums, losses, sum_p);
+            if (kl_is_row_masked(b, i))
+                skip_row(i, &sums);
+            else
+                sum_row(b, i, &sums);
+    bool all = normalize_sums(b, &sums, rows);
     if (b->has_exps)
         b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED; /* v holds exponentials */
-    if (good)
-        kl_sum_near_equal(b, losses);
-    return good;
+    kl_sum_near_equal(b, rows->losses);
+    return all;
 }

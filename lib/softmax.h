@@ -3,13 +3,15 @@
 
 #include "lib/workspace.h"
 
+/* True if rows are summed as blocks, and not one by one. */
+bool kl_sums_blocks(const struct kl_job *job);
+
 /* Finds row_max and log_sum_exp of an operand. */
 void kl_find_softmax(struct kl_workspace *b, int operand);
 
-/* Finds, in one pass over both operands, the sum of each row's losses and the sum of target's
- * probabilities, with row_max and log_sum_exp. False if an element was special; then nothing is set. With
- * `caches`, exponentials are cached for the derivatives if there is room for them. */
-bool kl_find_row_sums(struct kl_workspace *b, bool caches, double *losses, double *sum_p);
+/* Sums rows in one pass over both operands, and sets row_max and log_sum_exp; true if all sums are known.
+ * With `caches`, exponentials are cached for the derivatives if there is room for them. */
+bool kl_find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows *rows);
 
 /* Loads a tile of both operands in the form of the kernels' rule, once row_max and log_sum_exp of logits are
  * set; masked elements have no loss. */

@@ -13,6 +13,9 @@ const void *kl_at(const struct kl_array_view *view, size_t index)
 /* COLUMNS: rows of a tile that lie side by side: whole cache lines of them. MIN_COLUMNS: where so few do,
  * they are gathered row by row. */
 enum { COLUMNS = 64, MIN_COLUMNS = 8 };
+
+/* MAX_TURNED: softmaxes of rows of so few elements take less time as columns, which fill vectors. */
+enum { MAX_TURNED = 3 };
 _Static_assert((int)COLUMNS <= (int)KL_ROWS, "numbers of rows have room for columns");
 
 /* True if neighbouring rows lie side by side in an operand, and a row's elements do not. Rows of other
@@ -30,11 +33,11 @@ bool kl_are_rows_alone(const struct kl_layout *layout)
     return layout->inner.volume > KL_BLOCK / 2;
 }
 
-struct kl_tile kl_choose_tile(const struct kl_layout *layout)
+struct kl_tile kl_choose_tile(const struct kl_layout *layout, bool softmaxes)
 {
     size_t all = layout->outer.volume, length = layout->inner.volume;
-    bool columns =
-        has_adjacent_rows(layout, KL_OF_INPUT) || has_adjacent_rows(layout, KL_OF_TARGET);
+    bool columns = (softmaxes && length <= MAX_TURNED) || has_adjacent_rows(layout, KL_OF_INPUT) ||
+                   has_adjacent_rows(layout, KL_OF_TARGET);
     size_t rows = kl_min(kl_min(KL_BLOCK / kl_min(length, KL_BLOCK), KL_ROWS), all);
     if (columns && rows < COLUMNS)
         rows = kl_min(COLUMNS, all);
@@ -59,23 +62,47 @@ copy_elements(struct view_2d from, struct view_2d to, size_t rows, size_t n, siz
                    from.at + (r * from.row + i * from.element) * size, size);
 }
 
-/* Fills n elements with one, twice as many at a time. */
-static void fill(const char *from, char *to, size_t n, size_t size)
+/* FEW: elements that take less time one by one than by memcpy. */
+enum { FEW = 4 };
+
+/* DOUBLED: elements of a filled row from which it is copied, twice as many at a time. */
+enum { DOUBLED = 32 };
+
+static inline __attribute__((always_inline)) void
+fill_elements(struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
 {
-    memcpy(to, from, size);
-    for (size_t done = 1; done < n; done *= 2)
-        memcpy(to + done * size, to, kl_min(done, n - done) * size);
+    char element[sizeof(double)];
+    for (size_t r = 0; r < rows; r++) {
+        char *at = to.at + r * to.row * size;
+        memcpy(element, from.at + r * from.row * size, size);
+        for (size_t i = 0; i < kl_min(n, DOUBLED); i++)
+            memcpy(at + i * size, element, size);
+        for (size_t done = DOUBLED; done < n; done *= 2)
+            memcpy(at + done * size, at, kl_min(done, n - done) * size);
+    }
+}
+
+/* Fills each row with its one element. */
+static void fill_rows(struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
+{
+    if (size == 1)
+        fill_elements(from, to, rows, n, 1);
+    else if (size == 2)
+        fill_elements(from, to, rows, n, 2);
+    else if (size == 4)
+        fill_elements(from, to, rows, n, 4);
+    else
+        fill_elements(from, to, rows, n, 8);
 }
 
 /* Copies `rows` rows of n elements of `size` bytes. */
 static void copy_view(struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
 {
-    if (from.element == 1 && to.element == 1)
+    if (from.element == 1 && to.element == 1 && n > FEW)
         for (size_t r = 0; r < rows; r++)
             memcpy(to.at + r * to.row * size, from.at + r * from.row * size, n * size);
     else if (from.element == 0 && to.element == 1)
-        for (size_t r = 0; r < rows; r++)
-            fill(from.at + r * from.row * size, to.at + r * to.row * size, n, size);
+        fill_rows(from, to, rows, n, size);
     else if (size == 1)
         copy_elements(from, to, rows, n, 1);
     else if (size == 2)
@@ -111,6 +138,17 @@ static void copy_run(const struct strided_copy *copy, size_t offset, size_t row_
         copy->run(copy, offset, row_stride, stride, row * copy->leading_dim + element, rows, n);
 }
 
+/* Moves an index, and the offset of its entry, on to the next axis where the axes after it are at their end. */
+static void carry(const struct kl_axes *axes, enum kl_array array, size_t *index, size_t *offset)
+{
+    for (size_t i = axes->n - 1; i > 0 && index[i] == axes->axis[i].size; i--) {
+        index[i] = 0;
+        index[i - 1]++;
+        *offset +=
+            axes->axis[i - 1].strides[array] - axes->axis[i].size * axes->axis[i].strides[array];
+    }
+}
+
 /* Copies entries [start, start + n) of rows, in runs along the last of the axes. `row` is the first of them in
  * the block. */
 static void copy_rows(const struct strided_copy *copy, const struct kl_axes *axes, size_t base,
@@ -121,11 +159,16 @@ static void copy_rows(const struct strided_copy *copy, const struct kl_axes *axe
         return;
     }
     const struct kl_axis *last = &axes->axis[axes->n - 1];
-    size_t stride = last->strides[copy->array];
+    size_t stride = last->strides[copy->array], index[KL_MAX_DIMS];
+    size_t offset = base + kl_offset(axes, copy->array, start);
+    for (size_t axis = axes->n, rest = start; axis-- > 0; rest /= axes->axis[axis].size)
+        index[axis] = rest % axes->axis[axis].size;
     for (size_t i = 0, run; i < n; i += run) {
-        run = kl_min(n - i, last->size - (start + i) % last->size);
-        copy_run(copy, base + kl_offset(axes, copy->array, start + i), row_stride, stride, row, i,
-                 rows, run);
+        run = kl_min(n - i, last->size - index[axes->n - 1]);
+        copy_run(copy, offset, row_stride, stride, row, i, rows, run);
+        index[axes->n - 1] += run;
+        offset += run * stride;
+        carry(axes, copy->array, index, &offset);
     }
 }
 
@@ -207,8 +250,8 @@ const void *kl_tile_in_place(const struct kl_layout *layout, const struct kl_til
 {
     const struct kl_axes *outer = &layout->outer, *inner = &layout->inner;
     enum kl_array array = view->array;
-    bool dense = tile->columns     ? are_columns_in_place(layout, tile, array)
-                 : tile->rows == 1 ? kl_rows_are_dense(layout, array)
+    bool dense = tile->columns && inner->n > 0 ? are_columns_in_place(layout, tile, array)
+                 : tile->rows == 1             ? kl_rows_are_dense(layout, array)
                                    : layout->contiguous[array] && tile->length == inner->volume;
     return dense ? kl_at(view,
                          kl_offset(outer, array, tile->row) + kl_offset(inner, array, tile->start))

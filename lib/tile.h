@@ -22,8 +22,8 @@ static inline void kl_fill(double *to, double value, size_t n)
         to[i] = value;
 }
 
-/* The largest tile that suits a layout. */
-struct kl_tile kl_choose_tile(const struct kl_layout *layout);
+/* The largest tile that suits a layout, of whose rows softmaxes are computed or not. */
+struct kl_tile kl_choose_tile(const struct kl_layout *layout, bool softmaxes);
 
 /* True if rows are so long that each has tiles of its own, unless these are of columns. */
 bool kl_are_rows_alone(const struct kl_layout *layout);

@@ -68,7 +68,7 @@ const void *kl_operand(struct kl_workspace *b, const struct kl_tile *tile, int o
 const unsigned char *kl_unmasked(struct kl_workspace *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
-    bool of_single_row = !job->layout->elementwise && job->tile.rows == 1; /* kl_run_group's part */
+    bool of_single_row = job->masks_rows && job->tile.rows == 1; /* kl_run_group's part */
     if (!job->mask.data || of_single_row)
         return NULL;
     if (holds(job->layout, KL_OF_MASK, &b->mask_tile, tile))
@@ -85,7 +85,7 @@ const unsigned char *kl_unmasked(struct kl_workspace *b, const struct kl_tile *t
 
 bool kl_is_row_masked(const struct kl_workspace *b, size_t row)
 {
-    return !b->job->layout->elementwise &&
+    return b->job->masks_rows &&
            kl_is_masked(b->job->layout, b->job->mask.data, b->group->row + row, 0);
 }
 

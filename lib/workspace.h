@@ -19,6 +19,13 @@ struct kl_group {
 /* kl_stage: the state of an operand in `v`, of a group that is a single tile. */
 enum kl_stage { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOG_PROBS };
 
+/* kl_summed_rows: of each row of logits, the loss and the sum of target's probabilities. They are known
+ * unless an element was special. */
+struct kl_summed_rows {
+    double losses[KL_ROWS], sum_p[KL_ROWS];
+    bool known[KL_ROWS];
+};
+
 struct kl_workspace {
     struct kl_job *job;
     const struct kl_group *group;
@@ -43,6 +50,7 @@ struct kl_workspace {
     double log_sum_exp[KL_OPERANDS][KL_ROWS]; /* of logits less row_max */
     double high[KL_ROWS], low[KL_ROWS];       /* of sums along rows */
     double grad_sums[KL_OPERANDS][KL_ROWS];
+    struct kl_summed_rows fused, plain; /* with what derivatives need; losses alone */
 };
 
 /* KL_MIN_ROWWISE_LENGTH: rows of so many logits take less time one by one than as a block. */

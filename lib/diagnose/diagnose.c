@@ -188,6 +188,12 @@ static bool check_rows_at_once(const struct kl_diagnosing *d, size_t row, size_t
     return true;
 }
 
+/* True of a row whose elements are all masked. */
+static bool is_empty(const struct kl_rows_stats *s, size_t i)
+{
+    return s->min[i] > s->max[i] && s->sum[i] == 0;
+}
+
 static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
                        struct kl_finding_counts *counts, struct kl_diagnosis_scratch *s)
 {
@@ -210,6 +216,8 @@ static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
             kl_is_masked(&context->layout, context->mask.data, row + i, 0))
             continue;
         counts->rows++;
+        if (is_empty(&s->stats[KL_INPUT], i) && is_empty(&s->stats[KL_TARGET], i))
+            continue;
         if (!all_fit || !is_sound(d, KL_INPUT, &s->stats[KL_INPUT], i) ||
             !is_sound(d, KL_TARGET, &s->stats[KL_TARGET], i))
             check_row(d, row, i, all_fit, counts, s);
@@ -286,7 +294,7 @@ struct kl_diagnosing *kl_diagnosing_new(const struct kl_plan *plan)
     if (plan->count == 0) /* there are no rows */
         return d;
     kl_layout_of(&d->context.layout, plan, true);
-    d->context.tile = kl_choose_tile(&d->context.layout);
+    d->context.tile = kl_choose_tile(&d->context.layout, false);
     d->context.tile.columns = false; /* statistics are those of rows */
     return d;
 }

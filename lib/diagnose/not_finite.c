@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 /* ---- Bounds */
 
@@ -81,29 +82,70 @@ static size_t element_of(const struct kl_diagnosis_context *context, enum kl_arr
            kl_offset(&context->layout.inner, array, i);
 }
 
-static double element(const struct kl_diagnosis_context *context, int operand, size_t row, size_t i)
+/* part: PART elements of a row as doubles, from `start` on: few, for they are on the stack. */
+enum { PART = 256 };
+struct part {
+    size_t start, n;
+    bool holds_row; /* there is no other part */
+    double v[KL_OPERANDS][PART];
+    unsigned char unmasked[PART];
+};
+
+static void rewind_part(struct part *part) { part->start = part->n = 0; }
+
+/* Loads the elements after a part, or the first ones of a rewound part; false at the end of the row. */
+static bool load_next(const struct kl_diagnosis_context *context, size_t row, struct part *part)
 {
-    const struct kl_array_view *view = &context->operands[operand];
-    return kl_load(view->dtype, view->data, element_of(context, view->array, row, i));
+    const struct kl_layout *layout = &context->layout;
+    part->start += part->n;
+    part->n = kl_min(PART, layout->inner.volume - part->start);
+    struct kl_tile tile = {.row = row, .rows = 1, .start = part->start, .length = part->n};
+    if (part->n == 0 || part->holds_row)
+        return part->n > 0;
+    part->holds_row = part->n == layout->inner.volume;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        kl_tile_load(context->kernel, layout, &tile, &context->operands[i], KL_FLOAT64, part->v[i]);
+    if (context->mask.data)
+        kl_tile_load(context->kernel, layout, &tile, &context->mask, KL_FLOAT64, part->unmasked);
+    else
+        memset(part->unmasked, 1, part->n);
+    return true;
+}
+
+/* Adds the sum of the exponentials of a part. */
+static void add_exps(const struct kl_diagnosis_context *context, const struct part *part,
+                     int operand, struct softmax *softmax)
+{
+    const double *v = part->v[operand], scale = 1 / context->plan->temperature;
+    double exps[PART];
+    for (size_t i = 0; i < part->n; i++)
+        exps[i] = part->unmasked[i] ? (v[i] - softmax->max) * scale : -(double)INFINITY;
+    context->kernel->exps(exps, exps, part->n);
+    for (size_t i = 0; i < part->n; i++)
+        softmax->log_sum += exps[i];
 }
 
 /* NaN where a logit is NaN or +inf, and where all are -inf. */
 static struct softmax softmax_of(const struct kl_diagnosis_context *context, int operand,
-                                 size_t row)
+                                 size_t row, struct part *part)
 {
     struct softmax softmax = {0, 0};
-    double sum = 0, scale = 1 / context->plan->temperature;
-    size_t n = context->layout.inner.volume;
     if (context->plan->spaces[operand] != KL_LOGIT)
         return softmax;
     softmax.max = -(double)INFINITY;
-    for (size_t i = 0; i < n; i++)
-        if (!kl_is_masked(&context->layout, context->mask.data, row, i))
-            softmax.max = fmax(softmax.max, element(context, operand, row, i));
-    for (size_t i = 0; i < n; i++)
-        if (!kl_is_masked(&context->layout, context->mask.data, row, i))
-            sum += exp((element(context, operand, row, i) - softmax.max) * scale);
-    softmax.log_sum = log(sum);
+    rewind_part(part);
+    while (load_next(context, row, part))
+        for (size_t i = 0; i < part->n; i++)
+            if (part->unmasked[i] && part->v[operand][i] > softmax.max)
+                softmax.max = part->v[operand][i];
+    if (isinf(softmax.max)) {
+        softmax.log_sum = (double)NAN;
+        return softmax;
+    }
+    rewind_part(part);
+    while (load_next(context, row, part))
+        add_exps(context, part, operand, &softmax);
+    softmax.log_sum = log(softmax.log_sum);
     return softmax;
 }
 
@@ -157,55 +199,90 @@ static bool has_finite_loss(const struct kl_plan *plan, double x, double t)
 }
 
 /* Extremes of the elements that the mask leaves. */
-static struct kl_bounds bound_row(const struct kl_diagnosis_context *context, size_t row)
+static struct kl_bounds bound_row(const struct kl_diagnosis_context *context, size_t row,
+                                  struct part *part)
 {
     const struct kl_row_stats none = {INFINITY, -(double)INFINITY, 0, 0};
     struct kl_row_stats s[KL_OPERANDS] = {none, none};
-    size_t n = context->layout.inner.volume;
-    for (size_t i = 0; i < n; i++)
-        for (int operand = 0; operand < KL_OPERANDS; operand++) {
-            double v = element(context, operand, row, i);
-            if (!isfinite(v) || kl_is_masked(&context->layout, context->mask.data, row, i))
-                continue;
-            s[operand].min = fmin(s[operand].min, v);
-            s[operand].max = fmax(s[operand].max, v);
-            s[operand].sum += v;
-        }
-    s[KL_TARGET].exps = (double)n * exp(s[KL_TARGET].max);
+    rewind_part(part);
+    while (load_next(context, row, part))
+        for (int operand = 0; operand < KL_OPERANDS; operand++)
+            for (size_t i = 0; i < part->n; i++) {
+                double v = part->v[operand][i];
+                if (!isfinite(v) || !part->unmasked[i])
+                    continue;
+                s[operand].min = v < s[operand].min ? v : s[operand].min;
+                s[operand].max = v > s[operand].max ? v : s[operand].max;
+                s[operand].sum += v;
+            }
+    s[KL_TARGET].exps = (double)context->layout.inner.volume * exp(s[KL_TARGET].max);
     return kl_bound_losses(context, s);
+}
+
+/* search: the search of a row for a loss that is not finite. */
+struct search {
+    const struct kl_diagnosis_context *context;
+    size_t row;
+    bool skips_ordinary; /* elements whose loss is finite by the bounds */
+    struct softmax softmax[KL_OPERANDS];
+    double sum; /* of the losses that were computed */
+};
+
+/* True if the loss of element i of a part is not finite. */
+static bool check_element(struct search *search, const struct part *part, size_t i,
+                          struct kl_reason *reason)
+{
+    const struct kl_diagnosis_context *context = search->context;
+    enum kl_rule rule = kl_rule_of(context->plan);
+    double x = part->v[KL_INPUT][i], t = part->v[KL_TARGET][i];
+    double a = to_log_prob(context, KL_INPUT, &search->softmax[KL_INPUT], x);
+    double b = to_log_prob(context, KL_TARGET, &search->softmax[KL_TARGET], t);
+    double loss = kl_term(rule, a, b);
+    size_t at = part->start + i;
+    search->sum += loss;
+    if (context->layout.elementwise ? isfinite(weighed(context, search->row, at, loss))
+                                    : isfinite(loss))
+        return false;
+    *reason = (struct kl_reason){element_of(context, KL_OF_INPUT, search->row, at), x, t,
+                                 reason_text(rule, a, b)};
+    return true;
+}
+
+static bool check_part(struct search *search, const struct part *part, struct kl_reason *reason)
+{
+    const struct kl_plan *plan = search->context->plan;
+    for (size_t i = 0; i < part->n; i++) {
+        bool ordinary = search->skips_ordinary &&
+                        has_finite_loss(plan, part->v[KL_INPUT][i], part->v[KL_TARGET][i]);
+        if (!ordinary && part->unmasked[i] && check_element(search, part, i, reason))
+            return true;
+    }
+    return false;
 }
 
 bool kl_find_not_finite(const struct kl_diagnosis_context *context, size_t row,
                         struct kl_reason *reason)
 {
-    const struct kl_plan *plan = context->plan;
-    enum kl_rule rule = kl_rule_of(plan);
-    struct softmax softmax[KL_OPERANDS];
-    double sum = 0, x = 0, t = 0;
-    bool skip_ordinary = kl_fits_losses(plan, bound_row(context, row));
-    for (int operand = 0; operand < KL_OPERANDS; operand++)
-        softmax[operand] = softmax_of(context, operand, row);
-    bool no_softmax = isnan(softmax[KL_INPUT].log_sum) || isnan(softmax[KL_TARGET].log_sum);
-    for (size_t i = 0; i < context->layout.inner.volume; i++) {
-        x = element(context, KL_INPUT, row, i), t = element(context, KL_TARGET, row, i);
-        if ((skip_ordinary && !no_softmax && has_finite_loss(plan, x, t)) ||
-            kl_is_masked(&context->layout, context->mask.data, row, i))
-            continue;
-        double a = to_log_prob(context, KL_INPUT, &softmax[KL_INPUT], x);
-        double b = to_log_prob(context, KL_TARGET, &softmax[KL_TARGET], t);
-        double loss = kl_term(rule, a, b);
-        sum += loss;
-        if (context->layout.elementwise ? isfinite(weighed(context, row, i, loss)) : isfinite(loss))
-            continue;
-        *reason = (struct kl_reason){element_of(context, KL_OF_INPUT, row, i), x, t,
-                                     reason_text(rule, a, b)};
-        return true;
+    struct search search = {.context = context, .row = row};
+    struct part part;
+    part.holds_row = false;
+    search.skips_ordinary = kl_fits_losses(context->plan, bound_row(context, row, &part));
+    for (int operand = 0; operand < KL_OPERANDS; operand++) {
+        search.softmax[operand] = softmax_of(context, operand, row, &part);
+        search.skips_ordinary &= !isnan(search.softmax[operand].log_sum);
     }
-    if (context->layout.elementwise ? isfinite(sum) : isfinite(weighed(context, row, 0, sum)))
+    rewind_part(&part);
+    while (load_next(context, row, &part))
+        if (check_part(&search, &part, reason))
+            return true;
+    bool fits =
+        isfinite(context->layout.elementwise ? search.sum : weighed(context, row, 0, search.sum));
+    if (fits)
         return false;
-    *reason =
-        (struct kl_reason){element_of(context, KL_OF_INPUT, row, 0),
-                           element(context, KL_INPUT, row, 0), element(context, KL_TARGET, row, 0),
-                           "the sum of the row's losses is too large for its dtype"};
+    rewind_part(&part);
+    load_next(context, row, &part);
+    *reason = (struct kl_reason){element_of(context, KL_OF_INPUT, row, 0), part.v[KL_INPUT][0],
+                                 part.v[KL_TARGET][0],
+                                 "the sum of the row's losses is too large for its dtype"};
     return true;
 }
