@@ -129,16 +129,14 @@ static bool has_nan_grads(const struct kl_job *job)
     return job->rule == KL_LOGIT_PYTORCH && kl_is_wanted(job, KL_TARGET);
 }
 
-/* Gives known rows their losses in place of those of their elements; true if none is left. */
-static bool set_losses(struct kl_workspace *b, const struct kl_summed_rows *rows)
+/* Gives known rows their losses in place of those of their elements. */
+static void set_losses(struct kl_workspace *b, const struct kl_summed_rows *rows)
 {
-    bool all = true;
+    if (!b->job->wants_loss)
+        return;
     for (size_t i = 0; i < b->group->rows; i++)
-        if (!rows->known[i])
-            all = false;
-        else if (b->job->wants_loss)
+        if (rows->known[i])
             b->group->high[i] = rows->losses[i], b->group->low[i] = 0;
-    return all;
 }
 
 /* Computes a group all of whose rows are known. */

@@ -195,7 +195,8 @@ struct kl_options {
      * input as it was given. */
     bool broadcast;
 
-    /* Multiplies losses, after those of `dim` are summed; broadcasts to them. KL_MEAN then divides
+    /* Multiplies losses, after those of `dim` are summed; broadcasts to them. Reduced losses of logits are
+     * summed along each row first if weight and mask are the same along it, too. KL_MEAN then divides
      * by the sum of the weights, KL_BATCHMEAN by what it always does. NULL is 1. A sum of weights past
      * double's range divides as infinity does, so that the loss is 0; below 2^-1022 the loss holds, but
      * derivatives may be infinite. Where there is no loss to multiply, as in an empty row, even an

@@ -215,8 +215,9 @@ static void sum_row(struct kl_workspace *b, size_t row, struct row_sums *sums)
 }
 
 /* Gives a masked row sums that are finite: its loss is 1 until it is masked. */
-static void skip_row(size_t row, struct row_sums *sums)
+static void skip_row(struct kl_workspace *b, size_t row, struct row_sums *sums)
 {
+    b->row_max[KL_INPUT][row] = b->row_max[KL_TARGET][row] = 0;
     sums->losses[row] = sums->sum_p[row] = sums->exps[row] = 1;
 }
 
@@ -277,7 +278,7 @@ bool kl_find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows
     else
         for (size_t i = 0; i < b->group->rows; i++)
             if (kl_is_row_masked(b, i))
-                skip_row(i, &sums);
+                skip_row(b, i, &sums);
             else
                 sum_row(b, i, &sums);
     bool all = normalize_sums(b, &sums, rows);

@@ -1,5 +1,5 @@
-/* Live numbers of monitors: of their last closed window, and of those before; states, from the verdicts of
- * windows in order of their starts. */
+/* The numbers of monitors that are in memory: of their last closed window, and of those before; states, from
+ * the verdicts of windows in order of their starts. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"
