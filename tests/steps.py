@@ -1,8 +1,7 @@
 """Runs the steps of `make test`, several at once, and prints a table of their times.
 
-Four kinds. A batch step needs nothing but processors: one after another, with all of them and the lowest priority.
-Beside it runs one step whose tests have time limits, and one that mostly waits for a browser. A step that measures
-times has none beside it but a batch step. Each step needs what it names first.
+A batch step needs nothing but processors: one after another, with all of them and the lowest priority. Beside it runs
+one other step, whose tests have time limits and mostly wait. Each step needs what it names first.
 A step is a process group of its own, which ends with this process.
 The output of a step goes to build/steps/NAME.log, and is printed whole if the step fails: then the steps that need
 it are left out, the others go on, and the exit status is 1.
@@ -17,7 +16,7 @@ import sys
 import time
 
 CPUS = len(os.sched_getaffinity(0))
-BATCH, RUN, WAIT, MEASURE = "batch", "run", "wait", "measure"
+BATCH, RUN = "batch", "run"
 LOGS = "build/steps"
 
 # Name, kind, what it needs, arguments of make. In the order in which they start.
@@ -29,9 +28,9 @@ STEPS = [
     ("fuzzers", BATCH, ["programs-asan"], ["fuzzers"]),
     ("build-neon", BATCH, [], ["build/aarch64/kernels"]),
     ("lint", BATCH, ["programs", "tools"], ["lint"]),
-    ("load", MEASURE, ["programs"], ["load"]),
+    ("load", RUN, ["programs"], ["load"]),
     ("check", RUN, ["programs"], ["check"]),
-    ("page", WAIT, ["programs", "tools"], ["page"]),
+    ("page", RUN, ["programs", "tools"], ["page"]),
     ("proxies", RUN, ["programs"], ["proxies"]),
     ("local", RUN, ["programs"], ["local"]),
     ("postgresql", RUN, ["programs"], ["postgresql"]),
@@ -80,27 +79,16 @@ class Step:
         print(f"==== {self.name} {self.state} after {self.seconds:.0f} s", flush=True)
 
 
-def may_start(step, running):
-    """One step of a kind runs at a time. One that measures waits until only a batch step runs, and holds back those after
-    it."""
-    kinds = {other.kind for other in running}
-    if step.kind == MEASURE:
-        return kinds <= {BATCH}
-    return step.kind not in kinds and (step.kind == BATCH or MEASURE not in kinds)
-
-
 def start_next(steps):
     states = {step.name: step.state for step in steps}
-    held = False
+    busy = {step.kind for step in steps if step.state == "runs"}
     for step in [step for step in steps if step.state == "waits"]:
         missing = [states[name] for name in step.needs if states.get(name, "passed") != "passed"]
         if "failed" in missing or "left out" in missing:
             step.state = states[step.name] = "left out"
-        elif not missing and not (held and step.kind in (RUN, WAIT)):
-            if may_start(step, [other for other in steps if other.state == "runs"]):
-                step.start()
-            elif step.kind == MEASURE:
-                held = True
+        elif not missing and step.kind not in busy:
+            step.start()
+            busy.add(step.kind)
 
 
 def run(steps):

@@ -86,7 +86,7 @@ static double seconds_until_end(int fd, double start)
 Test(proxies, the_announced_time_is_held)
 {
     enum { KEPT = 40, ROUNDS = 3 };
-    static const char *const flags[] = {"--timeout", "2", NULL};
+    static const char *const flags[] = {"--timeout", "3", NULL};
     struct server server = server_start(flags);
     struct call call = {0};
     int fds[KEPT];
@@ -102,13 +102,13 @@ Test(proxies, the_announced_time_is_held)
             cr_expect_eq(
                 wire_exchange(fds[i], call.bytes, call.size, answer, sizeof answer, 10, &is_kept),
                 200, "client %d, round %d", i, round);
-            cr_expect(is_kept && strstr(answer, "\nKeep-Alive: timeout=2\r\n"), "%s", answer);
+            cr_expect(is_kept && strstr(answer, "\nKeep-Alive: timeout=3\r\n"), "%s", answer);
         }
-        sleep_seconds(round < ROUNDS - 1 ? 1.8 : 0);
+        sleep_seconds(round < ROUNDS - 1 ? 2.4 : 0);
     }
     for (int i = 0; i < KEPT; i++) {
         double held = seconds_until_end(fds[i], start);
-        cr_expect(held >= 2, "%g s", held);
+        cr_expect(held >= 3, "%g s", held);
         close(fds[i]);
     }
     call_free(&call);
