@@ -315,7 +315,11 @@ bool api_option_begin(struct api_option_input *setting, struct api_options *opti
         fail_unknown(options, origin, also, problem);
         return false;
     }
-    *setting = (struct api_option_input){options, origin, problem, &api_loss_options[option], {0}};
+    memset(setting, 0, sizeof *setting);
+    setting->options = options;
+    setting->origin = origin;
+    setting->problem = problem;
+    setting->row = &api_loss_options[option];
     return true;
 }
 

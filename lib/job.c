@@ -30,10 +30,12 @@ void kl_set_factors(const struct kl_job *job, const struct kl_tile *tile, double
 {
     const struct kl_array_view *const arrays[] = {&job->grad_output, &job->weight};
     struct kl_tile loaded = *tile;
-    bool single = tile->rows == 1;
+    bool one_factor = true;
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        single &= !arrays[i]->data || kl_is_constant_along_rows(job->layout, arrays[i]->array);
-    if (single)
+        if (arrays[i]->data)
+            one_factor &=
+                tile->rows == 1 && kl_is_constant_along_rows(job->layout, arrays[i]->array);
+    if (one_factor)
         loaded.rows = loaded.length = 1;
     size_t n = kl_tile_size(&loaded);
     kl_fill(factors, job->factor, n);
@@ -42,7 +44,7 @@ void kl_set_factors(const struct kl_job *job, const struct kl_tile *tile, double
             job->kernel->multiply(
                 factors, kl_tile_doubles(job->kernel, job->layout, &loaded, arrays[i], block), n);
     grads->factor = factors[0];
-    grads->factors = single ? NULL : factors;
+    grads->factors = one_factor ? NULL : factors;
 }
 
 void kl_weigh_losses(const struct kl_job *job, double *losses, const double *weights,

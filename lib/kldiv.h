@@ -196,7 +196,7 @@ struct kl_options {
     bool broadcast;
 
     /* Multiplies losses, after those of `dim` are summed; broadcasts to them. Reduced losses of logits are
-     * summed along each row first if weight and mask are the same along it, too. KL_MEAN then divides
+     * summed along each row first if weight and mask are broadcast along it, too. KL_MEAN then divides
      * by the sum of the weights, KL_BATCHMEAN by what it always does. NULL is 1. A sum of weights past
      * double's range divides as infinity does, so that the loss is 0; below 2^-1022 the loss holds, but
      * derivatives may be infinite. Where there is no loss to multiply, as in an empty row, even an
@@ -479,7 +479,7 @@ const char *kl_finding_code(enum kl_finding finding);
 
 /* Looks at the operands, in one pass, and calls kl_run where finite losses may have a sum that is not.
  * Rows that are as they should be take 1 to 2.5 ns an element, about as long as kl_run or less. Rows that may hold a loss
- * which is not finite are looked at element by element, at 60 to 500 ns each: those with a NaN, an
+ * which is not finite are looked at element by element, at 10 to 500 ns each: those with a NaN, an
  * infinity or a negative target, and those whose losses could be beyond the dtype's range by a bound that knows only the row's
  * extremes, as in float16 from 65504 on. Fails with stopped or out_of_memory. */
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,

@@ -26,7 +26,9 @@ struct kl_axes {
  * none are, they are whatever lies side by side in all arrays. */
 struct kl_layout {
     struct kl_axes outer, inner;
-    bool elementwise;           /* every element has a loss of its own; otherwise every row */
+    /* Every element has a loss of its own; otherwise every row, also where losses of logits are reduced, and
+     * weight and mask are broadcast along rows. */
+    bool elementwise;
     bool contiguous[KL_ARRAYS]; /* rows lie side by side, and so do their elements */
     bool broadcast[KL_ARRAYS];  /* all rows are the same */
 };

@@ -75,8 +75,7 @@ static size_t shards_of(const struct kl_plan *plan, const struct kl_gradient *gr
     return shards;
 }
 
-/* Chooses the job's layout and tiles, and its chunks. */
-/* Has rows of logits summed before their weight and mask, if these are the same along each row. */
+/* Has rows of logits summed before their weight and mask, if these are broadcast along them. */
 static void sum_weighed_rows(struct kl_job *job)
 {
     struct kl_layout *layout = job->layout;
@@ -89,6 +88,7 @@ static void sum_weighed_rows(struct kl_job *job)
         layout->elementwise = false;
 }
 
+/* Chooses the job's layout and tiles, and its chunks. */
 static struct schedule schedule_of(struct kl_job *job)
 {
     struct schedule s = {.job = job};

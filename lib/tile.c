@@ -14,8 +14,8 @@ const void *kl_at(const struct kl_array_view *view, size_t index)
  * they are gathered row by row. */
 enum { COLUMNS = 64, MIN_COLUMNS = 8 };
 
-/* MAX_TURNED: softmaxes of rows of so few elements take less time as columns, which fill vectors. */
-enum { MAX_TURNED = 3 };
+/* MAX_COLUMN_LENGTH: softmaxes of rows of so few elements take less time as columns, which fill vectors. */
+enum { MAX_COLUMN_LENGTH = 3 };
 _Static_assert((int)COLUMNS <= (int)KL_ROWS, "numbers of rows have room for columns");
 
 /* True if neighbouring rows lie side by side in an operand, and a row's elements do not. Rows of other
@@ -36,7 +36,8 @@ bool kl_are_rows_alone(const struct kl_layout *layout)
 struct kl_tile kl_choose_tile(const struct kl_layout *layout, bool softmaxes)
 {
     size_t all = layout->outer.volume, length = layout->inner.volume;
-    bool columns = (softmaxes && length <= MAX_TURNED) || has_adjacent_rows(layout, KL_OF_INPUT) ||
+    bool columns = (softmaxes && length <= MAX_COLUMN_LENGTH) ||
+                   has_adjacent_rows(layout, KL_OF_INPUT) ||
                    has_adjacent_rows(layout, KL_OF_TARGET);
     size_t rows = kl_min(kl_min(KL_BLOCK / kl_min(length, KL_BLOCK), KL_ROWS), all);
     if (columns && rows < COLUMNS)
@@ -62,11 +63,11 @@ copy_elements(struct view_2d from, struct view_2d to, size_t rows, size_t n, siz
                    from.at + (r * from.row + i * from.element) * size, size);
 }
 
-/* FEW: elements that take less time one by one than by memcpy. */
-enum { FEW = 4 };
+/* MAX_LOOPED: elements that take less time one by one than by memcpy. */
+enum { MAX_LOOPED = 4 };
 
-/* DOUBLED: elements of a filled row from which it is copied, twice as many at a time. */
-enum { DOUBLED = 32 };
+/* FIRST_FILLED: elements of a filled row from which it is copied, twice as many at a time. */
+enum { FIRST_FILLED = 32 };
 
 static inline __attribute__((always_inline)) void
 fill_elements(struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
@@ -75,9 +76,9 @@ fill_elements(struct view_2d from, struct view_2d to, size_t rows, size_t n, siz
     for (size_t r = 0; r < rows; r++) {
         char *at = to.at + r * to.row * size;
         memcpy(element, from.at + r * from.row * size, size);
-        for (size_t i = 0; i < kl_min(n, DOUBLED); i++)
+        for (size_t i = 0; i < kl_min(n, FIRST_FILLED); i++)
             memcpy(at + i * size, element, size);
-        for (size_t done = DOUBLED; done < n; done *= 2)
+        for (size_t done = FIRST_FILLED; done < n; done *= 2)
             memcpy(at + done * size, at, kl_min(done, n - done) * size);
     }
 }
@@ -98,7 +99,7 @@ static void fill_rows(struct view_2d from, struct view_2d to, size_t rows, size_
 /* Copies `rows` rows of n elements of `size` bytes. */
 static void copy_view(struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
 {
-    if (from.element == 1 && to.element == 1 && n > FEW)
+    if (from.element == 1 && to.element == 1 && n > MAX_LOOPED)
         for (size_t r = 0; r < rows; r++)
             memcpy(to.at + r * to.row * size, from.at + r * from.row * size, n * size);
     else if (from.element == 0 && to.element == 1)

@@ -1,5 +1,6 @@
 /* kl_tile: some rows of a layout, or a part of each, as a block: elements lie side by side, row after
- * row; or, where that is their order in memory, rows lie side by side, element after element. */
+ * row; or, where that is their order in memory or rows are of a few logits, rows lie side by side, element after
+ * element. */
 #pragma once
 
 #include "lib/layout.h"

@@ -20,7 +20,7 @@ struct kl_group {
 enum kl_stage { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOG_PROBS };
 
 /* kl_summed_rows: of each row of logits, the loss and the sum of target's probabilities. They are known
- * unless an element was special. */
+ * unless an element was special. A masked row is known, too: its numbers are masked later. */
 struct kl_summed_rows {
     double losses[KL_ROWS], sum_p[KL_ROWS];
     bool known[KL_ROWS];

@@ -153,6 +153,9 @@ struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls
 {
     struct srv_connection *c = (size_t)fd < table.descriptors ? malloc(sizeof *c) : NULL;
     unsigned long long now = srv_now_ms();
+    struct ucred peer = {0};
+    if (local)
+        srv_unix_peer(fd, &peer);
     pthread_mutex_lock(&table.lock);
     expect_less(quota);
     table.quotas[quota].open++;
@@ -163,12 +166,11 @@ struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls
                                      .quota = quota,
                                      .tls = tls,
                                      .local = local,
+                                     .peer = peer,
                                      .opened = now,
                                      .since = now,
                                      .begun = now,
                                      .body_lock = PTHREAD_MUTEX_INITIALIZER};
-        if (local)
-            srv_unix_peer(fd, &c->peer);
         if (c->next)
             c->next->previous = c;
         table.first = c;

@@ -12,7 +12,7 @@
 enum { SILENCE_MS = 5000, DEADLINE_MS = 60000, SHORT_MS = 1000, TICK_MS = 250 };
 
 /* Bytes that one connection drops in a turn. */
-enum { PER_RECV = 1 << 20, PER_TURN = 4 << 20 };
+enum { PER_RECV = 1 << 18, PER_TURN = 1 << 20 };
 
 struct lingering {
     int fd;

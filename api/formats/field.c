@@ -27,25 +27,26 @@ bool api_text_infinity(const char *text, size_t size, double *number)
     return false;
 }
 
-/* Reads a copy, with a point for a decimal comma, as a number of JSON or as what is none: "+1", "007", ".5",
- * "5.", "1,5", "inf"; but not the hexadecimal numbers and NaN that strtod knows, too. */
-static bool read_copy(const struct api_table *table, const char *p, size_t size, double *number)
+/* Reads what is no number of JSON, by strtod, with a point for a decimal comma: "+1", "007", ".5", "5.", "1,5",
+ * "inf"; but not the hexadecimal numbers and NaN that strtod knows, too. MAX_LOOSE: bytes of such a number; a
+ * longer field is text. */
+static bool read_loosely(const char *p, size_t size, bool decimal_comma, double *number)
 {
-    char text[64], *end;
-    struct api_buffer copy = {.budget = table->budget};
-    api_buffer_borrow(&copy, text, sizeof text);
-    api_append(&copy, p, size);
-    api_append(&copy, (const char[API_PADDING]){0}, API_PADDING);
-    char *comma = table->decimal_comma && !copy.failed ? memchr(copy.data, ',', size) : NULL;
-    if (comma)
+    enum { MAX_LOOSE = 4096 };
+    char text[MAX_LOOSE + API_PADDING], *comma, *end;
+    if (size > MAX_LOOSE)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if (!p[i] || !strchr("0123456789+-.,eEinftyINFTY", p[i]))
+            return false;
+    memcpy(text, p, size);
+    memset(text + size, 0, API_PADDING);
+    if (decimal_comma && (comma = memchr(text, ',', size)))
         *comma = '.';
-    bool good = !copy.failed && !strpbrk(copy.data, "xXaA");
-    if (good && api_number_read(copy.data, KL_FLOAT64, number) != copy.data + size) {
-        *number = api_strtod(copy.data, &end);
-        good = end == copy.data + size;
-    }
-    api_buffer_free(&copy);
-    return good;
+    if (api_number_read(text, KL_FLOAT64, number) == text + size)
+        return true;
+    *number = api_strtod(text, &end);
+    return end == text + size;
 }
 
 bool api_field_number(const struct api_table *table, const struct api_cell *cell, double *number)
@@ -58,5 +59,5 @@ bool api_field_number(const struct api_table *table, const struct api_cell *cell
     if (p == end || ((unsigned)(*p - '0') >= 10 && !strchr("+-.,iI", *p)))
         return false;
     return api_number_read(p, KL_FLOAT64, number) == end ||
-           read_copy(table, p, (size_t)(end - p), number);
+           read_loosely(p, (size_t)(end - p), table->decimal_comma, number);
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* MAX_ENTRIES: maximum of an archive of tensors. TYPICAL_INFLATION: archives typically inflate to less
+/* MAX_ENTRIES: maximum of entries of an archive of tensors. TYPICAL_INFLATION: archives typically inflate to less
  * than so many times their size, stored ones not at all. */
 enum { MAX_ENTRIES = 16, TYPICAL_INFLATION = 100 };
 

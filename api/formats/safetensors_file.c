@@ -52,7 +52,7 @@ bool api_safetensors_begin(struct api_safetensors *file, struct api_budget *budg
 /* True for a string that has room in API_JSON_TEXT bytes. */
 static bool is_short_string(const char *value)
 {
-    return value && *value == '"' && api_json_skip_string(value) - value <= API_JSON_TEXT;
+    return value && *value == '"' && api_json_skip_string(value) - value <= API_JSON_TEXT + 1;
 }
 
 bool api_safetensors_next(struct api_safetensors *file)
@@ -70,12 +70,13 @@ static bool malformed(const struct api_safetensors *file, const char *field, con
 static bool malformed(const struct api_safetensors *file, const char *field, const char *format,
                       ...)
 {
-    char location[sizeof file->problem->location - 20], detail[300];
+    enum { FIELD = 20 }; /* room for its name */
+    char location[sizeof file->problem->location], detail[300];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    api_pointer_to_member(location, sizeof location, "#/", file->name);
+    api_pointer_to_member(location, sizeof location - FIELD, "#/", file->name);
     size_t used = strlen(location);
     snprintf(location + used, sizeof location - used, "%s", field);
     return api_fail_at(file->problem, API_BODY, location, "safetensors_malformed", "%.100s: %s",

@@ -158,8 +158,7 @@ enum { WHOLE = (256 << 20) / 4096 };
  * maybe years later. Of a large file only what a start reads is looked at. */
 static bool is_sound(sqlite3 *sqlite)
 {
-    static const char whole[] =
-        "SELECT count(*) FROM pragma_quick_check(1) WHERE quick_check <> 'ok'";
+    static const char whole[] = "SELECT count(*) FROM pragma_quick_check WHERE quick_check <> 'ok'";
     static const char parts[] =
         "SELECT count(*) FROM sqlite_schema s,"
         " pragma_quick_check(s.name) q WHERE type = 'table' AND quick_check <> 'ok' AND name IN"

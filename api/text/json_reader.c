@@ -55,7 +55,7 @@ static bool check_string(struct check *c)
     }
     if (c->p >= c->end)
         return wrong(c, "a string does not end");
-    if (c->p - start >= API_JSON_TEXT && !c->is_large)
+    if (c->p - start > API_JSON_TEXT && !c->is_large)
         return wrong(c, "a string is longer than 1024 bytes");
     c->p++;
     return true;

@@ -20,7 +20,7 @@ enum data { TIDY, ONE_NAN, ONE_INF, MANY_NEGATIVE_INF, LARGE, DATA_KINDS };
 static const char *const data_names[DATA_KINDS] = {"", " one-nan", " one-inf", " 1%-inf", " x1000"};
 static const char *const space_names[] = {"default", "log_prob", "prob", "logit"};
 
-/* tensor_shape: an axis of `ones` has size 1. */
+/* call: one configuration. Axis i of a tensor has size 1 if bit i of its `ones` is set. */
 struct call {
     unsigned long long seed;
     size_t ndim, shape[AXES];

@@ -196,7 +196,7 @@ Test(tables_csv, numbers_of_fields_are_those_of_strtod)
 Test(tables_csv, long_numbers_are_rounded_by_all_their_digits)
 {
     enum { ZEROS = 3000 };
-    static char field[ZEROS + 100];
+    static char field[ZEROS + 2000];
     const struct api_table table = {.delimiter = ','};
     for (int above = 0; above <= 1; above++) {
         size_t size =
@@ -210,6 +210,11 @@ Test(tables_csv, long_numbers_are_rounded_by_all_their_digits)
         cr_assert(api_field_number(&table, &cell, &number));
         cr_expect_eq(number, above ? 1 + 0x1p-52 : 1);
     }
+    memset(field, '1', sizeof field);
+    field[0] = '+';
+    double number;
+    const struct api_cell text = {.text = field, .size = sizeof field};
+    cr_expect_not(api_field_number(&table, &text, &number), "a field of %zu bytes", sizeof field);
 }
 
 Test(tables_csv, texts_that_are_missing)

@@ -70,9 +70,10 @@ static bool prepare(struct api_exchange *x, const char *const *known,
     if (!h->x) {
         h->x = x;
         h->job = (struct api_store_job){.read_back = read};
-        x->work = &h->job;
-        return api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
-               (!check || check(h));
+        bool good = api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
+                    (!check || check(h));
+        x->work = good ? &h->job : NULL;
+        return good;
     }
     api_job_finished(x, &h->job);
     if (!x->work && h->snapshots)

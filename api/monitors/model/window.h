@@ -21,7 +21,8 @@ enum api_verdict api_verdict_of(int64_t number);
 enum api_verdict api_state_after(enum api_verdict before, const enum api_verdict *verdicts,
                                  size_t n, size_t fire_after, size_t clear_after);
 
-/* api_scores: scores of counts; those of `drift` are NaN if there is no reference, or no count.
+/* api_scores: scores of counts; those of `drift` are NaN if there is no reference, or no
+ * count. Of a window that is read from the store, what the store does not keep is 0: n, n_reference, statistic, df.
  *
  * The top, bins that contribute most to the divergence, is a number: the indices of up to three bins,
  * each plus 1, in 16 bits each, the largest contribution in the lowest; 0 if nothing contributes.

@@ -40,8 +40,9 @@ static bool mark_stored(struct api_monitors *monitors, struct api_pending_monito
         good = good && (snapshot || list.n == 0);
         api_window_list_free(&list);
     }
+    bool is_there = snapshot;
     *dirty = api_mark_dirty(monitors, pending, snapshot);
-    return good && (*dirty || !snapshot);
+    return good && (*dirty || !is_there);
 }
 
 static int64_t start_of_seconds(const struct api_monitor_settings *settings, int64_t time)

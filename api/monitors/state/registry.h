@@ -51,7 +51,7 @@ struct api_registry {
 bool api_registry_init(struct api_registry *registry);
 void api_registry_free(struct api_registry *registry);
 
-/* Frees the monitors of a registry whose lock was not made. */
+/* Frees the monitors, but not the lock; the registry is of no use then. */
 void api_registry_empty(struct api_registry *registry);
 
 /* Finds a monitor; NULL if there is none. Lower bound: the index of the first monitor that is not before. */

@@ -84,6 +84,7 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
         return true;
     }
     struct api_previous previous = {.n = 0};
+    _Static_assert(sizeof of == 4 * sizeof(int64_t), "it has no padding");
     if (pending && pending->previous.is_read && memcmp(&pending->previous.of, &of, sizeof of) == 0)
         return api_previous_add_up(&pending->previous, monitors->store, at, snapshot->reference);
     bool good = api_previous_read(&previous, monitors->store, &of, false) &&
