@@ -43,11 +43,18 @@ bool api_infer_begin(struct api_exchange *x)
 
 /* ---- Body */
 
+static bool read_query(struct api_exchange *x, struct api_options *options)
+{
+    const char *query = x->request.query;
+    return !query || !*query ||
+           api_options_from_query(
+               options, query, api_error_format_of(x->request.path)->takes_any_query, &x->problem);
+}
+
 /* Decodes the body and plans the call. */
 static bool read_call(struct api_exchange *x, struct api_call *call)
 {
-    bool takes_any = api_error_format_of(x->request.path)->takes_any_query;
-    bool good = api_options_from_query(&call->options, x->request.query, takes_any, &x->problem) &&
+    bool good = read_query(x, &call->options) &&
                 x->decoder->decode(call, &x->request, &x->problem) &&
                 api_call_plan(call, &x->problem) && api_codec_check_response(x, call) &&
                 (!api_call_writes(call) || api_check_writer(x));

@@ -40,7 +40,8 @@ static inline void api_response_free(struct api_response *response)
     response->file = NULL;
     response->file_size = 0;
     response->cache_control = response->policy = NULL;
-    api_shared_release(response->shared);
+    if (response->shared)
+        api_shared_release(response->shared);
     response->shared = NULL;
     api_buffer_free(&response->body);
     while (response->n_tensors > 0)

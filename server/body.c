@@ -94,7 +94,7 @@ static const struct srv_error *take_bytes(struct srv_request *request, const cha
         return &too_large;
     if (!make_room(request, n))
         return &srv_no_memory;
-    if (!srv_upload_took(&request->entry->upload, n))
+    if (whole <= PLACED_BODY || !srv_upload_took(&request->entry->upload, n))
         memcpy(body->data + body->size, bytes, n);
     body->size += n;
     if (whole > PLACED_BODY)

@@ -224,7 +224,8 @@ static bool decode(struct api_call *call, const struct api_request *request,
     struct api_json json = {.budget = call->loss.budget}; /* without a root for an empty object */
     bool good = api_envelope_read(&r.envelope, true, &json) &&
                 read_options(call, json.root, problem) && finish_tensors(&r, json.root);
-    api_json_free(&json);
+    if (json.memory)
+        api_json_free(&json);
     api_buffer_free(&r.envelope.text);
     return good;
 }
