@@ -146,15 +146,12 @@ static bool check_number(struct check *c)
 
 static bool check_word(struct check *c)
 {
-    static const char *const words[] = {"true", "false", "null"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t size = strlen(words[i]);
-        if ((size_t)(c->end - c->p) >= size && memcmp(c->p, words[i], size) == 0) {
-            c->p += size;
-            return true;
-        }
-    }
-    return check_number(c);
+    const char *word = *c->p == 't' ? "true" : *c->p == 'f' ? "false" : "null";
+    size_t size = strlen(word);
+    if ((size_t)(c->end - c->p) < size || memcmp(c->p, word, size) != 0)
+        return check_number(c);
+    c->p += size;
+    return true;
 }
 
 static bool check_object(struct check *c)
@@ -225,10 +222,10 @@ const char *api_json_scalar(const char *value)
                                                                                       : first;
 }
 
-/* Skips the next member; returns its value. */
-static const char *skip_member(struct api_json_reader *reader)
+/* Skips the next member, whose key ends at `key_end`; returns its value. */
+static const char *skip_member(struct api_json_reader *reader, const char *key_end)
 {
-    const char *colon = next_token(api_json_skip_string(reader->next));
+    const char *colon = next_token(key_end);
     const char *value = *colon ? next_token(colon + 1) : colon;
     reader->next = next_token(api_json_skip_value(value));
     if (*reader->next == ',')
@@ -242,7 +239,7 @@ bool api_json_next_member(struct api_json_reader *reader, char name[API_JSON_TEX
     if (*reader->next != '"')
         return false;
     api_json_string(reader->next, name);
-    *value = skip_member(reader);
+    *value = skip_member(reader, api_json_skip_string(reader->next));
     return true;
 }
 
@@ -264,7 +261,7 @@ const char *api_json_members(const char *object, const char *const *names, const
         values[i] = NULL;
     while (*reader.next == '"') {
         const char *key = reader.next, *key_end = api_json_skip_string(key);
-        const char *value = skip_member(&reader);
+        const char *value = skip_member(&reader, key_end);
         size_t i = 0;
         while (i < n && !api_json_is_text(key, key_end, names[i]))
             i++;
