@@ -64,7 +64,10 @@ static const char fourth[] =
     "NULL,"
     " newest_start BIGINT NOT NULL, newest_id BIGINT NOT NULL, counts BYTEA NOT NULL){clustered};";
 
-const char *const api_migrations[] = {first, second, third, fourth, NULL};
+/* Adds the order in which events of all monitors are listed. */
+static const char fifth[] = "CREATE INDEX kldiv_events_by_time ON kldiv_events (at, monitor, id);";
+
+const char *const api_migrations[] = {first, second, third, fourth, fifth, NULL};
 
 /* Columns of the same rows without what is long. */
 #define WINDOW_NUMBERS                                                                             \
@@ -223,6 +226,20 @@ const char *const api_sql[API_STATEMENTS] = {
         " $6 FROM kldiv_events WHERE monitor = $1",
     [API_SQL_EVENTS] = "SELECT id, at, from_state, to_state, kl, window_id FROM kldiv_events"
                        " WHERE monitor = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+    [API_SQL_EVENTS_OF_ALL] =
+        "SELECT e.id, at, from_state, to_state, kl, window_id, monitor, group_name, name"
+        " FROM kldiv_events e JOIN kldiv_monitors m ON m.id = e.monitor WHERE at >= $1"
+        " AND (at, monitor, e.id) < ($2, $3, $4) AND (group_name = $5 OR $5 = '')"
+        " ORDER BY at DESC, monitor DESC, e.id DESC LIMIT $6",
+    [API_SQL_GROUP_HISTORY] =
+        "SELECT w.start_at, w.end_at, CAST(sum(CASE WHEN w.state >= 2 THEN 1 ELSE 0 END) AS "
+        "BIGINT),"
+        " count(*) FROM kldiv_monitors m JOIN kldiv_windows w ON w.monitor = m.id"
+        " WHERE m.group_name = $1 AND w.closed = 1 AND w.start_at >= $2 AND w.start_at < $3"
+        " AND w.start_at >= coalesce((SELECT p.start_at FROM kldiv_windows p WHERE p.monitor = m.id"
+        " AND p.start_at < $3 ORDER BY p.start_at DESC, p.id DESC LIMIT 1 OFFSET $4),"
+        " -9223372036854775807)"
+        " GROUP BY w.start_at, w.end_at ORDER BY w.start_at DESC, w.end_at DESC LIMIT $5",
     [API_SQL_EVENTS_DELETE] = "DELETE FROM kldiv_events WHERE monitor = $1",
 
     [API_SQL_EVENTS_EXPIRE] =

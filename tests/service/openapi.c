@@ -172,7 +172,7 @@ Test(openapi, get_answers_are_as_it_says)
 {
     char path[100];
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
-        for (int i = 0; strcmp(e->method, "GET") == 0 && !strstr(e->path, "/monitors") &&
+        for (int i = 0; strcmp(e->method, "GET") == 0 && !is_of_monitors(e) &&
                         !strchr(e->path, '{') && variant_of(e, i, path, sizeof path);
              i++) {
             struct answer answer = ask(e->method, path, NULL, NULL, NULL, 0);

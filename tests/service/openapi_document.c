@@ -141,3 +141,9 @@ void check_answer(const struct answer *answer, const char *path, const char *met
         cr_expect(matches(answer->json, json_object_get(content, "schema")), "%s %s: %.*s", method,
                   path, (int)answer->response.body.size, answer->response.body.data);
 }
+
+bool is_of_monitors(const struct api_endpoint *e)
+{
+    return strncmp(e->path, "/monitors", 9) == 0 || strncmp(e->path, "/groups", 7) == 0 ||
+           strcmp(e->path, "/events") == 0;
+}

@@ -18,3 +18,6 @@ const json_t *operation(const char *path, const char *method);
 
 /* Fails the test if an answer's status, type or JSON is not what the operation says. */
 void check_answer(const struct answer *answer, const char *path, const char *method);
+
+/* True for endpoints that a service has only with monitors. */
+bool is_of_monitors(const struct api_endpoint *e);

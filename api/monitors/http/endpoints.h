@@ -16,11 +16,17 @@ bool api_delete_prepare(struct api_exchange *x, double max_ns);
 bool api_delete(struct api_exchange *x);
 void api_delete_end(struct api_exchange *x);
 
-/* put.c: PUT of a group or a monitor, POST reference */
+/* put.c: PUT of a group or a monitor; the last two also for the next */
 bool api_put_begin(struct api_exchange *x);
 bool api_put_prepare(struct api_exchange *x, double max_ns);
 bool api_put(struct api_exchange *x);
 void api_put_end(struct api_exchange *x);
+
+/* patch.c: PATCH of a group or a monitor */
+bool api_patch_begin(struct api_exchange *x);
+bool api_patch_prepare(struct api_exchange *x, double max_ns);
+
+/* promote.c: POST reference */
 bool api_promote_windows_begin(struct api_exchange *x);
 bool api_promote_windows_prepare(struct api_exchange *x, double max_ns);
 
@@ -32,12 +38,24 @@ bool api_list_monitors(struct api_exchange *x);
 bool api_list_group(struct api_exchange *x);
 bool api_show_monitor(struct api_exchange *x);
 
-/* history.c: windows and events */
+/* history.c: windows */
 bool api_history_begin(struct api_exchange *x);
 bool api_windows_prepare(struct api_exchange *x, double max_ns);
 bool api_windows(struct api_exchange *x);
 bool api_window_prepare(struct api_exchange *x, double max_ns);
 bool api_window_show(struct api_exchange *x);
-bool api_events_prepare(struct api_exchange *x, double max_ns);
-bool api_events(struct api_exchange *x);
 void api_history_end(struct api_exchange *x);
+
+/* events.c: changes of states, of one monitor and of all */
+bool api_events_prepare(struct api_exchange *x, double max_ns);
+bool api_all_events_begin(struct api_exchange *x);
+bool api_all_events_prepare(struct api_exchange *x, double max_ns);
+bool api_events(struct api_exchange *x);
+void api_events_end(struct api_exchange *x);
+
+/* groups.c: groups, and one with its history */
+bool api_list_groups(struct api_exchange *x);
+bool api_group_begin(struct api_exchange *x);
+bool api_group_prepare(struct api_exchange *x, double max_ns);
+bool api_group(struct api_exchange *x);
+void api_group_end(struct api_exchange *x);

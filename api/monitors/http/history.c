@@ -1,9 +1,9 @@
-/* GET of windows and events. */
+/* GET of windows. */
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/model/format.h"
 
 #include "api/accept.h"
-#include "api/monitors/http/pagination.h"
+#include "api/monitors/http/paged.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/window_load.h"
 #include "api/response.h"
@@ -14,23 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct event {
-    int64_t id, at, window;
-    enum api_verdict from, to;
-    double kl;
-};
-
 struct history {
-    struct api_store_job job;
-    struct api_exchange *x;
-    struct api_pagination page;
+    struct api_paged paged;
     bool as_csv;
-    int64_t
-        last[2]; /* of the page before: start and id of its last window, or id of its last event */
+    int64_t last[2]; /* start and id of the last window of the page before */
     struct api_snapshot **snapshots;
-    struct event *events;
     size_t n, reserved; /* snapshots, and bytes of the budget for them */
-    bool more;
 };
 
 static void drop_snapshots(struct history *h)
@@ -39,7 +28,7 @@ static void drop_snapshots(struct history *h)
         for (size_t i = 0; i < h->n; i++)
             api_snapshot_release(h->snapshots[i]);
     free(h->snapshots);
-    api_budget_release(h->x->service->budget, h->reserved);
+    api_budget_release(h->paged.x->service->budget, h->reserved);
     h->snapshots = NULL;
     h->n = h->reserved = 0;
 }
@@ -48,9 +37,7 @@ void api_history_end(struct api_exchange *x)
 {
     struct history *h = x->state;
     drop_snapshots(h);
-    free(h->events);
-    api_pagination_free(&h->page);
-    free(h);
+    api_paged_end(x);
 }
 
 bool api_history_begin(struct api_exchange *x)
@@ -58,28 +45,17 @@ bool api_history_begin(struct api_exchange *x)
     return api_check_names(x) && api_check_may_exist(x);
 }
 
-/* Reads the query and `check`s it, unless that is NULL, and has the store's thread `read`; then goes on after
- * that. */
 static bool prepare(struct api_exchange *x, const char *const *known,
-                    bool (*check)(struct history *h),
+                    bool (*check)(struct api_paged *paged),
                     bool (*read)(struct api_store_job *job, struct api_monitors *monitors))
 {
-    struct history *h = api_request_state(x, sizeof *h);
-    if (!h)
+    if (!api_paged_prepare(x, sizeof(struct history), known, check, read))
         return false;
-    if (!h->x) {
-        h->x = x;
-        h->job = (struct api_store_job){.read_back = read};
-        bool good = api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
-                    (!check || check(h));
-        x->work = good ? &h->job : NULL;
-        return good;
-    }
-    api_job_finished(x, &h->job);
+    const struct history *h = x->state;
     if (!x->work && h->snapshots)
         for (size_t i = 0; i < h->n; i++)
             x->cost_ns += api_config_result_ns(h->snapshots[i]->config);
-    return !x->problem.code;
+    return true;
 }
 
 /* ---- Windows */
@@ -99,7 +75,7 @@ static bool add_snapshot(struct history *h, struct api_monitors *monitors,
     h->n++;
     size_t size = sizeof *snapshot + snapshot->config->bins.n_bins * 2 * sizeof(double);
     if (!api_budget_reserve(monitors->budget, size))
-        return api_fail_oom(&h->job.problem);
+        return api_fail_oom(&h->paged.job.problem);
     h->reserved += size;
     *n_bins += snapshot->config->bins.n_bins;
     return true;
@@ -114,23 +90,24 @@ static bool snapshot_all(struct history *h, struct api_monitors *monitors,
     h->snapshots = calloc(list->n + 1, sizeof(struct api_snapshot *));
     if (!h->snapshots)
         return api_transaction_fail_oom(monitors);
-    while (h->n < list->n && h->n < h->page.limit && n_bins < MAX_PAGE_BINS)
+    while (h->n < list->n && h->n < h->paged.page.limit && n_bins < MAX_PAGE_BINS)
         if (!add_snapshot(h, monitors, monitor, &list->windows[h->n], &n_bins))
             return false;
-    h->more = h->n < list->n;
+    h->paged.more = h->n < list->n;
     return true;
 }
 
 static bool read_windows(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct history *h = (struct history *)job;
-    struct api_monitor *monitor = api_monitor_of(h->x, monitors, &job->problem);
+    struct api_monitor *monitor = api_monitor_of(h->paged.x, monitors, &job->problem);
     struct api_window_list list;
     if (!monitor)
         return false;
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->page.from),
-                                   API_INTEGER(h->page.to),  API_INTEGER(h->last[0]),
-                                   API_INTEGER(h->last[1]),  API_INTEGER(h->page.limit + 1)};
+    const struct api_datum of[] = {
+        API_INTEGER(monitor->id),      API_INTEGER(h->paged.page.from),
+        API_INTEGER(h->paged.page.to), API_INTEGER(h->last[0]),
+        API_INTEGER(h->last[1]),       API_INTEGER(h->paged.page.limit + 1)};
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS, of) &&
                 snapshot_all(h, monitors, monitor, &list);
     api_window_list_free(&list);
@@ -138,13 +115,14 @@ static bool read_windows(struct api_store_job *job, struct api_monitors *monitor
 }
 
 /* Reads the cursor, and decides between JSON and CSV, by ?format or by Accept. */
-static bool check_windows(struct history *h)
+static bool check_windows(struct api_paged *paged)
 {
-    struct api_exchange *x = h->x;
+    struct history *h = (struct history *)paged;
+    struct api_exchange *x = paged->x;
     h->last[0] = h->last[1] = INT64_MAX;
-    if (!api_pagination_cursor(&h->page, h->last, 2, &x->problem))
+    if (!api_pagination_cursor(&h->paged.page, h->last, 2, &x->problem))
         return false;
-    const char *format = api_pagination_text(&h->page, "format");
+    const char *format = api_pagination_text(&h->paged.page, "format");
     const char *accept = api_request_header(&x->request, "Accept");
     if (format && strcmp(format, "csv") != 0 && strcmp(format, "json") != 0)
         return api_fail_at(&x->problem, API_QUERY, "format", "option_invalid",
@@ -191,18 +169,14 @@ static void write_row(const struct api_snapshot *snapshot, struct api_buffer *ou
     api_append_format(out, ",%s\r\n", api_verdict_names[scores.verdict]);
 }
 
-/* Formats the cursor of the next page, of windows or events, into header_text; false if there is none. */
+/* Formats the cursor of the next page into header_text; false if there is none. */
 static bool format_next(struct api_exchange *x)
 {
     const struct history *h = x->state;
     char *to = x->response.header_text;
     size_t size = sizeof x->response.header_text;
-    if (!h->more || h->n == 0)
+    if (!h->paged.more || h->n == 0)
         return false;
-    if (h->events) {
-        snprintf(to, size, "%" PRId64, h->events[h->n - 1].id);
-        return true;
-    }
     const struct api_window *last = &h->snapshots[h->n - 1]->window;
     snprintf(to, size, "%" PRId64 "_%" PRId64, last->start, last->id);
     return true;
@@ -252,9 +226,9 @@ bool api_windows(struct api_exchange *x)
 static bool read_window(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct history *h = (struct history *)job;
-    struct api_monitor *monitor = api_monitor_of(h->x, monitors, &job->problem);
+    struct api_monitor *monitor = api_monitor_of(h->paged.x, monitors, &job->problem);
     struct api_window_list list;
-    const char *which = h->x->captures.value[2];
+    const char *which = h->paged.x->captures.value[2];
     int64_t id = 0;
     if (!monitor)
         return false;
@@ -302,69 +276,4 @@ bool api_window_show(struct api_exchange *x)
     api_snapshot_write(h->snapshots[0], true, out);
     api_append_text(out, "}\n");
     return true;
-}
-
-/* ---- Events */
-
-static void add_event(void *context, const struct api_datum *values)
-{
-    struct history *h = context;
-    h->events[h->n++] = (struct event){.id = values[0].integer,
-                                       .at = values[1].integer,
-                                       .from = api_verdict_of(values[2].integer),
-                                       .to = api_verdict_of(values[3].integer),
-                                       .kl = api_datum_number(&values[4]),
-                                       .window = values[5].integer};
-}
-
-static bool read_events(struct api_store_job *job, struct api_monitors *monitors)
-{
-    struct history *h = (struct history *)job;
-    const struct api_monitor *monitor = api_monitor_of(h->x, monitors, &job->problem);
-    if (!monitor)
-        return false;
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->last[0]),
-                                   API_INTEGER(h->page.limit + 1)};
-    free(h->events);
-    h->events = calloc(h->page.limit + 1, sizeof *h->events);
-    h->n = 0;
-    if (!h->events)
-        return api_transaction_fail_oom(monitors);
-    if (!api_store_run(monitors->store, API_SQL_EVENTS, of, &(struct api_rows){add_event, h}))
-        return false;
-    h->more = h->n > h->page.limit;
-    h->n -= h->more;
-    return true;
-}
-
-static bool check_events(struct history *h)
-{
-    h->last[0] = INT64_MAX;
-    return api_pagination_cursor(&h->page, h->last, 1, &h->x->problem);
-}
-
-bool api_events_prepare(struct api_exchange *x, double max_ns)
-{
-    static const char *const known[] = {"limit", "cursor", NULL};
-    (void)max_ns;
-    return prepare(x, known, check_events, read_events);
-}
-
-bool api_events(struct api_exchange *x)
-{
-    const struct history *h = x->state;
-    struct api_buffer *out = &x->response.body;
-    api_begin_json(x);
-    api_append_text(out, "{\"events\":[");
-    for (size_t i = 0; i < h->n; i++) {
-        const struct event *event = &h->events[i];
-        api_append_text(out, i ? ",{\"at\":" : "{\"at\":");
-        api_write_time(out, event->at);
-        api_append_format(out, ",\"from\":\"%s\",\"to\":\"%s\"", api_verdict_names[event->from],
-                          api_verdict_names[event->to]);
-        api_write_member(out, "kl", event->kl);
-        api_write_flag(out, "infinite", isinf(event->kl));
-        api_append_format(out, ",\"window\":%" PRId64 "}", event->window);
-    }
-    return end_list(x);
 }

@@ -4,6 +4,7 @@
 #include "api/monitors/model/settings_query.h"
 
 #include "api/monitors/http/pagination.h"
+#include "api/monitors/http/rank.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/replace.h"
 #include "api/response.h"
@@ -34,47 +35,19 @@ void api_list_end(struct api_exchange *x) { free(x->state); }
 
 /* ---- All monitors */
 
-/* rank: the position of a monitor in the list, worst first. */
-struct rank {
-    const struct api_monitor *monitor;
-    int severity; /* the greater, the worse */
-    double ratio; /* divergence, of the warning threshold */
-    int64_t id;
-};
-
-static struct rank rank_of(const struct api_monitor *monitor)
-{
-    static const int severities[API_VERDICTS] = {
-        [API_CRITICAL] = 3, [API_WARNING] = 2, [API_INSUFFICIENT] = 1, [API_OK] = 0};
-    double kl = monitor->status.last.scores.drift.kl;
-    double ratio = isnan(kl) ? -1 : kl / monitor->config->settings.warning;
-    return (struct rank){monitor, severities[monitor->status.state], isnan(ratio) ? 0 : ratio,
-                         monitor->id};
-}
-
-static int compare(const void *a, const void *b)
-{
-    const struct rank *first = a, *second = b;
-    if (first->severity != second->severity)
-        return first->severity > second->severity ? -1 : 1;
-    if (first->ratio != second->ratio)
-        return first->ratio > second->ratio ? -1 : 1;
-    return first->id < second->id ? -1 : first->id > second->id;
-}
-
 /* A cursor is the rank of the last monitor of a page: severity, bits of the ratio, number. */
-static bool read_cursor(const struct api_pagination *page, struct rank *rank,
+static bool read_cursor(const struct api_pagination *page, struct api_rank *rank,
                         struct api_problem *problem)
 {
     int64_t numbers[3] = {0};
     if (!api_pagination_cursor(page, numbers, 3, problem))
         return false;
-    *rank = (struct rank){.severity = (int)numbers[0], .id = numbers[2]};
+    *rank = (struct api_rank){.severity = (int)numbers[0], .id = numbers[2]};
     memcpy(&rank->ratio, &numbers[1], sizeof rank->ratio);
     return !isnan(rank->ratio) || api_pagination_fail(problem);
 }
 
-static void write_cursor(const struct rank *rank, struct api_buffer *out)
+static void write_cursor(const struct api_rank *rank, struct api_buffer *out)
 {
     int64_t bits;
     memcpy(&bits, &rank->ratio, sizeof bits);
@@ -121,19 +94,19 @@ static void write_item(const struct api_monitor *monitor, struct api_buffer *out
 }
 
 /* Ranks the monitors that pass and come after a rank; NULL if memory is exhausted. */
-static struct rank *rank_all(const struct api_registry *registry, const struct filter *filter,
-                             const struct rank *after, size_t *n)
+static struct api_rank *rank_all(const struct api_registry *registry, const struct filter *filter,
+                                 const struct api_rank *after, size_t *n)
 {
-    struct rank *ranks = malloc((registry->n + 1) * sizeof *ranks);
+    struct api_rank *ranks = malloc((registry->n + 1) * sizeof *ranks);
     *n = 0;
     if (ranks)
         for (size_t i = 0; i < registry->n; i++) {
-            const struct rank rank = rank_of(registry->monitors[i]);
-            if (passes(filter, rank.monitor) && (!after || compare(&rank, after) > 0))
+            const struct api_rank rank = api_rank_of(registry->monitors[i]);
+            if (passes(filter, rank.monitor) && (!after || api_rank_compare(&rank, after) > 0))
                 ranks[(*n)++] = rank;
         }
     if (ranks)
-        qsort(ranks, *n, sizeof *ranks, compare);
+        qsort(ranks, *n, sizeof *ranks, api_rank_compare);
     return ranks;
 }
 
@@ -144,12 +117,12 @@ static bool write_list(struct api_exchange *x, const struct api_pagination *page
     const struct filter filter = {api_pagination_text(page, "group"),
                                   api_pagination_text(page, "state"),
                                   api_pagination_text(page, "q")};
-    struct rank after;
+    struct api_rank after;
     size_t n;
     if (!read_cursor(page, &after, &x->problem))
         return false;
     pthread_rwlock_rdlock(&registry->lock);
-    struct rank *ranks = rank_all(registry, &filter, *page->cursor ? &after : NULL, &n);
+    struct api_rank *ranks = rank_all(registry, &filter, *page->cursor ? &after : NULL, &n);
     api_append_text(out, "{\"monitors\":[");
     if (ranks)
         for (size_t i = 0; i < n && i < page->limit; i++) {
@@ -168,23 +141,13 @@ static bool write_list(struct api_exchange *x, const struct api_pagination *page
     return good;
 }
 
-static bool check_state(const struct api_pagination *page, struct api_problem *problem)
-{
-    const char *state = api_pagination_text(page, "state");
-    for (size_t i = 0; i < API_VERDICTS; i++)
-        if (!state || strcmp(state, api_verdict_names[i]) == 0)
-            return true;
-    return api_fail_at(problem, API_QUERY, "state", "option_invalid",
-                       "state must be critical, warning, insufficient_data or ok");
-}
-
 bool api_list_monitors(struct api_exchange *x)
 {
     static const char *const known[] = {"group", "state", "q", "limit", "cursor", NULL};
     struct api_pagination page;
     api_begin_json(x);
     bool good = api_pagination_read(&page, x->request.query, known, &x->problem) &&
-                check_state(&page, &x->problem) && write_list(x, &page);
+                api_check_state(&page, &x->problem) && write_list(x, &page);
     api_pagination_free(&page);
     return good;
 }

@@ -46,6 +46,7 @@ bool api_pagination_read(struct api_pagination *page, const char *query, const c
     page->parameters = api_settings_from_query(NULL, query, known, problem);
     if (!page->parameters || !read_limit(page, problem) ||
         !read_time(page, "from", &page->from, problem) ||
+        !read_time(page, "since", &page->from, problem) ||
         !read_time(page, "to", &page->to, problem))
         return false;
     if (api_pagination_text(page, "cursor"))

@@ -1,0 +1,316 @@
+/* GET of groups: a row for each, and one with its monitors that drift and its history. */
+#include "api/monitors/http/endpoints.h"
+#include "api/monitors/model/format.h"
+
+#include "api/monitors/http/paged.h"
+#include "api/monitors/http/rank.h"
+#include "api/monitors/http/request.h"
+#include "api/response.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* group: what the states of its monitors are together. */
+struct group {
+    const char *name;
+    size_t monitors, states[API_VERDICTS];
+    enum api_verdict state; /* the worst */
+    double share;           /* of the monitors with a verdict, those not ok; NaN without one */
+    int64_t since;          /* the earliest of the monitors in that state, or API_NO_TIME */
+    int64_t last_observation;
+    int64_t id; /* the least of its monitors: that of no other group */
+};
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a == API_NO_TIME || (b != API_NO_TIME && b < a) ? b : a;
+}
+
+static void add_monitor(struct group *group, const struct api_monitor *monitor)
+{
+    const struct api_monitor_status *status = &monitor->status;
+    if (group->monitors == 0 || api_severity(status->state) > api_severity(group->state)) {
+        group->state = status->state;
+        group->since = API_NO_TIME;
+    }
+    if (status->state == group->state)
+        group->since = earlier(group->since, status->since);
+    if (group->monitors == 0 || monitor->id < group->id)
+        group->id = monitor->id;
+    if (group->monitors == 0 || status->last_observation > group->last_observation)
+        group->last_observation = status->last_observation;
+    group->states[status->state]++;
+    group->monitors++;
+}
+
+/* Sums up `n` monitors, which are of one group. */
+static struct group sum_up(struct api_monitor *const *monitors, size_t n)
+{
+    struct group group = {.name = monitors[0]->group};
+    for (size_t i = 0; i < n; i++)
+        add_monitor(&group, monitors[i]);
+    size_t drifting = group.states[API_WARNING] + group.states[API_CRITICAL];
+    size_t judged = drifting + group.states[API_OK];
+    group.share = judged > 0 ? (double)drifting / (double)judged : (double)NAN;
+    return group;
+}
+
+/* Writes the members without the closing brace. */
+static void write_group(const struct group *group, struct api_buffer *out)
+{
+    static const enum api_verdict order[API_VERDICTS] = {API_OK, API_WARNING, API_CRITICAL,
+                                                         API_INSUFFICIENT};
+    api_write_names(out, group->name, NULL);
+    api_append_format(out, ",\"state\":\"%s\",\"monitors\":%zu,\"states\":{",
+                      api_verdict_names[group->state], group->monitors);
+    for (size_t i = 0; i < API_VERDICTS; i++)
+        api_append_format(out, "%s\"%s\":%zu", i ? "," : "", api_verdict_names[order[i]],
+                          group->states[order[i]]);
+    api_append_text(out, "}");
+    api_write_member(out, "share", group->share);
+    api_append_text(out, ",\"since\":");
+    api_write_time(out, group->since);
+    api_append_text(out, ",\"last_observation\":");
+    api_write_time(out, group->last_observation);
+}
+
+/* ---- All groups, worst first */
+
+static int compare(const void *a, const void *b)
+{
+    const struct group *first = a, *second = b;
+    int x = api_severity(first->state), y = api_severity(second->state);
+    if (x != y)
+        return x > y ? -1 : 1;
+    double p = isnan(first->share) ? -1 : first->share,
+           q = isnan(second->share) ? -1 : second->share;
+    if (p != q)
+        return p > q ? -1 : 1;
+    return first->id < second->id ? -1 : first->id > second->id;
+}
+
+static bool passes(const struct group *group, const struct api_pagination *page)
+{
+    const char *state = api_pagination_text(page, "state"), *words = api_pagination_text(page, "q");
+    return (!state || strcmp(state, api_verdict_names[group->state]) == 0) &&
+           (!words || strcasestr(group->name, words));
+}
+
+/* Sums up the groups that pass and come after one, which may be NULL. NULL if memory is exhausted. */
+static struct group *find_groups(const struct api_registry *registry,
+                                 const struct api_pagination *page, const struct group *after,
+                                 size_t *n)
+{
+    struct group *groups = malloc((registry->n + 1) * sizeof *groups);
+    size_t size;
+    *n = 0;
+    for (size_t i = 0; groups && i < registry->n; i += size) {
+        api_registry_group(registry, registry->monitors[i]->group, &size);
+        struct group group = sum_up(registry->monitors + i, size);
+        if (passes(&group, page) && (!after || compare(&group, after) > 0))
+            groups[(*n)++] = group;
+    }
+    if (groups)
+        qsort(groups, *n, sizeof *groups, compare);
+    return groups;
+}
+
+/* A cursor is what `compare` sees of the last group of a page: state, bits of the share, number. */
+static bool read_cursor(const struct api_pagination *page, struct group *group,
+                        struct api_problem *problem)
+{
+    int64_t numbers[3] = {0};
+    if (!api_pagination_cursor(page, numbers, 3, problem))
+        return false;
+    *group = (struct group){.state = api_verdict_of(numbers[0]), .id = numbers[2]};
+    memcpy(&group->share, &numbers[1], sizeof group->share);
+    return true;
+}
+
+static void write_cursor(const struct group *group, struct api_buffer *out)
+{
+    int64_t bits;
+    memcpy(&bits, &group->share, sizeof bits);
+    api_append_format(out, "\"%d_%" PRId64 "_%" PRId64 "\"", (int)group->state, bits, group->id);
+}
+
+static bool write_groups(struct api_exchange *x, const struct api_pagination *page)
+{
+    struct api_registry *registry = &x->service->monitors->registry;
+    struct api_buffer *out = &x->response.body;
+    struct group after;
+    size_t n;
+    if (!read_cursor(page, &after, &x->problem))
+        return false;
+    pthread_rwlock_rdlock(&registry->lock);
+    struct group *groups = find_groups(registry, page, *page->cursor ? &after : NULL, &n);
+    api_append_text(out, "{\"groups\":[");
+    for (size_t i = 0; i < n && i < page->limit; i++) {
+        api_append(out, ",", i > 0);
+        write_group(&groups[i], out);
+        api_append(out, "}", 1);
+    }
+    pthread_rwlock_unlock(&registry->lock);
+    api_append_text(out, "],\"next\":");
+    if (n > page->limit)
+        write_cursor(&groups[page->limit - 1], out);
+    else
+        api_append_text(out, "null");
+    api_append_text(out, "}\n");
+    bool good = groups || api_fail_oom(&x->problem);
+    free(groups);
+    return good;
+}
+
+bool api_list_groups(struct api_exchange *x)
+{
+    static const char *const known[] = {"state", "q", "limit", "cursor", NULL};
+    struct api_pagination page;
+    api_begin_json(x);
+    bool good = api_pagination_read(&page, x->request.query, known, &x->problem) &&
+                api_check_state(&page, &x->problem) && write_groups(x, &page);
+    api_pagination_free(&page);
+    return good;
+}
+
+/* ---- One group */
+
+/* PERIODS: of a history, at most. WINDOWS: of all monitors, that are looked at for one, about. */
+enum { PERIODS = 500, WINDOWS = 100000 };
+
+/* group_page: the history of a group, whose periods are formatted as they are read. */
+struct group_page {
+    struct api_paged paged;
+    struct api_buffer periods;
+};
+
+void api_group_end(struct api_exchange *x)
+{
+    struct group_page *g = x->state;
+    api_buffer_free(&g->periods);
+    api_paged_end(x);
+}
+
+bool api_group_begin(struct api_exchange *x)
+{
+    return api_check_names(x) && api_check_may_exist(x);
+}
+
+static void add_period(void *context, const struct api_datum *values)
+{
+    enum { START, END, DRIFTING, MONITORS };
+    struct api_buffer *out = context;
+    api_append_text(out, out->size ? ",{\"start\":" : "{\"start\":");
+    api_write_time(out, values[START].integer);
+    api_append_text(out, ",\"end\":");
+    api_write_time(out, values[END].integer);
+    api_append_format(out, ",\"drifting\":%" PRId64 ",\"monitors\":%" PRId64 "}",
+                      values[DRIFTING].integer, values[MONITORS].integer);
+}
+
+static bool read_history(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct group_page *g = (struct group_page *)job;
+    const char *group = api_group_of(g->paged.x);
+    size_t n;
+    api_registry_group(&monitors->registry, group, &n);
+    if (n == 0)
+        return api_find_monitor(g->paged.x, &job->problem);
+    size_t each = WINDOWS / n;
+    const struct api_datum of[] = {API_TEXT_DATUM(group), API_INTEGER(g->paged.page.from),
+                                   API_INTEGER(g->paged.page.to),
+                                   API_INTEGER(each > PERIODS ? PERIODS
+                                               : each > 0     ? each
+                                                              : 1),
+                                   API_INTEGER(PERIODS)};
+    g->periods.size = 0;
+    if (!api_store_run(monitors->store, API_SQL_GROUP_HISTORY, of,
+                       &(struct api_rows){add_period, &g->periods}))
+        return false;
+    return !g->periods.failed || api_fail_oom(&job->problem);
+}
+
+static bool check_group(struct api_paged *paged)
+{
+    ((struct group_page *)paged)->periods.budget = paged->x->service->budget;
+    return true;
+}
+
+bool api_group_prepare(struct api_exchange *x, double max_ns)
+{
+    static const char *const known[] = {"from", "to", NULL};
+    (void)max_ns;
+    return api_paged_prepare(x, sizeof(struct group_page), known, check_group, read_history);
+}
+
+/* Writes a monitor whose state is not ok; `sum` is the divergence of all of them. */
+static void write_drifting(const struct api_monitor *monitor, double sum, struct api_buffer *out)
+{
+    const struct api_monitor_status *status = &monitor->status;
+    const struct api_scores *last = &status->last.scores;
+    double kl = last->drift.kl;
+    api_append_text(out, "{\"name\":");
+    api_append_json_string(out, monitor->name);
+    api_append_format(out, ",\"state\":\"%s\",\"since\":", api_verdict_names[status->state]);
+    api_write_time(out, status->since);
+    api_write_member(out, "kl", kl);
+    api_write_flag(out, "infinite", isinf(kl));
+    api_write_member(out, "share", sum > 0 ? kl / sum : (double)NAN);
+    api_append_text(out, ",\"top\":");
+    api_top_write(last->top, &monitor->config->bins, out);
+    api_write_member(out, "top_share", last->top_share);
+    api_append(out, "}", 1);
+}
+
+/* Writes the monitors that drift, worst first; false if memory is exhausted. */
+static bool write_all_drifting(struct api_monitor *const *monitors, size_t n,
+                               struct api_buffer *out)
+{
+    struct api_rank *ranks = malloc((n + 1) * sizeof *ranks);
+    size_t drifting = 0;
+    double sum = 0;
+    if (!ranks)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (monitors[i]->status.state >= API_WARNING) {
+            double kl = monitors[i]->status.last.scores.drift.kl;
+            ranks[drifting++] = api_rank_of(monitors[i]);
+            sum += isnan(kl) ? 0 : kl;
+        }
+    qsort(ranks, drifting, sizeof *ranks, api_rank_compare);
+    api_append_text(out, ",\"drifting\":[");
+    for (size_t i = 0; i < drifting; i++) {
+        api_append(out, ",", i > 0);
+        write_drifting(ranks[i].monitor, sum, out);
+    }
+    api_append_text(out, "]");
+    free(ranks);
+    return true;
+}
+
+bool api_group(struct api_exchange *x)
+{
+    const struct group_page *g = x->state;
+    struct api_registry *registry = &x->service->monitors->registry;
+    struct api_buffer *out = &x->response.body;
+    size_t n;
+    api_begin_json(x);
+    pthread_rwlock_rdlock(&registry->lock);
+    size_t first = api_registry_group(registry, api_group_of(x), &n);
+    struct group group = {0};
+    if (n > 0) {
+        group = sum_up(registry->monitors + first, n);
+        write_group(&group, out);
+    }
+    bool good = n == 0 || write_all_drifting(registry->monitors + first, n, out);
+    pthread_rwlock_unlock(&registry->lock);
+    if (n == 0)
+        return api_find_monitor(x, &x->problem);
+    api_append_text(out, ",\"history\":[");
+    api_append(out, g->periods.data, g->periods.size);
+    api_append_text(out, "]}\n");
+    return good || api_fail_oom(&x->problem);
+}

@@ -1,0 +1,39 @@
+#include "api/monitors/http/rank.h"
+
+#include <math.h>
+#include <string.h>
+
+int api_severity(enum api_verdict state)
+{
+    static const int severities[API_VERDICTS] = {
+        [API_CRITICAL] = 3, [API_WARNING] = 2, [API_INSUFFICIENT] = 1, [API_OK] = 0};
+    return severities[state];
+}
+
+struct api_rank api_rank_of(const struct api_monitor *monitor)
+{
+    double kl = monitor->status.last.scores.drift.kl;
+    double ratio = isnan(kl) ? -1 : kl / monitor->config->settings.warning;
+    return (struct api_rank){monitor, api_severity(monitor->status.state), isnan(ratio) ? 0 : ratio,
+                             monitor->id};
+}
+
+int api_rank_compare(const void *a, const void *b)
+{
+    const struct api_rank *first = a, *second = b;
+    if (first->severity != second->severity)
+        return first->severity > second->severity ? -1 : 1;
+    if (first->ratio != second->ratio)
+        return first->ratio > second->ratio ? -1 : 1;
+    return first->id < second->id ? -1 : first->id > second->id;
+}
+
+bool api_check_state(const struct api_pagination *page, struct api_problem *problem)
+{
+    const char *state = api_pagination_text(page, "state");
+    for (size_t i = 0; i < API_VERDICTS; i++)
+        if (!state || strcmp(state, api_verdict_names[i]) == 0)
+            return true;
+    return api_fail_at(problem, API_QUERY, "state", "option_invalid",
+                       "state must be critical, warning, insufficient_data or ok");
+}
