@@ -24,6 +24,8 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
     for (int i = 0; i < KL_OPERANDS; i++)
         job.gradients[i].data = results->grad[i];
     size_t rows = kl_rows_scratch_size(&job);
+    if (!results->loss)
+        return rows + diagnosis;
     return rows > diagnosis ? rows : diagnosis;
 }
 
@@ -144,7 +146,9 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
     const struct kl_plan *plan = job->plan;
     if (plan->count == 0)
         store_nothing(job);
-    else if (!(kl_is_flat(plan) ? kl_run_elements : kl_run_rows)(job, pool))
+    else if (kl_is_flat(plan))
+        kl_run_elements(job, pool);
+    else if (!kl_run_rows(job, pool))
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     if (kl_is_stopped(plan))
         return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
@@ -193,11 +197,11 @@ static bool diagnose(const struct kl_plan *plan, struct kl_pool *pool, const voi
                      struct kl_diagnosis *diagnosis, struct kl_problem *problem)
 {
     struct kl_diagnosing *d = kl_diagnosing_new(plan);
-    bool good = d && kl_diagnose_all(d, pool), stopped = kl_is_stopped(plan);
-    if (d)
-        end_diagnosis(d, pool, loss, good && !stopped ? diagnosis : NULL);
-    if (!good)
+    if (!d)
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
+    kl_diagnose_all(d, pool);
+    bool stopped = kl_is_stopped(plan);
+    end_diagnosis(d, pool, loss, stopped ? NULL : diagnosis);
     return !stopped || kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
 }
 

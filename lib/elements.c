@@ -1,8 +1,6 @@
 #include "lib/diagnose/diagnose.h"
 #include "lib/job.h"
 
-#include <stdlib.h>
-
 static bool is_full(const void *data, size_t ndim, const size_t *shape, size_t count)
 {
     size_t n = 1;
@@ -128,14 +126,9 @@ static void run_chunk(void *context, size_t chunk, void *scratch)
         kl_total_add(&job->total, sum);
 }
 
-bool kl_run_elements(struct kl_job *job, struct kl_pool *pool)
+void kl_run_elements(struct kl_job *job, struct kl_pool *pool)
 {
     size_t count = job->plan->count, n = count / KL_CHUNK + (count % KL_CHUNK != 0);
-    void *scratch = job->diagnosing ? malloc(sizeof(struct kl_diagnosis_scratch)) : NULL;
-    bool good = scratch || !job->diagnosing;
     kl_flat_layout(job->layout, count);
-    if (good)
-        kl_pool_run(pool, n, run_chunk, job, scratch);
-    free(scratch);
-    return good;
+    kl_pool_run(pool, n, run_chunk, job, job->diagnosing ? &job->diagnosing->scratch : NULL);
 }

@@ -128,7 +128,7 @@ void kl_sum_grads(struct kl_workspace *b)
         for (int i = 0; i < KL_OPERANDS; i++)
             if (kl_is_wanted(b->job, i) && kl_is_logit(b->job, i)) {
                 compute_grads(b, &tile, i);
-                kl_add_to_rows(b, &tile, b->grads, b->grad_sums[i], low[i]);
+                kl_add_to_rows(b->job->kernel, &tile, b->grads, b->grad_sums[i], low[i]);
             }
     }
     for (int i = 0; i < KL_OPERANDS; i++)
@@ -146,7 +146,7 @@ void kl_compute_grads(struct kl_workspace *b, const struct kl_tile *tile)
         compute_grads(b, tile, i);
         if (kl_is_logit(b->job, i)) {
             kernel->exps(b->v[i], b->scratch, n);
-            kl_broadcast(b, tile, b->grad_sums[i], b->row_values[0]);
+            kl_broadcast(b->job->kernel, tile, b->grad_sums[i], b->row_values[0]);
             kernel->softmax_backward(b->grads, b->scratch, b->row_values[0],
                                      1 / b->job->plan->temperature, n);
             kl_apply_mask(b, tile, b->grads, 0);

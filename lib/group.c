@@ -32,7 +32,7 @@ static void finish_losses(struct kl_workspace *b, const struct kl_tile *tile)
     if (job->layout->elementwise)
         kl_weigh_losses(job, b->losses, weights_of(b, tile), kl_unmasked(b, tile), n);
     if (kl_sums_rows(job)) {
-        kl_add_to_rows(b, tile, b->losses, b->group->high, b->group->low);
+        kl_add_to_rows(b->job->kernel, tile, b->losses, b->group->high, b->group->low);
         return;
     }
     if (!job->losses) {

@@ -106,9 +106,8 @@ static inline bool kl_is_stopped(const struct kl_plan *plan)
 /* True if a call is such. */
 bool kl_is_flat(const struct kl_plan *plan);
 
-/* Runs such a job; adds reduced losses to its total. Allocates KL_DIAGNOSIS_SCRATCH at most, of a job
- * that is diagnosed; false if out of memory, before anything is written. */
-bool kl_run_elements(struct kl_job *job, struct kl_pool *pool);
+/* Runs such a job; adds reduced losses to its total. */
+void kl_run_elements(struct kl_job *job, struct kl_pool *pool);
 
 /* ---- parallel.c: rows of any layout: groups of them, which are computed each as blocks, in chunks that threads
  * share */

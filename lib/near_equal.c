@@ -87,8 +87,8 @@ static void load_differences(struct kl_workspace *b, const struct kl_tile *tile)
         struct kl_sum of_max = difference(b->row_max[KL_TARGET][i], b->row_max[KL_INPUT][i]);
         high[i] = of_max.high, low[i] = of_max.low;
     }
-    kl_broadcast(b, tile, high, b->row_values[0]);
-    kl_broadcast(b, tile, low, b->row_values[1]);
+    kl_broadcast(b->job->kernel, tile, high, b->row_values[0]);
+    kl_broadcast(b->job->kernel, tile, low, b->row_values[1]);
     for (size_t i = 0; i < kl_tile_size(tile); i++) {
         struct kl_sum d = difference(b->v[KL_TARGET][i], b->v[KL_INPUT][i]);
         b->grads[i] = ((d.high - b->row_values[0][i]) + (d.low - b->row_values[1][i])) * scale;
@@ -147,8 +147,8 @@ static __attribute__((noinline)) void sum_again(struct kl_workspace *b, double *
         load_terms(b, &tile);
         kl_shift_rows(b, &tile, b->grads, NULL, shift, 1);
         compute_terms(b, kl_tile_size(&tile));
-        kl_add_to_rows(b, &tile, b->losses, high, low);
-        kl_add_to_rows(b, &tile, b->grads, rest_high, rest_low);
+        kl_add_to_rows(b->job->kernel, &tile, b->losses, high, low);
+        kl_add_to_rows(b->job->kernel, &tile, b->grads, rest_high, rest_low);
     }
     for (size_t i = 0; i < n; i++) {
         double rest = rest_high[i] + rest_low[i];

@@ -32,7 +32,7 @@ static void find_row_max(struct kl_workspace *b, int operand)
     kl_fill(b->row_max[operand], -(double)INFINITY, b->group->rows);
     KL_FOR_EACH_TILE (b, tile) {
         kl_load_operand(b, &tile, operand);
-        kl_row_maxima(b, &tile, b->v[operand], b->row_max[operand]);
+        kl_row_maxima(b->job->kernel, &tile, b->v[operand], b->row_max[operand]);
     }
 }
 
@@ -56,7 +56,7 @@ void kl_find_softmax(struct kl_workspace *b, int operand)
     KL_FOR_EACH_TILE (b, tile) {
         load_shifted(b, &tile, operand);
         b->job->kernel->exps(b->v[operand], b->scratch, kl_tile_size(&tile));
-        kl_add_to_rows(b, &tile, b->scratch, b->high, b->low);
+        kl_add_to_rows(b->job->kernel, &tile, b->scratch, b->high, b->low);
     }
     for (size_t i = 0; i < rows; i++)
         sums[i] = kl_sum_value((struct kl_sum){b->high[i], b->low[i]});
@@ -233,9 +233,9 @@ static void add_tile(struct kl_workspace *b, const struct kl_tile *tile, struct 
     job->kernel->softmax_terms[kl_rule_is_log(job->rule)](
         job->plan->dtype == KL_FLOAT64, b->sentinel, b->v[KL_INPUT], b->v[KL_TARGET], b->losses,
         b->grads, b->scratch, kl_tile_size(tile));
-    kl_add_to_rows(b, tile, b->losses, high->losses, low->losses);
-    kl_add_to_rows(b, tile, b->grads, high->sum_p, low->sum_p);
-    kl_add_to_rows(b, tile, b->scratch, high->exps, low->exps);
+    kl_add_to_rows(b->job->kernel, tile, b->losses, high->losses, low->losses);
+    kl_add_to_rows(b->job->kernel, tile, b->grads, high->sum_p, low->sum_p);
+    kl_add_to_rows(b->job->kernel, tile, b->scratch, high->exps, low->exps);
 }
 
 static void sum_rows(struct kl_workspace *b, struct row_sums *sums)

@@ -368,3 +368,35 @@ void kl_scatter(const struct kl_axes *axes, enum kl_array array, enum kl_dtype d
     struct strided_copy copy = scatter_of(array, dtype, n, from, to);
     copy_rows(&copy, axes, 0, 0, 0, 1, start, n);
 }
+
+/* ---- Arithmetic along rows */
+
+void kl_add_to_rows(const struct kl_kernel *kernel, const struct kl_tile *tile, const double *v,
+                    double *high, double *low)
+{
+    if (tile->columns)
+        for (size_t i = 0; i < tile->length; i++)
+            kernel->add(v + i * tile->rows, high, low, tile->rows);
+    else
+        kernel->row_totals(v, tile->rows, tile->length, high, low);
+}
+
+void kl_row_maxima(const struct kl_kernel *kernel, const struct kl_tile *tile, const double *v,
+                   double *maxima)
+{
+    if (tile->columns)
+        for (size_t i = 0; i < tile->length; i++)
+            kernel->max(v + i * tile->rows, maxima, tile->rows);
+    else
+        kernel->row_maxima(v, tile->rows, tile->length, maxima);
+}
+
+void kl_broadcast(const struct kl_kernel *kernel, const struct kl_tile *tile,
+                  const double *row_values, double *to)
+{
+    if (tile->columns)
+        for (size_t i = 0; i < tile->length; i++)
+            memcpy(to + i * tile->rows, row_values, tile->rows * sizeof *row_values);
+    else
+        kernel->broadcast(row_values, tile->rows, tile->length, to);
+}

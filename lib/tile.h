@@ -64,6 +64,22 @@ void kl_tile_add(const struct kl_kernel *kernel, const struct kl_layout *layout,
                  const struct kl_tile *tile, enum kl_array array, const double *from, double *high,
                  double *low);
 
+/* ---- Arithmetic along the rows of a block of doubles */
+
+/* Adds the sums of a tile's rows to (high, low). */
+void kl_add_to_rows(const struct kl_kernel *kernel, const struct kl_tile *tile, const double *v,
+                    double *high, double *low);
+
+/* Raises `maxima` to the maxima of a tile's rows. */
+void kl_row_maxima(const struct kl_kernel *kernel, const struct kl_tile *tile, const double *v,
+                   double *maxima);
+
+/* Copies each row's value to each of its elements. */
+void kl_broadcast(const struct kl_kernel *kernel, const struct kl_tile *tile,
+                  const double *row_values, double *to);
+
+/* ---- Entries of axes */
+
 /* Loads entries [start, start + n) of axes, n <= KL_BLOCK, in row-major order, as a block. Stores
  * such a block. */
 void kl_gather(const struct kl_kernel *kernel, const struct kl_axes *axes,

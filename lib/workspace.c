@@ -109,38 +109,6 @@ void kl_apply_mask(struct kl_workspace *b, const struct kl_tile *tile, double *v
         b->job->kernel->apply_mask(v, unmasked, value, kl_tile_size(tile));
 }
 
-void kl_add_to_rows(const struct kl_workspace *b, const struct kl_tile *tile, const double *v,
-                    double *high, double *low)
-{
-    const struct kl_kernel *kernel = b->job->kernel;
-    if (tile->columns)
-        for (size_t i = 0; i < tile->length; i++)
-            kernel->add(v + i * tile->rows, high, low, tile->rows);
-    else
-        kernel->row_totals(v, tile->rows, tile->length, high, low);
-}
-
-void kl_row_maxima(const struct kl_workspace *b, const struct kl_tile *tile, const double *v,
-                   double *maxima)
-{
-    const struct kl_kernel *kernel = b->job->kernel;
-    if (tile->columns)
-        for (size_t i = 0; i < tile->length; i++)
-            kernel->max(v + i * tile->rows, maxima, tile->rows);
-    else
-        kernel->row_maxima(v, tile->rows, tile->length, maxima);
-}
-
-void kl_broadcast(const struct kl_workspace *b, const struct kl_tile *tile,
-                  const double *row_values, double *to)
-{
-    if (tile->columns)
-        for (size_t i = 0; i < tile->length; i++)
-            memcpy(to + i * tile->rows, row_values, tile->rows * sizeof *row_values);
-    else
-        b->job->kernel->broadcast(row_values, tile->rows, tile->length, to);
-}
-
 void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v,
                    const double *offset, const double *minus, double scale)
 {
@@ -149,7 +117,7 @@ void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v
     const double *elements[] = {zeros, zeros};
     for (int i = 0; i < 2; i++)
         if (rows[i]) {
-            kl_broadcast(b, tile, rows[i], b->row_values[i]);
+            kl_broadcast(b->job->kernel, tile, rows[i], b->row_values[i]);
             elements[i] = b->row_values[i];
         }
     b->job->kernel->shift(v, elements[0], elements[1], scale, kl_tile_size(tile));

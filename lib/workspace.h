@@ -92,18 +92,6 @@ void kl_load_operand(struct kl_workspace *b, const struct kl_tile *tile, int ope
 /* Sets masked elements of v to `value`. */
 void kl_apply_mask(struct kl_workspace *b, const struct kl_tile *tile, double *v, double value);
 
-/* Adds the sums of a tile's rows to (high, low). */
-void kl_add_to_rows(const struct kl_workspace *b, const struct kl_tile *tile, const double *v,
-                    double *high, double *low);
-
-/* Raises `maxima` to the maxima of a tile's rows. */
-void kl_row_maxima(const struct kl_workspace *b, const struct kl_tile *tile, const double *v,
-                   double *maxima);
-
-/* Copies each row's value to each of its elements. */
-void kl_broadcast(const struct kl_workspace *b, const struct kl_tile *tile,
-                  const double *row_values, double *to);
-
 /* v = (v - offset) scale - minus, with a number of each row, or NULL for 0. */
 void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v,
                    const double *offset, const double *minus, double scale);

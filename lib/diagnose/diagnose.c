@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- One row */
+/* ---- Rows whose statistics are known */
 
 static void note(struct kl_finding_counts *counts, enum kl_finding finding, size_t row,
                  double value, enum kl_kind kind)
@@ -16,8 +16,8 @@ static void note(struct kl_finding_counts *counts, enum kl_finding finding, size
         tally->min = tally->max = value;
     }
     tally->kinds[kind]++;
-    tally->min = fmin(tally->min, value);
-    tally->max = fmax(tally->max, value);
+    tally->min = value < tally->min ? value : tally->min;
+    tally->max = value > tally->max ? value : tally->max;
 }
 
 static bool is_one(const struct kl_diagnosing *d, int operand, double sum)
@@ -33,57 +33,57 @@ static enum kl_kind kind_of(const struct kl_diagnosing *d, int operand,
     return s->max[i] <= 0 ? KL_LIKE_LOGARITHMS : KL_LIKE_LOGITS;
 }
 
-/* A sound row has probabilities that sum to 1 and no loss that is suspect. */
-static bool is_sound(const struct kl_diagnosing *d, int operand, const struct kl_rows_stats *s,
-                     size_t i)
-{
-    enum kl_space space = d->context.plan->spaces[operand];
-    if (!isfinite(s->sum[i]) || (operand == KL_INPUT && space == KL_PROB && s->min[i] == 0))
-        return false;
-    return space == KL_LOG_PROB ? s->max[i] <= 0 && is_one(d, operand, s->exps[i])
-           : space == KL_PROB   ? s->min[i] >= 0 && is_one(d, operand, s->sum[i])
-                                : true;
-}
+/* checked_rows: some rows, and which of them are looked at: those that are not masked. */
+struct checked_rows {
+    size_t row, n;
+    bool looked_at[KL_ROWS];
+};
 
-/* The sum of a row's probabilities where it is wrong, else 1. The missing part of a sum below 1 may
- * be masked. */
-static double wrong_sum(const struct kl_diagnosing *d, int operand, const struct kl_rows_stats *s,
-                        size_t i)
-{
-    enum kl_space space = d->context.plan->spaces[operand];
-    double sum = space == KL_PROB ? s->sum[i] : space == KL_LOG_PROB ? s->exps[i] : 1;
-    bool fine =
-        isnan(s->sum[i]) || is_one(d, operand, sum) || (kl_masks_elements(&d->context) && sum < 1);
-    return fine ? 1 : sum;
-}
-
+/* Checks the rows of an operand. The missing part of a sum of probabilities below 1 may be masked. */
 static void check_operand(const struct kl_diagnosing *d, int operand, const struct kl_rows_stats *s,
-                          size_t i, size_t row, struct kl_finding_counts *counts)
+                          const struct checked_rows *rows, struct kl_finding_counts *counts)
 {
     enum kl_space space = d->context.plan->spaces[operand];
-    enum kl_kind kind = kind_of(d, operand, s, i);
-    double sum = wrong_sum(d, operand, s, i);
-    if (operand == KL_INPUT && space == KL_LOG_PROB && s->max[i] > 0)
-        note(counts, KL_INPUT_NOT_LOG_PROBABILITIES, row, s->max[i], kind);
-    if (operand == KL_TARGET && space == KL_PROB && s->min[i] < 0)
-        note(counts, KL_TARGET_NEGATIVE, row, s->min[i], kind);
-    if (sum != 1)
-        note(counts, operand == KL_INPUT ? KL_INPUT_NOT_NORMALIZED : KL_TARGET_NOT_NORMALIZED, row,
-             sum, kind);
+    bool masks = kl_masks_elements(&d->context), is_input = operand == KL_INPUT;
+    const double *sums = space == KL_PROB ? s->sum : s->exps;
+    if (space == KL_LOGIT)
+        return;
+    for (size_t i = 0; i < rows->n; i++) {
+        size_t row = rows->row + i;
+        double sum = sums[i];
+        bool fine =
+            !(fabs(sum - 1) > d->tolerance[operand]) || (masks && sum < 1) || isnan(s->sum[i]);
+        bool above = is_input && space == KL_LOG_PROB && s->max[i] > 0;
+        bool below = !is_input && space == KL_PROB && s->min[i] < 0;
+        if (!rows->looked_at[i] || (fine && !above && !below))
+            continue;
+        enum kl_kind kind = kind_of(d, operand, s, i);
+        if (above)
+            note(counts, KL_INPUT_NOT_LOG_PROBABILITIES, row, s->max[i], kind);
+        if (below)
+            note(counts, KL_TARGET_NEGATIVE, row, s->min[i], kind);
+        if (!fine)
+            note(counts, is_input ? KL_INPUT_NOT_NORMALIZED : KL_TARGET_NOT_NORMALIZED, row, sum,
+                 kind);
+    }
 }
 
-/* A row of target probabilities none of which is above 0: its exponentials are summed only then. */
+/* Checks rows of target probabilities none of which is above 0, whose exponentials are summed only then. */
 static void check_logarithms(const struct kl_diagnosing *d, const struct kl_diagnosis_scratch *s,
-                             size_t i, size_t row, struct kl_finding_counts *counts)
+                             const struct checked_rows *rows, struct kl_finding_counts *counts)
 {
-    double sum = s->exps.exps[i];
-    if (kind_of(d, KL_TARGET, &s->stats[KL_TARGET], i) != KL_LIKE_LOGARITHMS ||
-        !(is_one(d, KL_TARGET, sum) || (kl_masks_elements(&d->context) && sum < 1)))
-        return;
-    note(counts, KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES, row, sum, KL_LIKE_LOGARITHMS);
-    if (d->context.plan->spaces[KL_INPUT] == KL_LOG_PROB &&
-        kind_of(d, KL_INPUT, &s->stats[KL_INPUT], i) == KL_LIKE_PROBABILITIES)
-        note(counts, KL_ARGUMENTS_LOOK_SWAPPED, row, 1, KL_LIKE_PROBABILITIES);
+    for (size_t i = 0; i < rows->n; i++) {
+        double sum = s->exps.exps[i];
+        if (!rows->looked_at[i] ||
+            kind_of(d, KL_TARGET, &s->stats[KL_TARGET], i) != KL_LIKE_LOGARITHMS ||
+            !(is_one(d, KL_TARGET, sum) || (kl_masks_elements(&d->context) && sum < 1)))
+            continue;
+        note(counts, KL_TARGET_LOOKS_LIKE_LOG_PROBABILITIES, rows->row + i, sum,
+             KL_LIKE_LOGARITHMS);
+        if (d->context.plan->spaces[KL_INPUT] == KL_LOG_PROB &&
+            kind_of(d, KL_INPUT, &s->stats[KL_INPUT], i) == KL_LIKE_PROBABILITIES)
+            note(counts, KL_ARGUMENTS_LOOK_SWAPPED, rows->row + i, 1, KL_LIKE_PROBABILITIES);
+    }
 }
 
 static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
@@ -91,19 +91,15 @@ static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
     return (struct kl_row_stats){s->min[i], s->max[i], s->sum[i], s->exps[i]};
 }
 
-/* Looks by the element at rows that may hold a loss that is not finite. */
-static void check_losses(const struct kl_diagnosing *d, const struct kl_diagnosis_scratch *s,
-                         size_t i, size_t row, bool fit, struct kl_finding_counts *counts)
+/* True if row i may hold a loss that is not finite, whatever its bounds. */
+static bool is_suspect(const struct kl_diagnosing *d, const struct kl_diagnosis_scratch *s,
+                       size_t i)
 {
     const struct kl_rows_stats *input = &s->stats[KL_INPUT], *target = &s->stats[KL_TARGET];
-    struct kl_reason reason;
     bool no_logarithm = d->context.plan->spaces[KL_INPUT] == KL_PROB && input->min[i] <= 0;
     bool negative = d->context.plan->spaces[KL_TARGET] == KL_PROB && target->min[i] < 0 &&
                     d->context.plan->options.compat != KL_ONEFLOW;
-    bool suspect =
-        !fit || no_logarithm || negative || !isfinite(input->sum[i]) || !isfinite(target->sum[i]);
-    if (suspect && kl_find_not_finite(&d->context, row, &reason))
-        note(counts, KL_LOSS_NOT_FINITE, row, 0, KL_LIKE_LOGITS);
+    return no_logarithm || negative || !isfinite(input->sum[i]) || !isfinite(target->sum[i]);
 }
 
 /* ---- Some rows */
@@ -117,7 +113,7 @@ static bool any_like_logarithms(const struct kl_diagnosing *d, const struct kl_r
     return false;
 }
 
-/* Extremes of n rows: bounds made of them hold for each row. */
+/* Extremes of n rows, but of NaN: bounds made of them hold for each row. */
 static struct kl_row_stats extremes_of(const struct kl_rows_stats *s, size_t n)
 {
     struct kl_row_stats all = stats_at(s, 0);
@@ -130,24 +126,44 @@ static struct kl_row_stats extremes_of(const struct kl_rows_stats *s, size_t n)
     return all;
 }
 
-/* Checks one row that is not sound, or whose losses may overflow. */
-static void check_row(const struct kl_diagnosing *d, size_t row, size_t i, bool all_fit,
-                      struct kl_finding_counts *counts, const struct kl_diagnosis_scratch *s)
+/* Adds the bound of each row; true of those that it shows to be finite. */
+static void bound_rows(const struct kl_diagnosing *d, const struct checked_rows *rows,
+                       const struct kl_diagnosis_scratch *s, struct kl_finding_counts *counts,
+                       bool *fits)
 {
-    const struct kl_diagnosis_context *context = &d->context;
-    bool fits = all_fit;
-    if (!all_fit) {
-        struct kl_bounds bounds =
-            kl_bound_losses(context, (struct kl_row_stats[]){stats_at(&s->stats[KL_INPUT], i),
-                                                             stats_at(&s->stats[KL_TARGET], i)});
-        fits = kl_fits_losses(context->plan, bounds);
+    const struct kl_rows_stats *stats = s->stats;
+    struct kl_row_stats all[] = {extremes_of(&stats[KL_INPUT], rows->n),
+                                 extremes_of(&stats[KL_TARGET], rows->n)};
+    struct kl_bounds bounds = kl_bound_losses(&d->context, all);
+    bool all_fit = kl_fits_losses(d->context.plan, bounds);
+    for (size_t i = 0; i < rows->n; i++) {
+        fits[i] = all_fit;
+        if (!rows->looked_at[i])
+            continue;
+        if (!all_fit) {
+            struct kl_row_stats row[] = {stats_at(&stats[KL_INPUT], i),
+                                         stats_at(&stats[KL_TARGET], i)};
+            bounds = kl_bound_losses(&d->context, row);
+            fits[i] = kl_fits_losses(d->context.plan, bounds);
+        }
         counts->bound += bounds.sum;
     }
-    for (int operand = 0; operand < KL_OPERANDS; operand++)
-        check_operand(d, operand, &s->stats[operand], i, row + i, counts);
-    check_losses(d, s, i, row + i, fits, counts);
-    if (context->plan->spaces[KL_TARGET] == KL_PROB)
-        check_logarithms(d, s, i, row + i, counts);
+}
+
+/* Looks at rows that may hold a loss that is not finite. */
+static void check_losses(const struct kl_diagnosing *d, struct kl_diagnosis_scratch *s,
+                         const struct checked_rows *rows, struct kl_finding_counts *counts)
+{
+    bool fits[KL_ROWS], suspect[KL_ROWS], not_finite[KL_ROWS], any = false;
+    bound_rows(d, rows, s, counts, fits);
+    for (size_t i = 0; i < rows->n; i++)
+        any |= suspect[i] = rows->looked_at[i] && (!fits[i] || is_suspect(d, s, i));
+    if (!any)
+        return;
+    kl_find_rows_not_finite(&d->context, rows->row, rows->n, s, not_finite);
+    for (size_t i = 0; i < rows->n; i++)
+        if (suspect[i] && not_finite[i])
+            note(counts, KL_LOSS_NOT_FINITE, rows->row + i, 0, KL_LIKE_LOGITS);
 }
 
 /* True if rows of these extremes and sums are all sound. */
@@ -188,40 +204,40 @@ static bool check_rows_at_once(const struct kl_diagnosing *d, size_t row, size_t
     return true;
 }
 
-/* True of a row whose elements are all masked. */
-static bool is_empty(const struct kl_rows_stats *s, size_t i)
+/* Finds the rows that are looked at: those that are not masked. Counts also those of which each element is. */
+static void choose_rows(const struct kl_diagnosing *d, struct kl_diagnosis_scratch *s,
+                        struct checked_rows *rows, struct kl_finding_counts *counts)
 {
-    return s->min[i] > s->max[i] && s->sum[i] == 0;
+    const struct kl_diagnosis_context *context = &d->context;
+    const struct kl_rows_stats *input = &s->stats[KL_INPUT], *target = &s->stats[KL_TARGET];
+    bool masks_rows = context->mask.data && !context->layout.elementwise;
+    if (masks_rows)
+        kl_gather(context->kernel, &context->layout.outer, &context->mask, rows->row, rows->n,
+                  KL_FLOAT64, s->mask);
+    for (size_t i = 0; i < rows->n; i++) {
+        bool masked = masks_rows && !s->mask[i];
+        bool empty = input->min[i] > input->max[i] && input->sum[i] == 0 &&
+                     target->min[i] > target->max[i] && target->sum[i] == 0;
+        rows->looked_at[i] = !masked && !empty;
+        counts->rows += !masked;
+    }
 }
 
 static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
                        struct kl_finding_counts *counts, struct kl_diagnosis_scratch *s)
 {
-    const struct kl_diagnosis_context *context = &d->context;
-    const enum kl_space *spaces = context->plan->spaces;
-    if (check_rows_at_once(d, row, n, counts, s))
-        return;
+    const enum kl_space *spaces = d->context.plan->spaces;
+    struct checked_rows rows = {.row = row, .n = n};
     for (int i = 0; i < KL_OPERANDS; i++)
-        kl_find_row_stats(context, i, row, n, spaces[i] == KL_LOG_PROB, s, &s->stats[i]);
-    if (spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &s->stats[KL_TARGET], n))
-        kl_find_row_stats(context, KL_TARGET, row, n, true, s, &s->exps);
-    struct kl_bounds bounds =
-        kl_bound_losses(context, (struct kl_row_stats[]){extremes_of(&s->stats[KL_INPUT], n),
-                                                         extremes_of(&s->stats[KL_TARGET], n)});
-    bool all_fit = kl_fits_losses(context->plan, bounds);
-    if (all_fit)
-        counts->bound += bounds.sum * (double)n;
-    for (size_t i = 0; i < n; i++) {
-        if (!context->layout.elementwise &&
-            kl_is_masked(&context->layout, context->mask.data, row + i, 0))
-            continue;
-        counts->rows++;
-        if (is_empty(&s->stats[KL_INPUT], i) && is_empty(&s->stats[KL_TARGET], i))
-            continue;
-        if (!all_fit || !is_sound(d, KL_INPUT, &s->stats[KL_INPUT], i) ||
-            !is_sound(d, KL_TARGET, &s->stats[KL_TARGET], i))
-            check_row(d, row, i, all_fit, counts, s);
+        kl_find_row_stats(&d->context, i, row, n, spaces[i] == KL_LOG_PROB, s, &s->stats[i]);
+    choose_rows(d, s, &rows, counts);
+    for (int i = 0; i < KL_OPERANDS; i++)
+        check_operand(d, i, &s->stats[i], &rows, counts);
+    if (spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &s->stats[KL_TARGET], n)) {
+        kl_find_row_stats(&d->context, KL_TARGET, row, n, true, s, &s->exps);
+        check_logarithms(d, s, &rows, counts);
     }
+    check_losses(d, s, &rows, counts);
 }
 
 /* Adds counts of some rows to those of others, in any order. */
@@ -246,16 +262,23 @@ static void join(struct kl_finding_counts *all, const struct kl_finding_counts *
 
 _Static_assert(sizeof(struct kl_diagnosis_scratch) <= KL_THREAD_SCRATCH,
                "what a thread holds is enough for a look");
-_Static_assert(sizeof(struct kl_diagnosis_scratch) + sizeof(struct kl_diagnosing) <=
-                   KL_DIAGNOSIS_SCRATCH,
+_Static_assert(sizeof(struct kl_diagnosing) <= KL_DIAGNOSIS_SCRATCH,
                "a call allocates no more than kldiv.h says");
+
+/* BACKOFF_TILES: so many tiles after one whose rows are not all sound are looked at row by row at once. */
+enum { BACKOFF_TILES = 8 };
 
 void kl_diagnose_rows(struct kl_diagnosing *d, size_t row, size_t end, void *scratch)
 {
     struct kl_finding_counts counts = {0};
-    size_t max = d->context.tile.rows;
-    for (; row < end; row += max)
-        check_rows(d, row, kl_min(end - row, max), &counts, scratch);
+    size_t max = d->context.tile.rows, backoff = 0;
+    for (; row < end; row += max) {
+        size_t n = kl_min(end - row, max);
+        if (backoff == 0 && check_rows_at_once(d, row, n, &counts, scratch))
+            continue;
+        backoff = backoff > 0 ? backoff - 1 : BACKOFF_TILES;
+        check_rows(d, row, n, &counts, scratch);
+    }
     pthread_mutex_lock(&d->lock);
     join(&d->all, &counts);
     pthread_mutex_unlock(&d->lock);
@@ -283,19 +306,22 @@ struct kl_diagnosing *kl_diagnosing_new(const struct kl_plan *plan)
     struct kl_diagnosing *d = malloc(sizeof *d);
     if (!d)
         return NULL;
-    *d = (struct kl_diagnosing){
-        .context = {.plan = plan,
-                    .kernel = kl_kernel(),
-                    .operands = {kl_array_of(plan, KL_OF_INPUT), kl_array_of(plan, KL_OF_TARGET)},
-                    .mask = kl_array_of(plan, KL_OF_MASK),
-                    .factor = factor_of(plan)},
-        .tolerance = {tolerance_of(plan->input.dtype), tolerance_of(plan->target.dtype)},
-        .lock = PTHREAD_MUTEX_INITIALIZER};
+    d->context = (struct kl_diagnosis_context){
+        .plan = plan,
+        .kernel = kl_kernel(),
+        .operands = {kl_array_of(plan, KL_OF_INPUT), kl_array_of(plan, KL_OF_TARGET)},
+        .mask = kl_array_of(plan, KL_OF_MASK),
+        .weight = kl_array_of(plan, KL_OF_WEIGHT),
+        .factor = factor_of(plan)};
+    d->tolerance[KL_INPUT] = tolerance_of(plan->input.dtype);
+    d->tolerance[KL_TARGET] = tolerance_of(plan->target.dtype);
+    d->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    d->all = (struct kl_finding_counts){0};
     if (plan->count == 0) /* there are no rows */
         return d;
     kl_layout_of(&d->context.layout, plan, true);
-    d->context.tile = kl_choose_tile(&d->context.layout, false);
-    d->context.tile.columns = false; /* statistics are those of rows */
+    d->context.tile = kl_choose_tile(&d->context.layout, true);
+    d->context.log_length = log((double)d->context.layout.inner.volume);
     return d;
 }
 
@@ -314,16 +340,12 @@ static void run_task(void *context, size_t task, void *scratch)
         kl_diagnose_rows(d, row, row + kl_min(all - row, n), scratch);
 }
 
-bool kl_diagnose_all(struct kl_diagnosing *d, struct kl_pool *pool)
+void kl_diagnose_all(struct kl_diagnosing *d, struct kl_pool *pool)
 {
     if (d->context.plan->count == 0)
-        return true;
-    void *scratch = malloc(sizeof(struct kl_diagnosis_scratch));
+        return;
     size_t rows = d->context.layout.outer.volume, n = rows_per_task(&d->context);
-    if (scratch)
-        kl_pool_run(pool, rows / n + (rows % n != 0), run_task, d, scratch);
-    free(scratch);
-    return scratch != NULL;
+    kl_pool_run(pool, rows / n + (rows % n != 0), run_task, d, &d->scratch);
 }
 
 /* The sum of losses may overflow although each row's are finite. */
@@ -343,6 +365,6 @@ void kl_diagnosing_end(struct kl_diagnosing *d, double loss, struct kl_diagnosis
     if (!isfinite(loss))
         d->all.of[KL_LOSS_NOT_FINITE].count = d->all.rows;
     if (diagnosis)
-        kl_report(&d->context, &d->all, diagnosis);
+        kl_report(&d->context, &d->all, &d->scratch, diagnosis);
     free(d);
 }

@@ -11,9 +11,10 @@ struct kl_diagnosis_context {
     const struct kl_plan *plan;
     const struct kl_kernel *kernel;
     struct kl_layout layout;
-    struct kl_array_view operands[KL_OPERANDS], mask; /* mask.data NULL if there is none */
-    struct kl_tile tile;                              /* with the maximum of rows and length */
-    double factor; /* the maximum that weight and base multiply a loss by */
+    struct kl_array_view operands[KL_OPERANDS], mask, weight; /* data NULL if there is none */
+    struct kl_tile tile; /* with the maximum of rows and length */
+    double factor;       /* the maximum that weight and base multiply a loss by */
+    double log_length;   /* the logarithm of a row's elements */
 };
 
 /* True if the mask may leave some elements of a row and not others. */
@@ -28,7 +29,30 @@ struct kl_diagnosis_scratch {
     double v[KL_BLOCK], sums[KL_ROWS], low[KL_ROWS];
     unsigned char mask[KL_BLOCK];
     struct kl_rows_stats stats[KL_OPERANDS], exps;
+
+    /* Of rows that may hold a loss that is not finite: operands as the rule takes them, numbers of each row
+     * at each of its elements, and of logits the log-sum-exp. */
+    double operands[KL_OPERANDS][KL_BLOCK], row_values[2][KL_BLOCK];
+    double max[KL_OPERANDS][KL_ROWS], log_sum[KL_OPERANDS][KL_ROWS];
 };
+
+/* The tile of n rows, at most those of the context's tile, that begins with element `start` of each; its
+ * length is 0 at the end. A row alone has tiles of its own. */
+static inline struct kl_tile kl_diagnosed_tile(const struct kl_diagnosis_context *context,
+                                               size_t row, size_t n, size_t start)
+{
+    size_t left = context->layout.inner.volume - start;
+    return (struct kl_tile){.row = row,
+                            .rows = n,
+                            .start = start,
+                            .length = kl_min(n == 1 ? KL_BLOCK : context->tile.length, left),
+                            .columns = context->tile.columns && n > 1};
+}
+
+/* Loops over the tiles of n rows. */
+#define KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)                                          \
+    for (struct kl_tile tile = kl_diagnosed_tile(context, row, n, 0); tile.length > 0;             \
+         tile = kl_diagnosed_tile(context, row, n, tile.start + tile.length))
 
 /* ---- row_stats.c: statistics of rows of the operands */
 
@@ -67,10 +91,14 @@ struct kl_reason {
     const char *words;
 };
 
-/* Finds the first loss of a row that is not finite, negative targets apart, or why their sum is
+/* Tells which of `n` rows, at most those of a tile, hold a loss that is not finite, or a sum of losses that is
  * not. */
+void kl_find_rows_not_finite(const struct kl_diagnosis_context *context, size_t row, size_t n,
+                             struct kl_diagnosis_scratch *scratch, bool *not_finite);
+
+/* Finds the first loss of a row that is not finite, or why their sum is not. */
 bool kl_find_not_finite(const struct kl_diagnosis_context *context, size_t row,
-                        struct kl_reason *reason);
+                        struct kl_diagnosis_scratch *scratch, struct kl_reason *reason);
 
 /* ---- findings.c: counts of a diagnosis, and its messages */
 
@@ -93,7 +121,7 @@ struct kl_finding_counts {
 
 /* Fills the diagnosis from the counts. */
 void kl_report(const struct kl_diagnosis_context *context, const struct kl_finding_counts *counts,
-               struct kl_diagnosis *diagnosis);
+               struct kl_diagnosis_scratch *scratch, struct kl_diagnosis *diagnosis);
 
 /* ---- diagnose.c: the diagnosis */
 
@@ -103,6 +131,7 @@ struct kl_diagnosing {
     double tolerance[KL_OPERANDS]; /* what a normalized row's sum may differ from 1 */
     pthread_mutex_t lock;          /* of all */
     struct kl_finding_counts all;
+    struct kl_diagnosis_scratch scratch; /* of the calling thread */
 };
 
 /* A diagnosis that has seen no rows yet, on the heap; NULL if out of memory. */
@@ -112,8 +141,8 @@ struct kl_diagnosing *kl_diagnosing_new(const struct kl_plan *plan);
  * kl_diagnosis_scratch. */
 void kl_diagnose_rows(struct kl_diagnosing *d, size_t row, size_t end, void *scratch);
 
-/* Checks all rows, on the threads of the pool. False if out of memory. */
-bool kl_diagnose_all(struct kl_diagnosing *d, struct kl_pool *pool);
+/* Checks all rows, on the threads of the pool. */
+void kl_diagnose_all(struct kl_diagnosing *d, struct kl_pool *pool);
 
 /* True if the diagnosis depends on whether the reduced loss is finite. */
 bool kl_diagnosing_needs_loss(const struct kl_diagnosing *d);

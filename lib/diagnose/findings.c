@@ -59,22 +59,24 @@ static void format_sums(const struct kl_diagnosis_context *context, int operand,
              tally->count, rows, hint);
 }
 
+/* `reason` is NULL if no row's losses give one. */
 static void format_reason(const struct kl_diagnosis_context *context,
-                          const struct kl_finding_count *tally, size_t rows, char *to, size_t size)
+                          const struct kl_finding_count *tally, size_t rows,
+                          const struct kl_reason *reason, char *to, size_t size)
 {
-    struct kl_reason reason = {0};
-    if (kl_find_not_finite(context, tally->first, &reason))
+    if (reason)
         snprintf(to, size,
                  "%zu of %zu rows have a loss that is infinite or NaN, first where input holds %g "
                  "and target %g: %s",
-                 tally->count, rows, reason.x, reason.t, reason.words);
+                 tally->count, rows, reason->x, reason->t, reason->words);
     else
         snprintf(to, size, "the loss is too large for %s, though that of each row is not",
                  kl_dtype_name(context->plan->dtype));
 }
 
 static void format(const struct kl_diagnosis_context *context, enum kl_finding finding, int operand,
-                   const struct kl_finding_counts *all, char *to, size_t size)
+                   const struct kl_finding_counts *all, const struct kl_reason *reason, char *to,
+                   size_t size)
 {
     const struct kl_finding_count *tally = &all->of[finding];
     bool swapped = all->of[KL_ARGUMENTS_LOOK_SWAPPED].count > 0;
@@ -109,7 +111,7 @@ static void format(const struct kl_diagnosis_context *context, enum kl_finding f
                  swapped ? "" : ": does it hold log-probabilities? Use log_target=true");
         break;
     case KL_LOSS_NOT_FINITE:
-        format_reason(context, tally, all->rows, to, size);
+        format_reason(context, tally, all->rows, reason, to, size);
         break;
     }
 }
@@ -131,18 +133,17 @@ static size_t find_element(const struct kl_diagnosis_context *context, int opera
 }
 
 static size_t index_of(const struct kl_diagnosis_context *context, enum kl_finding finding,
-                       size_t row, int operand)
+                       size_t row, int operand, const struct kl_reason *reason)
 {
-    struct kl_reason reason;
     if (finding == KL_INPUT_NOT_LOG_PROBABILITIES || finding == KL_TARGET_NEGATIVE)
         return find_element(context, operand, row, finding == KL_TARGET_NEGATIVE);
-    if (finding == KL_LOSS_NOT_FINITE && kl_find_not_finite(context, row, &reason))
-        return reason.index;
+    if (reason)
+        return reason->index;
     return kl_offset(&context->layout.outer, context->operands[operand].array, row);
 }
 
 void kl_report(const struct kl_diagnosis_context *context, const struct kl_finding_counts *counts,
-               struct kl_diagnosis *diagnosis)
+               struct kl_diagnosis_scratch *scratch, struct kl_diagnosis *diagnosis)
 {
     diagnosis->rows = counts->rows;
     for (int i = 0; i < KL_FINDINGS; i++) {
@@ -152,9 +153,14 @@ void kl_report(const struct kl_diagnosis_context *context, const struct kl_findi
         diagnosis->findings[i].count = counts->of[i].count;
         if (counts->of[i].count == 0)
             continue;
+        struct kl_reason found, *reason = NULL;
+        if (finding == KL_LOSS_NOT_FINITE &&
+            kl_find_not_finite(context, counts->of[i].first, scratch, &found))
+            reason = &found;
         diagnosis->findings[i].operand = (enum kl_operand)operand;
-        diagnosis->findings[i].index = index_of(context, finding, counts->of[i].first, operand);
-        format(context, finding, operand, counts, diagnosis->findings[i].message,
+        diagnosis->findings[i].index =
+            index_of(context, finding, counts->of[i].first, operand, reason);
+        format(context, finding, operand, counts, reason, diagnosis->findings[i].message,
                sizeof diagnosis->findings[i].message);
     }
 }

@@ -1,7 +1,6 @@
 /* Finds losses that are infinite or NaN: by bounds that tell of most rows that they hold none, and
- * in other rows element by element. */
+ * in other rows by computing them, a tile of rows at a time. */
 #include "lib/diagnose/diagnose.h"
-#include "lib/simd/reference.h"
 
 #include <float.h>
 #include <math.h>
@@ -36,8 +35,7 @@ static double log_size(const struct kl_diagnosis_context *context, int operand,
     case KL_PROB:
         return MAX_LOG;
     case KL_LOGIT:
-        return (row->max - row->min) / context->plan->temperature +
-               log((double)context->layout.inner.volume);
+        return (row->max - row->min) / context->plan->temperature + context->log_length;
     default:
         return max_magnitude(row->min, row->max);
     }
@@ -67,113 +65,161 @@ bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds)
            (stored ? kl_largest(plan->dtype) : DBL_MAX);
 }
 
-/* ---- One row */
+/* ---- Losses of a tile */
 
-/* A row's logits: the greatest, and the log of the sum of the exponentials of what others are less
- * than that. Of other operands 0. */
-struct softmax {
-    double max, log_sum;
-};
-
-static size_t element_of(const struct kl_diagnosis_context *context, enum kl_array array,
-                         size_t row, size_t i)
+/* Loads a tile of an operand as doubles. */
+static double *load_operand(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
+                            int operand, struct kl_diagnosis_scratch *s)
 {
-    return kl_offset(&context->layout.outer, array, row) +
-           kl_offset(&context->layout.inner, array, i);
+    double *v = s->operands[operand];
+    kl_tile_load(context->kernel, &context->layout, tile, &context->operands[operand], KL_FLOAT64,
+                 v);
+    return v;
 }
 
-/* part: PART elements of a row as doubles, from `start` on: few, for they are on the stack. */
-enum { PART = 256 };
-struct part {
-    size_t start, n;
-    bool holds_row; /* there is no other part */
-    double v[KL_OPERANDS][PART];
-    unsigned char unmasked[PART];
-};
-
-static void rewind_part(struct part *part) { part->start = part->n = 0; }
-
-/* Loads the elements after a part, or the first ones of a rewound part; false at the end of the row. */
-static bool load_next(const struct kl_diagnosis_context *context, size_t row, struct part *part)
+/* Sets masked elements to `value`. */
+static void apply_mask(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
+                       struct kl_diagnosis_scratch *s, double *v, double value)
 {
-    const struct kl_layout *layout = &context->layout;
-    part->start += part->n;
-    part->n = kl_min(PART, layout->inner.volume - part->start);
-    struct kl_tile tile = {.row = row, .rows = 1, .start = part->start, .length = part->n};
-    if (part->n == 0 || part->holds_row)
-        return part->n > 0;
-    part->holds_row = part->n == layout->inner.volume;
-    for (int i = 0; i < KL_OPERANDS; i++)
-        kl_tile_load(context->kernel, layout, &tile, &context->operands[i], KL_FLOAT64, part->v[i]);
-    if (context->mask.data)
-        kl_tile_load(context->kernel, layout, &tile, &context->mask, KL_FLOAT64, part->unmasked);
-    else
-        memset(part->unmasked, 1, part->n);
-    return true;
+    if (!context->mask.data)
+        return;
+    kl_tile_load(context->kernel, &context->layout, tile, &context->mask, KL_FLOAT64, s->mask);
+    context->kernel->apply_mask(v, s->mask, value, kl_tile_size(tile));
 }
 
-/* Adds the sum of the exponentials of a part. */
-static void add_exps(const struct kl_diagnosis_context *context, const struct part *part,
-                     int operand, struct softmax *softmax)
+/* Replaces logits by what they are less their row's maximum, over the temperature, less `minus`. */
+static void shift_rows(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
+                       struct kl_diagnosis_scratch *s, int operand, const double *minus)
 {
-    const double *v = part->v[operand], scale = 1 / context->plan->temperature;
-    double exps[PART];
-    for (size_t i = 0; i < part->n; i++)
-        exps[i] = part->unmasked[i] ? (v[i] - softmax->max) * scale : -(double)INFINITY;
-    context->kernel->exps(exps, exps, part->n);
-    for (size_t i = 0; i < part->n; i++)
-        softmax->log_sum += exps[i];
+    kl_broadcast(context->kernel, tile, s->max[operand], s->row_values[0]);
+    kl_broadcast(context->kernel, tile, minus, s->row_values[1]);
+    context->kernel->shift(s->operands[operand], s->row_values[0], s->row_values[1],
+                           1 / context->plan->temperature, kl_tile_size(tile));
 }
 
-/* NaN where a logit is NaN or +inf, and where all are -inf. */
-static struct softmax softmax_of(const struct kl_diagnosis_context *context, int operand,
-                                 size_t row, struct part *part)
+/* Finds log_sum of n rows of logits: NaN where a logit is NaN or +inf, and where all are -inf. */
+static void find_softmaxes(const struct kl_diagnosis_context *context, int operand, size_t row,
+                           size_t n, struct kl_diagnosis_scratch *s)
 {
-    struct softmax softmax = {0, 0};
-    if (context->plan->spaces[operand] != KL_LOGIT)
-        return softmax;
-    softmax.max = -(double)INFINITY;
-    rewind_part(part);
-    while (load_next(context, row, part))
-        for (size_t i = 0; i < part->n; i++)
-            if (part->unmasked[i] && part->v[operand][i] > softmax.max)
-                softmax.max = part->v[operand][i];
-    if (isinf(softmax.max)) {
-        softmax.log_sum = (double)NAN;
-        return softmax;
+    static const double zeros[KL_ROWS];
+    const struct kl_kernel *kernel = context->kernel;
+    kl_fill(s->max[operand], -(double)INFINITY, n);
+    kl_fill(s->sums, 0, n);
+    kl_fill(s->low, 0, n);
+    KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
+    {
+        double *v = load_operand(context, &tile, operand, s);
+        apply_mask(context, &tile, s, v, -(double)INFINITY);
+        kl_row_maxima(kernel, &tile, v, s->max[operand]);
     }
-    rewind_part(part);
-    while (load_next(context, row, part))
-        add_exps(context, part, operand, &softmax);
-    softmax.log_sum = log(softmax.log_sum);
-    return softmax;
+    KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
+    {
+        double *v = load_operand(context, &tile, operand, s);
+        apply_mask(context, &tile, s, v, -(double)INFINITY);
+        shift_rows(context, &tile, s, operand, zeros);
+        kernel->exps(v, v, kl_tile_size(&tile));
+        kl_add_to_rows(kernel, &tile, v, s->sums, s->low);
+    }
+    kernel->logs(s->sums, s->log_sum[operand], n);
 }
 
-/* An element as the rule takes it. */
-static double to_log_prob(const struct kl_diagnosis_context *context, int operand,
-                          const struct softmax *softmax, double v)
+/* Loads a tile of both operands as the rule takes them. */
+static void load_operands(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
+                          struct kl_diagnosis_scratch *s)
 {
-    enum kl_space space = context->plan->spaces[operand];
-    if (space == KL_LOGIT)
-        return (v - softmax->max) / context->plan->temperature - softmax->log_sum;
-    return space == KL_PROB && operand == KL_INPUT ? log(v) : v;
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        enum kl_space space = context->plan->spaces[i];
+        double *v = load_operand(context, tile, i, s);
+        if (space == KL_LOGIT)
+            shift_rows(context, tile, s, i, s->log_sum[i]);
+        else if (space == KL_PROB && i == KL_INPUT)
+            context->kernel->logs(v, v, kl_tile_size(tile));
+    }
 }
 
-/* A loss as it is weighed, and stored if it is. */
-static double weighed(const struct kl_diagnosis_context *context, size_t row, size_t i, double loss)
+/* Multiplies n losses by their weights, or by 1 if that is NULL, and rounds them as they are stored. */
+static void weigh(const struct kl_diagnosis_context *context, struct kl_diagnosis_scratch *s,
+                  double *losses, const double *weights, size_t n)
 {
     const struct kl_plan *plan = context->plan;
-    double cell;
-    if (plan->weight.data)
-        loss *= kl_load(plan->weight.dtype, plan->weight.data,
-                        element_of(context, KL_OF_WEIGHT, row, i));
+    if (weights)
+        context->kernel->multiply(losses, weights, n);
     if (plan->options.base == KL_BITS)
-        loss /= M_LN2;
+        context->kernel->scale(losses, 1 / M_LN2, n);
     if (plan->reduction != KL_NONE)
-        return loss;
-    kl_store(plan->dtype, &cell, 0, loss);
-    return kl_load(plan->dtype, &cell, 0);
+        return;
+    context->kernel->narrow[plan->dtype](losses, s->gathered, n);
+    context->kernel->widen[plan->dtype](s->gathered, losses, n);
 }
+
+/* Computes the losses of a tile to s->v, weighed if elements' are. */
+static void compute_losses(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
+                           struct kl_diagnosis_scratch *s)
+{
+    enum kl_rule rule = kl_rule_of(context->plan);
+    size_t n = kl_tile_size(tile);
+    load_operands(context, tile, s);
+    context->kernel->losses[KL_FLOAT64][kl_rule_is_log(rule)](rule, s->operands[KL_INPUT],
+                                                              s->operands[KL_TARGET], s->v, n);
+    if (context->layout.elementwise)
+        weigh(context, s, s->v,
+              kl_tile_doubles(context->kernel, &context->layout, tile, &context->weight,
+                              s->row_values[0]),
+              n);
+    apply_mask(context, tile, s, s->v, 0);
+}
+
+/* Sums the losses of rows as they are reduced: elements that are stored have no sum, so 0 for each that is
+ * finite, and NaN for others. */
+static void add_losses(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
+                       struct kl_diagnosis_scratch *s)
+{
+    if (context->layout.elementwise && context->plan->reduction == KL_NONE)
+        context->kernel->scale(s->v, 0, kl_tile_size(tile));
+    kl_add_to_rows(context->kernel, tile, s->v, s->sums, s->low);
+}
+
+/* Weighs the sums of n rows, if elements have not been weighed. */
+static void weigh_sums(const struct kl_diagnosis_context *context, size_t row, size_t n,
+                       struct kl_diagnosis_scratch *s)
+{
+    double weights[KL_ROWS];
+    if (context->layout.elementwise)
+        return;
+    if (context->weight.data)
+        kl_gather(context->kernel, &context->layout.outer, &context->weight, row, n, KL_FLOAT64,
+                  weights);
+    weigh(context, s, s->sums, context->weight.data ? weights : NULL, n);
+}
+
+/* Prepares n rows: the softmaxes of logits, and sums of 0. */
+static void start_rows(const struct kl_diagnosis_context *context, size_t row, size_t n,
+                       struct kl_diagnosis_scratch *s)
+{
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (context->plan->spaces[i] == KL_LOGIT)
+            find_softmaxes(context, i, row, n, s);
+    kl_fill(s->sums, 0, n);
+    kl_fill(s->low, 0, n);
+}
+
+void kl_find_rows_not_finite(const struct kl_diagnosis_context *context, size_t row, size_t n,
+                             struct kl_diagnosis_scratch *s, bool *not_finite)
+{
+    start_rows(context, row, n, s);
+    KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
+    {
+        compute_losses(context, &tile, s);
+        add_losses(context, &tile, s);
+        if (n == 1 && !isfinite(s->sums[0]))
+            break;
+    }
+    weigh_sums(context, row, n, s);
+    for (size_t i = 0; i < n; i++)
+        not_finite[i] = !isfinite(s->sums[i]);
+}
+
+/* ---- The first loss of a row */
 
 static const char *reason_text(enum kl_rule rule, double x, double t)
 {
@@ -191,98 +237,46 @@ static const char *reason_text(enum kl_rule rule, double x, double t)
                                 : "the loss is too large for its dtype";
 }
 
-/* True if an element's loss is finite, where bounds fit. */
-static bool has_finite_loss(const struct kl_plan *plan, double x, double t)
+static size_t element_of(const struct kl_diagnosis_context *context, enum kl_array array,
+                         size_t row, size_t i)
 {
-    return isfinite(x) && isfinite(t) && (x > 0 || plan->spaces[KL_INPUT] != KL_PROB) &&
-           (t >= 0 || plan->spaces[KL_TARGET] != KL_PROB);
+    return kl_offset(&context->layout.outer, array, row) +
+           kl_offset(&context->layout.inner, array, i);
 }
 
-/* Extremes of the elements that the mask leaves. */
-static struct kl_bounds bound_row(const struct kl_diagnosis_context *context, size_t row,
-                                  struct part *part)
+static struct kl_reason reason_at(const struct kl_diagnosis_context *context, size_t row, size_t i,
+                                  const char *words)
 {
-    const struct kl_row_stats none = {INFINITY, -(double)INFINITY, 0, 0};
-    struct kl_row_stats s[KL_OPERANDS] = {none, none};
-    rewind_part(part);
-    while (load_next(context, row, part))
-        for (int operand = 0; operand < KL_OPERANDS; operand++)
-            for (size_t i = 0; i < part->n; i++) {
-                double v = part->v[operand][i];
-                if (!isfinite(v) || !part->unmasked[i])
-                    continue;
-                s[operand].min = v < s[operand].min ? v : s[operand].min;
-                s[operand].max = v > s[operand].max ? v : s[operand].max;
-                s[operand].sum += v;
-            }
-    s[KL_TARGET].exps = (double)context->layout.inner.volume * exp(s[KL_TARGET].max);
-    return kl_bound_losses(context, s);
-}
-
-/* search: the search of a row for a loss that is not finite. */
-struct search {
-    const struct kl_diagnosis_context *context;
-    size_t row;
-    bool skips_ordinary; /* elements whose loss is finite by the bounds */
-    struct softmax softmax[KL_OPERANDS];
-    double sum; /* of the losses that were computed */
-};
-
-/* True if the loss of element i of a part is not finite. */
-static bool check_element(struct search *search, const struct part *part, size_t i,
-                          struct kl_reason *reason)
-{
-    const struct kl_diagnosis_context *context = search->context;
-    enum kl_rule rule = kl_rule_of(context->plan);
-    double x = part->v[KL_INPUT][i], t = part->v[KL_TARGET][i];
-    double a = to_log_prob(context, KL_INPUT, &search->softmax[KL_INPUT], x);
-    double b = to_log_prob(context, KL_TARGET, &search->softmax[KL_TARGET], t);
-    double loss = kl_term(rule, a, b);
-    size_t at = part->start + i;
-    search->sum += loss;
-    if (context->layout.elementwise ? isfinite(weighed(context, search->row, at, loss))
-                                    : isfinite(loss))
-        return false;
-    *reason = (struct kl_reason){element_of(context, KL_OF_INPUT, search->row, at), x, t,
-                                 reason_text(rule, a, b)};
-    return true;
-}
-
-static bool check_part(struct search *search, const struct part *part, struct kl_reason *reason)
-{
-    const struct kl_plan *plan = search->context->plan;
-    for (size_t i = 0; i < part->n; i++) {
-        bool ordinary = search->skips_ordinary &&
-                        has_finite_loss(plan, part->v[KL_INPUT][i], part->v[KL_TARGET][i]);
-        if (!ordinary && part->unmasked[i] && check_element(search, part, i, reason))
-            return true;
+    size_t at[KL_OPERANDS];
+    double v[KL_OPERANDS];
+    for (int operand = 0; operand < KL_OPERANDS; operand++) {
+        const struct kl_array_view *view = &context->operands[operand];
+        at[operand] = element_of(context, view->array, row, i);
+        v[operand] = kl_load(view->dtype, view->data, at[operand]);
     }
-    return false;
+    return (struct kl_reason){at[KL_INPUT], v[KL_INPUT], v[KL_TARGET], words};
 }
 
 bool kl_find_not_finite(const struct kl_diagnosis_context *context, size_t row,
-                        struct kl_reason *reason)
+                        struct kl_diagnosis_scratch *s, struct kl_reason *reason)
 {
-    struct search search = {.context = context, .row = row};
-    struct part part;
-    part.holds_row = false;
-    search.skips_ordinary = kl_fits_losses(context->plan, bound_row(context, row, &part));
-    for (int operand = 0; operand < KL_OPERANDS; operand++) {
-        search.softmax[operand] = softmax_of(context, operand, row, &part);
-        search.skips_ordinary &= !isnan(search.softmax[operand].log_sum);
+    enum kl_rule rule = kl_rule_of(context->plan);
+    start_rows(context, row, 1, s);
+    KL_FOR_EACH_DIAGNOSED_TILE(context, row, 1, tile)
+    {
+        compute_losses(context, &tile, s);
+        for (size_t i = 0; i < tile.length; i++)
+            if (!isfinite(s->v[i])) {
+                *reason = reason_at(
+                    context, row, tile.start + i,
+                    reason_text(rule, s->operands[KL_INPUT][i], s->operands[KL_TARGET][i]));
+                return true;
+            }
+        add_losses(context, &tile, s);
     }
-    rewind_part(&part);
-    while (load_next(context, row, &part))
-        if (check_part(&search, &part, reason))
-            return true;
-    bool fits =
-        isfinite(context->layout.elementwise ? search.sum : weighed(context, row, 0, search.sum));
-    if (fits)
+    weigh_sums(context, row, 1, s);
+    if (isfinite(s->sums[0]))
         return false;
-    rewind_part(&part);
-    load_next(context, row, &part);
-    *reason = (struct kl_reason){element_of(context, KL_OF_INPUT, row, 0), part.v[KL_INPUT][0],
-                                 part.v[KL_TARGET][0],
-                                 "the sum of the row's losses is too large for its dtype"};
+    *reason = reason_at(context, row, 0, "the sum of the row's losses is too large for its dtype");
     return true;
 }

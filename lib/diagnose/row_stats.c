@@ -3,15 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The tile of n rows that begins with element `start` of each. */
-static struct kl_tile tile_at(const struct kl_diagnosis_context *context, size_t row, size_t n,
-                              size_t start)
-{
-    size_t left = context->layout.inner.volume - start;
-    return (struct kl_tile){
-        .row = row, .rows = n, .start = start, .length = kl_min(context->tile.length, left)};
-}
-
 /* A tile of an operand as a block of its dtype: where it is, or gathered. */
 static const char *block_of(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
                             int operand, struct kl_diagnosis_scratch *scratch)
@@ -44,8 +35,8 @@ static void add_sums(const struct kl_diagnosis_context *context, const struct kl
                      struct kl_diagnosis_scratch *scratch, double *to)
 {
     set_masked(context, tile, scratch, 0);
-    memset(scratch->low, 0, sizeof scratch->low);
-    context->kernel->row_totals(scratch->v, tile->rows, tile->length, to, scratch->low);
+    memset(scratch->low, 0, tile->rows * sizeof *scratch->low);
+    kl_add_to_rows(context->kernel, tile, scratch->v, to, scratch->low);
 }
 
 /* Raises the maxima of rows. */
@@ -53,7 +44,7 @@ static void add_maxima(const struct kl_diagnosis_context *context, const struct 
                        struct kl_diagnosis_scratch *scratch, double *maxima)
 {
     set_masked(context, tile, scratch, -(double)INFINITY);
-    context->kernel->row_maxima(scratch->v, tile->rows, tile->length, maxima);
+    kl_row_maxima(context->kernel, tile, scratch->v, maxima);
 }
 
 /* Adds a tile of several rows, or under a mask, as a block. `least` is negated. */
@@ -73,9 +64,8 @@ static void add_block(const struct kl_diagnosis_context *context, const struct k
         add_sums(context, tile, scratch, stats->exps);
     }
     context->kernel->widen[dtype](block, scratch->v, n);
-    add_maxima(context, tile, scratch, stats->max);
     add_sums(context, tile, scratch, stats->sum);
-    context->kernel->widen[dtype](block, scratch->v, n);
+    add_maxima(context, tile, scratch, stats->max);
     context->kernel->scale(scratch->v, -1, n);
     add_maxima(context, tile, scratch, stats->min);
 }
@@ -90,8 +80,8 @@ void kl_find_row_stats(const struct kl_diagnosis_context *context, int operand, 
         stats->max[i] = -(double)INFINITY;
         stats->sum[i] = stats->exps[i] = 0;
     }
-    for (size_t start = 0; start < context->layout.inner.volume; start += context->tile.length) {
-        struct kl_tile tile = tile_at(context, row, n, start);
+    KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
+    {
         if (alone)
             merge(stats, 0,
                   context->kernel->row_stats[context->operands[operand].dtype](
@@ -111,12 +101,12 @@ void kl_scan_rows(const struct kl_diagnosis_context *context, int operand, size_
     memset(sums, 0, n * sizeof *sums);
     memset(scratch->low, 0, n * sizeof *scratch->low);
     *min = INFINITY, *max = -(double)INFINITY;
-    for (size_t start = 0; start < context->layout.inner.volume; start += context->tile.length) {
-        struct kl_tile tile = tile_at(context, row, n, start);
+    KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
+    {
         double low, high;
         context->kernel->scan[dtype](block_of(context, &tile, operand, scratch), exps, scratch->v,
                                      kl_tile_size(&tile), &low, &high);
-        context->kernel->row_totals(scratch->v, n, tile.length, sums, scratch->low);
+        kl_add_to_rows(context->kernel, &tile, scratch->v, sums, scratch->low);
         *min = low < *min ? low : *min;
         *max = high > *max ? high : *max;
     }

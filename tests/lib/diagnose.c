@@ -288,3 +288,81 @@ Test(diagnose, counts_rows_of_every_length)
     }
     kl_pool_free(pool);
 }
+
+/* ---- Losses that are not finite are those that the call stores */
+
+enum { SOME_ROWS = 150, MAX_LENGTH = 70 };
+
+/* Logits and others that now and then are infinite, NaN or too large. */
+static double strange(enum kl_space space, unsigned long long *state)
+{
+    static const double odd[] = {INFINITY, -(double)INFINITY, NAN, 0, -3, 60000};
+    double v = uniform(state) * 8 - 4;
+    if (uniform(state) < 0.02)
+        return odd[(size_t)(uniform(state) * COUNT(odd))];
+    return space == KL_PROB ? exp(v) : space == KL_LOG_PROB ? v - 4 : v;
+}
+
+/* Rows with a loss that is not finite, of `length` losses each. */
+static size_t count_not_finite(enum kl_dtype dtype, const void *losses, size_t rows, size_t length)
+{
+    size_t count = 0;
+    for (size_t r = 0; r < rows; r++) {
+        bool finite = true;
+        for (size_t i = 0; i < length; i++)
+            finite &= isfinite(kl_load(dtype, losses, r * length + i)) != 0;
+        count += !finite;
+    }
+    return count;
+}
+
+/* Rows along either axis, of elements' losses or of rows', with and without masks and weights. */
+static void compare_with_losses(enum kl_dtype dtype, size_t length, unsigned bits,
+                                unsigned long long *state)
+{
+    static double operands[KL_OPERANDS][SOME_ROWS * MAX_LENGTH], losses[SOME_ROWS * MAX_LENGTH];
+    static float weights[SOME_ROWS * MAX_LENGTH];
+    static unsigned char masks[SOME_ROWS * MAX_LENGTH];
+    static const enum kl_space spaces[] = {KL_LOG_PROB, KL_LOGIT, KL_PROB};
+    const int axes[] = {0, 1};
+    bool across = bits & 1, of_rows = across || bits & 2;
+    size_t shape[] = {across ? length : SOME_ROWS, across ? SOME_ROWS : length};
+    size_t ndim = of_rows ? 1 : 2, left[] = {SOME_ROWS, length};
+    struct kl_options options = {.reduction = KL_NONE,
+                                 .compat = (enum kl_compat)(bits / 16 % 3),
+                                 .dim = across ? axes : axes + 1,
+                                 .n_dim = of_rows,
+                                 .input_space = spaces[bits % 3],
+                                 .target_space = spaces[bits / 3 % 3]};
+    struct kl_tensor input = {dtype, 2, shape, operands[0]},
+                     target = {dtype, 2, shape, operands[1]};
+    struct kl_tensor weight = {KL_FLOAT32, ndim, left, weights};
+    struct kl_mask mask = {ndim, left, masks};
+    struct kl_diagnosis diagnosis;
+    struct kl_plan plan;
+    for (size_t i = 0; i < SOME_ROWS * length; i++) {
+        kl_store(dtype, operands[0], i, strange(options.input_space, state));
+        kl_store(dtype, operands[1], i, strange(options.target_space, state));
+        weights[i] = (float)uniform(state) * 40;
+        masks[i] = uniform(state) < 0.8;
+    }
+    options.weight = bits & 4 ? &weight : NULL;
+    options.mask = bits & 8 ? &mask : NULL;
+    const struct kl_results results = {losses, {NULL}, &diagnosis};
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+    if (!kl_run_gradients(&plan, NULL, NULL, &results, NULL)) /* math refuses what is negative */
+        return;
+    size_t expected = count_not_finite(dtype, losses, SOME_ROWS, of_rows ? 1 : length);
+    cr_expect_eq(diagnosis.findings[KL_LOSS_NOT_FINITE].count, expected,
+                 "%s, rows of %zu, bits %x: %zu, not %zu", kl_dtype_name(dtype), length, bits,
+                 diagnosis.findings[KL_LOSS_NOT_FINITE].count, expected);
+}
+
+Test(diagnose, finds_the_losses_that_are_not_finite)
+{
+    static const size_t lengths[] = {1, 2, 3, 4, 7, 8, 9, 33, 70};
+    unsigned long long state = 5;
+    for (size_t i = 0; i < COUNT(lengths); i++)
+        for (unsigned bits = 0; bits < 144; bits++)
+            compare_with_losses((enum kl_dtype)(bits / 9 % KL_DTYPES), lengths[i], bits, &state);
+}
