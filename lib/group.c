@@ -122,6 +122,15 @@ static bool has_row_sums(const struct kl_job *job)
     return job->plan->spaces[KL_INPUT] != KL_PROB && (job->masks_rows || !job->mask.data);
 }
 
+/* Finds the sums of rows; where elements are weighed, their own losses are not of use. */
+static bool find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows *rows)
+{
+    bool all = kl_find_row_sums(b, caches, rows);
+    if (can_fuse(b->job))
+        kl_sum_near_equal(b, rows->losses);
+    return all;
+}
+
 /* True if a target of -inf makes a derivative NaN; the loss is still the one computed without
  * derivatives. */
 static bool has_nan_grads(const struct kl_job *job)
@@ -143,7 +152,10 @@ static void set_losses(struct kl_workspace *b, const struct kl_summed_rows *rows
 static void finish_fused(struct kl_workspace *b, const struct kl_summed_rows *rows)
 {
     set_losses(b, rows);
-    if (kl_any_wanted(b->job) && !kl_compute_row_grads(b, rows))
+    if (kl_any_wanted(b->job) && kl_are_ones(b->job))
+        KL_FOR_EACH_TILE (b, tile)
+            kl_clear_grads(b, &tile);
+    else if (kl_any_wanted(b->job) && !kl_compute_row_grads(b, rows))
         KL_FOR_EACH_TILE (b, tile)
             compute_tile(b, &tile, false);
 }
@@ -210,7 +222,7 @@ static __attribute__((noinline)) void run_special(struct kl_workspace *b)
         return;
     }
     b->sentinel = (double)NAN;
-    bool all = sums && kl_find_row_sums(b, false, &b->plain);
+    bool all = sums && find_row_sums(b, false, &b->plain);
     if (!sums)
         memset(b->plain.known, 0, sizeof b->plain.known);
     if (splits && sums && !all)
@@ -224,7 +236,7 @@ static void run_with_logits(struct kl_workspace *b)
     const struct kl_job *job = b->job;
     bool has_sentinel = job->rule == KL_LOG_PYTORCH || has_nan_grads(job);
     b->sentinel = has_sentinel ? -(double)INFINITY : (double)NAN;
-    if (can_fuse(job) && kl_find_row_sums(b, true, &b->fused))
+    if (can_fuse(job) && find_row_sums(b, true, &b->fused))
         finish_fused(b, &b->fused);
     else
         run_special(b);

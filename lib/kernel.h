@@ -102,6 +102,14 @@ struct kl_softmax_row {
     double q_factor, p_factor, t_factor, mean;
 };
 
+/* kl_close_rows: elements of rows of logits whose softmaxes nearly agree: with d = ((target - input) - maxima)
+ * scale - shift, where `maxima` are two numbers whose sum is subtracted, the logarithm of p / q; probabilities p
+ * of target, and logarithms of those of input. */
+struct kl_close_rows {
+    const double *target, *input, *maxima[2], *shift, *p, *log_q;
+    double scale;
+};
+
 /* kl_row_stats: extremes and sums of a row; `exps` sums exponentials within 2^-16. */
 struct kl_row_stats {
     double min, max, sum, exps;
@@ -179,6 +187,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *                        without cancellation where the two are close: derivatives by x over
  *                        `divisor` are those by q
  *   softmax_backward     grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative
+ *   close_terms          of n elements p (d + expm1(-d)), and p expm1(-d)
  *   bin_counts           adds n doubles, fewer than 2^32, not aligned, to counts of t->n + 1 bins, and
  *                        of NaN */
 struct kl_kernel {
@@ -228,6 +237,7 @@ struct kl_kernel {
     void (*quotients)(enum kl_rule rule, double *x, double *t, double *divisor, size_t n);
     void (*softmax_backward)(double *grads, const double *e, const double *sums, double scale,
                              size_t n);
+    void (*close_terms)(const struct kl_close_rows *rows, double *losses, double *rests, size_t n);
     void (*bin_counts)(const struct kl_thresholds *t, const void *values, size_t n,
                        uint64_t *counts);
 };

@@ -32,7 +32,10 @@ static void find_row_max(struct kl_workspace *b, int operand)
     kl_fill(b->row_max[operand], -(double)INFINITY, b->group->rows);
     KL_FOR_EACH_TILE (b, tile) {
         kl_load_operand(b, &tile, operand);
-        kl_row_maxima(b->job->kernel, &tile, b->v[operand], b->row_max[operand]);
+        if (kl_are_singles(b->job))
+            memcpy(b->row_max[operand], b->v[operand], tile.rows * sizeof *b->v[operand]);
+        else
+            kl_row_maxima(b->job->kernel, &tile, b->v[operand], b->row_max[operand]);
     }
 }
 
@@ -46,11 +49,24 @@ static void load_shifted(struct kl_workspace *b, const struct kl_tile *tile, int
     b->stage[operand] = KL_SHIFTED;
 }
 
+/* The logarithms of sums of exponentials, which for rows of one element are 1. */
+static void find_logs(struct kl_workspace *b, const double *sums, int operand)
+{
+    if (kl_are_singles(b->job))
+        kl_fill(b->log_sum_exp[operand], 0, b->group->rows);
+    else
+        b->job->kernel->logs(sums, b->log_sum_exp[operand], b->group->rows);
+}
+
 void kl_find_softmax(struct kl_workspace *b, int operand)
 {
     double sums[KL_ROWS];
     size_t rows = b->group->rows;
     find_row_max(b, operand);
+    if (kl_are_singles(b->job)) {
+        find_logs(b, NULL, operand);
+        return;
+    }
     kl_fill(b->high, 0, rows);
     kl_fill(b->low, 0, rows);
     KL_FOR_EACH_TILE (b, tile) {
@@ -60,7 +76,7 @@ void kl_find_softmax(struct kl_workspace *b, int operand)
     }
     for (size_t i = 0; i < rows; i++)
         sums[i] = kl_sum_value((struct kl_sum){b->high[i], b->low[i]});
-    b->job->kernel->logs(sums, b->log_sum_exp[operand], rows);
+    find_logs(b, sums, operand);
 }
 
 static void load_log_softmax(struct kl_workspace *b, const struct kl_tile *tile, int operand)
@@ -121,13 +137,15 @@ static bool normalize_sums(struct kl_workspace *b, const struct row_sums *sums,
         if (!logits[i])
             kl_fill(b->log_sum_exp[i], 0, n);
         else
-            b->job->kernel->logs(exps[i], b->log_sum_exp[i], n);
-    for (size_t i = 0; i < n; i++) {
-        double total = logits[KL_TARGET] ? sums->sum_p[i] : 1;
-        rows->sum_p[i] = sums->sum_p[i] / total;
-        rows->losses[i] = sums->losses[i] / total - rows->sum_p[i] * (b->log_sum_exp[KL_TARGET][i] -
-                                                                      b->log_sum_exp[KL_INPUT][i]);
-        rows->known[i] = isfinite(rows->losses[i]) || kl_is_row_masked(b, i);
+            find_logs(b, exps[i], i);
+    for (size_t i = 0; i < n; i++) { /* a softmax's sum is 1 */
+        double loss = sums->losses[i];
+        rows->sum_p[i] = logits[KL_TARGET] ? 1 : sums->sum_p[i];
+        if (logits[KL_TARGET])
+            loss /= sums->sum_p[i];
+        loss -= rows->sum_p[i] * (b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i]);
+        rows->losses[i] = loss;
+        rows->known[i] = isfinite(loss) || kl_is_row_masked(b, i);
         all &= rows->known[i];
     }
     return all;
@@ -238,10 +256,24 @@ static void add_tile(struct kl_workspace *b, const struct kl_tile *tile, struct 
     kl_add_to_rows(b->job->kernel, tile, b->scratch, high->exps, low->exps);
 }
 
+/* Sums of ones, and losses of 0, or NaN of logits that are not finite. */
+static void sum_ones(struct kl_workspace *b, struct row_sums *sums)
+{
+    find_row_max(b, KL_INPUT);
+    find_row_max(b, KL_TARGET);
+    for (size_t i = 0; i < b->group->rows; i++) {
+        double x = b->row_max[KL_INPUT][i], t = b->row_max[KL_TARGET][i];
+        sums->losses[i] = (x - x) + (t - t);
+        sums->sum_p[i] = sums->exps[i] = 1;
+    }
+}
+
 static void sum_rows(struct kl_workspace *b, struct row_sums *sums)
 {
-    struct row_sums low = {.losses = {0}};
-    *sums = low;
+    struct row_sums low;
+    double *const all[] = {sums->losses, sums->sum_p, sums->exps, low.losses, low.sum_p, low.exps};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        kl_fill(all[i], 0, b->group->rows);
     for (int i = 0; i < KL_OPERANDS; i++)
         if (kl_is_logit(b->job, i))
             find_row_max(b, i);
@@ -273,7 +305,9 @@ bool kl_find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows
     struct row_sums sums;
     bool as_block = kl_sums_blocks(b->job);
     b->has_exps = caches && !as_block && wants_exps(b);
-    if (as_block)
+    if (kl_are_ones(b->job))
+        sum_ones(b, &sums);
+    else if (as_block)
         sum_rows(b, &sums);
     else
         for (size_t i = 0; i < b->group->rows; i++)
@@ -284,6 +318,5 @@ bool kl_find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows
     bool all = normalize_sums(b, &sums, rows);
     if (b->has_exps)
         b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED; /* v holds exponentials */
-    kl_sum_near_equal(b, rows->losses);
     return all;
 }

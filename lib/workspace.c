@@ -116,7 +116,9 @@ void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v
     const double *const rows[] = {offset, minus};
     const double *elements[] = {zeros, zeros};
     for (int i = 0; i < 2; i++)
-        if (rows[i]) {
+        if (rows[i] && tile->length == 1) {
+            elements[i] = rows[i];
+        } else if (rows[i]) {
             kl_broadcast(b->job->kernel, tile, rows[i], b->row_values[i]);
             elements[i] = b->row_values[i];
         }

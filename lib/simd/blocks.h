@@ -98,14 +98,16 @@ TARGET_ATTR static void row_maxima(const double *v, size_t rows, size_t length, 
     }
 }
 
+/* Whole vectors are stored past the end of a row, where the next one follows: parts of vectors take longer. */
 TARGET_ATTR static void broadcast(const double *row_values, size_t rows, size_t length, double *to)
 {
     for (size_t row = 0; row < rows; row++, to += length) {
         sd v = s_set(row_values[row]);
-        size_t i = 0;
-        for (; i + SINGLE_LANES <= length; i += SINGLE_LANES)
+        size_t i = 0, left = (rows - row) * length;
+        for (; i < length && i + SINGLE_LANES <= left; i += SINGLE_LANES)
             s_store_f64(to + i, v);
-        s_store_n(to + i, v, length - i);
+        if (i < length)
+            s_store_n(to + i, v, length - i);
     }
 }
 
@@ -260,10 +262,18 @@ TARGET_ATTR static size_t count(const unsigned char *mask, size_t n)
     return all;
 }
 
+/* MAX_ZERO: what is below it has an exponential of 0, as most of what is below -700 is. */
+#define MAX_ZERO (-746)
+
 INLINE vd row_exp(vd v)
 {
-    bool far = m_any(v_gt(v_abs(v), v_set(700)));
-    return __builtin_expect(far, 0) ? exp_times_full_range(v, v_set(1)) : exp_f64(v);
+    if (__builtin_expect(!m_any(v_gt(v_abs(v), v_set(700))), 1))
+        return exp_f64(v);
+    vm none = v_gt(v_set(MAX_ZERO), v);
+    v = v_select(none, v_set(0), v);
+    if (m_any(v_gt(v_abs(v), v_set(700))))
+        return v_select(none, v_set(0), exp_times_full_range(v, v_set(1)));
+    return v_select(none, v_set(0), exp_f64(v));
 }
 
 TARGET_ATTR static void exps(const double *v, double *to, size_t n)
@@ -327,5 +337,56 @@ TARGET_ATTR static void softmax_backward(double *grads, const double *e, const d
         vd taken = v_mul(load_part(e + i, n - i, 0), load_part(sums + i, n - i, 0));
         vd grad = v_sub(load_part(grads + i, n - i, 0), taken);
         store_part(grads + i, v_mul(grad, factor), n - i);
+    }
+}
+
+/* ---- Rows whose softmaxes nearly agree */
+
+/* d + expm1(-d) for |d| <= MAX_SERIES, within 2^-50 of itself, by its Taylor series. */
+#define MAX_SERIES 0.5
+INLINE vd close_series(vd d)
+{
+    static const double inverse_factorials[] = {
+        1 / 2.0,         1 / 6.0,          1 / 24.0,          1 / 120.0,          1 / 720.0,
+        1 / 5040.0,      1 / 40320.0,      1 / 362880.0,      1 / 3628800.0,      1 / 39916800.0,
+        1 / 479001600.0, 1 / 6227020800.0, 1 / 87178291200.0, 1 / 1307674368000.0};
+    return v_mul(v_mul(d, d), horner(inverse_factorials, 13, v_mul(d, v_set(-1))));
+}
+
+/* FAR: |d| above which q is not computed from p, but from its own logarithm: where p is 0, all of q counts. */
+#define FAR 30
+
+/* The difference of numbers that may be large, and it small. */
+INLINE vd close_difference(const struct kl_close_rows *rows, size_t i, size_t left)
+{
+    const vd zero = v_set(0);
+    vd error, negated = v_mul(load_part(rows->input + i, left, 0), v_set(-1));
+    vd high = v_two_sum(load_part(rows->target + i, left, 0), negated, &error);
+    error = v_select(not_finite(error), zero, error);
+    high = v_sub(high, load_part(rows->maxima[0] + i, left, 0));
+    error = v_sub(error, load_part(rows->maxima[1] + i, left, 0));
+    return v_sub(v_mul(v_add(high, error), v_set(rows->scale)),
+                 load_part(rows->shift + i, left, 0));
+}
+
+TARGET_ATTR static void close_terms(const struct kl_close_rows *rows, double *losses, double *rests,
+                                    size_t n)
+{
+    const vd zero = v_set(0), one = v_set(1);
+    for (size_t i = 0; i < n; i += LANES) {
+        vd d = close_difference(rows, i, n - i), size = v_abs(d);
+        vd p = load_part(rows->p + i, n - i, 0), series = close_series(d);
+        vd loss = v_mul(p, series), rest = v_mul(p, v_sub(series, d));
+        vm more = v_gt(size, v_set(MAX_SERIES)), far = v_gt(size, v_set(FAR));
+        if (m_any(more)) {
+            vd log_q = load_part(rows->log_q + i, n - i, 0);
+            vd e = row_exp(v_select(far, log_q, v_mul(d, v_set(-1)))), less = v_sub(e, one);
+            vd far_rest = v_sub(e, p), far_loss = v_select(v_gt(p, zero), v_mul(p, d), zero);
+            far_loss = v_add(far_loss, far_rest);
+            loss = v_select(more, v_select(far, far_loss, v_mul(p, v_add(d, less))), loss);
+            rest = v_select(more, v_select(far, far_rest, v_mul(p, less)), rest);
+        }
+        store_part(losses + i, loss, n - i);
+        store_part(rests + i, rest, n - i);
     }
 }

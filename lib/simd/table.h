@@ -63,5 +63,6 @@ const struct kl_kernel KERNEL_STRUCT = {
     .logs = logs,
     .quotients = quotients,
     .softmax_backward = softmax_backward,
+    .close_terms = close_terms,
     .bin_counts = bin_counts,
 };

@@ -366,3 +366,40 @@ Test(softmax_accuracy, of_close_rows)
     for (int i = 0; i < KL_OPERANDS; i++)
         free(call.operands[i]), free(call.logs[i]);
 }
+
+/* Terms of every d, alone: of series, of exponentials, of q that p does not give, and of p that is 0. */
+Test(softmax_accuracy, terms_of_close_rows)
+{
+    enum { N = 4099 };
+    static double d[N], x[N], p[N], log_q[N], losses[N], rests[N];
+    static const double zeros[N];
+    unsigned long long state = 11;
+    for (size_t i = 0; i < N; i++) {
+        double log_p = -800 * uniform(&state) * uniform(&state);
+        d[i] = (uniform(&state) - 0.5) * pow(10, 6 * uniform(&state) - 4);
+        x[i] = i % 2 ? -d[i] * 3 : 0;
+        p[i] = i % 50 == 0 ? 0 : exp(log_p);
+        log_q[i] = i % 50 == 0 ? -1 - fabs(d[i]) : log(p[i]) - d[i];
+    }
+    for (int k = 0; kl_kernels[k]; k++) {
+        if (!kl_kernels[k]->supported())
+            continue;
+        static double targets[N];
+        for (size_t i = 0; i < N; i++)
+            targets[i] = x[i] + d[i];
+        const struct kl_close_rows rows = {targets, x, {zeros, zeros}, zeros, p, log_q, 1};
+        kl_kernels[k]->close_terms(&rows, losses, rests, N);
+        for (size_t i = 0; i < N; i++) {
+            quad exact_d = (quad)targets[i] - (quad)x[i], a = fabsq(exact_d);
+            bool far = a > 30;
+            quad rest = far ? expq((quad)log_q[i]) - (quad)p[i] : (quad)p[i] * expm1q(-exact_d);
+            quad loss = (quad)p[i] * exact_d + rest;
+            quad size = far ? expq((quad)log_q[i]) + (quad)p[i] * a : fabsq(loss);
+            cr_expect(fabsq(losses[i] - loss) <= 0x1p-46Q * size + 0x1p-1060Q, "%s: d %g, p %g: %g",
+                      kl_kernels[k]->name, d[i], p[i], losses[i]);
+            size = far ? size : fabsq(rest);
+            cr_expect(fabsq(rests[i] - rest) <= 0x1p-46Q * size + 0x1p-1060Q, "%s: d %g, p %g: %g",
+                      kl_kernels[k]->name, d[i], p[i], rests[i]);
+        }
+    }
+}
