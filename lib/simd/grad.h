@@ -123,30 +123,42 @@ INLINE void grads_block(enum kl_dtype dtype, bool log_target, const bool *wanted
                         i);
 }
 
-/* The last, partial vector, by way of copies. */
-INLINE void grads_rest(enum kl_dtype dtype, bool log_target, const bool *wanted, enum kl_rule rule,
-                       const struct kl_elements *e, const struct kl_grads *grads, size_t i,
-                       size_t n)
+/* padded: copies of the last, partial vector. */
+struct padded {
+    char x[LANES * sizeof(double)], t[LANES * sizeof(double)];
+    unsigned char mask[LANES];
+    double by[KL_OPERANDS][LANES], factors[LANES];
+    struct kl_elements elements;
+    struct kl_grads grads;
+};
+
+/* Copies the n elements from i on. */
+TARGET_ATTR static __attribute__((noinline)) void pad(struct padded *p, size_t size,
+                                                      const struct kl_elements *e,
+                                                      const struct kl_grads *grads, size_t i,
+                                                      size_t n)
 {
-    char x[LANES * sizeof(double)] = {0}, t[LANES * sizeof(double)] = {0};
-    double by[KL_OPERANDS][LANES], factors[LANES] = {0};
-    unsigned char mask[LANES] = {0};
-    memcpy(x, (const char *)e->input + i * size_of(dtype), n * size_of(dtype));
-    memcpy(t, (const char *)e->target + i * size_of(dtype), n * size_of(dtype));
+    memset(p, 0, sizeof *p);
+    memcpy(p->x, (const char *)e->input + i * size, n * size);
+    memcpy(p->t, (const char *)e->target + i * size, n * size);
     if (e->mask)
-        memcpy(mask, e->mask + i, n);
+        memcpy(p->mask, e->mask + i, n);
     if (grads->factors)
-        memcpy(factors, grads->factors + i, n * sizeof *factors);
-    const struct kl_elements rest = {x, t, e->mask ? mask : NULL, NULL};
-    const struct kl_grads to = {.by = {by[KL_INPUT], by[KL_TARGET]},
-                                .is_f64 = {grads->is_f64[KL_INPUT], grads->is_f64[KL_TARGET]},
-                                .factors = grads->factors ? factors : NULL,
-                                .factor = grads->factor};
-    grads_block(dtype, log_target, wanted, rule, &rest, &to, 0);
+        memcpy(p->factors, grads->factors + i, n * sizeof *p->factors);
+    p->elements = (struct kl_elements){p->x, p->t, e->mask ? p->mask : NULL, NULL};
+    p->grads = (struct kl_grads){.by = {p->by[KL_INPUT], p->by[KL_TARGET]},
+                                 .is_f64 = {grads->is_f64[KL_INPUT], grads->is_f64[KL_TARGET]},
+                                 .factors = grads->factors ? p->factors : NULL,
+                                 .factor = grads->factor};
+}
+
+static __attribute__((noinline)) void store_padded(const struct padded *p, size_t size,
+                                                   const struct kl_grads *grads, size_t i, size_t n)
+{
     for (int operand = 0; operand < KL_OPERANDS; operand++) {
-        size_t size = grads->is_f64[operand] ? sizeof(double) : size_of(dtype);
-        if (wanted[operand])
-            memcpy((char *)grads->by[operand] + i * size, by[operand], n * size);
+        size_t of_grad = grads->is_f64[operand] ? sizeof(double) : size;
+        if (grads->by[operand])
+            memcpy((char *)grads->by[operand] + i * of_grad, p->by[operand], n * of_grad);
     }
 }
 
@@ -154,14 +166,20 @@ INLINE void grads_of(enum kl_dtype dtype, bool log_target, bool by_input, bool b
                      enum kl_rule rule, const struct kl_elements *elements,
                      const struct kl_grads *to, size_t n)
 {
-    const struct kl_elements e = *elements; /* copies, which no store may change */
-    const struct kl_grads grads = *to;
+    struct kl_elements e = *elements; /* copies, which no store may change */
+    struct kl_grads grads = *to;
+    struct padded padded;
     const bool wanted[KL_OPERANDS] = {by_input, by_target};
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        grads_block(dtype, log_target, wanted, rule, &e, &grads, i);
-    if (i < n)
-        grads_rest(dtype, log_target, wanted, rule, &e, &grads, i, n - i);
+    for (size_t i = 0; i < n; i += LANES) {
+        size_t at = i;
+        if (__builtin_expect(n - i < LANES, 0)) {
+            pad(&padded, size_of(dtype), elements, to, i, n - i);
+            e = padded.elements, grads = padded.grads, at = 0;
+        }
+        grads_block(dtype, log_target, wanted, rule, &e, &grads, at);
+    }
+    if (n % LANES)
+        store_padded(&padded, size_of(dtype), to, n - n % LANES, n % LANES);
 }
 
 #define GRADS_FORM(dtype, suffix, form, log_target)                                                \
