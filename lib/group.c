@@ -221,6 +221,12 @@ static __attribute__((noinline)) void run_special(struct kl_workspace *b)
         run_in_parts(b, b->fused.known);
         return;
     }
+    if (can_fuse(b->job) && isnan(b->sentinel)) { /* the sums would be the same */
+        b->plain = b->fused;
+        b->has_exps = false;
+        run_by_elements(b, false);
+        return;
+    }
     b->sentinel = (double)NAN;
     bool all = sums && find_row_sums(b, false, &b->plain);
     if (!sums)

@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Rows whose statistics are known */
 
@@ -91,15 +92,12 @@ static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
     return (struct kl_row_stats){s->min[i], s->max[i], s->sum[i], s->exps[i]};
 }
 
-/* True if row i may hold a loss that is not finite, whatever its bounds. */
-static bool is_suspect(const struct kl_diagnosing *d, const struct kl_diagnosis_scratch *s,
-                       size_t i)
+/* True if a row with such minima may hold a loss that is not finite, whatever its bounds. */
+static bool has_no_loss(const struct kl_diagnosing *d, double input, double target)
 {
-    const struct kl_rows_stats *input = &s->stats[KL_INPUT], *target = &s->stats[KL_TARGET];
-    bool no_logarithm = d->context.plan->spaces[KL_INPUT] == KL_PROB && input->min[i] <= 0;
-    bool negative = d->context.plan->spaces[KL_TARGET] == KL_PROB && target->min[i] < 0 &&
-                    d->context.plan->options.compat != KL_ONEFLOW;
-    return no_logarithm || negative || !isfinite(input->sum[i]) || !isfinite(target->sum[i]);
+    const struct kl_plan *plan = d->context.plan;
+    return (plan->spaces[KL_INPUT] == KL_PROB && input <= 0) ||
+           (plan->spaces[KL_TARGET] == KL_PROB && target < 0 && plan->options.compat != KL_ONEFLOW);
 }
 
 /* ---- Some rows */
@@ -113,56 +111,61 @@ static bool any_like_logarithms(const struct kl_diagnosing *d, const struct kl_r
     return false;
 }
 
-/* Extremes of n rows, but of NaN: bounds made of them hold for each row. */
-static struct kl_row_stats extremes_of(const struct kl_rows_stats *s, size_t n)
+/* Extremes of n rows: bounds made of them hold for each row. NaN shows in `finite`, false where a sum is not. */
+static struct kl_row_stats extremes_of(const struct kl_diagnosing *d, const struct kl_rows_stats *s,
+                                       size_t n, bool *finite)
 {
-    struct kl_row_stats all = stats_at(s, 0);
-    for (size_t i = 1; i < n; i++) {
-        all.min = s->min[i] < all.min ? s->min[i] : all.min;
-        all.max = s->max[i] > all.max ? s->max[i] : all.max;
-        all.sum = s->sum[i] > all.sum ? s->sum[i] : all.sum;
-        all.exps = s->exps[i] > all.exps ? s->exps[i] : all.exps;
-    }
-    return all;
+    struct kl_row_stats (*stats)(const void *, size_t, bool) =
+        d->context.kernel->row_stats[KL_FLOAT64];
+    struct kl_row_stats sums = stats(s->sum, n, false);
+    *finite &= isfinite(sums.sum) != 0;
+    return (struct kl_row_stats){stats(s->min, n, false).min, stats(s->max, n, false).max, sums.max,
+                                 stats(s->exps, n, false).max};
 }
 
-/* Adds the bound of each row; true of those that it shows to be finite. */
-static void bound_rows(const struct kl_diagnosing *d, const struct checked_rows *rows,
-                       const struct kl_diagnosis_scratch *s, struct kl_finding_counts *counts,
-                       bool *fits)
+/* Finds the rows that may hold a loss that is not finite, and adds the bounds of all; false if there are none. */
+static bool find_suspects(const struct kl_diagnosing *d, const struct checked_rows *rows,
+                          const struct kl_diagnosis_scratch *s, struct kl_finding_counts *counts,
+                          bool *suspects)
 {
     const struct kl_rows_stats *stats = s->stats;
-    struct kl_row_stats all[] = {extremes_of(&stats[KL_INPUT], rows->n),
-                                 extremes_of(&stats[KL_TARGET], rows->n)};
+    bool finite = true, any = false;
+    struct kl_row_stats all[] = {extremes_of(d, &stats[KL_INPUT], rows->n, &finite),
+                                 extremes_of(d, &stats[KL_TARGET], rows->n, &finite)};
     struct kl_bounds bounds = kl_bound_losses(&d->context, all);
-    bool all_fit = kl_fits_losses(d->context.plan, bounds);
+    bool all_fit = kl_fits_losses(d->context.plan, bounds) && finite;
+    if (all_fit && !has_no_loss(d, all[KL_INPUT].min, all[KL_TARGET].min)) {
+        counts->bound += bounds.sum * (double)rows->n;
+        return false;
+    }
     for (size_t i = 0; i < rows->n; i++) {
-        fits[i] = all_fit;
+        struct kl_row_stats row[] = {stats_at(&stats[KL_INPUT], i), stats_at(&stats[KL_TARGET], i)};
+        bool fits = all_fit;
+        suspects[i] = false;
         if (!rows->looked_at[i])
             continue;
         if (!all_fit) {
-            struct kl_row_stats row[] = {stats_at(&stats[KL_INPUT], i),
-                                         stats_at(&stats[KL_TARGET], i)};
             bounds = kl_bound_losses(&d->context, row);
-            fits[i] = kl_fits_losses(d->context.plan, bounds);
+            fits = isfinite(row[KL_INPUT].sum) && isfinite(row[KL_TARGET].sum) &&
+                   kl_fits_losses(d->context.plan, bounds);
         }
         counts->bound += bounds.sum;
+        suspects[i] = !fits || has_no_loss(d, row[KL_INPUT].min, row[KL_TARGET].min);
+        any |= suspects[i];
     }
+    return any;
 }
 
 /* Looks at rows that may hold a loss that is not finite. */
 static void check_losses(const struct kl_diagnosing *d, struct kl_diagnosis_scratch *s,
                          const struct checked_rows *rows, struct kl_finding_counts *counts)
 {
-    bool fits[KL_ROWS], suspect[KL_ROWS], not_finite[KL_ROWS], any = false;
-    bound_rows(d, rows, s, counts, fits);
-    for (size_t i = 0; i < rows->n; i++)
-        any |= suspect[i] = rows->looked_at[i] && (!fits[i] || is_suspect(d, s, i));
-    if (!any)
+    bool suspects[KL_ROWS], not_finite[KL_ROWS];
+    if (!find_suspects(d, rows, s, counts, suspects))
         return;
     kl_find_rows_not_finite(&d->context, rows->row, rows->n, s, not_finite);
     for (size_t i = 0; i < rows->n; i++)
-        if (suspect[i] && not_finite[i])
+        if (suspects[i] && not_finite[i])
             note(counts, KL_LOSS_NOT_FINITE, rows->row + i, 0, KL_LIKE_LOGITS);
 }
 
@@ -211,6 +214,11 @@ static void choose_rows(const struct kl_diagnosing *d, struct kl_diagnosis_scrat
     const struct kl_diagnosis_context *context = &d->context;
     const struct kl_rows_stats *input = &s->stats[KL_INPUT], *target = &s->stats[KL_TARGET];
     bool masks_rows = context->mask.data && !context->layout.elementwise;
+    if (!context->mask.data) {
+        memset(rows->looked_at, true, rows->n);
+        counts->rows += rows->n;
+        return;
+    }
     if (masks_rows)
         kl_gather(context->kernel, &context->layout.outer, &context->mask, rows->row, rows->n,
                   KL_FLOAT64, s->mask);
@@ -227,7 +235,8 @@ static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
                        struct kl_finding_counts *counts, struct kl_diagnosis_scratch *s)
 {
     const enum kl_space *spaces = d->context.plan->spaces;
-    struct checked_rows rows = {.row = row, .n = n};
+    struct checked_rows rows;
+    rows.row = row, rows.n = n;
     for (int i = 0; i < KL_OPERANDS; i++)
         kl_find_row_stats(&d->context, i, row, n, spaces[i] == KL_LOG_PROB, s, &s->stats[i]);
     choose_rows(d, s, &rows, counts);

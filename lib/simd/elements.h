@@ -14,6 +14,8 @@ INLINE vd v_two_sum(vd a, vd b, vd *error)
     return (vd){s_two_sum(a.a, b.a, &error->a), s_two_sum(a.b, b.b, &error->b)};
 }
 
+INLINE vm not_finite(vd v) { return m_not(v_eq(v_sub(v, v), v_set(0))); }
+
 /* `results`, with those of special lanes computed by `define` from the lanes of a and b. */
 INLINE vd define_special(vm special, vd results, vd a, vd b,
                          double (*define)(enum kl_rule rule, double a, double b), enum kl_rule rule)
@@ -63,7 +65,9 @@ INLINE vd slow_log(enum kl_rule rule, vd x, vd t, vm *special)
                            : rule == KL_LOGIT_PYTORCH ? v_mul(x, zero)
                            : rule == KL_LOGIT_ONEFLOW ? zero
                                                       : v_set(NAN);
-    *special = v_gt(v_mul(d, d), v_set(DBL_MAX)); /* an infinite difference of finite numbers */
+    vm either = m_or(not_finite(x), not_finite(t));
+    /* an infinite difference of finite numbers */
+    *special = m_not(m_or(either, m_not(v_gt(v_mul(d, d), v_set(DBL_MAX)))));
     d = v_select(v_eq(t, v_set(-INFINITY)), at_minus_infinity, d);
     vd loss = exp_times_full_range(t, d);
     return rule == KL_LOGIT_ONEFLOW ? v_select(v_eq(t, t), loss, zero) : loss;
@@ -96,8 +100,6 @@ enum { BLOCK = 8 * LANES, LONG_BLOCK = 128 * LANES };
 
 _Static_assert(BLOCK % LANES == 0, "blocks are whole vectors");
 _Static_assert(LONG_BLOCK % BLOCK == 0, "a long block is computed again as whole blocks");
-
-INLINE vm not_finite(vd v) { return m_not(v_eq(v_sub(v, v), v_set(0))); }
 
 struct running {
     vd high, low;
