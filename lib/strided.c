@@ -178,12 +178,13 @@ struct box {
 
 static void push(struct box *box, struct kl_dim dim)
 {
-    struct kl_dim *last = &box->dims[box->n - 1];
     if (dim.n == 1)
         return;
-    if (box->n > 0 && last->array == dim.n * dim.array && last->block == dim.n * dim.block) {
-        dim.n *= last->n;
-        box->n--;
+    if (box->n > 0) {
+        const struct kl_dim *last = &box->dims[box->n - 1];
+        bool continues = last->array == dim.n * dim.array && last->block == dim.n * dim.block;
+        dim.n *= continues ? last->n : 1;
+        box->n -= continues;
     }
     box->dims[box->n++] = dim;
 }
