@@ -1,9 +1,18 @@
-/* A clock that never jumps. */
+/* Clocks. */
 #pragma once
 
+#include <stdint.h>
 #include <time.h>
 
-/* Seconds since some time before the process began. */
+/* Microseconds since 1970, by a clock that may jump. */
+static inline int64_t api_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Seconds since some time before the process began, by one that never jumps. */
 static inline double api_seconds(void)
 {
     struct timespec now;

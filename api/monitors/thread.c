@@ -40,7 +40,10 @@ static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     pthread_rwlock_wrlock(&monitors->registry.lock);
     for (struct api_pending_monitor *pending = monitors->staged; pending; pending = pending->next) {
+        struct api_pool *pool = pending->monitor->pool;
         pending->monitor->status = pending->status;
+        pending->monitor->pool = pending->pool;
+        pending->pool = pool;
         cache_open(pending);
         if (pending->status.next_close < monitors->next_close)
             monitors->next_close = pending->status.next_close;

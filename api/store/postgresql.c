@@ -13,7 +13,7 @@
 
 /* MAX_UNREAD: statements in a pipeline whose results wait to be read, so that neither side has to wait
  * for the other to read. */
-enum { MAX_COLUMNS = 20, MAX_PARAMETERS = 34, MAX_UNREAD = 64 };
+enum { MAX_COLUMNS = 25, MAX_PARAMETERS = 34, MAX_UNREAD = 64 };
 
 /* Numbers of types in the catalog, which never change. */
 enum { BYTEA = 17, INT8 = 20, FLOAT8 = 701 };

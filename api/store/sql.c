@@ -64,23 +64,41 @@ static const char fourth[] =
     "NULL,"
     " newest_start BIGINT NOT NULL, newest_id BIGINT NOT NULL, counts BYTEA NOT NULL){clustered};";
 
-/* Adds the order in which events of all monitors are listed. */
-static const char fifth[] = "CREATE INDEX kldiv_events_by_time ON kldiv_events (at, monitor, id);";
+/* Adds what verdicts over pools of windows need: see api/monitors/model/pool.h. Monitors keep the rule and the
+ * thresholds that they have, which is a pool of one window; their settings are an object with members. Adds
+ * the order in which events of all monitors are listed. */
+static const char fifth[] =
+    "ALTER TABLE kldiv_monitors RENAME COLUMN since TO severity_since;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN pool_from BIGINT;"
+    "UPDATE kldiv_monitors SET settings = '{\"pool\":1,' || substr(settings, 2),"
+    " since = CASE WHEN state <= 1 THEN severity_since ELSE coalesce((SELECT at FROM kldiv_events e"
+    " WHERE e.monitor = kldiv_monitors.id AND from_state <= 1 AND to_state > 1"
+    " ORDER BY e.id DESC LIMIT 1), severity_since) END;"
+    "ALTER TABLE kldiv_windows ADD COLUMN pooled_windows BIGINT;"
+    "ALTER TABLE kldiv_windows ADD COLUMN pooled_n BIGINT;"
+    "ALTER TABLE kldiv_windows ADD COLUMN pooled_kl DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_windows ADD COLUMN pooled_p_value DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_windows ADD COLUMN pooled_noise_floor DOUBLE PRECISION;"
+    "CREATE INDEX kldiv_events_by_time ON kldiv_events (at, monitor, id);";
 
 const char *const api_migrations[] = {first, second, third, fourth, fifth, NULL};
 
 /* Columns of the same rows without what is long. */
 #define WINDOW_NUMBERS                                                                             \
     "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
-    " unseen_ratio, missing_ratio, verdict, state, top, top_share, NULL, NULL"
+    " unseen_ratio, missing_ratio, verdict, state, top, top_share, pooled_windows, pooled_n,"      \
+    " pooled_kl, pooled_p_value, pooled_noise_floor, NULL, NULL"
 
 #define WINDOW_COLUMNS                                                                             \
     "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
-    " unseen_ratio, missing_ratio, verdict, state, top, top_share, settings, reference"
+    " unseen_ratio, missing_ratio, verdict, state, top, top_share, pooled_windows, pooled_n,"      \
+    " pooled_kl, pooled_p_value, pooled_noise_floor, settings, reference"
 
 #define MONITORS                                                                                   \
     "SELECT id, group_name, name, m.revision, version, settings, state, observations,"             \
-    " last_observation, last_window, since, newest_end, definition FROM kldiv_monitors m"          \
+    " last_observation, last_window, severity_since, newest_end, since, pool_from, definition "    \
+    "FROM kldiv_monitors m"                                                                        \
     " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
 
 #define ADD_COUNTS(rows)                                                                           \
@@ -116,7 +134,8 @@ const char *const api_sql[API_STATEMENTS] = {
         " version = excluded.version, settings = excluded.settings, changed = excluded.changed",
     [API_SQL_MONITOR_LIVE] =
         "UPDATE kldiv_monitors SET state = $1, observations = $2, last_observation = $3,"
-        " last_window = $4, since = $5, newest_end = $6, changed = $7 WHERE id = $8",
+        " last_window = $4, severity_since = $5, newest_end = $6, since = $7, pool_from = $8,"
+        " changed = $9 WHERE id = $10",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM kldiv_monitors WHERE id = $1",
     [API_SQL_MONITOR_REMOVE] =
         "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id",
@@ -133,7 +152,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_WINDOW_PUT] =
         "INSERT INTO kldiv_windows (monitor, " WINDOW_COLUMNS
         ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
-        " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+        " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,"
+        " $25, $26)"
         " ON CONFLICT (monitor, id) DO UPDATE SET"
         " start_at = excluded.start_at, end_at = excluded.end_at, closed = excluded.closed,"
         " restated = excluded.restated, n = excluded.n, kl = excluded.kl,"
@@ -141,6 +161,9 @@ const char *const api_sql[API_STATEMENTS] = {
         " p_value = excluded.p_value, unseen_ratio = excluded.unseen_ratio,"
         " missing_ratio = excluded.missing_ratio, verdict = excluded.verdict,"
         " state = excluded.state, top = excluded.top, top_share = excluded.top_share,"
+        " pooled_windows = excluded.pooled_windows, pooled_n = excluded.pooled_n,"
+        " pooled_kl = excluded.pooled_kl, pooled_p_value = excluded.pooled_p_value,"
+        " pooled_noise_floor = excluded.pooled_noise_floor,"
         " settings = excluded.settings, reference = excluded.reference",
     [API_SQL_WINDOW_N] = "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3"
                          " WHERE monitor = $4 AND id = $5",
@@ -219,6 +242,20 @@ const char *const api_sql[API_STATEMENTS] = {
         "IN"
         " (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
         " AND start_at >= $3 AND start_at < $4) GROUP BY bin",
+    [API_SQL_COUNTS_OF_SEASON] =
+        "WITH RECURSIVE season(at, k) AS (SELECT CAST($1 AS BIGINT) - CAST($2 AS BIGINT),"
+        " CAST($3 AS BIGINT) UNION ALL SELECT at - CAST($2 AS BIGINT), k - 1 FROM season WHERE k > "
+        "1)"
+        " SELECT bin, CAST(sum(count) AS BIGINT) FROM season CROSS JOIN kldiv_windows w"
+        " CROSS JOIN kldiv_counts c WHERE w.monitor = $4 AND w.revision = $5 AND w.closed = 1"
+        " AND w.start_at >= season.at AND w.start_at <= season.at"
+        " AND c.monitor = $4 AND c.window_id = w.id GROUP BY bin",
+    [API_SQL_POOL] = "SELECT start_at, id, reference" CLOSED "(start_at, id) < ($3, $4)"
+                     " ORDER BY start_at DESC, id DESC LIMIT $5",
+    [API_SQL_COUNTS_OF_POOL] =
+        "SELECT window_id, bin, count FROM kldiv_counts WHERE monitor = $1 AND window_id IN"
+        " (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
+        " AND (start_at, id) < ($3, $4) ORDER BY start_at DESC, id DESC LIMIT $5)",
     [API_SQL_COUNTS_DELETE] = "DELETE FROM kldiv_counts WHERE monitor = $1 AND window_id = $2",
 
     [API_SQL_EVENT_PUT] =

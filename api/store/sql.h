@@ -19,8 +19,8 @@ enum api_statement {
     API_SQL_MONITORS_CHANGED, /* change → those that were changed after it */
     API_SQL_MONITOR_IDS,      /* → id of each */
     API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings, change */
-    API_SQL_MONITOR_LIVE,     /* state, observations, last observation, last window, since, newest
-                                 end of a window, change; id */
+    API_SQL_MONITOR_LIVE,     /* state, observations, last observation, last window, severity since,
+                                 newest end of a window, since, pool from, change; id */
     API_SQL_MONITOR_DELETE,   /* id */
     API_SQL_MONITOR_REMOVE,   /* group, name: deletes one that could not be read; id */
     API_SQL_GROUP_REMOVE,     /* group: those of it that are left; id */
@@ -60,6 +60,10 @@ enum api_statement {
     API_SQL_COUNTS_BEFORE,  /* monitor, revision, start, id, limit → bin, sum over closed ones */
     API_SQL_COUNTS_FROM,    /* monitor, revision, start, id → bin, sum over closed ones */
     API_SQL_COUNTS_BETWEEN, /* monitor, revision, from, to → bin, sum over closed ones */
+    API_SQL_COUNTS_OF_SEASON, /* start, period, k, monitor, revision → bin, sum over closed ones that start
+                                 a period before, two ... k periods */
+    API_SQL_POOL, /* monitor, revision, start, id, limit → start, id, reference of closed ones, newest first */
+    API_SQL_COUNTS_OF_POOL, /* the same → id, bin, count */
     API_SQL_COUNTS_DELETE,  /* monitor, window */
 
     API_SQL_EVENT_PUT,     /* monitor, at, from, to, kl, window */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_COLUMNS = 20 };
+enum { MAX_COLUMNS = 25 };
 
 struct connection {
     struct api_database base;

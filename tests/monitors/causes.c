@@ -50,9 +50,9 @@ static void expect_agreement(const struct api_service *service, bool has_event)
         json_decref(latest);
     }
     if (has_event)
-        cr_expect_str_eq(text_at(item, "since"), text_at(events, "events.0.at"));
+        cr_expect_str_eq(text_at(item, "severity_since"), text_at(events, "events.0.at"));
     else
-        expect_at(item, "since", "null");
+        expect_at(item, "severity_since", "null");
     json_decref(list);
     json_decref(events);
 }
@@ -63,7 +63,7 @@ static void expect_item(const struct api_service *service, const char *since, co
 {
     json_t *list = monitors_get(service, "GET /monitors", NULL, 200);
     double got = number_at(list, "monitors.0.top_share");
-    expect_at(list, "monitors.0.since", since);
+    expect_at(list, "monitors.0.severity_since", since);
     expect_at(list, "monitors.0.top", top);
     cr_expect(isnan(got) == isnan(share) && !(fabs(got - share) > 5e-4), "%g is not %g", got,
               share);
@@ -116,7 +116,7 @@ Test(monitors_causes, are_of_the_last_closed_window_and_of_the_last_change)
         {"[0,0,0,300]", 300, "\"1970-01-01T00:06:00Z\"", "[" FOURTH "," FIRST "," SECOND "]",
          0.822},
     };
-    struct api_service service = with_monitor("window=60s", CONFIG);
+    struct api_service service = with_monitor("window=60s&pool=1&clear_after=1", CONFIG);
     for (size_t i = 0; i < COUNT(steps); i++) {
         observe(&service, steps[i].counts, steps[i].time);
         expect_item(&service, steps[i].since, steps[i].top, steps[i].share);
@@ -167,7 +167,7 @@ Test(monitors_causes, end_with_the_revision_and_outlive_other_changes)
     expect_item(&service, "null", "[]", NONE);
     observe(&service, "[1,0,0,0]", 300);
     json_t *list = monitors_get(&service, "GET /monitors", NULL, 200);
-    expect_at(list, "monitors.0.since", "null");
+    expect_at(list, "monitors.0.severity_since", "null");
     expect_at(list, "monitors.0.top.0", FIRST);
     json_decref(list);
     observe(&service, "[0,0,0,100]", 360);

@@ -20,8 +20,8 @@ static void make_many(struct api_service *service)
     for (size_t i = 0; i < MANY; i++) {
         char line[100], body[200];
         bool exact = uniform(&seed) < 0.1;
-        snprintf(line, sizeof line, "PUT /monitors/g%zu/Name%zu?warning=0.%d", i % 3, i,
-                 1 + (int)(uniform(&seed) * 2));
+        snprintf(line, sizeof line, "PUT /monitors/g%zu/Name%zu?critical=0.25&warning=0.%d", i % 3,
+                 i, 1 + (int)(uniform(&seed) * 2));
         monitors_expect(service, line,
                         exact ? "{\"bins\":{\"edges\":[0,1,2]},"
                                 "\"reference\":{\"probabilities\":[1,0]},\"pseudocount\":0}"

@@ -42,13 +42,14 @@ Test(monitors_metrics, begin_with_what_is_known_before_the_first_window)
     monitors_expect(&service, "PUT /monitors/g/m?window=100&critical=0.5", CONFIG, 201);
     expect_lines(
         &service, "{group=\"g\",monitor=\"m\"",
-        "kldiv_monitor_threshold_nats{group=\"g\",monitor=\"m\",severity=\"warning\"} 0.1\n"
+        "kldiv_monitor_threshold_nats{group=\"g\",monitor=\"m\",severity=\"warning\"} 0.02\n"
         "kldiv_monitor_threshold_nats{group=\"g\",monitor=\"m\",severity=\"critical\"} "
         "0.5\n"
         "kldiv_monitor_state{group=\"g\",monitor=\"m\",state=\"insufficient_data\"} 1\n"
         "kldiv_monitor_state{group=\"g\",monitor=\"m\",state=\"ok\"} 0\n"
         "kldiv_monitor_state{group=\"g\",monitor=\"m\",state=\"warning\"} 0\n"
         "kldiv_monitor_state{group=\"g\",monitor=\"m\",state=\"critical\"} 0\n"
+        "kldiv_monitor_stale{group=\"g\",monitor=\"m\"} 0\n"
         "kldiv_monitor_observations_total{group=\"g\",monitor=\"m\"} 0\n");
     monitors_expect(&service, "POST /monitors/g/m/observations",
                     "{\"counts\":[3,3],\"timestamp\":1000000000.25}", 200);

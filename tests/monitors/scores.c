@@ -98,7 +98,7 @@ static void check_formulas(const struct counts *c, const json_t *json)
 /* Checks the answer against kl_drift, to the bit. */
 static void check_drift(const struct counts *c, const json_t *json)
 {
-    const struct kl_drift_options options = {c->pseudocount, 0.01, c->exact};
+    const struct kl_drift_options options = {c->pseudocount, 0.0001, c->exact};
     struct kl_drift_bin bins[40];
     struct kl_drift drift;
     double shares = 0;

@@ -168,7 +168,7 @@ static void check_windows(struct order *o)
     cr_expect_eq(number_at(list, "monitors.0.kl"), number_at(windows, "0.kl"));
     cr_expect_eq(number_at(list, "monitors.0.window.id"), number_at(windows, "0.window.id"));
     cr_expect(json_equal(at(list, "monitors.0.top"), at(windows, "0.top")));
-    check_events(o, state, text_at(list, "monitors.0.since"));
+    check_events(o, state, text_at(list, "monitors.0.severity_since"));
     json_decref(json);
     json_decref(list);
 }
@@ -181,9 +181,11 @@ Test(monitors_states, do_not_depend_on_the_order_of_arrival)
         o.fire = 1 + pick(&o, 3);
         o.clear = 1 + pick(&o, 3);
         o.batches = pick(&o, 2);
-        snprintf(line, sizeof line,
-                 "PUT /monitors/g/m?fire_after=%zu&clear_after=%zu&window=%s&retention_days=9",
-                 o.fire, o.clear, o.batches ? "batch" : "60s");
+        snprintf(
+            line, sizeof line,
+            "PUT /monitors/g/m?fire_after=%zu&clear_after=%zu&window=%s&retention_days=9&pool=1"
+            "&warning=0.1&critical=0.25&significance=0.01",
+            o.fire, o.clear, o.batches ? "batch" : "60s");
         monitors_expect(&o.service, line,
                         "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"counts\":[5000,5000]}}",
                         201);

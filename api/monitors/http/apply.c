@@ -125,7 +125,7 @@ static const double max_reads = 4e6;
  * many windows are compared with, it is added up, unless the transaction has read enough. */
 static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
 {
-    int64_t k = (int64_t)monitor->config->settings.previous, n = 0;
+    int64_t k = api_settings_running(&monitor->config->settings), n = 0;
     struct api_pending_monitor *pending = k > 0 ? api_pending_of(monitors, monitor) : NULL;
     if (k == 0)
         return true;
@@ -139,13 +139,27 @@ static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor,
     return *reads > max_reads || api_pending_previous(monitors, pending, true);
 }
 
+/* Reads the windows of a column's pools if they are not in memory, likewise. */
+static bool make_pool(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
+{
+    size_t windows = api_settings_pool(&monitor->config->settings);
+    bool is_there = monitor->pending ? monitor->pending->pool : monitor->pool;
+    if (windows == 1 || is_there)
+        return true;
+    *reads += (double)windows * (double)monitor->config->bins.n_bins;
+    struct api_pending_monitor *pending =
+        *reads > max_reads ? NULL : api_pending_of(monitors, monitor);
+    return *reads > max_reads || (pending && api_pending_pool(monitors, pending));
+}
+
 /* Makes the sums that are not there. If they are too many for a transaction, it keeps some, and the request
  * comes again. */
 static bool make_sums(struct api_observations *o, struct api_monitors *monitors)
 {
     double reads = 0;
     for (size_t i = 0; i < o->n && reads <= max_reads; i++)
-        if (!make_sum(monitors, o->observed[i].monitor, &reads))
+        if (!make_sum(monitors, o->observed[i].monitor, &reads) ||
+            !make_pool(monitors, o->observed[i].monitor, &reads))
             return false;
     o->unfinished = reads > max_reads;
     return true;
@@ -155,13 +169,19 @@ static bool make_sums(struct api_observations *o, struct api_monitors *monitors)
 static bool add_reads(struct api_observations *o, struct api_monitors *monitors,
                       const struct api_monitor *monitor, double *reads)
 {
-    int64_t k = (int64_t)monitor->config->settings.previous, n = 0;
+    const struct api_monitor_settings *settings = &monitor->config->settings;
+    int64_t k = api_settings_running(settings), n = 0;
+    double bins = (double)monitor->config->bins.n_bins;
     const struct api_previous *sum = k > 0 ? &monitor->pending->previous : NULL;
+    if (settings->period > 0)
+        *reads += settings->previous * bins;
+    if (api_settings_pool(settings) > 1 && o->time < monitor->status.last.start)
+        *reads += 2 * settings->pool * bins; /* for the window, and for the newest */
     if (!sum || sum->n == 0 || o->time >= sum->newest.start)
         return true;
     if (!count_windows(monitors, monitor, o->time, k / 2 + 1, &n))
         return false;
-    *reads += (double)(2 * n < k ? 2 * n : k) * (double)monitor->config->bins.n_bins;
+    *reads += (double)(2 * n < k ? 2 * n : k) * bins;
     return true;
 }
 

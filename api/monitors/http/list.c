@@ -72,8 +72,9 @@ static void write_item(const struct api_monitor *monitor, struct api_buffer *out
 {
     const struct api_monitor_status *status = &monitor->status;
     const struct api_scores *last = &status->last.scores;
+    const struct api_standing standing = api_monitor_standing(monitor);
     api_write_names(out, monitor->group, monitor->name);
-    api_append_format(out, ",\"state\":\"%s\"", api_verdict_names[status->state]);
+    api_standing_write(&standing, out);
     api_write_member(out, "kl", last->drift.kl);
     api_write_flag(out, "infinite", isinf(last->drift.kl));
     api_append_text(out, ",\"thresholds\":");
@@ -85,8 +86,6 @@ static void write_item(const struct api_monitor *monitor, struct api_buffer *out
     api_write_time(out, status->last_observation);
     api_append_text(out, ",\"recent\":");
     api_write_numbers(out, status->recent, status->n_recent);
-    api_append_text(out, ",\"since\":");
-    api_write_time(out, status->since);
     api_append_text(out, ",\"top\":");
     api_top_write(last->top, &monitor->config->bins, out);
     api_write_member(out, "top_share", last->top_share);
@@ -156,8 +155,9 @@ bool api_list_monitors(struct api_exchange *x)
 
 static void write_config(const struct api_monitor *monitor, struct api_buffer *out)
 {
-    api_config_write(monitor->config, monitor->group, monitor->name, monitor->status.state,
-                     monitor->revision, NULL, out);
+    const struct api_standing standing = api_monitor_standing(monitor);
+    api_config_write(monitor->config, monitor->group, monitor->name, &standing, monitor->revision,
+                     NULL, out);
 }
 
 static bool check_no_parameters(struct api_exchange *x)

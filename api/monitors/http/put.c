@@ -209,7 +209,7 @@ static void write_replaced(const struct api_replacing *d, size_t i,
                            const struct api_buffer *warnings, struct api_buffer *out)
 {
     const struct api_replacement *r = &d->references.replacements[i];
-    api_config_write(r->config, r->group, r->name, r->state, r->revision, warnings, out);
+    api_config_write(r->config, r->group, r->name, &r->standing, r->revision, warnings, out);
 }
 
 static void write_group(const struct api_replacing *d, struct api_buffer *out)

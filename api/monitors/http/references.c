@@ -60,8 +60,6 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
 static bool configure_column(const struct reading *r, struct api_sample *sample, const char *name,
                              bool is_single)
 {
-    static const char *const known[] = {"reference", "bins",  "annotations", "group",
-                                        "name",      "state", "revision",    NULL};
     struct api_buffer *warnings = &r->references->warnings;
     struct api_monitor_settings settings;
     struct api_bins bins = {.n = 0};
@@ -78,7 +76,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
     }
     api_settings_init(&settings);
     bool good = api_name_check("monitor", name, r->problem) &&
-                api_settings_from_json(&settings, r->members, known, r->problem) &&
+                api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
                 api_sample_bins(sample, &settings, &bins, &reference, r->problem) &&
                 configure(r, name, &bins, &reference);
     api_bins_free(&bins);

@@ -1,13 +1,17 @@
 #include "api/monitors/model/config.h"
 
+#include "api/monitors/model/pool.h"
+
 #include "api/text/json_load.h"
 #include "api/text/nearest.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const api_config_members[] = {"warnings", "reference", "annotations", "group", "name",
-                                          "state",    "revision",  "bins",        NULL};
+const char *const api_config_members[] = {"warnings", "reference",      "annotations", "group",
+                                          "name",     "state",          "revision",    "bins",
+                                          "since",    "severity_since", "stale",       NULL};
 
 /* MAX_ANNOTATIONS: bytes of annotations as JSON. */
 enum { MAX_ANNOTATIONS = 16 << 10 };
@@ -220,7 +224,7 @@ bool api_config_retain(struct api_config *config, struct api_budget *budget, siz
     size_t counts = ALLOCATION + config->bins.n_bins * sizeof(double);
     size_t size = sizeof *config + ALLOCATION + bins_size(&config->bins) +
                   text_size(config->definition) + text_size(config->others) + COUNTS * counts +
-                  OPEN_WINDOW + more;
+                  OPEN_WINDOW + api_pool_size(&config->settings, config->bins.n_bins) + more;
     if (!api_budget_retain(budget, size, is_stored))
         return api_fail(
             problem, is_stored ? "store_unavailable" : "out_of_memory",
@@ -246,7 +250,8 @@ size_t api_config_result_size(const struct api_config *config)
 
 double api_config_result_ns(const struct api_config *config)
 {
-    return 5000 + 300 * (double)config->bins.n_bins;
+    double sizes = log2((double)api_settings_pool(&config->settings));
+    return 5000 + (300 + 120 * sizes) * (double)config->bins.n_bins;
 }
 
 struct api_config *api_config_hold(struct api_config *config)

@@ -1,6 +1,7 @@
 #include "api/monitors/model/score.h"
 
 #include "api/monitors/model/format.h"
+
 #include "api/text/decimal.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@ struct api_snapshot *api_snapshot_new(struct api_config *config)
     snapshot->references = 1;
     snapshot->config = api_config_hold(config);
     snapshot->settings = config->settings;
+    snapshot->pool_from = API_NO_TIME;
     snapshot->counts = calloc(config->bins.n_bins, sizeof *snapshot->counts);
     if (snapshot->counts)
         return snapshot;
@@ -65,24 +67,11 @@ void api_snapshot_release(struct api_snapshot *snapshot)
     api_window_free(&snapshot->window);
     free(snapshot->counts);
     free(snapshot->reference);
+    api_pool_release(snapshot->pool);
     free(snapshot);
 }
 
 /* ---- Scores */
-
-static enum api_verdict judge(const struct api_snapshot *snapshot, const struct api_scores *scores)
-{
-    const struct api_monitor_settings *settings = &snapshot->settings;
-    double min = settings->min_observations, kl = scores->drift.kl;
-    bool shows = scores->drift.p_value < settings->significance || settings->significance >= 1;
-    if (isnan(min))
-        min = fmax(50, 5 * (double)snapshot->config->bins.n);
-    if (isnan(kl) || scores->drift.n < min)
-        return API_INSUFFICIENT;
-    if (isinf(kl) || (kl >= settings->critical && shows))
-        return API_CRITICAL;
-    return kl >= settings->warning && shows ? API_WARNING : API_OK;
-}
 
 static double sum(const double *v, size_t n)
 {
@@ -91,6 +80,29 @@ static double sum(const double *v, size_t n)
         for (size_t i = 0; i < n; i++)
             total += v[i];
     return total;
+}
+
+struct api_evidence api_snapshot_evidence(const struct api_snapshot *snapshot)
+{
+    return (struct api_evidence){.settings = &snapshot->settings,
+                                 .bins = &snapshot->config->bins,
+                                 .at = api_position_of(&snapshot->window),
+                                 .counts = snapshot->counts,
+                                 .reference = snapshot->reference,
+                                 .exact = snapshot->exact,
+                                 .pool = snapshot->pool,
+                                 .pool_from = snapshot->pool_from};
+}
+
+/* Takes the verdict that a closed window has. What is stored of a pool of one window are its own scores. */
+static void take_verdict(const struct api_scores *stored, struct api_scores *scores)
+{
+    const struct kl_drift *drift = &scores->drift;
+    scores->verdict = stored->verdict;
+    scores->pooled = stored->pooled;
+    if (scores->pooled.windows == 1)
+        scores->pooled =
+            (struct api_pooled){1, drift->n, drift->kl, drift->p_value, drift->noise_floor};
 }
 
 void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
@@ -117,7 +129,11 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
                                                .contribution = nothing,
                                                .share = nothing};
     scores->missing_ratio = n > 0 ? snapshot->counts[api_bins_missing(bins)] / n : nothing;
-    scores->verdict = judge(snapshot, scores);
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
+    if (snapshot->window.closed)
+        take_verdict(&snapshot->window.scores, scores);
+    else
+        api_pool_judge(&evidence, scores);
     scores->top = api_top_of(of_bins, bins->n_bins);
     scores->top_share = api_top_share(scores->top, of_bins);
 }
@@ -187,6 +203,22 @@ static void write_scores(const struct api_scores *scores, struct api_buffer *out
     api_write_member(out, "missing_ratio", scores->missing_ratio);
 }
 
+static void write_pooled(const struct api_scores *scores, struct api_buffer *out)
+{
+    const struct api_pooled *pooled = &scores->pooled;
+    if (pooled->windows == 0) {
+        api_append_text(out, ",\"pooled\":null");
+        return;
+    }
+    api_append_text(out, ",\"pooled\":{\"windows\":");
+    api_write_number(out, (double)pooled->windows);
+    api_write_member(out, "n", pooled->n);
+    api_write_member(out, "kl", pooled->kl);
+    api_write_member(out, "p_value", pooled->p_value);
+    api_write_member(out, "noise_floor", pooled->noise_floor);
+    api_append_format(out, ",\"level\":\"%s\"}", api_verdict_names[scores->verdict]);
+}
+
 void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins, struct api_buffer *out)
 {
     struct api_scores scores;
@@ -199,6 +231,7 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins, str
     api_write_member(out, "n_reference", scores.drift.n_reference);
     api_append_format(out, ",\"verdict\":\"%s\",\"state\":\"%s\"",
                       api_verdict_names[scores.verdict], api_verdict_names[snapshot->state]);
+    write_pooled(&scores, out);
     write_scores(&scores, out);
     api_append_text(out, ",\"top\":");
     api_top_write(scores.top, &snapshot->config->bins, out);

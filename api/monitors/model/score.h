@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/monitors/model/config.h"
-#include "api/monitors/model/window.h"
+#include "api/monitors/model/pool.h"
 
 /* Many requests may share a snapshot, which none of them changes. */
 struct api_snapshot {
@@ -14,6 +14,8 @@ struct api_snapshot {
     double *counts;                       /* one for each bin, whose sum is window.n */
     double *reference; /* counts, or exact probabilities; NULL if there is none */
     bool exact;
+    struct api_pool *pool; /* windows before, or NULL; a closed window has its verdict */
+    int64_t pool_from;     /* start of the first window that may be in a pool, or API_NO_TIME */
 };
 
 /* Makes a snapshot with one reference, with counts of 0 and without a reference; holds the config. NULL
@@ -30,6 +32,9 @@ void api_snapshot_release(struct api_snapshot *snapshot); /* NULL is fine */
 /* Scores a snapshot. `of_bins` has room for its bins, or is NULL. */
 void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
                         struct kl_drift_bin *of_bins);
+
+/* The window with those before it, for its verdict. */
+struct api_evidence api_snapshot_evidence(const struct api_snapshot *snapshot);
 
 /* Appends the members of the result, `"window":...,...`, with its bins or without. */
 void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,

@@ -22,11 +22,13 @@ const struct api_monitor_setting api_monitor_setting_rows[] = {
     {"pseudocount", NULL, FIELD(pseudocount), 0.5, 0, 1e9, API_SETTING_NUMBER, false},
     {"min_observations", NULL, FIELD(min_observations), (double)NAN, 0, 0x1p53, API_SETTING_WHOLE,
      false},
-    {"warning", "thresholds", FIELD(warning), 0.1, 0, 1e9, API_SETTING_NUMBER, false},
-    {"critical", "thresholds", FIELD(critical), 0.25, 0, 1e9, API_SETTING_NUMBER, false},
-    {"significance", "thresholds", FIELD(significance), 0.01, 0, 1, API_SETTING_NUMBER, true},
+    {"warning", "thresholds", FIELD(warning), 0.02, 0, 1e9, API_SETTING_NUMBER, false},
+    {"critical", "thresholds", FIELD(critical), 0.1, 0, 1e9, API_SETTING_NUMBER, false},
+    {"significance", "thresholds", FIELD(significance), 0.0001, 0, 1, API_SETTING_NUMBER, true},
+    {"pool", NULL, FIELD(pool), 16, 1, 64, API_SETTING_POWER, false},
     {"fire_after", NULL, FIELD(fire_after), 1, 1, 1000, API_SETTING_WHOLE, false},
-    {"clear_after", NULL, FIELD(clear_after), 1, 1, 1000, API_SETTING_WHOLE, false},
+    {"clear_after", NULL, FIELD(clear_after), 3, 1, 1000, API_SETTING_WHOLE, false},
+    {"stale_after", NULL, FIELD(stale_after), (double)NAN, 0, 1e9, API_SETTING_NUMBER, true},
     {"retention_days", NULL, FIELD(retention_days), 90, 0, 36500, API_SETTING_NUMBER, true},
     {.name = NULL},
 };
@@ -64,17 +66,20 @@ static bool read_number(const struct api_monitor_setting *row, const json_t *val
 {
     char expected[100];
     double number = json_is_number(value) ? json_number_value(value) : (double)NAN;
-    bool whole = row->kind == API_SETTING_WHOLE;
+    bool power = row->kind == API_SETTING_POWER, whole = row->kind == API_SETTING_WHOLE || power;
     if (json_is_null(value)) {
         *api_setting_field(settings, row) = row->fallback;
         return true;
     }
     *api_setting_field(settings, row) = number;
     if (number >= row->min && number <= row->max && !(row->open && number == row->min) &&
-        (!whole || number == floor(number)))
+        (!whole || number == floor(number)) && (!power || ((int)number & ((int)number - 1)) == 0))
         return true;
     snprintf(expected, sizeof expected, "%s from %s%g to %.16g",
-             whole ? "a whole number" : "a number", row->open ? "above " : "", row->min, row->max);
+             power   ? "a power of two"
+             : whole ? "a whole number"
+                     : "a number",
+             row->open ? "above " : "", row->min, row->max);
     return fail(problem, row->parent, row->name, expected);
 }
 
@@ -154,39 +159,60 @@ static bool read_window(const struct api_monitor_setting *row, const json_t *val
         "a query batch, 3600s, 3600s,60s or 1000");
 }
 
+/* Reads "7" and "7@24h". */
+static void compare_from_text(const char *p, struct api_monitor_settings *settings)
+{
+    static const char units[] = "smhd";
+    static const double seconds[] = {1, 60, 3600, 86400};
+    settings->previous = read_digits(&p);
+    if (*p == '@') {
+        p++;
+        settings->period = read_digits(&p);
+        const char *unit = *p ? strchr(units, *p) : NULL;
+        settings->period *= unit && settings->period > 0 ? seconds[unit - units] : (double)NAN;
+        p += unit != NULL;
+    }
+    if (*p)
+        settings->previous = 0;
+}
+
+static void compare_from_object(const json_t *object, struct api_monitor_settings *settings)
+{
+    bool has_period = json_object_get(object, "period") != NULL;
+    if (json_object_size(object) != (has_period ? 2 : 1))
+        return;
+    settings->previous = whole_member(object, "previous", 1, 0);
+    settings->period = has_period ? whole_member(object, "period", 1, 0) : 0;
+}
+
 static bool read_compare(const struct api_monitor_setting *row, const json_t *value,
                          struct api_monitor_settings *settings, struct api_problem *problem)
 {
     static const char previous[] = "previous:";
-    const char *text = json_string_value(value), *p;
-    settings->previous = 0;
+    const char *text = json_string_value(value);
+    settings->previous = settings->period = 0;
     if (text && strcmp(text, "reference") == 0)
         return true;
-    if (text && strncmp(text, previous, sizeof previous - 1) == 0) {
-        p = text + sizeof previous - 1;
-        settings->previous = read_digits(&p);
-        if (*p)
-            settings->previous = 0;
-    } else if (json_is_object(value) && json_object_size(value) == 1) {
-        settings->previous = whole_member(value, "previous", 1, 0);
-    }
-    if (settings->previous >= 1 && settings->previous <= 1000)
+    if (text && strncmp(text, previous, sizeof previous - 1) == 0)
+        compare_from_text(text + sizeof previous - 1, settings);
+    else if (json_is_object(value))
+        compare_from_object(value, settings);
+    if (settings->previous >= 1 && settings->previous <= 1000 && settings->period >= 0 &&
+        settings->period <= 1e9)
         return true;
     return fail(problem, row->parent, row->name,
-                "\"reference\" or {\"previous\": K}, K from 1 to 1000; in a query reference or "
-                "previous:K");
+                "\"reference\", {\"previous\": K} or {\"previous\": K, \"period\": S}, K from 1 to "
+                "1000, S whole seconds to 1e9; in a query reference, previous:K or previous:K@24h");
 }
 
 bool api_setting_read(const struct api_monitor_setting *row, const json_t *value,
                       struct api_monitor_settings *settings, struct api_problem *problem)
 {
     static bool (*const readers[])(const struct api_monitor_setting *, const json_t *,
-                                   struct api_monitor_settings *,
-                                   struct api_problem *) = {[API_SETTING_NUMBER] = read_number,
-                                                            [API_SETTING_WHOLE] = read_number,
-                                                            [API_SETTING_METHOD] = read_method,
-                                                            [API_SETTING_WINDOW] = read_window,
-                                                            [API_SETTING_COMPARE] = read_compare};
+                                   struct api_monitor_settings *, struct api_problem *) = {
+        [API_SETTING_NUMBER] = read_number, [API_SETTING_WHOLE] = read_number,
+        [API_SETTING_POWER] = read_number,  [API_SETTING_METHOD] = read_method,
+        [API_SETTING_WINDOW] = read_window, [API_SETTING_COMPARE] = read_compare};
     return readers[row->kind](row, api_json_unboxed(value), settings, problem);
 }
 
@@ -274,10 +300,40 @@ bool api_settings_from_json(struct api_monitor_settings *settings, const json_t 
 
 bool api_settings_check(const struct api_monitor_settings *settings, struct api_problem *problem)
 {
+    bool is_season = settings->period > 0;
+    if (is_season &&
+        (settings->window != API_SECONDS || fmod(settings->period, settings->window_size) != 0))
+        return api_fail_at(problem, API_BODY, "#/compare", "option_invalid",
+                           "a period needs windows of time, and is a multiple of their seconds: "
+                           "with {\"seconds\": 3600}, 86400 is the same hour of the day before");
     return settings->critical >= settings->warning ||
            api_fail_at(problem, API_BODY, "#/thresholds/critical", "option_invalid",
                        "the critical threshold, %g, is below the warning threshold, %g",
                        settings->critical, settings->warning);
+}
+
+/* ---- What follows from several */
+
+int64_t api_settings_running(const struct api_monitor_settings *settings)
+{
+    return settings->period > 0 ? 0 : (int64_t)settings->previous;
+}
+
+size_t api_settings_pool(const struct api_monitor_settings *settings)
+{
+    return api_settings_running(settings) > 0 ? 1 : (size_t)settings->pool;
+}
+
+int64_t api_window_start(const struct api_monitor_settings *settings, int64_t time)
+{
+    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
+    return settings->window == API_SECONDS ? time - (time % size + size) % size : time;
+}
+
+double api_settings_stale_after(const struct api_monitor_settings *settings)
+{
+    double windows = settings->window == API_SECONDS ? 3 * settings->window_size : (double)INFINITY;
+    return isnan(settings->stale_after) ? windows : settings->stale_after;
 }
 
 /* ---- Writing */
@@ -303,6 +359,8 @@ void api_write_compare(const struct api_monitor_settings *settings, struct api_b
     }
     api_append_text(out, "{\"previous\":");
     api_write_number(out, settings->previous);
+    if (settings->period > 0)
+        api_write_member(out, "period", settings->period);
     api_append_text(out, "}");
 }
 
@@ -325,7 +383,9 @@ void api_settings_write(const struct api_monitor_settings *settings, struct api_
     api_write_member(out, "min_observations", settings->min_observations);
     api_append_text(out, ",\"thresholds\":");
     api_write_thresholds(settings, out);
+    api_write_member(out, "pool", settings->pool);
     api_write_member(out, "fire_after", settings->fire_after);
     api_write_member(out, "clear_after", settings->clear_after);
+    api_write_member(out, "stale_after", settings->stale_after);
     api_write_member(out, "retention_days", settings->retention_days);
 }

@@ -15,10 +15,13 @@ struct api_monitor_settings {
     double window_size;  /* seconds, or the number of observations that closes it */
     double grace;        /* seconds that a window stays open after its end */
     double previous;     /* windows before that a window is compared with; 0: with the reference */
+    double period;       /* seconds between those, of a season; 0: they are the last ones */
     double pseudocount;
     double min_observations; /* NaN: max(50, 5 times the bins) */
     double warning, critical, significance;
+    double pool; /* windows of the largest pool, a power of two: see api/monitors/model/pool.h */
     double fire_after, clear_after;
+    double stale_after; /* seconds; NaN: three windows of time, or never */
     double retention_days;
 };
 
@@ -36,17 +39,31 @@ bool api_settings_check(const struct api_monitor_settings *settings, struct api_
 /* Appends the members, `"window":...,"compare":...`, in the form that is read. */
 void api_settings_write(const struct api_monitor_settings *settings, struct api_buffer *out);
 
+/* Number of windows before that are added up as they close; 0 if a window is compared with others. */
+int64_t api_settings_running(const struct api_monitor_settings *settings);
+
+/* Windows of the largest pool: 1 if a window is compared with the ones right before, to which it would be
+ * added. */
+size_t api_settings_pool(const struct api_monitor_settings *settings);
+
+/* Start of the window of time that a time is in; the time itself for other windows. Both in microseconds. */
+int64_t api_window_start(const struct api_monitor_settings *settings, int64_t time);
+
+/* Seconds without an observation after which a monitor is stale; infinite if it never is. */
+double api_settings_stale_after(const struct api_monitor_settings *settings);
+
 /* Append the value of `compare`, and of `thresholds`. */
 void api_write_compare(const struct api_monitor_settings *settings, struct api_buffer *out);
 void api_write_thresholds(const struct api_monitor_settings *settings, struct api_buffer *out);
 
 /* ---- The table of settings */
 
-/* api_setting_kind: NUMBER is one, WHOLE one without a fraction; null resets either. The others have
- * forms of their own. */
+/* api_setting_kind: NUMBER is one, WHOLE one without a fraction, POWER one of two; null resets them. The
+ * others have forms of their own. */
 enum api_setting_kind {
     API_SETTING_NUMBER,
     API_SETTING_WHOLE,
+    API_SETTING_POWER,
     API_SETTING_METHOD,
     API_SETTING_WINDOW,
     API_SETTING_COMPARE

@@ -20,7 +20,7 @@ static json_t *value_of(const struct api_monitor_setting *row, const char *text)
 {
     char *end;
     double number = strtod(text, &end);
-    if (row->kind > API_SETTING_WHOLE)
+    if (row->kind >= API_SETTING_METHOD)
         return json_string(text);
     if (strcmp(text, "null") == 0 || !*text)
         return json_null();
@@ -69,7 +69,8 @@ static bool add(json_t *object, const struct api_monitor_setting *row, json_t *v
         double a = *api_setting_field(&once, r), b = *api_setting_field(&twice, r);
         same = a == b || (isnan(a) && isnan(b));
     }
-    same = same && once.window_size == twice.window_size && once.grace == twice.grace;
+    same = same && once.window_size == twice.window_size && once.grace == twice.grace &&
+           once.period == twice.period;
     json_decref(value);
     return same || api_fail_at(problem, API_QUERY, row->name, "option_conflict",
                                "%s is given twice, with different values", row->name);

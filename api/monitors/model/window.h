@@ -21,6 +21,13 @@ enum api_verdict api_verdict_of(int64_t number);
 enum api_verdict api_state_after(enum api_verdict before, const enum api_verdict *verdicts,
                                  size_t n, size_t fire_after, size_t clear_after);
 
+/* api_pooled: the pool that decided a verdict, see api/monitors/model/pool.h; of no window if none
+ * counts. Of one window it is that itself. */
+struct api_pooled {
+    size_t windows;
+    double n, kl, p_value, noise_floor;
+};
+
 /* api_scores: scores of counts; those of `drift` are NaN if there is no reference, or no
  * count. Of a window that is read from the store, what the store does not keep is 0: n, n_reference, statistic, df.
  *
@@ -32,6 +39,7 @@ struct api_scores {
     struct kl_drift drift;
     double missing_ratio;
     enum api_verdict verdict;
+    struct api_pooled pooled;
     int64_t top;
     double top_share; /* see api_top_share */
 };
@@ -60,6 +68,19 @@ struct api_window {
     double *reference;      /* counts that it was compared with, unless the config's; or NULL */
     size_t n_reference;     /* number of those */
 };
+
+/* api_position: of a window among those of its revision. */
+struct api_position {
+    int64_t start, id;
+};
+static inline struct api_position api_position_of(const struct api_window *window)
+{
+    return (struct api_position){window->start, window->id};
+}
+static inline int api_position_compare(struct api_position a, struct api_position b)
+{
+    return a.start != b.start ? (a.start < b.start ? -1 : 1) : (a.id > b.id) - (a.id < b.id);
+}
 
 /* No window: id 0, n and scores NaN, no end. */
 extern const struct api_window api_no_window;

@@ -49,10 +49,11 @@ static bool score(struct api_monitors *monitors, struct api_pending_monitor *pen
     snapshot->settings = pending->monitor->config->settings;
     window->closed = false; /* so that windows before are counted as they are now */
     if (!api_snapshot_compare(monitors, pending->monitor->id, pending,
-                              api_position_of(&snapshot->window), snapshot))
+                              api_position_of(&snapshot->window), snapshot) ||
+        !api_snapshot_pool(monitors, pending->monitor, snapshot))
         return false;
-    window->closed = true;
     api_snapshot_score(snapshot, &window->scores, NULL);
+    window->closed = true;
     return (keep_settings(snapshot) && keep_reference(snapshot)) ||
            api_transaction_fail_oom(monitors);
 }
@@ -109,13 +110,48 @@ static bool write_open(struct api_monitors *monitors, int64_t monitor,
     return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
 }
 
+/* Judges the newest window again, after one before it has changed. */
+static bool judge_newest(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    const struct api_datum of[] = {API_INTEGER(pending->monitor->id),
+                                   API_INTEGER(pending->status.last.id)};
+    struct api_window_list list;
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW, of) && list.n > 0;
+    struct api_snapshot *newest =
+        good ? api_snapshot_of(monitors, pending->monitor, &list.windows[0]) : NULL;
+    api_window_list_free(&list);
+    if (pending->pool && pending->pool->compared) /* with what may have changed */
+        api_pending_forget_pool(pending, pending->status.last.start);
+    good =
+        newest && score(monitors, pending, newest) && api_update_state(monitors, pending, newest);
+    api_snapshot_release(newest);
+    return good;
+}
+
+/* Writes a window that was closed or restated, with its scores, and the state that follows from them. */
+static bool write_closed(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                         struct api_snapshot *snapshot, bool closes)
+{
+    struct api_window *window = &snapshot->window;
+    if (!score(monitors, pending, snapshot))
+        return false;
+    if (api_settings_pool(&snapshot->settings) == 1 || api_status_is_last(&pending->status, window))
+        return api_update_state(monitors, pending, snapshot) &&
+               (!closes || api_pending_add_to_pool(monitors, pending, snapshot));
+    if (closes)
+        window->state = pending->status.state;
+    snapshot->state = window->state;
+    api_pending_forget_pool(pending, window->start);
+    return api_window_store(monitors->store, pending->monitor->id, window) &&
+           judge_newest(monitors, pending);
+}
+
 static bool write_window(struct api_monitors *monitors, struct api_pending_monitor *pending,
                          struct api_dirty_window *dirty)
 {
     struct api_snapshot *snapshot = dirty->snapshot;
     if (dirty->closes || dirty->rescored)
-        return score(monitors, pending, snapshot) &&
-               api_update_state(monitors, pending, snapshot) &&
+        return write_closed(monitors, pending, snapshot, dirty->closes) &&
                (!dirty->closes ||
                 api_previous_close(&pending->previous, monitors->store,
                                    api_position_of(&snapshot->window), snapshot->counts));
@@ -123,6 +159,7 @@ static bool write_window(struct api_monitors *monitors, struct api_pending_monit
     return (snapshot->settings.previous == 0 ||
             api_snapshot_compare(monitors, pending->monitor->id, pending,
                                  api_position_of(&snapshot->window), snapshot)) &&
+           api_snapshot_pool(monitors, pending->monitor, snapshot) &&
            write_open(monitors, pending->monitor->id, dirty);
 }
 
@@ -148,9 +185,10 @@ static bool write_windows(struct api_monitors *monitors, struct api_pending_moni
     for (const struct api_dirty_window *t = pending->windows; t; t = t->next) {
         if (!write_added(monitors, pending, t))
             return false;
-        if (t->rescored && !t->closes && t->added)
-            api_previous_restate(&pending->previous, api_position_of(&t->snapshot->window),
-                                 t->added);
+        if (!t->rescored || t->closes || !t->added)
+            continue;
+        api_previous_restate(&pending->previous, api_position_of(&t->snapshot->window), t->added);
+        api_pending_forget_pool(pending, t->snapshot->window.start);
     }
     for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
         if (!write_window(monitors, pending, t))

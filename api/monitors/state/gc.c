@@ -50,6 +50,8 @@ static bool delete_windows(struct api_monitors *monitors, int64_t monitor,
                api_store_run(monitors->store, API_SQL_COUNTS_DELETE, window, NULL) &&
                api_store_run(monitors->store, API_SQL_WINDOW_DELETE, window, NULL);
     }
+    if (pending && expired.n > 0)
+        api_pending_forget_pool(pending, expired.windows[expired.n - 1].position.start);
     *n = expired.n;
     return good &&
            (!pending || *n == 0 || api_previous_refill(&pending->previous, monitors->store));

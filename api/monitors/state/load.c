@@ -1,6 +1,7 @@
 #include "api/monitors/state/load.h"
 
 #include "api/monitors/model/format.h"
+#include "api/monitors/model/pool.h"
 #include "api/monitors/state/gc.h"
 #include "api/monitors/state/status.h"
 
@@ -63,7 +64,7 @@ static struct api_config *config_of(struct loading *loading, const struct api_da
 {
     struct api_registry *registry = &loading->monitors->registry;
     const struct api_monitor *known = api_registry_find(registry, group, name);
-    char *settings = text_of(&values[5]), *definition = text_of(&values[12]);
+    char *settings = text_of(&values[5]), *definition = text_of(&values[14]);
     struct api_config *config = NULL;
     if (settings && definition)
         config =
@@ -89,8 +90,10 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->status.observations = values[7].integer;
     monitor->status.last_observation = time_of(&values[8]);
     monitor->status.last_window = values[9].integer;
-    monitor->status.since = time_of(&values[10]);
+    monitor->status.severity_since = time_of(&values[10]);
     monitor->status.newest_end = time_of(&values[11]);
+    monitor->status.since = time_of(&values[12]);
+    monitor->status.pool_from = time_of(&values[13]);
     monitor->may_have_expired = true;
     return monitor;
 }
@@ -205,6 +208,8 @@ static void renew(struct api_monitor *monitor, struct api_monitor *read)
     monitor->may_have_expired = true;
     api_snapshot_release(monitor->open);
     monitor->open = NULL;
+    api_pool_release(monitor->pool);
+    monitor->pool = NULL;
 }
 
 static int compare_ids(const void *a, const void *b)

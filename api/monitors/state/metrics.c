@@ -17,6 +17,7 @@ struct sample {
     double kl, js, psi, unseen_ratio, missing_ratio, n, end; /* of the last closed window */
     double warning, critical;
     double observations, last_observation;
+    double stale;
     enum api_verdict state;
 };
 
@@ -54,6 +55,7 @@ static void add_sample(struct samples *samples, const struct api_monitor *monito
                                   .critical = monitor->config->settings.critical,
                                   .observations = (double)status->observations,
                                   .last_observation = seconds(status->last_observation),
+                                  .stale = api_monitor_standing(monitor).stale,
                                   .state = status->state};
     api_append(&samples->of_monitors, &sample, sizeof sample);
     api_append_text(labels, "{group=\"");
@@ -131,6 +133,9 @@ static const struct family {
      write_thresholds},
     {"kldiv_monitor_state", "gauge", "1 for the state that the monitor is in, else 0.", 0,
      write_state},
+    {"kldiv_monitor_stale", "gauge",
+     "1 if the monitor has had no observation for as long as stale_after says, else 0.",
+     VALUE(stale)},
     {"kldiv_monitor_observations_total", "counter", "Observations stored.", VALUE(observations)},
     {"kldiv_monitor_last_observation_timestamp_seconds", "gauge", "Time of the newest observation.",
      VALUE(last_observation)},
@@ -185,9 +190,9 @@ struct sizes {
 
 static void add_size(struct sizes *sizes, const char *group, const char *name)
 {
-    /* LINES of a monitor: seven values, two thresholds, four states, two more values; LINE: the longest
+    /* LINES of a monitor: seven values, two thresholds, four states, three more values; LINE: the longest
      * name, a severity or a state, a number; LABELS: their names and quotes. */
-    enum { LINES = 15, LINE = 48 + 32 + 28, LABELS = 24 };
+    enum { LINES = 16, LINE = 48 + 32 + 28, LABELS = 24 };
     size_t labels = LABELS + escaped_size(group) + escaped_size(name);
     sizes->lines += LINES * (LINE + labels);
     sizes->numbers += sizeof(struct sample);

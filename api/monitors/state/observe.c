@@ -45,16 +45,10 @@ static bool mark_stored(struct api_monitors *monitors, struct api_pending_monito
     return good && (*dirty || !is_there);
 }
 
-static int64_t start_of_seconds(const struct api_monitor_settings *settings, int64_t time)
-{
-    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
-    return time - ((time % size) + size) % size;
-}
-
 int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time)
 {
     int64_t size = (int64_t)settings->window_size * API_SECOND_US;
-    return settings->window == API_SECONDS ? start_of_seconds(settings, time) + size : time;
+    return settings->window == API_SECONDS ? api_window_start(settings, time) + size : time;
 }
 
 /* The window that observations of a time go to. Of seconds it is the one that the time is in; of a count the
@@ -66,7 +60,7 @@ static struct api_dirty_window *find_window(struct api_monitors *monitors,
     const struct api_monitor *monitor = pending->monitor;
     const struct api_monitor_settings *settings = &monitor->config->settings;
     bool of_seconds = settings->window == API_SECONDS, of_count = settings->window == API_COUNT;
-    int64_t start = of_seconds ? start_of_seconds(settings, time) : time;
+    int64_t start = api_window_start(settings, time);
     int64_t end = api_window_end(settings, time);
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                    API_INTEGER(start), API_INTEGER(end)};

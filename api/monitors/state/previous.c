@@ -7,11 +7,6 @@
 
 static const struct api_position last = {INT64_MAX, INT64_MAX};
 
-static int compare(struct api_position a, struct api_position b)
-{
-    return a.start != b.start ? (a.start < b.start ? -1 : 1) : (a.id > b.id) - (a.id < b.id);
-}
-
 void api_previous_free(struct api_previous *previous)
 {
     free(previous->counts);
@@ -151,7 +146,7 @@ bool api_previous_add_up(const struct api_previous *previous, struct api_store *
 {
     const struct api_previous_of *of = &previous->of;
     int64_t n = 0;
-    bool is_last = previous->n == 0 || compare(before, previous->newest) > 0;
+    bool is_last = previous->n == 0 || api_position_compare(before, previous->newest) > 0;
     if (previous->holds && !is_last &&
         !api_store_run(store, API_SQL_WINDOWS_COUNT_FROM, FROM(of, before, of->k / 2 + 1),
                        &(struct api_rows){api_datum_read_integer, &n}))
@@ -177,12 +172,12 @@ static bool drop_oldest(struct api_previous *previous, struct api_store *store)
 bool api_previous_close(struct api_previous *previous, struct api_store *store,
                         struct api_position window, const double *counts)
 {
-    bool is_older = previous->n > 0 && compare(window, previous->oldest) < 0;
+    bool is_older = previous->n > 0 && api_position_compare(window, previous->oldest) < 0;
     if (!previous->holds || (is_older && previous->n == previous->of.k))
         return true;
     if (previous->n == 0 || is_older)
         previous->oldest = window;
-    if (previous->n == 0 || compare(window, previous->newest) > 0)
+    if (previous->n == 0 || api_position_compare(window, previous->newest) > 0)
         previous->newest = window;
     for (size_t i = 0; i < previous->of.n_bins; i++)
         previous->counts[i] += counts[i];
@@ -194,8 +189,9 @@ bool api_previous_close(struct api_previous *previous, struct api_store *store,
 /* True if the window is in the sum. */
 static bool has(const struct api_previous *previous, struct api_position window)
 {
-    return previous->holds && previous->n > 0 && compare(window, previous->oldest) >= 0 &&
-           compare(window, previous->newest) <= 0;
+    return previous->holds && previous->n > 0 &&
+           api_position_compare(window, previous->oldest) >= 0 &&
+           api_position_compare(window, previous->newest) <= 0;
 }
 
 void api_previous_restate(struct api_previous *previous, struct api_position window,

@@ -7,15 +7,6 @@
 #include "api/monitors/model/window.h"
 #include "api/store/store.h"
 
-/* api_position: of a window among those of its revision. */
-struct api_position {
-    int64_t start, id;
-};
-static inline struct api_position api_position_of(const struct api_window *window)
-{
-    return (struct api_position){window->start, window->id};
-}
-
 /* api_previous_of: which windows are added up: the last k closed ones of a revision. */
 struct api_previous_of {
     int64_t monitor, revision, k;

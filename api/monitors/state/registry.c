@@ -1,5 +1,6 @@
 #include "api/monitors/state/registry.h"
 
+#include "api/clock.h"
 #include "api/monitors/model/score.h"
 
 #include <stdio.h>
@@ -140,15 +141,35 @@ void api_monitor_free(struct api_monitor *monitor)
         return;
     api_config_release(monitor->config);
     api_snapshot_release(monitor->open);
+    api_pool_release(monitor->pool);
     free(monitor->group);
     free(monitor->name);
     free(monitor);
 }
 
+struct api_standing api_monitor_standing(const struct api_monitor *monitor)
+{
+    const struct api_monitor_status *status = &monitor->status;
+    double silence = (double)(api_now() - status->last_observation) / API_SECOND_US;
+    return (struct api_standing){status->state, status->since, status->severity_since,
+                                 status->last_observation != API_NO_TIME &&
+                                     silence >
+                                         api_settings_stale_after(&monitor->config->settings)};
+}
+
+void api_standing_write(const struct api_standing *standing, struct api_buffer *out)
+{
+    api_append_format(out, ",\"state\":\"%s\",\"since\":", api_verdict_names[standing->state]);
+    api_write_time(out, standing->since);
+    api_append_text(out, ",\"severity_since\":");
+    api_write_time(out, standing->severity_since);
+    api_write_flag(out, "stale", standing->stale);
+}
+
 void api_status_restart(struct api_monitor_status *status)
 {
     status->state = API_INSUFFICIENT;
-    status->since = API_NO_TIME;
+    status->since = status->severity_since = status->pool_from = API_NO_TIME;
     status->next_close = INT64_MAX;
     status->last = api_no_window;
     status->n_recent = 0;

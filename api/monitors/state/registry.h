@@ -14,7 +14,9 @@ enum { API_RECENT = 30 };
 /* api_monitor_status: what observations change. */
 struct api_monitor_status {
     enum api_verdict state;
-    int64_t since;            /* time of the event that made the state; API_NO_TIME if none did */
+    int64_t since; /* time of the event that left ok, or made it; API_NO_TIME if none did */
+    int64_t severity_since;   /* that of the event that made the state */
+    int64_t pool_from;        /* start of the first window that may be in a pool, or API_NO_TIME */
     int64_t observations;     /* values counted since the monitor was made */
     int64_t last_observation; /* newest timestamp, or API_NO_TIME */
     int64_t last_window;      /* highest number of a window */
@@ -39,6 +41,7 @@ struct api_monitor {
     struct api_pending_monitor *pending;
     struct api_snapshot
         *open;             /* the open window that was last added to, as it is stored; or NULL */
+    struct api_pool *pool; /* the last closed windows as they are stored, or NULL if not read yet */
     bool may_have_expired; /* windows may have expired */
 };
 
@@ -76,6 +79,17 @@ void api_registry_remove(struct api_registry *registry, struct api_monitor *moni
 struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *name,
                                     struct api_config *config);
 void api_monitor_free(struct api_monitor *monitor);
+
+/* api_standing: how a monitor is now. It is stale without an observation for as long as its settings say. */
+struct api_standing {
+    enum api_verdict state;
+    int64_t since, severity_since;
+    bool stale;
+};
+struct api_standing api_monitor_standing(const struct api_monitor *monitor);
+
+/* Appends it as members. */
+void api_standing_write(const struct api_standing *standing, struct api_buffer *out);
 
 /* Forgets what belongs to the windows of a revision. */
 void api_status_restart(struct api_monitor_status *status);

@@ -132,7 +132,9 @@ bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *
         r->revision = 1;
         if (monitor)
             compare(r, monitor);
-        r->state = monitor && !r->revises ? monitor->status.state : API_INSUFFICIENT;
+        r->standing = monitor && !r->revises ? api_monitor_standing(monitor)
+                                             : (struct api_standing){API_INSUFFICIENT, API_NO_TIME,
+                                                                     API_NO_TIME, false};
     }
     return check_room(monitors, replacements, n, problem);
 }
@@ -142,8 +144,9 @@ static bool forget_sum(struct api_monitors *monitors, const struct api_pending_m
                        const struct api_replacement *r)
 {
     const struct api_datum of[] = {API_INTEGER(r->id)};
-    bool fits =
-        !r->revises && pending->monitor->config->settings.previous == r->config->settings.previous;
+    const struct api_config *config = pending->monitor->config;
+    bool fits = !r->revises && api_settings_running(&config->settings) ==
+                                   api_settings_running(&r->config->settings);
     return fits || api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL);
 }
 
@@ -182,13 +185,15 @@ void api_replace_publish(struct api_monitors *monitors, struct api_replacement *
         if (r->changes) {
             api_snapshot_release(monitor->open);
             monitor->open = NULL;
+            api_pool_release(monitor->pool);
+            monitor->pool = NULL;
             api_config_release(monitor->config);
             monitor->config = api_config_hold(r->config);
             monitor->revision = r->revision;
             monitor->version = r->version;
             monitor->may_have_expired = true;
         }
-        r->state = monitor->status.state;
+        r->standing = api_monitor_standing(monitor);
     }
 }
 
@@ -200,12 +205,12 @@ static void append_members(struct api_buffer *out, const char *object)
 }
 
 void api_config_write(const struct api_config *config, const char *group, const char *name,
-                      enum api_verdict state, int64_t revision, const struct api_buffer *warnings,
-                      struct api_buffer *out)
+                      const struct api_standing *standing, int64_t revision,
+                      const struct api_buffer *warnings, struct api_buffer *out)
 {
     api_write_names(out, group, name);
-    api_append_format(out, ",\"state\":\"%s\",\"revision\":%lld", api_verdict_names[state],
-                      (long long)revision);
+    api_standing_write(standing, out);
+    api_append_format(out, ",\"revision\":%lld", (long long)revision);
     append_members(out, config->definition);
     append_members(out, config->others);
     if (warnings) {

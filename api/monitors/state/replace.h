@@ -13,7 +13,7 @@ struct api_replacement {
     struct api_monitor *made; /* not in the registry yet */
     bool is_new, changes, revises;
     int64_t id, revision, version;
-    enum api_verdict state;
+    struct api_standing standing;
 };
 
 /* Frees what a replacement holds. */
@@ -34,5 +34,5 @@ bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *
 
 /* Appends a config, in the form that PUT takes; with warnings unless they are NULL. */
 void api_config_write(const struct api_config *config, const char *group, const char *name,
-                      enum api_verdict state, int64_t revision, const struct api_buffer *warnings,
-                      struct api_buffer *out);
+                      const struct api_standing *standing, int64_t revision,
+                      const struct api_buffer *warnings, struct api_buffer *out);

@@ -110,8 +110,8 @@ bool api_status_read(struct api_monitors *monitors, const struct api_monitor *mo
 /* True if a closed window starts after all that were closed before. */
 static bool is_newest(const struct api_monitor_status *status, const struct api_window *window)
 {
-    return status->last.id == 0 || window->start > status->last.start ||
-           (window->start == status->last.start && window->id > status->last.id);
+    return status->last.id == 0 ||
+           api_position_compare(api_position_of(window), api_position_of(&status->last)) > 0;
 }
 
 /* Adds the window that is newest. */
@@ -140,8 +140,10 @@ bool api_status_store(struct api_monitors *monitors, const struct api_pending_mo
                                     API_INTEGER(status->observations),
                                     time_datum(status->last_observation),
                                     API_INTEGER(status->last_window),
-                                    time_datum(status->since),
+                                    time_datum(status->severity_since),
                                     time_datum(status->newest_end),
+                                    time_datum(status->since),
+                                    time_datum(status->pool_from),
                                     API_INTEGER(api_change_of(monitors)),
                                     API_INTEGER(pending->monitor->id)};
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
@@ -177,8 +179,11 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
     const struct api_monitor_settings *settings = &monitor->config->settings;
     *history = (struct history){.fire_after = (size_t)settings->fire_after,
                                 .clear_after = (size_t)settings->clear_after};
-    history->max =
-        history->fire_after > history->clear_after ? history->fire_after : history->clear_after;
+    history->max = history->fire_after;
+    if (api_settings_pool(settings) > 1)
+        history->clear_after = SIZE_MAX; /* it falls by pools alone */
+    else if (history->clear_after > history->max)
+        history->max = history->clear_after;
     const struct api_datum before[] = {API_INTEGER(monitor->id), API_INTEGER(window->revision),
                                        API_INTEGER(window->start), API_INTEGER(window->id),
                                        API_INTEGER(history->max)};
@@ -201,8 +206,10 @@ static bool change_state(struct api_monitors *monitors, struct api_pending_monit
                                       API_REAL(window->scores.drift.kl),  API_INTEGER(window->id)};
     if (state == pending->status.state)
         return true;
+    if (pending->status.state <= API_OK || state <= API_OK)
+        pending->status.since = window->end;
     pending->status.state = state;
-    pending->status.since = window->end;
+    pending->status.severity_since = window->end;
     return api_store_run(monitors->store, API_SQL_EVENT_PUT, event, NULL);
 }
 
@@ -235,12 +242,52 @@ static bool replay(struct api_monitors *monitors, struct api_pending_monitor *pe
     return good;
 }
 
+/* Writes the newest window, which may have been the newest before, with the state after it. */
+static bool write_newest(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                         struct api_snapshot *snapshot, enum api_verdict state)
+{
+    struct api_window *window = &snapshot->window;
+    snapshot->state = window->state = state;
+    return change_state(monitors, pending, state, window) &&
+           api_window_store(monitors->store, pending->monitor->id, window);
+}
+
+/* The state by pools, after the newest window. */
+static bool update_pooled(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                          struct api_snapshot *snapshot)
+{
+    const struct api_window *window = &snapshot->window;
+    struct api_monitor_status *status = &pending->status;
+    struct history history = {.fire_after = 1, .clear_after = SIZE_MAX, .max = 1};
+    bool newest = is_newest(status, window);
+    if (pending->monitor->config->settings.fire_after > 1 &&
+        !read_history(monitors, pending->monitor, window, &history))
+        return false;
+    history.state = status->state;
+    advance(&history, window->scores.verdict);
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
+    if (history.state == status->state && history.state > API_OK &&
+        window->scores.verdict != API_INSUFFICIENT)
+        history.state = api_pool_fall(&evidence, history.state, &status->pool_from);
+    if (newest)
+        add_newest(status, window);
+    return write_newest(monitors, pending, snapshot, history.state) &&
+           (newest || api_status_read_recent(monitors, pending->monitor, status));
+}
+
+bool api_status_is_last(const struct api_monitor_status *status, const struct api_window *window)
+{
+    return is_newest(status, window) || window->id == status->last.id;
+}
+
 bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
                       struct api_snapshot *snapshot)
 {
     struct api_window *window = &snapshot->window;
     struct history history = {.fire_after = 1, .clear_after = 1, .max = 1};
     const struct api_monitor_settings *settings = &pending->monitor->config->settings;
+    if (api_settings_pool(settings) > 1)
+        return update_pooled(monitors, pending, snapshot);
     bool newest = is_newest(&pending->status, window);
     bool needs_none = newest && settings->fire_after == 1 && settings->clear_after == 1;
     if (!needs_none && !read_history(monitors, pending->monitor, window, &history))
@@ -255,8 +302,6 @@ bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor 
     }
     history.state = pending->status.state;
     advance(&history, window->scores.verdict);
-    snapshot->state = window->state = history.state;
     add_newest(&pending->status, window);
-    return change_state(monitors, pending, history.state, window) &&
-           api_window_store(monitors->store, pending->monitor->id, window);
+    return write_newest(monitors, pending, snapshot, history.state);
 }

@@ -26,7 +26,11 @@ bool api_status_newest_end(struct api_monitors *monitors, const struct api_monit
 /* Writes the live numbers of a pending monitor. */
 bool api_status_store(struct api_monitors *monitors, const struct api_pending_monitor *pending);
 
-/* Updates the state after a window that is scored, writes the window, and the event of a change. A
- * window that is not the newest has the ones after it judged again. */
+/* True if a window is the newest closed one, or would be. */
+bool api_status_is_last(const struct api_monitor_status *status, const struct api_window *window);
+
+/* Updates the state after a window that is scored, writes the window, and the event of a change. Of windows
+ * that are judged alone, one that is not the newest has the ones after it judged again; of others it must be
+ * the newest. */
 bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
                       struct api_snapshot *snapshot);

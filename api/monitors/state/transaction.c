@@ -3,13 +3,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-int64_t api_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 bool api_transaction_fail_oom(struct api_monitors *monitors)
 {
     monitors->out_of_memory = true;
@@ -27,6 +20,7 @@ static void free_pending(struct api_pending_monitor *pending)
         free(t);
     }
     api_previous_free(&pending->previous);
+    api_pool_release(pending->pool);
     pending->monitor->pending = NULL;
     free(pending);
 }
@@ -48,11 +42,22 @@ struct api_pending_monitor *api_pending_of(struct api_monitors *monitors,
         api_transaction_fail_oom(monitors);
         return NULL;
     }
-    *pending = (struct api_pending_monitor){
-        .next = monitors->staged, .monitor = monitor, .status = monitor->status};
+    *pending = (struct api_pending_monitor){.next = monitors->staged,
+                                            .monitor = monitor,
+                                            .status = monitor->status,
+                                            .pool = api_pool_hold(monitor->pool)};
     pending->last = &pending->windows;
     monitors->staged = monitor->pending = pending;
     return pending;
+}
+
+void api_pending_forget_pool(struct api_pending_monitor *pending, int64_t start)
+{
+    const struct api_pool *pool = pending->pool;
+    if (!pool || (pool->n > 0 && pool->n == pool->max && start < pool->starts[pool->n - 1]))
+        return;
+    api_pool_release(pending->pool);
+    pending->pool = NULL;
 }
 
 struct api_dirty_window *api_mark_dirty(struct api_monitors *monitors,

@@ -1,6 +1,7 @@
 /* api_monitors: all monitors with their store, and what a transaction of the store's thread changes. */
 #pragma once
 
+#include "api/clock.h"
 #include "api/monitors/model/score.h"
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/previous.h"
@@ -38,6 +39,7 @@ struct api_pending_monitor {
     struct api_monitor *monitor;
     struct api_monitor_status status;
     struct api_previous previous; /* read if windows are compared with those before */
+    struct api_pool *pool;        /* as in the monitor, after the windows that are written */
     struct api_dirty_window *windows, **last;
 };
 
@@ -89,8 +91,6 @@ struct api_monitors {
 /* Fails for want of memory; the transaction ends. */
 bool api_transaction_fail_oom(struct api_monitors *monitors);
 
-int64_t api_now(void);
-
 /* Fails with store_full if the store must not grow. */
 bool api_check_store(const struct api_monitors *monitors, struct api_problem *problem);
 
@@ -105,6 +105,9 @@ struct api_pending_monitor *api_pending_of(struct api_monitors *monitors,
 struct api_dirty_window *api_mark_dirty(struct api_monitors *monitors,
                                         struct api_pending_monitor *pending,
                                         struct api_snapshot *snapshot);
+
+/* Has the windows of its pools read again if one that starts then is among them: it changes, or goes. */
+void api_pending_forget_pool(struct api_pending_monitor *pending, int64_t start);
 
 /* Frees the pending monitor that was made last, in which nothing has changed. */
 void api_pending_drop(struct api_monitors *monitors);

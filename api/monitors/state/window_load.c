@@ -53,14 +53,111 @@ static bool read_settings(struct api_monitors *monitors, struct api_snapshot *sn
     return good || api_transaction_fail_oom(monitors);
 }
 
+/* ---- Windows before */
+
+static void add_pool_window(void *context, const struct api_datum *values)
+{
+    struct api_pool *pool = context;
+    size_t size = pool->n_bins * sizeof(double), i = pool->n;
+    if (i == pool->max)
+        return;
+    pool->starts[i] = values[0].integer;
+    pool->ids[i] = values[1].integer;
+    memset(api_pool_counts(pool, i), 0, size * (pool->compared ? 2 : 1));
+    if (pool->compared && values[2].kind == API_SQL_BYTES && values[2].size == size)
+        memcpy(api_pool_reference(pool, i), values[2].text, size);
+    pool->n++;
+}
+
+static void add_pool_count(void *context, const struct api_datum *values)
+{
+    struct api_pool *pool = context;
+    for (size_t i = 0; i < pool->n; i++)
+        if (pool->ids[i] == values[0].integer && values[1].integer >= 0 &&
+            (size_t)values[1].integer < pool->n_bins)
+            api_pool_counts(pool, i)[values[1].integer] += api_datum_number(&values[2]);
+}
+
+/* Reads the closed windows before a position; NULL if the store or memory fails. */
+static struct api_pool *read_pool(struct api_monitors *monitors, const struct api_monitor *monitor,
+                                  struct api_position at)
+{
+    struct api_pool *pool = api_pool_new(&monitor->config->settings, monitor->config->bins.n_bins);
+    if (!pool) {
+        api_transaction_fail_oom(monitors);
+        return NULL;
+    }
+    const struct api_datum before[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+                                       API_INTEGER(at.start), API_INTEGER(at.id),
+                                       API_INTEGER(pool->max)};
+    if (api_store_run(monitors->store, API_SQL_POOL, before,
+                      &(struct api_rows){add_pool_window, pool}) &&
+        api_store_run(monitors->store, API_SQL_COUNTS_OF_POOL, before,
+                      &(struct api_rows){add_pool_count, pool}))
+        return pool;
+    api_pool_release(pool);
+    return NULL;
+}
+
+bool api_pending_pool(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    const struct api_position last = {INT64_MAX, INT64_MAX};
+    if (api_settings_pool(&pending->monitor->config->settings) > 1 && !pending->pool)
+        return (pending->pool = read_pool(monitors, pending->monitor, last)) != NULL;
+    return true;
+}
+
+bool api_snapshot_pool(struct api_monitors *monitors, const struct api_monitor *monitor,
+                       struct api_snapshot *snapshot)
+{
+    const struct api_window *window = &snapshot->window;
+    struct api_pending_monitor *pending = monitor->pending;
+    api_pool_release(snapshot->pool);
+    snapshot->pool = NULL;
+    if (api_settings_pool(&snapshot->settings) == 1 || window->revision != monitor->revision)
+        return true;
+    snapshot->pool_from = pending ? pending->status.pool_from : monitor->status.pool_from;
+    if (pending && !api_pending_pool(monitors, pending))
+        return false;
+    struct api_pool *pool = pending ? pending->pool : monitor->pool;
+    snapshot->pool = pool && api_pool_is_before(pool, api_position_of(window))
+                         ? api_pool_hold(pool)
+                         : read_pool(monitors, monitor, api_position_of(window));
+    return snapshot->pool != NULL;
+}
+
+bool api_pending_add_to_pool(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                             const struct api_snapshot *snapshot)
+{
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
+    if (!pending->pool || pending->pool != snapshot->pool)
+        return true;
+    pending->pool = api_pool_with(&evidence);
+    api_pool_release(snapshot->pool);
+    return pending->pool || api_transaction_fail_oom(monitors);
+}
+
 bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool may_build)
 {
     const struct api_monitor *monitor = pending->monitor;
     const struct api_previous_of of = {monitor->id, monitor->revision,
-                                       (int64_t)monitor->config->settings.previous,
+                                       api_settings_running(&monitor->config->settings),
                                        monitor->config->bins.n_bins};
     return of.k == 0 || api_previous_read(&pending->previous, monitors->store, &of, may_build);
+}
+
+/* Adds the counts of closed windows at the same time of the periods before. */
+static bool add_season(struct api_monitors *monitors, int64_t monitor, int64_t start,
+                       struct api_snapshot *snapshot)
+{
+    const struct api_monitor_settings *settings = &snapshot->settings;
+    const struct api_datum of[] = {
+        API_INTEGER(api_window_start(&snapshot->config->settings, start)),
+        API_INTEGER((int64_t)settings->period * API_SECOND_US), API_INTEGER(settings->previous),
+        API_INTEGER(monitor), API_INTEGER(snapshot->window.revision)};
+    return api_counts_run(snapshot->reference, snapshot->config->bins.n_bins, monitors->store,
+                          API_SQL_COUNTS_OF_SEASON, of);
 }
 
 bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
@@ -70,7 +167,7 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
     const struct api_window *window = &snapshot->window;
     size_t n_bins = snapshot->config->bins.n_bins;
     const struct api_previous_of of = {monitor, window->revision,
-                                       (int64_t)snapshot->settings.previous, n_bins};
+                                       api_settings_running(&snapshot->settings), n_bins};
     free(snapshot->reference);
     snapshot->reference = NULL;
     if (snapshot->settings.previous == 0)
@@ -83,6 +180,8 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
         memcpy(snapshot->reference, window->reference, n_bins * sizeof *snapshot->reference);
         return true;
     }
+    if (of.k == 0)
+        return add_season(monitors, monitor, at.start, snapshot);
     struct api_previous previous = {.n = 0};
     _Static_assert(sizeof of == 4 * sizeof(int64_t), "it has no padding");
     if (pending && pending->previous.is_read && memcmp(&pending->previous.of, &of, sizeof of) == 0)
@@ -114,7 +213,8 @@ struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
         (snapshot->window.n == 0 || api_counts_run(snapshot->counts, snapshot->config->bins.n_bins,
                                                    monitors->store, API_SQL_COUNTS, of)) &&
         api_snapshot_compare(monitors, monitor->id, monitor->pending,
-                             api_position_of(&snapshot->window), snapshot))
+                             api_position_of(&snapshot->window), snapshot) &&
+        (snapshot->window.closed || api_snapshot_pool(monitors, monitor, snapshot)))
         return snapshot;
     api_snapshot_release(snapshot);
     return NULL;

@@ -16,6 +16,18 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
                           const struct api_pending_monitor *pending, struct api_position at,
                           struct api_snapshot *snapshot);
 
+/* Sets the windows before that of a snapshot, of which pools are made: those in memory, if it is after them, or
+ * else as the store has them. Nothing for a monitor without pools. */
+bool api_snapshot_pool(struct api_monitors *monitors, const struct api_monitor *monitor,
+                       struct api_snapshot *snapshot);
+
+/* Reads the last closed windows of a pending monitor, of which pools are made, unless they are in memory. */
+bool api_pending_pool(struct api_monitors *monitors, struct api_pending_monitor *pending);
+
+/* Adds a window that has closed to those in memory, if it is after them; else they are read again later. */
+bool api_pending_add_to_pool(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                             const struct api_snapshot *snapshot);
+
 /* Reads the sum that the windows of a pending monitor are compared with, if they are: see api_previous_read. */
 bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool may_build);

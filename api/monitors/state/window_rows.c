@@ -22,6 +22,17 @@ static bool read_reference(struct api_window *window, const struct api_datum *da
     return window->reference != NULL;
 }
 
+/* Windows of versions without pools decided alone. */
+static void read_pooled(struct api_scores *scores, const struct api_datum *values)
+{
+    bool alone = values[0].kind != API_SQL_INTEGER && scores->verdict != API_INSUFFICIENT;
+    scores->pooled = (struct api_pooled){.windows = alone ? 1 : (size_t)values[0].integer,
+                                         .n = api_datum_number(&values[1]),
+                                         .kl = api_datum_number(&values[2]),
+                                         .p_value = api_datum_number(&values[3]),
+                                         .noise_floor = api_datum_number(&values[4])};
+}
+
 /* Reads a row; false if memory is exhausted. */
 static bool read_window(struct api_window *window, const struct api_datum *values)
 {
@@ -44,7 +55,8 @@ static bool read_window(struct api_window *window, const struct api_datum *value
                    .top = values[16].kind == API_SQL_INTEGER ? values[16].integer : API_TOP_UNKNOWN,
                    .top_share = api_datum_number(&values[17])},
         .state = api_verdict_of(values[15].integer)};
-    if (read_settings(window, &values[18]) && read_reference(window, &values[19]))
+    read_pooled(&window->scores, &values[18]);
+    if (read_settings(window, &values[23]) && read_reference(window, &values[24]))
         return true;
     api_window_free(window);
     return false;
@@ -54,7 +66,9 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
 {
     const struct api_scores *scores = &window->scores;
     const struct kl_drift *drift = &scores->drift;
+    const struct api_pooled *pooled = &scores->pooled;
     const struct api_datum null = {.kind = API_SQL_NULL};
+    bool has_pool = pooled->windows > 1; /* else it is the window alone, or none */
     const struct api_datum parameters[] = {
         API_INTEGER(monitor),
         API_INTEGER(window->id),
@@ -75,6 +89,11 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
         API_INTEGER(window->state),
         scores->top == API_TOP_UNKNOWN ? null : API_INTEGER(scores->top),
         API_REAL(scores->top_share),
+        has_pool ? API_INTEGER(pooled->windows) : null,
+        has_pool ? API_INTEGER(pooled->n) : null,
+        has_pool ? API_REAL(pooled->kl) : null,
+        has_pool ? API_REAL(pooled->p_value) : null,
+        has_pool ? API_REAL(pooled->noise_floor) : null,
         window->settings ? API_TEXT_DATUM(window->settings) : null,
         window->reference ? API_BYTES((const char *)window->reference,
                                       window->n_reference * sizeof *window->reference)
