@@ -55,7 +55,7 @@ $(B)/bench/%: tests/bench/%.c tests/bench/measure.h $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $(filter %.c %.a,$^) -lmicrohttpd $(SLEEF) -lm -o $@
 
-$(B)/bench/tables: tests/bench/tables.c tests/bench/measure.h $(B)/libapi.a $(B)/libkldiv.a
+$(B)/bench/tables $(B)/bench/false_alarms: $(B)/bench/%: tests/bench/%.c tests/bench/measure.h $(B)/libapi.a $(B)/libkldiv.a
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $(filter %.c %.a,$^) $(API_LIBS) -lm -o $@

@@ -110,6 +110,17 @@ static bool write_open(struct api_monitors *monitors, int64_t monitor,
     return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
 }
 
+/* Judges the newest window, which was closed before. Pools may hold it with what it was compared with then. */
+static bool judge_again(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                        struct api_snapshot *snapshot)
+{
+    if (!score(monitors, pending, snapshot) || !api_update_state(monitors, pending, snapshot))
+        return false;
+    if (snapshot->settings.period > 0)
+        api_pending_forget_pool(pending, snapshot->window.start);
+    return true;
+}
+
 /* Judges the newest window again, after one before it has changed. */
 static bool judge_newest(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
@@ -120,10 +131,7 @@ static bool judge_newest(struct api_monitors *monitors, struct api_pending_monit
     struct api_snapshot *newest =
         good ? api_snapshot_of(monitors, pending->monitor, &list.windows[0]) : NULL;
     api_window_list_free(&list);
-    if (pending->pool && pending->pool->compared) /* with what may have changed */
-        api_pending_forget_pool(pending, pending->status.last.start);
-    good =
-        newest && score(monitors, pending, newest) && api_update_state(monitors, pending, newest);
+    good = newest && judge_again(monitors, pending, newest);
     api_snapshot_release(newest);
     return good;
 }
@@ -133,6 +141,8 @@ static bool write_closed(struct api_monitors *monitors, struct api_pending_monit
                          struct api_snapshot *snapshot, bool closes)
 {
     struct api_window *window = &snapshot->window;
+    if (!closes && window->id == pending->status.last.id)
+        return judge_again(monitors, pending, snapshot);
     if (!score(monitors, pending, snapshot))
         return false;
     if (api_settings_pool(&snapshot->settings) == 1 || api_status_is_last(&pending->status, window))
