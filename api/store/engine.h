@@ -20,6 +20,9 @@ struct api_database {
     char **files;      /* that connecting reads, NULL at the end; NULL: it makes no connections */
 };
 
+/* API_MAX_COLUMNS: the most columns that a statement of sql.h gives. */
+enum { API_MAX_COLUMNS = 25 };
+
 /* api_schema: what a database holds. API_SCHEMA_FORMER: tables without the prefix of ours. */
 enum api_schema { API_SCHEMA_NONE, API_SCHEMA_FORMER, API_SCHEMA_OURS };
 

@@ -13,7 +13,7 @@
 
 /* MAX_UNREAD: statements in a pipeline whose results wait to be read, so that neither side has to wait
  * for the other to read. */
-enum { MAX_COLUMNS = 25, MAX_PARAMETERS = 34, MAX_UNREAD = 64 };
+enum { MAX_PARAMETERS = 34, MAX_UNREAD = 64 };
 
 /* Numbers of types in the catalog, which never change. */
 enum { BYTEA = 17, INT8 = 20, FLOAT8 = 701 };
@@ -51,10 +51,10 @@ static struct api_datum column(const PGresult *result, int row, int i)
 
 static void give_rows(const PGresult *result, const struct api_rows *rows)
 {
-    struct api_datum values[MAX_COLUMNS] = {{.kind = API_SQL_NULL}};
+    struct api_datum values[API_MAX_COLUMNS] = {{.kind = API_SQL_NULL}};
     int n = PQnfields(result);
     for (int row = 0; row < PQntuples(result); row++) {
-        for (int i = 0; i < n && i < MAX_COLUMNS; i++)
+        for (int i = 0; i < n && i < API_MAX_COLUMNS; i++)
             values[i] = column(result, row, i);
         rows->row(rows->context, values);
     }

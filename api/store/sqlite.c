@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_COLUMNS = 25 };
-
 struct connection {
     struct api_database base;
     sqlite3 *sqlite;
@@ -146,9 +144,9 @@ static struct api_datum column(sqlite3_stmt *statement, int i)
 
 static void give_row(sqlite3_stmt *statement, const struct api_rows *rows)
 {
-    struct api_datum values[MAX_COLUMNS];
+    struct api_datum values[API_MAX_COLUMNS];
     int n = sqlite3_column_count(statement);
-    for (int i = 0; i < n && i < MAX_COLUMNS; i++)
+    for (int i = 0; i < n && i < API_MAX_COLUMNS; i++)
         values[i] = column(statement, i);
     rows->row(rows->context, values);
 }

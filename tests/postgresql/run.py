@@ -454,7 +454,11 @@ def try_names(folder):
         sql("DROP TABLE %s; ALTER TABLE kldiv_%s RENAME TO %s" % (name, name, name), "shared")
     for name in INDICES:
         sql("ALTER INDEX kldiv_%s RENAME TO %s" % (name, name), "shared")
-    sql("DROP TABLE kldiv_sums; UPDATE meta SET value = 3 WHERE name = 'schema'", "shared")
+    sql("DROP TABLE kldiv_sums; UPDATE meta SET value = 3 WHERE name = 'schema'; "
+        "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from; "
+        "ALTER TABLE monitors RENAME COLUMN severity_since TO since; "
+        "ALTER TABLE windows DROP COLUMN pooled_windows, DROP COLUMN pooled_n, DROP COLUMN pooled_kl, "
+        "DROP COLUMN pooled_p_value, DROP COLUMN pooled_noise_floor", "shared")
     server.start()
     status, body = server.ask("POST", "/monitors/g/m/observations", {"counts": [1, 2, 3]})
     expect(status == 200 and body["n"] == 12, "the store of a former version: %r %r" % (status, body))
