@@ -250,60 +250,25 @@ static void run_box(const struct kl_strided_copy *copy, struct box *box, size_t 
     }
 }
 
-/* range: entries [start, start + n) of axes, which lie `step` elements apart in the block. */
-struct range {
-    struct strides axes;
-    size_t start, n, step;
-};
-
-/* Copies entries of `outer`, and of each of these entries of `inner`. */
-static void copy_ranges(const struct kl_strided_copy *copy, const struct range *outer,
-                        const struct range *inner)
+void kl_copy_entries(const struct kl_strided_copy *copy, const struct kl_entries *outer,
+                     const struct kl_entries *inner)
 {
+    struct strides across, along;
     struct box box;
+    find_strides(&across, outer->axes, copy->array);
+    find_strides(&along, inner->axes, copy->array);
     for (size_t i = 0, rows; i < outer->n; i += rows) {
-        struct part of_rows = part_at(&outer->axes, outer->start + i, outer->n - i);
+        struct part of_rows = part_at(&across, outer->start + i, outer->n - i);
         rows = of_rows.count * of_rows.volume;
         for (size_t j = 0, n; j < inner->n; j += n) {
-            struct part part = part_at(&inner->axes, inner->start + j, inner->n - j);
+            struct part part = part_at(&along, inner->start + j, inner->n - j);
             n = part.count * part.volume;
             box.n = 0;
-            push_part(&box, &outer->axes, &of_rows, outer->step);
-            push_part(&box, &inner->axes, &part, inner->step);
+            push_part(&box, &across, &of_rows, outer->step);
+            push_part(&box, &along, &part, inner->step);
             if (!copy->high)
                 sort(&box);
             run_box(copy, &box, of_rows.offset + part.offset, i * outer->step + j * inner->step);
         }
     }
-}
-
-/* Sets a range, but for what an entry's step is. Member by member, for its array is long. */
-static void set_range(struct range *range, const struct kl_axes *axes, enum kl_array array,
-                      size_t start, size_t n)
-{
-    find_strides(&range->axes, axes, array);
-    range->start = start;
-    range->n = n;
-}
-
-void kl_copy_tile(const struct kl_strided_copy *copy, const struct kl_layout *layout,
-                  const struct kl_tile *tile)
-{
-    struct range rows, elements;
-    set_range(&rows, &layout->outer, copy->array, tile->row, tile->rows);
-    set_range(&elements, &layout->inner, copy->array, tile->start, tile->length);
-    rows.step = tile->columns ? 1 : tile->length;
-    elements.step = tile->columns ? tile->rows : 1;
-    copy_ranges(copy, tile->columns ? &elements : &rows, tile->columns ? &rows : &elements);
-}
-
-void kl_copy_entries(const struct kl_strided_copy *copy, const struct kl_axes *axes, size_t start,
-                     size_t n)
-{
-    struct range one, entries;
-    one.axes.n = one.start = 0;
-    one.n = one.step = 1;
-    set_range(&entries, axes, copy->array, start, n);
-    entries.step = 1;
-    copy_ranges(copy, &one, &entries);
 }

@@ -1,7 +1,7 @@
 /* Copies between an array of any strides and a block, in as few loops as the strides allow. */
 #pragma once
 
-#include "lib/tile.h"
+#include "lib/layout.h"
 
 /* kl_dim: entries, and how many elements apart they lie in the array and in the block. */
 struct kl_dim {
@@ -28,10 +28,13 @@ void kl_run_scatter(const struct kl_strided_copy *copy, size_t array, size_t blo
 void kl_run_add(const struct kl_strided_copy *copy, size_t array, size_t block,
                 const struct kl_dim dims[2]);
 
-/* Copies a tile. */
-void kl_copy_tile(const struct kl_strided_copy *copy, const struct kl_layout *layout,
-                  const struct kl_tile *tile);
+/* kl_entries: entries [start, start + n) of axes, `step` elements apart in the block; one if the axes have
+ * none. */
+struct kl_entries {
+    const struct kl_axes *axes;
+    size_t start, n, step;
+};
 
-/* Copies entries [start, start + n) of axes. */
-void kl_copy_entries(const struct kl_strided_copy *copy, const struct kl_axes *axes, size_t start,
-                     size_t n);
+/* Copies entries of `outer`, and of each of these entries of `inner`. */
+void kl_copy_entries(const struct kl_strided_copy *copy, const struct kl_entries *outer,
+                     const struct kl_entries *inner);

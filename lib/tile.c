@@ -93,6 +93,25 @@ static struct kl_strided_copy gather_of(const struct kl_array_view *from, void *
                                     .run = kl_run_gather};
 }
 
+static void copy_tile(const struct kl_strided_copy *copy, const struct kl_layout *layout,
+                      const struct kl_tile *tile)
+{
+    bool columns = tile->columns;
+    const struct kl_entries rows = {&layout->outer, tile->row, tile->rows,
+                                    columns ? 1 : tile->length};
+    const struct kl_entries elements = {&layout->inner, tile->start, tile->length,
+                                        columns ? tile->rows : 1};
+    kl_copy_entries(copy, columns ? &elements : &rows, columns ? &rows : &elements);
+}
+
+static void copy_entries(const struct kl_strided_copy *copy, const struct kl_axes *axes,
+                         size_t start, size_t n)
+{
+    static const struct kl_axes none;
+    const struct kl_entries one = {&none, 0, 1, 0}, entries = {axes, start, n, 1};
+    kl_copy_entries(copy, &one, &entries);
+}
+
 void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout,
                   const struct kl_tile *tile, const struct kl_array_view *from, enum kl_dtype dtype,
                   void *to)
@@ -102,7 +121,7 @@ void kl_tile_load(const struct kl_kernel *kernel, const struct kl_layout *layout
     bool converts = !from->bytes && from->dtype != dtype;
     const struct kl_strided_copy copy = gather_of(from, converts ? raw : to);
     if (!converts || !in_place)
-        kl_copy_tile(&copy, layout, tile);
+        copy_tile(&copy, layout, tile);
     if (converts)
         convert(kernel, from, in_place ? in_place : raw, dtype, kl_tile_size(tile), to);
 }
@@ -135,7 +154,7 @@ void kl_tile_store(const struct kl_layout *layout, const struct kl_tile *tile, e
                    enum kl_dtype dtype, const void *from, void *to)
 {
     const struct kl_strided_copy copy = scatter_of(array, dtype, from, to);
-    kl_copy_tile(&copy, layout, tile);
+    copy_tile(&copy, layout, tile);
 }
 
 void kl_tile_add(const struct kl_kernel *kernel, const struct kl_layout *layout,
@@ -148,7 +167,7 @@ void kl_tile_add(const struct kl_kernel *kernel, const struct kl_layout *layout,
                                          .high = high,
                                          .low = low,
                                          .run = kl_run_add};
-    kl_copy_tile(&copy, layout, tile);
+    copy_tile(&copy, layout, tile);
 }
 
 void kl_gather(const struct kl_kernel *kernel, const struct kl_axes *axes,
@@ -158,7 +177,7 @@ void kl_gather(const struct kl_kernel *kernel, const struct kl_axes *axes,
     char raw[KL_BLOCK * sizeof(float)];
     bool converts = !from->bytes && from->dtype != dtype;
     const struct kl_strided_copy copy = gather_of(from, converts ? raw : to);
-    kl_copy_entries(&copy, axes, start, n);
+    copy_entries(&copy, axes, start, n);
     if (converts)
         convert(kernel, from, raw, dtype, n, to);
 }
@@ -167,7 +186,7 @@ void kl_scatter(const struct kl_axes *axes, enum kl_array array, enum kl_dtype d
                 const void *from, size_t start, size_t n, void *to)
 {
     const struct kl_strided_copy copy = scatter_of(array, dtype, from, to);
-    kl_copy_entries(&copy, axes, start, n);
+    copy_entries(&copy, axes, start, n);
 }
 
 /* ---- Arithmetic along rows */

@@ -21,7 +21,8 @@ static void make(const struct api_service *service, const char *monitor)
 {
     char line[200];
     snprintf(line, sizeof line,
-             "PUT /monitors/%s?warning=0.1&critical=0.25&significance=0.01&clear_after=1", monitor);
+             "PUT /monitors/%s?warning=0.1&critical=0.25&significance=0.01&pool=1&clear_after=1",
+             monitor);
     monitors_expect(service, line, CONFIG, 201);
 }
 
@@ -50,7 +51,8 @@ Test(monitors_groups, rows_are_worst_first)
     expect_at(all, "groups.0",
               "{\"group\":\"bad\",\"last_observation\":\"1970-01-01T00:33:20Z\",\"monitors\":4,"
               "\"share\":0.666666666666667,\"since\":\"1970-01-01T00:33:20Z\","
-              "\"state\":\"critical\",\"states\":{\"critical\":1,\"insufficient_data\":1,\"ok\":1,"
+              "\"stale\":0,\"state\":\"critical\",\"states\":{\"critical\":1,\"insufficient_data\":"
+              "1,\"ok\":1,"
               "\"warning\":1}}");
     expect_at(all, "groups.1.group", "\"new\"");
     expect_at(all, "groups.1.state", "\"insufficient_data\"");
@@ -127,13 +129,30 @@ Test(monitors_groups, a_group_says_what_drifts)
 Test(monitors_groups, an_infinite_divergence_has_no_share)
 {
     struct api_service service = monitors_new(100);
-    monitors_expect(&service, "PUT /monitors/g/m?pseudocount=0",
+    monitors_expect(&service, "PUT /monitors/g/m?pool=1&pseudocount=0",
                     "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"probabilities\":[1,0]}}", 201);
     observe(&service, "g/m", 60, 60, 1000);
     json_t *group = monitors_get(&service, "GET /groups/g", NULL, 200);
     expect_at(group, "drifting.0.infinite", "true");
     expect_at(group, "drifting.0.kl", "null");
     expect_at(group, "drifting.0.share", "null");
+    json_decref(group);
+    monitors_end(&service);
+}
+
+Test(monitors_groups, silent_monitors_are_named)
+{
+    struct api_service service = monitors_new(100);
+    make(&service, "g/a");
+    monitors_expect(&service, "PUT /monitors/g/b?pool=1&stale_after=60", CONFIG, 201);
+    observe(&service, "g/a", 50, 50, 1000);
+    observe(&service, "g/b", 50, 50, 1000);
+    json_t *groups = monitors_get(&service, "GET /groups", NULL, 200);
+    expect_at(groups, "groups.0.stale", "1");
+    json_decref(groups);
+    json_t *group = monitors_get(&service, "GET /groups/g", NULL, 200);
+    expect_at(group, "stale", "1");
+    expect_at(group, "silent", "[{\"last_observation\":\"1970-01-01T00:16:40Z\",\"name\":\"b\"}]");
     json_decref(group);
     monitors_end(&service);
 }

@@ -16,7 +16,7 @@
 /* group: what the states of its monitors are together. */
 struct group {
     const char *name;
-    size_t monitors, states[API_VERDICTS];
+    size_t monitors, states[API_VERDICTS], stale;
     enum api_verdict state; /* the worst */
     double share;           /* of the monitors with a verdict, those not ok; NaN without one */
     int64_t since;          /* the earliest of the monitors in that state, or API_NO_TIME */
@@ -43,6 +43,7 @@ static void add_monitor(struct group *group, const struct api_monitor *monitor)
     if (group->monitors == 0 || status->last_observation > group->last_observation)
         group->last_observation = status->last_observation;
     group->states[status->state]++;
+    group->stale += api_monitor_standing(monitor).stale;
     group->monitors++;
 }
 
@@ -69,7 +70,7 @@ static void write_group(const struct group *group, struct api_buffer *out)
     for (size_t i = 0; i < API_VERDICTS; i++)
         api_append_format(out, "%s\"%s\":%zu", i ? "," : "", api_verdict_names[order[i]],
                           group->states[order[i]]);
-    api_append_text(out, "}");
+    api_append_format(out, "},\"stale\":%zu", group->stale);
     api_write_member(out, "share", group->share);
     api_append_text(out, ",\"since\":");
     api_write_time(out, group->since);
@@ -291,6 +292,23 @@ static bool write_all_drifting(struct api_monitor *const *monitors, size_t n,
     return true;
 }
 
+/* Writes the monitors that are stale, by name. */
+static void write_silent(struct api_monitor *const *monitors, size_t n, struct api_buffer *out)
+{
+    size_t written = 0;
+    api_append_text(out, ",\"silent\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (!api_monitor_standing(monitors[i]).stale)
+            continue;
+        api_append_text(out, written++ ? ",{\"name\":" : "{\"name\":");
+        api_append_json_string(out, monitors[i]->name);
+        api_append_text(out, ",\"last_observation\":");
+        api_write_time(out, monitors[i]->status.last_observation);
+        api_append(out, "}", 1);
+    }
+    api_append(out, "]", 1);
+}
+
 bool api_group(struct api_exchange *x)
 {
     const struct group_page *g = x->state;
@@ -306,6 +324,7 @@ bool api_group(struct api_exchange *x)
         write_group(&group, out);
     }
     bool good = n == 0 || write_all_drifting(registry->monitors + first, n, out);
+    write_silent(registry->monitors + first, n, out);
     pthread_rwlock_unlock(&registry->lock);
     if (n == 0)
         return api_find_monitor(x, &x->problem);

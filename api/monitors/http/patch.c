@@ -49,8 +49,9 @@ bool api_patch_begin(struct api_exchange *x)
 static bool check_member(const char *name, struct api_problem *problem)
 {
     static const char *const others[] = {"annotations", NULL};
-    static const char *const fixed[] = {"bins",  "binning",  "reference", "group", "name",
-                                        "state", "revision", "warnings",  NULL};
+    static const char *const fixed[] = {"bins",  "binning",  "reference", "group",
+                                        "name",  "state",    "since",     "severity_since",
+                                        "stale", "revision", "warnings",  NULL};
     char pointer[40];
     for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
         if (strcmp(row->parent ? row->parent : row->name, name) == 0 &&
