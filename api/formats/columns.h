@@ -63,9 +63,8 @@ struct api_table {
 
     /* Private to the formats: */
     struct api_names names;
-    struct api_buffer memory; /* of `columns` */
-    char delimiter;           /* of CSV: ',', ';' or a tab */
-    bool decimal_comma;
+    struct api_buffer memory;  /* of `columns` */
+    char delimiter;            /* of CSV: ',', ';' or a tab */
     size_t rows_at, rows_line; /* of CSV: the first byte after the header, and its line */
     void *state;
 };

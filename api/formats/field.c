@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 bool api_text_is_missing(const char *text, size_t size)
 {
@@ -25,6 +26,13 @@ bool api_text_infinity(const char *text, size_t size, double *number)
             return true;
         }
     return false;
+}
+
+bool api_text_is_boolean(const char *text, size_t size, bool *value)
+{
+    *value = size == 4;
+    return (size == 4 && strncasecmp(text, "true", 4) == 0) ||
+           (size == 5 && strncasecmp(text, "false", 5) == 0);
 }
 
 /* Reads what is no number of JSON, by strtod, with a point for a decimal comma: "+1", "007", ".5", "5.", "1,5",
@@ -49,7 +57,7 @@ static bool read_loosely(const char *p, size_t size, bool decimal_comma, double 
     return end == text + size;
 }
 
-bool api_field_number(const struct api_table *table, const struct api_cell *cell, double *number)
+bool api_field_number(const struct api_cell *cell, bool decimal_comma, double *number)
 {
     const char *p = cell->text, *end = p + cell->size;
     while (p < end && (*p == ' ' || *p == '\t'))
@@ -59,5 +67,5 @@ bool api_field_number(const struct api_table *table, const struct api_cell *cell
     if (p == end || ((unsigned)(*p - '0') >= 10 && !strchr("+-.,iI", *p)))
         return false;
     return api_number_read(p, KL_FLOAT64, number) == end ||
-           read_loosely(p, (size_t)(end - p), table->decimal_comma, number);
+           read_loosely(p, (size_t)(end - p), decimal_comma, number);
 }

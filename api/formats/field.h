@@ -3,12 +3,15 @@
 
 #include "api/formats/columns.h"
 
-/* Parses a field of CSV as a number, rounded once, in the dialect of the table: "1.5", "1,5" where that
- * is the decimal comma, also "+1", "007", ".5", "5.", "1E+05"; inf and infinity in any case, with
- * signs; not NaN, not hexadecimal. Blanks around it are ignored. False if it is none.
+/* Parses a field of CSV as a number, rounded once: "1.5", with `decimal_comma` also "1,5"; "+1", "007", ".5",
+ * "5.", "1E+05"; inf and infinity in any case, with signs; not NaN, not hexadecimal. Blanks around it are
+ * ignored. False if it is none. A field that has a comma stands between quotes or other delimiters.
  *
  * A copy of a text must be followed by API_PADDING readable bytes, the first of them a NUL. */
-bool api_field_number(const struct api_table *table, const struct api_cell *cell, double *number);
+bool api_field_number(const struct api_cell *cell, bool decimal_comma, double *number);
+
+/* True for "true" and "false" in any case. */
+bool api_text_is_boolean(const char *text, size_t size, bool *value);
 
 /* True for the texts that stand for no value: "", NaN, NA, null, None. */
 bool api_text_is_missing(const char *text, size_t size);

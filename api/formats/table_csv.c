@@ -88,7 +88,6 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
     table->rows_at = (size_t)(csv.p - table->body);
     table->rows_line = csv.line;
     table->has_values = table->is_rows = true;
-    table->decimal_comma = csv.delimiter == ';' && !memchr(csv.p, '.', (size_t)(csv.end - csv.p));
     return good;
 }
 

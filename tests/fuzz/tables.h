@@ -36,7 +36,7 @@ static inline bool tally_cell(void *context, size_t column, const struct api_cel
     if (cell->kind >= API_CELL_STRING && memchr(cell->text, '\0', cell->size))
         abort();
     if (cell->kind == API_CELL_FIELD)
-        api_field_number(tally->table, cell, &number);
+        api_field_number(cell, true, &number);
     tally_bytes(tally, &number, sizeof number);
     tally_bytes(tally, cell->text, cell->size);
     tally->sum += cell->row + cell->line + column;

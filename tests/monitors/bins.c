@@ -13,8 +13,25 @@ static const struct {
     const char *body, *bins, *reference;
 } made[] = {
     /* labels of few numbers, and of texts: by frequency, ties by bytes */
-    {"{\"values\":[3,1,1,2.5,-0.0,0,0]}", "{\"labels\":[\"0\",\"1\",\"2.5\",\"3\"]}",
+    {"{\"values\":[3,1,1,2.5,-0.0,0,0]}, \"binning\":{\"method\":\"labels\"}",
+     "{\"labels\":[\"0\",\"1\",\"2.5\",\"3\"]}",
      "{\"counts\":[3,2,1,1],\"missing\":0,\"other\":0}"},
+    {"{\"values\":[10,10,10,9,-1,-0.0]}, \"binning\":{\"method\":\"labels\"}",
+     "{\"labels\":[\"-1\",\"0\",\"9\",\"10\"]}",
+     "{\"counts\":[1,1,1,3],\"missing\":0,\"other\":0}"},
+    {"{\"values\":[\"10\",\"10\",\"9\"]}", "{\"labels\":[\"9\",\"10\"]}",
+     "{\"counts\":[1,2],\"missing\":0,\"other\":0}"},
+    {"{\"values\":[\"True\",\"TRUE\",true,\"false\"]}", "{\"labels\":[\"true\",\"false\"]}",
+     "{\"counts\":[3,1],\"missing\":0,\"other\":0}"},
+    /* by auto: labels of few whole numbers, and no more bins than a tenth of the values */
+    {"{\"values\":[0,0,0,0]}", "{\"labels\":[\"0\"]}",
+     "{\"counts\":[4],\"missing\":0,\"other\":0}"},
+    {"{\"values\":[7,3,7]}", "{\"labels\":[\"3\",\"7\"]}",
+     "{\"counts\":[1,2],\"missing\":0,\"other\":0}"},
+    {"{\"values\":[0.5,0.5,1]}", "{\"edges\":[0.5,0.5000000000000001,1]}",
+     "{\"counts\":[2,1],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
+    {"{\"values\":[1,2,3,4,5]}", "{\"edges\":[1,3,5]}",
+     "{\"counts\":[2,3],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
     {"{\"values\":[1.0,1,1e0,true]}", "{\"labels\":[\"1\"]}",
      "{\"counts\":[4],\"missing\":0,\"other\":0}"},
     {"{\"values\":[true,false,true,null]}", "{\"labels\":[\"true\",\"false\"]}",
@@ -26,7 +43,7 @@ static const struct {
      "{\"counts\":[2,2,1],\"missing\":0,\"other\":0}"},
     {"{\"values\":[\"None\",\"null\",\"NA\",\"nan\",\"none\"]}", "{\"labels\":[\"nan\",\"none\"]}",
      "{\"counts\":[1,1],\"missing\":3,\"other\":0}"},
-    {"{\"values\":[0.1,1e300,1e21,123456789012345680000]}",
+    {"{\"values\":[0.1,1e300,1e21,123456789012345680000]}, \"binning\":{\"method\":\"labels\"}",
      "{\"labels\":[\"0.1\",\"1.2345678901234568e20\",\"1e21\",\"1e300\"]}",
      "{\"counts\":[1,1,1,1],\"missing\":0,\"other\":0}"},
     /* numbers by quantiles and by width, with infinities outside */
@@ -58,8 +75,8 @@ static const struct {
     {"{\"values\":[1,2,3,4,\"Infinity\",\"-Infinity\",\"NaN\",\"Inf\",\"-Inf\"]}, "
      "\"binning\":{\"method\":\"width\",\"bins\":3}",
      "{\"edges\":[1,2,3,4]}", "{\"counts\":[1,1,2],\"missing\":1,\"overflow\":2,\"underflow\":2}"},
-    {"{\"values\":[7,\"Inf\",\"Infinity\",\"NaN\"]}", "{\"labels\":[\"Infinity\",\"7\"]}",
-     "{\"counts\":[2,1],\"missing\":1,\"other\":0}"},
+    {"{\"values\":[7,\"Inf\",\"Infinity\",\"NaN\"]}, \"binning\":{\"method\":\"labels\"}",
+     "{\"labels\":[\"7\",\"Infinity\"]}", "{\"counts\":[1,2],\"missing\":1,\"other\":0}"},
     {"{\"values\":[7,\"x\",\"Inf\",1e999,\"Infinity\",\"NaN\"]}",
      "{\"labels\":[\"Infinity\",\"7\",\"Inf\",\"x\"]}",
      "{\"counts\":[2,1,1,1],\"missing\":1,\"other\":0}"},
@@ -114,7 +131,11 @@ Test(monitors_bins, columns_of_csv_are_numbers_if_half_of_their_fields_are)
          "{\"counts\":[2,1],\"missing\":0,\"other\":0}"},
         {"NaN NA None null 5", "{\"labels\":[\"5\"]}",
          "{\"counts\":[1],\"missing\":4,\"other\":0}"},
-        {"inf -Infinity 1", "{\"labels\":[\"-Infinity\",\"1\",\"Infinity\"]}",
+        {"inf -Infinity 1", "{\"edges\":[1,1.0]}",
+         "{\"counts\":[1],\"missing\":0,\"overflow\":1,\"underflow\":1}"},
+        {"True FALSE true NA", "{\"labels\":[\"true\",\"false\"]}",
+         "{\"counts\":[2,1],\"missing\":1,\"other\":0}"},
+        {"True no true", "{\"labels\":[\"True\",\"no\",\"true\"]}",
          "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
     };
     struct api_service service = monitors_new(10);
@@ -194,7 +215,7 @@ Test(monitors_bins, labels_are_the_thousand_most_frequent)
             if (i % 3 >= round)
                 api_append_format(&body, "\nv%04zu", i);
     api_append(&body, "", 1);
-    json_t *json = monitors_get(&service, "PUT /monitors/g/a", body.data, 201);
+    json_t *json = monitors_get(&service, "PUT /monitors/g/a?method=labels", body.data, 201);
     cr_expect_eq(json_array_size(at(json, "bins.labels")), 1000);
     expect_at(json, "bins.labels.0", "\"v0002\"");
     expect_at(json, "bins.labels.499", "\"v1499\"");

@@ -79,11 +79,11 @@ Test(monitors_labels, those_of_a_monitor_have_64_kilobytes_in_all)
     } cases[] = {
         {"PUT /monitors/g/m", "{\"bins\":{\"labels\":[", ",", "\"",
          "]},\"compare\":\"previous:1\"}", "labels_too_large #/bins/labels ~65538"},
-        {"PUT /monitors/g/m", "{\"reference\":{\"values\":[", ",", "\"", "]}}",
+        {"PUT /monitors/g/m?method=labels", "{\"reference\":{\"values\":[", ",", "\"", "]}}",
          "labels_too_large #/reference/values"},
-        {"PUT /monitors/g", "{\"columns\":{\"b/c\":[", ",", "\"", "]}}",
+        {"PUT /monitors/g?method=labels", "{\"columns\":{\"b/c\":[", ",", "\"", "]}}",
          "labels_too_large #/columns/b~1c"},
-        {"PUT /monitors/g", "b\n", "\n", "", "\n", "labels_too_large ~column 'b'"},
+        {"PUT /monitors/g?method=labels", "b\n", "\n", "", "\n", "labels_too_large ~column 'b'"},
     };
     struct api_service service = monitors_new(10);
     for (size_t i = 0; i < COUNT(cases); i++)

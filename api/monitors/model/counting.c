@@ -9,12 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Finds the labels that booleans have in any case: `true` and `false`, else as another program writes them; one of
+ * them, if it is the only label. */
+static void find_booleans(struct api_counting *counting)
+{
+    static const char *const spellings[][2] = {
+        {"false", "true"}, {"False", "True"}, {"FALSE", "TRUE"}};
+    const struct api_bins *bins = counting->bins;
+    size_t *found = counting->of_booleans, none = bins->n_bins;
+    found[0] = found[1] = none;
+    for (size_t i = 0; bins->labelled && i < sizeof spellings / sizeof *spellings; i++) {
+        for (size_t value = 0; value < 2; value++)
+            found[value] = api_bins_find(bins, spellings[i][value], strlen(spellings[i][value]));
+        if ((found[0] < none) + (found[1] < none) == (bins->n > 1 ? 2 : 1))
+            return;
+    }
+    found[0] = found[1] = none;
+}
+
 bool api_counting_init(struct api_counting *counting, const struct api_bins *bins,
                        struct api_problem *problem)
 {
     counting->bins = bins;
     counting->unreadable = (struct api_unreadable){0};
     counting->buffered = 0;
+    find_booleans(counting);
     counting->counts = calloc(bins->n_bins, sizeof *counting->counts);
     return counting->counts || api_fail_oom(problem);
 }
@@ -75,27 +94,43 @@ bool api_cell_is_missing(const struct api_cell *cell)
            (api_cell_is_text(cell) && api_text_is_missing(cell->text, cell->size));
 }
 
-bool api_cell_number(const struct api_table *table, const struct api_cell *cell, double *number)
+bool api_cell_is_boolean(const struct api_cell *cell, bool *value)
+{
+    *value = cell->number != 0;
+    return cell->kind == API_CELL_BOOLEAN ||
+           (api_cell_is_text(cell) && api_text_is_boolean(cell->text, cell->size, value));
+}
+
+bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *number)
 {
     *number = cell->number;
-    return cell->kind == API_CELL_FIELD    ? api_field_number(table, cell, number)
+    return cell->kind == API_CELL_FIELD    ? api_field_number(cell, decimal_comma, number)
            : cell->kind == API_CELL_STRING ? api_text_infinity(cell->text, cell->size, number)
                                            : cell->kind != API_CELL_MISSING;
 }
 
+/* Counts a boolean that is no label as it stands. */
+static void add_boolean(struct api_counting *counting, const struct api_cell *cell, bool value)
+{
+    size_t bin = counting->of_booleans[value], none = counting->bins->n_bins;
+    if (cell->kind == API_CELL_BOOLEAN &&
+        add_label(counting, value ? "true" : "false", value ? 4 : 5))
+        return;
+    counting->counts[bin < none ? bin : api_bins_other(counting->bins)]++;
+}
+
 /* A text that is a label counts as that, also if it stands for a missing value or a number. */
-static void count_label(struct api_counting *counting, const struct api_table *table,
-                        const struct api_cell *cell)
+static void count_label(struct api_counting *counting, const struct api_cell *cell)
 {
     double number;
-    bool is_truth = cell->kind == API_CELL_BOOLEAN;
-    const char *text = is_truth ? (cell->number != 0 ? "true" : "false") : cell->text;
-    if ((is_truth || api_cell_is_text(cell)) &&
-        add_label(counting, text, is_truth ? strlen(text) : cell->size))
+    bool value;
+    if (api_cell_is_text(cell) && add_label(counting, cell->text, cell->size))
         return;
     if (api_cell_is_missing(cell))
         add_missing(counting);
-    else if (!is_truth && api_cell_number(table, cell, &number))
+    else if (api_cell_is_boolean(cell, &value))
+        add_boolean(counting, cell, value);
+    else if (api_cell_number(cell, true, &number))
         add_number_label(counting, number);
     else
         counting->counts[api_bins_other(counting->bins)]++;
@@ -125,10 +160,10 @@ static bool count_cell(void *context, size_t column, const struct api_cell *cell
     if (!api_check_cancelled(pass->stop, cell, problem))
         return false;
     if (counting->bins->labelled) {
-        count_label(counting, table, cell);
+        count_label(counting, cell);
         return true;
     }
-    if (api_cell_number(table, cell, &number)) {
+    if (api_cell_number(cell, true, &number)) {
         add_number(counting, number);
         return true;
     }

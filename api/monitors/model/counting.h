@@ -8,9 +8,12 @@
 bool api_cell_is_text(const struct api_cell *cell);
 bool api_cell_is_missing(const struct api_cell *cell);
 
-/* Reads a value as a number, a boolean as 0 or 1, a string if it stands for an infinite number. False if it
- * is none. */
-bool api_cell_number(const struct api_table *table, const struct api_cell *cell, double *number);
+/* Reads a value as a number, a boolean as 0 or 1, a string if it stands for an infinite number, a field also
+ * with a decimal comma if that is allowed. False if it is none. */
+bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *number);
+
+/* True for a boolean, and for a text that is `true` or `false` in any case. */
+bool api_cell_is_boolean(const struct api_cell *cell, bool *value);
 
 /* Fails, when it looks at every 4,096th row, if nobody waits for the response any more. */
 bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
@@ -26,6 +29,8 @@ enum { API_COUNTED_AT_ONCE = 256 };
 struct api_counting {
     const struct api_bins *bins;
     uint64_t *counts; /* one for each bin */
+    size_t of_booleans
+        [2]; /* bins of false and true in any case; the number of bins if they have none */
     struct api_unreadable unreadable;
     size_t buffered;
     double buffer[API_COUNTED_AT_ONCE];

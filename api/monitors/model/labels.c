@@ -87,7 +87,7 @@ static int compare(const void *a, const void *b)
     return strcmp(first->text, second->text);
 }
 
-const struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n)
+struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n)
 {
     *n = 0;
     if (!api_buffer_reserve(&labels->sorted, (labels->n + 1) * sizeof(struct api_label)))

@@ -23,4 +23,4 @@ struct api_label {
 
 /* Sorts by frequency, ties by bytes, and returns the first `max` or fewer; they last as long as the
  * table, to which nothing may be added afterwards. */
-const struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n);
+struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n);

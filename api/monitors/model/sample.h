@@ -10,11 +10,13 @@ struct api_sample {
     const struct api_table *table;
     size_t column;
     struct api_buffer numbers; /* doubles */
-    size_t n_numbers, n_texts, n_missing;
+    struct api_buffer commas;  /* doubles: texts that are numbers with a decimal comma */
+    size_t n_numbers, n_texts, n_commas, n_missing;
+    bool has_point; /* a number has a decimal point */
     struct api_unreadable unreadable;
     bool text_for_certain;         /* a string of JSON or numpy was among them */
     bool is_text;                  /* after api_sample_table */
-    bool truths_alone;             /* all are true or false */
+    bool booleans_alone;           /* all are true or false, or these texts in any case */
     struct api_label_table labels; /* of the second pass */
 };
 
@@ -30,6 +32,10 @@ bool api_sample_table(struct api_sample *samples, size_t first, size_t end, stru
 
 /* True if there is no value from which bins can be made. */
 bool api_sample_is_empty(const struct api_sample *sample);
+
+/* Collects the label of a value, unless that is missing. */
+bool api_sample_label(struct api_sample *sample, const struct api_cell *cell,
+                      struct api_problem *problem);
 
 /* Makes bins by the settings, and the reference's counts. Fails with labels_too_large for labels that are
  * too long together. */

@@ -1,0 +1,175 @@
+/* Bins made of a sample. */
+#include "api/monitors/model/sample.h"
+
+#include "api/formats/field.h"
+#include "lib/drift.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the method auto. FEW: distinct whole numbers that make labels. VALUES_EACH: values of the reference for each
+ * bin, at least: with more bins the reference itself would have too few observations for a verdict. MIN_LABELS:
+ * labels that texts have in any case, as this many want no more than the least min_observations. */
+enum { FEW = 20, VALUES_EACH = 10, MIN_BINS = 2, MIN_LABELS = 10 };
+
+static double *numbers_of(const struct api_sample *sample) { return (void *)sample->numbers.data; }
+
+/* Moves finite numbers to the front; returns how many there are. */
+static size_t partition(struct api_sample *sample)
+{
+    double *numbers = numbers_of(sample);
+    size_t finite = 0;
+    for (size_t i = 0; i < sample->n_numbers; i++)
+        if (isfinite(numbers[i])) {
+            double number = numbers[i];
+            numbers[i] = numbers[finite];
+            numbers[finite++] = number;
+        }
+    return finite;
+}
+
+/* Bins that the method auto may make of n values. */
+static size_t max_bins(size_t n, size_t min)
+{
+    return n / VALUES_EACH > min ? n / VALUES_EACH : min;
+}
+
+/* True if all numbers are whole, and few are distinct. */
+static bool has_few_whole_numbers(const struct api_sample *sample)
+{
+    double seen[FEW];
+    const double *numbers = numbers_of(sample);
+    size_t n = 0, max = max_bins(sample->n_numbers, MIN_BINS);
+    max = max < FEW ? max : FEW;
+    for (size_t i = 0; i < sample->n_numbers; i++) {
+        size_t j = 0;
+        if (!isfinite(numbers[i]) || numbers[i] != floor(numbers[i]))
+            return false;
+        while (j < n && seen[j] != numbers[i])
+            j++;
+        if (j < n)
+            continue;
+        if (n == max)
+            return false;
+        seen[n++] = numbers[i];
+    }
+    return true;
+}
+
+/* Reads a label that is a number as it is written by api_label_of_number, or by hand. */
+static bool read_label(const char *text, double *number)
+{
+    char copy[API_MAX_LABEL + API_PADDING] = "";
+    size_t size = strlen(text);
+    const struct api_cell cell = {.kind = API_CELL_FIELD, .text = copy, .size = size};
+    if (size <= API_MAX_LABEL)
+        memcpy(copy, text, size);
+    return size <= API_MAX_LABEL && api_field_number(&cell, false, number);
+}
+
+/* Makes labels of the numbers, or of booleans. */
+static bool label_numbers(struct api_sample *sample, struct api_problem *problem)
+{
+    const double *numbers = numbers_of(sample);
+    bool good = true;
+    for (size_t i = 0; good && i < sample->n_numbers; i++) {
+        const struct api_cell cell = {.kind = sample->booleans_alone ? API_CELL_BOOLEAN
+                                                                     : API_CELL_NUMBER,
+                                      .number = numbers[i]};
+        good = api_sample_label(sample, &cell, problem);
+    }
+    return good;
+}
+
+/* Compares by the numbers that labels are. */
+static int compare_numbers(const void *a, const void *b)
+{
+    const struct api_label *first = a, *second = b;
+    double x = 0, y = 0;
+    read_label(first->text, &x);
+    read_label(second->text, &y);
+    return x != y ? (x < y ? -1 : 1) : strcmp(first->text, second->text);
+}
+
+/* Puts labels that are all numbers in their order. */
+static void order_numbers(struct api_label *labels, size_t n)
+{
+    double number;
+    for (size_t i = 0; i < n; i++)
+        if (!read_label(labels[i].text, &number))
+            return;
+    qsort(labels, n, sizeof *labels, compare_numbers);
+}
+
+static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_settings *settings,
+                           struct api_bins *bins, struct api_weights *reference,
+                           struct api_problem *problem)
+{
+    const char *texts[API_MAX_BINS];
+    uint64_t counts[API_MAX_BINS + 2] = {0};
+    size_t n, size = 0, all = sample->labels.n;
+    bool is_limited = settings->method == API_AUTO && !sample->booleans_alone && sample->is_text;
+    size_t max =
+        is_limited ? max_bins(sample->n_texts + sample->n_numbers, MIN_LABELS) : API_MAX_BINS;
+    struct api_label *labels =
+        api_labels_sort(&sample->labels, max < API_MAX_BINS ? max : API_MAX_BINS, &n);
+    if (!labels)
+        return api_fail_oom(problem);
+    order_numbers(labels, n);
+    for (size_t i = 0; i < n; i++) {
+        texts[i] = labels[i].text;
+        counts[i] = labels[i].count;
+        size += strlen(texts[i]);
+    }
+    if (size > API_MAX_LABELS)
+        return api_table_fail(
+            sample->table, sample->column, NULL, problem, "labels_too_large",
+            "the texts of column '%.80s' make labels of %zu bytes in all; a monitor may have at "
+            "most %d",
+            sample->table->columns[sample->column].name, size, API_MAX_LABELS);
+    for (size_t i = n; i < all; i++)
+        counts[n] += labels[i].count;
+    counts[n + 1] = sample->n_missing;
+    return (api_bins_of_labels(bins, texts, n) &&
+            api_weights_of_counts(reference, counts, bins->n_bins)) ||
+           api_fail_oom(problem);
+}
+
+static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_settings *settings,
+                            struct api_bins *bins, struct api_weights *reference,
+                            struct api_problem *problem)
+{
+    double edges[API_MAX_BINS + 2];
+    uint64_t counts[API_MAX_BINS + 3] = {0};
+    double *numbers = numbers_of(sample), min = (double)INFINITY, max = -min;
+    size_t finite = partition(sample), wanted = (size_t)settings->bins, n;
+    for (size_t i = 0; i < finite; i++) {
+        min = fmin(min, numbers[i]);
+        max = fmax(max, numbers[i]);
+    }
+    if (settings->method == API_AUTO && wanted > max_bins(finite, MIN_BINS))
+        wanted = max_bins(finite, MIN_BINS);
+    n = settings->method == API_WIDTH ? kl_width_edges(min, max, wanted, edges)
+                                      : kl_quantile_edges(numbers, finite, wanted, edges);
+    kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counts);
+    counts[n + 2] += sample->n_missing;
+    return (api_bins_of_edges(bins, edges, n) &&
+            api_weights_of_counts(reference, counts, bins->n_bins)) ||
+           api_fail_oom(problem);
+}
+
+bool api_sample_bins(struct api_sample *sample, const struct api_monitor_settings *settings,
+                     struct api_bins *bins, struct api_weights *reference,
+                     struct api_problem *problem)
+{
+    if (sample->is_text)
+        return bins_of_labels(sample, settings, bins, reference, problem);
+    bool labelled =
+        settings->method == API_LABELS ||
+        (settings->method == API_AUTO && (sample->booleans_alone || has_few_whole_numbers(sample)));
+    if (labelled)
+        return label_numbers(sample, problem) &&
+               bins_of_labels(sample, settings, bins, reference, problem);
+    return bins_of_numbers(sample, settings, bins, reference, problem);
+}
