@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 bool api_table_add(struct api_table *table, const char *name, size_t size, bool unnamed,
                    struct api_problem *problem)
@@ -11,8 +12,11 @@ bool api_table_add(struct api_table *table, const char *name, size_t size, bool 
         return api_fail(problem, "too_many_columns", "a table may have at most %d columns",
                         API_MAX_COLUMNS);
     if (!(size == 0 && unnamed) && api_names_find(&table->names, name, size, &i))
-        return api_fail(problem, "column_repeated", "two columns have the name '%.*s'",
-                        (int)(size < 200 ? size : 200), name);
+        return api_fail(problem, "column_repeated", "two columns have the name '%.*s'%s",
+                        (int)(size < 200 ? size : 200), name,
+                        size > 0 && strspn(name, "0123456789+-.,eE") >= size
+                            ? "; the first line must be a header with names"
+                            : "");
     return api_names_add(&table->names, name, size) || api_fail_oom(problem);
 }
 

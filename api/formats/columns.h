@@ -60,6 +60,7 @@ struct api_table {
     json_t *members; /* of JSON: the object without its values, which are null in it; else NULL */
     bool has_values; /* false for JSON without values: counts, or settings alone */
     bool is_rows;    /* read row by row, not column by column */
+    bool has_header; /* names stand in a line of their own */
 
     /* Private to the formats: */
     struct api_names names;

@@ -69,3 +69,82 @@ bool api_field_number(const struct api_cell *cell, bool decimal_comma, double *n
     return api_number_read(p, KL_FLOAT64, number) == end ||
            read_loosely(p, (size_t)(end - p), decimal_comma, number);
 }
+
+/* ---- Numbers as people write them */
+
+/* Skips the first of these that `*p` begins with, up to `end`. */
+static bool skip_one(const char **p, const char *end, const char *const *words)
+{
+    for (; *words; words++) {
+        size_t size = strlen(*words);
+        if ((size_t)(end - *p) >= size && memcmp(*p, *words, size) == 0) {
+            *p += size;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* blanks: with those that spreadsheets put between digits and units: U+00A0, U+2009, U+202F. */
+#define BLANKS " ", "\t", "\xc2\xa0", "\xe2\x80\x89", "\xe2\x80\xaf"
+static const char *const blanks[] = {BLANKS, NULL};
+static const char *const separators[] = {",", ".", "'", "_", "\xe2\x80\x99", BLANKS, NULL};
+static const char *const points[] = {".", ",", NULL};
+static const char *const signs[] = {"+", "-", "\xe2\x88\x92", "(", NULL};
+static const char *const units[] = {"%",   "$",   "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5", "EUR",
+                                    "USD", "GBP", "CHF",          "JPY",      "CNY",      "INR",
+                                    NULL};
+
+static size_t skip_digits(const char **p, const char *end)
+{
+    const char *start = *p;
+    while (*p < end && (unsigned)(**p - '0') < 10)
+        ++*p;
+    return (size_t)(*p - start);
+}
+
+/* Skips digits in groups: the first of one to three, the others of three, with the same separator between. */
+static bool skip_groups(const char **p, const char *end)
+{
+    size_t n = skip_digits(p, end), size = 0;
+    const char *first = *p;
+    while (n >= 1 && n <= 3) {
+        const char *separator = *p;
+        if (!skip_one(p, end, separators) ||
+            (separator != first &&
+             ((size_t)(*p - separator) != size || memcmp(separator, first, size) != 0)) ||
+            skip_digits(p, end) != 3) {
+            *p = separator;
+            break;
+        }
+        size = separator == first ? (size_t)(*p - 3 - first) : size;
+    }
+    return n > 0;
+}
+
+static void skip_all(const char **p, const char *end, const char *const *words,
+                     const char *const *more)
+{
+    while (skip_one(p, end, words) || skip_one(p, end, more))
+        ;
+}
+
+bool api_text_is_formatted_number(const char *text, size_t size)
+{
+    const char *p = text, *end = text + size, *digits;
+    skip_all(&p, end, blanks, units);
+    skip_all(&p, end, signs, units);
+    skip_all(&p, end, blanks, blanks);
+    digits = p;
+    bool has_digits = skip_groups(&p, end);
+    if (skip_one(&p, end, points))
+        has_digits |= skip_digits(&p, end) > 0;
+    if (p > digits && p < end && (*p == 'e' || *p == 'E')) {
+        p++;
+        skip_one(&p, end, signs);
+        has_digits &= skip_digits(&p, end) > 0;
+    }
+    skip_all(&p, end, blanks, units);
+    p += p < end && (*p == ')' || *p == '-');
+    return has_digits && p == end;
+}

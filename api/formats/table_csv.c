@@ -87,7 +87,7 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
     table->delimiter = csv.delimiter;
     table->rows_at = (size_t)(csv.p - table->body);
     table->rows_line = csv.line;
-    table->has_values = table->is_rows = true;
+    table->has_values = table->is_rows = table->has_header = true;
     return good;
 }
 

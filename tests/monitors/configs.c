@@ -110,6 +110,9 @@ Test(monitors_configs, what_get_gives_put_takes_without_a_change)
         cr_assert_leq(put.status, 201, "%d %.400s\n%s", put.status, body.data,
                       put.response.body.data);
         char *first = body_of(&put), etag[100];
+        char *warnings = strstr(first, ",\"warnings\":[");
+        if (warnings)
+            strcpy(warnings, "}\n");
         struct answer get = monitors_ask(&service, "GET /monitors/g/m", NULL);
         char *second = body_of(&get);
         snprintf(etag, sizeof etag, "%s", header_of_answer(&get, "ETag"));

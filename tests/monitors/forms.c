@@ -49,7 +49,7 @@ static void fill(struct model *m, size_t n_rows)
 static void random_model(struct model *m)
 {
     static const char *const names[] = {"c%zu", "od280/od315 %zu", "sepal length (cm), %zu",
-                                        "\xcf\x80%zu", "%zu"};
+                                        "\xcf\x80%zu", "#%zu"};
     m->n_columns = 1 + pick(m, pick(m, 3) ? 6 : MAX_COLUMNS);
     for (size_t c = 0; c < m->n_columns; c++) {
         m->kinds[c] = (enum kind)pick(m, KINDS);

@@ -216,6 +216,51 @@ Test(tables_csv, long_numbers_are_rounded_by_all_their_digits)
     cr_expect_not(api_field_number(&text, false, &number), "a field of %zu bytes", sizeof field);
 }
 
+Test(tables_csv, numbers_that_people_write)
+{
+    static const char *const numbers[] = {"1",
+                                          "1.5",
+                                          "1,5",
+                                          "-1,5",
+                                          "1,234.50",
+                                          "1.234,50",
+                                          "1,234,567",
+                                          "1 234,5",
+                                          "1'234",
+                                          "$12",
+                                          "$ 1,234.5",
+                                          "-$12.50",
+                                          "$-12.50",
+                                          "12 $",
+                                          "12.5 %",
+                                          "12.5%",
+                                          "(12.50)",
+                                          "+3",
+                                          "1e5",
+                                          "1.5E-3",
+                                          ".5",
+                                          "5.",
+                                          "EUR 12",
+                                          "12,00 EUR",
+                                          " 7 ",
+                                          "12-",
+                                          "\xe2\x82\xac 5",
+                                          "5\xc2\xa0\xe2\x82\xac",
+                                          "\xe2\x88\x92"
+                                          "5",
+                                          "1_000"};
+    static const char *const texts[] = {"",          " ",     "$",           "x",
+                                        "1x",        "12:30", "2026-11-20",  "20.11.2026",
+                                        "1,2,3",     "1.2.3", "10.0.0.1",    "1e",
+                                        "1,234.5.6", "1/2",   "5 kg",        "1,23,456",
+                                        "-",         "%",     "1,234 567.5", "+49 30 1234567",
+                                        "1 2"};
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        cr_expect(api_text_is_formatted_number(numbers[i], strlen(numbers[i])), "%s", numbers[i]);
+    for (size_t i = 0; i < COUNT(texts); i++)
+        cr_expect_not(api_text_is_formatted_number(texts[i], strlen(texts[i])), "%s", texts[i]);
+}
+
 Test(tables_csv, texts_that_are_missing)
 {
     static const char *const missing[] = {"", "NaN", "NA", "null", "None"};

@@ -37,19 +37,22 @@ static bool check_members(const json_t *members, struct api_problem *problem)
     return api_settings_from_json(&ignored, members, known, problem);
 }
 
-/* Adds the settings of the query to the members, and reads dry_run. */
+/* Adds the settings of the query to the members, and reads dry_run, and the names of columns of a group. */
 static bool read_query(struct api_replacing *d, json_t *members)
 {
-    static const char *const known[] = {"dry_run", NULL};
+    static const char *const known[] = {"include", "exclude", "dry_run", NULL};
     struct api_exchange *x = d->x;
-    json_t *others = api_settings_from_query(members, x->request.query, known, &x->problem);
+    json_t *others = api_settings_from_query(members, x->request.query,
+                                             known + (api_name_of(x) ? 2 : 0), &x->problem);
     bool good = others != NULL;
+    d->parameters = others;
+    d->references.include = json_string_value(json_object_get(others, "include"));
+    d->references.exclude = json_string_value(json_object_get(others, "exclude"));
     const char *dry = json_string_value(json_object_get(others, "dry_run"));
     d->is_dry = dry && strcmp(dry, "true") == 0;
     if (good && dry && !d->is_dry && strcmp(dry, "false") != 0)
         good = api_fail_at(&x->problem, API_QUERY, "dry_run", "option_invalid",
                            "dry_run must be true or false");
-    json_decref(others);
     return good;
 }
 
@@ -96,6 +99,8 @@ static bool read_table(struct api_replacing *d)
     json_t *members = table.members ? json_incref(table.members) : json_object();
     bool good = members ? read_members(d, &table, members) : api_fail_oom(&x->problem);
     json_decref(members);
+    json_decref(d->parameters);
+    d->parameters = NULL;
     api_table_free(&table);
     if (good && d->references.n == 0)
         return api_fail(&x->problem, "reference_empty", "no column has both a name and a value");

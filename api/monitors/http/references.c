@@ -1,5 +1,6 @@
 #include "api/monitors/http/references.h"
 
+#include "api/formats/field.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/model/sample.h"
 #include "api/monitors/state/metrics.h"
@@ -10,6 +11,9 @@
 /* MIN_BYTES: bytes of values that are collected at once, however small the body is. */
 enum { MIN_BYTES = 16 << 20 };
 
+/* choice: what a request says of a column. */
+enum choice { NOTHING, INCLUDED, EXCLUDED };
+
 /* reading: a table that is read. */
 struct reading {
     struct api_references *references;
@@ -17,7 +21,14 @@ struct reading {
     const char *group;
     const json_t *members;
     struct api_problem *problem;
+    const enum choice
+        *choices; /* one for each column; NULL: the one of a single monitor is included */
 };
+
+static enum choice choice_of(const struct reading *r, size_t column)
+{
+    return r->choices ? r->choices[column] : INCLUDED;
+}
 
 /* Columns that are collected at once, so that their values take about a third of the body. */
 static size_t columns_at_once(const struct api_table *table)
@@ -56,6 +67,27 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
 
 /* ---- Bins of values */
 
+/* Tells what a column looks like that is not what it seems; true if it shall have a monitor all the same. */
+static bool warn_of_values(const struct reading *r, const struct api_sample *sample,
+                           const char *name, bool is_named)
+{
+    struct api_buffer *warnings = &r->references->warnings;
+    size_t n = sample->n_texts + sample->n_numbers;
+    size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
+    if (formatted > 0 && 2 * formatted >= n)
+        api_warn(warnings, "numbers_as_text", name, formatted, 0,
+                 "values are numbers written as text, with units, thousands or quotes, and are "
+                 "compared as "
+                 "labels; send plain numbers");
+    if (is_named || !api_sample_is_nearly_unique(sample))
+        return true;
+    api_warn(warnings, "nearly_unique", name, n, 0,
+             "most values are distinct, as those of an id, a time or free text; the column gets no "
+             "monitor "
+             "unless ?include= names it");
+    return false;
+}
+
 /* Makes bins and a config of collected values; a column without any is left out, unless it is the only one. */
 static bool configure_column(const struct reading *r, struct api_sample *sample, const char *name,
                              bool is_single)
@@ -74,6 +106,8 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                        : "a column without a name gets no monitor");
         return true;
     }
+    if (!warn_of_values(r, sample, name, choice_of(r, sample->column) == INCLUDED))
+        return true;
     api_settings_init(&settings);
     bool good = api_name_check("monitor", name, r->problem) &&
                 api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
@@ -81,6 +115,9 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                 configure(r, name, &bins, &reference);
     api_bins_free(&bins);
     api_weights_free(&reference);
+    if (good && sample->n_cut > 0)
+        api_warn(warnings, "labels_cut", name, sample->n_cut, 0,
+                 "so many distinct texts, the least frequent, have no label and count as other");
     if (good)
         api_warn_of_unreadable(warnings, name, &sample->unreadable);
     return good;
@@ -93,11 +130,14 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
     struct api_sample *samples = calloc(table->n_columns, sizeof *samples);
     if (!samples)
         return api_fail_oom(r->problem);
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
         api_sample_init(&samples[i], table, i);
+        samples[i].is_excluded = choice_of(r, i) == EXCLUDED;
+    }
     bool good = api_sample_table(samples, first, end, table, r->references->stop, r->problem);
     for (size_t i = first; good && i < end; i++)
-        good = configure_column(r, &samples[i], name ? name : table->columns[i].name, name);
+        good = samples[i].is_excluded ||
+               configure_column(r, &samples[i], name ? name : table->columns[i].name, name);
     for (size_t i = first; i < end; i++)
         api_sample_free(&samples[i]);
     free(samples);
@@ -110,21 +150,99 @@ static bool reserve(struct api_references *references, size_t n, struct api_prob
     return references->replacements || api_fail_oom(problem);
 }
 
-bool api_references_read(struct api_references *references, struct api_table *table,
-                         const char *group, const json_t *members, struct api_problem *problem)
+/* ---- Columns by name */
+
+/* Finds the columns of a list, `text`, of names with commas between, which may have commas themselves. */
+static bool choose(const struct api_table *table, const char *parameter, const char *text,
+                   enum choice choice, enum choice *choices, struct api_problem *problem)
 {
-    const struct reading reading = {references, table, group, members, problem};
-    size_t n = table->n_columns;
-    if (!reserve(references, n, problem))
+    const char *p = text;
+    while (*p) {
+        size_t size = strlen(p), i;
+        if (p != text || !api_names_find(&table->names, p, size, &i))
+            for (size = strcspn(p, ","); !api_names_find(&table->names, p, size, &i);
+                 size += 1 + strcspn(p + size + 1, ","))
+                if (!p[size])
+                    return api_fail_at(problem, API_QUERY, parameter, "column_missing",
+                                       "the table has no column '%.128s'", p);
+        choices[i] = choice;
+        p += size + (p[size] == ',');
+    }
+    return true;
+}
+
+static bool choose_columns(const struct reading *r, enum choice *choices)
+{
+    const struct api_references *references = r->references;
+    const struct api_table *table = r->table;
+    for (size_t i = 0; references->include && i < table->n_columns; i++)
+        choices[i] = EXCLUDED;
+    return (!references->include ||
+            choose(table, "include", references->include, INCLUDED, choices, r->problem)) &&
+           (!references->exclude ||
+            choose(table, "exclude", references->exclude, EXCLUDED, choices, r->problem));
+}
+
+/* ---- Headers */
+
+static bool is_number(const char *name)
+{
+    char copy[64 + API_PADDING] = "";
+    double number;
+    const struct api_cell cell = {.kind = API_CELL_FIELD, .text = copy, .size = strlen(name)};
+    if (cell.size > 64)
         return false;
+    memcpy(copy, name, cell.size);
+    return api_field_number(&cell, true, &number);
+}
+
+/* Tells of a header line that is none, or has another delimiter. */
+static void warn_of_header(const struct reading *r)
+{
+    const struct api_table *table = r->table;
+    size_t numbers = 0, named = 0;
+    if (!table->has_header)
+        return;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        named += *table->columns[i].name != '\0';
+        numbers += is_number(table->columns[i].name);
+    }
+    if (2 * numbers > named)
+        api_warn(&r->references->warnings, "header_looks_like_data", "", numbers, 0,
+                 "most names of columns are numbers: the first line should be a header with names");
+    if (table->n_columns == 1 && strpbrk(table->columns[0].name, "|^~;,\t"))
+        api_warn(&r->references->warnings, "one_column", table->columns[0].name, 0, 0,
+                 "the header has one column, and what may be another separator: columns are "
+                 "separated by , ; "
+                 "or a tab");
+}
+
+static bool read_columns(const struct reading *r)
+{
+    struct api_table *table = r->table;
+    size_t n = table->n_columns;
+    if (!reserve(r->references, n, r->problem))
+        return false;
+    warn_of_header(r);
     for (size_t first = 0, end; first < n; first = end) {
         bool is_unknown = first == 0 && table->n_rows == 0 && table->size > MIN_BYTES;
         size_t at_once = is_unknown ? 1 : columns_at_once(table);
         end = n - first > at_once ? first + at_once : n;
-        if (!sample_columns(&reading, first, end, NULL))
+        if (!sample_columns(r, first, end, NULL))
             return false;
     }
     return true;
+}
+
+bool api_references_read(struct api_references *references, struct api_table *table,
+                         const char *group, const json_t *members, struct api_problem *problem)
+{
+    enum choice *choices = calloc(table->n_columns + 1, sizeof *choices);
+    const struct reading reading = {references, table, group, members, problem, choices};
+    bool good = choices ? choose_columns(&reading, choices) && read_columns(&reading)
+                        : api_fail_oom(problem);
+    free(choices);
+    return good;
 }
 
 /* ---- One monitor */
@@ -158,7 +276,7 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
                         const char *group, const char *name, const json_t *members,
                         struct api_problem *problem)
 {
-    const struct reading reading = {references, table, group, members, problem};
+    const struct reading reading = {references, table, group, members, problem, NULL};
     const json_t *given = json_object_get(members, "bins");
     struct api_bins bins = {.n = 0};
     struct api_weights none = {.n = 0};

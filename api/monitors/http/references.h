@@ -11,9 +11,12 @@ struct api_references {
     struct api_replacement *replacements;
     size_t n;
     struct api_buffer warnings;
+    const char *include, *exclude; /* names of columns with commas between, or NULL */
 };
 
-/* Makes configs of all columns that have a name and values, by the settings among `members`. */
+/* Makes configs of the columns that have a name and values, by the settings among `members`: of those that `include`
+ * names, else of all but the nearly unique ones, and of none that `exclude` names. Fails with column_missing for a
+ * name that is none. */
 bool api_references_read(struct api_references *references, struct api_table *table,
                          const char *group, const json_t *members, struct api_problem *problem);
 

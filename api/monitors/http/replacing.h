@@ -10,6 +10,7 @@ struct api_replacing {
     const struct api_replacing_kind *kind;
     struct api_buffer inflated;
     struct api_references references;
+    json_t *parameters; /* of the query, that are no settings; while the body is read */
     bool is_read;
     bool is_dry;      /* true if nothing is to be stored: the client wants to see what would be */
     int64_t from, to; /* starts of the windows that become the reference */

@@ -79,6 +79,11 @@ bool api_labels_add(struct api_label_table *labels, const char *text, size_t siz
     return true;
 }
 
+struct api_label api_labels_get(const struct api_label_table *labels, size_t i)
+{
+    return (struct api_label){labels->texts.data + entry(labels, i)->at, entry(labels, i)->count};
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct api_label *first = a, *second = b;
@@ -94,8 +99,7 @@ struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, si
         return NULL;
     struct api_label *sorted = (struct api_label *)labels->sorted.data;
     for (size_t i = 0; i < labels->n; i++)
-        sorted[i] =
-            (struct api_label){labels->texts.data + entry(labels, i)->at, entry(labels, i)->count};
+        sorted[i] = api_labels_get(labels, i);
     qsort(sorted, labels->n, sizeof *sorted, compare);
     *n = labels->n < max ? labels->n : max;
     return sorted;

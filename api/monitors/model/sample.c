@@ -1,5 +1,6 @@
 #include "api/monitors/model/sample.h"
 
+#include "api/formats/field.h"
 #include "api/monitors/model/format.h"
 #include "api/text/decimal.h"
 
@@ -7,10 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* MANY: values that tell whether most are distinct. */
+enum { MANY = 100 };
+
 void api_sample_init(struct api_sample *sample, const struct api_table *table, size_t column)
 {
     size_t size;
-    *sample = (struct api_sample){.table = table, .column = column, .booleans_alone = true};
+    *sample = (struct api_sample){.table = table,
+                                  .column = column,
+                                  .booleans_alone = true,
+                                  .only_rises = true,
+                                  .last = -(double)INFINITY};
     sample->numbers.budget = sample->commas.budget = table->budget;
     sample->labels.texts.budget = sample->labels.entries.budget = table->budget;
     sample->labels.slots.budget = sample->labels.sorted.budget = table->budget;
@@ -34,6 +42,10 @@ static bool add_number(struct api_sample *sample, double number, struct api_prob
         return true;
     }
     sample->n_numbers++;
+    sample->only_rises =
+        sample->only_rises && isfinite(number) && number == floor(number) && number >= sample->last;
+    sample->n_rises += number > sample->last;
+    sample->last = number;
     api_append(&sample->numbers, &number, sizeof number);
     return !sample->numbers.failed || api_fail_oom(problem);
 }
@@ -53,13 +65,14 @@ bool api_sample_label(struct api_sample *sample, const struct api_cell *cell,
         return true;
     if (sample->booleans_alone && api_cell_is_boolean(cell, &value))
         return add_label(sample, value ? "true" : "false", value ? 4 : 5, problem);
-    if (has_text && cell->size > API_MAX_LABEL)
-        return api_table_fail(
-            sample->table, sample->column, cell, problem, "labels_too_large",
-            "a text that becomes a label may have at most %d bytes; this one has %zu",
-            API_MAX_LABEL, cell->size);
+    if (has_text && cell->size > API_MAX_LABEL && sample->long_text.size == 0) {
+        sample->long_text.row = cell->row;
+        sample->long_text.line = cell->line;
+        sample->long_text.size = cell->size;
+    }
     if (has_text)
-        return add_label(sample, cell->text, cell->size, problem);
+        return add_label(sample, cell->text,
+                         cell->size < API_MAX_LABEL ? cell->size : API_MAX_LABEL, problem);
     if (cell->kind == API_CELL_BOOLEAN)
         return add_label(sample, cell->number != 0 ? "true" : "false", cell->number != 0 ? 4 : 5,
                          problem);
@@ -163,7 +176,7 @@ bool api_sample_table(struct api_sample *samples, size_t first, size_t end, stru
     const struct api_sink sink = {&pass, sample_cell, sample_numbers};
     bool again = false;
     for (size_t i = 0; i < table->n_columns; i++)
-        table->columns[i].wanted = i >= first && i < end;
+        table->columns[i].wanted = i >= first && i < end && !samples[i].is_excluded;
     if (!api_table_read(table, &sink, problem))
         return false;
     for (size_t i = first; i < end; i++) {
@@ -183,4 +196,23 @@ bool api_sample_is_empty(const struct api_sample *sample)
             if (isfinite(numbers[i]))
                 return false;
     return !sample->is_text;
+}
+
+bool api_sample_is_nearly_unique(const struct api_sample *sample)
+{
+    size_t n = sample->n_texts + sample->n_numbers;
+    if (sample->is_text)
+        return n >= MANY && 2 * sample->labels.n > n;
+    return sample->n_numbers >= MANY && sample->only_rises && sample->n_commas == 0 &&
+           2 * sample->n_rises > sample->n_numbers;
+}
+
+size_t api_sample_formatted_numbers(const struct api_sample *sample)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < sample->labels.n; i++) {
+        const struct api_label label = api_labels_get(&sample->labels, i);
+        n += api_text_is_formatted_number(label.text, strlen(label.text)) ? label.count : 0;
+    }
+    return n;
 }

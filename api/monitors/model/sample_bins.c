@@ -102,6 +102,14 @@ static void order_numbers(struct api_label *labels, size_t n)
     qsort(labels, n, sizeof *labels, compare_numbers);
 }
 
+static bool fail_long_text(const struct api_sample *sample, struct api_problem *problem)
+{
+    const struct api_cell cell = {.row = sample->long_text.row, .line = sample->long_text.line};
+    return api_table_fail(sample->table, sample->column, &cell, problem, "labels_too_large",
+                          "a text that becomes a label may have at most %d bytes; this one has %zu",
+                          API_MAX_LABEL, sample->long_text.size);
+}
+
 static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_settings *settings,
                            struct api_bins *bins, struct api_weights *reference,
                            struct api_problem *problem)
@@ -112,11 +120,14 @@ static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_s
     bool is_limited = settings->method == API_AUTO && !sample->booleans_alone && sample->is_text;
     size_t max =
         is_limited ? max_bins(sample->n_texts + sample->n_numbers, MIN_LABELS) : API_MAX_BINS;
+    if (sample->long_text.size > 0)
+        return fail_long_text(sample, problem);
     struct api_label *labels =
         api_labels_sort(&sample->labels, max < API_MAX_BINS ? max : API_MAX_BINS, &n);
     if (!labels)
         return api_fail_oom(problem);
     order_numbers(labels, n);
+    sample->n_cut = all - n;
     for (size_t i = 0; i < n; i++) {
         texts[i] = labels[i].text;
         counts[i] = labels[i].count;
