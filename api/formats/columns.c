@@ -40,7 +40,7 @@ bool api_table_fail(const struct api_table *table, size_t column, const struct a
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    if (table->format->location) {
+    if (table->format->location && !(cell && cell->line)) {
         table->format->location(table, column, cell, location, sizeof location);
         return api_fail_at(problem, API_BODY, location, code, "%s", detail);
     }

@@ -22,8 +22,9 @@ struct api_cell {
     double number;
     const char *text;
     size_t size;
-    size_t row;  /* from 0 */
-    size_t line; /* physical line of a field, the header being 1; else 0 */
+    size_t row; /* from 0 */
+    size_t
+        line; /* physical line, the first being 1, of a field, and of a row of JSON Lines; else 0 */
 };
 
 /* api_sink: the receiver of values. Both functions return false with a problem to end the read. */
@@ -53,7 +54,8 @@ struct api_table {
     const char *body; /* borrowed; API_PADDING zero bytes follow */
     size_t size;
     struct api_budget *budget;
-    size_t max_inflated; /* bytes that compressed entries may have in all */
+    size_t max_inflated;      /* bytes that compressed entries may have in all */
+    const char *content_type; /* with its parameters; NULL if it is not known */
     struct api_column *columns;
     size_t n_columns;
     size_t n_rows;   /* known for arrays after opening, for other formats after a read */
@@ -65,6 +67,7 @@ struct api_table {
     /* Private to the formats: */
     struct api_names names;
     struct api_buffer memory;  /* of `columns` */
+    struct api_buffer file;    /* of a form: a copy of its file, which is the body then */
     char delimiter;            /* of CSV: ',', ';' or a tab */
     size_t rows_at, rows_line; /* of CSV: the first byte after the header, and its line */
     void *state;
@@ -99,7 +102,7 @@ bool api_table_add(struct api_table *table, const char *name, size_t size, bool 
  * many. */
 bool api_table_count(struct api_table *table, size_t column, size_t n, struct api_problem *problem);
 
-/* Fails at a cell: a JSON Pointer for JSON, the line for CSV, the row otherwise. */
+/* Fails at a cell: a JSON Pointer for JSON, the line for CSV and JSON Lines, the row otherwise. */
 bool api_table_fail(const struct api_table *table, size_t column, const struct api_cell *cell,
                     struct api_problem *problem, const char *code, const char *format, ...)
     __attribute__((format(printf, 6, 7)));

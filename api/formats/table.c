@@ -1,17 +1,23 @@
 #include "api/formats/table.h"
 
 #include "api/accept.h"
+#include "api/formats/form.h"
 #include "api/text/json_text.h"
 #include "api/text/nearest.h"
 
 #include <string.h>
 
 /* A row for each format: a table_*.c. */
-extern const struct api_table_format api_table_csv, api_table_json, api_table_npz,
-    api_table_safetensors;
+extern const struct api_table_format api_table_csv, api_table_tsv, api_table_json,
+    api_table_json_lines, api_table_npz, api_table_safetensors;
 
-static const struct api_table_format *const formats[] = {&api_table_csv, &api_table_json,
-                                                         &api_table_npz, &api_table_safetensors};
+/* form: has no open of its own: api_table_open puts the file in the place of the body. */
+static const char *const form_types[] = {"multipart/form-data", NULL};
+static const struct api_table_format form = {.media_types = form_types};
+
+static const struct api_table_format *const formats[] = {
+    &api_table_csv,         &api_table_tsv, &api_table_json, &api_table_json_lines, &api_table_npz,
+    &api_table_safetensors, &form};
 #define N_FORMATS (sizeof formats / sizeof *formats)
 
 /* guessed: the format of bodies whose Content-Type is one that clients make up. */
@@ -51,7 +57,48 @@ static const struct api_table_format *guess(const char *body, size_t size)
         return &api_table_npz;
     if (size >= 10 && memcmp(body + 5, "\0\0\0{\"", 5) == 0)
         return &api_table_safetensors;
-    return *api_json_start(body) == '{' ? &api_table_json : &api_table_csv;
+    const char *start = api_json_start(body);
+    bool is_json = *start == '{' || (*start == '[' && *api_json_skip_space(start + 1) == '{');
+    return is_json ? &api_table_json : &api_table_csv;
+}
+
+/* Finds the file of a form: its only part. */
+static bool find_file(const struct api_table *table, struct api_form_part *file,
+                      struct api_problem *problem)
+{
+    struct api_form reader;
+    struct api_form_part part;
+    if (!api_form_begin(&reader, table->content_type, table->body, table->size, problem))
+        return false;
+    if (!api_form_next(&reader, file, problem))
+        return problem->code || api_fail(problem, "multipart_malformed", "the form has no file");
+    if (api_form_next(&reader, &part, problem))
+        return api_fail(
+            problem, "multipart_malformed",
+            "the form must have one file and no other part, but has '%s' and '%s'; settings "
+            "and timestamp are parameters of the query",
+            file->name, part.name);
+    return !problem->code;
+}
+
+/* Copies the file of a form, padded as bodies are, to be the body, and finds its format by its type, or by its first
+ * bytes if that is not known: browsers on Windows have one of their own for CSV. */
+static bool take_file(struct api_table *table, struct api_problem *problem)
+{
+    struct api_form_part file;
+    struct api_problem ignored = {0};
+    if (!find_file(table, &file, problem))
+        return false;
+    if (!api_buffer_reserve(&table->file, file.size + API_PADDING))
+        return api_fail_oom(problem);
+    memcpy(table->file.data, file.content, file.size);
+    memset(table->file.data + file.size, 0, API_PADDING);
+    table->body = table->file.data;
+    table->size = file.size;
+    table->format = api_table_format(file.content_type, &ignored);
+    if (!table->format || table->format == &form)
+        table->format = &guessed;
+    return true;
 }
 
 /* Makes table->columns of the names that were added. */
@@ -70,7 +117,9 @@ static bool finish(struct api_table *table, struct api_problem *problem)
 bool api_table_open(struct api_table *table, struct api_problem *problem)
 {
     table->names.text.budget = table->names.starts.budget = table->names.order.budget =
-        table->memory.budget = table->budget;
+        table->memory.budget = table->file.budget = table->budget;
+    if (table->format == &form && !take_file(table, problem))
+        return false;
     if (table->format == &guessed)
         table->format = guess(table->body, table->size);
     return table->format->open(table, problem) && finish(table, problem);
@@ -93,5 +142,6 @@ void api_table_free(struct api_table *table)
         table->format->close(table);
     api_names_free(&table->names);
     api_buffer_free(&table->memory);
+    api_buffer_free(&table->file);
     *table = (struct api_table){0};
 }

@@ -11,10 +11,10 @@ const struct api_table_format *api_table_format(const char *content_type,
 /* Formats the media types that are read: "text/csv, application/json, ...". */
 void api_table_list_formats(char *to, size_t size);
 
-/* Opens a body whose format, kind, body, size, budget and max_inflated are set. Where the format was
- * not named, the first bytes tell it: a body that begins with { is JSON, one that is neither .npz nor
- * safetensors is CSV. Fails for malformed bodies,
- * columns that are named twice, columns of unequal length. Of CSV only the header and the encoding
+/* Opens a body whose format, kind, body, size, budget, max_inflated and content_type are set. Where the format was
+ * not named, the first bytes tell it: a body that begins with {, or [ and {, is JSON or JSON Lines, one that is
+ * neither .npz nor safetensors is CSV. A form's file is opened in its place. Fails for malformed bodies, columns
+ * that are named twice, columns of unequal length. Of CSV only the header and the encoding
  * are checked: reads find malformed rows. The caller frees a table that failed to open, too.
  *
  * JSON: until the table is freed, jansson allocates from the table's memory in this thread, and

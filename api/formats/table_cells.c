@@ -136,7 +136,7 @@ static const char *read_word(struct api_cells *cells, const char *p, size_t colu
 static inline const char *read_value(struct api_cells *cells, const char *p, size_t column,
                                      size_t row, bool give)
 {
-    struct api_cell cell = {.kind = API_CELL_NUMBER, .row = row};
+    struct api_cell cell = {.kind = API_CELL_NUMBER, .row = row, .line = cells->line};
     const char *end;
     if (*p == '"') {
         cell.kind = API_CELL_STRING;
@@ -213,7 +213,7 @@ static const char *read_member(struct api_cells *cells, const char *p, size_t ro
     if (!p || !find_column(cells, name, size, column))
         return NULL;
     if (last_rows_seen(cells)[*column] == row + 1) {
-        const struct api_cell cell = {.row = row};
+        const struct api_cell cell = {.row = row, .line = cells->line};
         api_table_fail(cells->table, *column, &cell, cells->problem, "column_repeated",
                        "a row has this member twice");
         return NULL;
@@ -227,9 +227,11 @@ static const char *read_row(struct api_cells *cells, const char *p, size_t row)
     char location[40];
     size_t seen = 0, column = 0;
     if (*p != '{') {
-        snprintf(location, sizeof location, "#/rows/%zu", row);
-        return strchr("],}", *p) ? api_cells_expected(cells, p, "'{'")
-                                 : api_cells_fail(cells, location, "a row must be an object");
+        snprintf(location, sizeof location, cells->layout == API_ARRAY ? "#/%zu" : "#/rows/%zu",
+                 row);
+        return cells->line || strchr("],}", *p)
+                   ? api_cells_expected(cells, p, "'{'")
+                   : api_cells_fail(cells, location, "a row must be an object");
     }
     p = api_json_skip_space(p + 1);
     while (*p != '}') {
@@ -249,11 +251,16 @@ static const char *read_row(struct api_cells *cells, const char *p, size_t row)
     return p + 1;
 }
 
+static void begin_rows(struct api_cells *cells)
+{
+    if (cells->last_row_seen.size)
+        memset(cells->last_row_seen.data, 0, cells->last_row_seen.size);
+}
+
 const char *api_cells_rows(struct api_cells *cells, const char *p)
 {
     size_t row = 0;
-    if (cells->last_row_seen.size)
-        memset(cells->last_row_seen.data, 0, cells->last_row_seen.size);
+    begin_rows(cells);
     p = api_json_skip_space(p + 1);
     if (*p == ']')
         return p + 1;
@@ -269,4 +276,36 @@ const char *api_cells_rows(struct api_cells *cells, const char *p)
             return api_cells_expected(cells, p, "',' or ']'");
         p = api_json_skip_space(p + 1);
     }
+}
+
+/* Skips white space between rows; counts the lines that end from `from` on. */
+static const char *next_row(struct api_cells *cells, const char *from, const char *p)
+{
+    const char *next = api_json_skip_space(p);
+    while ((from = memchr(from, '\n', (size_t)(next - from)))) {
+        cells->line++;
+        from++;
+    }
+    return next;
+}
+
+const char *api_cells_lines(struct api_cells *cells, const char *p)
+{
+    size_t row = 0;
+    begin_rows(cells);
+    cells->line = 1;
+    p = next_row(cells, cells->table->body, p);
+    while (*p) {
+        const char *start = p;
+        size_t line = cells->line;
+        p = read_row(cells, p, row++);
+        if (!p)
+            return NULL;
+        cells->table->n_rows = row;
+        const char *end = p;
+        p = next_row(cells, start, p);
+        if (*p && (cells->line == line || !memchr(end, '\n', (size_t)(p - end))))
+            return api_cells_expected(cells, p, "a line end");
+    }
+    return p;
 }

@@ -1,9 +1,10 @@
-/* Tables as CSV. */
+/* Tables as CSV, and as TSV, which is CSV with tabs. */
 #include "api/formats/columns.h"
 #include "api/formats/csv.h"
 
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 /* True if eight bytes are ASCII. */
 static bool eight_ascii(const char *p)
@@ -54,6 +55,24 @@ static char find_delimiter(const char *p)
     return known[n[best] ? best : 2];
 }
 
+/* Skips a first line such as sep=; or "sep=;", by which spreadsheets tell the delimiter, and sets that. */
+static bool skip_separator_line(struct api_csv *csv)
+{
+    static const char begin[] = "sep=";
+    const char *p = csv->p;
+    bool quoted = *p == '"';
+    p += quoted;
+    if ((size_t)(csv->end - p) <= sizeof begin || strncasecmp(p, begin, sizeof begin - 1) != 0)
+        return false;
+    char delimiter = p[sizeof begin - 1];
+    p += sizeof begin;
+    if (!strchr("\t;,|^~: ", delimiter) || (quoted && *p++ != '"') || (*p != '\r' && *p != '\n'))
+        return false;
+    csv->p = p;
+    csv->delimiter = delimiter;
+    return api_csv_skip_blank(csv);
+}
+
 /* ---- The header */
 
 static bool add_column(struct api_csv *csv, const char *text, size_t size)
@@ -61,12 +80,13 @@ static bool add_column(struct api_csv *csv, const char *text, size_t size)
     return api_table_add(csv->context, text, size, true, csv->problem);
 }
 
-static bool open_csv(struct api_table *table, struct api_problem *problem)
+static bool open_delimited(struct api_table *table, char delimiter, struct api_problem *problem)
 {
     static const char mark[] = "\xef\xbb\xbf";
     struct api_csv csv = {.p = table->body,
                           .end = table->body + table->size,
                           .line = 1,
+                          .delimiter = delimiter,
                           .context = table,
                           .field = add_column,
                           .budget = table->budget,
@@ -77,10 +97,14 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
         csv.p += sizeof mark - 1;
     while (api_csv_skip_blank(&csv))
         ;
+    bool is_told = skip_separator_line(&csv);
+    while (api_csv_skip_blank(&csv))
+        ;
     if (csv.p == csv.end)
         return api_fail(problem, "csv_malformed",
                         "the body is empty, but CSV begins with a header line");
-    csv.delimiter = find_delimiter(csv.p);
+    if (!is_told && !delimiter)
+        csv.delimiter = find_delimiter(csv.p);
     api_csv_begin(&csv);
     bool good = api_csv_record(&csv);
     api_csv_end(&csv);
@@ -89,6 +113,16 @@ static bool open_csv(struct api_table *table, struct api_problem *problem)
     table->rows_line = csv.line;
     table->has_values = table->is_rows = table->has_header = true;
     return good;
+}
+
+static bool open_csv(struct api_table *table, struct api_problem *problem)
+{
+    return open_delimited(table, '\0', problem);
+}
+
+static bool open_tsv(struct api_table *table, struct api_problem *problem)
+{
+    return open_delimited(table, '\t', problem);
 }
 
 /* ---- Rows */
@@ -158,3 +192,7 @@ static bool read_csv(struct api_table *table, const struct api_sink *sink,
 static const char *const media_types[] = {"text/csv", "application/csv", NULL};
 const struct api_table_format api_table_csv = {
     .media_types = media_types, .open = open_csv, .read_rows = read_csv};
+
+static const char *const tab_types[] = {"text/tab-separated-values", NULL};
+const struct api_table_format api_table_tsv = {
+    .media_types = tab_types, .open = open_tsv, .read_rows = read_csv};

@@ -1,4 +1,4 @@
-/* Tables as JSON. Opening checks every value; a read converts those that are wanted. */
+/* Tables as JSON, and as JSON Lines. Opening checks every value; a read converts those that are wanted. */
 #include "api/formats/columns.h"
 #include "api/formats/envelope.h"
 #include "api/formats/table_cells.h"
@@ -21,7 +21,9 @@ static const char *const pointers[] = {[API_NO_VALUES] = "#",
                                        [API_COLUMNS] = "#/columns",
                                        [API_ROWS] = "#/rows",
                                        [API_VALUES] = "#/values",
-                                       [API_REFERENCE] = "#/reference/values"};
+                                       [API_REFERENCE] = "#/reference/values",
+                                       [API_ARRAY] = "#",
+                                       [API_LINES] = "#"};
 
 struct reader {
     struct api_cells *cells;
@@ -62,17 +64,21 @@ static const char *open_columns(struct reader *r, const char *p)
     return cells->starts.failed ? NULL : p + 1;
 }
 
+/* Fails if most cells of rows are missing. */
+static bool check_density(const struct api_cells *cells)
+{
+    const struct api_table *table = cells->table;
+    size_t max = CELLS_PER_BYTE * table->size + CELLS_OVERHEAD;
+    return table->names.n == 0 || table->n_rows <= max / table->names.n ||
+           api_fail_at(cells->problem, API_BODY, pointers[cells->layout], "table_too_sparse",
+                       "%zu rows of %zu columns lack most of their members: send columns, or CSV",
+                       table->n_rows, table->names.n);
+}
+
 static const char *open_rows(struct reader *r, const char *p)
 {
-    struct api_table *table = r->cells->table;
-    size_t max = CELLS_PER_BYTE * table->size + CELLS_OVERHEAD;
     p = api_cells_rows(r->cells, p);
-    if (!p || table->names.n == 0 || table->n_rows <= max / table->names.n)
-        return p;
-    api_fail_at(r->envelope.problem, API_BODY, "#/rows", "table_too_sparse",
-                "%zu rows of %zu columns lack most of their members: send columns, or CSV",
-                table->n_rows, table->names.n);
-    return NULL;
+    return p && check_density(r->cells) ? p : NULL;
 }
 
 static const char *open_values(struct reader *r, const char *p)
@@ -145,33 +151,86 @@ static const char *read_member(struct api_envelope *envelope, const char *key, c
     return end;
 }
 
-static bool open_json(struct api_table *table, struct api_problem *problem)
+/* Opens a body that is rows alone. */
+static bool open_rows_alone(struct api_cells *cells, const char *start)
+{
+    const struct api_table *table = cells->table;
+    const char *nul = memchr(table->body, '\0', table->size), *p;
+    if (nul)
+        return api_fail(cells->problem, "json_malformed", "there is a NUL at byte %zu",
+                        (size_t)(nul - table->body));
+    cells->at = start;
+    p = cells->layout == API_LINES ? api_cells_lines(cells, start) : api_cells_rows(cells, start);
+    if (p && *(p = api_json_skip_space(p)))
+        return api_json_expected(table->body, p, "the end of the body", cells->problem);
+    return p && check_density(cells);
+}
+
+/* Opens a body that is an object. */
+static bool open_object(struct api_cells *cells)
+{
+    struct api_table *table = cells->table;
+    struct api_problem *problem = cells->problem;
+    struct reader r = {.cells = cells,
+                       .envelope = {.body = table->body,
+                                    .size = table->size,
+                                    .max = MAX_ENVELOPE,
+                                    .too_large = "members other than values may have at most 1 MiB",
+                                    .not_object = "the body must be an object with a member "
+                                                  "columns, rows or values, or an array of rows",
+                                    .problem = problem,
+                                    .member = read_member,
+                                    .context = &r,
+                                    .text.budget = table->budget}};
+    bool good = api_envelope_read(&r.envelope, false, &cells->json);
+    table->members = cells->json.root;
+    api_buffer_free(&r.envelope.text);
+    return good;
+}
+
+static bool open_layout(struct api_table *table, enum api_layout layout,
+                        struct api_problem *problem)
 {
     struct api_cells *cells = table->state = calloc(1, sizeof *cells);
+    const char *start = api_json_start(table->body);
     if (!cells)
         return api_fail_oom(problem);
     cells->table = table;
     cells->problem = problem;
+    cells->layout = layout;
     cells->json.budget = cells->starts.budget = cells->last_row_seen.budget = cells->text.budget =
         table->budget;
-    struct reader r = {
-        .cells = cells,
-        .envelope = {.body = table->body,
-                     .size = table->size,
-                     .max = MAX_ENVELOPE,
-                     .too_large = "members other than values may have at most 1 MiB",
-                     .not_object =
-                         "the body must be an object with a member columns, rows or values",
-                     .problem = problem,
-                     .member = read_member,
-                     .context = &r,
-                     .text.budget = table->budget}};
-    bool good = api_envelope_read(&r.envelope, false, &cells->json);
-    table->members = cells->json.root;
+    bool good = layout == API_NO_VALUES ? open_object(cells) : open_rows_alone(cells, start);
     table->has_values = cells->layout != API_NO_VALUES;
-    table->is_rows = cells->layout == API_ROWS;
-    api_buffer_free(&r.envelope.text);
+    table->is_rows = cells->layout == API_ROWS || cells->layout >= API_ARRAY;
     return good;
+}
+
+/* True if the first line is an object, and another begins after it: what no single object has. */
+static bool has_lines(const char *body, size_t size)
+{
+    const char *start = api_json_start(body), *p = memchr(body, '\n', size), *next = p;
+    if (*start != '{' || !p || p < start)
+        return false;
+    while (p > start && (p[-1] == ' ' || p[-1] == '\t' || p[-1] == '\r'))
+        p--;
+    return p[-1] == '}' && *api_json_skip_space(next) == '{';
+}
+
+static bool open_json(struct api_table *table, struct api_problem *problem)
+{
+    const char *start = api_json_start(table->body);
+    bool is_array = *start == '[' && strchr("{]", *api_json_skip_space(start + 1));
+    return open_layout(table,
+                       is_array                              ? API_ARRAY
+                       : has_lines(table->body, table->size) ? API_LINES
+                                                             : API_NO_VALUES,
+                       problem);
+}
+
+static bool open_json_lines(struct api_table *table, struct api_problem *problem)
+{
+    return open_layout(table, API_LINES, problem);
 }
 
 static bool read_column(struct api_table *table, size_t i, const struct api_sink *sink,
@@ -193,7 +252,8 @@ static bool read_rows(struct api_table *table, const struct api_sink *sink,
     struct api_cells *cells = table->state;
     cells->problem = problem;
     cells->sink = sink;
-    return api_cells_rows(cells, cells->at) != NULL;
+    return (cells->layout == API_LINES ? api_cells_lines : api_cells_rows)(cells, cells->at) !=
+           NULL;
 }
 
 static void close_json(struct api_table *table)
@@ -217,8 +277,9 @@ static void location(const struct api_table *table, size_t column, const struct 
     char rows[64];
     switch (cells->layout) {
     case API_ROWS:
-        snprintf(rows, sizeof rows, "#/rows/%zu/", cell ? cell->row : 0);
-        api_pointer_to_member(to, size, cell ? rows : "#/rows", cell ? name : "");
+    case API_ARRAY:
+        snprintf(rows, sizeof rows, "%s/%zu/", within, cell ? cell->row : 0);
+        api_pointer_to_member(to, size, cell ? rows : within, cell ? name : "");
         break;
     case API_COLUMNS:
         api_pointer_to_member(to, size, "#/columns/", name);
@@ -238,3 +299,10 @@ const struct api_table_format api_table_json = {.media_types = media_types,
                                                 .read_column = read_column,
                                                 .close = close_json,
                                                 .location = location};
+
+static const char *const lines_types[] = {"application/x-ndjson", "application/jsonl", NULL};
+const struct api_table_format api_table_json_lines = {.media_types = lines_types,
+                                                      .open = open_json_lines,
+                                                      .read_rows = read_rows,
+                                                      .close = close_json,
+                                                      .location = location};

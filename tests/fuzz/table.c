@@ -1,15 +1,21 @@
-/* Tables of JSON, .npz and safetensors: the first byte selects the format, and whether an archive is made
- * of the data. */
+/* Tables of JSON, JSON Lines, TSV, forms, .npz and safetensors: the first byte selects the format, and whether an
+ * archive is made of the data. */
 #include "tests/fuzz/archive.h"
 #include "tests/fuzz/tables.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const types[] = {"application/json", "application/x-npz",
-                                        "application/safetensors", NULL};
+    static const char *const types[] = {"application/json",
+                                        "application/x-npz",
+                                        "application/safetensors",
+                                        NULL,
+                                        "application/jsonl",
+                                        "text/tab-separated-values",
+                                        "multipart/form-data; boundary=X",
+                                        "application/json"};
     if (size == 0)
         return 0;
-    const char *type = types[data[0] & 3];
+    const char *type = types[(data[0] & 3) | (data[0] >> 2 & 4)];
     enum api_table_kind kind = data[0] & 4 ? API_ONE_COLUMN : API_MANY_COLUMNS;
     struct api_buffer archive = {0};
     if (data[0] & 8)

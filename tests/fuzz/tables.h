@@ -88,6 +88,7 @@ static inline void fuzz_table(const char *type, enum api_table_kind kind, const 
     memcpy(body, data, size);
     struct api_table table = {.format = api_table_format(type, &problem),
                               .kind = kind,
+                              .content_type = type,
                               .body = body,
                               .size = size,
                               .budget = &budget,

@@ -66,13 +66,26 @@ static void csv_text(struct api_buffer *to, const char *text)
     api_append_format(to, quoted ? "\"%s\"" : "%s", text);
 }
 
-static void csv_cell(const struct model *m, struct api_buffer *to, size_t c, size_t r)
+/* Appends a number with a comma instead of the point. */
+static void number_with_comma(struct api_buffer *to, double number)
+{
+    char text[40], *point;
+    snprintf(text, sizeof text, "%.17g", number);
+    if ((point = strchr(text, '.')))
+        *point = ',';
+    api_append_text(to, text);
+}
+
+static void csv_cell(const struct model *m, struct api_buffer *to, size_t c, size_t r,
+                     char delimiter)
 {
     double number = m->numbers[c][r];
     if (m->kinds[c] == TEXTS)
         csv_text(to, m->texts[c][r]);
     else if (m->kinds[c] == TRUTH)
         api_append_text(to, number ? "true" : "false");
+    else if (isfinite(number) && delimiter == ';')
+        number_with_comma(to, number);
     else if (isfinite(number))
         api_append_format(to, "%.17g", number);
     else
@@ -81,17 +94,19 @@ static void csv_cell(const struct model *m, struct api_buffer *to, size_t c, siz
                                           : "-Infinity");
 }
 
-/* Writes columns from `first` to `end`. */
-static void write_csv(const struct model *m, struct api_buffer *to, size_t first, size_t end)
+/* Writes columns from `first` to `end`; with semicolons numbers have decimal commas. */
+static void write_csv(const struct model *m, struct api_buffer *to, size_t first, size_t end,
+                      char delimiter)
 {
     for (size_t c = first; c < end; c++) {
-        api_append_text(to, c > first ? "," : "");
+        api_append(to, &delimiter, c > first);
         csv_text(to, m->names[c]);
     }
     for (size_t r = 0; r < m->n_rows; r++)
         for (size_t c = first; c < end; c++) {
-            api_append_text(to, c > first ? "," : "\r\n");
-            csv_cell(m, to, c, r);
+            api_append_text(to, c > first ? "" : "\r\n");
+            api_append(to, &delimiter, c > first);
+            csv_cell(m, to, c, r, delimiter);
         }
     api_append_text(to, "\r\n");
 }
@@ -131,19 +146,18 @@ static void write_columns(const struct model *m, struct api_buffer *to)
     api_append_text(to, "}}");
 }
 
-static void write_rows(const struct model *m, struct api_buffer *to)
+static void write_rows(const struct model *m, struct api_buffer *to, const char *between)
 {
     for (size_t r = 0; r < m->n_rows; r++) {
-        api_append_text(to, r ? ",{" : "{\"rows\":[{");
+        api_append_text(to, r ? between : "");
         for (size_t c = 0; c < m->n_columns; c++) {
-            api_append_text(to, c ? "," : "");
+            api_append_text(to, c ? "," : "{");
             api_append_json_string(to, m->names[c]);
             api_append_text(to, ":");
             json_cell(m, to, c, r);
         }
         api_append_text(to, "}");
     }
-    api_append_text(to, "]}");
 }
 
 static bool has_texts(const struct model *m)
@@ -169,27 +183,57 @@ static void arrays_of(const struct model *m, struct tables_array *arrays)
 
 /* ---- Forms of tables */
 
-enum form { CSV, COLUMNS, ROWS, NPZ, SAFETENSORS, FORMS };
+enum form { CSV, COLUMNS, ROWS, NPZ, SAFETENSORS, SEMICOLONS, TSV, LINES, ARRAY, FORM, FORMS };
+
+static const char *const types[FORMS] = {"text/csv",
+                                         "application/json",
+                                         "application/json",
+                                         "application/x-npz",
+                                         "application/x-safetensors",
+                                         "text/csv",
+                                         "text/tab-separated-values",
+                                         "application/x-ndjson",
+                                         "application/json",
+                                         "multipart/form-data; boundary=\"- -\""};
+
+static void write_text(const struct model *m, struct api_buffer *to, enum form form)
+{
+    static const char separators[FORMS] = {
+        [CSV] = ',', [SEMICOLONS] = ';', [TSV] = '\t', [FORM] = ';'};
+    static const char *const starts[FORMS] = {
+        [ROWS] = "{\"rows\":[",
+        [ARRAY] = "[",
+        [FORM] = "--- -\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.csv\"\r\n"
+                 "Content-Type: text/csv\r\n\r\nsep=;\n"};
+    static const char *const ends[FORMS] = {
+        [ROWS] = "]}", [ARRAY] = "]", [FORM] = "\r\n--- ---\r\n"};
+    api_append_text(to, starts[form] ? starts[form] : "");
+    if (form == SEMICOLONS && m->n_columns == 1) /* the header has none */
+        api_append_text(to, "sep=;\n");
+    if (form == COLUMNS)
+        write_columns(m, to);
+    else if (separators[form])
+        write_csv(m, to, 0, m->n_columns, separators[form]);
+    else
+        write_rows(m, to, form == LINES ? "\n" : ",");
+    api_append_text(to, ends[form] ? ends[form] : "");
+}
 
 /* Asks with a table in a form; gives the body of the answer, or NULL if the form cannot hold it. */
 static char *ask_form(const struct api_service *service, const struct model *m, enum form form,
                       const char *line, int status)
 {
-    static const char *const types[] = {"text/csv", "application/json", "application/json",
-                                        "application/x-npz", "application/x-safetensors"};
     struct tables_array arrays[MAX_COLUMNS];
     struct api_buffer body = {0};
     if (form == SAFETENSORS && has_texts(m))
         return NULL;
     arrays_of(m, arrays);
-    if (form == CSV)
-        write_csv(m, &body, 0, m->n_columns);
-    else if (form <= ROWS)
-        (form == ROWS ? write_rows : write_columns)(m, &body);
-    else if (form == NPZ)
+    if (form == NPZ)
         tables_npz(&body, arrays, m->n_columns, m->n_rows % 2);
-    else
+    else if (form == SAFETENSORS)
         tables_safetensors(&body, arrays, m->n_columns, 0);
+    else
+        write_text(m, &body, form);
     struct answer answer = monitors_send(
         service, &(struct monitors_request){line, types[form], body.data, body.size, {{0}}});
     char *text = body_of(&answer);
@@ -292,10 +336,10 @@ static void write_values(const struct model *m, struct api_buffer bodies[4])
     api_append_text(&bodies[0], "{\"values\":");
     json_array_of(m, &bodies[0], 0);
     api_append_text(&bodies[0], "}");
-    write_csv(m, &bodies[1], 0, 1);
+    write_csv(m, &bodies[1], 0, 1, ',');
     arrays_of(m, arrays);
     tables_npz(&bodies[2], arrays, 1, false);
-    write_csv(m, &bodies[3], 0, 1);
+    write_csv(m, &bodies[3], 0, 1, ',');
 }
 
 Test(monitors_forms, one_monitor_takes_its_values_in_each)
@@ -305,8 +349,8 @@ Test(monitors_forms, one_monitor_takes_its_values_in_each)
     for (unsigned long long i = 0; i < 120; i++) {
         char *results[5];
         struct api_buffer bodies[5] = {{0}};
-        static const char *const types[] = {"application/json", "text/csv", "application/x-npz",
-                                            NULL, "application/json"};
+        static const char *const single[] = {"application/json", "text/csv", "application/x-npz",
+                                             NULL, "application/json"};
         m.state = i + 99;
         m.n_columns = 1;
         m.kinds[0] = (enum kind)(i % KINDS);
@@ -323,7 +367,7 @@ Test(monitors_forms, one_monitor_takes_its_values_in_each)
             if (j == 4)
                 write_counts(&bodies[4], results[0]);
             results[j] =
-                ask_body(&service, "POST /monitors/g/values/evaluate", types[j], &bodies[j]);
+                ask_body(&service, "POST /monitors/g/values/evaluate", single[j], &bodies[j]);
             cr_expect_str_eq(results[j], results[0], "form %zu of %llu: %.*s", j, i,
                              (int)bodies[j].size, bodies[j].data);
         }

@@ -158,6 +158,7 @@ struct table_text table_read(const struct table_reading *reading)
     memcpy(body, reading->body, size);
     memset(body + size, 0, API_PADDING);
     struct api_table table = {.format = api_table_format(reading->content_type, &result.problem),
+                              .content_type = reading->content_type,
                               .kind = reading->kind,
                               .body = body,
                               .size = size,

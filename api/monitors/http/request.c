@@ -149,6 +149,7 @@ bool api_open_table(struct api_exchange *x, struct api_table *table)
                                 .body = x->request.body,
                                 .size = x->request.body_size,
                                 .budget = x->service->budget,
+                                .content_type = type,
                                 .max_inflated = x->service->max_body};
     if (table->format && api_table_open(table, &x->problem))
         return true;
