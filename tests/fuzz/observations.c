@@ -59,8 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                         "/monitors/g/b/observations", "/monitors/g/c/observations",
                                         "/monitors/g/d/observations", "/monitors/g/a/evaluate",
                                         "/monitors/g/b/evaluate",     "/monitors/g/d/evaluate"};
-    static const char *const types[] = {NULL, "application/json", "text/csv",
-                                        "multipart/form-data; boundary=X"};
+    static const char *const types[] = {NULL, "application/json", "text/csv", "application/x-npz"};
     static unsigned inputs;
     int64_t before[MONITORS];
     if (size == 0)

@@ -54,10 +54,18 @@ OBSERVATIONS = [
     (3, b'{"probabilities": [0.5, 0.5], "n": 8}'),
     (5, b'{"counts": [1, 2, 3], "underflow": 1}'),
     (6, b"x\nx\n1\n"),
+    (0, b'{"a": 1, "b": true}\n{"a": 2, "d": "x"}\n'),
+    (0, b'[{"a": 1}, {"b": "True"}]'),
+    (0, b"sep=;\na;b\n1,5;x.y\n"),
     (0, npz()),
     (1, safetensors()),
 ] + [(select, entry) for entry in ENTRIES for select in (24, 26)]
 TABLES = [
+    (16, b'{"a": 1, "b": true}\n\n{"a": 2}\n'),
+    (17, b"a\tb\n1,5\tx\n"),
+    (18, b'--X\r\nContent-Disposition: form-data; name="f"; filename="x"\r\n'
+         b'Content-Type: text/csv\r\n\r\na,b\n1,2\r\n--X--'),
+    (19, b'[{"a": 1}, {"b": null}]'),
     (0, b'{"columns": {"a": [1, "NaN"], "b": ["x", true]}}'),
     (4, b'{"values": [0.5, 1e999, null]}'),
     (1, npz()),

@@ -308,3 +308,77 @@ Test(monitors_columns, labels_that_are_cut_are_told)
         monitors_end(&service);
     }
 }
+
+/* ---- Observations */
+
+Test(monitors_columns, that_are_absent_are_told)
+{
+    static const struct {
+        const char *body, *absent;
+    } cases[] = {
+        {"a,b,c\n1,2,3\n", ""},
+        {"c,a\n1,2\n", "b"},
+        {"c,x\n1,2\n", "a b"},
+        {"c\n", "a b"},
+        {"{\"rows\":[{\"a\":1},{\"b\":2}]}", "c"},
+        {"{\"rows\":[]}", "a b c"},
+    };
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g", "a,b,c\n1,2,3\n", 201);
+    monitors_expect(&service, "PUT /monitors/f", "d\n1\n", 201);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_buffer absent = {0};
+        size_t j;
+        json_t *warning,
+            *json = monitors_get(&service, "POST /monitors/g/observations", cases[i].body, 200);
+        json_array_foreach(at(json, "warnings"), j, warning)
+        {
+            if (strcmp(text_at(warning, "code"), "column_absent") == 0)
+                api_append_format(&absent, "%s%s", absent.size ? " " : "",
+                                  text_at(warning, "column"));
+        }
+        api_append(&absent, "", 1);
+        cr_expect_str_eq(absent.data, cases[i].absent, "%s", cases[i].body);
+        api_buffer_free(&absent);
+        json_decref(json);
+    }
+    monitors_end(&service);
+}
+
+Test(monitors_columns, that_are_all_unknown_are_refused)
+{
+    static const char *const bodies[] = {
+        "x,y\n1,2\n", ",x\n1,2\n", "x\n", "A\n1\n", "{\"columns\":{\"x\":[1]}}", "[{\"x\":1}]"};
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g", "a,b\n1,2\n", 201);
+    for (size_t i = 0; i < COUNT(bodies); i++)
+        monitors_refused(&service, "POST /monitors/g/observations", bodies[i],
+                         "columns_unknown ~such as 'a'");
+    monitors_refused(&service, "POST /monitors/h/observations", bodies[0], "group_not_found");
+    monitors_expect(&service, "GET /monitors/g/a/windows/latest", NULL, 404);
+    monitors_refused(&service, "POST /monitors/g/observations", "{\"a\":[1]}",
+                     "option_unknown #/a ~\"columns\"");
+    monitors_refused(&service, "PUT /monitors/g", "{}", "reference_empty ~\"columns\"");
+    monitors_end(&service);
+}
+
+/* More than a thousand are counted. */
+Test(monitors_columns, that_are_absent_are_named_up_to_a_thousand)
+{
+    struct api_service service = monitors_new(2000);
+    struct api_buffer header = {0};
+    for (size_t i = 0; i < 1011; i++)
+        api_append_format(&header, "%sc%04zu", i ? "," : "", i);
+    for (size_t i = 0; i < 1011; i++)
+        api_append_text(&header, i ? ",1" : "\n1");
+    api_append(&header, "\n", 2);
+    monitors_expect(&service, "PUT /monitors/g", header.data, 201);
+    json_t *json = monitors_get(&service, "POST /monitors/g/observations", "c0003\n1\n", 200);
+    cr_expect_eq(json_array_size(at(json, "warnings")), 1001);
+    expect_at(json, "warnings.999.column", "\"c1000\"");
+    expect_at(json, "warnings.1000.column", "\"\"");
+    expect_at(json, "warnings.1000.count", "10");
+    json_decref(json);
+    api_buffer_free(&header);
+    monitors_end(&service);
+}

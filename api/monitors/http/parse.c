@@ -71,6 +71,45 @@ static bool count_values(struct api_observations *o, struct api_table *table)
     return good;
 }
 
+/* Warns of the group's monitors that lack a column, by name up to MAX_ABSENT. */
+static void warn_of_absent(struct api_observations *o, const struct api_table *table)
+{
+    enum { MAX_ABSENT = 1000 };
+    struct api_registry *registry = &o->x->service->monitors->registry;
+    size_t n_group, n = 0, column;
+    pthread_rwlock_rdlock(&registry->lock);
+    size_t first = api_registry_group(registry, api_group_of(o->x), &n_group);
+    for (size_t i = first; n_group > o->n && i < first + n_group; i++) {
+        const char *name = registry->monitors[i]->name;
+        if (!api_names_find(&table->names, name, strlen(name), &column) && n++ < MAX_ABSENT)
+            api_warn(&o->warnings, "column_absent", name, 0, 0,
+                     "the table has no column for this monitor, which is left alone");
+    }
+    pthread_rwlock_unlock(&registry->lock);
+    if (n > MAX_ABSENT)
+        api_warn(&o->warnings, "column_absent", "", n - MAX_ABSENT, 0,
+                 "the table has no column for so many monitors more");
+}
+
+/* Fails with the names of a column and of a monitor, if no column has a monitor. */
+static bool fail_unknown(const struct api_observations *o, const struct api_table *table)
+{
+    struct api_registry *registry = &o->x->service->monitors->registry;
+    struct api_problem *problem = &o->x->problem;
+    size_t n;
+    if (!api_find_monitor(o->x, problem))
+        return false;
+    pthread_rwlock_rdlock(&registry->lock);
+    size_t first = api_registry_group(registry, api_group_of(o->x), &n);
+    api_fail(
+        problem, "columns_unknown",
+        "no column of the table, such as '%.100s', has a monitor in the group, such as '%.100s'",
+        table->columns[table->n_columns > 1 && !*table->columns->name].name,
+        n > 0 ? registry->monitors[first]->name : "");
+    pthread_rwlock_unlock(&registry->lock);
+    return false;
+}
+
 /* Finds the monitors of a table's columns; those without one are warnings. */
 static bool find_monitors(struct api_observations *o, const struct api_table *table)
 {
@@ -90,6 +129,9 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
             api_warn(&o->warnings, "column_unnamed", name, 0, 0,
                      "a column without a name is left out");
     }
+    if (o->n == 0 && table->n_columns > 0)
+        return fail_unknown(o, table);
+    warn_of_absent(o, table);
     return true;
 }
 
@@ -111,10 +153,14 @@ static bool check_members(const struct api_table *table, bool single, struct api
             continue;
         const char *nearest = api_nearest(name, known, n);
         api_pointer_to_member(pointer, sizeof pointer, "#/", name);
-        return api_fail_at(problem, API_BODY, pointer, "option_unknown",
-                           "observations have no member '%.60s' here%s%s%s", name,
-                           nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                           nearest ? "'?" : "");
+        return api_fail_at(
+            problem, API_BODY, pointer, "option_unknown",
+            "observations have no member '%.60s' here%s%s%s%s", name,
+            nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
+            single || table->has_values
+                ? ""
+                : "; a table is {\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or "
+                  "[{...}]");
     }
     return true;
 }
@@ -158,7 +204,8 @@ static bool read_many(struct api_observations *o, struct api_table *table)
 {
     if (!table->has_values)
         return api_fail_at(&o->x->problem, API_BODY, "#", "observations_empty",
-                           "the body has neither columns nor rows");
+                           "the body has neither columns nor rows: a table is {\"columns\": "
+                           "{NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
     if (!find_monitors(o, table) || !count_values(o, table))
         return false;
     if (table->n_rows == 0) {

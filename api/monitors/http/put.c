@@ -101,9 +101,14 @@ static bool read_table(struct api_replacing *d)
     json_decref(members);
     json_decref(d->parameters);
     d->parameters = NULL;
+    bool has_values = table.has_values;
     api_table_free(&table);
     if (good && d->references.n == 0)
-        return api_fail(&x->problem, "reference_empty", "no column has both a name and a value");
+        return api_fail(&x->problem, "reference_empty",
+                        has_values
+                            ? "no column has both a name and a value that makes a monitor"
+                            : "the body has neither columns nor rows: a table is "
+                              "{\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
     return good;
 }
 
