@@ -24,6 +24,11 @@ static bool check_route(struct api_exchange *x, bool method_allowed)
     char *allow = x->response.header_text;
     api_route_methods(x, allow, sizeof x->response.header_text);
     api_response_header(&x->response, "Allow", allow);
+    const struct api_endpoint *wanted = api_route_with_name(x);
+    if (wanted)
+        return api_fail(&x->problem, "method_not_allowed",
+                        "%.60s lacks a name: %s %s is what there is", x->request.path,
+                        wanted->method, wanted->path);
     return api_fail(&x->problem, "method_not_allowed", "%.60s takes %s, not %.20s", x->request.path,
                     allow, x->request.method);
 }

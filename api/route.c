@@ -99,3 +99,13 @@ void api_route_methods(const struct api_exchange *x, char *to, size_t size)
         if (has_path(e, x->request.path, &ignored))
             api_append_word(to, size, strcmp(e->method, "GET") == 0 ? "GET, HEAD" : e->method);
 }
+
+const struct api_endpoint *api_route_with_name(const struct api_exchange *x)
+{
+    const char *last = strrchr(x->request.path, '/'), *path = x->response.endpoint->path;
+    size_t size = strlen(path);
+    for (const struct api_endpoint *e = x->service->endpoints; last && last[1] && e->path; e++)
+        if (strncmp(e->path, path, size) == 0 && strcmp(e->path + size, last) == 0)
+            return e;
+    return NULL;
+}

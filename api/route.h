@@ -43,5 +43,9 @@ static inline bool api_endpoint_is_probe(const struct api_endpoint *endpoint)
  * path; else NULL. Fills x->captures. */
 const struct api_endpoint *api_route_find(struct api_exchange *x, bool *method_allowed);
 
+/* The endpoint of the path with one more name before its last segment, such as /monitors/{group}/{name}/evaluate for
+ * /monitors/g/evaluate, which is taken for a monitor of the name evaluate; NULL if there is none. */
+const struct api_endpoint *api_route_with_name(const struct api_exchange *x);
+
 /* Formats the methods that the path supports: "GET, HEAD". */
 void api_route_methods(const struct api_exchange *x, char *to, size_t size);

@@ -57,9 +57,11 @@ static const struct api_table_format *guess(const char *body, size_t size)
         return &api_table_npz;
     if (size >= 10 && memcmp(body + 5, "\0\0\0{\"", 5) == 0)
         return &api_table_safetensors;
-    const char *start = api_json_start(body);
-    bool is_json = *start == '{' || (*start == '[' && *api_json_skip_space(start + 1) == '{');
-    return is_json ? &api_table_json : &api_table_csv;
+    const char *start = api_json_start(body), *next = api_json_skip_space(start + 1);
+    bool is_array =
+        *start == '[' && (*next == '{' || *next == '[' || *next == '"' ||
+                          strncmp(next, "NaN", 3) == 0 || strncmp(next, "null", 4) == 0);
+    return *start == '{' || is_array ? &api_table_json : &api_table_csv;
 }
 
 /* Finds the file of a form: its only part. */

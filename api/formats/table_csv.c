@@ -1,6 +1,7 @@
 /* Tables as CSV, and as TSV, which is CSV with tabs. */
 #include "api/formats/columns.h"
 #include "api/formats/csv.h"
+#include "api/text/json_text.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -115,9 +116,22 @@ static bool open_delimited(struct api_table *table, char delimiter, struct api_p
     return good;
 }
 
+/* Fails with what JSON needs that is read as CSV; `good` is false where CSV is malformed. */
+static bool check_json(const struct api_table *table, bool good, struct api_problem *problem)
+{
+    char start = *api_json_start(table->body);
+    if (good || (start != '{' && start != '[') || strcmp(problem->code, "csv_malformed") != 0)
+        return good;
+    problem->code = NULL;
+    return api_fail(
+        problem, "csv_malformed",
+        "the body looks like JSON, but is read as CSV: send Content-Type: application/json, and "
+        "{\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
+}
+
 static bool open_csv(struct api_table *table, struct api_problem *problem)
 {
-    return open_delimited(table, '\0', problem);
+    return check_json(table, open_delimited(table, '\0', problem), problem);
 }
 
 static bool open_tsv(struct api_table *table, struct api_problem *problem)
@@ -186,7 +200,7 @@ static bool read_csv(struct api_table *table, const struct api_sink *sink,
     bool good = read_rows(&csv, &rows);
     api_csv_end(&csv);
     table->n_rows = rows.row;
-    return good;
+    return check_json(table, good, problem);
 }
 
 static const char *const media_types[] = {"text/csv", "application/csv", NULL};

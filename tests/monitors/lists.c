@@ -162,7 +162,7 @@ static const struct {
     {"monitors/g/m/windows?cursor=1_2_3", "cursor_invalid ?cursor"},
     {"monitors/g/m/windows?cursor=99999999999999999999_1", "cursor_invalid ?cursor"},
     {"monitors/g/m/windows?from=x", "timestamp_invalid ?from"},
-    {"monitors/g/m/windows?to=2001-09-09", "timestamp_invalid ?to"},
+    {"monitors/g/m/windows?to=2001-09-0", "timestamp_invalid ?to"},
     {"monitors/g/m/windows?format=xml", "option_invalid ?format"},
     {"monitors/g/m/windows?group=g", "option_unknown ?group"},
     {"monitors/g/m/windows/latest?limit=1", "option_unknown ?limit"},

@@ -284,7 +284,7 @@ Test(monitors_windows, times_are_checked)
     static const char *const bad[] = {"\"now\"",    "true",
                                       "[]",         "\"2001-09-09T01:46:40\"",
                                       "1e300",      "\"2001-02-29T00:00:00Z\"",
-                                      "\"\"",       "\"2001-09-09\"",
+                                      "\"\"",       "\"2001-09-0\"",
                                       "\"inf\"",    "\"2001-09-09T24:00:00Z\"",
                                       "99999999999"};
     for (size_t i = 0; i < COUNT(bad); i++) {
@@ -338,5 +338,37 @@ Test(monitors_windows, of_many_bins_come_in_short_pages)
     cr_expect_eq(n, WINDOWS + 1);
     cr_expect_eq(pages, 2);
     api_buffer_free(&config);
+    monitors_end(&service);
+}
+
+/* Times as programs write them, and the start of their window. */
+Test(monitors_windows, times_are_read_as_programs_write_them)
+{
+    static const struct {
+        const char *timestamp, *start;
+    } cases[] = {
+        {"1000000000", "\"2001-09-09T01:46:40Z\""},
+        {"1000000000123", "\"2001-09-09T01:46:40.123000Z\""},
+        {"1000000000000001", "\"2001-09-09T01:46:40.000001Z\""},
+        {"1000000000000000000", "\"2001-09-09T01:46:40Z\""},
+        {"\"1000000000000\"", "\"2001-09-09T01:46:40Z\""},
+        {"\"2001-09-09\"", "\"2001-09-09T00:00:00Z\""},
+        {"\"2001-09-09T01:46:40+0130\"", "\"2001-09-09T00:16:40Z\""},
+        {"\"2001-09-09 01:46:40-01:30\"", "\"2001-09-09T03:16:40Z\""},
+    };
+    struct api_service service = with_monitor("window=batch");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char body[100];
+        snprintf(body, sizeof body, "{\"counts\":[1,1],\"timestamp\":%s}", cases[i].timestamp);
+        json_t *json = monitors_get(&service, OBSERVE, body, 200);
+        expect_at(json, "window.start", cases[i].start);
+        json_decref(json);
+    }
+    monitors_refused(&service, OBSERVE, "{\"counts\":[1,1],\"timestamp\":\"2001-09-09T01:46:40\"}",
+                     "timestamp_invalid #/timestamp ~in UTC it is 2001-09-09T01:46:40Z");
+    monitors_refused(&service, OBSERVE, "{\"counts\":[1,1],\"timestamp\":\"2001-02-30\"}",
+                     "timestamp_invalid #/timestamp");
+    monitors_refused(&service, OBSERVE, "{\"counts\":[1,1],\"timestamp\":\"9999999999999\"}",
+                     "timestamp_invalid #/timestamp ~ahead");
     monitors_end(&service);
 }

@@ -177,6 +177,21 @@ bool api_find_column(const struct api_table *table, const char *name, size_t *co
                     table->n_columns, name);
 }
 
+/* Fails with what a time must be, and shows one without a zone as it is in UTC. */
+static bool fail_timestamp(enum api_location where, const char *pointer, const char *text,
+                           struct api_problem *problem)
+{
+    char utc[60];
+    int64_t time;
+    bool fits = text && (size_t)snprintf(utc, sizeof utc, "%sZ", text) < sizeof utc;
+    if (fits && api_time_parse(utc, &time))
+        return api_fail_at(problem, where, pointer, "timestamp_invalid",
+                           "timestamp must have a zone: in UTC it is %s", utc);
+    return api_fail_at(problem, where, pointer, "timestamp_invalid",
+                       "timestamp must be a time of RFC 3339 with its zone, such as "
+                       "2026-01-31T12:00:00Z, a date, or seconds since 1970");
+}
+
 bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *time,
                         struct api_problem *problem)
 {
@@ -191,9 +206,7 @@ bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *
         return true;
     if (!(text ? api_time_parse(text, time)
                : json_is_number(value) && api_time_from_seconds(json_number_value(value), time)))
-        return api_fail_at(problem, where, pointer, "timestamp_invalid",
-                           "timestamp must be a time of RFC 3339 with its zone, such as "
-                           "2026-01-31T12:00:00Z, or seconds since 1970");
+        return fail_timestamp(where, pointer, text, problem);
     return *time <= api_now() + API_DAY_US ||
            api_fail_at(problem, where, pointer, "timestamp_invalid",
                        "timestamp is more than a day ahead of this server's clock");

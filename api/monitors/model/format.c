@@ -97,6 +97,8 @@ static const double first = -62135596800.0, last = 253402300799.0;
 
 bool api_time_from_seconds(double seconds, int64_t *time)
 {
+    for (int i = 0; i < 3 && seconds > last; i++)
+        seconds /= 1000;
     if (!(seconds >= first && seconds <= last))
         return false;
     *time = (int64_t)llround(seconds * 1e6);
@@ -141,10 +143,10 @@ static bool read_zone(const char *p, int *offset)
     if (!skip(&p, "+- ")) /* a query turns + into a blank */
         return false;
     int hours = digits(&p, 2);
-    bool colon = skip(&p, ":");
+    skip(&p, ":");
     int minutes = digits(&p, 2);
     *offset = sign * (hours * 3600 + minutes * 60);
-    return colon && hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && *p == '\0';
+    return hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && *p == '\0';
 }
 
 /* A time that timegm changes is none: 31 February, 24:00. Seconds may be 60. */
@@ -157,9 +159,13 @@ bool api_time_parse(const char *text, int64_t *time)
     double seconds = strtod(text, &end);
     if (end > text && !*end && strspn(text, "0123456789+-.eE") == strlen(text))
         return api_time_from_seconds(seconds, time);
-    int fields[6];
+    int fields[6] = {0};
     for (size_t i = 0; i < 6; i++) {
         fields[i] = digits(&p, i == 0 ? 4 : 2);
+        if (i == 2 && !*p) { /* a date */
+            p = "Z";
+            break;
+        }
         if (fields[i] < 0 || (i < 5 && !skip(&p, separators[i])))
             return false;
     }
@@ -170,8 +176,9 @@ bool api_time_parse(const char *text, int64_t *time)
                        .tm_min = fields[4]};
     const struct tm given = parts;
     int64_t micros = skip(&p, ".") ? fraction(&p) : 0, at = timegm(&parts);
-    bool is_valid = parts.tm_mon == given.tm_mon && parts.tm_mday == given.tm_mday &&
-                    parts.tm_hour == given.tm_hour && parts.tm_min == given.tm_min;
+    bool is_valid = fields[2] >= 0 && parts.tm_mon == given.tm_mon &&
+                    parts.tm_mday == given.tm_mday && parts.tm_hour == given.tm_hour &&
+                    parts.tm_min == given.tm_min;
     if (!is_valid || fields[0] < 1 || fields[5] > 60 || !read_zone(p, &offset))
         return false;
     *time = (at + fields[5] - offset) * API_SECOND_US + micros;

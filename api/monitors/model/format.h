@@ -35,7 +35,8 @@ void api_write_names(struct api_buffer *out, const char *group, const char *name
 void api_write_time(struct api_buffer *out, int64_t time);
 void api_write_bare_time(struct api_buffer *out, int64_t time);
 
-/* Reads a time of RFC 3339 with a zone, or seconds since 1970 as decimal text; false if it is
- * neither, or not between the years 1 and 9999. */
+/* Reads a time of RFC 3339 with a zone, also +0100; a date, which is its midnight in UTC; or seconds since 1970 as
+ * decimal text. Numbers that would be after the year 9999 are milliseconds, microseconds or nanoseconds, the first
+ * that is not. False if it is none, or not between the years 1 and 9999. */
 bool api_time_parse(const char *text, int64_t *time);
 bool api_time_from_seconds(double seconds, int64_t *time);
