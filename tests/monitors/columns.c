@@ -184,6 +184,22 @@ Test(monitors_columns, of_distinct_values_get_no_monitor_unless_they_are_named)
     }
 }
 
+Test(monitors_columns, that_are_the_only_one_get_a_monitor)
+{
+    struct api_service service = monitors_new(10);
+    struct api_buffer body = {0};
+    api_append_text(&body, "x\n");
+    for (size_t i = 0; i < 1000; i++)
+        api_append_format(&body, "%zu\n", i + 1);
+    api_append(&body, "", 1);
+    json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+    expect_names(json, (const char *const[]){"x", NULL});
+    expect_at(json, "warnings.0.code", "\"nearly_unique\"");
+    json_decref(json);
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
+
 /* Free text may be longer than labels. */
 Test(monitors_columns, of_long_free_text_do_not_refuse_the_table)
 {

@@ -73,6 +73,7 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
 {
     struct api_buffer *warnings = &r->references->warnings;
     size_t n = sample->n_texts + sample->n_numbers;
+    bool is_only = r->table->n_columns == 1;
     size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
     if (formatted > 0 && 2 * formatted >= n)
         api_warn(warnings, "numbers_as_text", name, formatted, 0,
@@ -82,10 +83,11 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
     if (is_named || !api_sample_is_nearly_unique(sample))
         return true;
     api_warn(warnings, "nearly_unique", name, n, 0,
-             "most values are distinct, as those of an id, a time or free text; the column gets no "
-             "monitor "
-             "unless ?include= names it");
-    return false;
+             is_only ? "most values are distinct, as those of an id, a time or free text; the "
+                       "column has a monitor because it is the only one"
+                     : "most values are distinct, as those of an id, a time or free text; the "
+                       "column gets no monitor unless ?include= names it");
+    return is_only;
 }
 
 /* Makes bins and a config of collected values; a column without any is left out, unless it is the only one. */
