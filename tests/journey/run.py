@@ -108,6 +108,8 @@ def travel(name, parameters, url, folder):
     column = 0
     while columns is None or column < len(columns):
         run(make.replace("[:, 0]", f"[:, {column}]"), url, folder)
+        if columns:  # tables of before are not pooled with this one
+            urllib.request.urlopen(urllib.request.Request(f"{url}/monitors/{name}", method="DELETE"))
         columns = json.loads("\n".join(run(put, url, folder)))["monitors"]
         results = json.loads("\n".join(run(post, url, folder)))["monitors"]
         for i, result in enumerate(results):
