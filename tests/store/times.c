@@ -311,6 +311,7 @@ static void make_first(const struct database *database)
 {
     change_file(
         database,
+        "DROP INDEX kldiv_events_by_time;"
         "UPDATE kldiv_monitors SET settings = replace(replace(settings, ',\"pool\":16', ''),"
         " ',\"stale_after\":null', '');"
         "ALTER TABLE kldiv_monitors DROP COLUMN since; ALTER TABLE kldiv_monitors DROP COLUMN "
