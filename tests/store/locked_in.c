@@ -77,7 +77,7 @@ Test(store_locked_in, reaches_its_store_by_any_path_while_it_is_locked_in)
 
 /* ---- The log */
 
-/* COLUMNS, LABELS, LABEL: bytes of a label. A table of them is 6 MB, and as much in the log. */
+/* COLUMNS, LABELS, LABEL: bytes of a label. A table of them is 12 MB, and half as much in the log. */
 enum { COLUMNS = 100, LABELS = 1000, LABEL = 60, TABLES = 13, MIB = 1 << 20 };
 
 /* Writes a reference table that differs from those of other versions. */
@@ -86,9 +86,10 @@ static void write_table(struct api_buffer *to, int version)
     to->size = 0;
     for (int i = 0; i < COLUMNS; i++)
         api_append_format(to, "%sc%d", i ? "," : "", i);
-    for (int row = 0; row < LABELS; row++)
+    for (int row = 0; row < 2 * LABELS;
+         row++) /* twice each, for columns of distinct texts get no monitor */
         for (int i = 0; i < COLUMNS; i++)
-            api_append_format(to, "%s%0*d-%d", i ? "," : "\n", LABEL - 3, row, version);
+            api_append_format(to, "%s%0*d-%d", i ? "," : "\n", LABEL - 3, row / 2, version);
     api_append(to, "\n", 2);
 }
 
