@@ -62,6 +62,30 @@ Test(monitors_metrics, begin_with_what_is_known_before_the_first_window)
     monitors_end(&service);
 }
 
+Test(monitors_metrics, count_the_monitors_of_groups)
+{
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/a/m", CONFIG, 201);
+    monitors_expect(&service, "PUT /monitors/g%22/m", CONFIG, 201);
+    monitors_expect(&service, "PUT /monitors/g%22/n", CONFIG, 201);
+    monitors_expect(&service, "PUT /monitors/g%22%22/m", CONFIG, 201);
+    monitors_expect(&service, "POST /monitors/g%22/n/observations",
+                    "{\"counts\":[0,1000],\"timestamp\":1000000000}", 200);
+    expect_lines(&service, "state=\"critical\"} 1",
+                 "kldiv_monitor_state{group=\"g\\\"\",monitor=\"n\",state=\"critical\"} 1\n"
+                 "kldiv_group_monitors{group=\"g\\\"\",state=\"critical\"} 1\n");
+    expect_lines(&service, "group_monitors{group=\"a\",",
+                 "kldiv_group_monitors{group=\"a\",state=\"insufficient_data\"} 1\n"
+                 "kldiv_group_monitors{group=\"a\",state=\"ok\"} 0\n"
+                 "kldiv_group_monitors{group=\"a\",state=\"warning\"} 0\n"
+                 "kldiv_group_monitors{group=\"a\",state=\"critical\"} 0\n");
+    expect_lines(&service, "group_monitors{group=\"g\\\"\",state=\"i",
+                 "kldiv_group_monitors{group=\"g\\\"\",state=\"insufficient_data\"} 1\n");
+    expect_lines(&service, "group_monitors{group=\"g\\\"\\\"\",state=\"i",
+                 "kldiv_group_monitors{group=\"g\\\"\\\"\",state=\"insufficient_data\"} 1\n");
+    monitors_end(&service);
+}
+
 Test(monitors_metrics, tell_the_scores_of_the_last_closed_window)
 {
     struct api_service service = monitors_new(10);

@@ -13,7 +13,8 @@
 
 /* sample: the numbers of a monitor at one moment. NaN is a number that it does not have. */
 struct sample {
-    size_t labels;                                           /* offset of the begin of its labels */
+    size_t labels; /* offset of the begin of its labels */
+    size_t group;  /* bytes of the first one, `{group="g"` */
     double kl, js, psi, unseen_ratio, missing_ratio, n, end; /* of the last closed window */
     double warning, critical;
     double observations, last_observation;
@@ -43,7 +44,12 @@ static void add_sample(struct samples *samples, const struct api_monitor *monito
     const struct api_monitor_status *status = &monitor->status;
     const struct api_window *last = &status->last;
     struct api_buffer *labels = &samples->labels;
-    const struct sample sample = {.labels = labels->size,
+    size_t begin = labels->size;
+    api_append_text(labels, "{group=\"");
+    append_label(labels, monitor->group);
+    api_append(labels, "\"", 1);
+    const struct sample sample = {.labels = begin,
+                                  .group = labels->size - begin,
                                   .kl = last->scores.drift.kl,
                                   .js = last->scores.drift.js,
                                   .psi = last->scores.drift.psi,
@@ -58,9 +64,7 @@ static void add_sample(struct samples *samples, const struct api_monitor *monito
                                   .stale = api_monitor_standing(monitor).stale,
                                   .state = status->state};
     api_append(&samples->of_monitors, &sample, sizeof sample);
-    api_append_text(labels, "{group=\"");
-    append_label(labels, monitor->group);
-    api_append_text(labels, "\",monitor=\"");
+    api_append_text(labels, ",monitor=\"");
     append_label(labels, monitor->name);
     api_append(labels, "\"", 2);
 }
@@ -157,6 +161,31 @@ static void write_sample(const struct sample *sample, const struct family *famil
     }
 }
 
+/* Writes how many monitors of each group are in each state; samples of a group follow one another. */
+static void write_groups(const struct samples *samples, struct api_buffer *out)
+{
+    static const char name[] = "kldiv_group_monitors";
+    const struct sample *of_monitors = (const void *)samples->of_monitors.data;
+    size_t n = samples->of_monitors.size / sizeof *of_monitors, states[API_VERDICTS] = {0};
+    if (n > 0)
+        api_append_format(out, "# HELP %s Monitors of the group by state.\n# TYPE %s gauge\n", name,
+                          name);
+    for (size_t i = 0; i < n && !out->failed; i++) {
+        const struct sample *this = &of_monitors[i], *next = this + 1;
+        const char *labels = samples->labels.data + this->labels;
+        states[this->state]++;
+        if (i + 1 < n && next->group == this->group &&
+            memcmp(samples->labels.data + next->labels, labels, this->group) == 0)
+            continue;
+        for (size_t state = 0; state < API_VERDICTS; state++) {
+            api_append_text(out, name);
+            api_append(out, labels, this->group);
+            api_append_format(out, ",state=\"%s\"} %zu\n", api_verdict_names[state], states[state]);
+            states[state] = 0;
+        }
+    }
+}
+
 /* HEADS: bytes of the heads of all families, at most. */
 enum { HEADS = 4 << 10 };
 
@@ -171,6 +200,7 @@ static void write_lines(const struct samples *samples, struct api_buffer *out)
             write_sample(&of_monitors[j], &families[i],
                          samples->labels.data + of_monitors[j].labels, out);
     }
+    write_groups(samples, out);
 }
 
 /* ---- Their size */
@@ -190,9 +220,10 @@ struct sizes {
 
 static void add_size(struct sizes *sizes, const char *group, const char *name)
 {
-    /* LINES of a monitor: seven values, two thresholds, four states, three more values; LINE: the longest
+    /* LINES of a monitor: seven values, two thresholds, four states, three more values, four of its group, which may
+     * have no other; LINE: the longest
      * name, a severity or a state, a number; LABELS: their names and quotes. */
-    enum { LINES = 16, LINE = 48 + 32 + 28, LABELS = 24 };
+    enum { LINES = 20, LINE = 48 + 32 + 28, LABELS = 24 };
     size_t labels = LABELS + escaped_size(group) + escaped_size(name);
     sizes->lines += LINES * (LINE + labels);
     sizes->numbers += sizeof(struct sample);
