@@ -268,12 +268,18 @@ static void sum_ones(struct kl_workspace *b, struct row_sums *sums)
     }
 }
 
+static void clear_sums(struct row_sums *sums, size_t rows)
+{
+    kl_fill(sums->losses, 0, rows);
+    kl_fill(sums->sum_p, 0, rows);
+    kl_fill(sums->exps, 0, rows);
+}
+
 static void sum_rows(struct kl_workspace *b, struct row_sums *sums)
 {
     struct row_sums low;
-    double *const all[] = {sums->losses, sums->sum_p, sums->exps, low.losses, low.sum_p, low.exps};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        kl_fill(all[i], 0, b->group->rows);
+    clear_sums(sums, b->group->rows);
+    clear_sums(&low, b->group->rows);
     for (int i = 0; i < KL_OPERANDS; i++)
         if (kl_is_logit(b->job, i))
             find_row_max(b, i);

@@ -66,7 +66,7 @@ static const char fourth[] =
 
 /* Adds what verdicts over pools of windows need: see api/monitors/model/pool.h. Monitors keep the rule and the
  * thresholds that they have, which is a pool of one window; their settings are an object with members. Adds
- * the order in which events of all monitors are listed. */
+ * the order in which events of all monitors are listed, and texts that are no labels. */
 static const char fifth[] =
     "ALTER TABLE kldiv_monitors RENAME COLUMN since TO severity_since;"
     "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT;"
@@ -80,7 +80,10 @@ static const char fifth[] =
     "ALTER TABLE kldiv_windows ADD COLUMN pooled_kl DOUBLE PRECISION;"
     "ALTER TABLE kldiv_windows ADD COLUMN pooled_p_value DOUBLE PRECISION;"
     "ALTER TABLE kldiv_windows ADD COLUMN pooled_noise_floor DOUBLE PRECISION;"
-    "CREATE INDEX kldiv_events_by_time ON kldiv_events (at, monitor, id);";
+    "CREATE INDEX kldiv_events_by_time ON kldiv_events (at, monitor, id);"
+    "CREATE TABLE kldiv_unseen (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL,"
+    " label BYTEA NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, label))"
+    "{clustered};";
 
 const char *const api_migrations[] = {first, second, third, fourth, fifth, NULL};
 
@@ -257,6 +260,17 @@ const char *const api_sql[API_STATEMENTS] = {
         " (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
         " AND (start_at, id) < ($3, $4) ORDER BY start_at DESC, id DESC LIMIT $5)",
     [API_SQL_COUNTS_DELETE] = "DELETE FROM kldiv_counts WHERE monitor = $1 AND window_id = $2",
+
+    [API_SQL_UNSEEN_ADD] = "INSERT INTO kldiv_unseen VALUES ($1, $2, $3, $4) ON CONFLICT (monitor,"
+                           " window_id, label) DO UPDATE SET count = kldiv_unseen.count + "
+                           "excluded.count",
+    [API_SQL_UNSEEN_PRUNE] =
+        "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 AND label NOT IN (SELECT"
+        " label FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 ORDER BY count DESC, label"
+        " LIMIT $3)",
+    [API_SQL_UNSEEN] = "SELECT label, count FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2"
+                       " ORDER BY count DESC, label LIMIT $3",
+    [API_SQL_UNSEEN_DELETE] = "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2",
 
     [API_SQL_EVENT_PUT] =
         "INSERT INTO kldiv_events SELECT $1, coalesce(max(id), 0) + 1, $2, $3, $4, $5,"

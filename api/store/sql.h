@@ -66,6 +66,11 @@ enum api_statement {
     API_SQL_COUNTS_OF_POOL, /* the same → id, bin, count */
     API_SQL_COUNTS_DELETE,  /* monitor, window */
 
+    API_SQL_UNSEEN_ADD,    /* monitor, window, label, count */
+    API_SQL_UNSEEN_PRUNE,  /* monitor, window, number: keeps as many, the most frequent */
+    API_SQL_UNSEEN,        /* monitor, window, limit → label, count, most frequent first */
+    API_SQL_UNSEEN_DELETE, /* monitor, window */
+
     API_SQL_EVENT_PUT,     /* monitor, at, from, to, kl, window */
     API_SQL_EVENTS,        /* monitor, id to go on below, limit */
     API_SQL_EVENTS_OF_ALL, /* earliest time; time, monitor and id to go on below; group or "", limit */

@@ -311,7 +311,7 @@ static void make_first(const struct database *database)
 {
     change_file(
         database,
-        "DROP INDEX kldiv_events_by_time;"
+        "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen;"
         "UPDATE kldiv_monitors SET settings = replace(replace(settings, ',\"pool\":16', ''),"
         " ',\"stale_after\":null', '');"
         "ALTER TABLE kldiv_monitors DROP COLUMN since; ALTER TABLE kldiv_monitors DROP COLUMN "
@@ -336,15 +336,23 @@ static void make_first(const struct database *database)
         "ALTER TABLE kldiv_keys RENAME TO keys;");
 }
 
-/* Has what was told be as a store from before pools has it: its monitors judge each window alone. */
-static void judge_alone(struct api_buffer *told)
+/* Removes the part of a text from a mark on, up to the next end. */
+static void cut(struct api_buffer *text, const char *mark, const char *end)
 {
-    static const char pool[] = "\"pool\":16";
-    for (char *at = told->data; (at = strstr(at, pool));) {
-        at += strlen(pool) - 1;
-        memmove(at, at + 1, (size_t)(told->data + told->size - at - 1));
-        told->size--;
+    for (char *at = text->data; (at = strstr(at, mark));) {
+        char *from = at + strlen(mark), *to = strstr(from, end);
+        memmove(from, to, (size_t)(text->data + text->size - to));
+        text->size -= (size_t)(to - from);
+        at = from;
     }
+}
+
+/* Has what was told be as a store of a former version has it: its monitors judge each window alone, and no text that
+ * is no label is known. */
+static void make_former(struct api_buffer *told)
+{
+    cut(told, "\"pool\":1", ",");
+    cut(told, "\"unseen\":[", "]");
 }
 
 Test(store_times, tells_the_same_of_its_monitors_after_a_start)
@@ -366,7 +374,7 @@ Test(store_times, tells_the_same_of_its_monitors_after_a_start)
     expect_same_after_start(&database, &before, true);
     expect_same_after_start(&database, &before, false);
     make_first(&database);
-    judge_alone(&before);
+    make_former(&before);
     expect_same_after_start(&database, &before, false);
     expect_same_after_start(&database, &before, true);
     api_buffer_free(&before);

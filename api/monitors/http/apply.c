@@ -197,6 +197,15 @@ static bool check_reads(struct api_observations *o, struct api_monitors *monitor
                     "with takes too long; send fewer columns at once");
 }
 
+static bool observe(const struct api_observations *o, struct api_monitors *monitors,
+                    struct api_observed *observed)
+{
+    struct api_counting *counting = &observed->counting;
+    return api_observe(monitors, observed->monitor, counting->counts, o->time, &observed->dirty) &&
+           api_unseen_store(monitors->store, observed->held.id,
+                            observed->dirty->snapshot->window.id, &counting->unseen);
+}
+
 bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct api_observations *o = (struct api_observations *)job;
@@ -220,8 +229,7 @@ bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)
         if (!check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))
             return false;
     for (size_t i = 0; i < o->n; i++)
-        if (!api_observe(monitors, o->observed[i].monitor, o->observed[i].counting.counts, o->time,
-                         &o->observed[i].dirty))
+        if (!observe(o, monitors, &o->observed[i]))
             return false;
     return !o->has_key || store_idempotency(o, monitors);
 }
@@ -237,7 +245,8 @@ static bool read_again(struct api_observations *o, struct api_monitors *monitors
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW, of);
     if (good && list.n > 0 && monitor && monitor->id == pair[0]) {
         observed->snapshot = api_snapshot_of(monitors, monitor, &list.windows[0]);
-        good = observed->snapshot != NULL;
+        good = observed->snapshot &&
+               api_unseen_read(monitors->store, pair[0], observed->snapshot, &observed->unseen);
     }
     if (observed->snapshot && monitor && monitor->pending)
         observed->snapshot->state = observed->snapshot->window.closed
@@ -271,6 +280,9 @@ bool api_apply_read_back(struct api_store_job *job, struct api_monitors *monitor
         api_snapshot_release(o->observed[i].snapshot);
         o->observed[i].snapshot = o->observed[i].dirty->snapshot;
         atomic_fetch_add(&o->observed[i].snapshot->references, 1);
+        if (!api_unseen_read(monitors->store, o->observed[i].held.id, o->observed[i].snapshot,
+                             &o->observed[i].unseen))
+            return false;
     }
     return true;
 }

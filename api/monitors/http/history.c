@@ -19,17 +19,21 @@ struct history {
     bool as_csv;
     int64_t last[2]; /* start and id of the last window of the page before */
     struct api_snapshot **snapshots;
-    size_t n, reserved; /* snapshots, and bytes of the budget for them */
+    struct api_buffer *unseen; /* of each, as objects */
+    size_t n, reserved;        /* snapshots, and bytes of the budget for them */
 };
 
 static void drop_snapshots(struct history *h)
 {
-    if (h->snapshots)
-        for (size_t i = 0; i < h->n; i++)
-            api_snapshot_release(h->snapshots[i]);
+    for (size_t i = 0; i < h->n; i++) {
+        api_snapshot_release(h->snapshots[i]);
+        api_buffer_free(&h->unseen[i]);
+    }
     free(h->snapshots);
+    free(h->unseen);
     api_budget_release(h->paged.x->service->budget, h->reserved);
     h->snapshots = NULL;
+    h->unseen = NULL;
     h->n = h->reserved = 0;
 }
 
@@ -72,13 +76,14 @@ static bool add_snapshot(struct history *h, struct api_monitors *monitors,
     struct api_snapshot *snapshot = h->snapshots[h->n] = api_snapshot_of(monitors, monitor, window);
     if (!snapshot)
         return false;
+    h->unseen[h->n].budget = monitors->budget;
     h->n++;
     size_t size = sizeof *snapshot + snapshot->config->bins.n_bins * 2 * sizeof(double);
     if (!api_budget_reserve(monitors->budget, size))
         return api_fail_oom(&h->paged.job.problem);
     h->reserved += size;
     *n_bins += snapshot->config->bins.n_bins;
-    return true;
+    return api_unseen_read(monitors->store, monitor->id, snapshot, &h->unseen[h->n - 1]);
 }
 
 /* Makes a snapshot of each window of a list, up to the page's limit and MAX_PAGE_BINS. */
@@ -88,7 +93,8 @@ static bool snapshot_all(struct history *h, struct api_monitors *monitors,
     size_t n_bins = 0;
     drop_snapshots(h);
     h->snapshots = calloc(list->n + 1, sizeof(struct api_snapshot *));
-    if (!h->snapshots)
+    h->unseen = calloc(list->n + 1, sizeof *h->unseen);
+    if (!h->snapshots || !h->unseen)
         return api_transaction_fail_oom(monitors);
     while (h->n < list->n && h->n < h->paged.page.limit && n_bins < MAX_PAGE_BINS)
         if (!add_snapshot(h, monitors, monitor, &list->windows[h->n], &n_bins))
@@ -215,7 +221,7 @@ bool api_windows(struct api_exchange *x)
     api_append_text(out, "{\"windows\":[");
     for (size_t i = 0; i < h->n; i++) {
         api_append_text(out, i ? ",{" : "{");
-        api_snapshot_write(h->snapshots[i], false, out);
+        api_snapshot_write(h->snapshots[i], false, &h->unseen[i], out);
         api_append(out, "}", 1);
     }
     return end_list(x);
@@ -273,7 +279,7 @@ bool api_window_show(struct api_exchange *x)
     api_begin_json(x);
     api_write_names(out, api_group_of(x), api_name_of(x));
     api_append(out, ",", 1);
-    api_snapshot_write(h->snapshots[0], true, out);
+    api_snapshot_write(h->snapshots[0], true, &h->unseen[0], out);
     api_append_text(out, "}\n");
     return true;
 }

@@ -14,7 +14,8 @@ struct api_observed {
     struct api_counting counting;
     struct api_dirty_window *dirty; /* while the store's thread runs */
     struct api_snapshot *snapshot;
-    bool is_behind; /* the monitor's newest window lies ahead of the clock */
+    struct api_buffer unseen; /* of the window, as objects */
+    bool is_behind;           /* the monitor's newest window lies ahead of the clock */
 };
 
 /* api_observations: a request's, for the columns of a table or for one monitor. */

@@ -51,6 +51,7 @@ static bool snapshot_counts(struct api_observations *o, struct api_observed *obs
         snapshot->counts[i] = (double)observed->counting.counts[i];
     snapshot->window.revision = observed->held.revision;
     snapshot->state = observed->held.state;
+    api_unseen_write_top(&observed->counting.unseen, &observed->unseen);
     return true;
 }
 
@@ -207,7 +208,7 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
         api_append_text(out, "\"name\":");
         api_append_json_string(out, o->observed[i].name);
         api_append(out, ",", 1);
-        api_snapshot_write(o->observed[i].snapshot, true, out);
+        api_snapshot_write(o->observed[i].snapshot, true, &o->observed[i].unseen, out);
         api_append(out, "}", !single);
     }
     api_append_text(out, single ? ",\"warnings\":[" : "],\"warnings\":[");

@@ -32,6 +32,7 @@ bool api_counting_init(struct api_counting *counting, const struct api_bins *bin
 {
     counting->bins = bins;
     counting->unreadable = (struct api_unreadable){0};
+    counting->unseen = (struct api_label_table){.n = 0};
     counting->buffered = 0;
     find_booleans(counting);
     counting->counts = calloc(bins->n_bins, sizeof *counting->counts);
@@ -42,6 +43,7 @@ void api_counting_free(struct api_counting *counting)
 {
     free(counting->counts);
     counting->counts = NULL;
+    api_labels_free(&counting->unseen);
 }
 
 static void flush(struct api_counting *counting)
@@ -74,13 +76,20 @@ static bool add_label(struct api_counting *counting, const char *text, size_t si
     return true;
 }
 
+static void add_other(struct api_counting *counting, const char *text, size_t size)
+{
+    counting->counts[api_bins_other(counting->bins)]++;
+    api_unseen_add(&counting->unseen, text, size);
+}
+
 static void add_number_label(struct api_counting *counting, double number)
 {
     char text[API_DECIMAL_MAX];
+    size_t size = isnan(number) ? 0 : api_label_of_number(text, number);
     if (isnan(number))
         add_missing(counting);
-    else if (!add_label(counting, text, api_label_of_number(text, number)))
-        counting->counts[api_bins_other(counting->bins)]++;
+    else if (!add_label(counting, text, size))
+        add_other(counting, text, size);
 }
 
 bool api_cell_is_text(const struct api_cell *cell)
@@ -112,11 +121,14 @@ bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *nu
 /* Counts a boolean that is no label as it stands. */
 static void add_boolean(struct api_counting *counting, const struct api_cell *cell, bool value)
 {
-    size_t bin = counting->of_booleans[value], none = counting->bins->n_bins;
-    if (cell->kind == API_CELL_BOOLEAN &&
-        add_label(counting, value ? "true" : "false", value ? 4 : 5))
+    size_t bin = counting->of_booleans[value], size = value ? 4 : 5;
+    const char *text = value ? "true" : "false";
+    if (cell->kind == API_CELL_BOOLEAN && add_label(counting, text, size))
         return;
-    counting->counts[bin < none ? bin : api_bins_other(counting->bins)]++;
+    if (bin < counting->bins->n_bins)
+        counting->counts[bin]++;
+    else
+        add_other(counting, text, size);
 }
 
 /* A text that is a label counts as that, also if it stands for a missing value or a number. */
@@ -133,7 +145,7 @@ static void count_label(struct api_counting *counting, const struct api_cell *ce
     else if (api_cell_number(cell, true, &number))
         add_number_label(counting, number);
     else
-        counting->counts[api_bins_other(counting->bins)]++;
+        add_other(counting, cell->text, cell->size);
 }
 
 bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
@@ -192,13 +204,22 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
     return true;
 }
 
+static void set_budget(struct api_label_table *labels, struct api_budget *budget)
+{
+    labels->texts.budget = labels->entries.budget = budget;
+    labels->slots.budget = labels->sorted.budget = budget;
+}
+
 bool api_counting_table(struct api_counting *const *of_columns, struct api_table *table,
                         const atomic_bool *stop, struct api_problem *problem)
 {
     struct pass pass = {table, of_columns, stop};
     const struct api_sink sink = {&pass, count_cell, count_numbers};
-    for (size_t i = 0; i < table->n_columns; i++)
+    for (size_t i = 0; i < table->n_columns; i++) {
         table->columns[i].wanted = of_columns[i] != NULL;
+        if (of_columns[i])
+            set_budget(&of_columns[i]->unseen, table->budget);
+    }
     bool good = api_table_read(table, &sink, problem);
     for (size_t i = 0; i < table->n_columns; i++)
         if (of_columns[i])

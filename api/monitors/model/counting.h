@@ -3,6 +3,7 @@
 
 #include "api/formats/table.h"
 #include "api/monitors/model/config.h"
+#include "api/monitors/model/unseen.h"
 
 /* True for a string of JSON or a field of CSV; for a value that is not there, or a text that says so. */
 bool api_cell_is_text(const struct api_cell *cell);
@@ -32,6 +33,7 @@ struct api_counting {
     size_t of_booleans
         [2]; /* bins of false and true in any case; the number of bins if they have none */
     struct api_unreadable unreadable;
+    struct api_label_table unseen; /* texts that are no label */
     size_t buffered;
     double buffer[API_COUNTED_AT_ONCE];
 };

@@ -59,6 +59,16 @@ static bool grow(struct api_label_table *labels)
     return true;
 }
 
+bool api_labels_count_known(struct api_label_table *labels, const char *text, size_t size)
+{
+    if (labels->n == 0)
+        return false;
+    const uint32_t *slot = slot_of(labels, text, size, api_hash_text(text, size));
+    if (*slot)
+        entry(labels, *slot - 1)->count++;
+    return *slot != 0;
+}
+
 bool api_labels_add(struct api_label_table *labels, const char *text, size_t size)
 {
     uint32_t hash = api_hash_text(text, size);

@@ -15,6 +15,9 @@ void api_labels_free(struct api_label_table *labels);
 /* Counts a text without NULs; false if memory is exhausted. */
 bool api_labels_add(struct api_label_table *labels, const char *text, size_t size);
 
+/* Counts a text that was counted before; false if it was not. */
+bool api_labels_count_known(struct api_label_table *labels, const char *text, size_t size);
+
 /* api_label: a text, which ends with a NUL, and how often it occurs. */
 struct api_label {
     const char *text;

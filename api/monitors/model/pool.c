@@ -25,7 +25,7 @@ struct api_pool *api_pool_new(const struct api_monitor_settings *settings, size_
                               .n_bins = n_bins,
                               .starts = (int64_t *)(pool + 1)};
     pool->ids = pool->starts + pool->max;
-    pool->counts = (double *)(pool->ids + pool->max);
+    pool->counts = (double *)(void *)(pool->ids + pool->max);
     return pool;
 }
 

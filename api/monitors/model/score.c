@@ -219,7 +219,8 @@ static void write_pooled(const struct api_scores *scores, struct api_buffer *out
     api_append_format(out, ",\"level\":\"%s\"}", api_verdict_names[scores->verdict]);
 }
 
-void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins, struct api_buffer *out)
+void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
+                        const struct api_buffer *unseen, struct api_buffer *out)
 {
     struct api_scores scores;
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
@@ -233,6 +234,12 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins, str
                       api_verdict_names[scores.verdict], api_verdict_names[snapshot->state]);
     write_pooled(&scores, out);
     write_scores(&scores, out);
+    if (snapshot->config->bins.labelled) {
+        api_append_text(out, ",\"unseen\":[");
+        api_append(out, unseen->data, unseen->size);
+        api_append(out, "]", 1);
+        out->failed |= unseen->failed;
+    }
     api_append_text(out, ",\"top\":");
     api_top_write(scores.top, &snapshot->config->bins, out);
     api_append_text(out, ",\"compare\":");

@@ -36,6 +36,7 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
 /* The window with those before it, for its verdict. */
 struct api_evidence api_snapshot_evidence(const struct api_snapshot *snapshot);
 
-/* Appends the members of the result, `"window":...,...`, with its bins or without. */
+/* Appends the members of the result, `"window":...,...`, with its bins or without. `unseen` has the objects of texts that
+ * are no labels. */
 void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
-                        struct api_buffer *out);
+                        const struct api_buffer *unseen, struct api_buffer *out);

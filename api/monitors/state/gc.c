@@ -48,6 +48,7 @@ static bool delete_windows(struct api_monitors *monitors, int64_t monitor,
         good = (!counts || (api_pending_previous(monitors, pending, false) &&
                             api_previous_delete(&pending->previous, monitors->store, position))) &&
                api_store_run(monitors->store, API_SQL_COUNTS_DELETE, window, NULL) &&
+               api_store_run(monitors->store, API_SQL_UNSEEN_DELETE, window, NULL) &&
                api_store_run(monitors->store, API_SQL_WINDOW_DELETE, window, NULL);
     }
     if (pending && expired.n > 0)

@@ -154,3 +154,39 @@ bool api_counts_run(double *counts, size_t n_bins, struct api_store *store,
     struct counts to = {counts, n_bins};
     return api_store_run(store, statement, parameters, &(struct api_rows){add_count, &to});
 }
+
+/* ---- Texts that are no labels */
+
+bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window,
+                      struct api_label_table *unseen)
+{
+    size_t n = 0;
+    const struct api_label *top =
+        unseen->n > 0 ? api_labels_sort(unseen, API_UNSEEN_KEPT, &n) : NULL;
+    bool good = true;
+    for (size_t i = 0; good && i < n; i++)
+        good = api_store_run(store, API_SQL_UNSEEN_ADD,
+                             (struct api_datum[]){API_INTEGER(monitor), API_INTEGER(window),
+                                                  API_BYTES(top[i].text, strlen(top[i].text)),
+                                                  API_INTEGER(top[i].count)},
+                             NULL);
+    const struct api_datum kept[] = {API_INTEGER(monitor), API_INTEGER(window),
+                                     API_INTEGER(API_UNSEEN_KEPT)};
+    return good && (n == 0 || api_store_run(store, API_SQL_UNSEEN_PRUNE, kept, NULL));
+}
+
+static void write_unseen(void *context, const struct api_datum *values)
+{
+    api_unseen_write(values[0].text, values[0].size, (size_t)values[1].integer, context);
+}
+
+bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_snapshot *snapshot,
+                     struct api_buffer *out)
+{
+    const struct api_bins *bins = &snapshot->config->bins;
+    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(snapshot->window.id),
+                                   API_INTEGER(API_UNSEEN_TOLD)};
+    out->size = 0;
+    return !bins->labelled || snapshot->counts[api_bins_other(bins)] == 0 ||
+           api_store_run(store, API_SQL_UNSEEN, of, &(struct api_rows){write_unseen, out});
+}

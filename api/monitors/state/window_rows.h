@@ -1,11 +1,20 @@
 /* Windows as rows of the store. */
 #pragma once
 
-#include "api/monitors/model/window.h"
+#include "api/monitors/model/score.h"
+#include "api/monitors/model/unseen.h"
 #include "api/store/store.h"
 
 /* Writes the row of a window. */
 bool api_window_store(struct api_store *store, int64_t monitor, const struct api_window *window);
+
+/* Adds the most frequent texts of a request that are no labels to those of its window. */
+bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window,
+                      struct api_label_table *unseen);
+
+/* Appends those of a window as objects. */
+bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_snapshot *snapshot,
+                     struct api_buffer *out);
 
 /* api_window_list: rows that a statement gives. */
 struct api_window_list {
