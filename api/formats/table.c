@@ -73,7 +73,7 @@ static bool find_file(const struct api_table *table, struct api_form_part *file,
     if (!api_form_begin(&reader, table->content_type, table->body, table->size, problem))
         return false;
     if (!api_form_next(&reader, file, problem))
-        return problem->code || api_fail(problem, "multipart_malformed", "the form has no file");
+        return !problem->code && api_fail(problem, "multipart_malformed", "the form has no file");
     if (api_form_next(&reader, &part, problem))
         return api_fail(
             problem, "multipart_malformed",

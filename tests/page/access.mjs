@@ -84,8 +84,9 @@ async function checkAsking({browser, report}, url) {
 async function checkAskingAgain({browser, report}, url) {
     await report.check("a wrong token is told, and another is asked for", () =>
         visiting(browser, url, REFUSED, async visit => {
+            const refused = visit.page.waitForResponse(answer => answer.status() === 401);
             await giveToken(visit.page, "wrong");
-            await visit.page.waitForResponse(answer => answer.status() === 401);
+            await refused;
             const [told] = await waitForText(visit.page, /token was refused.*/i);
             await giveToken(visit.page, FULL);
             await rowsOf(visit.page);

@@ -34,9 +34,10 @@ export function loans(seed, {income = 0, score = 0, n = ROWS} = {}) {
  * @param {Api} api
  * @param {string} group
  * @param {Table} current
+ * @param {string} [settings] as a query
  */
-async function watchLoans(api, group, current) {
-    await api.put(monitorPath(group), toCsv(loans(1)));
+async function watchLoans(api, group, current, settings = "") {
+    await api.put(monitorPath(group) + settings, toCsv(loans(1)));
     await api.post(monitorPath(group, "observations"), toCsv(current));
 }
 
@@ -58,7 +59,7 @@ export function shifted(api) {
  * @param {Api} api
  */
 export function warning(api) {
-    return watchLoans(api, "warned", loans(4, {score: 0.5}));
+    return watchLoans(api, "warned", loans(4, {score: 0.5}), "?critical=0.3");
 }
 
 /** @param {Api} api */

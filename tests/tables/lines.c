@@ -128,6 +128,8 @@ Test(tables_lines, forms_have_one_file_of_any_format)
         {PART(FILE_OF("x") "\r\nContent-Type: " FORM, "a\n1\n") "--XyZ--", "a: `1`"},
         {PART("", "a\n1\n") PART("", "b\n1\n") "--XyZ--",
          "multipart_malformed the form must have one file"},
+        {"--XyZ\r\nContent-Disposition: form-data; name=\"f\"\r\nb\n1,2\r\n--XyZ--",
+         "multipart_malformed byte 56 of the body: the header of a part does not end"},
         {"--XyZ--", "multipart_malformed the form has no file"},
         {"--XyZ\r\n\r\nx\r\n--XyZ--", "multipart_malformed byte 9 of the body: a part has no"},
         {PART("", "a\n1\n"), "multipart_malformed byte 54 of the body: no boundary ends this part"},
