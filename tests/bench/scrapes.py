@@ -26,7 +26,7 @@ def start(folder):
 
 def fill(port):
     """Groups of 500 monitors that have a closed window."""
-    body = json.dumps({"columns": {f"column_{i}": list(range(100)) for i in range(500)}})
+    body = json.dumps({"columns": {f"column_{i}": [k * 7 % 100 for k in range(100)] for i in range(500)}})
     for group in range(MONITORS // 500):
         for method, path in ("PUT", ""), ("POST", "/observations"):
             connection = http.client.HTTPConnection("127.0.0.1", port)
