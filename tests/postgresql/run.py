@@ -455,7 +455,9 @@ def try_names(folder):
     for name in INDICES:
         sql("ALTER INDEX kldiv_%s RENAME TO %s" % (name, name), "shared")
     sql("DROP TABLE kldiv_sums; UPDATE meta SET value = 3 WHERE name = 'schema'; "
-        "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen; ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from; "
+        "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen; "
+        "UPDATE monitors SET settings = replace(replace(settings, ',\"pool\":16', ''), ',\"stale_after\":null', ''); "
+        "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from; "
         "ALTER TABLE monitors RENAME COLUMN severity_since TO since; "
         "ALTER TABLE windows DROP COLUMN pooled_windows, DROP COLUMN pooled_n, DROP COLUMN pooled_kl, "
         "DROP COLUMN pooled_p_value, DROP COLUMN pooled_noise_floor", "shared")
