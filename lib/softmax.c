@@ -278,14 +278,15 @@ static void clear_sums(struct row_sums *sums, size_t rows)
 static void sum_rows(struct kl_workspace *b, struct row_sums *sums)
 {
     struct row_sums low;
-    clear_sums(sums, b->group->rows);
-    clear_sums(&low, b->group->rows);
+    const size_t rows = b->group->rows;
+    clear_sums(sums, rows);
+    clear_sums(&low, rows);
     for (int i = 0; i < KL_OPERANDS; i++)
         if (kl_is_logit(b->job, i))
             find_row_max(b, i);
     KL_FOR_EACH_TILE (b, tile)
         add_tile(b, &tile, sums, &low);
-    for (size_t i = 0; i < b->group->rows; i++) { /* sums that are not finite are not used */
+    for (size_t i = 0; i < rows; i++) { /* sums that are not finite are not used */
         sums->losses[i] += low.losses[i];
         sums->sum_p[i] += low.sum_p[i];
         sums->exps[i] += low.exps[i];

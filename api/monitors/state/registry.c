@@ -150,11 +150,10 @@ void api_monitor_free(struct api_monitor *monitor)
 struct api_standing api_monitor_standing(const struct api_monitor *monitor)
 {
     const struct api_monitor_status *status = &monitor->status;
-    double silence = (double)(api_now() - status->last_observation) / API_SECOND_US;
-    return (struct api_standing){status->state, status->since, status->severity_since,
-                                 status->last_observation != API_NO_TIME &&
-                                     silence >
-                                         api_settings_stale_after(&monitor->config->settings)};
+    double silence = ((double)api_now() - (double)status->last_observation) / API_SECOND_US;
+    bool is_stale = status->last_observation != API_NO_TIME &&
+                    silence > api_settings_stale_after(&monitor->config->settings);
+    return (struct api_standing){status->state, status->since, status->severity_since, is_stale};
 }
 
 void api_standing_write(const struct api_standing *standing, struct api_buffer *out)
