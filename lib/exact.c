@@ -40,7 +40,7 @@ void kl_exact_add(struct kl_exact *exact, double value)
     uint64_t mantissa = (bits & ((1ULL << 52) - 1)) | (exponent ? 1ULL << 52 : 0);
     if (exponent == 0x7ff)
         exact->specials |= isnan(value) ? NOT_A_NUMBER : value > 0 ? PLUS_INFINITY : MINUS_INFINITY;
-    if (exponent == 0x7ff || mantissa == 0)
+    if (exact->specials || mantissa == 0) /* digits are of no use any more */
         return;
     unsigned shift = exponent - (exponent > 0);
     unsigned __int128 shifted = (unsigned __int128)mantissa << shift % DIGIT;

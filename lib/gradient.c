@@ -144,7 +144,10 @@ void kl_compute_grads(struct kl_workspace *b, const struct kl_tile *tile)
         if (!kl_is_wanted(b->job, i))
             continue;
         compute_grads(b, tile, i);
-        if (kl_is_logit(b->job, i)) {
+        if (kl_is_logit(b->job, i) && b->job->layout->single_rows) {
+            for (size_t j = 0; j < n; j++)
+                b->grads[j] -= b->grads[j];
+        } else if (kl_is_logit(b->job, i)) {
             kernel->exps(b->v[i], b->scratch, n);
             kl_broadcast(b->job->kernel, tile, b->grad_sums[i], b->row_values[0]);
             kernel->softmax_backward(b->grads, b->scratch, b->row_values[0],

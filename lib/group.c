@@ -35,13 +35,16 @@ static void finish_losses(struct kl_workspace *b, const struct kl_tile *tile)
         kl_add_to_rows(b->job->kernel, tile, b->losses, b->group->high, b->group->low);
         return;
     }
-    if (!job->losses) {
+    if (!job->losses && !job->layout->single_rows) {
         kl_sum_merge(b->group->sum, job->kernel->total(b->losses, n));
         return;
     }
     if (job->unit != 1)
         job->kernel->scale(b->losses, job->unit, n);
-    store_losses(b, tile);
+    if (job->losses)
+        store_losses(b, tile);
+    else
+        kl_exact_add_all(b->group->exact, b->losses, n);
 }
 
 static void sum_losses(struct kl_workspace *b, const struct kl_tile *tile)
@@ -66,8 +69,8 @@ static void compute_losses(struct kl_workspace *b, const struct kl_tile *tile)
     enum kl_form form = kl_has_quotients(job->plan) ? KL_FORM_QUOTIENT
                         : kl_rule_is_log(job->rule) ? KL_FORM_LOG
                                                     : KL_FORM_PROB;
-    bool summed =
-        kl_sums_rows(job) ? kl_are_rows_alone(job->layout) && !job->tile.columns : !job->losses;
+    bool summed = kl_sums_rows(job) ? kl_are_rows_alone(job->layout) && !job->tile.columns
+                                    : !job->losses && !job->layout->single_rows;
     if (form != KL_FORM_QUOTIENT && summed) {
         sum_losses(b, tile);
         return;
@@ -94,7 +97,7 @@ static void compute_tile(struct kl_workspace *b, const struct kl_tile *tile, boo
 
 /* ---- Groups */
 
-static void run_without_logits(struct kl_workspace *b)
+static void run_without_softmaxes(struct kl_workspace *b)
 {
     const struct kl_job *job = b->job;
     bool is_direct = kl_is_direct(job->plan), has_form = is_direct || kl_has_quotients(job->plan);
@@ -152,10 +155,7 @@ static void set_losses(struct kl_workspace *b, const struct kl_summed_rows *rows
 static void finish_fused(struct kl_workspace *b, const struct kl_summed_rows *rows)
 {
     set_losses(b, rows);
-    if (kl_any_wanted(b->job) && kl_are_ones(b->job))
-        KL_FOR_EACH_TILE (b, tile)
-            kl_clear_grads(b, &tile);
-    else if (kl_any_wanted(b->job) && !kl_compute_row_grads(b, rows))
+    if (kl_any_wanted(b->job) && !kl_compute_row_grads(b, rows))
         KL_FOR_EACH_TILE (b, tile)
             compute_tile(b, &tile, false);
 }
@@ -268,5 +268,6 @@ void kl_run_group(const struct kl_group *group, void *scratch)
         clear_row(b);
         return;
     }
-    (kl_has_logits(b->job) ? run_with_logits : run_without_logits)(b);
+    bool softmaxes = kl_has_logits(b->job) && !b->job->layout->single_rows;
+    (softmaxes ? run_with_logits : run_without_softmaxes)(b);
 }

@@ -54,7 +54,8 @@ static inline bool kl_has_logits(const struct kl_job *job)
  * logits, so that reductions of parts of the rows merge to that of all. */
 static inline bool kl_sums_rows(const struct kl_job *job)
 {
-    return !job->layout->elementwise || (kl_has_logits(job) && !job->losses);
+    const struct kl_layout *layout = job->layout;
+    return !layout->elementwise || (kl_has_logits(job) && !job->losses && !layout->single_rows);
 }
 
 /* True if derivatives by an operand are wanted; by any operand. */

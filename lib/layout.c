@@ -89,7 +89,8 @@ static bool is_broadcast_array(const struct kl_layout *layout, enum kl_array arr
 void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan, bool whole_rows)
 {
     size_t ndim = plan->joint_ndim, left = 0;
-    whole_rows |= plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT;
+    bool softmaxes = plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT;
+    bool in_rows = whole_rows || softmaxes;
     clear(&layout->outer);
     clear(&layout->inner);
     layout->elementwise = plan->options.n_dim == 0;
@@ -101,9 +102,15 @@ void kl_layout_of(struct kl_layout *layout, const struct kl_plan *plan, bool who
         axis.strides[KL_OF_INPUT] = stride_along(plan->input.ndim, plan->input.shape, ndim, i);
         axis.strides[KL_OF_TARGET] = stride_along(plan->target.ndim, plan->target.shape, ndim, i);
         if (axis.size != 1)
-            append(is_inner(plan, i, whole_rows) ? &layout->inner : &layout->outer, axis);
+            append(is_inner(plan, i, in_rows) ? &layout->inner : &layout->outer, axis);
     }
-    if (layout->elementwise && !whole_rows)
+    layout->single_rows =
+        !whole_rows && layout->inner.volume == 1 && (softmaxes || plan->options.n_dim > 0);
+    if (layout->single_rows) {
+        layout->elementwise = true;
+        layout->inner = layout->outer;
+    }
+    if (layout->single_rows || (layout->elementwise && !in_rows))
         move_outer(&layout->outer, &layout->inner);
     for (int i = 0; i < KL_ARRAYS; i++) {
         layout->contiguous[i] = is_contiguous(layout, (enum kl_array)i);
@@ -125,6 +132,7 @@ void kl_flat_layout(struct kl_layout *layout, size_t count)
     clear(&layout->inner);
     append(&layout->inner, (struct kl_axis){count, {1, 1, 1, 1, 1}});
     layout->elementwise = true;
+    layout->single_rows = false;
 }
 
 size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan)

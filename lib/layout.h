@@ -29,6 +29,9 @@ struct kl_layout {
     /* Every element has a loss of its own; otherwise every row, also where losses of logits are reduced, and
      * weight and mask are broadcast along rows. */
     bool elementwise;
+    /* Rows have one element, whose softmax is 1 whatever its logit: they are laid out as elements, and their
+     * losses are added as those of rows. */
+    bool single_rows;
     bool contiguous[KL_ARRAYS]; /* rows lie side by side, and so do their elements */
     bool broadcast[KL_ARRAYS];  /* all rows are the same */
 };

@@ -130,7 +130,7 @@ static __attribute__((noinline)) void sum_again(struct kl_workspace *b, double *
 void kl_sum_near_equal(struct kl_workspace *b, double *losses)
 {
     bool logits = kl_is_logit(b->job, KL_INPUT) && kl_is_logit(b->job, KL_TARGET);
-    if (logits && !kl_are_ones(b->job) && any_close(b, losses, b->group->rows)) {
+    if (logits && any_close(b, losses, b->group->rows)) {
         sum_again(b, losses);
         b->has_exps = false; /* v holds the operands now */
     }

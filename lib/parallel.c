@@ -45,18 +45,19 @@ static size_t power_below(size_t n)
  * KL_CHUNK elements, if rows do, whatever is after: tiles and chunks are powers of 2 of rows. */
 static bool sums_chunks(const struct kl_job *job)
 {
-    return job->layout->elementwise && !kl_has_logits(job);
+    return job->layout->elementwise && !kl_has_logits(job) && !job->layout->single_rows;
 }
 
 static void choose_tiles(struct kl_job *job)
 {
     size_t length = job->layout->inner.volume, rows = job->layout->outer.volume;
     struct kl_tile *tile = &job->tile;
-    *tile = kl_choose_tile(job->layout, kl_has_logits(job));
+    bool softmaxes = kl_has_logits(job) && !job->layout->single_rows;
+    *tile = kl_choose_tile(job->layout, softmaxes);
     if (sums_chunks(job))
         tile->rows = kl_min(tile->rows, power_below(KL_BLOCK / tile->length));
     bool few = rows <= FEW_GROUPS * tile->rows && length > (size_t)2 * KL_CHUNK / tile->rows;
-    job->run_length = kl_has_logits(job) ? length : tile->columns ? COLUMN_RUN : KL_CHUNK;
+    job->run_length = softmaxes ? length : tile->columns ? COLUMN_RUN : KL_CHUNK;
     job->segment_length = few || sums_chunks(job) ? kl_min(job->run_length, length) : length;
 }
 
@@ -83,8 +84,8 @@ static void sum_weighed_rows(struct kl_job *job)
     bool weighs = plan->weight.data || plan->mask.data;
     bool masks = kl_is_constant_along_rows(layout, KL_OF_MASK);
     job->masks_rows = plan->mask.data && masks;
-    if (kl_has_logits(job) && weighs && masks && kl_is_constant_along_rows(layout, KL_OF_WEIGHT) &&
-        plan->reduction != KL_NONE)
+    if (kl_has_logits(job) && !layout->single_rows && weighs && masks &&
+        kl_is_constant_along_rows(layout, KL_OF_WEIGHT) && plan->reduction != KL_NONE)
         layout->elementwise = false;
 }
 
@@ -200,6 +201,7 @@ static void run_group(const struct schedule *s, size_t index, size_t segment,
                              .sum = &sums->of_elements,
                              .high = high,
                              .low = low,
+                             .exact = &sums->of_rows,
                              .gradients = gradients};
     kl_fill(high, 0, group.rows);
     kl_fill(low, 0, group.rows);
@@ -238,7 +240,7 @@ static void run_chunk(const struct schedule *s, size_t chunk, const struct kl_gr
         return;
     if (sums_chunks(job))
         kl_total_add(&job->total, sums.of_elements);
-    else if (s->segments == 1)
+    else if (!s->segment_sums)
         kl_total_merge(&job->total, &sums.of_rows);
 }
 

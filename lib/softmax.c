@@ -32,10 +32,7 @@ static void find_row_max(struct kl_workspace *b, int operand)
     kl_fill(b->row_max[operand], -(double)INFINITY, b->group->rows);
     KL_FOR_EACH_TILE (b, tile) {
         kl_load_operand(b, &tile, operand);
-        if (kl_are_singles(b->job))
-            memcpy(b->row_max[operand], b->v[operand], tile.rows * sizeof *b->v[operand]);
-        else
-            kl_row_maxima(b->job->kernel, &tile, b->v[operand], b->row_max[operand]);
+        kl_row_maxima(b->job->kernel, &tile, b->v[operand], b->row_max[operand]);
     }
 }
 
@@ -49,24 +46,11 @@ static void load_shifted(struct kl_workspace *b, const struct kl_tile *tile, int
     b->stage[operand] = KL_SHIFTED;
 }
 
-/* The logarithms of sums of exponentials, which for rows of one element are 1. */
-static void find_logs(struct kl_workspace *b, const double *sums, int operand)
-{
-    if (kl_are_singles(b->job))
-        kl_fill(b->log_sum_exp[operand], 0, b->group->rows);
-    else
-        b->job->kernel->logs(sums, b->log_sum_exp[operand], b->group->rows);
-}
-
 void kl_find_softmax(struct kl_workspace *b, int operand)
 {
     double sums[KL_ROWS];
     size_t rows = b->group->rows;
     find_row_max(b, operand);
-    if (kl_are_singles(b->job)) {
-        find_logs(b, NULL, operand);
-        return;
-    }
     kl_fill(b->high, 0, rows);
     kl_fill(b->low, 0, rows);
     KL_FOR_EACH_TILE (b, tile) {
@@ -76,13 +60,20 @@ void kl_find_softmax(struct kl_workspace *b, int operand)
     }
     for (size_t i = 0; i < rows; i++)
         sums[i] = kl_sum_value((struct kl_sum){b->high[i], b->low[i]});
-    find_logs(b, sums, operand);
+    b->job->kernel->logs(sums, b->log_sum_exp[operand], rows);
 }
 
 static void load_log_softmax(struct kl_workspace *b, const struct kl_tile *tile, int operand)
 {
-    load_shifted(b, tile, operand);
-    kl_shift_rows(b, tile, b->v[operand], NULL, b->log_sum_exp[operand], 1);
+    double *v = b->v[operand];
+    if (b->job->layout->single_rows) {
+        kl_load_operand(b, tile, operand);
+        for (size_t i = 0; i < kl_tile_size(tile); i++)
+            v[i] -= v[i]; /* NaN if it is not finite */
+    } else {
+        load_shifted(b, tile, operand);
+        kl_shift_rows(b, tile, v, NULL, b->log_sum_exp[operand], 1);
+    }
     b->stage[operand] = KL_LOG_PROBS;
 }
 
@@ -137,7 +128,7 @@ static bool normalize_sums(struct kl_workspace *b, const struct row_sums *sums,
         if (!logits[i])
             kl_fill(b->log_sum_exp[i], 0, n);
         else
-            find_logs(b, exps[i], i);
+            b->job->kernel->logs(exps[i], b->log_sum_exp[i], n);
     for (size_t i = 0; i < n; i++) { /* a softmax's sum is 1 */
         double loss = sums->losses[i];
         rows->sum_p[i] = logits[KL_TARGET] ? 1 : sums->sum_p[i];
@@ -256,18 +247,6 @@ static void add_tile(struct kl_workspace *b, const struct kl_tile *tile, struct 
     kl_add_to_rows(b->job->kernel, tile, b->scratch, high->exps, low->exps);
 }
 
-/* Sums of ones, and losses of 0, or NaN of logits that are not finite. */
-static void sum_ones(struct kl_workspace *b, struct row_sums *sums)
-{
-    find_row_max(b, KL_INPUT);
-    find_row_max(b, KL_TARGET);
-    for (size_t i = 0; i < b->group->rows; i++) {
-        double x = b->row_max[KL_INPUT][i], t = b->row_max[KL_TARGET][i];
-        sums->losses[i] = (x - x) + (t - t);
-        sums->sum_p[i] = sums->exps[i] = 1;
-    }
-}
-
 static void clear_sums(struct row_sums *sums, size_t rows)
 {
     kl_fill(sums->losses, 0, rows);
@@ -312,9 +291,7 @@ bool kl_find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows
     struct row_sums sums;
     bool as_block = kl_sums_blocks(b->job);
     b->has_exps = caches && !as_block && wants_exps(b);
-    if (kl_are_ones(b->job))
-        sum_ones(b, &sums);
-    else if (as_block)
+    if (as_block)
         sum_rows(b, &sums);
     else
         for (size_t i = 0; i < b->group->rows; i++)

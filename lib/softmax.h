@@ -6,18 +6,6 @@
 /* True if rows are summed as blocks, and not one by one. */
 bool kl_sums_blocks(const struct kl_job *job);
 
-/* True if rows have one element, whose softmax is 1 whatever the logit. */
-static inline bool kl_are_singles(const struct kl_job *job)
-{
-    return job->layout->inner.volume == 1;
-}
-
-/* True if the softmaxes of both operands are 1: losses and derivatives of what is finite are 0. */
-static inline bool kl_are_ones(const struct kl_job *job)
-{
-    return kl_are_singles(job) && kl_is_logit(job, KL_INPUT) && kl_is_logit(job, KL_TARGET);
-}
-
 /* Finds row_max and log_sum_exp of an operand. */
 void kl_find_softmax(struct kl_workspace *b, int operand);
 

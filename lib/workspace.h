@@ -11,8 +11,9 @@
  * stored where each element has its own; derivatives go to `gradients`. */
 struct kl_group {
     size_t row, rows, start, end;
-    struct kl_sum *sum; /* of reduced losses, if kl_sums_rows is false */
-    double *high, *low; /* sums of each row's losses otherwise, 0 at first */
+    struct kl_sum *sum;     /* of reduced losses, if kl_sums_rows is false */
+    double *high, *low;     /* sums of each row's losses otherwise, 0 at first */
+    struct kl_exact *exact; /* of reduced losses of rows of one element */
     const struct kl_gradient *gradients;
 };
 
