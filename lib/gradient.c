@@ -271,7 +271,7 @@ void kl_set_grad_sums(struct kl_workspace *b, const struct kl_summed_rows *rows)
     double factors[KL_ROWS];
     find_row_factors(b, factors);
     for (size_t i = 0; i < b->group->rows; i++)
-        if (rows->known[i]) {
+        if (rows->has_grads[i]) {
             b->grad_sums[KL_INPUT][i] = -factors[i] * rows->sum_p[i];
             b->grad_sums[KL_TARGET][i] = factors[i] * (rows->losses[i] + 1);
         }

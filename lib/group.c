@@ -81,16 +81,22 @@ static void compute_losses(struct kl_workspace *b, const struct kl_tile *tile)
     finish_losses(b, tile);
 }
 
+/* Computes losses from log-probabilities that are loaded. */
+static void compute_log_losses(struct kl_workspace *b, const struct kl_tile *tile)
+{
+    const struct kl_job *job = b->job;
+    job->kernel->losses[KL_FLOAT64][kl_rule_is_log(job->rule)](
+        job->rule, b->v[KL_INPUT], b->v[KL_TARGET], b->losses, kl_tile_size(tile));
+    finish_losses(b, tile);
+}
+
 /* Computes losses and derivatives from log-probabilities. */
 static void compute_tile(struct kl_workspace *b, const struct kl_tile *tile, bool wants_loss)
 {
     const struct kl_job *job = b->job;
     kl_load_log_probs(b, tile);
-    if (wants_loss) {
-        job->kernel->losses[KL_FLOAT64][kl_rule_is_log(job->rule)](
-            job->rule, b->v[KL_INPUT], b->v[KL_TARGET], b->losses, kl_tile_size(tile));
-        finish_losses(b, tile);
-    }
+    if (wants_loss)
+        compute_log_losses(b, tile);
     if (kl_any_wanted(job))
         kl_compute_grads(b, tile);
 }
@@ -144,65 +150,43 @@ static bool has_nan_grads(const struct kl_job *job)
 /* Gives known rows their losses in place of those of their elements. */
 static void set_losses(struct kl_workspace *b, const struct kl_summed_rows *rows)
 {
-    if (!b->job->wants_loss)
-        return;
     for (size_t i = 0; i < b->group->rows; i++)
         if (rows->known[i])
             b->group->high[i] = rows->losses[i], b->group->low[i] = 0;
 }
 
-/* Computes a group all of whose rows are known. */
-static void finish_fused(struct kl_workspace *b, const struct kl_summed_rows *rows)
+/* Computes the derivatives of a group all of whose rows have them by their sums. */
+static void compute_fused_grads(struct kl_workspace *b)
 {
-    set_losses(b, rows);
-    if (kl_any_wanted(b->job) && !kl_compute_row_grads(b, rows))
+    if (kl_any_wanted(b->job) && !kl_compute_row_grads(b, &b->fused))
         KL_FOR_EACH_TILE (b, tile)
             compute_tile(b, &tile, false);
 }
 
-/* Finds the softmaxes of a group; of rows that are known their sums have found them. */
-static void find_softmaxes(struct kl_workspace *b, const struct kl_summed_rows *rows)
+/* Computes a group by its elements, but for what is known of rows, once their softmaxes are. */
+static void run_by_elements(struct kl_workspace *b, bool wants_loss)
 {
-    double known[KL_ROWS];
-    for (int operand = 0; operand < KL_OPERANDS; operand++) {
-        if (!kl_is_logit(b->job, operand))
-            continue;
-        memcpy(known, b->log_sum_exp[operand], b->group->rows * sizeof *known);
-        kl_find_softmax(b, operand);
-        for (size_t i = 0; i < b->group->rows; i++)
-            if (rows->known[i])
-                b->log_sum_exp[operand][i] = known[i];
-    }
-}
-
-/* Computes a group by its elements, but for what is known of rows. */
-static void run_by_elements(struct kl_workspace *b, bool all_plain)
-{
-    const struct kl_job *job = b->job;
-    bool fuses = can_fuse(job), takes_plain = fuses && has_nan_grads(job);
-    if (!all_plain)
-        find_softmaxes(b, &b->plain);
-    if (kl_any_wanted(job))
+    if (kl_any_wanted(b->job))
         kl_sum_grads(b);
-    if (kl_any_wanted(job) && fuses)
+    if (kl_any_wanted(b->job) && can_fuse(b->job))
         kl_set_grad_sums(b, &b->fused);
     KL_FOR_EACH_TILE (b, tile)
-        compute_tile(b, &tile, job->wants_loss && !(takes_plain && all_plain));
-    if (fuses)
-        set_losses(b, takes_plain ? &b->plain : &b->fused);
+        compute_tile(b, &tile, wants_loss);
 }
 
 static void run_with_logits(struct kl_workspace *b);
 
-/* Computes each row alone that is not known, for the bits of a row must not depend on those beside it, and the
- * runs of rows between them. */
-static void run_in_parts(struct kl_workspace *b, const bool *is_known)
+/* Computes each row alone that has no derivatives by its sums, for the bits of a row must not depend on those
+ * beside it, and the runs of rows between them. */
+static void run_in_parts(struct kl_workspace *b)
 {
     const struct kl_group *whole = b->group;
-    bool known[KL_ROWS];
-    memcpy(known, is_known, whole->rows * sizeof *known);
+    bool has_grads[KL_ROWS];
+    memcpy(has_grads, b->fused.has_grads, whole->rows * sizeof *has_grads);
+    kl_fill(whole->high, 0, whole->rows);
+    kl_fill(whole->low, 0, whole->rows);
     for (size_t i = 0, n; i < whole->rows; i += n) {
-        for (n = 0; i + n < whole->rows && known[i + n]; n++)
+        for (n = 0; i + n < whole->rows && has_grads[i + n]; n++)
             ;
         n = n > 0 ? n : 1;
         struct kl_group part = *whole;
@@ -213,28 +197,64 @@ static void run_in_parts(struct kl_workspace *b, const bool *is_known)
     }
 }
 
+/* Sums the losses of rows by their elements. More of them do not change a NaN. */
+static void sum_elements(struct kl_workspace *b)
+{
+    b->has_exps = false;
+    KL_FOR_EACH_TILE (b, tile) {
+        kl_load_log_probs(b, &tile);
+        compute_log_losses(b, &tile);
+        if (b->group->rows == 1 && isnan(b->group->high[0]))
+            break;
+    }
+}
+
+/* Finds the losses of all rows, and which of them have derivatives after all: those by the target's logits are
+ * as the formula says of a loss that is not finite, and all NaN if the sentinel was found. True if all rows
+ * have. */
+static bool find_losses(struct kl_workspace *b)
+{
+    const struct kl_summed_rows *plain = &b->plain;
+    struct kl_summed_rows *fused = &b->fused;
+    size_t n = b->group->rows;
+    bool all = true;
+    if (memchr(plain->known, false, n))
+        sum_elements(b);
+    set_losses(b, plain);
+    for (size_t i = 0; i < n; i++) {
+        bool special = has_nan_grads(b->job) && isnan(fused->losses[i]);
+        double loss = special && !isnan(plain->losses[i]) ? (double)NAN : b->group->high[i];
+        bool follows = isnan(loss) || (isinf(loss) && !special);
+        if (!fused->has_grads[i] && kl_is_logit(b->job, KL_TARGET) && follows) {
+            fused->losses[i] = loss;
+            fused->has_grads[i] = true;
+        }
+        all &= fused->has_grads[i];
+    }
+    return all;
+}
+
 /* Computes a group some of whose rows are not known with their derivatives. */
 static __attribute__((noinline)) void run_special(struct kl_workspace *b)
 {
-    bool splits = b->group->rows > 1 && !kl_sums_blocks(b->job), sums = has_row_sums(b->job);
-    if (splits && can_fuse(b->job)) {
-        run_in_parts(b, b->fused.known);
-        return;
-    }
-    if (can_fuse(b->job) && isnan(b->sentinel)) { /* the sums would be the same */
+    const struct kl_job *job = b->job;
+    bool fuses = can_fuse(job);
+    if (fuses && !has_nan_grads(job)) {
         b->plain = b->fused;
-        b->has_exps = false;
-        run_by_elements(b, false);
-        return;
+    } else if (has_row_sums(job)) {
+        b->sentinel = (double)NAN;
+        find_row_sums(b, false, &b->plain);
+    } else {
+        kl_find_softmaxes(b);
     }
-    b->sentinel = (double)NAN;
-    bool all = sums && find_row_sums(b, false, &b->plain);
-    if (!sums)
-        memset(b->plain.known, 0, sizeof b->plain.known);
-    if (splits && sums && !all)
-        run_in_parts(b, b->plain.known);
+    if (!fuses)
+        run_by_elements(b, job->wants_loss);
+    else if (find_losses(b))
+        compute_fused_grads(b);
+    else if (b->group->rows > 1 && !kl_sums_blocks(job))
+        run_in_parts(b);
     else
-        run_by_elements(b, all);
+        run_by_elements(b, false);
 }
 
 static void run_with_logits(struct kl_workspace *b)
@@ -242,10 +262,12 @@ static void run_with_logits(struct kl_workspace *b)
     const struct kl_job *job = b->job;
     bool has_sentinel = job->rule == KL_LOG_PYTORCH || has_nan_grads(job);
     b->sentinel = has_sentinel ? -(double)INFINITY : (double)NAN;
-    if (can_fuse(job) && find_row_sums(b, true, &b->fused))
-        finish_fused(b, &b->fused);
-    else
+    if (can_fuse(job) && find_row_sums(b, true, &b->fused)) {
+        set_losses(b, &b->fused);
+        compute_fused_grads(b);
+    } else {
         run_special(b);
+    }
 }
 
 /* Stores 0 for the losses and derivatives of a masked row. */

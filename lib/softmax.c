@@ -46,7 +46,7 @@ static void load_shifted(struct kl_workspace *b, const struct kl_tile *tile, int
     b->stage[operand] = KL_SHIFTED;
 }
 
-void kl_find_softmax(struct kl_workspace *b, int operand)
+static void find_softmax(struct kl_workspace *b, int operand)
 {
     double sums[KL_ROWS];
     size_t rows = b->group->rows;
@@ -63,6 +63,13 @@ void kl_find_softmax(struct kl_workspace *b, int operand)
     b->job->kernel->logs(sums, b->log_sum_exp[operand], rows);
 }
 
+void kl_find_softmaxes(struct kl_workspace *b)
+{
+    for (int operand = 0; operand < KL_OPERANDS; operand++)
+        if (kl_is_logit(b->job, operand))
+            find_softmax(b, operand);
+}
+
 static void load_log_softmax(struct kl_workspace *b, const struct kl_tile *tile, int operand)
 {
     double *v = b->v[operand];
@@ -71,8 +78,11 @@ static void load_log_softmax(struct kl_workspace *b, const struct kl_tile *tile,
         for (size_t i = 0; i < kl_tile_size(tile); i++)
             v[i] -= v[i]; /* NaN if it is not finite */
     } else {
-        load_shifted(b, tile, operand);
-        kl_shift_rows(b, tile, v, NULL, b->log_sum_exp[operand], 1);
+        bool shifted = b->single && b->stage[operand] == KL_SHIFTED;
+        if (!shifted)
+            kl_load_operand(b, tile, operand);
+        kl_shift_rows(b, tile, v, shifted ? NULL : b->row_max[operand], b->log_sum_exp[operand],
+                      shifted ? 1 : scale_of(b, operand));
     }
     b->stage[operand] = KL_LOG_PROBS;
 }
@@ -116,6 +126,36 @@ struct row_sums {
     double losses[KL_ROWS], sum_p[KL_ROWS], exps[KL_ROWS];
 };
 
+/* True if a loss that is not finite is what the rule says. Without a softmax of input or target each loss of the
+ * row is NaN, or 0 by oneflow where it is target's; otherwise an infinite sum has infinite terms and no NaN,
+ * unless it is a finite one of float64 that overflowed. */
+static bool is_known(const struct kl_workspace *b, size_t i, double *loss)
+{
+    const struct kl_job *job = b->job;
+    bool nan_input = isnan(b->log_sum_exp[KL_INPUT][i]);
+    bool nan_target = isnan(b->log_sum_exp[KL_TARGET][i]);
+    if (kl_is_row_masked(b, i))
+        return true;
+    if ((nan_input || nan_target) && job->rule != KL_PROB_ONEFLOW) {
+        *loss = nan_target && job->rule == KL_LOGIT_ONEFLOW ? 0 : (double)NAN;
+        return true;
+    }
+    return *loss == (double)INFINITY && job->plan->dtype != KL_FLOAT64;
+}
+
+/* Looks at a row whose loss is not finite. Derivatives by logits of input do not depend on it. */
+static __attribute__((noinline)) bool check_row(struct kl_workspace *b, size_t i,
+                                                struct kl_summed_rows *rows)
+{
+    for (int operand = 0; operand < KL_OPERANDS; operand++)
+        if (!isfinite(b->log_sum_exp[operand][i]))
+            b->log_sum_exp[operand][i] = (double)NAN;
+    rows->known[i] = is_known(b, i, &rows->losses[i]);
+    rows->has_grads[i] =
+        rows->known[i] || (kl_is_logit(b->job, KL_TARGET) && !kl_is_wanted(b->job, KL_TARGET));
+    return rows->known[i] && rows->has_grads[i];
+}
+
 /* Divides the sums of rows by those of their exponentials. */
 static bool normalize_sums(struct kl_workspace *b, const struct row_sums *sums,
                            struct kl_summed_rows *rows)
@@ -136,8 +176,9 @@ static bool normalize_sums(struct kl_workspace *b, const struct row_sums *sums,
             loss /= sums->sum_p[i];
         loss -= rows->sum_p[i] * (b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i]);
         rows->losses[i] = loss;
-        rows->known[i] = isfinite(loss) || kl_is_row_masked(b, i);
-        all &= rows->known[i];
+        rows->known[i] = rows->has_grads[i] = true;
+        if (!isfinite(loss))
+            all &= check_row(b, i, rows);
     }
     return all;
 }

@@ -6,10 +6,11 @@
 /* True if rows are summed as blocks, and not one by one. */
 bool kl_sums_blocks(const struct kl_job *job);
 
-/* Finds row_max and log_sum_exp of an operand. */
-void kl_find_softmax(struct kl_workspace *b, int operand);
+/* Finds row_max and log_sum_exp of the operands that hold logits. */
+void kl_find_softmaxes(struct kl_workspace *b);
 
-/* Sums rows in one pass over both operands, and sets row_max and log_sum_exp; true if all sums are known.
+/* Sums rows in one pass over both operands, and sets row_max and log_sum_exp, which is NaN where there is no
+ * softmax; true if all losses are known, and have derivatives.
  * With `caches`, exponentials are cached for the derivatives if there is room for them. */
 bool kl_find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows *rows);
 
