@@ -217,6 +217,12 @@ static bool are_logits(const struct kl_workspace *b)
     return kl_is_logit(b->job, KL_INPUT) && kl_is_logit(b->job, KL_TARGET) && isnan(b->sentinel);
 }
 
+/* True if a NaN ends the sums of a row: they are found again without the sentinel. */
+static bool ends_at_nan(const struct kl_workspace *b)
+{
+    return b->job->rule == KL_LOGIT_PYTORCH && !isnan(b->sentinel);
+}
+
 /* Adds contiguous elements. Their exponentials are cached, from `at` on, if b->has_exps. */
 static void add_elements(struct kl_workspace *b, struct running_sums *running,
                          const void *const operands[KL_OPERANDS], size_t at, size_t n)
@@ -256,6 +262,10 @@ static void sum_row(struct kl_workspace *b, size_t row, struct row_sums *sums)
         const void *const operands[] = {(const char *)kl_operand(b, &tile, KL_INPUT) + at,
                                         (const char *)kl_operand(b, &tile, KL_TARGET) + at};
         add_elements(b, &running, operands, row * tile.length, tile.length);
+        if (ends_at_nan(b) && isnan(running.losses.high)) {
+            running.sum_p = running.exps = (struct kl_sum){1, 0};
+            break;
+        }
     }
     sums->losses[row] = kl_sum_value(running.losses);
     sums->sum_p[row] = kl_sum_value(running.sum_p);
