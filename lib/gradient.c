@@ -99,7 +99,7 @@ void kl_compute_direct_grads(struct kl_workspace *b, const struct kl_tile *tile)
 /* ---- Any operands, loaded as log-probabilities */
 
 /* Computes derivatives by a log-probability, or a target's probability; by a probability of input, those by
- * its logarithm are divided by it. */
+ * its logarithm are divided by it. Those of masked elements are of no use. */
 static void compute_grads(struct kl_workspace *b, const struct kl_tile *tile, int operand)
 {
     const struct kl_job *job = b->job;
@@ -115,7 +115,6 @@ static void compute_grads(struct kl_workspace *b, const struct kl_tile *tile, in
         for (size_t i = 0; i < n; i++)
             b->grads[i] /= keeps_zero && b->grads[i] == 0 ? 1 : b->divisor[i];
     }
-    kl_apply_mask(b, tile, b->grads, 0);
 }
 
 void kl_sum_grads(struct kl_workspace *b)
@@ -128,6 +127,7 @@ void kl_sum_grads(struct kl_workspace *b)
         for (int i = 0; i < KL_OPERANDS; i++)
             if (kl_is_wanted(b->job, i) && kl_is_logit(b->job, i)) {
                 compute_grads(b, &tile, i);
+                kl_apply_mask(b, &tile, b->grads, 0);
                 kl_add_to_rows(b->job->kernel, &tile, b->grads, b->grad_sums[i], low[i]);
             }
     }
@@ -152,8 +152,8 @@ void kl_compute_grads(struct kl_workspace *b, const struct kl_tile *tile)
             kl_broadcast(b->job->kernel, tile, b->grad_sums[i], b->row_values[0]);
             kernel->softmax_backward(b->grads, b->scratch, b->row_values[0],
                                      1 / b->job->plan->temperature, n);
-            kl_apply_mask(b, tile, b->grads, 0);
         }
+        kl_apply_mask(b, tile, b->grads, 0);
         store_grads(b, tile, i, b->grads);
     }
 }

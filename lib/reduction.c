@@ -23,6 +23,8 @@ static double entries_left(const struct kl_plan *plan)
         return 1;
     if (!has_first || n == 0)
         return n > 0 && kl_kernel()->count(mask->data, n) > 0 ? (double)plan->batch : 0;
+    if (n == plan->batch)
+        return (double)kl_kernel()->count(mask->data, n);
     for (size_t i = 0, entry = n / plan->batch; i < plan->batch; i++)
         left += kl_kernel()->count(mask->data + i * entry, entry) > 0;
     return (double)left;

@@ -129,7 +129,7 @@ struct row_sums {
 /* True if a loss that is not finite is what the rule says. Without a softmax of input or target each loss of the
  * row is NaN, or 0 by oneflow where it is target's; otherwise an infinite sum has infinite terms and no NaN,
  * unless it is a finite one of float64 that overflowed. */
-static bool is_known(const struct kl_workspace *b, size_t i, double *loss)
+static bool is_known(struct kl_workspace *b, size_t i, double *loss)
 {
     const struct kl_job *job = b->job;
     bool nan_input = isnan(b->log_sum_exp[KL_INPUT][i]);

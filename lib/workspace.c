@@ -83,10 +83,13 @@ const unsigned char *kl_unmasked(struct kl_workspace *b, const struct kl_tile *t
     return b->unmasked = b->mask;
 }
 
-bool kl_is_row_masked(const struct kl_workspace *b, size_t row)
+bool kl_is_row_masked(struct kl_workspace *b, size_t row)
 {
-    return b->job->masks_rows &&
-           kl_is_masked(b->job->layout, b->job->mask.data, b->group->row + row, 0);
+    const struct kl_job *job = b->job;
+    if (!job->masks_rows || b->group->rows == 1)
+        return job->masks_rows && kl_is_masked(job->layout, job->mask.data, b->group->row, 0);
+    const struct kl_tile tile = kl_tile_at(b, b->group->start);
+    return !kl_unmasked(b, &tile)[tile.columns ? row : row * tile.length];
 }
 
 void kl_load_operand(struct kl_workspace *b, const struct kl_tile *tile, int operand)

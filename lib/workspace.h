@@ -84,7 +84,7 @@ const void *kl_operand(struct kl_workspace *b, const struct kl_tile *tile, int o
 const unsigned char *kl_unmasked(struct kl_workspace *b, const struct kl_tile *tile);
 
 /* True if a row is masked as a whole. */
-bool kl_is_row_masked(const struct kl_workspace *b, size_t row);
+bool kl_is_row_masked(struct kl_workspace *b, size_t row);
 
 /* Loads an operand as doubles; masked logits are -inf. */
 void kl_load_operand(struct kl_workspace *b, const struct kl_tile *tile, int operand);

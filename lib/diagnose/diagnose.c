@@ -240,6 +240,8 @@ static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
     for (int i = 0; i < KL_OPERANDS; i++)
         kl_find_row_stats(&d->context, i, row, n, spaces[i] == KL_LOG_PROB, s, &s->stats[i]);
     choose_rows(d, s, &rows, counts);
+    if (!memchr(rows.looked_at, true, n))
+        return;
     for (int i = 0; i < KL_OPERANDS; i++)
         check_operand(d, i, &s->stats[i], &rows, counts);
     if (spaces[KL_TARGET] == KL_PROB && any_like_logarithms(d, &s->stats[KL_TARGET], n)) {
@@ -305,8 +307,11 @@ static double factor_of(const struct kl_plan *plan)
     size_t n = 0;
     if (plan->weight.data)
         kl_tensor_count(&plan->weight, &n);
-    for (size_t i = 0; i < n; i++)
-        max = fmax(max, fabs(kl_load(plan->weight.dtype, plan->weight.data, i)));
+    if (n > 0) {
+        struct kl_row_stats s =
+            kl_kernel()->row_stats[plan->weight.dtype](plan->weight.data, n, false);
+        max = fmax(fabs(s.min), fabs(s.max));
+    }
     return plan->options.base == KL_BITS ? max / M_LN2 : max;
 }
 
