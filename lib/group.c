@@ -58,7 +58,7 @@ static void sum_losses(struct kl_workspace *b, const struct kl_tile *tile)
         kl_sum_merge(b->group->sum, sum);
         return;
     }
-    job->kernel->add(&sum.high, b->group->high, b->group->low, 1);
+    job->kernel->add(&sum.high, 1, b->group->high, b->group->low, 1);
     b->group->low[0] += sum.low;
 }
 

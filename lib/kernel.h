@@ -175,8 +175,8 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   total                their compensated sum
  *   exact_total          their sum, exactly, as the sum of two parts; false if it could not: of
  *                        numbers that are not finite, differ by more than 30 bits or are more than 1,024
- *   add                  (high[i], low[i]) += v[i]
- *   max                  maxima[i] = max(maxima[i], v[i])
+ *   add                  (high[i], low[i]) += v[i] + v[n + i] + ..., `length` of them
+ *   max                  maxima[i] = max(maxima[i], v[i], v[n + i], ...)
  *   shift                v[i] = (v[i] - by[i]) scale - minus[i]
  *   multiply             v[i] = v[i] by[i]
  *   scale                v[i] = v[i] by
@@ -225,8 +225,8 @@ struct kl_kernel {
                              double *losses, double *ps, double *exps, size_t n);
     struct kl_sum (*total)(const double *v, size_t n);
     bool (*exact_total)(const double *v, size_t n, double parts[2]);
-    void (*add)(const double *v, double *high, double *low, size_t n);
-    void (*max)(const double *v, double *maxima, size_t n);
+    void (*add)(const double *v, size_t length, double *high, double *low, size_t n);
+    void (*max)(const double *v, size_t length, double *maxima, size_t n);
     void (*shift)(double *v, const double *by, const double *minus, double scale, size_t n);
     void (*multiply)(double *v, const double *by, size_t n);
     void (*scale)(double *v, double by, size_t n);

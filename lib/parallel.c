@@ -284,7 +284,7 @@ static void combine_shards(const struct schedule *s, int operand, size_t start, 
     kl_fill(low, 0, n);
     for (size_t shard = 0; shard < s->shards; shard++) {
         const double *high = s->grad_sums[operand] + shard * 2 * count + start;
-        s->job->kernel->add(high, grads, low, n);
+        s->job->kernel->add(high, 1, grads, low, n);
         for (size_t i = 0; i < n; i++)
             low[i] += high[count + i];
     }

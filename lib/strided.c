@@ -117,7 +117,7 @@ void kl_run_add(const struct kl_strided_copy *copy, size_t array, size_t block,
         if (stride == 0 && step == 1)
             add_sum(high, low, copy->kernel->total(v, n));
         else if (stride == 1 && step == 1)
-            copy->kernel->add(v, high, low, n);
+            copy->kernel->add(v, 1, high, low, n);
         else
             for (size_t i = 0; i < n; i++)
                 add_sum(high + i * stride, low + i * stride, (struct kl_sum){v[i * step], 0});

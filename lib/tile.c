@@ -195,8 +195,7 @@ void kl_add_to_rows(const struct kl_kernel *kernel, const struct kl_tile *tile, 
                     double *high, double *low)
 {
     if (tile->columns)
-        for (size_t i = 0; i < tile->length; i++)
-            kernel->add(v + i * tile->rows, high, low, tile->rows);
+        kernel->add(v, tile->length, high, low, tile->rows);
     else
         kernel->row_totals(v, tile->rows, tile->length, high, low);
 }
@@ -205,8 +204,7 @@ void kl_row_maxima(const struct kl_kernel *kernel, const struct kl_tile *tile, c
                    double *maxima)
 {
     if (tile->columns)
-        for (size_t i = 0; i < tile->length; i++)
-            kernel->max(v + i * tile->rows, maxima, tile->rows);
+        kernel->max(v, tile->length, maxima, tile->rows);
     else
         kernel->row_maxima(v, tile->rows, tile->length, maxima);
 }

@@ -97,7 +97,8 @@ static void shift_rows(const struct kl_diagnosis_context *context, const struct 
                            1 / context->plan->temperature, kl_tile_size(tile));
 }
 
-/* Finds log_sum of n rows of logits: NaN where a logit is NaN or +inf, and where all are -inf. */
+/* Finds log_sum of n rows of logits: NaN where a logit is NaN or +inf, and where all are -inf. A row alone, which
+ * may be long, is left where that is seen. */
 static void find_softmaxes(const struct kl_diagnosis_context *context, int operand, size_t row,
                            size_t n, struct kl_diagnosis_scratch *s)
 {
@@ -111,6 +112,12 @@ static void find_softmaxes(const struct kl_diagnosis_context *context, int opera
         double *v = load_operand(context, &tile, operand, s);
         apply_mask(context, &tile, s, v, -(double)INFINITY);
         kl_row_maxima(kernel, &tile, v, s->max[operand]);
+        if (n == 1 && s->max[operand][0] == (double)INFINITY)
+            break;
+    }
+    if (n == 1 && !isfinite(s->max[operand][0])) {
+        s->log_sum[operand][0] = (double)NAN;
+        return;
     }
     KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
     {
@@ -119,6 +126,8 @@ static void find_softmaxes(const struct kl_diagnosis_context *context, int opera
         shift_rows(context, &tile, s, operand, zeros);
         kernel->exps(v, v, kl_tile_size(&tile));
         kl_add_to_rows(kernel, &tile, v, s->sums, s->low);
+        if (n == 1 && isnan(s->sums[0]))
+            break;
     }
     kernel->logs(s->sums, s->log_sum[operand], n);
 }
@@ -203,9 +212,34 @@ static void start_rows(const struct kl_diagnosis_context *context, size_t row, s
     kl_fill(s->low, 0, n);
 }
 
+/* True if a row holds a probability of 0 in input, as a logarithm or a logit, where target has one above 0: its
+ * loss is infinite, or NaN for want of a softmax. By oneflow it may be 0 then. */
+static bool has_infinite_loss(const struct kl_diagnosis_context *context, size_t row,
+                              struct kl_diagnosis_scratch *s)
+{
+    const enum kl_space *spaces = context->plan->spaces;
+    double nothing = spaces[KL_TARGET] == KL_PROB ? 0 : -(double)INFINITY;
+    if (spaces[KL_INPUT] == KL_PROB || context->plan->options.compat == KL_ONEFLOW)
+        return false;
+    KL_FOR_EACH_DIAGNOSED_TILE(context, row, 1, tile)
+    {
+        const double *x = load_operand(context, &tile, KL_INPUT, s);
+        double *t = load_operand(context, &tile, KL_TARGET, s);
+        apply_mask(context, &tile, s, t, nothing);
+        for (size_t i = 0; i < tile.length; i++)
+            if (x[i] == -(double)INFINITY && t[i] > nothing)
+                return true;
+    }
+    return false;
+}
+
 void kl_find_rows_not_finite(const struct kl_diagnosis_context *context, size_t row, size_t n,
                              struct kl_diagnosis_scratch *s, bool *not_finite)
 {
+    if (n == 1 && has_infinite_loss(context, row, s)) {
+        not_finite[0] = true;
+        return;
+    }
     start_rows(context, row, n, s);
     KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
     {

@@ -182,21 +182,29 @@ TARGET_ATTR static bool exact_total(const double *v, size_t n, double parts[2])
     return !m_any(left);
 }
 
-TARGET_ATTR static void add(const double *v, double *high, double *low, size_t n)
+/* ---- Columns: `length` rows of n doubles, that lie one after the other */
+
+TARGET_ATTR static void add(const double *v, size_t length, double *high, double *low, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {
-        vd error;
-        vd sum = v_two_sum(load_part(high + i, n - i, 0), load_part(v + i, n - i, 0), &error);
+        vd sum = load_part(high + i, n - i, 0), errors = load_part(low + i, n - i, 0), error;
+        for (size_t j = 0; j < length; j++) {
+            sum = v_two_sum(sum, load_part(v + j * n + i, n - i, 0), &error);
+            errors = v_add(errors, error);
+        }
         store_part(high + i, sum, n - i);
-        store_part(low + i, v_add(load_part(low + i, n - i, 0), error), n - i);
+        store_part(low + i, errors, n - i);
     }
 }
 
-TARGET_ATTR static void max(const double *v, double *maxima, size_t n)
+TARGET_ATTR static void max(const double *v, size_t length, double *maxima, size_t n)
 {
-    for (size_t i = 0; i < n; i += LANES)
-        store_part(maxima + i, v_max(load_part(v + i, n - i, 0), load_part(maxima + i, n - i, 0)),
-                   n - i);
+    for (size_t i = 0; i < n; i += LANES) {
+        vd all = load_part(maxima + i, n - i, 0);
+        for (size_t j = 0; j < length; j++)
+            all = v_max(load_part(v + j * n + i, n - i, 0), all);
+        store_part(maxima + i, all, n - i);
+    }
 }
 
 TARGET_ATTR static void shift(double *v, const double *by, const double *minus, double scale,

@@ -52,10 +52,10 @@ static void check_sums(const struct kl_kernel *kernel, double *v, double *other,
     cr_expect_eq(kernel->row_max[KL_FLOAT64](v, n), top, "%s", kernel->name);
     cr_expect_lt(fabsl((long double)total.high + total.low - sum), 1e-18L, "%s", kernel->name);
     cr_expect_eq(kernel->count(bytes, n), set, "%s", kernel->name);
-    kernel->add(v, high, low, n);
+    kernel->add(v, 1, high, low, n);
     for (size_t i = 0; i < n; i++)
         maxima[i] = i & 1 ? -INFINITY : 3;
-    kernel->max(v, maxima, n);
+    kernel->max(v, 1, maxima, n);
     for (size_t i = 0; i < n; i++) {
         cr_expect_eq(maxima[i], i & 1 ? v[i] : fmax(v[i], 3), "%s", kernel->name);
         cr_expect_eq((long double)high[i] + low[i], 0x1p60L + v[i], "%s", kernel->name);
@@ -64,6 +64,27 @@ static void check_sums(const struct kl_kernel *kernel, double *v, double *other,
 }
 
 Test(rows, maxima_and_sums) { for_each(check_sums); }
+
+/* The sums and maxima of a block as columns. */
+static void check_columns(const struct kl_kernel *kernel, const double *v, size_t length, size_t n)
+{
+    double high[KL_ROWS], low[KL_ROWS] = {0}, maxima[KL_ROWS];
+    for (size_t i = 0; i < n; i++)
+        high[i] = 100, maxima[i] = i & 1 ? -INFINITY : 0.1;
+    kernel->add(v, length, high, low, n);
+    kernel->max(v, length, maxima, n);
+    for (size_t i = 0; i < n; i++) {
+        long double sum = 100, size = 0;
+        double top = i & 1 ? -INFINITY : 0.1;
+        for (size_t j = 0; j < length; j++) {
+            sum += v[j * n + i], size += fabs(v[j * n + i]);
+            top = fmax(top, v[j * n + i]);
+        }
+        cr_expect_leq(fabsl(sum - high[i] - low[i]), 0x1p-60L * size, "%s: column %zu of %zu",
+                      kernel->name, i, length);
+        cr_expect_eq(maxima[i], top, "%s: column %zu of %zu", kernel->name, i, length);
+    }
+}
 
 /* Blocks of rows of every length, up to unmapped memory. */
 Test(rows, blocks_of_rows)
@@ -77,6 +98,7 @@ Test(rows, blocks_of_rows)
             double high[KL_ROWS], low[KL_ROWS] = {0}, maxima[KL_ROWS];
             for (size_t i = 0; i < n; i++)
                 v[i] = uniform(&state) - 0.5;
+            check_columns(*k, v, length, rows);
             for (size_t r = 0; r < rows; r++)
                 high[r] = 100, maxima[r] = r & 1 ? -INFINITY : 0.1;
             (*k)->row_totals(v, rows, length, high, low);
