@@ -163,6 +163,12 @@ static void compute_fused_grads(struct kl_workspace *b)
             compute_tile(b, &tile, false);
 }
 
+/* True if the group is a row whose loss is NaN, which more elements do not change. */
+static bool is_nan(const struct kl_workspace *b)
+{
+    return b->group->rows == 1 && isnan(b->group->high[0]);
+}
+
 /* Computes a group by its elements, but for what is known of rows, once their softmaxes are. */
 static void run_by_elements(struct kl_workspace *b, bool wants_loss)
 {
@@ -170,8 +176,11 @@ static void run_by_elements(struct kl_workspace *b, bool wants_loss)
         kl_sum_grads(b);
     if (kl_any_wanted(b->job) && can_fuse(b->job))
         kl_set_grad_sums(b, &b->fused);
-    KL_FOR_EACH_TILE (b, tile)
+    KL_FOR_EACH_TILE (b, tile) {
         compute_tile(b, &tile, wants_loss);
+        if (is_nan(b) && !kl_any_wanted(b->job))
+            break;
+    }
 }
 
 static void run_with_logits(struct kl_workspace *b);
@@ -197,14 +206,14 @@ static void run_in_parts(struct kl_workspace *b)
     }
 }
 
-/* Sums the losses of rows by their elements. More of them do not change a NaN. */
+/* Sums the losses of rows by their elements. */
 static void sum_elements(struct kl_workspace *b)
 {
     b->has_exps = false;
     KL_FOR_EACH_TILE (b, tile) {
         kl_load_log_probs(b, &tile);
         compute_log_losses(b, &tile);
-        if (b->group->rows == 1 && isnan(b->group->high[0]))
+        if (is_nan(b))
             break;
     }
 }

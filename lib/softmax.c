@@ -53,7 +53,11 @@ static void find_softmax(struct kl_workspace *b, int operand)
     find_row_max(b, operand);
     kl_fill(b->high, 0, rows);
     kl_fill(b->low, 0, rows);
+    if (rows == 1 && b->row_max[operand][0] == (double)INFINITY)
+        b->high[0] = (double)NAN;
     KL_FOR_EACH_TILE (b, tile) {
+        if (rows == 1 && isnan(b->high[0]))
+            break;
         load_shifted(b, &tile, operand);
         b->job->kernel->exps(b->v[operand], b->scratch, kl_tile_size(&tile));
         kl_add_to_rows(b->job->kernel, &tile, b->scratch, b->high, b->low);
@@ -316,8 +320,8 @@ static void sum_rows(struct kl_workspace *b, struct row_sums *sums)
             find_row_max(b, i);
     KL_FOR_EACH_TILE (b, tile)
         add_tile(b, &tile, sums, &low);
-    for (size_t i = 0; i < rows; i++) { /* sums that are not finite are not used */
-        sums->losses[i] += low.losses[i];
+    for (size_t i = 0; i < rows; i++) { /* losses alone may be infinite */
+        sums->losses[i] = kl_sum_value((struct kl_sum){sums->losses[i], low.losses[i]});
         sums->sum_p[i] += low.sum_p[i];
         sums->exps[i] += low.exps[i];
     }

@@ -182,7 +182,7 @@ INLINE double total_from(double start, struct running running)
         struct kl_sum more = kl_two_sum(sum, lanes[i]);
         sum = more.high, low += more.low;
     }
-    return sum + low;
+    return sum - sum == 0 ? sum + low : sum; /* of infinite sums errors are NaN */
 }
 
 /* The sums of a part of a row: by blocks, whose sums are compensated. */
