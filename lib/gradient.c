@@ -106,6 +106,9 @@ static void compute_grads(struct kl_workspace *b, const struct kl_tile *tile, in
     size_t n = kl_tile_size(tile);
     const struct kl_elements e = {.input = b->v[KL_INPUT], .target = b->v[KL_TARGET]};
     struct kl_grads grads = {.factors = NULL};
+    if (b->in_grads == operand)
+        return;
+    b->in_grads = b->single ? operand : -1;
     set_factors(b, tile, &grads);
     grads.by[operand] = b->grads;
     grads.is_f64[operand] = true;
@@ -140,10 +143,11 @@ void kl_compute_grads(struct kl_workspace *b, const struct kl_tile *tile)
 {
     const struct kl_kernel *kernel = b->job->kernel;
     size_t n = kl_tile_size(tile);
-    for (int i = 0; i < KL_OPERANDS; i++) {
+    for (int i = KL_OPERANDS; i-- > 0;) { /* the last one that was summed first */
         if (!kl_is_wanted(b->job, i))
             continue;
         compute_grads(b, tile, i);
+        b->in_grads = -1;
         if (kl_is_logit(b->job, i) && b->job->layout->single_rows) {
             for (size_t j = 0; j < n; j++)
                 b->grads[j] -= b->grads[j];

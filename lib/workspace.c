@@ -26,6 +26,7 @@ void kl_start_group(struct kl_workspace *b, const struct kl_group *group)
     b->group = group;
     b->single = group->end - group->start <= b->job->tile.length;
     b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED;
+    b->in_grads = -1;
 }
 
 struct kl_tile kl_tile_at(const struct kl_workspace *b, size_t start)

@@ -34,6 +34,7 @@ struct kl_workspace {
     bool single;     /* the group is one tile */
     double sentinel; /* a target whose loss or derivative the sums get wrong, or NaN */
     enum kl_stage stage[KL_OPERANDS];
+    int in_grads; /* the operand whose derivatives by log-probabilities `grads` holds, of a single tile; or -1 */
     bool has_exps; /* v holds the exponentials that kl_find_row_sums cached */
 
     /* Operands gathered in the dtype of the loss, and the tiles they belong to. */
