@@ -87,8 +87,9 @@ const unsigned char *kl_unmasked(struct kl_workspace *b, const struct kl_tile *t
 bool kl_is_row_masked(struct kl_workspace *b, size_t row)
 {
     const struct kl_job *job = b->job;
-    if (!job->masks_rows || b->group->rows == 1)
-        return job->masks_rows && kl_is_masked(job->layout, job->mask.data, b->group->row, 0);
+    bool looks_up = b->group->rows > 1 && job->layout->inner.volume < KL_MIN_ROWWISE_LENGTH;
+    if (!job->masks_rows || !looks_up)
+        return job->masks_rows && kl_is_masked(job->layout, job->mask.data, b->group->row + row, 0);
     const struct kl_tile tile = kl_tile_at(b, b->group->start);
     return !kl_unmasked(b, &tile)[tile.columns ? row : row * tile.length];
 }

@@ -58,7 +58,7 @@ INLINE vd slow_prob(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *spec
     return v_select(v_eq(t, zero), at_zero, loss);
 }
 
-INLINE vd slow_log(enum kl_rule rule, vd x, vd t, vm *special)
+INLINE vd slow_log(enum kl_dtype dtype, enum kl_rule rule, vd x, vd t, vm *special)
 {
     vd zero = v_set(0), d = v_sub(t, x);
     vd at_minus_infinity = rule == KL_LOG_MATH        ? v_clamp(x, zero, zero)
@@ -69,7 +69,7 @@ INLINE vd slow_log(enum kl_rule rule, vd x, vd t, vm *special)
     /* an infinite difference of finite numbers */
     *special = m_not(m_or(either, m_not(v_gt(v_mul(d, d), v_set(DBL_MAX)))));
     d = v_select(v_eq(t, v_set(-INFINITY)), at_minus_infinity, d);
-    vd loss = exp_times_full_range(t, d);
+    vd loss = dtype == KL_FLOAT64 ? exp_times_low(t, d) : exp_times_full_range(t, d);
     return rule == KL_LOGIT_ONEFLOW ? v_select(v_eq(t, t), loss, zero) : loss;
 }
 
@@ -81,7 +81,7 @@ TARGET_ATTR static __attribute__((noinline)) void slow_block(enum kl_dtype dtype
     for (size_t i = 0; i < n; i += LANES) {
         vd xs = load(dtype, x + i * size_of(dtype)), ts = load(dtype, t + i * size_of(dtype));
         vm special;
-        vd result = kl_rule_is_log(rule) ? slow_log(rule, xs, ts, &special)
+        vd result = kl_rule_is_log(rule) ? slow_log(dtype, rule, xs, ts, &special)
                                          : slow_prob(dtype, rule, xs, ts, &special);
         if (m_any(special))
             result = define_special(special, result, xs, ts, kl_term, rule);

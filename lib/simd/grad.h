@@ -62,13 +62,14 @@ INLINE struct derivatives log_derivatives(enum kl_dtype dtype, const bool *wante
         return (struct derivatives){{v_mul(p, minus_one), v_mul(p, difference)}, d.special};
     }
     if (wanted[KL_INPUT])
-        d.by[KL_INPUT] = exp_times_full_range(t, minus_one);
+        d.by[KL_INPUT] = is_f64 ? exp_times_low(t, minus_one) : exp_times_full_range(t, minus_one);
     if (!wanted[KL_TARGET])
         return d;
     bool vanishes = rule == KL_LOG_MATH || rule == KL_LOGIT_ONEFLOW;
     d.special = v_gt(far, max); /* an infinite difference of finite numbers */
-    d.by[KL_TARGET] = v_select(v_eq(t, v_set(-INFINITY)), v_set(vanishes ? 0 : NAN),
-                               exp_times_full_range(t, difference));
+    d.by[KL_TARGET] =
+        v_select(v_eq(t, v_set(-INFINITY)), v_set(vanishes ? 0 : NAN),
+                 is_f64 ? exp_times_low(t, difference) : exp_times_full_range(t, difference));
     return d;
 }
 
