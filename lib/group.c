@@ -227,7 +227,7 @@ static bool find_losses(struct kl_workspace *b)
     struct kl_summed_rows *fused = &b->fused;
     size_t n = b->group->rows;
     bool all = true;
-    if (memchr(plain->known, false, n))
+    if (memchr(plain->known, 0, n))
         sum_elements(b);
     set_losses(b, plain);
     for (size_t i = 0; i < n; i++) {

@@ -240,7 +240,7 @@ static void check_rows(const struct kl_diagnosing *d, size_t row, size_t n,
     for (int i = 0; i < KL_OPERANDS; i++)
         kl_find_row_stats(&d->context, i, row, n, spaces[i] == KL_LOG_PROB, s, &s->stats[i]);
     choose_rows(d, s, &rows, counts);
-    if (!memchr(rows.looked_at, true, n))
+    if (!memchr(rows.looked_at, 1, n))
         return;
     for (int i = 0; i < KL_OPERANDS; i++)
         check_operand(d, i, &s->stats[i], &rows, counts);

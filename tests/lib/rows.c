@@ -268,7 +268,7 @@ Test(rows, sums_of_rows) { for_each(check_row_sums); }
 static void check_row_grads(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
     const struct kl_softmax_row row = {{{10.5, 0.75}, {0, 1}}, 0.5, 0.25, 2, 0.125};
-    double by_input[MAX], by_target[MAX], t[MAX];
+    double by_input[MAX] = {0}, by_target[MAX] = {0}, t[MAX];
     for (int is_log = 0; is_log < 2; is_log++)
         for (int both = 0; both <= is_log; both++) {
             const struct kl_grads grads = {.by = {by_input, both ? by_target : NULL}};

@@ -6,17 +6,20 @@
 
 /* ---- Windows */
 
-size_t api_pool_size(const struct api_monitor_settings *settings, size_t n_bins)
+static size_t size_of(const struct api_monitor_settings *settings, size_t n_bins)
 {
     size_t max = api_settings_pool(settings) - 1, each = settings->period > 0 ? 2 : 1;
-    return max == 0 ? 0
-                    : sizeof(struct api_pool) +
-                          max * (2 * sizeof(int64_t) + each * n_bins * sizeof(double));
+    return sizeof(struct api_pool) + max * (2 * sizeof(int64_t) + each * n_bins * sizeof(double));
+}
+
+size_t api_pool_size(const struct api_monitor_settings *settings, size_t n_bins)
+{
+    return api_settings_pool(settings) > 1 ? size_of(settings, n_bins) : 0;
 }
 
 struct api_pool *api_pool_new(const struct api_monitor_settings *settings, size_t n_bins)
 {
-    struct api_pool *pool = malloc(api_pool_size(settings, n_bins));
+    struct api_pool *pool = malloc(size_of(settings, n_bins));
     if (!pool)
         return NULL;
     *pool = (struct api_pool){.references = 1,
@@ -178,7 +181,7 @@ static bool is_enough(const struct sums *sums)
     const struct api_monitor_settings *settings = sums->evidence->settings;
     size_t max = api_settings_pool(settings), used = 0;
     double n = 0, n_reference = 0;
-    if (sums->n < settings->clear_after && sums->n < max)
+    if ((double)sums->n < settings->clear_after && sums->n < max)
         return false;
     for (size_t i = 0; i < sums->n_bins; i++) {
         n += sums->counts[i];

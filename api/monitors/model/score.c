@@ -168,14 +168,14 @@ static char *put_member(char *to, const char *name, size_t size, double number)
 #define PUT(to, name, number) put_member(to, ",\"" name "\":", sizeof(name) + 3, number)
 
 /* Writes the members of each bin, most of a response, without a check of the buffer for each. */
-static void write_bins(const struct api_snapshot *snapshot, const struct kl_drift_bin *of_bins,
-                       struct api_buffer *out)
+static void write_bins(const struct api_bins *bins, const struct kl_drift_bin *of_bins,
+                       size_t n_bins, struct api_buffer *out)
 {
     enum { ROOM = 4 * (API_DECIMAL_MAX + 16) };
     api_append_text(out, ",\"bins\":[");
-    for (size_t i = 0; i < snapshot->config->bins.n_bins; i++) {
+    for (size_t i = 0; i < n_bins; i++) {
         api_append_text(out, i ? ",{" : "{");
-        api_bins_write_description(&snapshot->config->bins, i, out);
+        api_bins_write_description(bins, i, out);
         if (!api_buffer_room(out, ROOM))
             return;
         char *start = out->data + out->size, *end = start;
@@ -224,6 +224,8 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
 {
     struct api_scores scores;
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
+    const struct api_bins *bins = &snapshot->config->bins;
+    const size_t n_bins = bins->n_bins;
     api_snapshot_score(snapshot, &scores, of_bins);
     api_append_text(out, "\"window\":");
     api_window_write(&snapshot->window, out);
@@ -234,14 +236,14 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
                       api_verdict_names[scores.verdict], api_verdict_names[snapshot->state]);
     write_pooled(&scores, out);
     write_scores(&scores, out);
-    if (snapshot->config->bins.labelled) {
+    if (bins->labelled) {
         api_append_text(out, ",\"unseen\":[");
         api_append(out, unseen->data, unseen->size);
         api_append(out, "]", 1);
         out->failed |= unseen->failed;
     }
     api_append_text(out, ",\"top\":");
-    api_top_write(scores.top, &snapshot->config->bins, out);
+    api_top_write(scores.top, bins, out);
     api_append_text(out, ",\"compare\":");
     api_write_compare(&snapshot->settings, out);
     api_write_member(out, "pseudocount", snapshot->settings.pseudocount);
@@ -249,5 +251,5 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
     api_write_thresholds(&snapshot->settings, out);
     api_append_text(out, ",\"unit\":\"nats\"");
     if (with_bins)
-        write_bins(snapshot, of_bins, out);
+        write_bins(bins, of_bins, n_bins, out);
 }
