@@ -34,7 +34,7 @@ def draw_settings(rng):
                 "min_observations": rng.choice([None, 0, 1, 10]),
                 "thresholds": {"warning": warning, "critical": warning + rng.choice([0, 0.1, 0.5]),
                                "significance": rng.choice([0.01, 0.5, 1, 1e-12])},
-                "fire_after": rng.choice([1, 1, 2, 3]), "clear_after": rng.choice([1, 1, 2, 3]),
+                "pool": 1, "fire_after": rng.choice([1, 1, 2, 3]), "clear_after": rng.choice([1, 1, 2, 3]),
                 "window": rng.choice(["batch", {"count": 40}, {"seconds": 7, "grace": 3},
                                       {"seconds": 86400}]),
                 "compare": rng.choice(["reference", "reference", {"previous": 1}, {"previous": 3}]),
@@ -49,7 +49,7 @@ def as_query(rng, settings):
         window = f"{window['seconds']}s" + (f",{window['grace']}s" if "grace" in window else "")
     elif "count" in window:
         window = window["count"]
-    scalars = ("pseudocount", "min_observations", "fire_after", "clear_after", "retention_days")
+    scalars = ("pseudocount", "min_observations", "pool", "fire_after", "clear_after", "retention_days")
     pairs = {"window": window, **settings["thresholds"],
              "compare": settings["compare"] if settings["compare"] == "reference"
              else f"previous:{settings['compare']['previous']}",
