@@ -355,7 +355,8 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
  * arrays; some 120 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
  * few, long and side by side, and more where derivatives are summed back to operands that were broadcast.
  * kl_diagnose allocates KL_DIAGNOSIS_SCRATCH, and as much as kl_run besides where the loss may overflow; so does
- * a diagnosis among the results without a loss, and with one whichever is more. No call takes more than 48 KiB of the calling thread's stack. */
+ * a diagnosis among the results without a loss, and with one whichever is more. No call takes more than 48 KiB of the
+ * calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
 enum { KL_DIAGNOSIS_SCRATCH = 80 << 10 };
 

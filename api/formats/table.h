@@ -12,9 +12,9 @@ const struct api_table_format *api_table_format(const char *content_type,
 void api_table_list_formats(char *to, size_t size);
 
 /* Opens a body whose format, kind, body, size, budget, max_inflated and content_type are set. Where the format was
- * not named, the first bytes tell it: a body that begins with {, or [ and what CSV has not after it, is JSON or JSON Lines, one that is
- * neither .npz nor safetensors is CSV. A form's file is opened in its place. Fails for malformed bodies, columns
- * that are named twice, columns of unequal length. Of CSV only the header and the encoding
+ * not named, the first bytes tell it: a body that begins with {, or with [ and what does not follow that in CSV, is
+ * JSON or JSON Lines, one that is neither .npz nor safetensors is CSV. A form's file is opened in its place. Fails
+ * for malformed bodies, columns that are named twice, columns of unequal length. Of CSV only the header and the encoding
  * are checked: reads find malformed rows. The caller frees a table that failed to open, too.
  *
  * JSON: until the table is freed, jansson allocates from the table's memory in this thread, and

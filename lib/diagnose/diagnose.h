@@ -30,7 +30,7 @@ struct kl_diagnosis_scratch {
     unsigned char mask[KL_BLOCK];
     struct kl_rows_stats stats[KL_OPERANDS], exps;
 
-    /* Of rows that may hold a loss that is not finite: operands as the rule takes them, numbers of each row
+    /* Blocks of rows that may hold a loss that is not finite: operands as the rule takes them, numbers of each row
      * at each of its elements, and of logits the log-sum-exp. */
     double operands[KL_OPERANDS][KL_BLOCK], row_values[2][KL_BLOCK];
     double max[KL_OPERANDS][KL_ROWS], log_sum[KL_OPERANDS][KL_ROWS];

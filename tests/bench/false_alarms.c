@@ -201,7 +201,7 @@ static const char head[] =
     "| | n |%s ours | G 0.01 | KS 0.05 | Wasserstein 0.1 | JS 0.1 | PSI 0.2 | 20 chunks |\n"
     "|---|---|%s---|---|---|---|---|---|---|\n";
 
-/* Of ours changes to warning or worse, of others windows in alarm, in 1,000 windows. */
+/* Counts false alarms in 1,000 windows: of ours changes to warning or worse, of others windows in alarm. */
 static void false_alarms(enum world world, size_t n, int histories, int windows)
 {
     const struct drift none = {worlds[world], world, 0, 1, 0, 0};

@@ -116,7 +116,7 @@ Test(monitors_columns, booleans_are_the_same_in_any_case)
     monitors_end(&service);
 }
 
-/* What pandas writes, and what its JSON has, are one column without drift. */
+/* Booleans as pandas writes them to CSV, and as its JSON has them, are one column without drift. */
 Test(monitors_columns, a_csv_of_true_and_a_json_of_true_agree)
 {
     struct api_service service = monitors_new(10);

@@ -109,7 +109,7 @@ Test(monitors_unseen, texts_are_the_most_frequent_of_the_requests_of_a_window)
     rmdir(folder);
 }
 
-/* What a column may hold, and the members that tell of it; NULL for none. */
+/* cases: values of a column, and the texts among them that are no labels. */
 static const struct {
     const char *body, *unseen;
 } cases[] = {
@@ -143,7 +143,6 @@ Test(monitors_unseen, texts_are_cut_where_a_character_ends)
     struct api_service service = monitors_new(10);
     struct api_buffer body = {0};
     monitors_expect(&service, "PUT /monitors/g/m", MONITOR, 201);
-    monitors_expect(&service, "PUT /monitors/g/n", "{\"bins\":{\"edges\":[0,1]}}", 422);
     api_append_text(&body, "{\"values\":[\"");
     for (int i = 0; i < 1000; i++)
         api_append_text(&body, "€");
@@ -153,6 +152,18 @@ Test(monitors_unseen, texts_are_cut_where_a_character_ends)
     cr_expect_eq(strlen(text_at(json, "unseen.0.label")), 255);
     json_decref(json);
     api_buffer_free(&body);
+    monitors_end(&service);
+}
+
+Test(monitors_unseen, texts_are_none_of_a_monitor_of_numbers)
+{
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g/n", "{\"bins\":{\"edges\":[0,1]}}", 422);
+    monitors_expect(&service, "PUT /monitors/g/n",
+                    "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[9]}}", 201);
+    json_t *json = monitors_get(&service, "POST /monitors/g/n/observations", "n\n1\nx\n", 200);
+    cr_expect_null(json_object_get(json, "unseen"));
+    json_decref(json);
     monitors_end(&service);
 }
 

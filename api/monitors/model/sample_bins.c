@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the method auto. FEW: distinct whole numbers that make labels. VALUES_EACH: values of the reference for each
+/* Bounds of the method auto. FEW: distinct whole numbers that make labels. VALUES_EACH: values of the reference for each
  * bin, at least: with more bins the reference itself would have too few observations for a verdict. MIN_LABELS:
  * labels that texts have in any case, as this many want no more than the least min_observations. */
 enum { FEW = 20, VALUES_EACH = 10, MIN_BINS = 2, MIN_LABELS = 10 };
