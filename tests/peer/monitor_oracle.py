@@ -73,19 +73,42 @@ def strictly_ascending(edges):
     return ascending
 
 
+def holds_booleans(texts):
+    return {text.lower() for text in texts} <= {"true", "false"}
+
+
+def few_whole(numbers, most):
+    """True if all are whole, and few are distinct: codes, not measurements."""
+    return (all(math.isfinite(v) and v == math.floor(v) for v in numbers)
+            and len(set(numbers)) <= min(most, 20))
+
+
+def bins_of_labels(present, most):
+    """The most frequent labels, ties by bytes; those that are all numbers in their order."""
+    counted = Counter(label_of(v) for v in present)
+    labels = sorted(counted, key=lambda label: (-counted[label], label.encode()))[:most]
+    if all(NUMBER.fullmatch(label) for label in labels):
+        labels.sort(key=lambda label: (float(label), label.encode()))
+    return {"labels": labels} if labels else None
+
+
 def make_bins(values, method="auto", bins=10):
     """Member `bins` of a monitor, made of values; None if there is nothing to make them of."""
     present = [v for v in values if not missing(v)]
+    if all(isinstance(v, str) for v in present) and holds_booleans(present):
+        present = [v.lower() for v in present]
     numeric = all(not isinstance(v, (str, bool, np.bool_)) for v in present)
     if numeric and not any(math.isfinite(v) for v in present):
         return None
-    if not numeric or method == "labels" or method == "auto" and len(set(present)) <= 20:
-        counted = Counter(label_of(v) for v in present)
-        ordered = sorted(counted, key=lambda label: (-counted[label], label.encode()))
-        return {"labels": ordered[:1000]} if ordered else None
+    tenth = len(present) // 10
+    if not numeric or method == "labels" or method == "auto" and few_whole(present, max(tenth, 2)):
+        limited = method == "auto" and any(isinstance(v, str) for v in present)
+        return bins_of_labels(present, min(max(tenth, 10), 1000) if limited else 1000)
     finite = np.array([v for v in present if math.isfinite(v)], dtype=float)
     if not len(finite):
         return None
+    if method == "auto":
+        bins = min(bins, max(len(finite) // 10, 2))
     if method == "width":
         edges = np.unique(np.linspace(finite.min(), finite.max(), bins + 1))
         edges = edges if len(edges) > 1 else np.repeat(edges, 2)
@@ -131,10 +154,23 @@ def place_of_label(places, value, fields):
     if isinstance(value, str):
         if value in places:
             return places[value]
+        if value.lower() in ("true", "false"):
+            return place_of_boolean(places, value.lower())
         if fields and NUMBER.fullmatch(value) and decimal_text(float(value)) in places:
             return places[decimal_text(float(value))]
         return -1 if value in MISSING_TEXTS else -2
+    if isinstance(value, (bool, np.bool_)) and label_of(value) not in places:
+        return place_of_boolean(places, label_of(value))
     return -1 if missing(value) else places.get(label_of(value), -2)
+
+
+def place_of_boolean(places, text):
+    """Booleans are found in any case, by labels that are both of them, or one alone."""
+    for spelled in (str.lower, str.capitalize, str.upper):
+        found = [place for place in (spelled("false"), spelled("true")) if place in places]
+        if len(found) == (2 if len(places) > 1 else 1):
+            return places.get(spelled(text), -2)
+    return -2
 
 
 def chi_squared_tail(df, x):
