@@ -1,23 +1,25 @@
 /* Reference and current as bars, for one bin or a thousand. */
 import { element, fill, freshId, svg } from "./dom.js";
-import { binName, edge, isolate, number, percent } from "./format.js";
+import { binName, isolate, number, percent } from "./format.js";
 import { onArrows } from "./keys.js";
+import { drawn, layoutOf } from "./layout.js";
 
-/** @typedef {import("./types.js").Bin} Bin */
+/**
+ * @typedef {import("./types.js").Bin} Bin
+ * @typedef {import("./layout.js").Part} Part
+ * @typedef {import("./layout.js").Layout} Layout
+ */
 
-/** Margins of the plot, pixels. */
+/** Margins of the plot, pixels; the left one holds marks. */
 const LEFT = 46;
 const BELOW = 26;
 const ABOVE = 8;
 
-/** Widths in pixels below which a bin's two bars lie over each other, and above which it is named. */
+/** Width in pixels below which a bin's two bars lie over each other. */
 const NARROW = 6;
-const NAMED = 44;
 
 /** Width of a character, pixels. */
 const CHARACTER = 6.5;
-
-/** @typedef {"reference" | "current"} Part */
 
 export class BinChart {
     /** @param {Part[]} [parts] */
@@ -37,9 +39,10 @@ export class BinChart {
         }, this.plot);
         this.plot.addEventListener("pointermove", (event) => this.hover(event));
         onArrows(this.frame, (step) => this.point(this.at + step));
+        this.note = element("li");
         this.node = element("div", {}, this.frame, this.readout,
             element("ul", { class: "legend" }, ...parts.map((part) =>
-                element("li", {}, element("i", { class: `fill-${part}` }), part))));
+                element("li", {}, element("i", { class: `fill-${part}` }), part)), this.note));
         this.resized = new ResizeObserver(() => this.draw());
         this.resized.observe(this.frame);
     }
@@ -54,8 +57,7 @@ export class BinChart {
      */
     show(bins, unit = "nats") {
         this.unit = unit;
-        const kept = bins.filter((bin) =>
-            ["interval", "label"].includes(bin.kind) || bin.reference > 0 || bin.current > 0);
+        const kept = drawn(bins);
         if (JSON.stringify(kept) === JSON.stringify(this.bins))
             return;
         this.bins = kept;
@@ -67,61 +69,60 @@ export class BinChart {
         const { clientWidth: width, clientHeight: height } = this.plot;
         if (this.bins.length === 0 || width === 0)
             return;
-        const max = Math.max(...this.bins.map((bin) => Math.max(bin.reference, bin.current))) || 1;
-        this.step = (width - LEFT) / this.bins.length;
-        const y = (/** @type {number} */ part) =>
-            height - BELOW - (part / max) * (height - BELOW - ABOVE);
-        this.cursor = svg("rect", { class: "hit", y: ABOVE, width: this.step,
-                                    height: height - ABOVE - BELOW, visibility: "hidden" });
+        const layout = layoutOf(this.bins, this.parts);
+        const left = layout.marks.length > 0 ? LEFT : 0;
+        const x = (/** @type {number} */ part) => left + part * (width - left);
+        const y = (/** @type {number} */ part) => height - BELOW - part * (height - BELOW - ABOVE);
+        this.layout = layout;
+        this.x = x;
+        this.cursor = svg("rect", { class: "hit", y: ABOVE, height: height - ABOVE - BELOW,
+                                    visibility: "hidden" });
+        this.note.textContent = layout.note;
         this.plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
-        fill(this.plot, ...axis(max, width, y), ...this.paths(y), ...this.names(height), this.cursor);
+        fill(this.plot, ...marks(layout, width, y), ...this.paths(layout, x, y),
+            ...names(layout, x, height), this.cursor);
     }
 
-    /** Bars of all bins as one path each. @param {(part: number) => number} y */
-    paths(y) {
-        const step = this.step ?? 0;
-        const apart = step >= NARROW;
-        const size = apart ? (step * 0.8) / this.parts.length : step;
-        return this.parts.map((part, place) => {
-            const shift = apart ? step * 0.1 + place * size : 0;
-            const bars = this.bins.map((bin, i) => {
-                const x = LEFT + i * step + shift;
-                return bin[part] > 0
-                    ? `M${x.toFixed(2)} ${y(0)}V${y(bin[part]).toFixed(2)}h${size.toFixed(2)}V${y(0)}z`
-                    : "";
+    /**
+     * Bars of all bins as one path for each part.
+     *
+     * @param {Layout} layout
+     * @param {(part: number) => number} x
+     * @param {(part: number) => number} y
+     */
+    paths(layout, x, y) {
+        const narrow = x(layout.places[0].width) - x(0) < NARROW;
+        const overlaid = layout.overlaid || narrow;
+        return this.parts.map((part, k) => {
+            const bars = layout.places.map(({ x: from, width }, i) => {
+                const own = overlaid ? width : (width * 0.8) / this.parts.length;
+                const start = overlaid ? from : from + width * 0.1 + k * own;
+                return this.bins[i][part] > 0
+                    ? `M${x(start).toFixed(1)} ${y(0)}V${y(layout.height(i, part)).toFixed(1)}` +
+                      `H${x(start + own).toFixed(1)}V${y(0)}z` : "";
             });
-            return svg("path", { class: part, d: bars.join(""),
-                                 "fill-opacity": apart || place === 0 ? 1 : 0.6 });
-        });
-    }
-
-    /** Names of bins where there is room. @param {number} height */
-    names(height) {
-        const step = this.step ?? 0;
-        const every = Math.ceil(NAMED / step);
-        const room = Math.max(Math.floor((step * every) / CHARACTER), 3);
-        return this.bins.map((bin, i) => {
-            const name = binName(bin.name);
-            const atEdge = bin.kind === "interval" && (every > 1 || [...name].length > room);
-            return i % every === 0 && svg("text", {
-                x: LEFT + (i + (atEdge ? 0 : 0.5)) * step, y: height - BELOW + 15,
-                "text-anchor": atEdge ? "start" : "middle",
-            }, shorten(atEdge ? edge(bin.lower ?? 0) : name, room));
+            return svg("path", { class: `${part}${overlaid && k > 0 ? " over" : ""}`, d: bars.join("") });
         });
     }
 
     /** @param {PointerEvent} event */
     hover(event) {
-        const x = event.clientX - this.plot.getBoundingClientRect().left;
-        this.point(Math.floor((x - LEFT) / (this.step ?? 1)));
+        const at = event.clientX - this.plot.getBoundingClientRect().left;
+        const { layout, x } = this;
+        const found = layout?.places.findIndex(({ x: from, width }) => x && at < x(from + width)) ?? -1;
+        this.point(found < 0 ? this.bins.length - 1 : found);
     }
 
     /** @param {number} at */
     point(at) {
         this.at = Math.min(Math.max(at, 0), this.bins.length - 1);
         const bin = this.bins[this.at];
-        this.cursor?.setAttribute("x", String(LEFT + this.at * (this.step ?? 0)));
-        this.cursor?.setAttribute("visibility", "visible");
+        const place = this.layout?.places[this.at];
+        if (place && this.x) {
+            this.cursor?.setAttribute("x", String(this.x(place.x)));
+            this.cursor?.setAttribute("width", String(this.x(place.x + place.width) - this.x(place.x)));
+            this.cursor?.setAttribute("visibility", "visible");
+        }
         const parts = this.parts.map((part) => `${part} ${percent(bin[part])}`).join(", ");
         const share = this.parts.includes("current")
             ? `; contributes ${number(bin.contribution)} ${this.unit}` : "";
@@ -130,15 +131,28 @@ export class BinChart {
 }
 
 /**
- * @param {number} max
+ * @param {Layout} layout
  * @param {number} width
  * @param {(part: number) => number} y
  */
-function axis(max, width, y) {
-    return [0, max / 2, max].flatMap((part) => [
-        svg("line", { class: "axis", x1: LEFT, x2: width, y1: y(part), y2: y(part) }),
-        svg("text", { x: LEFT - 5, y: y(part) + 4, "text-anchor": "end" }, percent(part)),
-    ]);
+function marks(layout, width, y) {
+    const left = layout.marks.length > 0 ? LEFT : 0;
+    const base = svg("line", { class: "axis", x1: left, x2: width, y1: y(0), y2: y(0) });
+    return [base, ...layout.marks.flatMap(({ y: part, text }) => [
+        svg("line", { class: "axis", x1: left, x2: width, y1: y(part), y2: y(part) }),
+        svg("text", { x: left - 5, y: y(part) + 4, "text-anchor": "end" }, text),
+    ])];
+}
+
+/**
+ * @param {Layout} layout
+ * @param {(part: number) => number} x
+ * @param {number} height
+ */
+function names(layout, x, height) {
+    return layout.names.map(({ x: at, text, room }) => svg("text", {
+        x: x(at), y: height - BELOW + 15, "text-anchor": at === 0 ? "start" : "middle",
+    }, shorten(text, Math.max(Math.floor((x(room) - x(0)) / CHARACTER), 4))));
 }
 
 /**

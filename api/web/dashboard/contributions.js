@@ -13,11 +13,11 @@ const FEW = 10;
 
 const COLUMNS = [
     ["Bin", ""],
+    ["Share", "Contribution, of KL"],
     ["Reference", "Part of the reference's values in this bin"],
     ["Current", "Part of the current values in this bin"],
     ["Contribution", "In the unit of KL, to which it sums: p log(p/q) − p + q, p current, " +
         "q reference, both smoothed"],
-    ["Share", "Contribution, of KL"],
     ["Cumulative", "Share of this bin and those above"],
 ];
 
@@ -36,10 +36,11 @@ function row(bin, cumulative) {
     bar.style.setProperty("--value", `${100 * (infinite ? 1 : bin.share ?? 0)}%`);
     return element("tr", {},
         element("th", { scope: "row", title: bin.name }, element("bdi", {}, binName(bin.name))),
+        element("td", { class: "share" }, bar,
+            element("span", {}, bin.share === null ? "–" : percent(bin.share))),
         element("td", {}, percent(bin.reference)),
         element("td", {}, percent(bin.current)),
         element("td", {}, number(bin.contribution)),
-        element("td", {}, bar, element("span", {}, bin.share === null ? "–" : percent(bin.share))),
         element("td", {}, bin.share === null ? "–" : percent(Math.min(cumulative, 1))));
 }
 

@@ -25,6 +25,11 @@ export function count(value) {
     return value.toLocaleString("en");
 }
 
+/** A count in few characters: 950, 1.2k, 30M. @param {number} value */
+export function compact(value) {
+    return value.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 });
+}
+
 /** @param {number | null} value */
 export function nats(value) {
     return `${number(value)} nats`;
@@ -147,8 +152,18 @@ export function edge(edge) {
     return String(Number(edge.toPrecision(EDGE_DIGITS)));
 }
 
+/** The next number above one that is finite. @param {number} value */
+function nextAbove(value) {
+    const bits = new BigInt64Array(1);
+    const numbers = new Float64Array(bits.buffer);
+    numbers[0] = value + 0; /* -0 becomes 0 */
+    bits[0] += value < 0 ? -1n : 1n;
+    return numbers[0];
+}
+
 /**
- * Name of a bin for people: edges that are long decimals are cut, unless both would look the same.
+ * Name of a bin for people: edges that are long decimals are cut, unless both would look the same; a bin of one
+ * value has its name.
  *
  * @param {string} name
  */
@@ -157,6 +172,8 @@ export function binName(name) {
     const edges = interval ? [Number(interval[1]), Number(interval[2])] : [];
     if (!interval || !edges.every(Number.isFinite))
         return name;
+    if (edges[1] === nextAbove(edges[0]))
+        return edge(edges[0]);
     const [lower, upper] = edges.map(edge);
     return lower === upper ? name : `[${lower}, ${upper}${interval[3]}`;
 }

@@ -18,6 +18,9 @@ export const RANGES = [
 const PAGE = 1000;
 const MAX_DRAWN = 20000;
 
+/** Maximum number of bins whose counts are read for each window of a long range. */
+const MAX_BINS = 60;
+
 /** Windows that a refresh reads at a time, until it meets one that is known. */
 const RECENT = 100;
 
@@ -37,9 +40,10 @@ export class History {
      * Loads the range, or only its newest windows if the rest is known.
      *
      * @param {string} name
+     * @param {number} bins of the monitor: windows come with their counts unless these were too many
      * @param {AbortSignal} signal
      */
-    async load(name, signal) {
+    async load(name, bins, signal) {
         const range = RANGES.find((each) => each.name === name) ?? RANGES[0];
         if (range.name !== this.range)
             this.known = new Map();
@@ -47,7 +51,8 @@ export class History {
         const max = range.max ?? MAX_DRAWN;
         const from = range.days
             ? new Date(Date.now() - range.days * DAY_MS).toISOString() : null;
-        const found = await this.read(from, max, fresh, signal);
+        const counts = bins < 0 && (bins <= MAX_BINS || range.max) ? "true" : null;
+        const found = await this.read({ from, counts }, max, fresh, signal);
         for (const result of found.windows)
             this.known.set(result.window.id, result);
         if (fresh)
@@ -61,19 +66,19 @@ export class History {
     }
 
     /**
-     * @param {string | null} from
+     * @param {import("./api.js").Query} query
      * @param {number} max
      * @param {boolean} fresh true if none is known yet
      * @param {AbortSignal} signal
      */
-    async read(from, max, fresh, signal) {
+    async read(query, max, fresh, signal) {
         /** @type {Result[]} */
         const windows = [];
         /** @type {string | null} */
         let cursor = null;
         do {
             const limit = Math.min(fresh ? PAGE : RECENT, max - windows.length);
-            const url = address(this.path, { from, limit, cursor });
+            const url = address(this.path, { ...query, limit, cursor });
             const response = await call("GET", url, { signal });
             windows.push(...response.windows);
             cursor = response.next;

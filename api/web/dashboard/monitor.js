@@ -1,7 +1,6 @@
 /* The page of one monitor. */
 import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
-import { KlChart, loadPlot } from "./chart.js";
 import { Contributions } from "./contributions.js";
 import { element, fill, renew } from "./dom.js";
 import { isolate, lasting, span, time } from "./format.js";
@@ -9,8 +8,10 @@ import { History, RANGES } from "./history.js";
 import { Scores } from "./scores.js";
 import { blame, reason } from "./sentences.js";
 import { showMonitorSettings } from "./monitor-settings.js";
+import { loadPlot } from "./plot.js";
 import { Refresher } from "./refresh.js";
 import { badge, shape, word } from "./states.js";
+import { Timeline } from "./timeline.js";
 import { WindowTable } from "./windows.js";
 
 /**
@@ -26,8 +27,8 @@ import { WindowTable } from "./windows.js";
  *             changes: Change[] }} Data
  */
 
-/** Changes of state that the chart marks at most. */
-const CHANGES = 200;
+/** Changes of state that one response lists, and that the chart shows, at most. */
+const LISTED = 1000;
 
 class Monitor {
     /**
@@ -43,7 +44,7 @@ class Monitor {
             load: (signal) => this.load(signal),
             failed: (error) => this.failed(error),
         });
-        this.chart = new KlChart((id) => this.select(id));
+        this.chart = new Timeline((id) => this.select(id), (zoom) => this.showZoom(zoom));
         this.bins = new BinChart();
         this.table = new WindowTable((id) => this.select(id));
         this.badge = element("span", { "aria-live": "polite" });
@@ -82,7 +83,7 @@ class Monitor {
     panels() {
         return [
             this.summary,
-            element("section", { class: "panel" }, element("h2", {}, "KL over time"), this.ranges,
+            element("section", { class: "panel" }, element("h2", {}, "Over time"), this.ranges,
                 this.chart.node, this.table.node),
             element("div", { class: "panels" },
                 element("section", { class: "panel" },
@@ -101,10 +102,10 @@ class Monitor {
             call("GET", address(this.path), { signal }),
             this.read("latest", signal),
             which ? this.read(which, signal) : null,
-            call("GET", address([...this.path, "events"], { limit: CHANGES }), { signal }),
-            this.history.load(range, signal),
+            call("GET", address([...this.path, "events"], { limit: LISTED }), { signal }),
             loadPlot(),
         ]);
+        await this.history.load(range, (latest?.bins ?? []).length, signal);
         this.data = { config, latest, chosen, changes: changes.events };
         this.show(this.data);
     }
@@ -145,9 +146,9 @@ class Monitor {
         if (!this.summary.isConnected)
             fill(this.content, ...this.panels());
         renew(this.badge, badge(config.state));
-        showVerdict(this.summary, config, latest, changes);
-        this.showRanges();
-        this.chart.show(this.history.windows, changes, config, result?.window.id ?? null);
+        showVerdict(this.summary, config, latest);
+        this.showRanges(changes.length === LISTED);
+        this.chart.show({ windows: this.history.windows, changes, config, result, zoom: this.zoom() });
         this.table.show(this.history.windows, result?.window.id ?? null, this.path);
         this.showWindow(result, which !== null, config);
         showMonitorSettings(this.config, config, this.path);
@@ -195,16 +196,29 @@ class Monitor {
 
     makeRanges() {
         return RANGES.map(({ name, label }) => element("button", {
-            type: "button", value: name, click: () => this.go({ range: name }),
+            type: "button", value: name, click: () => this.go({ range: name, from: null, to: null }),
         }, label));
     }
 
-    showRanges() {
+    /** The part of the range that the address names, seconds. @returns {[number, number] | null} */
+    zoom() {
+        const [from, to] = ["from", "to"].map((name) => Date.parse(this.query.get(name) ?? "") / 1000);
+        return from < to ? [from, to] : null;
+    }
+
+    /** @param {[number, number] | null} zoom seconds */
+    showZoom(zoom) {
+        const text = (/** @type {number} */ seconds) => new Date(seconds * 1000).toISOString();
+        this.name({ from: zoom && text(zoom[0]), to: zoom && text(zoom[1]) });
+    }
+
+    /** @param {boolean} cut true if there are more changes of state than are shown */
+    showRanges(cut) {
         const range = this.query.get("range") ?? RANGES[0].name;
         for (const button of this.ranges.querySelectorAll("button"))
             button.setAttribute("aria-pressed", String(button.value === range));
-        renew(this.partial, this.history.partial &&
-            "Only the newest windows of this range are drawn.");
+        renew(this.partial, this.history.partial && "Only the newest windows of this range are drawn. ",
+            cut && `Only the newest ${LISTED} changes of state are marked.`);
     }
 
     /** @param {number} id */
@@ -218,13 +232,18 @@ class Monitor {
      * @param {Record<string, string | null>} changes null leaves one out
      */
     go(changes) {
+        this.name(changes);
+        this.refresher.load();
+    }
+
+    /** Changes the address alone. @param {Record<string, string | null>} changes */
+    name(changes) {
         for (const [name, value] of Object.entries(changes))
             if (value === null)
                 this.query.delete(name);
             else
                 this.query.set(name, value);
         history.replaceState(null, "", `?${this.query}`);
-        this.refresher.load();
     }
 }
 
@@ -237,11 +256,24 @@ function windowText(window, isChosen) {
     return `${name}: ${span(window)}${window.closed ? "" : ", still open"}.`;
 }
 
-/** Blames bins where there is more than noise. @param {Result} result */
+/** What moved, in words, where there is more than noise. @param {Result} result */
 function blameOf(result) {
     const drifts = result.verdict === "critical" || result.verdict === "warning";
     const significant = (result.kl ?? 0) >= (result.g_test?.critical_kl ?? 0);
     return result.infinite || (result.kl !== null && (drifts || significant)) ? blame(result) : "";
+}
+
+/**
+ * Since when a monitor has its state; if it was not ok before that already, since when.
+ *
+ * @param {Config} config
+ */
+function sinceText({ state, since, severity_since: began }) {
+    if (!began || state === "insufficient_data")
+        return "";
+    const earlier = since && Date.parse(since) < Date.parse(began);
+    return ` since ${time(began)}, for ${lasting(began)}` +
+        (earlier ? `; not ok since ${time(since)}, for ${lasting(since)}` : "");
 }
 
 /**
@@ -250,20 +282,19 @@ function blameOf(result) {
  * @param {Element} parent
  * @param {Config} config
  * @param {Result | null} latest
- * @param {Change[]} changes
  */
-function showVerdict(parent, config, latest, changes) {
+function showVerdict(parent, config, latest) {
     parent.className = `answer ${config.state}`;
-    const last = changes[0]?.to === config.state ? changes[0] : null;
-    const since = last ? ` since ${time(last.at)}, for ${lasting(last.at)}` : "";
     const open = latest && !latest.window.closed
         ? "The first window is still open; there is no verdict yet. " : "";
     const cause = latest ? blameOf(latest) : "";
+    const silent = config.stale && latest
+        ? `Silent: no values came since ${time(latest.window.end)}, for ${lasting(latest.window.end)}. ` : "";
     fill(parent,
-        element("h2", {}, shape(config.state), ` ${word(config.state)}${since}`),
-        element("p", {}, open, latest ? reason(latest, config)
-            : `${isolate(config.name)} has received no values yet.`),
-        cause && element("p", { class: "blame" }, cause));
+        element("h2", {}, shape(config.state), ` ${word(config.state)}${sinceText(config)}`),
+        cause && element("p", { class: "blame" }, cause),
+        element("p", {}, silent, open, latest ? reason(latest, config)
+            : `${isolate(config.name)} has received no values yet.`));
 }
 
 /** @type {import("./start.js").Show} */

@@ -106,31 +106,46 @@ function needed(config) {
 }
 
 /**
- * Why a window has its verdict.
+ * Why a window has its verdict, by the windows that decided it.
  *
  * @param {Result} result
  * @param {Config} config
  */
 export function reason(result, config) {
-    const { warning, critical, significance } = result.thresholds;
     if (result.verdict === "insufficient_data")
         return result.n < needed(config)
             ? `${plural(result.n, "value")}; a verdict needs ${count(needed(config))}.`
             : "There is nothing to compare with yet.";
-    if (result.infinite)
+    const pooled = result.pooled ?? { windows: 1, n: result.n, kl: result.kl, noise_floor: result.noise_floor,
+                                      p_value: result.g_test?.p_value ?? 1 };
+    const who = pooled.windows > 1
+        ? `${plural(pooled.windows, "window")} together, ${plural(pooled.n, "value")}: ` : "";
+    return who + comparison(pooled, result.thresholds, config.pool ?? 1);
+}
+
+/**
+ * How the divergence of the windows that decided compares with the thresholds, and with chance.
+ *
+ * @param {import("./types.js").Pooled} pooled
+ * @param {import("./types.js").Thresholds} thresholds
+ * @param {number} pool
+ */
+function comparison({ kl, p_value: p, noise_floor: noise }, thresholds, pool) {
+    const { warning, critical, significance } = thresholds;
+    const needs = significance / (Math.log2(pool) + 1);
+    if (kl === null)
         return "KL is infinite.";
-    const kl = result.kl ?? 0;
-    const p = result.g_test?.p_value ?? 1;
-    const limit = kl >= critical ? critical : warning;
-    const name = kl >= critical ? "critical" : "warning";
     if (kl < warning)
         return `KL ${nats(kl)} is below the warning threshold, ${number(warning)}` +
-            `${kl < (result.g_test?.critical_kl ?? 0)
-                ? `, and within the noise of so few values (p = ${probability(p)})` : ""}.`;
+            `${noise !== null && kl <= noise ? `, and no more than the noise of so few values` : ""}.`;
+    const name = kl >= critical ? "critical" : "warning";
+    const limit = thresholds[name];
     if (limit === 0 && kl === 0)
         return "KL is 0: the window is like the reference.";
     const times = limit > 0 ? `${number(kl / limit)} times ` : "above ";
-    return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}; chance alone does ` +
-        `that with ${p < 1e-300 ? "p" : "p ="} ${probability(p)}` +
-        `${p < significance ? "" : ", which is not significant"}.`;
+    return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}` +
+        (significance === 1 || p < needs
+            ? `; chance alone does that with ${p < 1e-300 ? "p" : "p ="} ${probability(p)}.`
+            : `, but chance alone does that with p = ${probability(p)}: an alarm needs less than ` +
+              `${probability(needs)}.`);
 }

@@ -30,8 +30,17 @@ export interface Listed {
     last_observation: string | null;
     recent: (number | null)[];
     since: string | null;
+    severity_since: string | null;
+    stale: boolean;
+    muted?: Muted | null;
     top: string[];
     top_share: number | null;
+    sentence?: string;
+}
+
+export interface Muted {
+    until: string | null;
+    reason: string;
 }
 
 export interface Bin {
@@ -45,10 +54,23 @@ export interface Bin {
     share: number | null;
 }
 
+/** The windows that decided a verdict. */
+export interface Pooled {
+    windows: number;
+    n: number;
+    kl: number | null;
+    p_value: number;
+    noise_floor: number | null;
+}
+
 /** A window with its scores; `bins` are there only if one window was asked for. */
 export interface Result {
     window: Window;
     revision: number;
+    pooled?: Pooled | null;
+    counts?: number[] | null;
+    unseen?: { label: string; count: number }[];
+    sentence?: string;
     n: number;
     n_reference: number | null;
     verdict: State;
@@ -97,7 +119,13 @@ export interface Config {
         missing?: number;
     };
     window: string | { seconds?: number; grace?: number; count?: number };
-    compare: string | { previous: number };
+    compare: string | { previous: number; period?: number };
+    pool: number;
+    since: string | null;
+    severity_since: string | null;
+    stale: boolean;
+    stale_after: number | null;
+    muted?: Muted | null;
     pseudocount: number;
     min_observations: number | null;
     thresholds: Thresholds;

@@ -1,0 +1,88 @@
+/* Windows as columns of points for charts: one point for each window, gaps, and margins. */
+
+/**
+ * @import uPlot from "./uplot.js"
+ * @typedef {import("./types.js").Result} Result
+ * @typedef {import("./types.js").Config} Config
+ *
+ * @typedef {object} Points
+ * @property {(Result | null)[]} results window of each point; null beside the first and the last, and in gaps
+ * @property {number[]} seconds when each ended
+ */
+
+/** @param {Result} result */
+export function endOf(result) {
+    return Date.parse(result.window.end) / 1000;
+}
+
+/**
+ * Seconds beside the first and the last window, into which the thresholds go on.
+ *
+ * @param {Result[]} windows
+ */
+function marginOf(windows) {
+    const span = windows.length > 1 ? endOf(windows[windows.length - 1]) - endOf(windows[0]) : 0;
+    return Math.max(span / 50, span > 0 ? 0 : 43200);
+}
+
+/**
+ * The points of windows. A gap between windows of time is a point without a window.
+ *
+ * @param {Result[]} windows oldest first
+ * @param {Config} config
+ * @returns {Points}
+ */
+export function pointsOf(windows, config) {
+    const length = typeof config.window === "object" ? config.window.seconds ?? 0 : 0;
+    /** @type {Points} */
+    const points = { results: [], seconds: [] };
+    const add = (/** @type {Result | null} */ result, /** @type {number} */ seconds) => {
+        points.results.push(result);
+        points.seconds.push(seconds);
+    };
+    if (windows.length === 0)
+        return points;
+    const margin = marginOf(windows);
+    let before = Infinity;
+    add(null, endOf(windows[0]) - margin);
+    for (const result of windows) {
+        const end = endOf(result);
+        if (length > 0 && end - before > 1.5 * length)
+            add(null, before + length / 2);
+        add(result, end);
+        before = end;
+    }
+    add(null, before + margin);
+    return points;
+}
+
+/**
+ * Columns of the chart of KL: KL, thresholds, noise floor. Thresholds go on into the margins.
+ *
+ * @param {Points} points
+ */
+export function klColumns({ results, seconds }) {
+    const last = results.length - 1;
+    const beside = (/** @type {number} */ i) =>
+        i === 0 ? results[1] : i === last ? results[last - 1] : null;
+    const level = (/** @type {(result: Result) => number | null} */ of) => results.map((result, i) => {
+        const from = result ?? beside(i);
+        return from ? of(from) : null;
+    });
+    return /** @type {uPlot.AlignedData} */ ([
+        seconds, results.map((result) => result?.kl ?? null),
+        level(({ thresholds }) => thresholds.warning), level(({ thresholds }) => thresholds.critical),
+        level(({ noise_floor }) => noise_floor),
+    ]);
+}
+
+/**
+ * Columns of a chart of one number.
+ *
+ * @param {Points} points
+ * @param {(result: Result) => number | null} of
+ */
+export function columnOf({ results, seconds }, of) {
+    return /** @type {uPlot.AlignedData} */ ([seconds,
+        results.map((result) => (result ? of(result) : null))]);
+}
