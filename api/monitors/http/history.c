@@ -16,8 +16,9 @@
 
 struct history {
     struct api_paged paged;
-    bool as_csv;
-    int64_t last[2]; /* start and id of the last window of the page before */
+    bool as_csv, with_counts;
+    int64_t revision; /* of the monitor */
+    int64_t last[2];  /* start and id of the last window of the page before */
     struct api_snapshot **snapshots;
     struct api_buffer *unseen; /* of each, as objects */
     size_t n, reserved;        /* snapshots, and bytes of the budget for them */
@@ -64,8 +65,9 @@ static bool prepare(struct api_exchange *x, const char *const *known,
 
 /* ---- Windows */
 
-/* MAX_PAGE_BINS: counts of a page of windows, which the thread reads in some 30 ms. */
-enum { MAX_PAGE_BINS = 100000 };
+/* MAX_PAGE_BINS: counts of a page of windows, which the thread reads in some 30 ms. No window has more than
+ * MAX_BINS. */
+enum { MAX_PAGE_BINS = 100000, MAX_BINS = API_MAX_BINS + KL_OUTER_BINS };
 
 /* Adds the snapshot of a window, and the number of its bins to *n_bins: a former revision's may be more than the present
  * one's. */
@@ -94,9 +96,10 @@ static bool snapshot_all(struct history *h, struct api_monitors *monitors,
     drop_snapshots(h);
     h->snapshots = calloc(list->n + 1, sizeof(struct api_snapshot *));
     h->unseen = calloc(list->n + 1, sizeof *h->unseen);
+    h->revision = monitor->revision;
     if (!h->snapshots || !h->unseen)
         return api_transaction_fail_oom(monitors);
-    while (h->n < list->n && h->n < h->paged.page.limit && n_bins < MAX_PAGE_BINS)
+    while (h->n < list->n && h->n < h->paged.page.limit && n_bins + MAX_BINS <= MAX_PAGE_BINS)
         if (!add_snapshot(h, monitors, monitor, &list->windows[h->n], &n_bins))
             return false;
     h->paged.more = h->n < list->n;
@@ -120,6 +123,19 @@ static bool read_windows(struct api_store_job *job, struct api_monitors *monitor
     return good;
 }
 
+/* Reads whether results have the counts of the bins, which a line of CSV has no place for. */
+static bool check_counts(struct history *h, struct api_problem *problem)
+{
+    const char *counts = api_pagination_text(&h->paged.page, "counts");
+    h->with_counts = counts && strcmp(counts, "true") == 0;
+    if (counts && !h->with_counts && strcmp(counts, "false") != 0)
+        return api_fail_at(problem, API_QUERY, "counts", "option_invalid",
+                           "counts must be true or false");
+    return !h->with_counts || !h->as_csv ||
+           api_fail_at(problem, API_QUERY, "counts", "option_invalid",
+                       "counts are in JSON alone: CSV has a line for a window, not for a bin");
+}
+
 /* Reads the cursor, and decides between JSON and CSV, by ?format or by Accept. */
 static bool check_windows(struct api_paged *paged)
 {
@@ -136,12 +152,12 @@ static bool check_windows(struct api_paged *paged)
     h->as_csv = format ? strcmp(format, "csv") == 0
                        : accept && api_accept_quality(accept, "text/csv") >
                                        api_accept_quality(accept, "application/json");
-    return true;
+    return check_counts(h, &x->problem);
 }
 
 bool api_windows_prepare(struct api_exchange *x, double max_ns)
 {
-    static const char *const known[] = {"from", "to", "limit", "cursor", "format", NULL};
+    static const char *const known[] = {"from", "to", "limit", "cursor", "format", "counts", NULL};
     (void)max_ns;
     return prepare(x, known, check_windows, read_windows);
 }
@@ -210,6 +226,17 @@ static bool write_csv(struct api_exchange *x, const struct history *h)
     return true;
 }
 
+/* Writes the counts of a window; null for one of another revision, whose bins are others. */
+static void write_counts(const struct history *h, const struct api_snapshot *snapshot,
+                         struct api_buffer *out)
+{
+    api_append_text(out, ",\"counts\":");
+    if (snapshot->window.revision == h->revision)
+        api_write_numbers(out, snapshot->counts, snapshot->config->bins.n_bins);
+    else
+        api_append_text(out, "null");
+}
+
 bool api_windows(struct api_exchange *x)
 {
     const struct history *h = x->state;
@@ -222,6 +249,8 @@ bool api_windows(struct api_exchange *x)
     for (size_t i = 0; i < h->n; i++) {
         api_append_text(out, i ? ",{" : "{");
         api_snapshot_write(h->snapshots[i], false, &h->unseen[i], out);
+        if (h->with_counts)
+            write_counts(h, h->snapshots[i], out);
         api_append(out, "}", 1);
     }
     return end_list(x);
