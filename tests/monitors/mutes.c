@@ -136,8 +136,7 @@ Test(monitors_mutes, outlive_the_process)
     make_monitors(&service);
     monitors_expect(&service, "POST /monitors/g/a/mute", "{" UNTIL ",\"reason\":\"\u00e4\"}", 200);
     monitors_expect(&service, "POST /groups/h/mute", "{" UNTIL "}", 200);
-    monitors_end(&service);
-    service = monitors_new_at(100, database.location);
+    monitors_restart(&service, 100);
     expect_muted(&service, "/monitors/g/a", "muted", MUTED("\u00e4", "monitor"));
     expect_muted(&service, "/monitors/h/a", "muted", MUTED("", "group"));
     expect_muted(&service, "/monitors/g/b", "muted", "null");
